@@ -1,0 +1,167 @@
+-- What users call of the tape: backward, grad, hooks, Function, gradcheck.
+local core = require "tycho.core"
+local M = core.methods
+local autograd = {}
+
+M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false", function(x, grad, retain, create)
+  if retain == nil then retain = create end
+  core.backward({x}, {grad or false}, nil, retain, create, true)
+end)
+
+local function list(v) return core.is_tensor(v) and {v} or v end
+
+-- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
+autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, allow_unused:bool=false",
+  function(outputs, inputs, grads, retain, create, unused)
+    for k, v in pairs {outputs = outputs, inputs = inputs} do
+      if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then error("grad: argument '" .. k .. "' must be a tensor or a list of tensors", 3) end
+    end
+    if retain == nil then retain = create end
+    local given, filled = list(grads or {}), {}
+    for i = 1, #list(outputs) do filled[i] = given[i] or false end
+    local out = core.backward(list(outputs), filled, list(inputs), retain, create, unused)
+    if core.is_tensor(inputs) then return out[1] or nil end
+    for i = 1, #out do out[i] = out[i] or nil end
+    return out
+  end)
+
+-- fn(grad) is called when the tensor's gradient is whole; what it returns, if anything, replaces the gradient.
+-- Returns a handle with remove().
+function M.register_hook(x, fn)
+  local hooks, i = core.register_hook(x, fn)
+  return {remove = function() hooks[i] = false end}
+end
+
+---- autograd.Function ----
+-- A context holds what forward leaves for backward. Saved tensors go once backward has run without retain_graph.
+local Context = {}
+Context.__index = Context
+function Context:save_for_backward(...)
+  self._saved = {n = select("#", ...), ...}
+  self._versions = {}
+  for i = 1, self._saved.n do
+    local x = self._saved[i]
+    if x ~= nil then
+      if not core.is_tensor(x) then error("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x), 2) end
+      self._versions[i] = M._version(x)
+    end
+  end
+end
+function Context:saved_tensors()
+  local s = self._saved
+  if not s then return end
+  for i = 1, s.n do
+    if s[i] and M._version(s[i]) ~= self._versions[i] then error("saved_tensors: saved tensor " .. i .. " was changed in place after forward", 2) end
+  end
+  return unpack(s, 1, s.n)
+end
+
+core.set_private("function", function(ctx, ...)
+  return ctx._function.backward(ctx, ...)
+end)
+
+local Function = {}
+Function.__index = Function
+function Function:__call(...)
+  local n = select("#", ...)
+  local args, ctx = {...}, setmetatable({_function = self}, Context)
+  local tensors, needs = {}, false
+  for i = 1, n do
+    tensors[i] = core.is_tensor(args[i]) and args[i] or false
+    needs = needs or (tensors[i] and args[i].requires_grad)
+  end
+  local old = core.set_grad_enabled(false)
+  local out = {pcall(self.forward, ctx, ...)}
+  core.set_grad_enabled(old)
+  if not out[1] then error(out[2], 0) end
+  table.remove(out, 1)
+  if needs and old then
+    local results = {}
+    for i = 1, table.maxn(out) do
+      for k = 1, n do          -- an operand handed back is another tensor: it gets a history of its own
+        if out[i] ~= nil and rawequal(out[i], args[k]) then out[i] = M.detach(out[i]) end
+      end
+      results[i] = core.is_tensor(out[i]) and out[i] or false
+    end
+    core.record_function(ctx, tensors, results)
+  end
+  return unpack(out, 1, table.maxn(out))
+end
+
+-- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: backward gives a gradient (or nil) for each
+-- argument of forward.
+function autograd.Function(def)
+  if type(def) ~= "table" or type(def.forward) ~= "function" or type(def.backward) ~= "function" then
+    error("Function: a table with functions 'forward' and 'backward' is needed", 2)
+  end
+  return setmetatable(def, Function)
+end
+
+---- gradcheck ----
+-- Compares gradients with central differences, for float64 inputs. Returns true, or raises with the first difference.
+autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false", function(fn, inputs, eps, atol, rtol, second)
+  inputs = list(inputs)
+  local function outputs()
+    local out = {}
+    for _, y in ipairs {fn(unpack(inputs))} do
+      if core.is_tensor(y) and y.dtype == "float64" then out[#out + 1] = y end
+    end
+    return out
+  end
+  local wanted = {}
+  for i, x in ipairs(inputs) do
+    if core.is_tensor(x) and x.requires_grad then
+      if x.dtype ~= "float64" then error("gradcheck: input " .. i .. " must be float64, got " .. x.dtype, 3) end
+      wanted[#wanted + 1] = i
+    end
+  end
+  if #wanted == 0 then error("gradcheck: no input requires grad", 3) end
+  local leaves = {}
+  for k, i in ipairs(wanted) do leaves[k] = inputs[i] end
+  -- each output weighed by fixed numbers, so that one backward checks all its elements
+  local function weights(y) return core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64"}) * 1.7):view(y.shape) end
+  local function total()
+    local sum
+    for _, y in ipairs(outputs()) do
+      if y.requires_grad then
+        local s = M.sum(y * weights(y))
+        sum = sum and sum + s or s
+      end
+    end
+    return sum
+  end
+  local sum = total()
+  if not sum then error("gradcheck: no output depends on the inputs", 3) end
+  local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
+  for k, x in ipairs(leaves) do
+    local flat = x:detach():view(-1)
+    local g = grads[k] and M.reshape(grads[k]:detach(), -1)
+    for j = 1, M.numel(x) do
+      local v = flat[j]
+      flat[j] = v + eps
+      local up = total():item()
+      flat[j] = v - eps
+      local numeric = (up - total():item()) / (2 * eps)
+      flat[j] = v
+      local analytic = g and g[j] or 0
+      if not (math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)) then
+        error(("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g"):format(wanted[k], j, analytic, numeric), 3)
+      end
+    end
+  end
+  if second then
+    local parts = {}
+    for k = 1, #leaves do if grads[k] and grads[k].requires_grad then parts[#parts + 1] = k end end
+    if #parts > 0 then
+      autograd.gradcheck(function()
+        local all = autograd.grad(total(), leaves, {allow_unused = true, create_graph = true})
+        local out = {}
+        for i, k in ipairs(parts) do out[i] = all[k] end
+        return unpack(out)
+      end, inputs, {eps = eps, atol = atol * 10, rtol = rtol * 10})
+    end
+  end
+  return true
+end)
+
+return autograd

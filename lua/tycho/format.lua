@@ -1,0 +1,84 @@
+-- Tensors as text, as PyTorch prints them: precision 4, edge items of large tensors, width 80.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local THRESHOLD, EDGE, WIDTH, PRECISION = 1000, 3, 80, 4
+
+-- How to print numbers of one tensor: whole ones with a dot, the rest with 4 digits, or in scientific form.
+local function number_format(values)
+  local top, low, whole = 0, math.huge, true
+  for _, v in ipairs(values) do
+    if v == v and math.abs(v) ~= math.huge and v ~= 0 then
+      local a = math.abs(v)
+      top, low = math.max(top, a), math.min(low, a)
+      if v % 1 ~= 0 then whole = false end
+    end
+  end
+  local fmt
+  if top == 0 then fmt = "%.0f."
+  elseif whole then fmt = (top / low > 1000 and top > 1e8 or top > 1e8) and "%.4e" or "%.0f."
+  else fmt = (top / low > 1000 or top > 1e8 or low < 1e-4) and "%.4e" or "%." .. PRECISION .. "f" end
+  return function(v)
+    if v ~= v then return "nan" end
+    if v == math.huge then return "inf" end
+    if v == -math.huge then return "-inf" end
+    return (fmt:format(v))
+  end
+end
+
+-- The printed elements in order, with "..." kept out: values of a nested list
+local function edge_indices(n, summarize)
+  local list = {}
+  if summarize and n > 2 * EDGE then
+    for i = 1, EDGE do list[i] = i end
+    list[EDGE + 1] = false
+    for i = n - EDGE + 1, n do list[#list + 1] = i end
+  else
+    for i = 1, n do list[i] = i end
+  end
+  return list
+end
+
+local function collect(x, summarize, values)
+  if M.dim(x) == 0 then values[#values + 1] = M.item(x); return end
+  for _, i in ipairs(edge_indices(M.size(x, 1), summarize)) do
+    if i then collect(ops.select(x, 1, i), summarize, values) end
+  end
+end
+
+local function lines(x, summarize, show, width, indent)
+  if M.dim(x) == 0 then return show(M.item(x)) end
+  local items, parts = edge_indices(M.size(x, 1), summarize), {}
+  if M.dim(x) == 1 then
+    local per_line = math.max(1, math.floor((WIDTH - indent) / (width + 2)))
+    local rows, row = {}, {}
+    for _, i in ipairs(items) do
+      local text = i and show(M.item(ops.select(x, 1, i))) or "..."
+      row[#row + 1] = i and (" "):rep(width - #text) .. text or text
+      if #row == per_line then rows[#rows + 1] = table.concat(row, ", "); row = {} end
+    end
+    if #row > 0 then rows[#rows + 1] = table.concat(row, ", ") end
+    return "[" .. table.concat(rows, ",\n" .. (" "):rep(indent + 1)) .. "]"
+  end
+  for _, i in ipairs(items) do
+    parts[#parts + 1] = i and lines(ops.select(x, 1, i), summarize, show, width, indent + 1) or "..."
+  end
+  return "[" .. table.concat(parts, "," .. ("\n"):rep(M.dim(x) - 1) .. (" "):rep(indent + 1)) .. "]"
+end
+
+return function(x)
+  local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device == "cpu" and "cpu" or x.device)
+  local old = core.set_grad_enabled(false)
+  local ok, text = pcall(function()
+    local summarize, values, show = M.numel(x) > THRESHOLD, {}, tostring
+    collect(x, summarize, values)
+    if x.dtype ~= "bool" then
+      show = x.dtype:find("float") and number_format(values) or function(v) return ("%.0f"):format(v) end
+    end
+    local width = 0
+    for _, v in ipairs(values) do width = math.max(width, #show(v)) end
+    return lines(x, summarize, show, width, 0)
+  end)
+  core.set_grad_enabled(old)
+  if not ok then error(text, 0) end
+  return text .. "\n" .. last
+end

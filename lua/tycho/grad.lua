@@ -1,0 +1,365 @@
+-- Gradient rules, one expression for each operand of each op.
+--
+-- A rule's parameters say what it needs, and only that is saved: g the incoming gradient (g2 that of a second result),
+-- operands and attributes by their names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, item
+-- the position in a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
+-- derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key of
+-- several names gives several gradients at once. Loading checks rules against the op table both ways.
+local core = require "tycho.core"
+local ops = core.ops
+local M = core.methods
+local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
+
+local R = {}
+
+local function zero(g) return ops.fill(g, 0) end
+local function zeros(shape, like) return ops.zeros(shape, {dtype = like.dtype}) end
+
+-- g of a reduction's result, seen in the shape of its operand
+local function spread(g, x_shape, dim, keepdim)
+  if not keepdim then
+    local shape, reduced = {}, {}
+    for _, d in ipairs(dim or {}) do reduced[d] = true end
+    for i = 1, #x_shape do shape[i] = (not dim or reduced[i]) and 1 or x_shape[i] end
+    g = M.reshape(g, shape)
+  end
+  return ops.expand(g, x_shape)
+end
+
+local function count(x_shape, dim)
+  local n = 1
+  if dim then for _, d in ipairs(dim) do n = n * (x_shape[d] or 1) end
+  else for i = 1, #x_shape do n = n * x_shape[i] end end
+  return n
+end
+
+---- pointwise, one operand ----
+R.neg = {x = function(g) return -g end}
+R.abs = {x = function(g, x) return g * ops.sign(x) end}
+R.sign = {x = zero}
+R.floor = {x = zero}
+R.ceil = {x = zero}
+R.round = {x = zero}
+R.trunc = {x = zero}
+R.square = {x = function(g, x) return g * x * 2 end}
+R.exp = {x = function(g, out) return g * out end}
+R.expm1 = {x = function(g, out) return g * (out + 1) end}
+R.log = {x = function(g, x) return g / x end}
+R.log2 = {x = function(g, x) return g / (x * math.log(2)) end}
+R.log10 = {x = function(g, x) return g / (x * math.log(10)) end}
+R.log1p = {x = function(g, x) return g / (x + 1) end}
+R.sqrt = {x = function(g, out) return g / (out * 2) end}
+R.rsqrt = {x = function(g, out) return g * (out * out * out) * -0.5 end}
+R.reciprocal = {x = function(g, out) return -g * (out * out) end}
+R.sin = {x = function(g, x) return g * ops.cos(x) end}
+R.cos = {x = function(g, x) return -g * ops.sin(x) end}
+R.tan = {x = function(g, out) return g * (out * out + 1) end}
+R.tanh = {x = function(g, out) return ops.tanh_backward(g, out) end}
+R.erf = {x = function(g, x) return g * ops.exp(-(x * x)) * (2 / math.sqrt(math.pi)) end}
+R.sigmoid = {x = function(g, out) return ops.sigmoid_backward(g, out) end}
+R.relu = {x = function(g, out) return ops.relu_backward(g, out) end}
+R.silu = {x = function(g, x)
+  if not recording() then return ops.silu_backward(g, x) end
+  local s = ops.sigmoid(x)
+  return g * (s * (x * (1 - s) + 1))
+end}
+R.gelu = {x = function(g, x, approximate)
+  if not recording() then return ops.gelu_backward(g, x, approximate) end
+  if approximate == "none" then
+    return g * ((ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 + x * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
+  end
+  local k = math.sqrt(2 / math.pi)
+  local t = ops.tanh((x + x * x * x * 0.044715) * k)
+  return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * 0.044715) + 1) * (0.5 * k))
+end}
+R.leaky_relu = {x = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end}
+R.elu = {x = function(g, x, out, alpha) return ops.where(ops.gt(x, 0), g, g * (out + alpha)) end}
+R.softplus = {x = function(g, x, beta, threshold)
+  return ops.where(ops.gt(x * beta, threshold), g, g * ops.sigmoid(x * beta))
+end}
+R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
+
+---- pointwise, two and three operands ----
+local function scaled(g, k) return k == 1 and g or g * k end
+R.add = {a = function(g) return g end, b = function(g, alpha) return scaled(g, alpha) end}
+R.sub = {a = function(g) return g end, b = function(g, alpha) return g * -alpha end}
+R.mul = {a = function(g, b) return g * b end, b = function(g, a) return g * a end}
+R.div = {a = function(g, b) return g / b end, b = function(g, b, out) return -g * out / b end}
+R.floor_divide = {a = zero, b = zero}
+R.remainder = {a = function(g) return g end, b = function(g, a, b) return -g * ops.floor_divide(a, b) end}
+R.pow = {
+  a = function(g, a, b)
+    if type(b) == "number" then return b == 0 and zero(g) or g * (ops.pow(a, b - 1) * b) end
+    return ops.where(ops.eq(b, 0), 0, g * (ops.pow(a, b - 1) * b))
+  end,
+  b = function(g, a, out)
+    if type(a) == "number" then return g * out * math.log(a) end
+    return ops.where(ops.eq(a, 0), 0, g * out * ops.log(a))
+  end}
+-- equal operands share the gradient
+local function larger(g, a, b) return g * (ops.gt(a, b) + ops.eq(a, b) * 0.5) end
+R.maximum = {a = function(g, a, b) return larger(g, a, b) end, b = function(g, a, b) return larger(g, b, a) end}
+R.minimum = {a = function(g, a, b) return larger(g, b, a) end, b = function(g, a, b) return larger(g, a, b) end}
+R.atan2 = {a = function(g, a, b) return g * b / (a * a + b * b) end, b = function(g, a, b) return -g * a / (a * a + b * b) end}
+R.fill = {value = function(g) return g end}
+R.where = {a = function(g, cond) return ops.where(cond, g, 0) end, b = function(g, cond) return ops.where(cond, 0, g) end}
+R.masked_fill = {x = function(g, mask) return ops.masked_fill(g, mask, 0) end, value = function(g, mask) return ops.where(mask, g, 0) end}
+R.lerp = {a = function(g, weight) return g * (1 - weight) end, b = function(g, weight) return g * weight end,
+  weight = function(g, a, b) return g * (b - a) end}
+R.addcmul = {a = function(g) return g end, b = function(g, c, value) return scaled(g * c, value) end,
+  c = function(g, b, value) return scaled(g * b, value) end}
+R.addcdiv = {a = function(g) return g end, b = function(g, c, value) return scaled(g / c, value) end,
+  c = function(g, b, c, value) return g * b / (c * c) * -value end}
+
+---- pointwise ops that are gradients themselves ----
+R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end}
+R.sigmoid_backward = {grad = function(g, y) return ops.sigmoid_backward(g, y) end, y = function(g, grad, y) return g * grad * (1 - y * 2) end}
+R.tanh_backward = {grad = function(g, y) return ops.tanh_backward(g, y) end, y = function(g, grad, y) return g * grad * y * -2 end}
+R.leaky_relu_backward = {grad = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end}
+R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
+
+---- reductions, scans ----
+R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
+R.mean = {x = function(g, x_shape, dim, keepdim) return spread(g * (1 / count(x_shape, dim)), x_shape, dim, keepdim) end}
+R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- right where elements are 0, too
+  local at0 = ops.eq(x, 0)
+  local y = ops.masked_fill(x, at0, 1)
+  local others = spread(ops.prod(y, dim, {keepdim = true}), x_shape, dim, true) / y
+  local n = spread(ops.sum(at0, dim, {keepdim = true}), x_shape, dim, true)
+  local keep = ops.logical_or(ops.eq(n, 0), ops.logical_and(ops.eq(n, 1), at0))
+  return spread(g, x_shape, dim, keepdim) * ops.where(keep, others, 0)
+end}
+local function extreme(g, x, out, x_shape, dim, keepdim)   -- equal elements share the gradient
+  local hit = ops.eq(x, spread(out, x_shape, dim, keepdim))
+  return spread(g, x_shape, dim, keepdim) * hit / spread(ops.sum(hit, dim, {keepdim = true}), x_shape, dim, true)
+end
+R.amax = {x = function(g, x, out, x_shape, dim, keepdim) return extreme(g, x, out, x_shape, dim, keepdim) end}
+R.amin = R.amax
+R.norm2 = {x = function(g, x, out, x_shape, dim, keepdim)
+  local n = spread(out, x_shape, dim, keepdim)
+  return spread(g, x_shape, dim, keepdim) * ops.where(ops.eq(n, 0), 0, x / n)
+end}
+R.max_dim = {x = function(g, out2, x_shape, dim, keepdim)
+  if not keepdim and #x_shape > 0 then g, out2 = M.unsqueeze(g, dim), M.unsqueeze(out2, dim) end
+  return ops.scatter(zeros(x_shape, g), dim, out2, g)
+end}
+R.min_dim = R.max_dim
+R.cumsum = {x = function(g, dim) return ops.flip(ops.cumsum(ops.flip(g, dim), dim), dim) end}
+
+---- views, copies ----
+-- g put into zeros of shape at the window of an x[first (0-based), every step-th] along dim
+local function put(g, shape, dim, first, step, drop)
+  local stride, offset, n = {}, 0, 1
+  for i = #shape, 1, -1 do
+    if i ~= dim then table.insert(stride, 1, n)
+    else
+      offset = first * n
+      if not drop then table.insert(stride, 1, n * step) end
+    end
+    n = n * math.max(shape[i], 1)
+  end
+  return ops.strided_put(zeros(shape, g), g, {}, g.shape, stride, offset)
+end
+R.view = {x = function(g, x_shape) return M.reshape(g, x_shape) end}
+R.permute = {x = function(g, dims)
+  local back = {}
+  for i, d in ipairs(dims) do back[d] = i end
+  return ops.permute(g, back)
+end}
+R.expand = {x = function(g) return g end}
+R.slice = {x = function(g, x_shape, dim, first, step) return put(g, x_shape, dim, first, step) end}
+R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
+R.strided_take = {x = function(g, x_shape, layout, size, stride, offset)
+  return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset)
+end}
+R.strided_put = {
+  x = function(g, layout, size, stride, offset) return ops.strided_put(g, 0, layout, size, stride, offset) end,
+  src = function(g, layout, size, stride, offset) return ops.strided_take(g, layout, size, stride, offset) end}
+R.clone = {x = function(g) return g end}
+R.cast = R.clone
+R.copy = {src = function(g) return g end}
+R.tril = {x = function(g, k) return ops.tril(g, k) end}
+R.triu = {x = function(g, k) return ops.triu(g, k) end}
+R.flip = {x = function(g, dims) return ops.flip(g, dims) end}
+R.pad = {x = function(g, pad)
+  local back = {}
+  for i, n in ipairs(pad) do back[i] = -n end
+  return ops.pad(g, back)
+end}
+R.cat = {tensors = function(g, item, dim, tensors_shapes)
+  local first = 1
+  for i = 1, item - 1 do first = first + tensors_shapes[i][dim] end
+  return ops.slice(g, dim, first, first + tensors_shapes[item][dim] - 1)
+end}
+
+---- matrix products ----
+R.matmul = {
+  a = function(g, b, a_shape)
+    if #b.shape == 1 then return M.unsqueeze(g, -1) * b end
+    if #a_shape == 1 then return ops.matmul(b, M.unsqueeze(g, -1)):squeeze(-1) end
+    return ops.matmul(g, M.transpose(b, -2, -1))
+  end,
+  b = function(g, a, b_shape)
+    if #b_shape == 1 then
+      if #a.shape == 1 then return g * a end
+      return ops.matmul(M.transpose(a, -2, -1), M.unsqueeze(g, -1)):squeeze(-1)
+    end
+    if #a.shape == 1 then return M.unsqueeze(a, -1) * M.unsqueeze(g, -2) end
+    if #b_shape == 2 and #a.shape > 2 then     -- many rows against one matrix: one product
+      return ops.matmul(M.t(M.reshape(a, -1, a.shape[#a.shape])), M.reshape(g, -1, g.shape[#g.shape]))
+    end
+    return ops.matmul(M.transpose(a, -2, -1), g)
+  end}
+local function rows(x) return M.reshape(x, -1, x.shape[#x.shape]) end
+R.linear = {
+  x = function(g, weight) return ops.matmul(g, weight) end,
+  weight = function(g, x) return ops.matmul(M.t(rows(g)), rows(x)) end,
+  bias = function(g) return g end}
+R.linear_relu = {["x weight bias"] = function(g, x, weight, out)
+  g = ops.relu_backward(g, out)
+  return ops.matmul(g, weight), ops.matmul(M.t(rows(g)), rows(x)), g
+end}
+
+---- softmax ----
+R.softmax = {x = function(g, out, dim)
+  if not recording() then return ops.softmax_backward(g, out, dim) end
+  return out * (g - ops.sum(g * out, dim, {keepdim = true}))
+end}
+R.log_softmax = {x = function(g, out, dim)
+  if not recording() then return ops.log_softmax_backward(g, out, dim) end
+  return g - ops.exp(out) * ops.sum(g, dim, {keepdim = true})
+end}
+
+---- indices ----
+R.index = {x = function(g, x_shape, indices, dims) return ops.index_put(zeros(x_shape, g), g, indices, dims, {accumulate = true}) end}
+R.index_put = {
+  x = function(g, indices, dims, accumulate) return accumulate and g or ops.index_put(g, 0, indices, dims) end,
+  value = function(g, indices, dims) return ops.index(g, indices, dims) end}
+R.gather = {x = function(g, x_shape, dim, index) return ops.scatter_add(zeros(x_shape, g), dim, index, g) end}
+-- the gradient of a source of which only the part that index covers was read
+local function read_part(g, dim, index, src_shape)
+  local part, pad = ops.gather(g, dim, index), {}
+  for i = #src_shape, 1, -1 do
+    pad[#pad + 1] = 0
+    pad[#pad + 1] = src_shape[i] - index.shape[i]
+  end
+  return index.shape == src_shape and part or ops.pad(part, pad)
+end
+R.scatter = {x = function(g, dim, index) return ops.scatter(g, dim, index, 0) end,
+  src = function(g, dim, index, src_shape) return read_part(g, dim, index, src_shape) end}
+R.scatter_add = {x = function(g) return g end, src = R.scatter.src}
+
+---- convolution, pooling: each is linear in each operand ----
+R.conv2d = {
+  x = function(g, weight, x_shape, stride, padding, dilation, groups) return ops.conv2d_backward_input(g, weight, x_shape, stride, padding, dilation, groups) end,
+  weight = function(g, x, weight_shape, stride, padding, dilation, groups) return ops.conv2d_backward_weight(g, x, weight_shape, stride, padding, dilation, groups) end,
+  bias = function(g) return ops.sum(g, {1, 3, 4}) end}
+R.conv2d_backward_input = {
+  grad = function(g, weight, stride, padding, dilation, groups) return ops.conv2d(g, weight, nil, stride, padding, dilation, groups) end,
+  weight = function(g, grad, weight_shape, stride, padding, dilation, groups) return ops.conv2d_backward_weight(grad, g, weight_shape, stride, padding, dilation, groups) end}
+R.conv2d_backward_weight = {
+  grad = function(g, x, stride, padding, dilation, groups) return ops.conv2d(x, g, nil, stride, padding, dilation, groups) end,
+  x = function(g, grad, x_shape, stride, padding, dilation, groups) return ops.conv2d_backward_input(grad, g, x_shape, stride, padding, dilation, groups) end}
+R.max_pool2d_indices = {x = function(g, out2, x_shape) return ops.max_pool2d_backward(g, out2, x_shape) end}
+R.max_pool2d_backward = {grad = function(g, indices, grad_shape)
+  return ops.gather(M.flatten(g, -2), -1, M.flatten(indices, -2)):view(grad_shape)
+end}
+R.avg_pool2d = {x = function(g, x_shape, kernel_size, stride, padding, count_include_pad)
+  return ops.avg_pool2d_backward(g, x_shape, kernel_size, stride, padding, {count_include_pad = count_include_pad})
+end}
+R.avg_pool2d_backward = {grad = function(g, kernel_size, stride, padding, count_include_pad)
+  return ops.avg_pool2d(g, kernel_size, stride, padding, {count_include_pad = count_include_pad})
+end}
+R.adaptive_avg_pool2d = {x = function(g, x_shape) return ops.adaptive_avg_pool2d_backward(g, x_shape) end}
+R.adaptive_avg_pool2d_backward = {grad = function(g, grad_shape)
+  return ops.adaptive_avg_pool2d(g, {grad_shape[#grad_shape - 1], grad_shape[#grad_shape]})
+end}
+
+---- normalisation ----
+-- The same gradients out of plain ops: x is normalised over dims, whose statistics depend on x where own is true.
+local function normalised(g, x, mean, rstd, scale, dims, own, eps)
+  if own then
+    mean = ops.mean(x, dims, {keepdim = true})
+    rstd = ops.rsqrt(ops.mean(ops.square(x - mean), dims, {keepdim = true}) + eps)
+  end
+  local h, gw = (x - mean) * rstd, scale and g * scale or g
+  local dx = gw * rstd
+  if own then dx = (gw - ops.mean(gw, dims, {keepdim = true}) - h * ops.mean(gw * h, dims, {keepdim = true})) * rstd end
+  return dx, g * h
+end
+R.batch_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, training, eps)
+  if not recording() then return ops.batch_norm_backward(g, x, weight, out2, out3, {training = training}) end
+  local dims, shape = {1}, {1, x.shape[2]}
+  for i = 3, #x.shape do dims[#dims + 1] = i; shape[i] = 1 end
+  local dx, gh = normalised(g, x, M.view(out2, shape), M.view(out3, shape), weight and M.view(weight, shape), dims, training, eps)
+  return dx, ops.sum(gh, dims), ops.sum(g, dims)
+end}
+R.layer_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, size, eps)
+  if not recording() then return ops.layer_norm_backward(g, x, weight, out2, out3) end
+  local dims, before = {}, {}
+  for i = 1, #x.shape do
+    local list = i > #x.shape - #size and dims or before
+    list[#list + 1] = i
+  end
+  local dx, gh = normalised(g, x, nil, nil, weight, dims, true, eps)
+  if #before == 0 then return dx, gh, g end
+  return dx, ops.sum(gh, before), ops.sum(g, before)
+end}
+
+---- losses, random ----
+R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, label_smoothing)
+  local options = {ignore_index = ignore_index, label_smoothing = label_smoothing}
+  if not recording() then return ops.cross_entropy_backward(g, x, target, out2, weight, options) end
+  local valid = ops.ne(target, ignore_index)
+  local label = M.unsqueeze(ops.where(valid, target, 1), 2)
+  local q = zeros(x.shape, x)
+  local picked = weight and ops.gather(ops.expand(weight, x.shape), 2, label) or ops.fill(M.to(label, x.dtype), 1)
+  q = ops.scatter(q, 2, label, picked * (1 - label_smoothing))
+  q = q + (weight and weight * (label_smoothing / x.shape[2]) or label_smoothing / x.shape[2])
+  q = q * M.unsqueeze(valid, 2)
+  return M.unsqueeze(g, 2) * (ops.softmax(x, 2) * ops.sum(q, 2, {keepdim = true}) - q)
+end}
+R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
+
+---- no gradient ----
+local NONE = [[
+  isnan isinf isfinite logical_not eq ne lt le gt ge logical_and logical_or logical_xor any all
+  silu_backward gelu_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
+  empty zeros ones full range linspace eye rand randn randint randperm uniform normal bernoulli nonzero
+  sgd_step adamw_step multi_norm multi_scale]]
+
+-- Registers a function under the operands it differentiates; its parameters' names are read from the function.
+local function register(op, n, operands, fn)
+  local names, params = {}, {}
+  for name in operands:gmatch("%S+") do names[#names + 1] = name end
+  local i = 1
+  while true do
+    local name = debug.getlocal(fn, i)
+    if not name then break end
+    params[i], i = name, i + 1
+  end
+  if #params == 0 then error("grad.lua was stripped of its parameters' names: load it as source, or compile it with -g") end
+  core.set_rule(op, n, names, params, fn)
+end
+
+local none = {}
+for name in NONE:gmatch("%S+") do none[name] = true end
+local known = {}
+for _, op in ipairs(core.op_table()) do
+  known[op.name] = true
+  if not R[op.name] and not none[op.name] then error("grad.lua has no rule for op '" .. op.name .. "', nor is it listed as having none") end
+  if R[op.name] and none[op.name] then error("grad.lua: op '" .. op.name .. "' has a rule and is listed as having none") end
+end
+for name, rules in pairs(R) do
+  if not known[name] then error("grad.lua has a rule for '" .. name .. "', which is no op") end
+  local operands, n = {}, 0
+  for key in pairs(rules) do operands[#operands + 1] = key end
+  table.sort(operands)
+  for _, key in ipairs(operands) do
+    register(name, n, key, rules[key])
+    n = n + 1
+  end
+end
+for name in pairs(none) do
+  if not known[name] then error("grad.lua lists '" .. name .. "' as having no gradient, but there is no such op") end
+end

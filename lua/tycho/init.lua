@@ -1,0 +1,139 @@
+-- Tycho: tensors, gradients and training for LuaJIT. `local tycho = require "tycho"`.
+local core = require "tycho.core"
+local ffi = require "ffi"
+local ops, M = core.ops, core.methods
+
+local tycho = {version = core.version}
+
+-- Sizes compare by value and print as 2x3.
+local Shape = {}
+Shape.__eq = function(a, b)
+  if #a ~= #b then return false end
+  for i = 1, #a do if a[i] ~= b[i] then return false end end
+  return true
+end
+Shape.__tostring = function(s) return #s == 0 and "()" or table.concat(s, "x") end
+core.set_private("shape_meta", Shape)
+core.set_private("format", require("tycho.format"))
+
+-- Every op of the table is a function and a method; a trailing _ works in place. Internal ones stay within.
+local makes = {fill = true, random = true}
+for _, op in ipairs(core.op_table()) do
+  if op.domain ~= "internal" then
+    tycho[op.name] = ops[op.name]
+    if not (makes[op.class] and not op.signature:match("^x")) and op.class ~= "cat" then M[op.name] = ops[op.name] end
+    if op.inplace then
+      M[op.name .. "_"] = ops[op.name .. "_"]
+      tycho[op.name .. "_"] = ops[op.name .. "_"]
+    end
+  end
+end
+M.fill = nil          -- only fill_ and full_like are PyTorch's
+tycho.fill, tycho.copy, M.copy = nil, nil, nil
+tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
+
+local functional = require "tycho.functional"
+for name, fn in pairs(functional.functions) do tycho[name] = fn end
+tycho.broadcast_shape = nil
+require "tycho.grad"
+
+---- creation ----
+tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false", function(value, dtype, _, requires_grad)
+  local x
+  if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
+  else x = core.from_value(value, dtype) end
+  return requires_grad and M.requires_grad_(x) or x
+end)
+
+local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *", uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
+tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
+  if type(ptr) ~= "cdata" then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr), 3) end
+  local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
+  if not ok then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. tostring(ffi.typeof(ptr)), 3) end
+  return core.from_address(address, size, dtype or "float32", ptr)
+end)
+
+-- The storage lives as long as this pointer (not one computed from it).
+function M.data(x)
+  local address, storage = core.data_ptr(x)
+  return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() storage = nil end)
+end
+
+tycho.arange = function() error("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does", 2) end
+
+---- methods beside ops ----
+function M.iter(x, dim)
+  dim = dim or 1
+  local i, n = 0, M.size(x, dim)
+  return function()
+    i = i + 1
+    if i <= n then return i, ops.select(x, dim, i) end
+  end
+end
+function M.describe(x)
+  local y = M.double(x:detach())
+  local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device, tostring(M.stride(x)), M.numel(x) * ({float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2})[x.dtype] or M.numel(x))
+  if M.numel(x) > 0 then
+    text = text .. ("\nmin %g, max %g, mean %g, std %g, NaN %d, inf %d"):format(M.min(y):item(), M.max(y):item(), M.mean(y):item(),
+      ops.sqrt(ops.mean(ops.square(y - ops.mean(y)))):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
+  end
+  return text
+end
+
+---- modes ----
+local function results(after, ok, ...)
+  after()
+  if not ok then error((...), 0) end
+  return ...
+end
+local function with_grad(on)
+  return function(fn, ...)
+    if type(fn) ~= "function" then error((on and "enable_grad" or "no_grad") .. ": argument 1 must be a function, got " .. type(fn), 2) end
+    local old = core.set_grad_enabled(on)
+    return results(function() core.set_grad_enabled(old) end, pcall(fn, ...))
+  end
+end
+tycho.no_grad, tycho.enable_grad = with_grad(false), with_grad(true)
+tycho.is_grad_enabled = core.is_grad_enabled
+
+local function leave(scope, ok, ...)
+  if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
+  if not ok then error((...), 0) end
+  return ...
+end
+function tycho.scope(fn, ...)
+  if type(fn) ~= "function" then error("scope: argument 1 must be a function, got " .. type(fn), 2) end
+  return leave(core.scope_begin(), pcall(fn, ...))
+end
+tycho.keep = core.keep
+
+---- the rest of the library ----
+tycho.is_tensor = core.is_tensor
+tycho.manual_seed = core.manual_seed
+tycho.get_rng_state, tycho.set_rng_state = core.get_rng_state, core.set_rng_state
+tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
+tycho.autograd = require "tycho.autograd"
+tycho.grad = tycho.autograd.grad
+local saving = require "tycho.saving"
+tycho.save, tycho.load = saving.save, saving.load
+local unavailable = "tycho was built without CUDA"
+tycho.cuda = {
+  is_available = function() return false, unavailable end,
+  device_count = function() return 0 end,
+}
+
+-- Loaded when first used.
+local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", utils = "tycho.utils"}
+return setmetatable(tycho, {__index = function(t, k)
+  if parts[k] then
+    local m = require(parts[k])
+    rawset(t, k, m)
+    return m
+  end
+  if type(k) ~= "string" then return nil end
+  local names = {}
+  for name in pairs(t) do names[#names + 1] = name end
+  for name in pairs(parts) do names[#names + 1] = name end
+  local near = core.nearest(k, names)
+  error("tycho has no '" .. k .. "'" .. (near and "; did you mean '" .. near .. "'?" or ""), 2)
+end})

@@ -1,0 +1,98 @@
+-- tycho.save and tycho.load: a tensor, or nested tables of tensors, numbers, strings and booleans, as one safetensors file.
+--
+-- Idea: tensors stand in the file under their path joined by dots, so a state dict has PyTorch's names and any other
+-- reader sees it. What is not a flat table of tensors is described by a tree in the file's metadata, as JSON. Loading
+-- builds data only: nothing in a file can name code.
+local core = require "tycho.core"
+local M = core.methods
+local saving = {}
+
+-- Numbers as text that gives every bit back; JSON has no NaN and no infinities.
+local function number_text(v)
+  if v ~= v then return "nan" end
+  if v == math.huge then return "inf" end
+  if v == -math.huge then return "-inf" end
+  return ("%.17g"):format(v)
+end
+local numbers = {nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge}
+
+local function hex(s) return (s:gsub(".", function(c) return ("%02x"):format(c:byte()) end)) end
+local function unhex(s) return (s:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)) end
+
+local function encode(v, path, seen, names, tensors, used)
+  local t = type(v)
+  if core.is_tensor(v) then
+    local name, n = path == "" and "tensor" or path, 1
+    while used[name] do n = n + 1; name = path .. "#" .. n end
+    used[name] = true
+    names[#names + 1], tensors[#tensors + 1] = name, M.contiguous(v:detach())
+    return {t = name}
+  elseif t == "number" then return {n = number_text(v)}
+  elseif t == "boolean" then return {b = v}
+  elseif t == "string" then return {s = hex(v)}
+  elseif t ~= "table" then error(("save: %s is a %s; tensors, tables, numbers, strings and booleans are saved"):format(path == "" and "the value" or "'" .. path .. "'", t), 0)
+  elseif getmetatable(v) ~= nil and not (tostring(getmetatable(v).__tostring or ""):find("function") and v[1] == nil and next(v) == nil) and getmetatable(v).__eq == nil then
+    error(("save: %s is an object; save its state_dict()"):format(path == "" and "the value" or "'" .. path .. "'"), 0)
+  end
+  if seen[v] then error(("save: '%s' contains itself"):format(path), 0) end
+  seen[v] = true
+  local keys, out = {}, {}
+  for k in pairs(v) do
+    local tk = type(k)
+    if tk ~= "string" and tk ~= "number" and tk ~= "boolean" then error(("save: '%s' has a %s as a key"):format(path, tk), 0) end
+    keys[#keys + 1] = k
+  end
+  table.sort(keys, function(a, b)
+    if type(a) ~= type(b) then return type(a) < type(b) end
+    if type(a) == "boolean" then return a and not b end
+    return a < b
+  end)
+  for i, k in ipairs(keys) do
+    out[i] = {encode(k, "", seen, {}, {}, {}), encode(v[k], (path == "" and "" or path .. ".") .. tostring(k), seen, names, tensors, used)}
+  end
+  seen[v] = nil
+  return {m = out}
+end
+
+local function is_flat(v)
+  if core.is_tensor(v) or type(v) ~= "table" or next(v) == nil then return false end
+  for k, x in pairs(v) do
+    if type(k) ~= "string" or not core.is_tensor(x) or k == "__metadata__" then return false end
+  end
+  return true
+end
+
+function saving.save(path, value)
+  if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
+  if value == nil then error("save: argument 2 (value) is missing", 2) end
+  local names, tensors = {}, {}
+  local ok, tree = pcall(encode, value, "", {}, names, tensors, {__metadata__ = true})
+  if not ok then error(tree, 2) end
+  core.write_safetensors(path, names, tensors, not is_flat(value) and core.json_encode(tree) or nil)
+end
+
+local function decode(node, tensors, path)
+  local kind, v = next(node)
+  if kind == "t" then
+    if not tensors[v] then error(("load: %s: the tree names tensor '%s', which is not in the file"):format(path, tostring(v)), 0) end
+    return tensors[v]
+  elseif kind == "n" then return numbers[v] or tonumber(v)
+  elseif kind == "b" then return v
+  elseif kind == "s" then return unhex(v) end
+  local out = {}
+  for _, pair in ipairs(v or {}) do
+    local k = decode(pair[1], tensors, path)
+    if k ~= nil and k == k then out[k] = decode(pair[2], tensors, path) end
+  end
+  return out
+end
+
+saving.load = core.define("load", "path:string, *, device:device?", function(path)
+  local tensors, tree = core.read_safetensors(path)
+  if not tree then return tensors end
+  local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
+  if not ok then error("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", ""), 3) end
+  return value
+end)
+
+return saving

@@ -1,0 +1,198 @@
+/* The one way through: check -> infer -> allocate -> run -> record.
+ *
+ * Idea: whatever concerns every op stands here and nowhere else. Invariants: on failure nothing is left allocated and no
+ * operand has changed (an in-place op allocates before it writes); on success each result is a new reference. */
+#include <string.h>
+#include "shape.h"
+
+static const ty_backend *backend_of(const ty_operand *in, int nin) {
+  for (int i = 0; i < nin; i++)
+    if (in[i].t) return in[i].t->storage->backend;
+  return &ty_cpu;
+}
+
+static ty_status run(ty_call *c, const ty_backend *b) {
+  ty_kernel k = b->run[c->op->cls];
+  return k ? k(c) : ty_fail(c, "not supported on %s", b->name);
+}
+
+static void drop_results(ty_call *c) {
+  for (int i = 0; i < c->op->nout; i++) {
+    ty_release(c->out[i]);
+    c->out[i] = NULL;
+  }
+}
+
+/* A view's result shares x's storage. A channels-last tensor that can't be seen in the new shape is copied. */
+static ty_status make_view(ty_call *c) {
+  ty_tensor *x = c->in[0].t, *v;
+  ty_meta *m = &c->meta[0];
+  if (!m->has_stride) {
+    TY_TRY(ty_contiguous(c->ctx, x, &v));
+    v->channels_last = false;
+    v->ndim = m->ndim;
+    memcpy(v->shape, m->shape, sizeof(int64_t) * m->ndim);
+    ty_contiguous_strides(v->shape, v->ndim, v->stride);
+    c->out[0] = v;
+    return TY_OK;
+  }
+  v = ty_alias(x);
+  if (!v) return ty_fail(c, "out of memory"), TY_OOM;
+  v->ndim = m->ndim;
+  v->channels_last = false;
+  v->offset = ty_view_offset(c);
+  memcpy(v->shape, m->shape, sizeof(int64_t) * m->ndim);
+  memcpy(v->stride, m->stride, sizeof(int64_t) * m->ndim);
+  if (c->ctx->grad_enabled) {
+    v->base = ty_retain(x->base ? x->base : x);
+    v->history = v->base->history;
+  }
+  c->out[0] = v;
+  return TY_OK;
+}
+
+static void bump(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
+
+/* Same elements in the same order, or no element in common. */
+static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
+  if (!t || t->storage != into->storage) return true;
+  return t->offset == into->offset && t->ndim == into->ndim && t->dtype == into->dtype &&
+         !memcmp(t->shape, into->shape, sizeof(int64_t) * t->ndim) && !memcmp(t->stride, into->stride, sizeof(int64_t) * t->ndim);
+}
+
+static ty_status check_inplace(ty_call *c, ty_tensor *into) {
+  const ty_meta *m = &c->meta[0];
+  const ty_tensor *root = into->base ? into->base : into;
+  if (c->ctx->grad_enabled && (into->requires_grad || root->requires_grad))
+    return ty_fail(c, "a leaf that requires grad can't be changed in place outside no_grad");
+  if (m->ndim != into->ndim || memcmp(m->shape, into->shape, sizeof(int64_t) * m->ndim))
+    return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
+  if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
+    return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
+  if (ty_overlaps_itself(into)) return ty_fail(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it", ty_shape_of(into));
+  return TY_OK;
+}
+
+static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
+  ty_tensor *self = NULL, *result = NULL;
+  ty_status s = TY_OK;
+  bool direct = c->op->cls == TY_C_POINTWISE || c->op->id == TY_OP_copy;
+  if (c->op->cls == TY_C_VIEW || c->op->nout != 1) return ty_fail(c, "has no in-place form");
+  TY_TRY(check_inplace(c, into));
+  for (int i = 0; i < c->nin; i++) direct = direct && safe_to_write(into, c->in[i].t);
+  bool record = c->ctx->grad_enabled && (ty_will_record(c) || ty_needs_grad(into) || (into->base && ty_needs_grad(into->base)));
+  if (record && ty_save_mask(c) & 1) TY_TRY(ty_contiguous(c->ctx, into, &self));
+  if (self && self->storage == into->storage) {      /* the rule needs what is about to be overwritten */
+    ty_release(self);
+    self = NULL;
+    ty_attr at = {.set = true, .i = 1};
+    bool mode = c->ctx->grad_enabled;
+    c->ctx->grad_enabled = false;
+    s = ty_call2(c->ctx, TY_OP_clone, ty_op_tensor(into), (ty_operand){0}, &at, NULL, &self);
+    c->ctx->grad_enabled = mode;
+  }
+  if (s == TY_OK && direct) {
+    c->out[0] = into;
+    s = run(c, b);
+  } else if (s == TY_OK) {
+    s = ty_empty(c->ctx, b, &c->meta[0], &result);
+    c->out[0] = result;
+    if (s == TY_OK) s = run(c, b);
+    if (s == TY_OK) s = ty_copy_into(c->ctx, into, result);
+    ty_release(result);
+    c->out[0] = into;
+  }
+  if (s == TY_OK) {
+    bump(into);
+    if (record) s = ty_record_inplace(c, into, self);
+  }
+  ty_release(self);
+  c->out[0] = s == TY_OK ? ty_retain(into) : NULL;
+  return s;
+}
+
+ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out) {
+  ty_call c;
+  c.ctx = ctx;
+  c.op = op;
+  c.in = in;
+  c.nin = nin;
+  c.at = at;
+  for (int i = 0; i < op->nout; i++) c.out[i] = NULL;
+  if (span) memcpy(c.span, span, sizeof c.span);
+  const ty_backend *b = backend_of(in, nin);
+  if (ctx->grad_enabled)
+    for (int i = 0; i < nin; i++)
+      if (in[i].t && in[i].t->base) TY_TRY(ty_history(ctx, in[i].t));
+  TY_TRY(op->infer(&c));
+  if (into) {
+    TY_TRY(apply_inplace(&c, b, into));
+    out[0] = c.out[0];
+    return TY_OK;
+  }
+  ty_status s = TY_OK;
+  if (op->cls == TY_C_VIEW) s = make_view(&c);
+  else {
+    for (int i = 0; i < op->nout && s == TY_OK && op->id != TY_OP_nonzero; i++) s = ty_empty(ctx, b, &c.meta[i], &c.out[i]);
+    if (s == TY_OK) s = run(&c, b);
+    if (op->mutates && s == TY_OK)
+      for (int k = 0; k < op->nparam; k++)
+        if (op->param[k].mutated) {
+          ty_span sp = op->has_list ? c.span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};
+          for (int i = 0; i < sp.count; i++)
+            if (in[sp.start + i].t) bump(in[sp.start + i].t);
+        }
+  }
+  if (s == TY_OK && ctx->grad_enabled && ty_will_record(&c)) s = ty_record(&c);
+  if (s != TY_OK) drop_results(&c);
+  else
+    for (int i = 0; i < op->nout; i++) out[i] = c.out[i];
+  return s;
+}
+
+/* ---- ops from C ---- */
+
+ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out) {
+  ty_op *op = &ty_ops[id];
+  ty_attr def[TY_MAXATTR];
+  ty_operand in[2] = {a, b};
+  if (!at) {
+    for (int i = 0; i < op->nparam; i++)
+      if (op->param[i].type > TY_P_TENSORS) def[op->param[i].slot] = op->param[i].def;
+    at = def;
+  }
+  return ty_apply(ctx, op, in, op->nin, NULL, at, into, out);
+}
+
+static ty_status unrecorded(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out) {
+  bool mode = ctx->grad_enabled;
+  ctx->grad_enabled = false;
+  ty_status s = ty_call2(ctx, id, a, b, at, into, out);
+  ctx->grad_enabled = mode;
+  return s;
+}
+
+ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
+  ty_attr at = {.set = true, .i = 1};
+  if (ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
+  return unrecorded(ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+}
+
+ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out) {
+  ty_attr at = {.set = true, .i = d};
+  if (t->dtype == d) { *out = ty_retain(t); return TY_OK; }
+  return unrecorded(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+}
+
+/* Straight to the backend: dst may be any tensor, also one that apply would refuse to change in place. */
+static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand v) {
+  ty_operand in[2] = {ty_op_tensor(dst), v};
+  ty_attr at[1] = {{0}};
+  ty_call c = {.ctx = ctx, .op = &ty_ops[id], .in = in, .nin = 2, .at = at};
+  TY_TRY(c.op->infer(&c));
+  c.out[0] = dst;
+  return run(&c, dst->storage->backend);
+}
+
+ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_copy, dst, ty_op_tensor(src)); }
+ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value) { return write_into(ctx, TY_OP_fill, dst, value); }

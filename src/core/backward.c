@@ -1,0 +1,361 @@
+/* The backward pass over the tape.
+ *
+ * Idea: count how many recorded uses each node has below the roots, then run nodes whose uses have all been
+ * served, newest first; each hands gradients to its operands. Leaves are nodes too: they run when their gradient is whole.
+ * Invariants: a pass keeps its own tables, so rules may run other passes; broadcasting is undone here and nowhere
+ * else; without retain_graph a node's saved tensors go as soon as it has run. */
+#include <stdlib.h>
+#include <string.h>
+#include "tycho.h"
+
+void ty_node_finish(ty_node *n);
+
+typedef struct {
+  void *key;               /* the node or the leaf */
+  ty_node *node;
+  ty_tensor *leaf;
+  int uses;                /* not yet served */
+  int grads;               /* where its results' gradients stand in pass.grad */
+  bool needed;
+} entry;
+
+typedef struct {
+  ty_ctx *ctx;
+  entry *e;
+  int n, cap;
+  int *map;                /* open addressing: key -> index + 1 */
+  int map_cap;
+  ty_tensor **grad;
+  int ngrad, grad_cap;
+  int *heap, nheap;
+} pass;
+
+static ty_status no_memory(ty_ctx *ctx) {
+  ty_error(ctx, "out of memory in backward");
+  return TY_OOM;
+}
+
+static void *grow(void *p, int *cap, int need, size_t size) {
+  if (need <= *cap) return p;
+  int n = TY_MAX(need, *cap * 2 + 64);
+  void *q = ty_malloc((size_t)n * size);
+  if (!q) return NULL;
+  if (p) memcpy(q, p, (size_t)*cap * size);
+  ty_free(p);
+  *cap = n;
+  return q;
+}
+
+static unsigned hash(const void *k) { return (unsigned)(((uintptr_t)k >> 4) * 0x9E3779B97F4A7C15ull >> 32); }
+
+static int find(const pass *p, const void *key) {
+  if (!p->map_cap) return -1;
+  for (unsigned h = hash(key);; h++) {
+    int i = p->map[h & (unsigned)(p->map_cap - 1)];
+    if (!i) return -1;
+    if (p->e[i - 1].key == key) return i - 1;
+  }
+}
+
+static bool rehash(pass *p) {
+  int cap = p->map_cap ? p->map_cap * 2 : 256;
+  int *m = ty_malloc(sizeof(int) * (size_t)cap);
+  if (!m) return false;
+  memset(m, 0, sizeof(int) * (size_t)cap);
+  for (int i = 0; i < p->n; i++) {
+    unsigned h = hash(p->e[i].key);
+    while (m[h & (unsigned)(cap - 1)]) h++;
+    m[h & (unsigned)(cap - 1)] = i + 1;
+  }
+  ty_free(p->map);
+  p->map = m;
+  p->map_cap = cap;
+  return true;
+}
+
+/* The entry of a node or leaf; made on first sight. -1: out of memory. */
+static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
+  void *key = node ? (void *)node : (void *)leaf;
+  int i = find(p, key), nout = node ? node->nout : 1;
+  if (i >= 0) return i;
+  if (p->n * 2 >= p->map_cap && !rehash(p)) return -1;
+  void *q = grow(p->e, &p->cap, p->n + 1, sizeof(entry));
+  if (!q) return -1;
+  p->e = q;
+  if (!(q = grow(p->grad, &p->grad_cap, p->ngrad + nout, sizeof(ty_tensor *)))) return -1;
+  p->grad = q;
+  p->e[p->n] = (entry){key, node, leaf, 0, p->ngrad, true};
+  for (int k = 0; k < nout; k++) p->grad[p->ngrad++] = NULL;
+  unsigned h = hash(key);
+  while (p->map[h & (unsigned)(p->map_cap - 1)]) h++;
+  p->map[h & (unsigned)(p->map_cap - 1)] = p->n + 1;
+  return p->n++;
+}
+
+static int enter_edge(pass *p, const ty_edge *e) { return e->node ? enter(p, e->node, NULL) : e->leaf ? enter(p, NULL, e->leaf) : -2; }
+
+/* ---- the ready heap: newest node first ---- */
+
+static uint64_t seq_of(const pass *p, int i) { return p->e[i].node ? p->e[i].node->seq : UINT64_MAX; }
+
+static void heap_push(pass *p, int x) {
+  int i = p->nheap++;
+  while (i > 0 && seq_of(p, p->heap[(i - 1) / 2]) < seq_of(p, x)) { p->heap[i] = p->heap[(i - 1) / 2]; i = (i - 1) / 2; }
+  p->heap[i] = x;
+}
+
+static int heap_pop(pass *p) {
+  int top = p->heap[0], x = p->heap[--p->nheap], i = 0;
+  for (int k; (k = 2 * i + 1) < p->nheap; i = k) {
+    if (k + 1 < p->nheap && seq_of(p, p->heap[k + 1]) > seq_of(p, p->heap[k])) k++;
+    if (seq_of(p, p->heap[k]) <= seq_of(p, x)) break;
+    p->heap[i] = p->heap[k];
+  }
+  p->heap[i] = x;
+  return top;
+}
+
+/* ---- gradients ---- */
+
+/* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype. Consumes *g. */
+static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const char *who) {
+  ty_tensor *x = *g, *y;
+  int lead = x->ndim - m->ndim;
+  bool same = lead == 0, fits = lead >= 0;
+  for (int i = 0; i < m->ndim && fits; i++) {
+    int64_t have = x->shape[i + lead];
+    if (have != m->shape[i]) { same = false; fits = m->shape[i] == 1; }
+  }
+  if (!fits) return ty_error(ctx, "backward: the gradient rule of '%s' gave shape %s for an operand of shape %s", who, ty_shape_of(x), ty_shape_text(m->shape, m->ndim));
+  if (!same) {
+    ty_attr at[2] = {{.set = true, .n = 0}, {.set = true, .i = 1}};
+    for (int i = 0; i < x->ndim; i++)
+      if (i < lead || (m->shape[i - lead] == 1 && x->shape[i] != 1)) at[0].v[at[0].n++] = i;
+    ty_attr size = {.set = true, .n = m->ndim};
+    memcpy(size.v, m->shape, sizeof(int64_t) * m->ndim);
+    if (at[0].n) {
+      TY_TRY(ty_call2(ctx, TY_OP_sum, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
+      ty_release(x);
+      *g = x = y;
+    }
+    TY_TRY(ty_call2(ctx, TY_OP_view, ty_op_tensor(x), (ty_operand){0}, &size, NULL, &y));
+    ty_release(x);
+    *g = x = y;
+  }
+  if (x->dtype != m->dtype) {
+    ty_attr at = {.set = true, .i = m->dtype};
+    TY_TRY(ty_call2(ctx, TY_OP_cast, ty_op_tensor(x), (ty_operand){0}, &at, NULL, &y));
+    ty_release(x);
+    *g = y;
+  }
+  return TY_OK;
+}
+
+static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && atomic_load(&t->storage->refs) == 1; }
+
+/* *into += g; takes over g's reference. */
+static ty_status accumulate(ty_ctx *ctx, ty_tensor **into, ty_tensor *g) {
+  ty_tensor *old = *into, *sum;
+  if (!old) { *into = g; return TY_OK; }
+  bool in_place = !ctx->grad_enabled && sole_owner(old) && !ty_overlaps_itself(old);
+  ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
+  ty_release(g);
+  if (s != TY_OK) return s;
+  ty_release(old);
+  *into = sum;
+  return TY_OK;
+}
+
+/* leaf.grad += g; takes over g's reference. */
+static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g) {
+  ty_tensor *sum = NULL;
+  if (leaf->grad) {
+    ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
+    ty_release(g);
+    if (s != TY_OK) return s;
+  } else if (ctx->grad_enabled || (sole_owner(g) && ty_is_contiguous(g))) sum = g;
+  else {                               /* someone else may hold this memory: .grad gets its own */
+    ty_attr at = {.set = true, .i = 1};
+    ty_status s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
+    ty_release(g);
+    if (s != TY_OK) return s;
+  }
+  ty_release(leaf->grad);
+  leaf->grad = sum;
+  return TY_OK;
+}
+
+static ty_status run_node(pass *p, int i, bool retain) {
+  ty_ctx *ctx = p->ctx;
+  ty_node *n = p->e[i].node;
+  ty_tensor *gin_small[8] = {0}, **gin = gin_small;
+  bool needs_small[8], *needs = needs_small, any = false;
+  ty_status s = TY_OK;
+  if (n->nin > 8) {
+    gin = ty_malloc((sizeof(ty_tensor *) + sizeof(bool)) * (size_t)n->nin);
+    if (!gin) return no_memory(ctx);
+    memset(gin, 0, sizeof(ty_tensor *) * (size_t)n->nin);
+    needs = (bool *)(gin + n->nin);
+  }
+  for (int k = 0; k < n->nin; k++) {
+    int t = n->edge[k].node ? find(p, n->edge[k].node) : n->edge[k].leaf ? find(p, n->edge[k].leaf) : -1;
+    needs[k] = t >= 0 && p->e[t].needed;
+    any = any || needs[k];
+  }
+  ty_tensor **gout = &p->grad[p->e[i].grads];
+  bool have = false;
+  for (int k = 0; k < n->nout; k++) have = have || gout[k];
+  if (any && have) {
+    if (n->done) s = ty_error(ctx, "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
+    else s = ctx->host->rule(ctx, n, gout, needs, gin);
+    if (!retain && s == TY_OK) ty_node_finish(n);
+  }
+  for (int k = 0; k < n->nout; k++) { ty_release(gout[k]); gout[k] = NULL; }
+  for (int k = 0; k < n->nin; k++) {
+    int t = needs[k] ? (n->edge[k].node ? find(p, n->edge[k].node) : find(p, n->edge[k].leaf)) : -1;
+    if (s == TY_OK && gin[k] && t >= 0) {
+      s = fit(ctx, &gin[k], &n->meta[k], n->op ? n->op->name : "Function");
+      if (s == TY_OK) {
+        int slot = p->e[t].grads + (n->edge[k].node ? n->edge[k].out : 0);
+        s = accumulate(ctx, &p->grad[slot], gin[k]);
+        gin[k] = NULL;
+      }
+    }
+    ty_release(gin[k]);
+    if (t >= 0 && --p->e[t].uses == 0) heap_push(p, t);
+  }
+  if (gin != gin_small) ty_free(gin);
+  return s;
+}
+
+static int by_seq(const void *a, const void *b) {
+  const entry *const *x = a, *const *y = b;
+  uint64_t s = (*x)->node ? (*x)->node->seq : 0, t = (*y)->node ? (*y)->node->seq : 0;
+  return s < t ? -1 : s > t;
+}
+
+/* Marks what lies between the roots and the inputs: only that runs. */
+static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
+  entry **order = ty_malloc(sizeof(entry *) * (size_t)TY_MAX(p->n, 1));
+  if (!order) return no_memory(p->ctx);
+  for (int i = 0; i < p->n; i++) { p->e[i].needed = false; order[i] = &p->e[i]; }
+  for (int k = 0; k < ninput; k++) {
+    int i = find(p, inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]);
+    if (i >= 0) p->e[i].needed = true;
+  }
+  qsort(order, (size_t)p->n, sizeof *order, by_seq);
+  for (int i = 0; i < p->n; i++) {
+    ty_node *n = order[i]->node;
+    for (int k = 0; n && k < n->nin && !order[i]->needed; k++) {
+      int t = n->edge[k].node ? find(p, n->edge[k].node) : n->edge[k].leaf ? find(p, n->edge[k].leaf) : -1;
+      if (t >= 0 && p->e[t].needed) order[i]->needed = true;
+    }
+  }
+  ty_free(order);
+  return TY_OK;
+}
+
+/* Finds every node below the roots and counts uses along needed edges. */
+static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inputs, int ninput) {
+  for (int k = 0; k < nroot; k++) {
+    ty_edge e = {roots[k]->node, roots[k]->out, roots[k]->node ? NULL : roots[k]};
+    if (enter_edge(p, &e) < 0) return no_memory(p->ctx);
+  }
+  for (int i = 0; i < p->n; i++) {       /* entries append themselves: breadth first without recursion */
+    ty_node *n = p->e[i].node;
+    for (int k = 0; n && k < n->nin; k++)
+      if (enter_edge(p, &n->edge[k]) == -1) return no_memory(p->ctx);
+  }
+  if (inputs) TY_TRY(prune(p, inputs, ninput));
+  for (int i = 0; i < p->n; i++) {
+    ty_node *n = p->e[i].node;
+    for (int k = 0; n && p->e[i].needed && k < n->nin; k++) {
+      int t = enter_edge(p, &n->edge[k]);
+      if (t >= 0 && p->e[t].needed) p->e[t].uses++;
+    }
+  }
+  p->heap = ty_malloc(sizeof(int) * (size_t)p->n);
+  return p->heap ? TY_OK : no_memory(p->ctx);
+}
+
+static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
+  ty_tensor *g;
+  ty_ctx *ctx = p->ctx;
+  if (grad) {
+    if (grad->ndim != root->ndim || memcmp(grad->shape, root->shape, sizeof(int64_t) * root->ndim))
+      return ty_error(ctx, "backward: the gradient has shape %s; it must be %s as the output's", ty_shape_of(grad), ty_shape_of(root));
+    g = ty_retain(grad);
+  } else {
+    if (ty_numel(root) != 1) return ty_error(ctx, "backward: without a gradient the output must have one element, got shape %s", ty_shape_of(root));
+    ty_meta m;
+    ty_meta_of(root, &m);
+    TY_TRY(ty_empty(ctx, root->storage->backend, &m, &g));
+    ty_status s = ty_fill_into(ctx, g, ty_op_float(1));
+    if (s != TY_OK) { ty_release(g); return s; }
+  }
+  int i = find(p, root->node ? (void *)root->node : (void *)root);
+  return accumulate(ctx, &p->grad[p->e[i].grads + (root->node ? root->out : 0)], g);
+}
+
+static ty_status hooks(pass *p, int i) {
+  ty_node *n = p->e[i].node;
+  for (int k = 0; k < (n ? n->nout : 1); k++) {
+    uint64_t key = n ? n->hook[k] : p->e[i].leaf->hooks;
+    ty_tensor **g = &p->grad[p->e[i].grads + k];
+    if (key && *g) {
+      TY_TRY(p->ctx->host->hook(p->ctx, key, g));
+    }
+  }
+  return TY_OK;
+}
+
+static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result,
+                       ty_backward_opts o) {
+  TY_TRY(explore(p, roots, nroot, inputs, ninput));
+  for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
+  for (int i = 0; i < p->n; i++)
+    if (p->e[i].needed && p->e[i].uses == 0) heap_push(p, i);
+  while (p->nheap) {
+    int i = heap_pop(p);
+    ty_tensor **g = &p->grad[p->e[i].grads];
+    TY_TRY(hooks(p, i));
+    for (int k = 0; k < ninput; k++)
+      if (p->e[i].key == (inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]))
+        result[k] = ty_retain(g[inputs[k]->node ? inputs[k]->out : 0]);
+    if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
+    else if (!inputs && g[0]) {
+      ty_tensor *whole = g[0];
+      g[0] = NULL;
+      TY_TRY(finish_leaf(p->ctx, p->e[i].leaf, whole));
+    }
+  }
+  return TY_OK;
+}
+
+ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
+                      ty_tensor **result, ty_backward_opts o) {
+  for (int k = 0; k < nroot; k++) {
+    TY_TRY(ty_history(ctx, roots[k]));
+    if (!ty_needs_grad(roots[k])) return ty_error(ctx, "backward: the output doesn't require grad: nothing it was computed from does, or it was computed under no_grad");
+  }
+  for (int k = 0; k < ninput; k++) {
+    TY_TRY(ty_history(ctx, inputs[k]));
+    if (!ty_needs_grad(inputs[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
+    result[k] = NULL;
+  }
+  bool mode = ctx->grad_enabled;
+  ctx->grad_enabled = o.create_graph;
+  pass p = {.ctx = ctx};
+  ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
+  ctx->grad_enabled = mode;
+  for (int k = 0; k < ninput && s == TY_OK; k++)
+    if (!result[k] && !o.allow_unused) s = ty_error(ctx, "grad: input %d wasn't used in computing the outputs; pass allow_unused=true to get nil", k + 1);
+  if (s != TY_OK)
+    for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }
+  for (int i = 0; i < p.ngrad; i++) ty_release(p.grad[i]);
+  ty_free(p.e);
+  ty_free(p.map);
+  ty_free(p.grad);
+  ty_free(p.heap);
+  return s;
+}

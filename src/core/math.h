@@ -1,0 +1,235 @@
+/* The scalar functions that expressions in ops.def reach as M(f): f_f32, f_f64 and f_i64.
+ *
+ * Idea: float32 versions are polynomials without branches or calls, so that a compiler turns a loop over them into
+ * vector code, and so that every backend computes the same. float64 defers to libm. Products are fused only where
+ * fma is written (contraction is off). Constants: Cephes (exp, log), N. Juffa (erf), all within 2 ulp of the truth.
+ * Also here: the 16-bit conversions and the Philox generator, one definition for all backends. */
+#ifndef TY_MATH_H
+#define TY_MATH_H
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define TY_INLINE static inline __attribute__((always_inline, unused))
+
+TY_INLINE uint32_t ty_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
+TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
+
+/* ---- exp, log and what follows from them, float32 ---- */
+
+TY_INLINE float exp_f32(float x) {
+  float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;              /* beyond, the result is 0 or inf anyway */
+  float k = __builtin_fmaf(c, 1.44269504f, 12582912.0f) - 12582912.0f;  /* nearest whole number: 1.5 * 2^23 rounds */
+  float r = __builtin_fmaf(k, -0.693145752f, c);
+  r = __builtin_fmaf(k, -1.42860677e-6f, r);
+  float p = 1.98756915e-4f;
+  p = __builtin_fmaf(p, r, 1.39819995e-3f);
+  p = __builtin_fmaf(p, r, 8.33345205e-3f);
+  p = __builtin_fmaf(p, r, 4.16657962e-2f);
+  p = __builtin_fmaf(p, r, 1.66666657e-1f);
+  p = __builtin_fmaf(p, r, 0.5f);
+  p = __builtin_fmaf(p, r * r, r) + 1.0f;
+  int32_t i = (int32_t)k, h = i >> 1;                                   /* 2^k in two steps reaches denormals and inf */
+  float s = ty_float((uint32_t)(h + 127) << 23), t = ty_float((uint32_t)(i - h + 127) << 23);
+  float y = p * s * t;
+  return x != x ? x : y;
+}
+
+TY_INLINE float log_f32(float x) {
+  float y = x < FLT_MIN ? x * 8388608.0f : x;                           /* denormals */
+  float bias = x < FLT_MIN ? -23.0f : 0.0f;
+  uint32_t u = ty_bits(y);
+  int32_t e = (int32_t)((u - 0x3f3504f3u)) >> 23;                       /* mantissa in sqrt(1/2) .. sqrt(2) */
+  float m = ty_float(u - ((uint32_t)e << 23)) - 1.0f, k = (float)e + bias;
+  float p = 7.0376836292e-2f;
+  p = __builtin_fmaf(p, m, -1.1514610310e-1f);
+  p = __builtin_fmaf(p, m, 1.1676998740e-1f);
+  p = __builtin_fmaf(p, m, -1.2420140846e-1f);
+  p = __builtin_fmaf(p, m, 1.4249322787e-1f);
+  p = __builtin_fmaf(p, m, -1.6668057665e-1f);
+  p = __builtin_fmaf(p, m, 2.0000714765e-1f);
+  p = __builtin_fmaf(p, m, -2.4999993993e-1f);
+  p = __builtin_fmaf(p, m, 3.3333331174e-1f);
+  float z = m * m, r = p * m * z;
+  r = __builtin_fmaf(k, -2.12194440e-4f, r);
+  r = __builtin_fmaf(z, -0.5f, r) + m;
+  r = __builtin_fmaf(k, 0.693359375f, r);
+  r = x == 0.0f ? -INFINITY : r;
+  r = x < 0.0f ? NAN : r;
+  return x == INFINITY || x != x ? x : r;
+}
+
+TY_INLINE float tanh_f32(float x) {
+  float a = __builtin_fabsf(x), z = x * x;
+  float p = -5.70498872745e-3f;
+  p = __builtin_fmaf(p, z, 2.06390887954e-2f);
+  p = __builtin_fmaf(p, z, -5.37397155531e-2f);
+  p = __builtin_fmaf(p, z, 1.33314422036e-1f);
+  p = __builtin_fmaf(p, z, -3.33332819422e-1f);
+  float small = __builtin_fmaf(p * z, x, x);
+  float big = __builtin_copysignf(1.0f - 2.0f / (exp_f32(2.0f * a) + 1.0f), x);
+  return a < 0.625f ? small : big;
+}
+
+TY_INLINE float erf_f32(float x) {
+  float t = __builtin_fabsf(x), s = x * x;
+  float r = __builtin_fmaf(-1.72853470e-5f, t, 3.83197126e-4f);
+  float u = __builtin_fmaf(-3.88396438e-3f, t, 2.42546219e-2f);
+  r = __builtin_fmaf(r, s, u);
+  r = __builtin_fmaf(r, t, -1.06777877e-1f);
+  r = __builtin_fmaf(r, t, -6.34846687e-1f);
+  r = __builtin_fmaf(r, t, -1.28717512e-1f);
+  r = __builtin_fmaf(r, t, -t);
+  float big = __builtin_copysignf(1.0f - exp_f32(r), x);
+  float p = -5.96761703e-4f;
+  p = __builtin_fmaf(p, s, 4.99119423e-3f);
+  p = __builtin_fmaf(p, s, -2.67681349e-2f);
+  p = __builtin_fmaf(p, s, 1.12819925e-1f);
+  p = __builtin_fmaf(p, s, -3.76125336e-1f);
+  p = __builtin_fmaf(p, s, 1.28379166e-1f);
+  float small = __builtin_fmaf(p, x, x);
+  return t > 0.927734375f ? big : small;
+}
+
+/* sine and cosine of 2 pi u for 0 <= u < 1: exact reduction, for normal random numbers */
+TY_INLINE void ty_sincos_2pi(float u, float *sn, float *cs) {
+  float q = __builtin_fmaf(u, 4.0f, 12582912.0f) - 12582912.0f;
+  float r = __builtin_fmaf(q, -0.25f, u) * 6.28318531f, z = r * r;
+  float s = __builtin_fmaf(__builtin_fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f);
+  s = __builtin_fmaf(s * z, r, r);
+  float c = __builtin_fmaf(__builtin_fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f);
+  c = __builtin_fmaf(c * z, z, __builtin_fmaf(z, -0.5f, 1.0f));
+  int i = (int)q & 3;
+  float a = i & 1 ? c : s, b = i & 1 ? s : c;
+  *sn = i & 2 ? -a : a;
+  *cs = i == 1 || i == 2 ? -b : b;
+}
+
+/* ---- the rest: libm by type ---- */
+
+TY_INLINE double exp_f64(double x) { return exp(x); }
+TY_INLINE double log_f64(double x) { return log(x); }
+TY_INLINE double tanh_f64(double x) { return tanh(x); }
+TY_INLINE double erf_f64(double x) { return erf(x); }
+
+#define TY_LIBM(f, f32) TY_INLINE float f##_f32(float x) { return f32(x); } TY_INLINE double f##_f64(double x) { return f(x); }
+TY_LIBM(expm1, expm1f) TY_LIBM(log2, log2f) TY_LIBM(log10, log10f) TY_LIBM(log1p, log1pf)
+TY_LIBM(sin, sinf) TY_LIBM(cos, cosf) TY_LIBM(tan, tanf)
+TY_INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
+TY_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
+TY_INLINE float pow_f32(float a, float b) { return b == 2 ? a * a : powf(a, b); }
+TY_INLINE double pow_f64(double a, double b) { return b == 2 ? a * a : pow(a, b); }
+TY_INLINE float atan2_f32(float a, float b) { return atan2f(a, b); }
+TY_INLINE double atan2_f64(double a, double b) { return atan2(a, b); }
+
+#define TY_REAL(S, T, F) \
+  TY_INLINE T abs_##S(T x) { return __builtin_fabs##F(x); } \
+  TY_INLINE T floor_##S(T x) { return __builtin_floor##F(x); } \
+  TY_INLINE T ceil_##S(T x) { return __builtin_ceil##F(x); } \
+  TY_INLINE T round_##S(T x) { return __builtin_rint##F(x); } \
+  TY_INLINE T trunc_##S(T x) { return __builtin_trunc##F(x); } \
+  TY_INLINE T max_##S(T a, T b) { return a > b || a != a ? a : b; } \
+  TY_INLINE T min_##S(T a, T b) { return a < b || a != a ? a : b; } \
+  TY_INLINE T clamp_##S(T x, T p, T q) { T y = x < p ? p : x; return y > q ? q : y; } \
+  TY_INLINE T lowest_##S(void) { return -INFINITY; } \
+  TY_INLINE T highest_##S(void) { return INFINITY; } \
+  TY_INLINE int isinf_##S(T x) { return __builtin_fabs##F(x) == INFINITY; } \
+  TY_INLINE int isfinite_##S(T x) { return __builtin_fabs##F(x) < INFINITY; } \
+  TY_INLINE T floor_divide_##S(T a, T b) { return __builtin_floor##F(a / b); } \
+  TY_INLINE T remainder_##S(T a, T b) { T r = __builtin_fmod##F(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; } \
+  TY_INLINE T gelu_##S(T x, T tanh_form) { \
+    return tanh_form != 0 ? (T)0.5 * x * (1 + tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x))) \
+                          : (T)0.5 * x * (1 + erf_##S(x * (T)0.7071067811865476)); } \
+  TY_INLINE T gelu_backward_##S(T g, T x, T tanh_form) { \
+    if (tanh_form != 0) { \
+      T t = tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x)); \
+      return g * (T)0.5 * (1 + t + x * (1 - t * t) * (T)0.7978845608028654 * (1 + (T)0.134145 * x * x)); } \
+    return g * ((T)0.5 * (1 + erf_##S(x * (T)0.7071067811865476)) + x * exp_##S((T)-0.5 * x * x) * (T)0.3989422804014327); } \
+  TY_INLINE T silu_backward_##S(T g, T x) { T s = 1 / (1 + exp_##S(-x)); return g * s * (1 + x * (1 - s)); }
+TY_REAL(f32, float, f)
+TY_REAL(f64, double, )
+
+/* ---- int64: only what rows with dtype rule SAME or BOOL use ---- */
+
+TY_INLINE int64_t abs_i64(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }
+TY_INLINE int64_t floor_i64(int64_t x) { return x; }
+TY_INLINE int64_t ceil_i64(int64_t x) { return x; }
+TY_INLINE int64_t round_i64(int64_t x) { return x; }
+TY_INLINE int64_t trunc_i64(int64_t x) { return x; }
+TY_INLINE int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+TY_INLINE int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+TY_INLINE int64_t clamp_i64(int64_t x, int64_t p, int64_t q) { int64_t y = x < p ? p : x; return y > q ? q : y; }
+TY_INLINE int64_t lowest_i64(void) { return INT64_MIN; }
+TY_INLINE int64_t highest_i64(void) { return INT64_MAX; }
+TY_INLINE int isinf_i64(int64_t x) { (void)x; return 0; }
+TY_INLINE int isfinite_i64(int64_t x) { (void)x; return 1; }
+/* Division by zero gives 0: the C operation would end the process. INT64_MIN / -1 wraps. */
+TY_INLINE int64_t floor_divide_i64(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (b == -1) return (int64_t)(0 - (uint64_t)a);
+  int64_t q = a / b;
+  return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+TY_INLINE int64_t remainder_i64(int64_t a, int64_t b) {
+  if (b == 0 || b == -1) return 0;
+  int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+TY_INLINE int64_t pow_i64(int64_t a, int64_t b) {
+  uint64_t r = 1, x = (uint64_t)a;
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+  for (; b; b >>= 1, x *= x) if (b & 1) r *= x;
+  return (int64_t)r;
+}
+
+/* ---- 16-bit floats: round to nearest, ties to even ---- */
+
+TY_INLINE float ty_bf16_to_f32(uint16_t h) { return ty_float((uint32_t)h << 16); }
+TY_INLINE uint16_t ty_f32_to_bf16(float x) {
+  uint32_t u = ty_bits(x), r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+  return (uint16_t)(x != x ? 0x7fc0 | (u >> 16 & 0x8000) : r);
+}
+TY_INLINE float ty_f16_to_f32(uint16_t h) {
+  uint32_t s = (uint32_t)(h & 0x8000) << 16, m = (uint32_t)(h & 0x7fff) << 13;
+  float v = ty_float(m) * 5.192296858534828e33f;                       /* 2^112 moves the exponent, denormals too */
+  uint32_t u = (h & 0x7c00) == 0x7c00 ? m | 0x7f800000u : ty_bits(v);
+  return ty_float(u | s);
+}
+TY_INLINE uint16_t ty_f32_to_f16(float x) {
+  uint32_t u = ty_bits(x), s = u >> 16 & 0x8000, a = u & 0x7fffffff;
+  uint32_t normal = (a + 0xfff + ((a >> 13) & 1) - 0x38000000u) >> 13;
+  uint32_t denormal = ty_bits(ty_float(a) + 0.5f) - 0x3f000000u;         /* adding 1/2 rounds at 2^-24 */
+  uint32_t r = a < 0x38800000u ? denormal : normal;
+  r = a >= 0x477ff000u ? 0x7c00 : r;
+  r = a > 0x7f800000u ? 0x7e00 : r;
+  return (uint16_t)(r | s);
+}
+
+/* ---- Philox 4x32-10: block i of a stream is a function of (seed, i) alone ---- */
+
+TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
+  uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = 0, c3 = 0;
+  uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+  for (int i = 0; i < 10; i++) {
+    uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+    c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+    c1 = (uint32_t)b;
+    c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+    c3 = (uint32_t)a;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  out[0] = c0; out[1] = c1; out[2] = c2; out[3] = c3;
+}
+TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f; }               /* [0, 1), 24 bits */
+TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 8) + 0.5f) * 5.9604645e-8f; } /* (0, 1) */
+/* Box and Muller: two normal numbers from two random words. */
+TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
+  float m = __builtin_sqrtf(-2.0f * log_f32(ty_uniform_open(r0))), s, c;
+  ty_sincos_2pi(ty_uniform(r1), &s, &c);
+  *a = m * c;
+  *b = m * s;
+}
+#endif

@@ -1,0 +1,182 @@
+/* The op table as data: rows of ops.def with their signatures parsed.
+ *
+ * Idea: a signature is read once into ty_param[]; argument checks, defaults and error texts follow from it, for ops and
+ * for functions written in Lua alike. Invariant: after ty_ops_init the table changes only by the gradient rules'
+ * registration, which is the same for every state. */
+#include <ctype.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tycho.h"
+
+ty_status ty_infer_pointwise(ty_call *c);
+ty_status ty_infer_reduce(ty_call *c);
+#define OP(name, cls, sig, nout, infer, ...) ty_status ty_infer_##infer(ty_call *c);
+#include "ops.def"
+
+ty_op ty_ops[TY_NOP] = {
+#define POINTWISE(n, nm, sg, dt, ac, dm, ex, dc) \
+  {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = #ex, .cls = TY_C_POINTWISE, .dtype = TY_D_##dt, .cast = TY_A_##ac, \
+   .infer = ty_infer_pointwise, .nout = 1},
+#define REDUCE(nm, dt, ac, dm, init, map, comb, fin, dc) \
+  {.name = #nm, .sig = "x, dim:dims?, *, keepdim:bool=false", .doc = dc, .domain = dm, .expr = #comb, .cls = TY_C_REDUCE, \
+   .dtype = TY_D_##dt, .cast = TY_A_##ac, .infer = ty_infer_reduce, .nout = 1},
+#define OP(nm, cl, sg, no, inf, ac, dm, dc) \
+  {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = "", .cls = TY_C_##cl, .cast = TY_A_##ac, .infer = ty_infer_##inf, .nout = no},
+#include "ops.def"
+};
+
+static const char *const type_names[TY_P_NTYPES] = {"tensor", "operand", "tensors", "int", "number", "bool", "dim", "dims",
+  "sizes", "ints", "pair", "dtype", "enum", "string", "device", "any"};
+
+static int find_type(const char *s, size_t n) {
+  for (int i = 0; i < TY_P_NTYPES; i++)
+    if (strlen(type_names[i]) == n && !strncmp(type_names[i], s, n)) return i;
+  return -1;
+}
+
+/* The text of a default becomes the attribute that leaving the argument out gives. */
+static bool parse_default(ty_param *p, const char *s) {
+  ty_attr *a = &p->def;
+  a->set = true;
+  switch (p->type) {
+    case TY_P_NUMBER: a->f = !strcmp(s, "inf") ? INFINITY : !strcmp(s, "-inf") ? -INFINITY : atof(s); return true;
+    case TY_P_BOOL: a->i = !strcmp(s, "true"); return true;
+    case TY_P_INT: a->i = atoll(s); return true;
+    case TY_P_DIM: a->i = atoll(s); a->i -= a->i > 0; return true;
+    case TY_P_PAIR: a->n = 2; a->v[0] = a->v[1] = atoll(s); return true;
+    case TY_P_ENUM: {
+      int k = 0;
+      for (const char *q = p->choices; *q; q++, k++) {
+        size_t n = strcspn(q, ",");
+        if (n == strlen(s) && !strncmp(q, s, n)) { a->i = k; return true; }
+        q += n;
+        if (!*q) break;
+      }
+      return false;
+    }
+    default: return false;
+  }
+}
+
+/* One parameter: name[!][?][:type[(choices)]][?][=default] */
+static bool parse_param(ty_op *op, char *s, bool keyword) {
+  if (op->nparam == TY_MAXPARAM) return false;
+  ty_param *p = &op->param[op->nparam];
+  memset(p, 0, sizeof *p);
+  p->keyword = keyword;
+  size_t n = 0;
+  while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
+  if (n == 0 || n >= sizeof p->name) return false;
+  memcpy(p->name, s, n);
+  s += n;
+  p->type = TY_P_TENSOR;
+  for (; *s; s++) {
+    if (*s == '!') p->mutated = op->mutates = true;
+    else if (*s == '?') p->optional = true;
+    else if (*s == ':') {
+      n = strcspn(++s, "(?=");
+      int t = find_type(s, n);
+      if (t < 0) return false;
+      p->type = (uint8_t)t;
+      s += n;
+      if (*s == '(') {
+        n = strcspn(++s, ")");
+        if (n >= sizeof p->choices) return false;
+        memcpy(p->choices, s, n);
+        s += n;
+      } else s--;
+    } else if (*s == '=') {
+      p->optional = true;
+      if (!parse_default(p, s + 1)) return false;
+      break;
+    } else return false;
+  }
+  bool operand = p->type <= TY_P_TENSORS;
+  if (operand ? op->nin == TY_MAXPARAM : op->nattr == TY_MAXATTR) return false;
+  p->slot = (uint8_t)(operand ? op->nin++ : op->nattr++);
+  if (p->type == TY_P_TENSORS) op->has_list = true;
+  op->nparam++;
+  return true;
+}
+
+ty_status ty_sig_parse(const char *sig, ty_op *op, char *err) {
+  char buf[400], *s = buf;
+  bool keyword = false;
+  op->nparam = op->nin = op->nattr = 0;
+  if (strlen(sig) >= sizeof buf) goto bad;
+  strcpy(buf, sig);
+  while (*s) {
+    while (*s == ' ' || *s == ',') s++;
+    if (!*s) break;
+    char *end = s;
+    for (int depth = 0; *end && (depth || *end != ','); end++) depth += (*end == '(') - (*end == ')');
+    bool last = !*end;
+    *end = 0;
+    for (char *q = s + strlen(s); q > s && q[-1] == ' ';) *--q = 0;
+    if (!strcmp(s, "*")) keyword = true;
+    else if (!parse_param(op, s, keyword)) goto bad;
+    if (last) break;
+    s = end + 1;
+  }
+  return TY_OK;
+bad:
+  snprintf(err, TY_ERRLEN, "bad signature '%s'", sig);
+  return TY_ERR;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char init_error[TY_ERRLEN];
+
+static void init(void) {
+  for (int i = 0; i < TY_NOP; i++) {
+    ty_ops[i].id = i;
+    if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
+  }
+}
+
+ty_status ty_ops_init(char *err) {
+  pthread_once(&once, init);
+  memcpy(err, init_error, TY_ERRLEN);
+  return init_error[0] ? TY_ERR : TY_OK;
+}
+
+ty_op *ty_op_find(const char *name) {
+  for (int i = 0; i < TY_NOP; i++)
+    if (!strcmp(ty_ops[i].name, name)) return &ty_ops[i];
+  return NULL;
+}
+
+const ty_param *ty_op_param(const ty_op *op, const char *name) {
+  for (int i = 0; i < op->nparam; i++)
+    if (!strcmp(op->param[i].name, name)) return &op->param[i];
+  return NULL;
+}
+
+/* Levenshtein distance of short names. */
+static int distance(const char *a, const char *b) {
+  int n = (int)strlen(b), row[64];
+  if (n >= 64) return 99;
+  for (int j = 0; j <= n; j++) row[j] = j;
+  for (; *a; a++) {
+    int diag = row[0]++;
+    for (int j = 1; j <= n; j++) {
+      int d = diag + (*a != b[j - 1]);
+      diag = row[j];
+      row[j] = TY_MIN(d, TY_MIN(row[j], row[j - 1]) + 1);
+    }
+  }
+  return row[n];
+}
+
+const char *ty_nearest(const char *name, const char *const *list, int n) {
+  int len = (int)strlen(name), best = len <= 3 ? 2 : len <= 6 ? 3 : 4;  /* farther is not near */
+  const char *found = NULL;
+  for (int i = 0; i < n; i++) {
+    int d = distance(name, list[i]);
+    if (d < best) { best = d; found = list[i]; }
+  }
+  return found;
+}

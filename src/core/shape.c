@@ -1,0 +1,512 @@
+/* Infer rules of views, pointwise ops, reductions, copies and creation: from arguments to the results' shapes and dtypes.
+ *
+ * Idea: every check of an op's arguments stands in its infer rule, so that backends may trust what they get.
+ * Invariant: on TY_OK dims and indices among the attributes are normalised (0-based, not negative). */
+#include <math.h>
+#include <string.h>
+#include "shape.h"
+
+/* ---- helpers shared by the rules ---- */
+
+ty_status ty_norm_dim(ty_call *c, int64_t *dim, int ndim, const ty_tensor *x) {
+  int64_t d = *dim, n = ndim ? ndim : 1;
+  if (d < -n || d >= n)
+    return ty_fail(c, "dim %lld is out of range for shape %s", (long long)(d < 0 ? d : d + 1), ty_shape_of(x));
+  *dim = d < 0 ? d + n : d;
+  return TY_OK;
+}
+
+ty_status ty_broadcast(ty_call *c, int64_t *shape, int *ndim, const ty_tensor *t, const ty_tensor *first) {
+  if (t->ndim > *ndim) {
+    int shift = t->ndim - *ndim;
+    memmove(shape + shift, shape, sizeof(int64_t) * (size_t)*ndim);
+    for (int i = 0; i < shift; i++) shape[i] = 1;
+    *ndim = t->ndim;
+  }
+  for (int i = 0; i < t->ndim; i++) {
+    int64_t *s = &shape[*ndim - t->ndim + i], n = t->shape[i];
+    if (*s == 1) *s = n;
+    else if (n != 1 && n != *s)
+      return ty_fail(c, "shapes %s and %s don't broadcast: dim %d has %lld and %lld elements", ty_shape_of(first), ty_shape_of(t),
+                     *ndim - t->ndim + i + 1, (long long)*s, (long long)n);
+  }
+  return TY_OK;
+}
+
+ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim) {
+  int64_t known = 1, open = -1;
+  for (int i = 0; i < ndim; i++) {
+    if (shape[i] == -1 && open < 0) open = i;
+    else if (shape[i] < 0) return ty_fail(c, "size %lld in %s", (long long)shape[i], open >= 0 && shape[i] == -1 ? "a second place: only one can be inferred" : "argument 'size' is negative");
+    else if (__builtin_mul_overflow(known, shape[i], &known)) return ty_fail(c, "size overflows");
+  }
+  if (open >= 0) {
+    if (known == 0 || numel % known) return ty_fail(c, "%lld elements don't fill size %s", (long long)numel, ty_shape_text(shape, ndim));
+    shape[open] = numel / known;
+  } else if (known != numel)
+    return ty_fail(c, "size %s asks for %lld elements, the tensor has %lld", ty_shape_text(shape, ndim), (long long)known, (long long)numel);
+  return TY_OK;
+}
+
+/* The argument's position as users count it, for error texts. */
+int ty_position(const ty_call *c, int slot) {
+  for (int i = 0; i < c->op->nparam; i++)
+    if (c->op->param[i].type <= TY_P_TENSORS && c->op->param[i].slot == slot) return i + 1;
+  return slot + 1;
+}
+
+ty_status ty_need_float(ty_call *c, int slot) {
+  const ty_tensor *t = c->in[slot].t;
+  if (t && !ty_is_float((ty_dtype)t->dtype))
+    return ty_fail(c, "argument %d must have a floating dtype, got %s", ty_position(c, slot), ty_dtype_names[t->dtype]);
+  return TY_OK;
+}
+
+ty_status ty_need_dims(ty_call *c, int slot, int ndim) {
+  const ty_tensor *t = c->in[slot].t;
+  if (t && t->ndim != ndim)
+    return ty_fail(c, "argument %d must have %d dims, got shape %s", ty_position(c, slot), ndim, ty_shape_of(t));
+  return TY_OK;
+}
+
+ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d) {
+  const ty_tensor *t = c->in[slot].t;
+  if (t && t->dtype != d)
+    return ty_fail(c, "argument %d must have dtype %s, got %s", ty_position(c, slot), ty_dtype_names[d], ty_dtype_names[t->dtype]);
+  return TY_OK;
+}
+
+ty_status ty_need_same_dtype(ty_call *c, int slot, int with) {
+  const ty_tensor *t = c->in[slot].t, *w = c->in[with].t;
+  if (t && w && t->dtype != w->dtype)
+    return ty_fail(c, "argument %d has dtype %s; it must be %s as argument %d's", ty_position(c, slot), ty_dtype_names[t->dtype], ty_dtype_names[w->dtype], ty_position(c, with));
+  return TY_OK;
+}
+
+ty_status ty_need_index(ty_call *c, int slot) {
+  const ty_tensor *t = c->in[slot].t;
+  if (t && t->dtype != TY_I64 && t->dtype != TY_I32 && t->dtype != TY_U8)
+    return ty_fail(c, "argument %d must hold indices (int64), got %s", ty_position(c, slot), ty_dtype_names[t->dtype]);
+  return TY_OK;
+}
+
+void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
+  m->dtype = d;
+  m->ndim = (uint8_t)ndim;
+  m->has_stride = m->channels_last = false;
+  memmove(m->shape, shape, sizeof(int64_t) * (size_t)ndim);
+}
+
+/* Keeps x's order of dims in memory where x is dense. */
+void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
+  if (ty_is_contiguous(x) || !ty_is_dense(x)) return;
+  m->has_stride = true;
+  m->channels_last = x->channels_last;
+  memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+}
+
+/* ---- pointwise ---- */
+
+static ty_dtype number_dtype(ty_kind k) { return k == TY_INT ? TY_I64 : k == TY_BOOLEAN ? TY_BOOL : TY_F32; }
+
+/* PyTorch's categories: tensors with dims outweigh 0-dim tensors, these outweigh numbers, unless the kind is higher. */
+static ty_dtype combine(int high, int low) {
+  if (high < 0) return (ty_dtype)low;
+  if (low < 0 || ty_is_float((ty_dtype)high)) return (ty_dtype)high;
+  if (high == TY_BOOL || ty_is_float((ty_dtype)low)) return ty_promote((ty_dtype)high, (ty_dtype)low);
+  return (ty_dtype)high;
+}
+
+ty_dtype ty_result_dtype(const ty_operand *in, int n) {
+  int best[3] = {-1, -1, -1};
+  for (int i = 0; i < n; i++) {
+    if (in[i].kind == TY_NONE) continue;
+    int k = in[i].kind != TY_TENSOR ? 2 : in[i].t->ndim == 0;
+    ty_dtype d = in[i].kind == TY_TENSOR ? (ty_dtype)in[i].t->dtype : number_dtype(in[i].kind);
+    best[k] = best[k] < 0 ? (int)d : (int)ty_promote((ty_dtype)best[k], d);
+  }
+  int low = best[1] < 0 ? best[2] : best[2] < 0 ? best[1] : (int)combine(best[1], best[2]);
+  return combine(best[0], low);
+}
+
+ty_status ty_infer_pointwise(ty_call *c) {
+  ty_meta *m = &c->meta[0];
+  const ty_tensor *first = NULL;
+  ty_dtype_rule rule = c->op->dtype;
+  int ndim = 0;
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    if (!t) continue;
+    if (!first) {
+      first = t;
+      ndim = t->ndim;
+      memcpy(m->shape, t->shape, sizeof(int64_t) * t->ndim);
+    } else if (t->ndim != ndim || memcmp(m->shape, t->shape, sizeof(int64_t) * (size_t)ndim))
+      TY_TRY(ty_broadcast(c, m->shape, &ndim, t, first));
+  }
+  if (!first) return ty_fail(c, "no argument is a tensor");
+  m->ndim = (uint8_t)ndim;
+  m->has_stride = m->channels_last = false;
+  if (rule == TY_D_WHERE) TY_TRY(ty_need_dtype(c, 0, TY_BOOL));
+  if (c->op->id == TY_OP_masked_fill) TY_TRY(ty_need_dtype(c, 1, TY_BOOL));
+  ty_dtype d = rule == TY_D_FIRST ? (ty_dtype)c->in[0].t->dtype
+             : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
+  if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
+  c->compute = ty_compute_dtype(d);
+  m->dtype = rule == TY_D_BOOL ? TY_BOOL : d;
+  for (int i = 0; i < c->nin; i++) {        /* the layout of the first operand that has the whole shape */
+    const ty_tensor *t = c->in[i].t;
+    if (t && t->ndim == ndim && !memcmp(m->shape, t->shape, sizeof(int64_t) * (size_t)ndim)) { ty_keep_layout(m, t); break; }
+  }
+  return TY_OK;
+}
+
+/* ---- reductions, scans ---- */
+
+/* Dims to reduce as a bit mask; nil means all. */
+static ty_status reduce_dims(ty_call *c, ty_attr *a, const ty_tensor *x, unsigned *mask) {
+  *mask = 0;
+  if (!a->set || a->n == 0) {
+    *mask = (1u << x->ndim) - 1;
+    a->set = false;
+    return TY_OK;
+  }
+  for (int i = 0; i < a->n; i++) {
+    TY_TRY(ty_norm_dim(c, &a->v[i], x->ndim, x));
+    if (*mask >> a->v[i] & 1 && x->ndim) return ty_fail(c, "dim %lld is named twice", (long long)a->v[i] + 1);
+    *mask |= 1u << a->v[i];
+  }
+  if (x->ndim == 0) *mask = 0;
+  return TY_OK;
+}
+
+static void reduced_shape(ty_meta *m, const ty_tensor *x, unsigned mask, bool keepdim) {
+  m->ndim = 0;
+  m->has_stride = m->channels_last = false;
+  for (int i = 0; i < x->ndim; i++)
+    if (!(mask >> i & 1)) m->shape[m->ndim++] = x->shape[i];
+    else if (keepdim) m->shape[m->ndim++] = 1;
+}
+
+ty_status ty_infer_reduce(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_meta *m = &c->meta[0];
+  unsigned mask;
+  int id = c->op->id;
+  TY_TRY(reduce_dims(c, &c->at[0], x, &mask));
+  if (id == TY_OP_amax || id == TY_OP_amin)
+    for (int i = 0; i < x->ndim; i++)
+      if (mask >> i & 1 && x->shape[i] == 0) return ty_fail(c, "dim %d of shape %s is empty: there is no extreme", i + 1, ty_shape_of(x));
+  if (c->op->dtype == TY_D_FLOAT) TY_TRY(ty_need_float(c, 0));
+  reduced_shape(m, x, mask, c->at[1].i);
+  ty_dtype d = (ty_dtype)x->dtype;
+  bool adds = id == TY_OP_sum || id == TY_OP_prod;
+  m->dtype = c->op->dtype == TY_D_BOOL ? TY_BOOL : adds && !ty_is_float(d) ? TY_I64 : d;
+  c->compute = ty_compute_dtype(d);
+  return TY_OK;
+}
+
+ty_status ty_infer_index_reduce(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  int64_t d = c->at[0].i;
+  if (x->ndim && x->shape[d] == 0) return ty_fail(c, "dim %lld of shape %s is empty: there is no extreme", (long long)d + 1, ty_shape_of(x));
+  for (int k = 0; k < 2; k++) {
+    reduced_shape(&c->meta[k], x, x->ndim ? 1u << d : 0, c->at[1].i);
+    c->meta[k].dtype = k ? TY_I64 : x->dtype;
+  }
+  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  return TY_OK;
+}
+
+ty_status ty_infer_scan(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  ty_set_shape(&c->meta[0], ty_is_float((ty_dtype)x->dtype) ? (ty_dtype)x->dtype : TY_I64, x->ndim, x->shape);
+  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
+  return TY_OK;
+}
+
+ty_status ty_infer_softmax(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
+  return TY_OK;
+}
+
+/* ---- views: meta and, in at, what the kernel needs; c->out is made by ty_make_view ---- */
+
+ty_status ty_infer_view(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *s = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
+  ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
+  m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
+  if (!m->has_stride && !x->channels_last)
+    return ty_fail(c, "a tensor of shape %s and strides %s can't be seen as %s without a copy: use reshape", ty_shape_of(x),
+                   ty_shape_text(x->stride, x->ndim), ty_shape_text(s->v, s->n));
+  return TY_OK;
+}
+
+static ty_status distinct_dims(ty_call *c, ty_attr *a, const ty_tensor *x) {
+  unsigned seen = 0;
+  for (int i = 0; i < a->n; i++) {
+    TY_TRY(ty_norm_dim(c, &a->v[i], x->ndim, x));
+    if (seen >> a->v[i] & 1) return ty_fail(c, "dim %lld is named twice", (long long)a->v[i] + 1);
+    seen |= 1u << a->v[i];
+  }
+  return TY_OK;
+}
+
+ty_status ty_infer_permute(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  if (a->n != x->ndim) return ty_fail(c, "%d dims given for shape %s", a->n, ty_shape_of(x));
+  TY_TRY(distinct_dims(c, a, x));
+  m->dtype = x->dtype;
+  m->ndim = x->ndim;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int i = 0; i < x->ndim; i++) {
+    m->shape[i] = x->shape[a->v[i]];
+    m->stride[i] = x->stride[a->v[i]];
+  }
+  return TY_OK;
+}
+
+ty_status ty_infer_expand(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  int shift = a->n - x->ndim;
+  if (shift < 0) return ty_fail(c, "size %s has fewer dims than shape %s", ty_shape_text(a->v, a->n), ty_shape_of(x));
+  m->dtype = x->dtype;
+  m->ndim = a->n;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int i = 0; i < a->n; i++) {
+    int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
+    if (want == -1 && i >= shift) want = a->v[i] = have;
+    if (want < 0 || (have != 1 && have != want))
+      return ty_fail(c, "shape %s doesn't expand to %s: dim %d has %lld elements", ty_shape_of(x), ty_shape_text(a->v, a->n), i + 1, (long long)have);
+    m->shape[i] = want;
+    m->stride[i] = have == want && i >= shift ? x->stride[i - shift] : 0;
+  }
+  return TY_OK;
+}
+
+/* first and last are 1-based and included; negative ones count from the end; ends past the size are clamped. After this
+ * at[1].i is the 0-based first element and at[2].i the number of elements. */
+ty_status ty_infer_slice(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = c->at;
+  ty_meta *m = &c->meta[0];
+  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor has nothing to slice");
+  TY_TRY(ty_norm_dim(c, &a[0].i, x->ndim, x));
+  int64_t d = a[0].i, n = x->shape[d], first = a[1].set ? a[1].i : 1, last = a[2].set ? a[2].i : n, step = a[3].i;
+  if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
+  if (first == 0 || (last == 0 && first != 1)) return ty_fail(c, "index 0: indices begin at 1");
+  if (first < 0) first = TY_MAX(first + n + 1, 1);
+  if (last < 0) last += n + 1;
+  last = TY_MIN(last, n);
+  int64_t count = last < first ? 0 : (last - first) / step + 1;
+  memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
+  memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+  m->dtype = x->dtype;
+  m->ndim = x->ndim;
+  m->has_stride = true;
+  m->channels_last = false;
+  m->shape[d] = count;
+  m->stride[d] = x->stride[d] * step;
+  a[1].set = a[2].set = true;
+  a[1].i = count ? first - 1 : 0;
+  a[2].i = count;
+  return TY_OK;
+}
+
+ty_status ty_infer_select(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_meta *m = &c->meta[0];
+  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor can't be indexed");
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  int64_t d = c->at[0].i, i = c->at[1].i, n = x->shape[d];
+  if (i == 0) return ty_fail(c, "index 0: indices begin at 1");
+  if (i > n || i < -n) return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
+  c->at[1].i = i < 0 ? i + n : i - 1;
+  m->dtype = x->dtype;
+  m->ndim = 0;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int k = 0; k < x->ndim; k++)
+    if (k != d) {
+      m->shape[m->ndim] = x->shape[k];
+      m->stride[m->ndim++] = x->stride[k];
+    }
+  return TY_OK;
+}
+
+int64_t ty_view_offset(const ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select) return x->offset + c->at[1].i * x->stride[c->at[0].i];
+  return x->offset;
+}
+
+/* ---- copies ---- */
+
+ty_status ty_infer_same(ty_call *c) {
+  TY_TRY(ty_need_float(c, 0));
+  ty_meta_of(c->in[0].t, &c->meta[0]);
+  return TY_OK;
+}
+
+ty_status ty_infer_clone(ty_call *c) {
+  ty_meta_of(c->in[0].t, &c->meta[0]);
+  if (c->at[0].i == 0) ty_keep_layout(&c->meta[0], c->in[0].t);
+  return TY_OK;
+}
+
+ty_status ty_infer_cast(ty_call *c) {
+  ty_meta_of(c->in[0].t, &c->meta[0]);
+  c->meta[0].dtype = (uint8_t)c->at[0].i;
+  ty_keep_layout(&c->meta[0], c->in[0].t);
+  return TY_OK;
+}
+
+ty_status ty_infer_copy(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *src = c->in[1].t;
+  ty_meta_of(x, &c->meta[0]);
+  if (!src) return TY_OK;
+  int lead = src->ndim - x->ndim;
+  bool fits = true;
+  for (int i = 0; i < src->ndim; i++)
+    fits = fits && (src->shape[i] == 1 || (i >= lead && src->shape[i] == x->shape[i - lead]));
+  if (!fits) return ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_of(x));
+  return TY_OK;
+}
+
+ty_status ty_infer_matrices(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  if (x->ndim < 2) return ty_fail(c, "argument 1 must have at least 2 dims, got shape %s", ty_shape_of(x));
+  ty_meta_of(x, &c->meta[0]);
+  return TY_OK;
+}
+
+ty_status ty_infer_dims_same(ty_call *c) {
+  TY_TRY(distinct_dims(c, &c->at[0], c->in[0].t));
+  ty_meta_of(c->in[0].t, &c->meta[0]);
+  return TY_OK;
+}
+
+ty_status ty_infer_pad(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const ty_attr *p = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  if (p->n % 2 || p->n / 2 > x->ndim) return ty_fail(c, "argument 2 has %d numbers; it takes two for each of up to %d dims", p->n, x->ndim);
+  ty_meta_of(x, m);
+  for (int k = 0; k < p->n / 2; k++) {
+    int64_t *s = &m->shape[x->ndim - 1 - k];
+    if (__builtin_add_overflow(*s, p->v[2 * k], s) || __builtin_add_overflow(*s, p->v[2 * k + 1], s) || *s < 0)
+      return ty_fail(c, "padding %lld and %lld leaves no size for dim %d of shape %s", (long long)p->v[2 * k], (long long)p->v[2 * k + 1], x->ndim - k, ty_shape_of(x));
+  }
+  return TY_OK;
+}
+
+ty_status ty_infer_strided_take(ty_call *c) {
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, c->at[1].n, c->at[1].v);
+  return TY_OK;
+}
+
+ty_status ty_infer_strided_put(ty_call *c) {
+  ty_meta_of(c->in[0].t, &c->meta[0]);
+  return TY_OK;
+}
+
+ty_status ty_infer_cat(ty_call *c) {
+  int n = c->span[0].count, start = c->span[0].start;
+  if (n == 0) return ty_fail(c, "argument 1 is an empty list");
+  const ty_tensor *x = c->in[start].t;
+  ty_meta *m = &c->meta[0];
+  if (x->ndim == 0) return ty_fail(c, "0-dim tensors can't be joined: use stack");
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  int64_t d = c->at[0].i;
+  ty_meta_of(x, m);
+  for (int i = 1; i < n; i++) {
+    const ty_tensor *y = c->in[start + i].t;
+    bool same = y->ndim == x->ndim;
+    for (int k = 0; same && k < x->ndim; k++) same = k == d || y->shape[k] == x->shape[k];
+    if (!same) return ty_fail(c, "tensor %d has shape %s; apart from dim %lld it must match tensor 1 of shape %s", i + 1, ty_shape_of(y), (long long)d + 1, ty_shape_of(x));
+    m->shape[d] += y->shape[d];
+  }
+  m->dtype = ty_result_dtype(c->in + start, n);
+  return TY_OK;
+}
+
+/* ---- creation ---- */
+
+static ty_dtype created_dtype(const ty_attr *a, ty_dtype otherwise) { return a->set ? (ty_dtype)a->i : otherwise; }
+
+static ty_status check_sizes(ty_call *c, const int64_t *v, int n) {
+  for (int i = 0; i < n; i++)
+    if (v[i] < 0) return ty_fail(c, "size %lld is negative", (long long)v[i]);
+  return TY_OK;
+}
+
+ty_status ty_infer_create(ty_call *c) {
+  const ty_attr *s = &c->at[0];
+  bool full = c->op->id == TY_OP_full;
+  ty_dtype d = full && c->at[1].n == TY_BOOLEAN ? TY_BOOL : TY_F32;
+  TY_TRY(check_sizes(c, s->v, s->n));
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[full ? 2 : 1], d), s->n, s->v);
+  if (c->op->cls == TY_C_RANDOM && !ty_is_float((ty_dtype)c->meta[0].dtype)) return ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
+  return TY_OK;
+}
+
+ty_status ty_infer_range(ty_call *c) {
+  double first = c->at[0].f, last = c->at[1].f, step = c->at[2].f;
+  if (!(step != 0) || !isfinite(first) || !isfinite(last) || !isfinite(step))
+    return ty_fail(c, "first %g, last %g and step %g must be finite, and step not 0", first, last, step);
+  double n = floor((last - first) / step * (1 + 1e-12)) + 1;
+  if (n > 1e15) return ty_fail(c, "%g elements are too many", n);
+  int64_t size = n < 0 ? 0 : (int64_t)n;
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_F32), 1, &size);
+  return TY_OK;
+}
+
+ty_status ty_infer_linspace(ty_call *c) {
+  TY_TRY(check_sizes(c, &c->at[2].i, 1));
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_F32), 1, &c->at[2].i);
+  return TY_OK;
+}
+
+ty_status ty_infer_eye(ty_call *c) {
+  int64_t s[2] = {c->at[0].i, c->at[1].set ? c->at[1].i : c->at[0].i};
+  TY_TRY(check_sizes(c, s, 2));
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[2], TY_F32), 2, s);
+  return TY_OK;
+}
+
+ty_status ty_infer_randint(ty_call *c) {
+  const ty_attr *s = &c->at[2];
+  TY_TRY(check_sizes(c, s->v, s->n));
+  if (c->at[0].i > c->at[1].i) return ty_fail(c, "low %lld is above high %lld", (long long)c->at[0].i, (long long)c->at[1].i);
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_I64), s->n, s->v);
+  return TY_OK;
+}
+
+ty_status ty_infer_randperm(ty_call *c) {
+  TY_TRY(check_sizes(c, &c->at[0].i, 1));
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[1], TY_I64), 1, &c->at[0].i);
+  return TY_OK;
+}
+
+ty_status ty_infer_dropout(ty_call *c) {
+  TY_TRY(ty_need_float(c, 0));
+  if (!(c->at[0].f >= 0 && c->at[0].f <= 1)) return ty_fail(c, "p must be in 0..1, got %g", c->at[0].f);
+  ty_meta_of(c->in[0].t, &c->meta[0]);
+  c->meta[1] = c->meta[0];
+  c->meta[1].dtype = TY_BOOL;
+  return TY_OK;
+}

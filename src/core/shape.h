@@ -1,0 +1,18 @@
+/* What infer rules share. Each check fails with a text that names op, argument, what was expected and what came. */
+#ifndef TY_SHAPE_H
+#define TY_SHAPE_H
+#include "tycho.h"
+
+ty_status ty_norm_dim(ty_call *c, int64_t *dim, int ndim, const ty_tensor *x);
+int ty_position(const ty_call *c, int slot);
+ty_status ty_need_float(ty_call *c, int slot);
+ty_status ty_need_dims(ty_call *c, int slot, int ndim);
+ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d);
+ty_status ty_need_same_dtype(ty_call *c, int slot, int with);
+ty_status ty_need_index(ty_call *c, int slot);
+void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape);
+void ty_keep_layout(ty_meta *m, const ty_tensor *x);
+ty_dtype ty_result_dtype(const ty_operand *in, int n);
+int64_t ty_view_offset(const ty_call *c);  /* VIEW ops, after their infer rule */
+int ty_index_place(const ty_attr *dims);     /* where the index dims stand in the result of index */
+#endif

@@ -1,0 +1,356 @@
+/* Infer rules of matrix products, index ops, convolution, pooling, normalisation, losses and optimizer steps. As in
+ * shape.c: every check of arguments stands here. */
+#include <string.h>
+#include "shape.h"
+
+/* ---- matrix products ---- */
+
+ty_status ty_infer_matmul(ty_call *c) {
+  const ty_tensor *a = c->in[0].t, *b = c->in[1].t;
+  ty_meta *m = &c->meta[0];
+  if (a->ndim == 0 || b->ndim == 0) return ty_fail(c, "argument %d is a 0-dim tensor; matrices or vectors are needed", a->ndim ? 2 : 1);
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  if (a->dtype == TY_BOOL) return ty_fail(c, "dtype bool has no products");
+  int db = b->ndim > 1 ? b->ndim - 2 : 0;
+  int64_t k = a->shape[a->ndim - 1];
+  if (b->shape[db] != k)
+    return ty_fail(c, "argument 2 has shape %s; dim %d must be %lld to match argument 1 of shape %s", ty_shape_of(b), db + 1, (long long)k, ty_shape_of(a));
+  int nd = 0;
+  ty_tensor ba = *a, bb = *b;  /* their batch dims alone */
+  ba.ndim = (uint8_t)TY_MAX(a->ndim - 2, 0);
+  bb.ndim = (uint8_t)TY_MAX(b->ndim - 2, 0);
+  TY_TRY(ty_broadcast(c, m->shape, &nd, &ba, a));
+  TY_TRY(ty_broadcast(c, m->shape, &nd, &bb, a));
+  if (a->ndim > 1) m->shape[nd++] = a->shape[a->ndim - 2];
+  if (b->ndim > 1) m->shape[nd++] = b->shape[b->ndim - 1];
+  ty_set_shape(m, (ty_dtype)a->dtype, nd, m->shape);
+  return TY_OK;
+}
+
+ty_status ty_infer_linear(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *w = c->in[1].t, *b = c->in[2].t;
+  for (int i = 0; i < 3; i++) {
+    TY_TRY(ty_need_float(c, i));
+    if (i) TY_TRY(ty_need_same_dtype(c, i, 0));
+  }
+  TY_TRY(ty_need_dims(c, 1, 2));
+  TY_TRY(ty_need_dims(c, 2, 1));
+  if (x->ndim == 0 || x->shape[x->ndim - 1] != w->shape[1])
+    return ty_fail(c, "argument 1 has shape %s; its last dim must be %lld to match argument 2 of shape %s", ty_shape_of(x), (long long)w->shape[1], ty_shape_of(w));
+  if (b && b->shape[0] != w->shape[0])
+    return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s", ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
+  c->meta[0].shape[x->ndim - 1] = w->shape[0];
+  return TY_OK;
+}
+
+/* ---- indices ---- */
+
+/* Checks the index tensors and puts their common shape in shape. */
+static ty_status index_shape(ty_call *c, const ty_tensor *x, int list, ty_attr *dims, int64_t *shape, int *ndim) {
+  int n = c->span[list].count;
+  const ty_operand *idx = c->in + c->span[list].start;
+  if (n != dims->n || n == 0) return ty_fail(c, "%d index tensors for %d dims", n, dims->n);
+  *ndim = 0;
+  for (int i = 0; i < n; i++) {
+    TY_TRY(ty_norm_dim(c, &dims->v[i], x->ndim, x));
+    if (i && dims->v[i] <= dims->v[i - 1]) return ty_fail(c, "dims must ascend");
+    if (idx[i].t->dtype != TY_I64) return ty_fail(c, "index tensors must have dtype int64, got %s", ty_dtype_names[idx[i].t->dtype]);
+    TY_TRY(ty_broadcast(c, shape, ndim, idx[i].t, idx[0].t));
+  }
+  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor can't be indexed");
+  if (*ndim + x->ndim - n > TY_MAXDIM) return ty_fail(c, "the result has more than %d dims", TY_MAXDIM);
+  return TY_OK;
+}
+
+/* Index dims that stand together keep their place in the result; else they come first. */
+int ty_index_place(const ty_attr *dims) {
+  for (int i = 1; i < dims->n; i++)
+    if (dims->v[i] != dims->v[i - 1] + 1) return 0;
+  return (int)dims->v[0];
+}
+
+static void indexed_shape(const ty_tensor *x, const ty_attr *dims, const int64_t *ishape, int inum, ty_meta *m) {
+  int place = ty_index_place(dims), nd = 0, rest = 0;
+  for (int i = 0; i <= x->ndim; i++) {
+    if (rest == place) {
+      memcpy(m->shape + nd, ishape, sizeof(int64_t) * (size_t)inum);
+      nd += inum;
+      place = -1;
+    }
+    bool indexed = i == x->ndim;
+    for (int j = 0; j < dims->n; j++) indexed = indexed || dims->v[j] == i;
+    if (!indexed) { m->shape[nd++] = x->shape[i]; rest++; }
+  }
+  m->ndim = (uint8_t)nd;
+}
+
+ty_status ty_infer_index(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  int64_t ishape[TY_MAXDIM];
+  int inum;
+  TY_TRY(index_shape(c, x, 1, &c->at[0], ishape, &inum));
+  c->meta[0].dtype = x->dtype;
+  c->meta[0].has_stride = c->meta[0].channels_last = false;
+  indexed_shape(x, &c->at[0], ishape, inum, &c->meta[0]);
+  return TY_OK;
+}
+
+ty_status ty_infer_index_put(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *v = c->in[1].t;
+  int64_t ishape[TY_MAXDIM];
+  int inum;
+  ty_meta want = {0};
+  TY_TRY(index_shape(c, x, 2, &c->at[0], ishape, &inum));
+  indexed_shape(x, &c->at[0], ishape, inum, &want);
+  if (v) {
+    bool fits = v->ndim <= want.ndim;
+    for (int i = 0; fits && i < v->ndim; i++) fits = v->shape[i] == 1 || v->shape[i] == want.shape[want.ndim - v->ndim + i];
+    if (!fits) return ty_fail(c, "a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v), ty_shape_text(want.shape, want.ndim));
+  }
+  ty_meta_of(x, &c->meta[0]);
+  return TY_OK;
+}
+
+ty_status ty_infer_gather(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *idx = c->in[1].t;
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  TY_TRY(ty_need_index(c, 1));
+  if (idx->ndim != x->ndim) return ty_fail(c, "argument 3 has shape %s; it must have as many dims as argument 1 of shape %s", ty_shape_of(idx), ty_shape_of(x));
+  for (int i = 0; i < x->ndim; i++)
+    if (i != c->at[0].i && idx->shape[i] > x->shape[i])
+      return ty_fail(c, "argument 3 has shape %s; dim %d must be at most %lld to fit argument 1 of shape %s", ty_shape_of(idx), i + 1, (long long)x->shape[i], ty_shape_of(x));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, idx->ndim, idx->shape);
+  return TY_OK;
+}
+
+ty_status ty_infer_scatter(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *idx = c->in[1].t, *src = c->in[2].t;
+  TY_TRY(ty_infer_gather(c));
+  if (src) {
+    TY_TRY(ty_need_same_dtype(c, 2, 0));
+    bool fits = src->ndim == idx->ndim;
+    for (int i = 0; fits && i < idx->ndim; i++) fits = idx->shape[i] <= src->shape[i];
+    if (!fits) return ty_fail(c, "argument 4 has shape %s; it must cover argument 3 of shape %s", ty_shape_of(src), ty_shape_of(idx));
+  }
+  ty_meta_of(x, &c->meta[0]);
+  return TY_OK;
+}
+
+/* The number of rows depends on the data: the kernel makes the result. */
+ty_status ty_infer_nonzero(ty_call *c) {
+  (void)c;
+  return TY_OK;
+}
+
+/* ---- convolution ---- */
+
+ty_status ty_conv_size(ty_call *c, int64_t in, int64_t kernel, int dim, int64_t *out) {
+  int64_t s = c->at[0].v[dim], p = c->at[1].v[dim], d = c->at[2].v[dim];
+  if (s < 1 || d < 1 || p < 0) return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0", (long long)s, (long long)d, (long long)p);
+  if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20) return ty_fail(c, "stride, dilation or padding is too large");
+  int64_t span = in + 2 * p - d * (kernel - 1) - 1;
+  if (span < 0) return ty_fail(c, "the kernel of size %lld (dilation %lld) is larger than the padded input of size %lld", (long long)kernel, (long long)d, (long long)(in + 2 * p));
+  *out = span / s + 1;
+  return TY_OK;
+}
+
+/* Logical order stays N, C, H, W; in memory channels come last where the backend is faster so. */
+static void conv_layout(ty_call *c) {
+  ty_meta *m = &c->meta[0];
+  const ty_backend *b = c->in[0].t->storage->backend;
+  if (!b->channels_last || !b->channels_last((ty_dtype)m->dtype)) return;
+  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
+  const int64_t stride[4] = {h * w * n, 1, w * n, n};
+  m->has_stride = m->channels_last = true;
+  memcpy(m->stride, stride, sizeof stride);
+}
+
+ty_status ty_infer_conv2d(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *w = c->in[1].t, *b = c->in[2].t;
+  int64_t groups = c->at[3].i, shape[4];
+  for (int i = 0; i < 3; i++) {
+    TY_TRY(ty_need_float(c, i));
+    if (i) TY_TRY(ty_need_same_dtype(c, i, 0));
+  }
+  TY_TRY(ty_need_dims(c, 0, 4));
+  TY_TRY(ty_need_dims(c, 1, 4));
+  TY_TRY(ty_need_dims(c, 2, 1));
+  if (groups < 1 || w->shape[0] % groups) return ty_fail(c, "groups %lld doesn't divide the %lld output channels of argument 2", (long long)groups, (long long)w->shape[0]);
+  if (x->shape[1] != w->shape[1] * groups)
+    return ty_fail(c, "argument 1 has shape %s; dim 2 must be %lld to match argument 2 of shape %s with groups %lld", ty_shape_of(x), (long long)(w->shape[1] * groups), ty_shape_of(w), (long long)groups);
+  if (b && b->shape[0] != w->shape[0]) return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s", ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
+  if (w->shape[2] < 1 || w->shape[3] < 1) return ty_fail(c, "argument 2 of shape %s has an empty kernel", ty_shape_of(w));
+  shape[0] = x->shape[0];
+  shape[1] = w->shape[0];
+  TY_TRY(ty_conv_size(c, x->shape[2], w->shape[2], 0, &shape[2]));
+  TY_TRY(ty_conv_size(c, x->shape[3], w->shape[3], 1, &shape[3]));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
+  conv_layout(c);
+  return TY_OK;
+}
+
+/* Gradients take sizes from a forward call that was checked. */
+ty_status ty_infer_conv2d_weight(ty_call *c) {
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->at[0].v);
+  return TY_OK;
+}
+
+ty_status ty_infer_conv2d_input(ty_call *c) {
+  TY_TRY(ty_infer_conv2d_weight(c));
+  conv_layout(c);
+  return TY_OK;
+}
+
+/* ---- pooling: over the last two dims of 3 or 4 ---- */
+
+/* Channels-last goes in, channels-last comes out. */
+static void pool_layout(ty_meta *m, const ty_tensor *x) {
+  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
+  const int64_t stride[4] = {h * w * n, 1, w * n, n};
+  if (!x->channels_last || x->ndim != 4) return;
+  m->has_stride = m->channels_last = true;
+  memcpy(m->stride, stride, sizeof stride);
+}
+
+ty_status ty_infer_pool(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = c->at;
+  int64_t shape[4];
+  if (x->ndim != 3 && x->ndim != 4) return ty_fail(c, "argument 1 must have 3 or 4 dims, got shape %s", ty_shape_of(x));
+  TY_TRY(ty_need_float(c, 0));
+  memcpy(shape, x->shape, sizeof(int64_t) * x->ndim);
+  for (int k = 0; k < 2; k++) {
+    int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
+    if (c->op->id == TY_OP_adaptive_avg_pool2d) {
+      if (a[0].v[k] < 1 || n < 1) return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
+      *out = a[0].v[k];
+      continue;
+    }
+    if (!a[1].set) a[1] = a[0];
+    int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k];
+    if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20)
+      return ty_fail(c, "kernel_size %lld and stride %lld must be at least 1, padding %lld at most half the kernel", (long long)kernel, (long long)s, (long long)p);
+    if (n + 2 * p < kernel) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)kernel, (long long)(n + 2 * p));
+    *out = (n + 2 * p - kernel) / s + 1;
+  }
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
+  pool_layout(&c->meta[0], x);
+  c->meta[1] = c->meta[0];
+  c->meta[1].dtype = TY_I64;
+  return TY_OK;
+}
+
+ty_status ty_infer_unpool(ty_call *c) {
+  ty_attr *size = &c->at[0];
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
+  pool_layout(&c->meta[0], c->in[0].t);
+  if (c->op->id == TY_OP_avg_pool2d_backward && !c->at[2].set) c->at[2] = c->at[1];
+  return TY_OK;
+}
+
+/* ---- normalisation ---- */
+
+ty_status ty_infer_batch_norm(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_need_float(c, 0));
+  if (x->ndim < 2) return ty_fail(c, "argument 1 must have at least 2 dims (batch, channels, ...), got shape %s", ty_shape_of(x));
+  int64_t n = x->shape[1];
+  for (int i = 1; i < 5; i++) {
+    const ty_tensor *t = c->in[i].t;
+    if (t && (t->ndim != 1 || t->shape[0] != n || !ty_is_contiguous(t)))
+      return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s", c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
+    TY_TRY(ty_need_float(c, i));
+  }
+  bool training = c->at[0].i;
+  if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
+  if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
+  ty_meta_of(x, &c->meta[0]);
+  ty_keep_layout(&c->meta[0], x);
+  ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_set_shape(&c->meta[1], stat, 1, &n);
+  ty_set_shape(&c->meta[2], stat, 1, &n);
+  return TY_OK;
+}
+
+ty_status ty_infer_layer_norm(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const ty_attr *s = &c->at[0];
+  TY_TRY(ty_need_float(c, 0));
+  bool fits = s->n >= 1 && s->n <= x->ndim;
+  for (int i = 0; fits && i < s->n; i++) fits = x->shape[x->ndim - s->n + i] == s->v[i];
+  if (!fits) return ty_fail(c, "argument 1 has shape %s; its last dims must be %s", ty_shape_of(x), ty_shape_text(s->v, s->n));
+  for (int i = 1; i < 3; i++) {
+    const ty_tensor *t = c->in[i].t;
+    if (t && (t->ndim != s->n || memcmp(t->shape, s->v, sizeof(int64_t) * s->n)))
+      return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[i + 1].name, ty_shape_of(t), ty_shape_text(s->v, s->n));
+    TY_TRY(ty_need_float(c, i));
+  }
+  ty_meta_of(x, &c->meta[0]);
+  ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_set_shape(&c->meta[1], stat, x->ndim - s->n, x->shape);
+  ty_set_shape(&c->meta[2], stat, x->ndim - s->n, x->shape);
+  return TY_OK;
+}
+
+/* Gradients of x, weight and bias; the latter two in the shape of weight (or of the statistics' complement). */
+ty_status ty_infer_norm_backward(ty_call *c) {
+  const ty_tensor *x = c->in[1].t, *mean = c->in[3].t;
+  ty_meta_of(x, &c->meta[0]);
+  if (c->op->id == TY_OP_batch_norm_backward) {
+    ty_keep_layout(&c->meta[0], x);
+    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, 1, &x->shape[1]);
+  } else
+    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, x->ndim - mean->ndim, x->shape + mean->ndim);
+  return TY_OK;
+}
+
+/* ---- losses ---- */
+
+ty_status ty_infer_cross_entropy(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *y = c->in[1].t, *w = c->in[2].t;
+  double eps = c->at[1].f;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_dims(c, 0, 2));
+  TY_TRY(ty_need_dtype(c, 1, TY_I64));
+  if (y->ndim != 1 || y->shape[0] != x->shape[0])
+    return ty_fail(c, "argument 2 has shape %s; it must have %lld elements to match argument 1 of shape %s", ty_shape_of(y), (long long)x->shape[0], ty_shape_of(x));
+  if (w && (w->ndim != 1 || w->shape[0] != x->shape[1] || w->dtype != x->dtype))
+    return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1], ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
+  if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
+  ty_dtype d = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_set_shape(&c->meta[0], d, 1, x->shape);
+  ty_set_shape(&c->meta[1], d, 1, x->shape);
+  return TY_OK;
+}
+
+ty_status ty_infer_cross_entropy_backward(ty_call *c) {
+  ty_meta_of(c->in[1].t, &c->meta[0]);
+  return TY_OK;
+}
+
+/* ---- optimizers ---- */
+
+ty_status ty_infer_optim(ty_call *c) {
+  int n = c->span[0].count;
+  for (int k = 0; k < c->op->nin; k++) {
+    ty_span s = c->span[k];
+    if (c->op->param[k].type != TY_P_TENSORS) continue;
+    if (s.count != n && !(s.count == 0 && c->op->id == TY_OP_sgd_step)) return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
+    for (int i = 0; i < s.count; i++) {
+      const ty_tensor *p = c->in[c->span[0].start + i].t, *t = c->in[s.start + i].t;
+      bool fits = t->ndim == p->ndim && !memcmp(t->shape, p->shape, sizeof(int64_t) * p->ndim);
+      if (!fits) return ty_fail(c, "tensor %d of argument %d has shape %s; it must be %s as its parameter's", i + 1, k + 1, ty_shape_of(t), ty_shape_of(p));
+      if (!ty_is_float((ty_dtype)t->dtype)) return ty_fail(c, "tensor %d of argument %d has dtype %s; it must be floating", i + 1, k + 1, ty_dtype_names[t->dtype]);
+      if (c->op->param[k].mutated && ty_overlaps_itself(t)) return ty_fail(c, "tensor %d of argument %d overlaps itself in memory", i + 1, k + 1);
+    }
+  }
+  return TY_OK;
+}
+
+ty_status ty_infer_multi_norm(ty_call *c) {
+  for (int i = 0; i < c->nin; i++)
+    if (!ty_is_float((ty_dtype)c->in[i].t->dtype)) return ty_fail(c, "tensor %d has dtype %s; it must be floating", i + 1, ty_dtype_names[c->in[i].t->dtype]);
+  ty_set_shape(&c->meta[0], c->nin && c->in[0].t->dtype == TY_F64 ? TY_F64 : TY_F32, 0, c->meta[0].shape);
+  return TY_OK;
+}

@@ -1,0 +1,270 @@
+/* The tape: what was called, from what, and what its gradient needs.
+ *
+ * Idea: a node stands for one recorded call. Results own their node, a node owns its operands' nodes (edges), and keeps
+ * tensors for the backward pass as aliases without history. So ownership runs from results to operands only and no
+ * cycle arises. Invariants: a node's operands are older (smaller seq); nodes are freed by a worklist, not by
+ * recursion; a saved tensor that was changed in place afterwards is noticed by its storage's version. */
+#include <stdlib.h>
+#include <string.h>
+#include "tycho.h"
+
+static _Atomic uint64_t next_seq = 1;
+
+bool ty_needs_grad(const ty_tensor *t) { return t && (t->requires_grad || t->node); }
+
+/* ---- nodes ---- */
+
+static ty_node *node_new(ty_op *op, int nin, int nout, int nattr) {
+  size_t n = sizeof(ty_node) + sizeof(ty_edge) * (size_t)nin + sizeof(ty_operand) * (size_t)nin + sizeof(ty_saved) * (size_t)(nin + nout) +
+             sizeof(ty_meta) * (size_t)(nin + nout) + sizeof(ty_attr) * (size_t)nattr + sizeof(uint64_t) * (size_t)nout;
+  char *p = ty_malloc(n);
+  if (!p) return NULL;
+  memset(p, 0, n);
+  ty_node *k = (ty_node *)p;
+  atomic_init(&k->refs, 1);
+  k->op = op;
+  k->seq = atomic_fetch_add_explicit(&next_seq, 1, memory_order_relaxed);
+  k->nin = nin;
+  k->nout = nout;
+  k->nattr = nattr;
+  p += sizeof(ty_node);
+  k->edge = (ty_edge *)p;    p += sizeof(ty_edge) * (size_t)nin;
+  k->in = (ty_operand *)p;   p += sizeof(ty_operand) * (size_t)nin;
+  k->saved = (ty_saved *)p;  p += sizeof(ty_saved) * (size_t)(nin + nout);
+  k->at = (ty_attr *)p;      p += sizeof(ty_attr) * (size_t)nattr;
+  k->hook = (uint64_t *)p;   p += sizeof(uint64_t) * (size_t)nout;
+  k->meta = (ty_meta *)p;
+  return k;
+}
+
+static void drop_saved(ty_node *n) {
+  for (int i = 0; i < n->nin + n->nout; i++) {
+    ty_release(n->saved[i].t);
+    n->saved[i].t = NULL;
+  }
+}
+
+void ty_node_release(ty_node *n) {
+  static __thread ty_node *pending;
+  static __thread bool busy;
+  if (!n || atomic_fetch_sub(&n->refs, 1) != 1) return;
+  n->next = pending;
+  pending = n;
+  if (busy) return;              /* an outer call empties the list */
+  busy = true;
+  while (pending) {
+    ty_node *k = pending;
+    pending = k->next;
+    drop_saved(k);
+    for (int i = 0; i < k->nin; i++) {
+      ty_node_release(k->edge[i].node);
+      ty_release(k->edge[i].leaf);
+    }
+    ty_free(k);
+  }
+  busy = false;
+}
+
+static ty_node *node_retain(ty_node *n) {
+  if (n) atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  return n;
+}
+
+static void set_edge(ty_edge *e, ty_tensor *t) {
+  if (t->requires_grad) e->leaf = ty_retain(t);
+  else { e->node = node_retain(t->node); e->out = t->out; }
+}
+
+static void set_node(ty_tensor *t, ty_node *n, int out) {
+  ty_node *old = t->node;
+  t->node = node_retain(n);
+  t->out = out;
+  t->requires_grad = false;
+  ty_node_release(old);
+}
+
+static bool save(ty_saved *s, const ty_tensor *t) {
+  s->t = ty_alias(t);
+  if (!s->t) return false;
+  s->version = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+  return true;
+}
+
+/* ---- recording ---- */
+
+static int slot_of(const ty_call *c, int i) {
+  if (!c->op->has_list) return i;
+  for (int s = 0; s < c->op->nin; s++)
+    if (i >= c->span[s].start && i < c->span[s].start + c->span[s].count) return s;
+  return 0;
+}
+
+bool ty_will_record(const ty_call *c) {
+  if (!c->op->diff) return false;
+  for (int i = 0; i < c->nin; i++)
+    if (ty_needs_grad(c->in[i].t) && c->op->diff >> slot_of(c, i) & 1) return true;
+  return false;
+}
+
+uint32_t ty_save_mask(const ty_call *c) {
+  uint32_t mask = 0;
+  for (int i = 0; i < c->nin; i++) {
+    int s = slot_of(c, i);
+    if (ty_needs_grad(c->in[i].t) && c->op->diff >> s & 1) mask |= c->op->save_in[s] | (uint32_t)c->op->save_out[s] << 24;
+  }
+  return mask;
+}
+
+static ty_status no_memory(ty_ctx *ctx) {
+  ty_error(ctx, "out of memory while recording the tape");
+  return TY_OOM;
+}
+
+/* self: stands for operand 0 as it was before an in-place change, where the rule needs it. */
+static ty_node *make_node(ty_call *c, ty_tensor *self) {
+  ty_op *op = c->op;
+  ty_node *n = node_new(op, c->nin, op->nout, op->nattr);
+  if (!n) return NULL;
+  uint32_t mask = n->saved_mask = ty_save_mask(c);
+  if (op->has_list) memcpy(n->span, c->span, sizeof n->span);
+  memcpy(n->at, c->at, sizeof(ty_attr) * (size_t)op->nattr);
+  for (int i = 0; i < c->nin; i++) {
+    ty_tensor *t = c->in[i].t;
+    int s = slot_of(c, i);
+    n->in[i] = c->in[i];
+    n->in[i].t = NULL;
+    if (!t) continue;
+    ty_meta_of(t, &n->meta[i]);
+    if (ty_needs_grad(t) && op->diff >> s & 1) set_edge(&n->edge[i], t);
+    if (mask >> s & 1 && !save(&n->saved[i], i == 0 && self ? self : t)) goto fail;
+  }
+  for (int j = 0; j < op->nout; j++) {
+    ty_meta_of(c->out[j], &n->meta[c->nin + j]);
+    if (mask >> (24 + j) & 1 && !save(&n->saved[c->nin + j], c->out[j])) goto fail;
+  }
+  return n;
+fail:
+  ty_node_release(n);
+  return NULL;
+}
+
+ty_status ty_record(ty_call *c) {
+  ty_node *n = make_node(c, NULL);
+  if (!n) return no_memory(c->ctx);
+  for (int j = 0; j < c->op->nout; j++)
+    if (ty_is_float((ty_dtype)c->out[j]->dtype)) set_node(c->out[j], n, j);
+  ty_node_release(n);
+  return TY_OK;
+}
+
+ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout) {
+  ty_node *n = node_new(NULL, nin, nout, 0);
+  if (!n) return no_memory(ctx);
+  n->key = key;
+  for (int i = 0; i < nin; i++)
+    if (in[i]) {
+      ty_meta_of(in[i], &n->meta[i]);
+      if (ty_needs_grad(in[i])) set_edge(&n->edge[i], in[i]);
+    }
+  for (int j = 0; j < nout; j++)
+    if (out[j]) {
+      ty_meta_of(out[j], &n->meta[nin + j]);
+      if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
+    }
+  ty_node_release(n);
+  return TY_OK;
+}
+
+/* ---- views and in-place changes ----
+ * A change of a view is a change of its base: the base's new history is strided_put(old base, new elements), and a view
+ * whose base has moved on takes its history anew as strided_take(base). Both ops speak of the base's memory layout. */
+
+static void ints(ty_attr *a, const int64_t *v, int n) {
+  a->set = true;
+  a->n = (uint8_t)n;
+  memcpy(a->v, v, sizeof(int64_t) * (size_t)n);
+}
+
+static void view_geometry(const ty_tensor *v, ty_attr at[4]) {
+  memset(at, 0, sizeof(ty_attr) * 4);
+  ints(&at[0], v->base->stride, ty_is_contiguous(v->base) ? 0 : v->base->ndim);
+  ints(&at[1], v->shape, v->ndim);
+  ints(&at[2], v->stride, v->ndim);
+  at[3].set = true;
+  at[3].i = v->offset - v->base->offset;
+}
+
+static ty_node *take_node(ty_tensor *v) {
+  ty_node *n = node_new(&ty_ops[TY_OP_strided_take], 1, 1, 4);
+  if (!n) return NULL;
+  view_geometry(v, n->at);
+  ty_meta_of(v->base, &n->meta[0]);
+  ty_meta_of(v, &n->meta[1]);
+  set_edge(&n->edge[0], v->base);
+  return n;
+}
+
+ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
+  if (!t->base || t->history == t->base->history) return TY_OK;
+  ty_node *n = NULL;
+  if (ty_needs_grad(t->base)) {
+    n = take_node(t);
+    if (!n) return no_memory(ctx);
+  }
+  if (n) set_node(t, n, 0);
+  else { ty_node_release(t->node); t->node = NULL; }
+  ty_node_release(n);
+  t->history = t->base->history;
+  return TY_OK;
+}
+
+ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *self) {
+  ty_node *n = NULL;
+  if (ty_will_record(c) && !(n = make_node(c, self))) return no_memory(c->ctx);
+  ty_tensor *base = target->base;
+  if (!base) {                       /* n is NULL where the new value doesn't depend on anything that needs grad */
+    if (n) set_node(target, n, 0);
+    else { ty_node_release(target->node); target->node = NULL; }
+    target->history++;
+    ty_node_release(n);
+    return TY_OK;
+  }
+  ty_node *put = node_new(&ty_ops[TY_OP_strided_put], 2, 1, 4);
+  if (!put) { ty_node_release(n); return no_memory(c->ctx); }
+  view_geometry(target, put->at);
+  ty_meta_of(base, &put->meta[0]);
+  ty_meta_of(target, &put->meta[1]);
+  ty_meta_of(base, &put->meta[2]);
+  if (ty_needs_grad(base)) set_edge(&put->edge[0], base);
+  put->edge[1] = (ty_edge){n, 0, NULL};
+  put->in[1].kind = TY_TENSOR;
+  set_node(base, put, 0);
+  ty_node_release(put);
+  base->history++;
+  return ty_history(c->ctx, target);
+}
+
+/* ---- what rules read ---- */
+
+static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **out) {
+  ty_saved *s = &n->saved[i];
+  const char *name = n->op ? n->op->name : "Function";
+  if (!s->t)
+    return ty_error(ctx, "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);
+  uint32_t now = atomic_load_explicit(&s->t->storage->version, memory_order_relaxed);
+  if (now != s->version)
+    return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",
+                    ty_shape_of(s->t), name, now, s->version);
+  if (!ctx->grad_enabled || (!e.leaf && !e.node)) { *out = ty_retain(s->t); return TY_OK; }
+  if (e.leaf) { *out = ty_retain(e.leaf); return TY_OK; }
+  ty_tensor *t = ty_alias(s->t);
+  if (!t) return no_memory(ctx);
+  t->node = node_retain(e.node);
+  t->out = e.out;
+  *out = t;
+  return TY_OK;
+}
+
+ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out) { return unpack(ctx, n, i, n->edge[i], out); }
+ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int j, ty_tensor **out) { return unpack(ctx, n, n->nin + j, (ty_edge){n, j, NULL}, out); }
+void ty_node_finish(ty_node *n) { drop_saved(n); n->done = true; }

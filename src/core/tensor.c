@@ -1,0 +1,344 @@
+/* Storages, tensors and what can be said of their geometry.
+ *
+ * Idea: a tensor is a small refcounted struct that sees a refcounted storage through strides; views are tensors of the
+ * same storage. Invariant: every element a tensor can reach lies inside its storage; ty_release never recurses
+ * deeply (a tensor's history is freed by the tape's worklist). */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "math.h"
+#include "tycho.h"
+
+/* ---- dtypes ---- */
+
+const char *const ty_dtype_names[TY_NDTYPE] = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"};
+const uint8_t ty_dtype_size[TY_NDTYPE] = {4, 2, 2, 8, 4, 8, 1, 1};
+
+int ty_dtype_find(const char *name) {
+  for (int i = 0; i < TY_NDTYPE; i++)
+    if (!strcmp(name, ty_dtype_names[i])) return i;
+  return -1;
+}
+
+ty_dtype ty_promote(ty_dtype a, ty_dtype b) {
+  static const uint8_t rank[TY_NDTYPE] = {[TY_BOOL] = 0, [TY_U8] = 1, [TY_I32] = 2, [TY_I64] = 3, [TY_F16] = 4, [TY_BF16] = 4, [TY_F32] = 5, [TY_F64] = 6};
+  if (a == b) return a;
+  if (ty_is_half(a) && ty_is_half(b)) return TY_F32;  /* float16 with bfloat16 */
+  return rank[a] > rank[b] ? a : b;
+}
+
+ty_dtype ty_compute_dtype(ty_dtype d) { return d == TY_F64 ? TY_F64 : ty_is_float(d) ? TY_F32 : TY_I64; }
+
+double ty_get(const void *p, ty_dtype d) {
+  switch (d) {
+    case TY_F32: return *(const float *)p;
+    case TY_F64: return *(const double *)p;
+    case TY_F16: return ty_f16_to_f32(*(const uint16_t *)p);
+    case TY_BF16: return ty_bf16_to_f32(*(const uint16_t *)p);
+    default: return (double)ty_get_int(p, d);
+  }
+}
+
+/* C leaves a cast of NaN or a number out of range undefined; here it saturates, NaN gives 0. */
+static int64_t to_int(double v) {
+  return v != v ? 0 : v >= 9223372036854775807.0 ? INT64_MAX : v <= -9223372036854775808.0 ? INT64_MIN : (int64_t)v;
+}
+
+int64_t ty_get_int(const void *p, ty_dtype d) {
+  switch (d) {
+    case TY_I32: return *(const int32_t *)p;
+    case TY_I64: return *(const int64_t *)p;
+    case TY_U8: case TY_BOOL: return *(const uint8_t *)p;
+    default: return to_int(ty_get(p, d));
+  }
+}
+
+void ty_set(void *p, ty_dtype d, double v) {
+  switch (d) {
+    case TY_F32: *(float *)p = (float)v; break;
+    case TY_F64: *(double *)p = v; break;
+    case TY_F16: *(uint16_t *)p = ty_f32_to_f16((float)v); break;
+    case TY_BF16: *(uint16_t *)p = ty_f32_to_bf16((float)v); break;
+    case TY_BOOL: *(uint8_t *)p = v != 0; break;
+    default: ty_set_int(p, d, to_int(v));
+  }
+}
+
+void ty_set_int(void *p, ty_dtype d, int64_t v) {
+  switch (d) {
+    case TY_I32: *(int32_t *)p = (int32_t)v; break;
+    case TY_I64: *(int64_t *)p = v; break;
+    case TY_U8: *(uint8_t *)p = (uint8_t)v; break;
+    case TY_BOOL: *(uint8_t *)p = v != 0; break;
+    default: ty_set(p, d, (double)v);
+  }
+}
+
+/* ---- errors ---- */
+
+ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(ctx->err, TY_ERRLEN, fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}
+
+ty_status ty_fail(ty_call *c, const char *fmt, ...) {
+  va_list ap;
+  int n = snprintf(c->ctx->err, TY_ERRLEN, "%s: ", c->op->name);
+  va_start(ap, fmt);
+  vsnprintf(c->ctx->err + n, (size_t)(TY_ERRLEN - n), fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}
+
+const char *ty_shape_text(const int64_t *shape, int ndim) {
+  static __thread char ring[8][128];
+  static __thread int at;
+  char *s = ring[at++ & 7], *p = s;
+  if (ndim == 0) return "()";
+  for (int i = 0; i < ndim; i++)
+    p += snprintf(p, (size_t)(s + 128 - p), i ? "x%lld" : "%lld", (long long)shape[i]);
+  return s;
+}
+
+/* ---- memory ---- */
+
+static _Atomic long fail_countdown;
+
+void ty_debug_fail_alloc(long n) { atomic_store(&fail_countdown, n); }
+
+static bool told_to_fail(void) {
+  return atomic_load_explicit(&fail_countdown, memory_order_relaxed) > 0 && atomic_fetch_sub(&fail_countdown, 1) == 1;
+}
+
+void *ty_malloc(size_t n) { return told_to_fail() ? NULL : malloc(n ? n : 1); }
+void ty_free(void *p) { free(p); }
+
+static void account_add(ty_account *a, long long n) {
+  if (a) atomic_fetch_add_explicit(&a->bytes, n, memory_order_relaxed);
+}
+
+void ty_account_release(ty_account *a) {
+  if (a && atomic_fetch_sub(&a->refs, 1) == 1) ty_free(a);
+}
+
+static _Atomic uint64_t next_id = 1;
+
+static ty_storage *storage_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
+  ty_storage *s = ty_malloc(sizeof *s);
+  if (!s) return NULL;
+  memset(s, 0, sizeof *s);
+  atomic_init(&s->refs, 1);
+  s->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+  s->backend = b;
+  s->nbytes = nbytes;
+  s->account = ctx->account;
+  if (s->account) atomic_fetch_add_explicit(&s->account->refs, 1, memory_order_relaxed);
+  return s;
+}
+
+void ty_storage_release(ty_storage *s) {
+  if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
+  if (s->drop) s->drop(s->owner);
+  else if (s->data) s->backend->free(s->data, s->nbytes);
+  account_add(s->account, -(long long)s->nbytes);
+  ty_account_release(s->account);
+  ty_free(s);
+}
+
+void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride) {
+  int64_t n = 1;
+  for (int i = ndim - 1; i >= 0; i--) {
+    stride[i] = n;
+    n *= TY_MAX(shape[i], 1);
+  }
+}
+
+static ty_tensor *tensor_new(const ty_meta *m, ty_storage *s) {
+  ty_tensor *t = ty_malloc(sizeof *t);
+  if (!t) return NULL;
+  memset(t, 0, sizeof *t);
+  atomic_init(&t->refs, 1);
+  t->dtype = m->dtype;
+  t->ndim = m->ndim;
+  t->channels_last = m->channels_last;
+  t->storage = s;
+  memcpy(t->shape, m->shape, sizeof(int64_t) * m->ndim);
+  if (m->has_stride) memcpy(t->stride, m->stride, sizeof(int64_t) * m->ndim);
+  else ty_contiguous_strides(t->shape, t->ndim, t->stride);
+  return t;
+}
+
+static ty_status out_of_memory(ty_ctx *ctx, size_t nbytes) {
+  long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;
+  ty_error(ctx, "out of memory: %zu bytes requested, %lld bytes in use by tensors", nbytes, used);
+  return TY_OOM;
+}
+
+/* Bytes of a tensor, or -1 where that overflows. */
+static int64_t meta_bytes(const ty_meta *m) {
+  int64_t n = ty_dtype_size[m->dtype];
+  for (int i = 0; i < m->ndim; i++)
+    if (m->shape[i] == 0) return 0;
+  for (int i = 0; i < m->ndim; i++)
+    if (__builtin_mul_overflow(n, m->shape[i], &n) || n > (int64_t)1 << 48) return -1;
+  return n;
+}
+
+ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out) {
+  int64_t n = meta_bytes(m);
+  if (n < 0) return ty_error(ctx, "a tensor of size %s is too large", ty_shape_text(m->shape, m->ndim));
+  ty_storage *s = storage_new(ctx, b, (size_t)n);
+  if (!s) return out_of_memory(ctx, (size_t)n);
+  if (n) {
+    for (int attempt = 0; !s->data && attempt < 2; attempt++) {   /* once more after collecting */
+      if (attempt) {
+        if (ctx->host && ctx->host->reclaim) ctx->host->reclaim(ctx);
+        if (b->empty_cache) b->empty_cache();
+      }
+      s->data = told_to_fail() ? NULL : b->alloc((size_t)n);
+    }
+    if (!s->data) {
+      s->nbytes = 0;
+      ty_storage_release(s);
+      return out_of_memory(ctx, (size_t)n);
+    }
+  }
+  account_add(s->account, n);
+  *out = tensor_new(m, s);
+  if (!*out) { ty_storage_release(s); return out_of_memory(ctx, sizeof(ty_tensor)); }
+  return TY_OK;
+}
+
+ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out) {
+  ty_storage *s = storage_new(ctx, &ty_cpu, nbytes);
+  if (!s) return out_of_memory(ctx, sizeof *s);
+  *out = tensor_new(m, s);
+  if (!*out) { s->nbytes = 0; ty_storage_release(s); return out_of_memory(ctx, sizeof **out); }
+  account_add(s->account, (long long)nbytes);
+  s->data = data;
+  s->drop = drop;
+  s->owner = owner;
+  return TY_OK;
+}
+
+ty_tensor *ty_retain(ty_tensor *t) {
+  if (t) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+  return t;
+}
+
+void ty_release(ty_tensor *t) {
+  while (t && atomic_fetch_sub(&t->refs, 1) == 1) {
+    ty_tensor *base = t->base;
+    ty_node_release(t->node);
+    ty_release(t->grad);
+    ty_storage_release(t->storage);
+    ty_free(t);
+    t = base;
+  }
+}
+
+ty_tensor *ty_alias(const ty_tensor *t) {
+  ty_tensor *a = ty_malloc(sizeof *a);
+  if (!a) return NULL;
+  *a = *t;
+  atomic_init(&a->refs, 1);
+  a->requires_grad = false;
+  a->node = NULL;
+  a->base = NULL;
+  a->grad = NULL;
+  a->hooks = 0;
+  atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+  return a;
+}
+
+/* ---- geometry ---- */
+
+int64_t ty_numel(const ty_tensor *t) {
+  int64_t n = 1;
+  for (int i = 0; i < t->ndim; i++) n *= t->shape[i];
+  return n;
+}
+
+bool ty_is_contiguous(const ty_tensor *t) {
+  int64_t n = 1;
+  for (int i = t->ndim - 1; i >= 0; i--) {
+    if (t->shape[i] == 0) return true;
+    if (t->shape[i] != 1 && t->stride[i] != n) return false;
+    n *= t->shape[i];
+  }
+  return true;
+}
+
+bool ty_is_dense(const ty_tensor *t) {
+  int64_t n = 1;
+  unsigned left = 0;
+  for (int i = 0; i < t->ndim; i++)
+    if (t->shape[i] != 1) left |= 1u << i;
+  while (left) {
+    int found = -1;
+    for (int i = 0; i < t->ndim; i++)
+      if (left >> i & 1 && t->stride[i] == n) found = i;
+    if (found < 0) return false;
+    n *= t->shape[found];
+    left &= ~(1u << found);
+  }
+  return true;
+}
+
+/* Sufficient, not necessary: sorted by stride, each dim must step beyond the reach of those before it. */
+bool ty_overlaps_itself(const ty_tensor *t) {
+  int64_t reach = 0;
+  unsigned left = 0;
+  for (int i = 0; i < t->ndim; i++) {
+    if (t->shape[i] == 0) return false;
+    if (t->shape[i] != 1) left |= 1u << i;
+  }
+  while (left) {
+    int low = -1;
+    for (int i = 0; i < t->ndim; i++)
+      if (left >> i & 1 && (low < 0 || llabs(t->stride[i]) < llabs(t->stride[low]))) low = i;
+    if (llabs(t->stride[low]) <= reach) return true;
+    reach += llabs(t->stride[low]) * (t->shape[low] - 1);
+    left &= ~(1u << low);
+  }
+  return false;
+}
+
+void ty_meta_of(const ty_tensor *t, ty_meta *m) {
+  m->dtype = t->dtype;
+  m->ndim = t->ndim;
+  m->has_stride = m->channels_last = false;
+  memcpy(m->shape, t->shape, sizeof(int64_t) * t->ndim);
+}
+
+/* Walks both shapes from the last dim: each group of old dims that can be seen as one run takes the new dims it covers. */
+bool ty_view_strides(const ty_tensor *t, const int64_t *shape, int ndim, int64_t *stride) {
+  if (ty_numel(t) == 0) { ty_contiguous_strides(shape, ndim, stride); return true; }
+  int64_t run = 1, base = 1, covered = 1;  /* elements of the run, its stride, elements of it already given away */
+  int old = t->ndim - 1, nw = ndim - 1;
+  while (old >= 0 && t->shape[old] == 1) old--;
+  if (old >= 0) { base = t->stride[old]; run = t->shape[old]; }
+  for (; nw >= 0; nw--) {
+    if (shape[nw] == 1) { stride[nw] = base * covered; continue; }
+    while (covered == run) {                /* the run is used up: take the next */
+      do old--; while (old >= 0 && t->shape[old] == 1);
+      if (old < 0) return false;
+      base = t->stride[old]; run = t->shape[old]; covered = 1;
+    }
+    while (run % (covered * shape[nw]) != 0) {   /* does not fit: join the next old dim, if it goes on evenly */
+      int up = old - 1;
+      while (up >= 0 && t->shape[up] == 1) up--;
+      if (up < 0 || t->stride[up] != base * run) return false;
+      run *= t->shape[up];
+      old = up;
+    }
+    stride[nw] = base * covered;
+    covered *= shape[nw];
+  }
+  return true;
+}

@@ -1,0 +1,320 @@
+/* Tycho's core: tensors, the op table, apply, the tape.
+ *
+ * Idea: every operation is a row of ops.def and passes ty_apply(), which checks, infers, allocates, runs the
+ * backend and records. The core knows no Lua and no device library.
+ *
+ * Invariants: functions that can fail return a ty_status and leave a sentence in ctx->err; nothing here aborts.
+ * Dims and offsets are 0-based inside the core; index *tensors* (gather, labels, argmax) hold 1-based indices, as
+ * the user sees them. Error texts speak of 1-based dims. */
+#ifndef TYCHO_H
+#define TYCHO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TY_VERSION "0.1.0"
+#define TY_MAXDIM 8      /* dims of a tensor */
+#define TY_MAXPARAM 16   /* parameters of an op */
+#define TY_MAXATTR 14    /* of which not tensors */
+#define TY_MAXOUT 4      /* results of an op */
+#define TY_ERRLEN 512
+
+typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
+
+#define TY_TRY(e) do { ty_status ty_s_ = (e); if (ty_s_ != TY_OK) return ty_s_; } while (0)
+#define TY_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define TY_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* ---- dtypes ---- */
+
+typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, TY_NDTYPE } ty_dtype;
+
+extern const char *const ty_dtype_names[TY_NDTYPE];
+extern const uint8_t ty_dtype_size[TY_NDTYPE];
+static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
+static inline bool ty_is_half(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
+int ty_dtype_find(const char *name);                     /* -1: no such dtype */
+ty_dtype ty_promote(ty_dtype a, ty_dtype b);             /* PyTorch's table, tensors of equal rank */
+/* The dtype a pointwise loop computes in: float32, float64 or int64. Storage dtypes are converted block by block. */
+ty_dtype ty_compute_dtype(ty_dtype d);
+
+/* ---- numbers, operands, attributes ---- */
+
+typedef enum { TY_NONE, TY_TENSOR, TY_INT, TY_FLOAT, TY_BOOLEAN } ty_kind;
+
+typedef struct ty_tensor ty_tensor;
+typedef struct ty_node ty_node;
+
+/* One operand: a tensor, or a plain number standing for a 0-dim tensor of weak dtype, or left out (TY_NONE). */
+typedef struct {
+  ty_kind kind;
+  ty_tensor *t;
+  double f;
+  int64_t i;
+} ty_operand;
+
+static inline ty_operand ty_op_tensor(ty_tensor *t) { return (ty_operand){t ? TY_TENSOR : TY_NONE, t, 0, 0}; }
+static inline ty_operand ty_op_int(int64_t i) { return (ty_operand){TY_INT, NULL, (double)i, i}; }
+static inline ty_operand ty_op_float(double f) { return (ty_operand){TY_FLOAT, NULL, f, (int64_t)0}; }
+
+/* One attribute (an argument that is not a tensor). Which member holds depends on the parameter's type. */
+typedef struct {
+  bool set;                /* false: left out, and the signature has no default */
+  uint8_t n;               /* dims, sizes, ints, pair: how many */
+  union { int64_t i; double f; int64_t v[TY_MAXDIM]; };
+} ty_attr;
+
+/* ---- memory ---- */
+
+/* Bytes held by one Lua state (or other client); drives its garbage collector. Outlives it while storages live. */
+typedef struct { atomic_int refs; atomic_llong bytes; } ty_account;
+
+typedef struct ty_backend ty_backend;
+
+typedef struct {
+  atomic_int refs;
+  atomic_uint version;     /* counts changes in place; saved tensors compare it */
+  uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
+  const ty_backend *backend;
+  void *data;
+  size_t nbytes;
+  ty_account *account;
+  void (*drop)(void *owner);  /* memory that belongs to someone else: told when it is no longer needed */
+  void *owner;
+} ty_storage;
+
+/* A strided view of a storage. offset and strides count elements. */
+struct ty_tensor {
+  atomic_int refs;
+  uint8_t dtype, ndim;
+  bool requires_grad;      /* a leaf that collects .grad; a result has a node instead */
+  bool channels_last;      /* a convolution's layout: view() copies instead of failing */
+  ty_storage *storage;
+  int64_t offset;
+  int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
+  ty_node *node;           /* the call that made it, where a gradient flows */
+  int out;                 /* which result of that call */
+  uint32_t history;        /* views: equals base->history while node is up to date */
+  ty_tensor *base;         /* views: the tensor whose storage this is */
+  ty_tensor *grad;
+  uint64_t hooks;          /* key of the tensor's Lua hooks, 0: none */
+};
+
+/* ---- the op table ---- */
+
+typedef enum { TY_P_TENSOR, TY_P_OPERAND, TY_P_TENSORS, TY_P_INT, TY_P_NUMBER, TY_P_BOOL, TY_P_DIM, TY_P_DIMS, TY_P_SIZES,
+               TY_P_INTS, TY_P_PAIR, TY_P_DTYPE, TY_P_ENUM, TY_P_STRING, TY_P_DEVICE, TY_P_ANY, TY_P_NTYPES } ty_ptype;
+
+typedef struct {
+  char name[20];
+  uint8_t type;            /* ty_ptype */
+  uint8_t slot;            /* among the operands, or among the attributes */
+  bool optional, keyword, mutated;
+  ty_attr def;             /* the default, where .set */
+  char choices[56];        /* TY_P_ENUM: "none,mean,sum" */
+} ty_param;
+
+typedef enum {
+  TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_COPY, TY_C_FILL, TY_C_RANDOM, TY_C_MATMUL,
+  TY_C_SOFTMAX, TY_C_INDEX, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_NORM, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
+} ty_class;
+
+typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE } ty_dtype_rule;
+typedef enum { TY_A_FP16, TY_A_FP32, TY_A_WIDEST } ty_autocast;
+
+typedef struct ty_call ty_call;
+
+typedef struct ty_op {
+  const char *name, *sig, *domain, *doc, *expr;
+  ty_class cls;
+  ty_dtype_rule dtype;
+  ty_autocast cast;
+  ty_status (*infer)(ty_call *c);      /* shapes and dtypes of the results; also checks the arguments */
+  int id, nparam, nin, nattr, nout;
+  bool has_list;                       /* takes a list of tensors */
+  bool mutates;                        /* changes operands; has no results of its own */
+  ty_param param[TY_MAXPARAM];
+  /* From the gradient rules: bit i of diff: operand i has one. To differentiate operand i, the call must save the
+   * operands in save_in[i] and the results in save_out[i]. Operands of a list share the last bit. */
+  uint32_t diff, save_in[TY_MAXPARAM];
+  uint8_t save_out[TY_MAXPARAM];
+} ty_op;
+
+typedef enum {
+#define POINTWISE(n, name, ...) TY_OP_##name,
+#define REDUCE(name, ...) TY_OP_##name,
+#define OP(name, ...) TY_OP_##name,
+#include "ops.def"
+  TY_NOP
+} ty_op_id;
+
+extern ty_op ty_ops[TY_NOP];
+ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
+ty_op *ty_op_find(const char *name);
+const ty_param *ty_op_param(const ty_op *op, const char *name);
+ty_status ty_sig_parse(const char *sig, ty_op *into, char *err);
+/* The name in list (n of them) nearest to name, or NULL where none is near. */
+const char *ty_nearest(const char *name, const char *const *list, int n);
+
+/* What an infer rule says of one result before it exists. */
+typedef struct {
+  uint8_t dtype, ndim;
+  bool has_stride, channels_last;
+  int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
+} ty_meta;
+
+typedef struct { int start, count; } ty_span;
+
+typedef struct ty_ctx ty_ctx;
+
+/* One call on its way through apply; what backends get. */
+struct ty_call {
+  ty_ctx *ctx;
+  ty_op *op;
+  ty_operand *in;          /* op->nin operands; a list's members follow one another from span[slot].start */
+  int nin;
+  ty_span span[TY_MAXPARAM];
+  ty_attr *at;
+  ty_dtype compute;        /* pointwise: the dtype to compute in */
+  ty_meta meta[TY_MAXOUT];
+  ty_tensor *out[TY_MAXOUT];
+};
+
+/* ---- backends ---- */
+
+typedef ty_status (*ty_kernel)(ty_call *c);
+
+struct ty_backend {
+  const char *name;                    /* "cpu", "cuda" */
+  void *(*alloc)(size_t nbytes);       /* NULL: out of memory */
+  void (*free)(void *p, size_t nbytes);
+  void (*empty_cache)(void);
+  bool (*channels_last)(ty_dtype d);   /* convolutions of d give channels-last results; NULL: never */
+  ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
+};
+
+extern const ty_backend ty_cpu;
+void ty_set_num_threads(int n);
+int ty_get_num_threads(void);
+
+/* ---- context ---- */
+
+/* What the core asks of its client (the Lua binding). */
+typedef struct {
+  /* Runs node's gradient rule: gin[i] for each operand i with needs[i]; NULL means zero. */
+  ty_status (*rule)(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
+  ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad);  /* may replace *grad */
+  void (*reclaim)(ty_ctx *ctx);        /* out of memory: collect what can be collected */
+} ty_host;
+
+struct ty_ctx {
+  bool grad_enabled;
+  const ty_host *host;
+  void *host_data;
+  ty_account *account;
+  char err[TY_ERRLEN];
+};
+
+ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* As ty_error, behind the op's name: "matmul: ...". */
+ty_status ty_fail(ty_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "2x3", or "()" for no dims; from a ring of buffers, good until eight more calls. */
+const char *ty_shape_text(const int64_t *shape, int ndim);
+static inline const char *ty_shape_of(const ty_tensor *t);
+
+/* ---- tensors ---- */
+
+void *ty_malloc(size_t n);             /* for structs; NULL when out of memory (or told to fail) */
+void ty_free(void *p);
+void ty_debug_fail_alloc(long n);      /* the n-th allocation from now fails; 0: none */
+
+ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out);
+ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out);
+ty_tensor *ty_retain(ty_tensor *t);
+void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply */
+void ty_storage_release(ty_storage *s);
+void ty_account_release(ty_account *a);
+/* A second tensor of the same storage and geometry, without history. NULL: out of memory. */
+ty_tensor *ty_alias(const ty_tensor *t);
+int64_t ty_numel(const ty_tensor *t);
+bool ty_is_contiguous(const ty_tensor *t);
+bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
+bool ty_overlaps_itself(const ty_tensor *t);
+void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
+void ty_meta_of(const ty_tensor *t, ty_meta *m);         /* shape and dtype, strides left to choose */
+static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
+static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }
+static inline const char *ty_shape_of(const ty_tensor *t) { return ty_shape_text(t->shape, t->ndim); }
+/* Strides under which t can be seen with another shape, without a copy. */
+bool ty_view_strides(const ty_tensor *t, const int64_t *shape, int ndim, int64_t *stride);
+/* Fills one -1 in shape; checks that numel agrees. */
+ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim);
+ty_status ty_broadcast(ty_call *c, int64_t *shape, int *ndim, const ty_tensor *t, const ty_tensor *first);
+double ty_get(const void *p, ty_dtype d);                /* one element as a double; exact to 2^53 */
+int64_t ty_get_int(const void *p, ty_dtype d);
+void ty_set(void *p, ty_dtype d, double v);
+void ty_set_int(void *p, ty_dtype d, int64_t v);
+
+/* ---- apply ---- */
+
+/* Runs op on in[] with at[] and gives op->nout new references in out[]. span: where lists stand (NULL: no lists).
+ * into: write the first result into this tensor instead (the in-place form); out[0] is then into, retained. */
+ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out);
+/* For backends and the engine: ops on whole tensors, unrecorded. Results are new references. */
+ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
+ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
+ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value);
+/* An op of one or two operands; at: its attributes, NULL for the defaults. */
+ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);
+
+/* ---- the tape (tape.c) ---- */
+
+typedef struct { ty_node *node; int out; ty_tensor *leaf; } ty_edge;  /* node or leaf or neither */
+
+/* A tensor kept for the backward pass: an alias without history, so that no cycle arises; version: when saved. */
+typedef struct { ty_tensor *t; uint32_t version; } ty_saved;
+
+struct ty_node {
+  atomic_int refs;
+  ty_op *op;
+  uint64_t seq;            /* grows with creation: a node's operands are older than the node */
+  uint64_t key;            /* autograd.Function: key of its Lua context */
+  bool done;               /* backward ran and its saved tensors are gone */
+  int nin, nout, nattr;
+  uint32_t saved_mask;     /* bit i: operand i saved; bit 24+j: result j saved */
+  ty_edge *edge;           /* nin */
+  ty_operand *in;          /* numbers among the operands; .t is never set */
+  ty_saved *saved;         /* nin + nout */
+  ty_meta *meta;           /* nin operands, then nout results: shape and dtype */
+  ty_span span[TY_MAXPARAM];
+  ty_attr *at;             /* nattr */
+  uint64_t *hook;          /* nout: keys of the results' hooks, 0: none */
+  ty_node *next;           /* worklist while freeing */
+};
+
+bool ty_needs_grad(const ty_tensor *t);
+ty_status ty_history(ty_ctx *ctx, ty_tensor *t);         /* views: brings the node up to date with the base */
+bool ty_will_record(const ty_call *c);
+uint32_t ty_save_mask(const ty_call *c);                 /* bit s: operand slot s; bit 24+j: result j */
+ty_status ty_record(ty_call *c);
+ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *saved_self);
+ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
+void ty_node_release(ty_node *n);
+/* Operand i (or result i) as it was when the call ran; a new reference. */
+ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
+ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
+typedef struct { bool retain_graph, create_graph, allow_unused; } ty_backward_opts;
+/* Gradients of roots (with grads, NULL for a scalar's one) flow to leaves' .grad, or, where inputs are given, into
+ * result[] as new references (NULL where unused). */
+ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
+                      ty_tensor **result, ty_backward_opts o);
+
+/* ---- random numbers ---- */
+
+typedef struct { uint64_t seed, offset; } ty_generator;
+extern ty_generator ty_cpu_generator;
+void ty_manual_seed(uint64_t seed);
+#endif

@@ -1,0 +1,103 @@
+/* Convolution. oneDNN computes float32 where it can (dnnl.c); this file has the plain way for the rest: each image's
+ * windows become columns of a matrix, and the convolution a matrix product for each group. */
+#include <string.h>
+#include "cpu.h"
+
+typedef struct {
+  int k, size;
+  int64_t n, c, h, w, o, oh, ow, kh, kw, groups;
+  const int64_t *stride, *pad, *dil;
+} geometry;
+
+static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w, const int64_t *y, int k, int first) {
+  return (geometry){.k = k, .size = ty_ksize[k], .n = x[0], .c = x[1], .h = x[2], .w = x[3], .o = w[0], .kh = w[2], .kw = w[3], .oh = y[2], .ow = y[3],
+                    .stride = c->at[first].v, .pad = c->at[first + 1].v, .dil = c->at[first + 2].v, .groups = c->at[first + 3].i};
+}
+
+/* col: (c/groups * kh * kw) x (oh * ow) of one group of one image at x; back: adds col to x instead. */
+static void columns(const geometry *g, char *x, char *col, bool back) {
+  int64_t cg = g->c / g->groups;
+  for (int64_t r = 0; r < cg * g->kh * g->kw; r++) {
+    int64_t kx = r % g->kw, ky = r / g->kw % g->kh, ch = r / (g->kw * g->kh);
+    char *plane = x + ch * g->h * g->w * g->size, *row = col + r * g->oh * g->ow * g->size;
+    for (int64_t i = 0; i < g->oh; i++)
+      for (int64_t j = 0; j < g->ow; j++) {
+        int64_t y = i * g->stride[0] - g->pad[0] + ky * g->dil[0], z = j * g->stride[1] - g->pad[1] + kx * g->dil[1];
+        bool in = y >= 0 && y < g->h && z >= 0 && z < g->w;
+        int64_t at = i * g->ow + j, px = y * g->w + z;
+        if (g->k == 0) { if (!back) ((float *)row)[at] = in ? ((float *)plane)[px] : 0; else if (in) ((float *)plane)[px] += ((float *)row)[at]; }
+        else { if (!back) ((double *)row)[at] = in ? ((double *)plane)[px] : 0; else if (in) ((double *)plane)[px] += ((double *)row)[at]; }
+      }
+  }
+}
+
+static ty_status plain(ty_call *c) {
+  int id = c->op->id, k = ty_k(ty_compute_dtype((ty_dtype)c->out[0]->dtype));
+  ty_tensor *a, *b, *bias = NULL, *o = c->out[0];
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &a));
+  ty_status s = ty_contiguous(c->ctx, c->in[1].t, &b);
+  if (s != TY_OK) { ty_release(a); return s; }
+  if (id == TY_OP_conv2d && c->in[2].t && (s = ty_contiguous(c->ctx, c->in[2].t, &bias)) != TY_OK) { ty_release(a); ty_release(b); return s; }
+  geometry g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k, 0)
+             : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k, 1)
+             : geometry_of(c, b->shape, o->shape, a->shape, k, 1);
+  int64_t rows = g.c / g.groups * g.kh * g.kw, px = g.oh * g.ow, og = g.o / g.groups, plane = g.c / g.groups * g.h * g.w;
+  char *col = ty_scratch((size_t)TY_MAX(rows * px * g.size, 1)), *dst = ty_data(o);
+  const char *pa = ty_data(a), *pb = ty_data(b);
+  if (!col) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK && id != TY_OP_conv2d && o->storage->nbytes) memset(dst, 0, o->storage->nbytes);
+  for (int64_t n = 0; n < g.n && s == TY_OK; n++)
+    for (int64_t q = 0; q < g.groups; q++) {
+      int64_t gy = (n * g.o + q * og) * px, gx = (n * g.groups + q) * plane, gw = q * og * rows;   /* element offsets of this image and group */
+      if (id == TY_OP_conv2d) {
+        columns(&g, (char *)pa + gx * g.size, col, false);
+        for (int64_t i = 0; i < og * px; i++)
+          if (k == 0) ((float *)dst)[gy + i] = bias ? ((float *)ty_data(bias))[q * og + i / px] : 0;
+          else ((double *)dst)[gy + i] = bias ? ((double *)ty_data(bias))[q * og + i / px] : 0;
+        ty_gemm(k, 0, 0, og, px, rows, pb + gw * g.size, rows, col, px, 1, dst + gy * g.size, px);
+      } else if (id == TY_OP_conv2d_backward_input) {
+        ty_gemm(k, 1, 0, rows, px, og, pb + gw * g.size, rows, pa + gy * g.size, px, 0, col, px);
+        columns(&g, dst + gx * g.size, col, true);
+      } else {
+        columns(&g, (char *)pb + gx * g.size, col, false);
+        ty_gemm(k, 0, 1, og, rows, px, pa + gy * g.size, px, col, px, 1, dst + gw * g.size, rows);
+      }
+    }
+  ty_scratch_free(col);
+  ty_release(a);
+  ty_release(b);
+  ty_release(bias);
+  return s;
+}
+
+static ty_status run(ty_call *c) {
+  ty_status s;
+  ty_tensor *o = c->out[0];
+  if (ty_numel(o) == 0) return TY_OK;
+  if (o->dtype == TY_F32 && ty_dnnl_conv(c, &s)) return s;
+  if (ty_is_contiguous(o)) return plain(c);
+  ty_meta m;                               /* the plain way writes rows */
+  ty_meta_of(o, &m);
+  ty_call k = *c;
+  TY_TRY(ty_empty(c->ctx, o->storage->backend, &m, &k.out[0]));
+  s = plain(&k);
+  if (s == TY_OK) s = ty_copy_into(c->ctx, o, k.out[0]);
+  ty_release(k.out[0]);
+  return s;
+}
+
+ty_status ty_cpu_conv(ty_call *c) { return ty_widened(c, run); }
+
+/* t in channels-last memory order; itself where it is so already. */
+ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
+  int64_t n = t->shape[1], h = t->shape[2], w = t->shape[3], want[4] = {h * w * n, 1, w * n, n};
+  bool same = true;
+  for (int i = 0; i < 4; i++) same = same && (t->shape[i] == 1 || t->stride[i] == want[i]);
+  if (same) { *out = ty_retain(t); return TY_OK; }
+  ty_meta m;
+  ty_meta_of(t, &m);
+  m.has_stride = m.channels_last = true;
+  memcpy(m.stride, want, sizeof want);
+  TY_TRY(ty_empty(ctx, t->storage->backend, &m, out));
+  return ty_copy_into(ctx, *out, t);
+}

@@ -1,0 +1,241 @@
+/* Copies and creation: clone, cast, pad, flip, triangles, cat, fills. All are one movement of elements from strided
+ * memory to strided memory, with conversion; rearrangements only set up the strides. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+
+/* ---- the movement ---- */
+
+typedef struct {
+  int size, out_size;
+  bool convert;
+  void (*load)(void *, const void *, int64_t, int64_t);
+  void (*store)(void *, int64_t, const void *, int64_t);
+} move;
+
+#define MOVE(T) { \
+    T *d = (T *)ptr[0]; \
+    const T *s = (const T *)ptr[1]; \
+    if (stride[0] == 1) { for (int64_t i = 0; i < n; i++) d[i] = s[i * stride[1]]; } \
+    else { for (int64_t i = 0; i < n; i++) d[i * stride[0]] = s[i * stride[1]]; } \
+    return; }
+
+static void run_move(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
+  const move *w = arg;
+  if (!w->convert) {
+    if (stride[0] == 1 && stride[1] == 1) { memcpy(ptr[0], ptr[1], (size_t)(n * w->size)); return; }
+    switch (w->size) {
+      case 1: MOVE(uint8_t)
+      case 2: MOVE(uint16_t)
+      case 4: MOVE(uint32_t)
+      default: MOVE(uint64_t)
+    }
+  }
+  double buf[TY_BLOCK];
+  for (int64_t at = 0; at < n; at += TY_BLOCK) {
+    int64_t m = TY_MIN(TY_BLOCK, n - at);
+    w->load(buf, ptr[1] + at * stride[1] * w->size, stride[1], m);
+    w->store(ptr[0] + at * stride[0] * w->out_size, stride[0], buf, m);
+  }
+}
+
+/* dst = src, which has dst's shape or broadcasts to it. */
+static void copy(ty_tensor *dst, const ty_tensor *src) {
+  const ty_loops *l = ty_cpu_loops();
+  int k = ty_k(ty_compute_dtype((ty_dtype)src->dtype));
+  move w = {.size = ty_itemsize(src), .out_size = ty_itemsize(dst), .convert = src->dtype != dst->dtype, .load = l->load[src->dtype][k], .store = l->store[dst->dtype][k]};
+  ty_tensor s = *src;
+  while (s.ndim > dst->ndim) {             /* leading dims of size 1 */
+    s.ndim--;
+    memmove(s.shape, s.shape + 1, sizeof(int64_t) * s.ndim);
+    memmove(s.stride, s.stride + 1, sizeof(int64_t) * s.ndim);
+  }
+  ty_iter it;
+  ty_iter_init(&it, dst->shape, dst->ndim);
+  ty_iter_tensor(&it, dst);
+  ty_iter_tensor(&it, &s);
+  ty_iter_done(&it);
+  ty_iter_each(&it, run_move, &w);
+}
+
+static void fill_value(ty_tensor *t, ty_operand v) {
+  double one = 0;
+  if (v.kind == TY_FLOAT) ty_set(&one, (ty_dtype)t->dtype, v.f);
+  else ty_set_int(&one, (ty_dtype)t->dtype, v.i);
+  ty_tensor s = {.dtype = t->dtype};
+  ty_storage store = {.data = &one};
+  s.storage = &store;
+  copy(t, &s);
+}
+
+/* ---- rearrangements ---- */
+
+/* The part of t in which dim goes from first in steps, count elements. */
+static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t step) {
+  t->offset += first * t->stride[dim];
+  t->shape[dim] = count;
+  t->stride[dim] *= step;
+}
+
+static void pad(ty_call *c) {
+  ty_tensor src = *c->in[0].t, dst = *c->out[0];
+  const ty_attr *p = &c->at[0];
+  bool empty = false;
+  fill_value(c->out[0], ty_op_float(c->at[2].f));
+  for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
+    int d = src.ndim - 1 - k;
+    int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d];
+    int64_t from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
+    if (to <= from) { empty = true; break; }
+    window(&src, d, from, to - from, 1);
+    window(&dst, d, TY_MAX(lo, 0), to - from, 1);
+  }
+  if (!empty) copy(&dst, &src);
+}
+
+static void flip(ty_call *c) {
+  ty_tensor src = *c->in[0].t;
+  for (int i = 0; i < c->at[0].n; i++) {
+    int d = (int)c->at[0].v[i];
+    if (src.ndim && src.shape[d]) window(&src, d, src.shape[d] - 1, src.shape[d], -1);
+  }
+  copy(c->out[0], &src);
+}
+
+static void triangle(ty_call *c, bool lower) {
+  ty_tensor src = *c->in[0].t, dst = *c->out[0];
+  int r = src.ndim - 2, q = src.ndim - 1;
+  int64_t rows = src.shape[r], cols = src.shape[q], k = TY_MIN(TY_MAX(c->at[0].i, -rows), cols);
+  fill_value(c->out[0], ty_op_int(0));
+  for (int64_t i = 0; i < rows; i++) {
+    int64_t from = lower ? 0 : TY_MAX(i + k, 0), to = lower ? TY_MIN(i + k + 1, cols) : cols;
+    if (to <= from) continue;
+    ty_tensor a = src, b = dst;
+    window(&a, r, i, 1, 1);
+    window(&a, q, from, to - from, 1);
+    window(&b, r, i, 1, 1);
+    window(&b, q, from, to - from, 1);
+    copy(&b, &a);
+  }
+}
+
+/* t with the memory layout that the strided ops speak of: itself, or a copy in a buffer of that geometry. */
+static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
+  const ty_attr *lay = &c->at[0];
+  bool same = lay->n ? true : ty_is_contiguous(t);
+  for (int i = 0; i < lay->n; i++) same = same && (t->shape[i] <= 1 || t->stride[i] == lay->v[i]);
+  if (same) { *out = ty_retain(t); return TY_OK; }
+  if (!lay->n) return ty_contiguous(c->ctx, t, out);
+  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
+  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * lay->v[i];
+  TY_TRY(ty_empty(c->ctx, t->storage->backend, &m, out));
+  ty_tensor *o = *out;
+  o->ndim = t->ndim;
+  memcpy(o->shape, t->shape, sizeof(int64_t) * t->ndim);
+  memcpy(o->stride, lay->v, sizeof(int64_t) * t->ndim);
+  copy(o, t);
+  return TY_OK;
+}
+
+/* The elements that size, stride and offset pick from a tensor in its layout. */
+static ty_tensor picked(ty_call *c, const ty_tensor *t) {
+  ty_tensor v = *t;
+  v.ndim = c->at[1].n;
+  memcpy(v.shape, c->at[1].v, sizeof(int64_t) * v.ndim);
+  memcpy(v.stride, c->at[2].v, sizeof(int64_t) * v.ndim);
+  v.offset += c->at[3].i;
+  return v;
+}
+
+static ty_status strided(ty_call *c) {
+  ty_tensor *x;
+  if (c->op->id == TY_OP_strided_take) {
+    TY_TRY(laid_out(c, c->in[0].t, &x));
+    ty_tensor v = picked(c, x);
+    copy(c->out[0], &v);
+    ty_release(x);
+    return TY_OK;
+  }
+  /* put: into a fresh copy in that layout, then to the result */
+  ty_tensor *t = c->in[0].t;
+  const ty_attr *lay = &c->at[0];
+  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
+  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * (lay->n ? lay->v[i] : c->out[0]->stride[i]);
+  TY_TRY(ty_empty(c->ctx, t->storage->backend, &m, &x));
+  x->ndim = t->ndim;
+  memcpy(x->shape, t->shape, sizeof(int64_t) * t->ndim);
+  memcpy(x->stride, lay->n ? lay->v : c->out[0]->stride, sizeof(int64_t) * t->ndim);
+  copy(x, t);
+  ty_tensor v = picked(c, x);
+  if (c->in[1].t) copy(&v, c->in[1].t);
+  else fill_value(&v, c->in[1]);
+  copy(c->out[0], x);
+  ty_release(x);
+  return TY_OK;
+}
+
+ty_status ty_cpu_copy(ty_call *c) {
+  switch (c->op->id) {
+    case TY_OP_copy:
+      if (c->in[1].t) copy(c->out[0], c->in[1].t);
+      else fill_value(c->out[0], c->in[1]);
+      return TY_OK;
+    case TY_OP_tril: triangle(c, true); return TY_OK;
+    case TY_OP_triu: triangle(c, false); return TY_OK;
+    case TY_OP_flip: flip(c); return TY_OK;
+    case TY_OP_pad: pad(c); return TY_OK;
+    case TY_OP_strided_take: case TY_OP_strided_put: return strided(c);
+    default: copy(c->out[0], c->in[0].t); return TY_OK;
+  }
+}
+
+ty_status ty_cpu_cat(ty_call *c) {
+  int d = (int)c->at[0].i;
+  int64_t first = 0;
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    ty_tensor part = *c->out[0];
+    window(&part, d, first, t->shape[d], 1);
+    if (t->shape[d]) copy(&part, t);
+    first += t->shape[d];
+  }
+  return TY_OK;
+}
+
+/* ---- creation ---- */
+
+static void sequence(ty_tensor *o, double first, double step) {
+  char *p = ty_data(o);
+  int64_t n = o->shape[0];
+  for (int64_t i = 0; i < n; i++) ty_set(p + i * ty_itemsize(o), (ty_dtype)o->dtype, first + (double)i * step);
+}
+
+ty_status ty_cpu_fill(ty_call *c) {
+  ty_tensor *o = c->out[0];
+  const ty_attr *a = c->at;
+  switch (c->op->id) {
+    case TY_OP_empty: break;
+    case TY_OP_zeros: if (o->storage->nbytes) memset(ty_data(o), 0, o->storage->nbytes); break;
+    case TY_OP_ones: fill_value(o, ty_op_int(1)); break;
+    case TY_OP_full: fill_value(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i)); break;
+    case TY_OP_range: sequence(o, a[0].f, a[2].f); break;
+    case TY_OP_linspace: {
+      int64_t n = o->shape[0];
+      sequence(o, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0);
+      if (n > 1) ty_set((char *)ty_data(o) + (n - 1) * ty_itemsize(o), (ty_dtype)o->dtype, a[1].f);
+      break;
+    }
+    case TY_OP_eye: {
+      fill_value(o, ty_op_int(0));
+      ty_tensor diag = *o;
+      diag.ndim = 1;
+      diag.shape[0] = TY_MIN(o->shape[0], o->shape[1]);
+      diag.stride[0] = o->stride[0] + o->stride[1];
+      fill_value(&diag, ty_op_int(1));
+      break;
+    }
+    default: return ty_fail(c, "not supported");
+  }
+  return TY_OK;
+}

@@ -1,0 +1,173 @@
+/* The CPU backend: its table, its memory, its threads, and the widening of 16-bit operands.
+ *
+ * Idea: freed blocks are kept by size class and handed out again, since returning large blocks to the system costs a page
+ * fault for each page of the next step. Invariants: nothing starts threads before the first large op; blocks are
+ * 64-byte aligned. Under sanitizers (TY_NO_CACHE) every block goes back at once. */
+#include <errno.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+
+/* ---- memory ---- */
+
+#define CLASSES 256
+#define CACHE_MOST ((size_t)1 << 30)       /* bytes kept at most */
+typedef struct block { struct block *next; } block;
+static block *cache[CLASSES];
+static size_t cached;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Eight classes for each doubling: at most an eighth is wasted. */
+static int size_class(size_t n, size_t *rounded) {
+  if (n <= 64) { *rounded = 64; return 0; }
+  int e = 63 - __builtin_clzll((unsigned long long)(n - 1));
+  size_t step = (size_t)1 << (e > 8 ? e - 3 : 6);
+  *rounded = (n + step - 1) / step * step;
+  e = 63 - __builtin_clzll((unsigned long long)(*rounded - 1));
+  int eighth = e > 8 ? (int)((*rounded - 1) >> (e - 3) & 7) : (int)((*rounded - 1) >> 6 & 7);
+  return TY_MIN((e > 8 ? e - 8 : 0) * 8 + eighth + 1, CLASSES - 1);
+}
+
+static void *cpu_alloc(size_t n) {
+  size_t size;
+  int k = size_class(n, &size);
+  void *p = NULL;
+#ifndef TY_NO_CACHE
+  if (k < CLASSES - 1) {
+    pthread_mutex_lock(&lock);
+    p = cache[k];
+    if (p) { cache[k] = cache[k]->next; cached -= size; }
+    pthread_mutex_unlock(&lock);
+    if (p) return p;
+  }
+#else
+  (void)k;
+  size = n;
+#endif
+  return posix_memalign(&p, 64, size) == 0 ? p : NULL;
+}
+
+static void cpu_free(void *p, size_t n) {
+  size_t size;
+  int k = size_class(n, &size);
+#ifndef TY_NO_CACHE
+  if (k < CLASSES - 1) {
+    pthread_mutex_lock(&lock);
+    bool keep = cached + size <= CACHE_MOST;
+    if (keep) { ((block *)p)->next = cache[k]; cache[k] = p; cached += size; }
+    pthread_mutex_unlock(&lock);
+    if (keep) return;
+  }
+#else
+  (void)k;
+#endif
+  free(p);
+}
+
+static void cpu_empty_cache(void) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < CLASSES; i++)
+    while (cache[i]) { block *b = cache[i]; cache[i] = b->next; free(b); }
+  cached = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+/* Scratch memory carries its size in front, so that it comes from the same cache. */
+void *ty_scratch(size_t n) {
+  char *p = cpu_alloc(n + 64);
+  if (!p) return NULL;
+  *(size_t *)p = n + 64;
+  return p + 64;
+}
+
+void ty_scratch_free(void *p) {
+  if (p) cpu_free((char *)p - 64, *(size_t *)((char *)p - 64));
+}
+
+/* ---- threads, instruction sets ---- */
+
+static int threads;
+
+int ty_get_num_threads(void) {
+  if (!threads) threads = TY_MAX(omp_get_max_threads(), 1);
+  return threads;
+}
+
+void ty_set_num_threads(int n) {
+  threads = n;
+  omp_set_num_threads(n);
+}
+
+extern const ty_loops ty_loops_base;
+#ifdef __x86_64__
+extern const ty_loops ty_loops_avx2, ty_loops_avx512;
+#endif
+
+const ty_loops *ty_cpu_loops(void) {
+  static const ty_loops *best;
+  if (best) return best;
+  const ty_loops *l = &ty_loops_base;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) l = &ty_loops_avx2;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) l = &ty_loops_avx512;
+#endif
+  return best = l;
+}
+
+/* ---- 16-bit operands ---- */
+
+ty_status ty_widened(ty_call *c, ty_kernel kernel) {
+  bool half = false;
+  for (int i = 0; i < c->nin; i++) half = half || (c->in[i].t && ty_is_half((ty_dtype)c->in[i].t->dtype));
+  if (!half) return kernel(c);
+  ty_operand in[TY_MAXPARAM];
+  ty_call k = *c;
+  ty_status s = TY_OK;
+  memset(in, 0, sizeof in);
+  k.in = in;
+  for (int i = 0; i < c->nin && s == TY_OK; i++) {
+    in[i] = c->in[i];
+    if (!in[i].t) continue;
+    s = ty_is_half((ty_dtype)in[i].t->dtype) ? ty_cast(c->ctx, c->in[i].t, TY_F32, &in[i].t) : (ty_retain(in[i].t), TY_OK);
+    if (s != TY_OK) in[i].t = NULL;
+  }
+  for (int i = 0; i < c->op->nout; i++) {
+    k.out[i] = s == TY_OK ? ty_retain(c->out[i]) : NULL;
+    if (s != TY_OK || !ty_is_half((ty_dtype)c->out[i]->dtype)) continue;
+    ty_meta m = c->meta[i];
+    m.dtype = TY_F32;
+    ty_release(k.out[i]);
+    k.out[i] = NULL;
+    s = ty_empty(c->ctx, c->out[i]->storage->backend, &m, &k.out[i]);
+  }
+  if (s == TY_OK) s = kernel(&k);
+  for (int i = 0; i < c->op->nout; i++) {
+    if (s == TY_OK && k.out[i]->dtype != c->out[i]->dtype) s = ty_copy_into(c->ctx, c->out[i], k.out[i]);
+    ty_release(k.out[i]);
+  }
+  for (int i = 0; i < c->op->nparam; i++) {             /* operands that the op changes */
+    int slot = c->op->param[i].slot;
+    if (s == TY_OK && c->op->param[i].mutated && in[slot].t && in[slot].t != c->in[slot].t) s = ty_copy_into(c->ctx, c->in[slot].t, in[slot].t);
+  }
+  for (int i = 0; i < c->nin; i++) ty_release(in[i].t);
+  return s;
+}
+
+/* oneDNN is faster with channels last; float64 goes through matrices of columns. */
+static bool channels_last(ty_dtype d) { return d != TY_F64; }
+
+const ty_backend ty_cpu = {
+  .name = "cpu",
+  .alloc = cpu_alloc,
+  .free = cpu_free,
+  .empty_cache = cpu_empty_cache,
+  .channels_last = channels_last,
+  .run = {
+    [TY_C_POINTWISE] = ty_cpu_pointwise, [TY_C_REDUCE] = ty_cpu_reduce, [TY_C_REDUCE_INDEX] = ty_cpu_reduce_index, [TY_C_SCAN] = ty_cpu_scan,
+    [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_cpu_cat, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random, [TY_C_MATMUL] = ty_cpu_matmul,
+    [TY_C_SOFTMAX] = ty_cpu_softmax, [TY_C_INDEX] = ty_cpu_index, [TY_C_CONV] = ty_cpu_conv, [TY_C_POOL] = ty_cpu_pool,
+    [TY_C_NORM] = ty_cpu_norm, [TY_C_LOSS] = ty_cpu_loss, [TY_C_OPTIM] = ty_cpu_optim,
+  },
+};

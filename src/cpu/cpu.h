@@ -1,0 +1,92 @@
+/* The CPU backend's own interfaces. One ty_kernel a class of ops, in the file that bears the class's name. */
+#ifndef TY_CPU_H
+#define TY_CPU_H
+#include "tycho.h"
+
+/* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
+ * k: the loop's type: 0 float32, 1 float64, 2 int64. Accumulators are float64 (k 0 and 1) or int64 (k 2). */
+typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, int64_t n, double p, double q);
+typedef struct { double lr, momentum, dampening, weight_decay; int nesterov, first, maximize; } ty_sgd;
+typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2; int decoupled, maximize; } ty_adam;
+typedef struct {
+  const char *isa;
+  ty_loop pointwise[TY_NOP][3];
+  void (*load[TY_NDTYPE][3])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
+  void (*store[TY_NDTYPE][3])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
+  void (*row[TY_NOP][3])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
+  void (*column[TY_NOP][3])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
+  void (*column_init[TY_NOP][3])(void *acc, int64_t n);
+  void (*combine[TY_NOP][3])(void *acc, const void *more, int64_t n); /* accumulators */
+  void (*init[TY_NOP][3])(void *acc, int64_t n);
+  void (*finish[TY_NOP][3])(void *acc, int64_t n, double count);
+  /* the rest for k 0 and 1 only */
+  void (*softmax[2])(void *o, const void *x, int64_t n, int log);
+  void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
+  void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and its square */
+  void (*moments_columns[2])(const void *x, int64_t n, const void *shift, void *s1, void *s2);  /* the same for n channels */
+  void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);          /* += sums of g and g * (x - shift) */
+  void (*dots_columns[2])(const void *g, const void *x, int64_t n, const void *shift, void *s1, void *s2);
+  void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
+  void (*affine_columns[2])(void *o, const void *x, int64_t n, const void *a, const void *b);
+  void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
+  void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t n, const void *a, const void *b, const void *c);
+  void (*layer_norm[2])(void *o, const void *x, const void *w, const void *b, int64_t n, double mean, double rstd);
+  void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n, double mean, double rstd);
+  void (*sgd[2])(void *p, const void *g, void *buf, int64_t n, const ty_sgd *o);
+  void (*adam[2])(void *p, const void *g, void *m, void *v, int64_t n, const ty_adam *o);
+  void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
+} ty_loops;
+const ty_loops *ty_cpu_loops(void);
+static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
+static const uint8_t ty_ksize[3] = {4, 8, 8};
+
+/* ---- iter.c: walking tensors of one shape together ---- */
+#define TY_ITER_MAX 5
+#define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
+#define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
+typedef struct {
+  int nop, ndim;
+  int64_t shape[TY_MAXDIM], stride[TY_ITER_MAX][TY_MAXDIM];  /* elements; dims merged where that is possible */
+  char *data[TY_ITER_MAX];
+  int size[TY_ITER_MAX];                                     /* bytes of an element */
+  int64_t numel;
+} ty_iter;
+typedef void (*ty_run)(void *arg, char *const *ptr, const int64_t *stride, int64_t n);
+void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim);
+void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const int64_t *shape, int ndim); /* broadcasts */
+void ty_iter_tensor(ty_iter *it, const ty_tensor *t);
+void ty_iter_done(ty_iter *it);
+void ty_iter_each(const ty_iter *it, ty_run run, void *arg);
+/* Calls fn for every line along dim of tensors that agree in all other dims; ptr[i] is the line's first element. */
+typedef void (*ty_line)(void *arg, char *const *ptr, int64_t line);
+void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn, void *arg);
+
+/* ---- shared by kernels ---- */
+int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
+void *ty_scratch(size_t n);                                  /* per call; free with ty_scratch_free */
+void ty_scratch_free(void *p);
+/* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */
+ty_status ty_widened(ty_call *c, ty_kernel kernel);
+/* C = alpha op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). */
+void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
+/* oneDNN; TY_ERR with an empty ctx->err: not supported, use the own kernel. */
+bool ty_dnnl_conv(ty_call *c, ty_status *s);
+ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+
+ty_status ty_cpu_pointwise(ty_call *c);
+ty_status ty_cpu_reduce(ty_call *c);
+ty_status ty_cpu_reduce_index(ty_call *c);
+ty_status ty_cpu_scan(ty_call *c);
+ty_status ty_cpu_copy(ty_call *c);
+ty_status ty_cpu_cat(ty_call *c);
+ty_status ty_cpu_fill(ty_call *c);
+ty_status ty_cpu_random(ty_call *c);
+ty_status ty_cpu_matmul(ty_call *c);
+ty_status ty_cpu_softmax(ty_call *c);
+ty_status ty_cpu_index(ty_call *c);
+ty_status ty_cpu_conv(ty_call *c);
+ty_status ty_cpu_pool(ty_call *c);
+ty_status ty_cpu_norm(ty_call *c);
+ty_status ty_cpu_loss(ty_call *c);
+ty_status ty_cpu_optim(ty_call *c);
+#endif

@@ -1,0 +1,198 @@
+/* Convolution through oneDNN: float32, channels-last activations, weights in whatever order oneDNN likes best.
+ *
+ * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
+ * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
+ * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariant: a false return has changed nothing. */
+#include <dnnl.h>
+#include <pthread.h>
+#include <string.h>
+#include "cpu.h"
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t md_ref;
+#define REF(m) (m)
+#define FREE_MD(m) dnnl_memory_desc_destroy(m)
+static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_format_tag_t tag) {
+  return dnnl_memory_desc_create_with_tag(m, n, d, dnnl_f32, tag) == dnnl_success;
+}
+#else
+typedef const dnnl_memory_desc_t *md_ref;
+#define REF(m) (&(m))
+#define FREE_MD(m) (void)(m)
+static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_format_tag_t tag) {
+  return dnnl_memory_desc_init_by_tag(m, n, d, dnnl_f32, tag) == dnnl_success;
+}
+#endif
+
+enum { FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT };
+
+/* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. */
+typedef struct {
+  int64_t kind, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
+} key;
+
+typedef struct {
+  key k;
+  bool used, failed;
+  dnnl_primitive_t prim, reorder;          /* reorder: weights to (or, for their gradient, from) the primitive's order; NULL: same */
+  dnnl_memory_t x, w, b, y, plain;         /* w in the primitive's order; plain: as the user has it */
+  void *buffer;                            /* memory of w where it differs from plain */
+  uint64_t id;
+  uint32_t version;                        /* what buffer holds */
+} entry;
+
+#define ENTRIES 256
+static entry table[ENTRIES];
+static dnnl_engine_t engine;
+static dnnl_stream_t stream;
+static int victim;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void clear(entry *e) {
+  if (e->prim) dnnl_primitive_destroy(e->prim);
+  if (e->reorder) dnnl_primitive_destroy(e->reorder);
+  dnnl_memory_t m[5] = {e->x, e->w, e->b, e->y, e->plain};
+  for (int i = 0; i < 5; i++)
+    if (m[i]) dnnl_memory_destroy(m[i]);
+  ty_scratch_free(e->buffer);
+  memset(e, 0, sizeof *e);
+}
+
+static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, int kind, dnnl_primitive_desc_t hint, md_ref x, md_ref w, md_ref b, md_ref y, const key *k) {
+  dnnl_dims_t s = {k->stride[0], k->stride[1]}, d = {k->dil[0] - 1, k->dil[1] - 1}, p = {k->pad[0], k->pad[1]};
+  dnnl_alg_kind_t alg = dnnl_convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+  if (kind == FORWARD) return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, x, w, b, y, s, d, p, p, NULL);
+  if (kind == BACKWARD_INPUT) return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, alg, x, w, y, s, d, p, p, hint, NULL);
+  return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, alg, x, w, NULL, y, s, d, p, p, hint, NULL);
+#else
+  dnnl_convolution_desc_t cd;
+  dnnl_status_t st = kind == FORWARD ? dnnl_dilated_convolution_forward_desc_init(&cd, dnnl_forward_training, alg, x, w, b, y, s, d, p, p)
+                   : kind == BACKWARD_INPUT ? dnnl_dilated_convolution_backward_data_desc_init(&cd, alg, x, w, y, s, d, p, p)
+                   : dnnl_dilated_convolution_backward_weights_desc_init(&cd, alg, x, w, NULL, y, s, d, p, p);
+  return st != dnnl_success ? st : dnnl_primitive_desc_create(pd, &cd, NULL, engine, hint);
+#endif
+}
+
+static bool reorder_make(entry *e, md_ref from, md_ref to) {
+  dnnl_primitive_desc_t pd;
+  if (dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL) != dnnl_success) return false;
+  bool ok = dnnl_primitive_create(&e->reorder, pd) == dnnl_success;
+  dnnl_primitive_desc_destroy(pd);
+  return ok;
+}
+
+static bool memory_make(dnnl_memory_t *m, md_ref d) { return dnnl_memory_create(m, d, engine, DNNL_MEMORY_NONE) == dnnl_success; }
+
+static bool build(entry *e) {
+  const key *k = &e->k;
+  int wd = k->groups > 1 ? 5 : 4;
+  dnnl_dims_t w5 = {k->groups, k->w[0] / k->groups, k->w[1], k->w[2], k->w[3]}, x = {k->x[0], k->x[1], k->x[2], k->x[3]},
+              y = {k->y[0], k->y[1], k->y[2], k->y[3]}, w4 = {k->w[0], k->w[1], k->w[2], k->w[3]}, bd = {k->w[0]};
+  dnnl_memory_desc_t mx, my, mw, mb, mp;
+  dnnl_primitive_desc_t fwd = NULL, pd = NULL;
+  if (!md_make(&mx, 4, x, dnnl_acdb) || !md_make(&my, 4, y, dnnl_acdb) || !md_make(&mw, wd, wd == 5 ? w5 : w4, dnnl_format_tag_any) ||
+      !md_make(&mp, wd, wd == 5 ? w5 : w4, wd == 5 ? dnnl_abcde : dnnl_abcd) || !md_make(&mb, 1, bd, dnnl_a)) return false;
+  bool ok = conv_desc(&fwd, FORWARD, NULL, REF(mx), REF(mw), k->bias ? REF(mb) : NULL, REF(my), k) == dnnl_success;
+  if (ok && k->kind == FORWARD) { pd = fwd; fwd = NULL; }
+  else if (ok) ok = conv_desc(&pd, (int)k->kind, fwd, REF(mx), REF(mw), NULL, REF(my), k) == dnnl_success;
+  if (ok) {
+    md_ref w = dnnl_primitive_desc_query_md(pd, k->kind == BACKWARD_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+    bool same = dnnl_memory_desc_equal(w, REF(mp));
+    ok = dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(mx)) && memory_make(&e->y, REF(my)) &&
+         memory_make(&e->plain, REF(mp)) && memory_make(&e->w, w) && (!k->bias || memory_make(&e->b, REF(mb)));
+    if (ok && !same) {
+      e->buffer = ty_scratch(dnnl_memory_desc_get_size(w));
+      ok = e->buffer && (k->kind == BACKWARD_WEIGHT ? reorder_make(e, w, REF(mp)) : reorder_make(e, REF(mp), w));
+    }
+  }
+  if (fwd) dnnl_primitive_desc_destroy(fwd);
+  if (pd) dnnl_primitive_desc_destroy(pd);
+  FREE_MD(mx); FREE_MD(my); FREE_MD(mw); FREE_MD(mb); FREE_MD(mp);
+  return ok;
+}
+
+static entry *find(const key *k) {
+  uint64_t h = 1469598103934665603u;
+  for (size_t i = 0; i < sizeof *k; i++) h = (h ^ ((const uint8_t *)k)[i]) * 1099511628211u;
+  for (int i = 0; i < 8; i++) {
+    entry *e = &table[(h + (uint64_t)i) % ENTRIES];
+    if (e->used && !memcmp(&e->k, k, sizeof *k)) return e;
+  }
+  entry *e = NULL;
+  for (int i = 0; i < 8 && !e; i++)
+    if (!table[(h + (uint64_t)i) % ENTRIES].used) e = &table[(h + (uint64_t)i) % ENTRIES];
+  if (!e) e = &table[(h + (uint64_t)(victim++ & 7)) % ENTRIES];
+  clear(e);
+  e->k = *k;
+  e->used = true;
+  if (!build(e)) {
+    clear(e);
+    e->k = *k;
+    e->used = e->failed = true;
+  }
+  return e;
+}
+
+static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
+  int kind = (int)e->k.kind;
+  uint32_t version = atomic_load_explicit(&w->storage->version, memory_order_relaxed);
+  dnnl_memory_set_data_handle(e->x, ty_data(x));
+  dnnl_memory_set_data_handle(e->y, ty_data(y));
+  dnnl_memory_set_data_handle(e->plain, ty_data(w));
+  dnnl_memory_set_data_handle(e->w, e->buffer ? e->buffer : ty_data(w));
+  if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
+  if (e->reorder && kind != BACKWARD_WEIGHT && (e->id != w->storage->id || e->version != version)) {
+    dnnl_exec_arg_t a[2] = {{DNNL_ARG_FROM, e->plain}, {DNNL_ARG_TO, e->w}};
+    if (dnnl_primitive_execute(e->reorder, stream, 2, a) != dnnl_success) return false;
+    e->id = w->storage->id;
+    e->version = version;
+  }
+  dnnl_exec_arg_t a[4] = {{kind == BACKWARD_INPUT ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, e->x}, {kind == BACKWARD_WEIGHT ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, e->w},
+                          {kind == FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, e->y}, {DNNL_ARG_BIAS, e->b}};
+  if (dnnl_primitive_execute(e->prim, stream, e->b ? 4 : 3, a) != dnnl_success) return false;
+  if (e->reorder && kind == BACKWARD_WEIGHT) {
+    dnnl_exec_arg_t r[2] = {{DNNL_ARG_FROM, e->w}, {DNNL_ARG_TO, e->plain}};
+    if (dnnl_primitive_execute(e->reorder, stream, 2, r) != dnnl_success) return false;
+  }
+  return dnnl_stream_wait(stream) == dnnl_success;
+}
+
+bool ty_dnnl_conv(ty_call *c, ty_status *status) {
+  int id = c->op->id, kind = id == TY_OP_conv2d ? FORWARD : id == TY_OP_conv2d_backward_input ? BACKWARD_INPUT : BACKWARD_WEIGHT;
+  const ty_attr *a = c->at + (kind != FORWARD);
+  ty_tensor *x = kind == BACKWARD_INPUT ? c->out[0] : c->in[kind == FORWARD ? 0 : 1].t, *w = kind == BACKWARD_WEIGHT ? c->out[0] : c->in[1].t,
+            *y = kind == FORWARD ? c->out[0] : c->in[0].t, *b = kind == FORWARD ? c->in[2].t : NULL, *cx = NULL, *cw = NULL, *cy = NULL, *cb = NULL;
+  key k;
+  memset(&k, 0, sizeof k);
+  k.kind = kind;
+  for (int i = 0; i < 4; i++) { k.x[i] = x->shape[i]; k.w[i] = w->shape[i]; k.y[i] = y->shape[i]; }
+  for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.pad[i] = a[1].v[i]; k.dil[i] = a[2].v[i]; }
+  k.groups = a[3].i;
+  k.bias = b != NULL;
+  k.threads = ty_get_num_threads();
+  if (ty_numel(x) == 0 || ty_numel(w) == 0 || ty_numel(y) == 0) return false;
+  ty_status s = ty_channels_last(c->ctx, x, &cx);
+  if (s == TY_OK) s = ty_channels_last(c->ctx, y, &cy);
+  if (s == TY_OK) s = ty_contiguous(c->ctx, w, &cw);
+  if (s == TY_OK && b) s = ty_contiguous(c->ctx, b, &cb);
+  bool done = s != TY_OK;
+  if (s == TY_OK) {
+    pthread_mutex_lock(&lock);
+    if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success || dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)) engine = NULL;
+    entry *e = engine ? find(&k) : NULL;
+    done = e && !e->failed && execute(e, cx, cw, cb, cy);
+    pthread_mutex_unlock(&lock);
+  }
+  if (done && s == TY_OK) {                /* a result that apply laid out otherwise */
+    if (kind == FORWARD && cy != y) s = ty_copy_into(c->ctx, y, cy);
+    if (kind == BACKWARD_INPUT && cx != x) s = ty_copy_into(c->ctx, x, cx);
+    if (kind == BACKWARD_WEIGHT && cw != w) s = ty_copy_into(c->ctx, w, cw);
+  }
+  ty_release(cx);
+  ty_release(cw);
+  ty_release(cy);
+  ty_release(cb);
+  *status = s;
+  return done;
+}

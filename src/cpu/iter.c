@@ -1,0 +1,130 @@
+/* Walking several tensors of one (broadcast) shape together.
+ *
+ * Idea: order the dims by the first operand's strides, merge those that are one run in every operand, then hand out
+ * runs along the innermost dim; threads share the elements evenly. Invariant: every element is handed out once. */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+
+int ty_threads_for(int64_t work) {
+  int n = ty_get_num_threads();
+  int64_t most = work / TY_GRAIN;
+  return most < 2 || omp_in_parallel() ? 1 : (int)TY_MIN(most, n);
+}
+
+void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim) {
+  it->nop = 0;
+  it->ndim = ndim;
+  it->numel = 1;
+  memcpy(it->shape, shape, sizeof(int64_t) * (size_t)ndim);
+  for (int i = 0; i < ndim; i++) it->numel *= shape[i];
+}
+
+void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const int64_t *shape, int ndim) {
+  int k = it->nop++, lead = it->ndim - ndim;
+  it->data[k] = data;
+  it->size[k] = size;
+  for (int i = 0; i < it->ndim; i++) it->stride[k][i] = i < lead || shape[i - lead] == 1 ? 0 : stride[i - lead];
+}
+
+void ty_iter_tensor(ty_iter *it, const ty_tensor *t) { ty_iter_add(it, ty_data(t), ty_itemsize(t), t->stride, t->shape, t->ndim); }
+
+static bool before(const ty_iter *it, int a, int b) {  /* dim a belongs outside dim b */
+  for (int k = 0; k < it->nop; k++) {
+    int64_t x = llabs(it->stride[k][a]), y = llabs(it->stride[k][b]);
+    if (x && y && x != y) return x > y;
+  }
+  return false;
+}
+
+static void swap_dims(ty_iter *it, int a, int b) {
+  int64_t t = it->shape[a]; it->shape[a] = it->shape[b]; it->shape[b] = t;
+  for (int k = 0; k < it->nop; k++) { t = it->stride[k][a]; it->stride[k][a] = it->stride[k][b]; it->stride[k][b] = t; }
+}
+
+void ty_iter_done(ty_iter *it) {
+  int n = 0;
+  for (int i = 0; i < it->ndim; i++)              /* dims of size 1 say nothing */
+    if (it->shape[i] != 1) {
+      if (n != i) swap_dims(it, n, i);
+      n++;
+    }
+  it->ndim = n;
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && before(it, j, j - 1); j--) swap_dims(it, j, j - 1);
+  int d = 0;
+  for (int i = 1; i < n; i++) {
+    bool merge = true;
+    for (int k = 0; k < it->nop; k++) merge = merge && it->stride[k][d] == it->stride[k][i] * it->shape[i];
+    if (merge) {
+      it->shape[d] *= it->shape[i];
+      for (int k = 0; k < it->nop; k++) it->stride[k][d] = it->stride[k][i];
+    } else {
+      d++;
+      if (d != i) swap_dims(it, d, i);
+    }
+  }
+  if (n) it->ndim = d + 1;
+  else { it->ndim = 1; it->shape[0] = 1; for (int k = 0; k < it->nop; k++) it->stride[k][0] = 0; }
+}
+
+static void each(const ty_iter *it, int64_t lo, int64_t hi, ty_run run, void *arg) {
+  int64_t at[TY_MAXDIM], inner = it->shape[it->ndim - 1], stride[TY_ITER_MAX], rest = lo;
+  char *ptr[TY_ITER_MAX];
+  int last = it->ndim - 1;
+  for (int k = 0; k < it->nop; k++) { ptr[k] = it->data[k]; stride[k] = it->stride[k][last]; }
+  for (int i = last; i >= 0; i--) {
+    at[i] = rest % it->shape[i];
+    rest /= it->shape[i];
+    for (int k = 0; k < it->nop; k++) ptr[k] += at[i] * it->stride[k][i] * it->size[k];
+  }
+  while (lo < hi) {
+    int64_t n = TY_MIN(inner - at[last], hi - lo);
+    run(arg, ptr, stride, n);
+    lo += n;
+    if (lo >= hi) break;
+    for (int k = 0; k < it->nop; k++) ptr[k] -= at[last] * stride[k] * it->size[k];
+    at[last] = 0;
+    for (int i = last - 1; i >= 0; i--) {          /* carry */
+      bool wrap = ++at[i] == it->shape[i];
+      for (int k = 0; k < it->nop; k++) ptr[k] += (wrap ? 1 - it->shape[i] : 1) * it->stride[k][i] * it->size[k];
+      if (!wrap) break;
+      at[i] = 0;
+    }
+  }
+}
+
+void ty_iter_each(const ty_iter *it, ty_run run, void *arg) {
+  int n = ty_threads_for(it->numel);
+  if (it->numel == 0) return;
+  if (n == 1) { each(it, 0, it->numel, run, arg); return; }
+  #pragma omp parallel num_threads(n)
+  {
+    int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+    int64_t lo = it->numel * me / all, hi = it->numel * (me + 1) / all;
+    if (me) lo = lo / 16 * 16;                     /* threads meet on cache lines */
+    if (me + 1 < all) hi = hi / 16 * 16;
+    each(it, lo, hi, run, arg);
+  }
+}
+
+void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn, void *arg) {
+  const ty_tensor *x = t[0];
+  int64_t lines = 1;
+  for (int i = 0; i < x->ndim; i++)
+    if (i != dim) lines *= x->shape[i];
+  #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
+  for (int64_t l = 0; l < lines; l++) {
+    char *ptr[TY_ITER_MAX];
+    int64_t rest = l;
+    for (int k = 0; k < nt; k++) ptr[k] = ty_data(t[k]);
+    for (int i = x->ndim - 1; i >= 0; i--) {
+      if (i == dim) continue;
+      int64_t at = rest % x->shape[i];
+      rest /= x->shape[i];
+      for (int k = 0; k < nt; k++) ptr[k] += at * t[k]->stride[i] * ty_itemsize(t[k]);
+    }
+    fn(arg, ptr, l);
+  }
+}

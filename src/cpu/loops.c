@@ -1,0 +1,295 @@
+/* Every loop over contiguous elements that should become vector code.
+ *
+ * Idea: the Makefile builds this file once for each instruction set (TY_ISA names it) and cpu.c picks one table when the
+ * backend is first used. Pointwise loops and reductions come from ops.def: there is no second list. Invariants: no
+ * allocation, no errors; operands don't overlap except that o may be one of them exactly. */
+#include "cpu.h"
+#include "math.h"
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+/* ---- pointwise: one function for each row and type ---- */
+#define M(f) PASTE(f##_, S)
+#define POINT(n, name, expr) \
+  static void PASTE(PASTE(point_##name, _), S)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
+    T *o = o_; ARGS##n; const T p = TO_T(p_), q = TO_T(q_); \
+    (void)p; (void)q; (void)b_; (void)c_; \
+    for (int64_t i = 0; i < n_; i++) { LOADS##n; o[i] = (T)(expr); } }
+#define ARGS1 const T *xs = a_
+#define ARGS2 const T *as = a_, *bs = b_
+#define ARGS3 const T *as = a_, *bs = b_, *cs = c_
+#define LOADS1 const T x = xs[i]
+#define LOADS2 const T a = as[i], b = bs[i]; (void)a
+#define LOADS3 const T a = as[i], b = bs[i], c = cs[i]
+#define FLOATS(n, name, dtype, expr) POINT(n, name, expr)
+#define INTS_SAME(n, name, expr) POINT(n, name, expr)
+#define INTS_BOOL(n, name, expr) POINT(n, name, expr)
+#define INTS_FIRST(n, name, expr) POINT(n, name, expr)
+#define INTS_WHERE(n, name, expr) POINT(n, name, expr)
+#define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
+
+/* ---- reductions: LANES partial results side by side, then one ---- */
+#define LANES 32
+#define REDUCTION(name, INIT, MAP, COMB, FIN) \
+  static void PASTE(PASTE(row_##name, _), S)(void *out, const void *x_, int64_t n) { \
+    const T *xs = x_; T lane[LANES]; int64_t i = 0; A total; \
+    for (int j = 0; j < LANES; j++) lane[j] = (T)(INIT); \
+    for (; i + LANES <= n; i += LANES) \
+      for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
+    for (int j = 0; i < n; i++, j++) { T x = xs[i], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
+    total = (A)lane[0]; \
+    for (int j = 1; j < LANES; j++) { A acc = total, x = (A)lane[j]; total = PASTE(merge_##name, PASTE(_, SA))(acc, x); } \
+    *(A *)out = total; } \
+  static void PASTE(PASTE(column_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
+    T *accs = acc_; const T *xs = x_; \
+    for (int64_t i = 0; i < n; i++) { T x = xs[i], acc = accs[i]; x = MAP; accs[i] = (T)(COMB); } } \
+  static void PASTE(PASTE(column_init_##name, _), S)(void *acc_, int64_t n) { \
+    T *accs = acc_; for (int64_t i = 0; i < n; i++) accs[i] = (T)(INIT); } \
+  static void PASTE(PASTE(combine_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
+    A *accs = acc_; const A *xs = x_; for (int64_t i = 0; i < n; i++) accs[i] = PASTE(merge_##name, PASTE(_, SA))(accs[i], xs[i]); } \
+  static void PASTE(PASTE(init_##name, _), S)(void *acc_, int64_t n) { \
+    A *accs = acc_; for (int64_t i = 0; i < n; i++) accs[i] = (A)(INIT); } \
+  static void PASTE(PASTE(finish_##name, _), S)(void *acc_, int64_t m, double n) { \
+    A *accs = acc_; (void)n; for (int64_t i = 0; i < m; i++) accs[i] = PASTE(last_##name, PASTE(_, SA))(accs[i], n); }
+/* In the accumulator's type: how two partial results combine, and the last step. */
+#define MERGE(name, COMB, FIN) \
+  TY_INLINE T PASTE(merge_##name, PASTE(_, S))(T acc, T x) { return (T)(COMB); } \
+  TY_INLINE T PASTE(last_##name, PASTE(_, S))(T acc, double n) { (void)n; return (T)(FIN); }
+
+TY_INLINE int64_t sqrt_i64(int64_t x) { return x; }  /* named by rows that are never computed in whole numbers */
+
+#define T double
+#define S f64
+#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) MERGE(name, comb, fin)
+#include "ops.def"
+#undef T
+#undef S
+#define T int64_t
+#define S i64
+#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) MERGE(name, comb, fin)
+#include "ops.def"
+#undef T
+#undef S
+
+#define TO_T(v) (T)(v)
+#define T float
+#define S f32
+#define A double
+#define SA f64
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS(n, name, dt, ex)
+#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
+#include "ops.def"
+#undef T
+#undef S
+#define T double
+#define S f64
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS(n, name, dt, ex)
+#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
+#include "ops.def"
+#undef T
+#undef S
+#undef A
+#undef SA
+#undef TO_T
+#define TO_T(v) saturate(v)
+#define T int64_t
+#define S i64
+#define A int64_t
+#define SA i64
+static int64_t saturate(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTS_##dt(n, name, ex)
+#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
+#include "ops.def"
+#undef T
+#undef S
+#undef A
+#undef SA
+#undef TO_T
+
+/* ---- conversions between storage dtypes and loop types ---- */
+
+#define AS_IS(x) (x)
+#define FROM_BF16(x) ty_bf16_to_f32(x)
+#define FROM_F16(x) ty_f16_to_f32(x)
+#define TO_BF16(x) ty_f32_to_bf16((float)(x))
+#define TO_F16(x) ty_f32_to_f16((float)(x))
+#define TO_BOOL(x) ((x) != 0)
+#define TO_WHOLE(x) ((x) != (x) ? 0 : (x) >= (__typeof__(x))9.2233720368547758e18 ? INT64_MAX : (x) <= (__typeof__(x))-9.2233720368547758e18 ? INT64_MIN : (int64_t)(x))
+#define LOAD(name, D, k, T, from, to) \
+  static void load_##name##_##k(void *d_, const void *s_, int64_t st, int64_t n) { \
+    T *d = d_; const D *s = s_; \
+    if (st == 1) for (int64_t i = 0; i < n; i++) d[i] = (T)to(from(s[i])); \
+    else if (st == 0) { T v = (T)to(from(*s)); for (int64_t i = 0; i < n; i++) d[i] = v; } \
+    else for (int64_t i = 0; i < n; i++) d[i] = (T)to(from(s[i * st])); }
+#define STORE(name, D, k, T, to) \
+  static void store_##name##_##k(void *d_, int64_t st, const void *s_, int64_t n) { \
+    D *d = d_; const T *s = s_; \
+    if (st == 1) for (int64_t i = 0; i < n; i++) d[i] = (D)to(s[i]); \
+    else for (int64_t i = 0; i < n; i++) d[i * st] = (D)to(s[i]); }
+#define CONVERT_FLOAT(name, D, from, to) \
+  LOAD(name, D, 0, float, from, AS_IS) LOAD(name, D, 1, double, from, AS_IS) LOAD(name, D, 2, int64_t, from, TO_WHOLE) \
+  STORE(name, D, 0, float, to) STORE(name, D, 1, double, to) STORE(name, D, 2, int64_t, to)
+#define CONVERT_INT(name, D, toint, to) \
+  LOAD(name, D, 0, float, AS_IS, AS_IS) LOAD(name, D, 1, double, AS_IS, AS_IS) LOAD(name, D, 2, int64_t, AS_IS, AS_IS) \
+  STORE(name, D, 0, float, toint) STORE(name, D, 1, double, toint) STORE(name, D, 2, int64_t, to)
+CONVERT_FLOAT(f32, float, AS_IS, AS_IS)
+CONVERT_FLOAT(f64, double, AS_IS, AS_IS)
+CONVERT_FLOAT(f16, uint16_t, FROM_F16, TO_F16)
+CONVERT_FLOAT(bf16, uint16_t, FROM_BF16, TO_BF16)
+CONVERT_INT(i32, int32_t, TO_WHOLE, AS_IS)
+CONVERT_INT(i64, int64_t, TO_WHOLE, AS_IS)
+CONVERT_INT(u8, uint8_t, TO_WHOLE, AS_IS)
+CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
+
+/* ---- softmax, normalisation, optimizers: for float and double ---- */
+
+#define SUM_LANES(s, lane) for (int j_ = 0; j_ < LANES; j_++) s += (double)lane[j_]
+#define FAMILY(k, T, X) \
+  static void softmax_##k(void *o_, const void *x_, int64_t n, int lg) { \
+    T *o = o_; const T *x = x_; T m = x[0]; double sum = 0; \
+    for (int64_t i = 1; i < n; i++) m = m > x[i] || m != m ? m : x[i]; \
+    if (m == -INFINITY) m = 0;  /* all masked: exp gives 0, the quotient NaN, as PyTorch */ \
+    for (int64_t i = 0; i < n;) { \
+      T part = 0; int64_t e = TY_MIN(n, i + 256); T buf[256], *t = lg ? buf : o + i; int64_t b = i; \
+      for (; i < e; i++) t[i - b] = exp_##X(x[i] - m); \
+      for (int64_t j = 0; j < e - b; j++) part += t[j]; \
+      sum += part; } \
+    if (lg) { T l = m + (T)log(sum); for (int64_t i = 0; i < n; i++) o[i] = x[i] - l; } \
+    else { T r = (T)(1 / sum); for (int64_t i = 0; i < n; i++) o[i] *= r; } } \
+  static void softmax_backward_##k(void *o_, const void *g_, const void *y_, int64_t n, int lg) { \
+    T *o = o_; const T *g = g_, *y = y_; T lane[LANES] = {0}; double sum = 0; \
+    for (int64_t i = 0; i < n; i++) lane[i & (LANES - 1)] += lg ? g[i] : g[i] * y[i]; \
+    SUM_LANES(sum, lane); \
+    T s = (T)sum; \
+    if (lg) for (int64_t i = 0; i < n; i++) o[i] = g[i] - exp_##X(y[i]) * s; \
+    else for (int64_t i = 0; i < n; i++) o[i] = y[i] * (g[i] - s); } \
+  static void moments_##k(const void *x_, int64_t n, double shift, double *s1, double *s2) { \
+    const T *x = x_; T h = (T)shift; \
+    for (int64_t i = 0; i < n;) { \
+      T a[LANES] = {0}, b[LANES] = {0}; int64_t e = TY_MIN(n, i + 2048); \
+      for (; i + LANES <= e; i += LANES) for (int j = 0; j < LANES; j++) { T d = x[i + j] - h; a[j] += d; b[j] += d * d; } \
+      for (int j = 0; i < e; i++, j++) { T d = x[i] - h; a[j] += d; b[j] += d * d; } \
+      SUM_LANES(*s1, a); SUM_LANES(*s2, b); } } \
+  static void moments_columns_##k(const void *x_, int64_t n, const void *h_, void *s1_, void *s2_) { \
+    const T *x = x_, *h = h_; T *s1 = s1_, *s2 = s2_; \
+    for (int64_t i = 0; i < n; i++) { T d = x[i] - h[i]; s1[i] += d; s2[i] += d * d; } } \
+  static void dots_##k(const void *g_, const void *x_, int64_t n, double shift, double *s1, double *s2) { \
+    const T *g = g_, *x = x_; T h = (T)shift; \
+    for (int64_t i = 0; i < n;) { \
+      T a[LANES] = {0}, b[LANES] = {0}; int64_t e = TY_MIN(n, i + 2048); \
+      for (; i + LANES <= e; i += LANES) for (int j = 0; j < LANES; j++) { a[j] += g[i + j]; b[j] += g[i + j] * (x[i + j] - h); } \
+      for (int j = 0; i < e; i++, j++) { a[j] += g[i]; b[j] += g[i] * (x[i] - h); } \
+      SUM_LANES(*s1, a); SUM_LANES(*s2, b); } } \
+  static void dots_columns_##k(const void *g_, const void *x_, int64_t n, const void *h_, void *s1_, void *s2_) { \
+    const T *g = g_, *x = x_, *h = h_; T *s1 = s1_, *s2 = s2_; \
+    for (int64_t i = 0; i < n; i++) { s1[i] += g[i]; s2[i] += g[i] * (x[i] - h[i]); } } \
+  static void affine_##k(void *o_, const void *x_, int64_t n, double a_, double b_) { \
+    T *o = o_; const T *x = x_; T a = (T)a_, b = (T)b_; for (int64_t i = 0; i < n; i++) o[i] = a * x[i] + b; } \
+  static void affine_columns_##k(void *o_, const void *x_, int64_t n, const void *a_, const void *b_) { \
+    T *o = o_; const T *x = x_, *a = a_, *b = b_; for (int64_t i = 0; i < n; i++) o[i] = a[i] * x[i] + b[i]; } \
+  static void affine2_##k(void *o_, const void *g_, const void *x_, int64_t n, double a_, double b_, double c_) { \
+    T *o = o_; const T *g = g_, *x = x_; T a = (T)a_, b = (T)b_, c = (T)c_; \
+    for (int64_t i = 0; i < n; i++) o[i] = a * g[i] + b * x[i] + c; } \
+  static void affine2_columns_##k(void *o_, const void *g_, const void *x_, int64_t n, const void *a_, const void *b_, const void *c_) { \
+    T *o = o_; const T *g = g_, *x = x_, *a = a_, *b = b_, *c = c_; \
+    for (int64_t i = 0; i < n; i++) o[i] = a[i] * g[i] + b[i] * x[i] + c[i]; } \
+  static void layer_norm_##k(void *o_, const void *x_, const void *w_, const void *b_, int64_t n, double mean, double rstd) { \
+    T *o = o_; const T *x = x_, *w = w_, *b = b_; T m = (T)mean, r = (T)rstd; \
+    if (w && b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i] + b[i]; \
+    else if (w) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i]; \
+    else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r + (b ? b[i] : 0); } \
+  static void layer_norm_backward_##k(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean, double rstd) { \
+    T *dx = dx_, *dw = dw_, *db = db_; const T *g = g_, *x = x_, *w = w_; T m = (T)mean, r = (T)rstd; \
+    T a[LANES] = {0}, b[LANES] = {0}; double sa = 0, sb = 0; \
+    for (int64_t i = 0; i < n; i++) { \
+      T h = (x[i] - m) * r, gw = w ? g[i] * w[i] : g[i]; \
+      dw[i] += g[i] * h; db[i] += g[i]; a[i & (LANES - 1)] += gw; b[i & (LANES - 1)] += gw * h; } \
+    SUM_LANES(sa, a); SUM_LANES(sb, b); \
+    T ma = (T)(sa / (double)n), mb = (T)(sb / (double)n); \
+    for (int64_t i = 0; i < n; i++) { T h = (x[i] - m) * r, gw = w ? g[i] * w[i] : g[i]; dx[i] = r * (gw - ma - h * mb); } } \
+  static void sgd_##k(void *p_, const void *g_, void *buf_, int64_t n, const ty_sgd *s) { \
+    T *p = p_, *buf = buf_; const T *g = g_; \
+    const T lr = (T)s->lr, mu = (T)s->momentum, keep = (T)(1 - s->dampening), wd = (T)s->weight_decay, sign = s->maximize ? -1 : 1; \
+    if (!buf) for (int64_t i = 0; i < n; i++) p[i] -= lr * (sign * g[i] + wd * p[i]); \
+    else for (int64_t i = 0; i < n; i++) { \
+      T d = sign * g[i] + wd * p[i], v = s->first ? d : mu * buf[i] + keep * d; \
+      buf[i] = v; p[i] -= lr * (s->nesterov ? d + mu * v : v); } } \
+  static void adam_##k(void *p_, const void *g_, void *m_, void *v_, int64_t n, const ty_adam *s) { \
+    T *p = p_, *m = m_, *v = v_; const T *g = g_; \
+    const T b1 = (T)s->beta1, b2 = (T)s->beta2, c1 = (T)(1 - s->beta1), c2 = (T)(1 - s->beta2), eps = (T)s->eps, sign = s->maximize ? -1 : 1; \
+    const T decay = (T)(s->decoupled ? 1 - s->lr * s->weight_decay : 1), wd = (T)(s->decoupled ? 0 : s->weight_decay); \
+    const T step = (T)(s->lr / s->correction1), root = (T)(1 / sqrt(s->correction2)); \
+    for (int64_t i = 0; i < n; i++) { \
+      T d = sign * g[i] + wd * p[i], a = b1 * m[i] + c1 * d, b = b2 * v[i] + c2 * d * d; \
+      m[i] = a; v[i] = b; p[i] = decay * p[i] - step * a / (sqrt_##X(b) * root + eps); } }
+FAMILY(0, float, f32)
+FAMILY(1, double, f64)
+
+static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
+  for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
+}
+
+/* ---- the table ---- */
+
+#define ROW_FLOAT(name) [TY_OP_##name] = {point_##name##_f32, point_##name##_f64, NULL},
+#define ROW_SAME(name) [TY_OP_##name] = {point_##name##_f32, point_##name##_f64, point_##name##_i64},
+#define ROW_BOOL ROW_SAME
+#define ROW_FIRST ROW_SAME
+#define ROW_WHERE ROW_SAME
+#define BY_TYPE(f, name) [TY_OP_##name] = {f##_##name##_f32, f##_##name##_f64, f##_##name##_i64},
+#define BY_DTYPE(f) {[TY_F32] = {f##_f32_0, f##_f32_1, f##_f32_2}, [TY_F64] = {f##_f64_0, f##_f64_1, f##_f64_2}, \
+  [TY_F16] = {f##_f16_0, f##_f16_1, f##_f16_2}, [TY_BF16] = {f##_bf16_0, f##_bf16_1, f##_bf16_2}, \
+  [TY_I32] = {f##_i32_0, f##_i32_1, f##_i32_2}, [TY_I64] = {f##_i64_0, f##_i64_1, f##_i64_2}, \
+  [TY_U8] = {f##_u8_0, f##_u8_1, f##_u8_2}, [TY_BOOL] = {f##_logical_0, f##_logical_1, f##_logical_2}}
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+extern const ty_loops PASTE(ty_loops_, TY_ISA);
+const ty_loops PASTE(ty_loops_, TY_ISA) = {
+  .isa = TEXT(TY_ISA),
+  .pointwise = {
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) ROW_##dt(name)
+#include "ops.def"
+  },
+  .load = BY_DTYPE(load),
+  .store = BY_DTYPE(store),
+  .row = {
+#define REDUCE(name, ...) BY_TYPE(row, name)
+#include "ops.def"
+  },
+  .column = {
+#define REDUCE(name, ...) BY_TYPE(column, name)
+#include "ops.def"
+  },
+  .column_init = {
+#define REDUCE(name, ...) BY_TYPE(column_init, name)
+#include "ops.def"
+  },
+  .combine = {
+#define REDUCE(name, ...) BY_TYPE(combine, name)
+#include "ops.def"
+  },
+  .init = {
+#define REDUCE(name, ...) BY_TYPE(init, name)
+#include "ops.def"
+  },
+  .finish = {
+#define REDUCE(name, ...) BY_TYPE(finish, name)
+#include "ops.def"
+  },
+  .softmax = {softmax_0, softmax_1},
+  .softmax_backward = {softmax_backward_0, softmax_backward_1},
+  .moments = {moments_0, moments_1},
+  .moments_columns = {moments_columns_0, moments_columns_1},
+  .dots = {dots_0, dots_1},
+  .dots_columns = {dots_columns_0, dots_columns_1},
+  .affine = {affine_0, affine_1},
+  .affine_columns = {affine_columns_0, affine_columns_1},
+  .affine2 = {affine2_0, affine2_1},
+  .affine2_columns = {affine2_columns_0, affine2_columns_1},
+  .layer_norm = {layer_norm_0, layer_norm_1},
+  .layer_norm_backward = {layer_norm_backward_0, layer_norm_backward_1},
+  .sgd = {sgd_0, sgd_1},
+  .adam = {adam_0, adam_1},
+  .philox = philox,
+};

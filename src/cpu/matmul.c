@@ -1,0 +1,129 @@
+/* Matrix products over OpenBLAS: operands in any strides that BLAS can read are not copied; a batch of one matrix
+ * against many rows is folded into one product. Whole numbers are multiplied by plain loops. */
+#include <cblas.h>
+#include <string.h>
+#include "cpu.h"
+
+void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
+  CBLAS_TRANSPOSE x = ta ? CblasTrans : CblasNoTrans, y = tb ? CblasTrans : CblasNoTrans;
+  if (m == 0 || n == 0) return;
+  if (k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), (float)beta, c, (int)ldc);
+  else cblas_dgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), beta, c, (int)ldc);
+}
+
+/* A matrix as BLAS takes it. */
+typedef struct { const char *p; int trans; int64_t ld; } matrix;
+
+static bool readable(int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
+  return ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) || ((rows <= 1 || rs == 1) && (cols <= 1 || cs >= TY_MAX(rows, 1)));
+}
+
+static matrix as_matrix(const char *p, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
+  if ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) return (matrix){p, 0, rows <= 1 ? cols : rs};
+  return (matrix){p, 1, cols <= 1 ? rows : cs};
+}
+
+/* The operand seen as a batch of matrices; vectors gain a dim of 1. */
+typedef struct { ty_tensor t; int64_t rows, cols, rs, cs; int nb; } batch;
+
+static batch as_batch(const ty_tensor *t, bool left) {
+  batch b = {.t = *t};
+  if (t->ndim == 1) {
+    b.rows = left ? 1 : t->shape[0];
+    b.cols = left ? t->shape[0] : 1;
+    b.rs = left ? t->shape[0] : t->stride[0];
+    b.cs = left ? t->stride[0] : 1;
+    return b;
+  }
+  int n = b.nb = t->ndim - 2;
+  b.rows = t->shape[n];
+  b.cols = t->shape[n + 1];
+  b.rs = t->stride[n];
+  b.cs = t->stride[n + 1];
+  return b;
+}
+
+static int64_t batch_offset(const batch *b, const int64_t *shape, int nd, int64_t i) {
+  int64_t off = 0;
+  for (int d = nd - 1; d >= 0; d--) {
+    int64_t at = i % shape[d];
+    int k = d - (nd - b->nb);
+    if (k >= 0 && b->t.shape[k] != 1) off += at * b->t.stride[k];
+    i /= shape[d];
+  }
+  return off;
+}
+
+static void whole_numbers(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
+  int s = ty_dtype_size[d];
+  for (int64_t i = 0; i < a->rows; i++)
+    for (int64_t j = 0; j < b->cols; j++) {
+      uint64_t sum = 0;
+      for (int64_t k = 0; k < a->cols; k++)
+        sum += (uint64_t)ty_get_int(pa + (i * a->rs + k * a->cs) * s, d) * (uint64_t)ty_get_int(pb + (k * b->rs + j * b->cs) * s, d);
+      ty_set_int(po + (i * b->cols + j) * s, d, (int64_t)sum);
+    }
+}
+
+static ty_status matmul(ty_call *c) {
+  ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
+  ty_dtype d = (ty_dtype)a->dtype;
+  int k = ty_k(ty_compute_dtype(d)), size = ty_dtype_size[d];
+  batch x = as_batch(a, true), y = as_batch(b, false);
+  if (ty_numel(o) == 0) return TY_OK;
+  if (k < 2 && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
+  if (k < 2 && !readable(y.rows, y.cols, y.rs, y.cs)) {
+    ty_status s = ty_contiguous(c->ctx, b, &cb);
+    if (s != TY_OK) { ty_release(ca); return s; }
+    y = as_batch(cb, false);
+  }
+  int nd = TY_MAX(x.nb, y.nb);
+  int64_t batches = 1, m = x.rows, n = y.cols, kk = x.cols;
+  const int64_t *shape = o->shape;
+  for (int i = 0; i < nd; i++) batches *= shape[i];
+  const char *pa = ty_data(&x.t), *pb = ty_data(&y.t);
+  char *po = ty_data(o);
+  if (k < 2 && y.nb == 0 && x.nb > 0 && ty_is_contiguous(&x.t)) { m *= batches; batches = 1; x.rs = kk; x.cs = 1; }   /* one product over all rows */
+  /* Many small products share the threads; few large ones are shared by BLAS. */
+  int threads = batches > 1 && m * n * kk < 1 << 18 ? ty_threads_for(batches * m * n * kk / 8) : 1;
+  #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t i = 0; i < batches; i++) {
+    const char *p = pa + batch_offset(&x, shape, nd, batches == 1 ? 0 : i) * size, *q = pb + batch_offset(&y, shape, nd, batches == 1 ? 0 : i) * size;
+    char *r = po + i * m * n * size;
+    if (k == 2) { whole_numbers(d, &x, &y, p, q, r); continue; }
+    matrix u = as_matrix(p, m, kk, x.rs, x.cs), v = as_matrix(q, kk, n, y.rs, y.cs);
+    if (kk == 0) memset(r, 0, (size_t)(m * n * size));
+    else ty_gemm(k, u.trans, v.trans, m, n, kk, u.p, u.ld, v.p, v.ld, 0, r, n);
+  }
+  ty_release(ca);
+  ty_release(cb);
+  return TY_OK;
+}
+
+/* out = x W^T + bias, or its relu: the bias is laid down first, the product added to it. */
+static ty_status linear(ty_call *c) {
+  ty_tensor *x, *w = c->in[1].t, *b = c->in[2].t, *o = c->out[0], *cw = NULL, *cb = NULL;
+  int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_itemsize(o);
+  int64_t n = w->shape[0], kk = w->shape[1], m = n ? ty_numel(o) / n : 0;
+  if (ty_numel(o) == 0) return TY_OK;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  ty_status s = TY_OK;
+  if (!readable(n, kk, w->stride[0], w->stride[1])) { s = ty_contiguous(c->ctx, w, &cw); w = cw; }
+  if (s == TY_OK && b) { s = ty_contiguous(c->ctx, b, &cb); b = cb; }
+  if (s == TY_OK) {
+    matrix u = as_matrix(ty_data(w), n, kk, w->stride[0], w->stride[1]);
+    char *dst = ty_data(o);
+    if (b)
+      for (int64_t i = 0; i < m; i++) memcpy(dst + i * n * size, ty_data(b), (size_t)(n * size));
+    if (kk) ty_gemm(k, 0, !u.trans, m, n, kk, ty_data(x), kk, u.p, u.ld, b ? 1 : 0, dst, n);
+    else if (!b) memset(dst, 0, (size_t)(m * n * size));
+    if (c->op->id == TY_OP_linear_relu) ty_cpu_loops()->pointwise[TY_OP_relu][k](dst, dst, NULL, NULL, m * n, 0, 0);
+  }
+  ty_release(x);
+  ty_release(cw);
+  ty_release(cb);
+  return s;
+}
+
+static ty_status run(ty_call *c) { return c->op->id == TY_OP_matmul ? matmul(c) : linear(c); }
+ty_status ty_cpu_matmul(ty_call *c) { return ty_widened(c, run); }

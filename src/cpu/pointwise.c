@@ -1,0 +1,80 @@
+/* Pointwise ops: blocks of up to TY_BLOCK elements are brought to the loop's type where they are not in it already,
+ * computed, and stored in the result's dtype, all within the first-level cache. */
+#include <string.h>
+#include "cpu.h"
+
+typedef struct {
+  ty_loop loop;
+  int nin, k, size[TY_ITER_MAX];
+  double p, q;
+  bool direct[TY_ITER_MAX];                        /* already in the loop's type */
+  void (*load[TY_ITER_MAX])(void *, const void *, int64_t, int64_t);
+  void (*store)(void *, int64_t, const void *, int64_t);
+} point;
+
+static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
+  const point *w = arg;
+  bool whole = true, loaded[TY_ITER_MAX] = {false};
+  for (int i = 0; i <= w->nin; i++) whole = whole && w->direct[i] && stride[i] == 1;
+  if (whole) {
+    w->loop(ptr[0], ptr[1], w->nin > 1 ? ptr[2] : NULL, w->nin > 2 ? ptr[3] : NULL, n, w->p, w->q);
+    return;
+  }
+  double buf[4][TY_BLOCK];
+  const void *in[4] = {NULL, NULL, NULL, NULL};
+  for (int64_t at = 0; at < n; at += TY_BLOCK) {
+    int64_t m = TY_MIN(TY_BLOCK, n - at);
+    for (int i = 1; i <= w->nin; i++) {
+      char *src = ptr[i] + at * stride[i] * w->size[i];
+      if (w->direct[i] && stride[i] == 1) { in[i] = src; continue; }
+      in[i] = buf[i];
+      if (stride[i] == 0 && loaded[i]) continue;   /* one value: the block holds it already */
+      w->load[i](buf[i], src, stride[i], m);
+      loaded[i] = true;
+    }
+    char *dst = ptr[0] + at * stride[0] * w->size[0];
+    bool straight = w->direct[0] && stride[0] == 1;
+    w->loop(straight ? dst : (char *)buf[0], in[1], in[2], in[3], m, w->p, w->q);
+    if (!straight) w->store(dst, stride[0], buf[0], m);
+  }
+}
+
+/* The first two attributes as numbers, whatever their type. */
+static double parameter(const ty_call *c, int slot) {
+  for (int i = 0; i < c->op->nparam; i++)
+    if (c->op->param[i].type > TY_P_TENSORS && c->op->param[i].slot == slot)
+      return c->op->param[i].type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
+  return 0;
+}
+
+ty_status ty_cpu_pointwise(ty_call *c) {
+  const ty_loops *l = ty_cpu_loops();
+  ty_tensor *o = c->out[0];
+  point w = {.nin = c->nin, .k = ty_k(c->compute)};
+  double number[TY_ITER_MAX];
+  ty_iter it;
+  w.loop = l->pointwise[c->op->id][w.k];
+  if (!w.loop) return ty_fail(c, "not defined for dtype %s", ty_dtype_names[c->compute]);
+  if (c->op->nattr > 0) w.p = parameter(c, 0);
+  if (c->op->nattr > 1) w.q = parameter(c, 1);
+  ty_iter_init(&it, o->shape, o->ndim);
+  ty_iter_tensor(&it, o);
+  w.direct[0] = o->dtype == c->compute;
+  w.store = l->store[o->dtype][w.k];
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    ty_dtype d = t ? (ty_dtype)t->dtype : c->compute;
+    if (t) ty_iter_tensor(&it, t);
+    else {
+      if (w.k == 2 && c->in[i].kind != TY_FLOAT) memcpy(&number[i], &c->in[i].i, 8);
+      else ty_set(&number[i], d, c->in[i].f);
+      ty_iter_add(&it, &number[i], ty_ksize[w.k], NULL, NULL, 0);
+    }
+    w.direct[i + 1] = d == c->compute;
+    w.load[i + 1] = l->load[d][w.k];
+  }
+  memcpy(w.size, it.size, sizeof w.size);
+  ty_iter_done(&it);
+  ty_iter_each(&it, run_point, &w);
+  return TY_OK;
+}

@@ -1,0 +1,109 @@
+/* Pooling over the last two dims. Every op is a walk over result cells and their windows, channels-last or not: the
+ * innermost loop runs over whichever of channels and columns is dense. */
+#include <math.h>
+#include <string.h>
+#include "cpu.h"
+
+typedef struct {
+  int id;
+  const ty_attr *at;
+  int64_t n, c, h, w, oh, ow;              /* n * c planes of h x w, windows oh x ow */
+  int64_t xs[4], ys[4];                    /* strides of the large and the small tensor: n, c, h, w */
+} pools;
+
+/* Rows lo..hi of the input that cell i of n reads; count: the divisor's part in this dim. */
+static void window(const pools *p, int dim, int64_t i, int64_t *lo, int64_t *hi, int64_t *count) {
+  int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
+  if (p->id == TY_OP_adaptive_avg_pool2d || p->id == TY_OP_adaptive_avg_pool2d_backward) {
+    *lo = i * size / out;
+    *hi = ((i + 1) * size + out - 1) / out;
+    *count = *hi - *lo;
+    return;
+  }
+  const ty_attr *a = p->at + (p->id == TY_OP_avg_pool2d_backward);
+  int64_t from = i * a[1].v[dim] - a[2].v[dim], to = from + a[0].v[dim];
+  bool padded = p->id != TY_OP_max_pool2d_indices && a[3].i;
+  *count = TY_MIN(to, size + a[2].v[dim]) - from;
+  *lo = TY_MAX(from, 0);
+  *hi = TY_MIN(to, size);
+  if (!padded) *count = *hi - *lo;
+}
+
+static void strides_of(const ty_tensor *t, int64_t s[4]) {
+  int k = t->ndim - 3;
+  s[0] = k ? t->stride[0] : 0;
+  for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
+}
+
+/* For each cell: v channels at a time, st apart in the large tensor and ot in the small one. */
+#define POOLS(T) \
+  static void max_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i, int64_t j) { \
+    int64_t hlo, hhi, wlo, whi, cnt; \
+    window(p, 0, i, &hlo, &hhi, &cnt); window(p, 1, j, &wlo, &whi, &cnt); \
+    for (int64_t c0 = 0; c0 < p->c; c0 += 64) { \
+      int64_t m = TY_MIN(64, p->c - c0); T best[64]; int64_t at[64]; \
+      for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) { \
+        const T *v = x + n * p->xs[0] + c0 * p->xs[1] + a * p->xs[2] + b * p->xs[3]; int64_t pos = a * p->w + b + 1, st = p->xs[1]; \
+        if (a == hlo && b == wlo) for (int64_t k = 0; k < m; k++) { best[k] = v[k * st]; at[k] = pos; } \
+        else if (st == 1) for (int64_t k = 0; k < m; k++) { bool up = v[k] > best[k] || v[k] != v[k]; best[k] = up ? v[k] : best[k]; at[k] = up ? pos : at[k]; } \
+        else for (int64_t k = 0; k < m; k++) { T u = v[k * st]; bool up = u > best[k] || u != u; best[k] = up ? u : best[k]; at[k] = up ? pos : at[k]; } } \
+      int64_t o = n * p->ys[0] + c0 * p->ys[1] + i * p->ys[2] + j * p->ys[3]; \
+      for (int64_t k = 0; k < m; k++) { y[o + k * p->ys[1]] = best[k]; idx[o + k * p->ys[1]] = at[k]; } } } \
+  static void avg_##T(const T *x, T *y, const pools *p, int64_t n, int64_t i, int64_t j) { \
+    int64_t hlo, hhi, wlo, whi, hc, wc; \
+    window(p, 0, i, &hlo, &hhi, &hc); window(p, 1, j, &wlo, &whi, &wc); \
+    T r = (T)1 / (T)(hc * wc); \
+    for (int64_t k = 0; k < p->c; k++) { T sum = 0; \
+      const T *v = x + n * p->xs[0] + k * p->xs[1]; \
+      for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) sum += v[a * p->xs[2] + b * p->xs[3]]; \
+      y[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]] = sum * r; } } \
+  static void avg_back_##T(T *x, const T *g, const pools *p, int64_t n) { \
+    for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) { \
+      int64_t hlo, hhi, wlo, whi, hc, wc; \
+      window(p, 0, i, &hlo, &hhi, &hc); window(p, 1, j, &wlo, &whi, &wc); \
+      T r = (T)1 / (T)(hc * wc); \
+      for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) for (int64_t k = 0; k < p->c; k++) \
+        x[n * p->xs[0] + k * p->xs[1] + a * p->xs[2] + b * p->xs[3]] += r * g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } } \
+  static void max_back_##T(T *x, const T *g, const int64_t *idx, const int64_t is[4], const pools *p, int64_t n) { \
+    for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) for (int64_t k = 0; k < p->c; k++) { \
+      int64_t pos = idx[n * is[0] + k * is[1] + i * is[2] + j * is[3]] - 1; \
+      if (pos < 0 || pos >= p->h * p->w) continue; \
+      x[n * p->xs[0] + k * p->xs[1] + pos / p->w * p->xs[2] + pos % p->w * p->xs[3]] += g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } }
+POOLS(float)
+POOLS(double)
+
+static ty_status run(ty_call *c) {
+  int id = c->op->id;
+  bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
+  ty_tensor *large = back ? c->out[0] : c->in[0].t, *small = back ? c->in[0].t : c->out[0], *idx = id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
+  int d = large->ndim - 3;
+  bool f32 = large->dtype == TY_F32;
+  pools p = {.id = id, .at = c->at, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
+             .oh = small->shape[d + 1], .ow = small->shape[d + 2]};
+  int64_t is[4] = {0};
+  strides_of(large, p.xs);
+  strides_of(small, p.ys);
+  if (idx) strides_of(idx, is);
+  void *x = ty_data(large), *y = ty_data(small);
+  if (back && large->storage->nbytes) memset(x, 0, large->storage->nbytes);
+  int threads = ty_threads_for(ty_numel(large) * 2);
+  if (back) {
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t n = 0; n < p.n; n++)
+      if (idx) { if (f32) max_back_float(x, y, ty_data(idx), is, &p, n); else max_back_double(x, y, ty_data(idx), is, &p, n); }
+      else if (f32) avg_back_float(x, y, &p, n);
+      else avg_back_double(x, y, &p, n);
+    return TY_OK;
+  }
+  #pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t r = 0; r < p.n * p.oh; r++)
+    for (int64_t j = 0; j < p.ow; j++) {
+      int64_t n = r / p.oh, i = r % p.oh;
+      if (id == TY_OP_max_pool2d_indices) { if (f32) max_float(x, y, ty_data(c->out[1]), &p, n, i, j); else max_double(x, y, ty_data(c->out[1]), &p, n, i, j); }
+      else if (f32) avg_float(x, y, &p, n, i, j);
+      else avg_double(x, y, &p, n, i, j);
+    }
+  return TY_OK;
+}
+
+ty_status ty_cpu_pool(ty_call *c) { return ty_numel(c->out[0]) ? ty_widened(c, run) : TY_OK; }

@@ -1,0 +1,104 @@
+/* Random numbers: element i, in logical order, takes word i%4 of Philox block offset + i/4 (see core/rng.c). */
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+#include "math.h"
+
+#define BLOCKS 128          /* Philox blocks made at a time */
+
+typedef struct { ty_call *c; const char *x; int64_t n; uint64_t seed, offset; } job;
+
+/* Elements [at, at + n) of a contiguous result from their words. */
+static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
+  const ty_call *c = j->c;
+  ty_tensor *o = c->out[0];
+  ty_dtype d = (ty_dtype)o->dtype;
+  int id = c->op->id, size = ty_itemsize(o);
+  char *p = (char *)ty_data(o) + at * size;
+  float buf[4 * BLOCKS];
+  switch (id) {
+    case TY_OP_randint: {
+      uint64_t range = (uint64_t)c->at[1].i - (uint64_t)c->at[0].i + 1;   /* 0: all of 2^64 */
+      for (int64_t i = 0; i < n; i++) {
+        uint64_t v = range && range <= UINT32_MAX ? (uint64_t)r[i] * range >> 32
+                   : ((uint64_t)r[i] << 32 | r[i ^ 1]) % (range ? range : UINT64_MAX);
+        ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[0].i + v));
+      }
+      return;
+    }
+    case TY_OP_bernoulli:
+      for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, ty_uniform(r[i]) < ty_get(j->x + (at + i) * size, d));
+      return;
+    case TY_OP_dropout_mask: {
+      uint8_t *mask = (uint8_t *)ty_data(c->out[1]) + at;
+      double drop = c->at[0].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
+      for (int64_t i = 0; i < n; i++) mask[i] = ty_uniform(r[i]) >= drop;
+      if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = mask[i] ? ((const float *)j->x)[at + i] * (float)scale : 0;
+      else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mask[i] ? ty_get(j->x + (at + i) * size, d) * scale : 0);
+      return;
+    }
+    case TY_OP_randn: case TY_OP_normal: {
+      double mean = id == TY_OP_normal ? c->at[0].f : 0, std = id == TY_OP_normal ? c->at[1].f : 1;
+      for (int64_t i = 0; i < (n + 3) / 4 * 4; i += 2) ty_normal2(r[i], r[i + 1], &buf[i], &buf[i + 1]);
+      if (d == TY_F32 && id == TY_OP_randn) memcpy(p, buf, (size_t)n * 4);
+      else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mean + std * buf[i]);
+      return;
+    }
+    default: {
+      double lo = id == TY_OP_uniform ? c->at[0].f : 0, hi = id == TY_OP_uniform ? c->at[1].f : 1;
+      for (int64_t i = 0; i < n; i++) {
+        double v = lo + (hi - lo) * ty_uniform(r[i]);
+        ty_set(p + i * size, d, v);
+      }
+    }
+  }
+}
+
+/* The last of equal keys can't move: positions break ties. */
+typedef struct { uint64_t key; int64_t at; } card;
+static int by_key(const void *a, const void *b) {
+  const card *x = a, *y = b;
+  return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+
+static ty_status permutation(ty_call *c, uint64_t seed, uint64_t offset) {
+  ty_tensor *o = c->out[0];
+  int64_t n = o->shape[0];
+  card *cards = ty_scratch(sizeof(card) * (size_t)TY_MAX(n, 1));
+  if (!cards) return ty_fail(c, "out of memory"), TY_OOM;
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t r[4];
+    ty_philox(seed, offset + (uint64_t)i / 2, r);
+    cards[i] = (card){(uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1], i};
+  }
+  qsort(cards, (size_t)n, sizeof(card), by_key);
+  for (int64_t i = 0; i < n; i++) ty_set_int((char *)ty_data(o) + i * ty_itemsize(o), (ty_dtype)o->dtype, cards[i].at + 1);
+  ty_scratch_free(cards);
+  return TY_OK;
+}
+
+ty_status ty_cpu_random(ty_call *c) {
+  ty_generator *g = &ty_cpu_generator;
+  int64_t n = ty_numel(c->out[0]);
+  job j = {.c = c, .n = n, .seed = g->seed, .offset = g->offset};
+  ty_tensor *x = NULL;
+  if (c->op->id == TY_OP_randperm) {
+    g->offset += (uint64_t)(n + 1) / 2;
+    return permutation(c, j.seed, j.offset);
+  }
+  if (c->nin) {
+    TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+    j.x = ty_data(x);
+  }
+  g->offset += (uint64_t)(n + 3) / 4;
+  int64_t chunk = 4 * BLOCKS;
+  #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
+  for (int64_t at = 0; at < n; at += chunk) {
+    uint32_t words[4 * BLOCKS];
+    int64_t m = TY_MIN(chunk, n - at);
+    ty_cpu_loops()->philox(words, j.seed, j.offset + (uint64_t)at / 4, (m + 3) / 4);
+    emit(&j, at, m, words);
+  }
+  ty_release(x);
+  return TY_OK;
+}

@@ -1,0 +1,243 @@
+/* Reductions, index reductions, scans and softmax.
+ *
+ * Idea of the reductions: sort dims into kept and reduced. Where the innermost memory is reduced, each result is a row's
+ * combination; where it is kept, whole rows are combined element by element. Partial results are float64 (or int64),
+ * at fixed borders, so that neither accuracy nor the bits depend on the number of threads. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+
+typedef struct { int n; int64_t shape[TY_MAXDIM], stride[TY_MAXDIM], total; } dims;
+
+static void add_dim(dims *d, int64_t shape, int64_t stride) {
+  int i = d->n++;
+  for (; i > 0 && llabs(d->stride[i - 1]) < llabs(stride); i--) { d->shape[i] = d->shape[i - 1]; d->stride[i] = d->stride[i - 1]; }
+  d->shape[i] = shape;
+  d->stride[i] = stride;
+  d->total *= shape;
+}
+
+static void merge_dims(dims *d) {
+  int m = 0;
+  for (int i = 1; i < d->n; i++)
+    if (d->stride[m] == d->stride[i] * d->shape[i]) { d->shape[m] *= d->shape[i]; d->stride[m] = d->stride[i]; }
+    else { m++; d->shape[m] = d->shape[i]; d->stride[m] = d->stride[i]; }
+  if (d->n) d->n = m + 1;
+}
+
+/* Elements from the start to position i of the dims, the last of which may be left out. */
+static int64_t offset_of(const dims *d, int n, int64_t i) {
+  int64_t off = 0;
+  for (int k = n - 1; k >= 0; k--) { off += i % d->shape[k] * d->stride[k]; i /= d->shape[k]; }
+  return off;
+}
+
+typedef struct {
+  int id, k, size;
+  dims red;
+  const ty_loops *l;
+  void (*load)(void *, const void *, int64_t, int64_t);
+  bool direct;
+} reduction;
+
+#define PART 4096           /* elements combined in the loop's type before going to the accumulator's */
+
+/* acc = combination of elements lo..hi of the reduced dims at x */
+static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi, void *acc) {
+  int64_t inner = r->red.n ? r->red.shape[r->red.n - 1] : 1, st = r->red.n ? r->red.stride[r->red.n - 1] : 1;
+  double buf[TY_BLOCK], part;
+  r->l->init[r->id][r->k](acc, 1);
+  while (lo < hi) {
+    int64_t at = lo % inner, n = TY_MIN(inner - at, hi - lo);
+    const char *p = x + (offset_of(&r->red, r->red.n - 1, lo / inner) + at * st) * r->size;
+    bool straight = r->direct && st == 1;
+    n = TY_MIN(n, straight ? PART : TY_BLOCK);
+    if (!straight) { r->load(buf, p, st, n); p = (const char *)buf; }
+    r->l->row[r->id][r->k](&part, p, n);
+    r->l->combine[r->id][r->k](acc, &part, 1);
+    lo += n;
+  }
+}
+
+/* acc[0..n) = combinations over all reduced positions of n neighbours at x */
+static void reduce_columns(const reduction *r, const char *x, int64_t stride, int64_t n, void *acc) {
+  double part[TY_BLOCK], wide[TY_BLOCK], buf[TY_BLOCK];
+  const ty_loops *l = r->l;
+  l->init[r->id][r->k](acc, n);
+  for (int64_t i = 0; i < r->red.total;) {
+    int64_t e = TY_MIN(r->red.total, i + 128);
+    l->column_init[r->id][r->k](part, n);
+    for (; i < e; i++) {
+      const char *p = x + offset_of(&r->red, r->red.n, i) * r->size;
+      if (!r->direct || stride != 1) { r->load(buf, p, stride, n); p = (const char *)buf; }
+      l->column[r->id][r->k](part, p, n);
+    }
+    if (r->k == 0) l->load[TY_F32][1](wide, part, 1, n);
+    l->combine[r->id][r->k](acc, r->k == 0 ? wide : part, n);
+  }
+}
+
+ty_status ty_cpu_reduce(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_tensor *o = c->out[0];
+  const ty_attr *a = &c->at[0];
+  unsigned mask = a->set ? 0 : (1u << x->ndim) - 1;
+  for (int i = 0; a->set && i < a->n; i++) mask |= x->ndim ? 1u << a->v[i] : 0;
+  dims keep = {.total = 1};
+  reduction r = {.id = c->op->id, .k = ty_k(c->compute), .size = ty_itemsize(x), .red = {.total = 1}, .l = ty_cpu_loops()};
+  r.direct = x->dtype == c->compute;
+  r.load = r.l->load[x->dtype][r.k];
+  for (int i = 0; i < x->ndim; i++)
+    if (mask >> i & 1) add_dim(&r.red, x->shape[i], x->stride[i]);
+    else {                                  /* kept dims stay in the result's order */
+      keep.shape[keep.n] = x->shape[i];
+      keep.stride[keep.n++] = x->stride[i];
+      keep.total *= x->shape[i];
+    }
+  merge_dims(&r.red);
+  if (keep.total == 0) return TY_OK;
+  const char *base = ty_data(x);
+  char *dst = ty_data(o);
+  int acck = r.k == 2 ? 2 : 1, osize = ty_itemsize(o);
+  void (*store)(void *, int64_t, const void *, int64_t) = r.l->store[o->dtype][acck];
+  double count = (double)r.red.total;
+  int64_t work = r.red.total * keep.total;
+  int64_t red_inner = r.red.n ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX, keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
+  if (keep.total > 1 && keep_inner < red_inner && keep_inner <= 1 && keep.shape[keep.n - 1] > 1) {
+    int64_t inner = keep.shape[keep.n - 1], tiles = (inner + TY_BLOCK - 1) / TY_BLOCK, all = keep.total / inner * tiles;
+    if (inner > 64 && all < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
+    int64_t width = (inner + tiles - 1) / tiles;
+    all = keep.total / inner * tiles;
+    #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
+    for (int64_t t = 0; t < all; t++) {
+      int64_t outer = t / tiles, at = t % tiles * width, n = TY_MIN(width, inner - at);
+      double acc[TY_BLOCK];
+      if (n <= 0) continue;
+      reduce_columns(&r, base + (offset_of(&keep, keep.n - 1, outer) + at * keep.stride[keep.n - 1]) * r.size, keep.stride[keep.n - 1], n, acc);
+      r.l->finish[r.id][r.k](acc, n, count);
+      store(dst + (outer * inner + at) * osize, 1, acc, n);
+    }
+  } else if (keep.total >= ty_get_num_threads() || work < TY_GRAIN * 2) {
+    #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
+    for (int64_t i = 0; i < keep.total; i++) {
+      double acc;
+      reduce_row(&r, base + offset_of(&keep, keep.n, i) * r.size, 0, r.red.total, &acc);
+      r.l->finish[r.id][r.k](&acc, 1, count);
+      store(dst + i * osize, 1, &acc, 1);
+    }
+  } else {                                  /* few results: threads share each, at fixed borders */
+    int64_t parts = (r.red.total + 65535) / 65536;
+    double *acc = ty_scratch(sizeof(double) * (size_t)parts);
+    if (!acc) return ty_fail(c, "out of memory"), TY_OOM;
+    for (int64_t i = 0; i < keep.total; i++) {
+      const char *x0 = base + offset_of(&keep, keep.n, i) * r.size;
+      #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
+      for (int64_t p = 0; p < parts; p++) reduce_row(&r, x0, p * 65536, TY_MIN(r.red.total, (p + 1) * 65536), &acc[p]);
+      for (int64_t p = 1; p < parts; p++) r.l->combine[r.id][r.k](&acc[0], &acc[p], 1);
+      r.l->finish[r.id][r.k](&acc[0], 1, count);
+      store(dst + i * osize, 1, &acc[0], 1);
+    }
+    ty_scratch_free(acc);
+  }
+  return TY_OK;
+}
+
+/* ---- along one dim, line by line ---- */
+
+typedef struct {
+  ty_call *c;
+  int k, size[3];
+  int64_t n, stride[3];
+  const ty_loops *l;
+  ty_dtype dtype[3];
+  _Atomic bool failed;
+} lines;
+
+/* The extreme and its 1-based index; NaN wins, the first of equals. */
+#define EXTREME(T, BETTER) { \
+    const T *x = v; \
+    int64_t at = 0; \
+    for (int64_t i = 1; i < w->n; i++) { if (x[at] == x[at] && (x[i] BETTER x[at] || x[i] != x[i])) at = i; } \
+    return at; }
+static int64_t extreme(const lines *w, const void *v, bool max) {
+  if (w->k == 0) { if (max) EXTREME(float, >) EXTREME(float, <) }
+  if (w->k == 1) { if (max) EXTREME(double, >) EXTREME(double, <) }
+  if (max) EXTREME(int64_t, >) EXTREME(int64_t, <)
+}
+
+static const void *load_line(lines *w, int i, const char *p, void *buf) {
+  if (w->stride[i] == 1 && w->dtype[i] == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64)) return p;
+  w->l->load[w->dtype[i]][w->k](buf, p, w->stride[i], w->n);
+  return buf;
+}
+
+static void line_extreme(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  void *buf = ty_scratch((size_t)w->n * 8);
+  if (!buf) { w->failed = true; return; }
+  int64_t at = extreme(w, load_line(w, 0, ptr[0], buf), w->c->op->id == TY_OP_max_dim);
+  memcpy((char *)ty_data(w->c->out[0]) + line * w->size[0], ptr[0] + at * w->stride[0] * w->size[0], (size_t)w->size[0]);
+  ((int64_t *)ty_data(w->c->out[1]))[line] = at + 1;
+  ty_scratch_free(buf);
+}
+
+static void line_cumsum(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  void *buf = ty_scratch((size_t)w->n * 8);
+  (void)line;
+  if (!buf) { w->failed = true; return; }
+  if (w->k == 2) {
+    int64_t sum = 0, *v = buf;
+    w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
+    for (int64_t i = 0; i < w->n; i++) v[i] = sum = (int64_t)((uint64_t)sum + (uint64_t)v[i]);
+  } else {
+    double sum = 0, *v = buf;
+    w->l->load[w->dtype[0]][1](buf, ptr[0], w->stride[0], w->n);
+    for (int64_t i = 0; i < w->n; i++) v[i] = sum += v[i];
+  }
+  w->l->store[w->dtype[1]][w->k == 2 ? 2 : 1](ptr[1], w->stride[1], buf, w->n);
+  ty_scratch_free(buf);
+}
+
+static void line_softmax(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  int id = w->c->op->id, back = w->c->nin == 2, o = back ? 2 : 1, lg = id == TY_OP_log_softmax || id == TY_OP_log_softmax_backward;
+  size_t bytes = (size_t)w->n * ty_ksize[w->k];
+  char *buf = ty_scratch(bytes * 3);
+  (void)line;
+  if (!buf) { w->failed = true; return; }
+  const void *a = load_line(w, 0, ptr[0], buf), *b = back ? load_line(w, 1, ptr[1], buf + bytes) : NULL;
+  bool straight = w->stride[o] == 1 && w->dtype[o] == (w->k == 0 ? TY_F32 : TY_F64);
+  void *dst = straight ? ptr[o] : buf + 2 * bytes;
+  if (back) w->l->softmax_backward[w->k](dst, a, b, w->n, lg);
+  else w->l->softmax[w->k](dst, a, w->n, lg);
+  if (!straight) w->l->store[w->dtype[o]][w->k](ptr[o], w->stride[o], dst, w->n);
+  ty_scratch_free(buf);
+}
+
+/* Lines run over the operands and, where it has their shape, the result. */
+static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, bool result, ty_line fn) {
+  ty_tensor *t[3];
+  int nt = 0;
+  lines w = {.c = c, .k = ty_k(compute), .l = ty_cpu_loops()};
+  ty_tensor flat[3];                       /* 0-dim tensors as lines of one */
+  for (int i = 0; i < c->nin + result; i++) {
+    ty_tensor *x = i < c->nin ? c->in[i].t : c->out[0];
+    if (x->ndim == 0) { flat[i] = *x; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; x = &flat[i]; }
+    w.size[nt] = ty_itemsize(x);
+    w.stride[nt] = x->stride[dim];
+    w.dtype[nt] = (ty_dtype)x->dtype;
+    t[nt++] = x;
+  }
+  w.n = t[0]->shape[dim];
+  if (ty_numel(t[0]) == 0) return TY_OK;
+  ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
+  return w.failed ? (ty_fail(c, "out of memory"), TY_OOM) : TY_OK;
+}
+
+ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, false, line_extreme); }
+ty_status ty_cpu_scan(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, true, line_cumsum); }
+ty_status ty_cpu_softmax(ty_call *c) {
+  return run_lines(c, (int)c->at[0].i, ty_compute_dtype((ty_dtype)c->in[0].t->dtype), true, line_softmax);
+}

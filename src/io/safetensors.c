@@ -1,0 +1,254 @@
+/* safetensors: 8 bytes of header length, a JSON header, the tensors' bytes.
+ *
+ * Idea: the header is read and checked whole before any tensor is made; data is mapped and copied out. Invariant: after a
+ * failure the file at path is what it was. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "io.h"
+
+#define HEADER_MOST 100000000u
+
+static const char *const names[TY_NDTYPE] = {"F32", "F16", "BF16", "F64", "I32", "I64", "U8", "BOOL"};
+
+/* ---- writing ---- */
+
+static bool write_all(int fd, const void *p, size_t n) {
+  const char *s = p;
+  while (n) {
+    ssize_t k = write(fd, s, n > 1 << 30 ? 1 << 30 : n);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return false;
+    s += k;
+    n -= (size_t)k;
+  }
+  return true;
+}
+
+ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path) {
+  char folder[4096];
+  bool ok = fsync(fd) == 0;
+  ok = close(fd) == 0 && ok;
+  if (!ok || rename(temporary, path) != 0) {
+    int e = errno;
+    unlink(temporary);
+    return ty_error(ctx, "%s: %s", path, strerror(e));
+  }
+  snprintf(folder, sizeof folder, "%s", path);
+  char *slash = strrchr(folder, '/');
+  if (slash == folder) slash[1] = 0;
+  else if (slash) *slash = 0;
+  else strcpy(folder, ".");
+  int d = open(folder, O_RDONLY | O_DIRECTORY);
+  if (d >= 0) {
+    fsync(d);
+    close(d);
+  }
+  return TY_OK;
+}
+
+/* Larger items first, so that every tensor is aligned for its dtype. */
+static int *write_order(const ty_named *list, int n) {
+  int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(n, 1)), k = 0;
+  if (!order) return NULL;
+  for (int size = 8; size; size /= 2)
+    for (int i = 0; i < n; i++)
+      if (ty_itemsize(list[i].t) == size) order[k++] = i;
+  return order;
+}
+
+static json_t *make_header(const ty_named *list, int n, const int *order, const char *const *meta, int nmeta) {
+  json_t *h = json_object();
+  size_t at = 0;
+  if (nmeta) {
+    json_t *m = json_object();
+    for (int i = 0; i < nmeta; i++) json_object_set_new(m, meta[2 * i], json_string(meta[2 * i + 1]));
+    json_object_set_new(h, "__metadata__", m);
+  }
+  for (int k = 0; k < n; k++) {
+    const ty_named *e = &list[order[k]];
+    size_t bytes = (size_t)(ty_numel(e->t) * ty_itemsize(e->t));
+    json_t *shape = json_array();
+    for (int i = 0; i < e->t->ndim; i++) json_array_append_new(shape, json_integer(e->t->shape[i]));
+    json_t *v = json_pack("{s:s, s:o, s:[I, I]}", "dtype", names[e->t->dtype], "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)(at + bytes));
+    if (!v || json_object_set_new(h, e->name, v) != 0) { json_decref(h); return NULL; }
+    at += bytes;
+  }
+  return h;
+}
+
+ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta) {
+  char temporary[4096];
+  if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof temporary) return ty_error(ctx, "%s: the path is too long", path);
+  int *order = write_order(list, n);
+  json_t *h = order ? make_header(list, n, order, meta, nmeta) : NULL;
+  char *text = h ? json_dumps(h, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+  json_decref(h);
+  if (!text) { ty_free(order); return ty_error(ctx, "%s: a name is not valid UTF-8, or memory is short", path); }
+  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    ty_error(ctx, "%s: %s", path, strerror(errno));
+    ty_free(order);
+    free(text);
+    return TY_ERR;
+  }
+  size_t len = strlen(text), padded = (len + 7) / 8 * 8;
+  uint8_t head[8];
+  for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
+  bool ok = write_all(fd, head, 8) && write_all(fd, text, len) && write_all(fd, "       ", padded - len);
+  for (int k = 0; k < n && ok; k++) {
+    const ty_tensor *t = list[order[k]].t;
+    ok = write_all(fd, ty_data(t), (size_t)(ty_numel(t) * ty_itemsize(t)));
+  }
+  ty_free(order);
+  free(text);
+  if (!ok) {
+    ty_error(ctx, "%s: %s", path, strerror(errno));
+    close(fd);
+    unlink(temporary);
+    return TY_ERR;
+  }
+  return ty_file_commit(ctx, fd, temporary, path);
+}
+
+/* ---- reading ---- */
+
+typedef struct { const char *name; ty_meta m; uint64_t begin, end; } item;
+
+struct ty_safetensors {
+  char path[1024];
+  json_t *header;
+  int n;
+  item *items;
+  const uint8_t *map;
+  size_t size, data;         /* of the file; where the tensors' bytes begin */
+};
+
+void ty_safetensors_close(ty_safetensors *f) {
+  if (!f) return;
+  if (f->map) munmap((void *)f->map, f->size);
+  json_decref(f->header);
+  ty_free(f->items);
+  ty_free(f);
+}
+
+static bool whole(const json_t *j, uint64_t *out) {
+  if (!json_is_integer(j) || json_integer_value(j) < 0) return false;
+  *out = (uint64_t)json_integer_value(j);
+  return true;
+}
+
+static ty_status read_item(ty_ctx *ctx, ty_safetensors *f, const char *name, json_t *v, item *e) {
+  json_t *dtype = json_object_get(v, "dtype"), *shape = json_object_get(v, "shape"), *off = json_object_get(v, "data_offsets");
+  uint64_t bytes, d;
+  int k = 0;
+  e->name = name;
+  if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(off) || json_array_size(off) != 2 || json_object_size(v) != 3)
+    return ty_error(ctx, "%s: tensor '%.80s' needs dtype, shape and data_offsets", f->path, name);
+  while (k < TY_NDTYPE && strcmp(names[k], json_string_value(dtype))) k++;
+  if (k == TY_NDTYPE) return ty_error(ctx, "%s: tensor '%.80s' has dtype '%.20s', which is not supported", f->path, name, json_string_value(dtype));
+  if (json_array_size(shape) > TY_MAXDIM) return ty_error(ctx, "%s: tensor '%.80s' has more than %d dims", f->path, name, TY_MAXDIM);
+  e->m.dtype = (uint8_t)k;
+  e->m.ndim = (uint8_t)json_array_size(shape);
+  bytes = ty_dtype_size[k];
+  for (int i = 0; i < e->m.ndim; i++) {
+    if (!whole(json_array_get(shape, (size_t)i), &d) || __builtin_mul_overflow(bytes, d, &bytes) || d > INT64_MAX)
+      return ty_error(ctx, "%s: tensor '%.80s' has an impossible shape", f->path, name);
+    e->m.shape[i] = (int64_t)d;
+  }
+  if (!whole(json_array_get(off, 0), &e->begin) || !whole(json_array_get(off, 1), &e->end) || e->begin > e->end || e->end > f->size - f->data)
+    return ty_error(ctx, "%s: tensor '%.80s' lies outside the file", f->path, name);
+  if (e->end - e->begin != bytes) return ty_error(ctx, "%s: tensor '%.80s' has %llu bytes of data for a shape of %llu bytes", f->path, name, (unsigned long long)(e->end - e->begin), (unsigned long long)bytes);
+  return TY_OK;
+}
+
+static int by_begin(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : x->end < y->end ? -1 : x->end > y->end;
+}
+
+static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
+  uint64_t len = 0, at = 0;
+  json_error_t err;
+  if (f->size < 8) return ty_error(ctx, "%s: truncated: a safetensors file has at least 8 bytes, this has %zu", f->path, f->size);
+  for (int i = 0; i < 8; i++) len |= (uint64_t)f->map[i] << (8 * i);
+  if (len > HEADER_MOST) return ty_error(ctx, "%s: a header of %llu bytes is over the limit of %u", f->path, (unsigned long long)len, HEADER_MOST);
+  if (len > f->size - 8) return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
+  f->data = 8 + (size_t)len;
+  if (!len || f->map[8] != '{') return ty_error(ctx, "%s: the header is no JSON object", f->path);
+  f->header = json_loadb((const char *)f->map + 8, (size_t)len, JSON_REJECT_DUPLICATES, &err);
+  if (!f->header) return ty_error(ctx, "%s: bad header: %.160s", f->path, err.text);
+  if (!json_is_object(f->header)) return ty_error(ctx, "%s: the header is no JSON object", f->path);
+  f->items = ty_malloc(sizeof(item) * (json_object_size(f->header) + 1));
+  if (!f->items) return ty_error(ctx, "%s: out of memory", f->path), TY_OOM;
+  memset(f->items, 0, sizeof(item) * (json_object_size(f->header) + 1));
+  const char *name;
+  json_t *v;
+  json_object_foreach(f->header, name, v) {
+    if (!strcmp(name, "__metadata__")) {
+      const char *key;
+      json_t *s;
+      if (!json_is_object(v)) return ty_error(ctx, "%s: __metadata__ is no object", f->path);
+      json_object_foreach(v, key, s)
+        if (!json_is_string(s)) return ty_error(ctx, "%s: metadata '%.80s' is no string", f->path, key);
+      continue;
+    }
+    TY_TRY(read_item(ctx, f, name, v, &f->items[f->n]));
+    f->n++;
+  }
+  qsort(f->items, (size_t)f->n, sizeof(item), by_begin);
+  for (int i = 0; i < f->n; i++) {
+    if (f->items[i].begin != at) return ty_error(ctx, "%s: tensor '%.80s' begins at byte %llu of the data, expected %llu: a hole or an overlap", f->path, f->items[i].name, (unsigned long long)f->items[i].begin, (unsigned long long)at);
+    at = f->items[i].end;
+  }
+  if (at != f->size - f->data) return ty_error(ctx, "%s: the tensors end at byte %llu of %zu bytes of data", f->path, (unsigned long long)at, f->size - f->data);
+  return TY_OK;
+}
+
+ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **out) {
+  struct stat st;
+  ty_safetensors *f = ty_malloc(sizeof *f);
+  if (!f) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+  memset(f, 0, sizeof *f);
+  snprintf(f->path, sizeof f->path, "%s", path);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) != 0) {
+    ty_error(ctx, "%s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    ty_safetensors_close(f);
+    return TY_ERR;
+  }
+  f->size = (size_t)st.st_size;
+  if (!S_ISREG(st.st_mode)) ty_error(ctx, "%s: not a regular file", path);
+  else if (f->size) {
+    void *p = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED) ty_error(ctx, "%s: %s", path, strerror(errno));
+    else f->map = p;
+  } else ty_error(ctx, "%s: truncated: the file is empty", path);
+  close(fd);
+  if (!f->map || read_header(ctx, f) != TY_OK) {
+    ty_safetensors_close(f);
+    return TY_ERR;
+  }
+  *out = f;
+  return TY_OK;
+}
+
+int ty_safetensors_count(const ty_safetensors *f) { return f->n; }
+const char *ty_safetensors_name(const ty_safetensors *f, int i) { return f->items[i].name; }
+const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) { return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key)); }
+
+ty_status ty_safetensors_read(ty_ctx *ctx, ty_safetensors *f, int i, ty_tensor **out) {
+  const item *e = &f->items[i];
+  TY_TRY(ty_empty(ctx, &ty_cpu, &e->m, out));
+  if (e->end > e->begin) memcpy(ty_data(*out), f->map + f->data + e->begin, (size_t)(e->end - e->begin));
+  if (e->m.dtype == TY_BOOL)               /* a byte other than 0 and 1 would break loops over bool */
+    for (uint64_t k = 0; k < e->end - e->begin; k++) ((uint8_t *)ty_data(*out))[k] = ((uint8_t *)ty_data(*out))[k] != 0;
+  return TY_OK;
+}

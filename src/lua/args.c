@@ -1,0 +1,411 @@
+/* From Lua arguments to operands and attributes, by an op's parsed signature.
+ *
+ * Idea: first find for each parameter where its value stands on the stack (positional, in a run of numbers, or in the
+ * options table), then convert each by its type. Functions written in Lua take the same way and get their arguments back
+ * in order. Invariant: nothing is held in C while an error can be raised. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "binding.h"
+
+bool ty_whole(double v, int64_t *out) {
+  if (!(v >= -9007199254740992.0 && v <= 9007199254740992.0) || v != floor(v)) return false;
+  *out = (int64_t)v;
+  return true;
+}
+
+/* Where a parameter's value stands: stack index, and how many numbers in a row for sizes given one by one. */
+typedef struct { int at, count; } place;
+
+static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int index) {
+  const ty_param *p = &op->param[k];
+  char got[64];
+  if (index && lua_type(L, index) == LUA_TNUMBER) snprintf(got, sizeof got, "%.14g", lua_tonumber(L, index));
+  else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
+  else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
+  return luaL_error(L, "%s: argument %d (%s) must be %s, got %s", op->name, k + 1, p->name, expected, got);
+}
+
+/* ---- where values stand ---- */
+
+static bool takes_list(int type) { return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR || type == TY_P_ANY; }
+static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
+
+/* A table with a name in it holds options; so does {} where no list may stand. */
+static bool is_options(lua_State *L, int index, bool list_here) {
+  if (lua_type(L, index) != LUA_TTABLE) return false;
+  bool any = false;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    any = true;
+    bool named = lua_type(L, -2) == LUA_TSTRING;
+    lua_pop(L, 1);
+    if (named) { lua_pop(L, 1); return true; }
+  }
+  return !any && !list_here;
+}
+
+static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool creates) {
+  const char *names[TY_MAXPARAM + 2];
+  int n = 0;
+  for (int i = 0; i < op->nparam; i++) names[n++] = op->param[i].name;
+  if (creates) { names[n++] = "requires_grad"; names[n++] = "pin_memory"; }
+  const char *near = ty_nearest(key, names, n);
+  if (near) return luaL_error(L, "%s: unknown option '%s'; did you mean '%s'?", op->name, key, near);
+  return luaL_error(L, "%s: unknown option '%s'", op->name, key);
+}
+
+static void locate(lua_State *L, const ty_op *op, int first, place *where, bool *requires_grad) {
+  int top = lua_gettop(L), k = 0, arg = first, options = 0;
+  bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
+  memset(where, 0, sizeof(place) * (size_t)op->nparam);
+  for (; k < op->nparam && !op->param[k].keyword && arg <= top; k++) {
+    int type = op->param[k].type;
+    if (arg == top && is_options(L, arg, takes_list(type))) break;
+    if (takes_run(type) && lua_type(L, arg) == LUA_TNUMBER) {
+      int n = 0;
+      while (arg + n <= top && lua_type(L, arg + n) == LUA_TNUMBER) n++;
+      where[k] = (place){arg, n};
+      arg += n;
+      continue;
+    }
+    if (!lua_isnil(L, arg)) where[k] = (place){arg, 1};
+    arg++;
+  }
+  if (arg == top && lua_type(L, arg) == LUA_TTABLE && is_options(L, arg, false)) options = arg++;
+  if (arg <= top) {
+    int most = 0;
+    for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
+    luaL_error(L, "%s: at most %d arguments, got %d", op->name, most, most + top - arg + 1);
+  }
+  if (!options) return;
+  luaL_checkstack(L, op->nparam + 8, "too many arguments");
+  lua_pushnil(L);
+  while (lua_next(L, options)) {
+    int i = 0;
+    if (lua_type(L, -2) != LUA_TSTRING) luaL_error(L, "%s: options are named, got one at index %s", op->name, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
+    const char *key = lua_tostring(L, -2);
+    while (i < op->nparam && strcmp(op->param[i].name, key)) i++;
+    if (i < op->nparam) {
+      if (where[i].at) luaL_error(L, "%s: argument %d (%s) is given twice", op->name, i + 1, key);
+      lua_insert(L, -2);                 /* value below key, to stay */
+      where[i] = (place){lua_gettop(L) - 1, 1};
+    } else if (creates && requires_grad && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
+      if (lua_type(L, -1) != LUA_TBOOLEAN) luaL_error(L, "%s: option '%s' must be a boolean, got %s", op->name, key, ty_type_text(L, -1));
+      if (key[0] == 'r') *requires_grad = lua_toboolean(L, -1);
+      lua_pop(L, 1);
+    } else unknown_option(L, op, key, creates && requires_grad);
+  }
+}
+
+/* ---- conversion ---- */
+
+static ty_tensor *tensor_at(lua_State *L, ty_state *s, const ty_op *op, int k, int index, int item) {
+  ty_handle *h = ty_is_handle(L, index);
+  if (!h) {
+    if (item) luaL_error(L, "%s: argument %d (%s) must be a list of tensors, got %s at %d", op->name, k + 1, op->param[k].name, ty_type_text(L, index), item);
+    bad(L, op, k, op->param[k].type == TY_P_OPERAND ? "a tensor or a number" : "a tensor", index);
+  }
+  if (!h->t) {
+    char what[48];
+    snprintf(what, sizeof what, "argument %d (%s)", k + 1, op->param[k].name);
+    ty_check(L, index, op->name, what);
+  }
+  if (h->anchored) ty_note_anchor(L, s, index);
+  return h->t;
+}
+
+static int64_t whole_at(lua_State *L, const ty_op *op, int k, int index, const char *expected) {
+  int64_t v;
+  if (lua_type(L, index) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, index), &v)) { bad(L, op, k, expected, index); return 0; }
+  return v;
+}
+
+static int64_t dim_at(lua_State *L, const ty_op *op, int k, int index) {
+  int64_t d = whole_at(L, op, k, index, "a dim (a whole number)");
+  if (d == 0) luaL_error(L, "%s: argument %d (%s) is dim 0: dims begin at 1", op->name, k + 1, op->param[k].name);
+  return d > 0 ? d - 1 : d;
+}
+
+/* A list of whole numbers, from a table or a run of arguments. */
+static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
+  bool dims = op->param[k].type == TY_P_DIMS;
+  const char *expected = dims ? "a dim or a list of dims" : "a list of whole numbers";
+  bool table = lua_type(L, w.at) == LUA_TTABLE;
+  int64_t n = table ? (int64_t)lua_objlen(L, w.at) : w.count;
+  if (!table && lua_type(L, w.at) != LUA_TNUMBER) bad(L, op, k, expected, w.at);
+  if (n > TY_MAXDIM) luaL_error(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->name, k + 1, op->param[k].name, (int)n, TY_MAXDIM);
+  a->n = (uint8_t)n;
+  for (int i = 0; i < n; i++) {
+    int index = w.at + i;
+    if (table) { lua_rawgeti(L, w.at, i + 1); index = lua_gettop(L); }
+    a->v[i] = dims ? dim_at(L, op, k, index) : whole_at(L, op, k, index, expected);
+    if (table) lua_pop(L, 1);
+  }
+}
+
+static void pair_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a) {
+  a->n = 2;
+  if (lua_type(L, index) != LUA_TTABLE) {
+    a->v[0] = a->v[1] = whole_at(L, op, k, index, "a whole number or a list of two");
+    return;
+  }
+  if (lua_objlen(L, index) != 2) luaL_error(L, "%s: argument %d (%s) must be a whole number or a list of two, got a list of %d", op->name, k + 1, op->param[k].name, (int)lua_objlen(L, index));
+  for (int i = 0; i < 2; i++) {
+    lua_rawgeti(L, index, i + 1);
+    a->v[i] = whole_at(L, op, k, lua_gettop(L), "a whole number or a list of two");
+    lua_pop(L, 1);
+  }
+}
+
+static int dtype_at(lua_State *L, const ty_op *op, int k, int index) {
+  if (lua_type(L, index) != LUA_TSTRING) bad(L, op, k, "a dtype such as 'float32'", index);
+  int d = ty_dtype_find(lua_tostring(L, index));
+  if (d < 0) {
+    const char *near = ty_nearest(lua_tostring(L, index), ty_dtype_names, TY_NDTYPE);
+    if (near) luaL_error(L, "%s: '%s' is no dtype; did you mean '%s'?", op->name, lua_tostring(L, index), near);
+    bad(L, op, k, "a dtype such as 'float32'", index);
+  }
+  return d;
+}
+
+static int choice_at(lua_State *L, const ty_op *op, int k, int index) {
+  const char *list = op->param[k].choices, *v = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : "";
+  int i = 0;
+  for (const char *p = list;; i++) {
+    size_t n = strcspn(p, ",");
+    if (strlen(v) == n && !strncmp(p, v, n)) return i;
+    p += n;
+    if (!*p++) break;
+  }
+  char expected[80];
+  snprintf(expected, sizeof expected, "one of %s", list);
+  return bad(L, op, k, expected, index);
+}
+
+static void device_at(lua_State *L, const ty_op *op, int k, int index) {
+  const char *v = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : NULL;
+  if (!v) bad(L, op, k, "a device such as 'cpu'", index);
+  if (!strcmp(v, "cpu")) return;
+  if (!strncmp(v, "cuda", 4)) luaL_error(L, "%s: device '%s' is not available: tycho was built without CUDA", op->name, v);
+  bad(L, op, k, "a device such as 'cpu'", index);
+}
+
+static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
+  const ty_param *p = &op->param[k];
+  int index = w.at;
+  if (!index) {
+    if (!p->optional) luaL_error(L, "%s: argument %d (%s) is missing", op->name, k + 1, p->name);
+    *a = p->def;
+    return;
+  }
+  a->set = true;
+  a->n = 0;
+  if (w.count > 1 && !takes_run(p->type)) bad(L, op, k, "one value", index);
+  switch (p->type) {
+    case TY_P_INT: a->i = whole_at(L, op, k, index, "a whole number"); break;
+    case TY_P_NUMBER:
+      if (lua_type(L, index) != LUA_TNUMBER) bad(L, op, k, "a number", index);
+      a->f = lua_tonumber(L, index);
+      break;
+    case TY_P_BOOL:
+      if (lua_type(L, index) != LUA_TBOOLEAN) bad(L, op, k, "a boolean", index);
+      a->i = lua_toboolean(L, index);
+      break;
+    case TY_P_DIM: a->i = dim_at(L, op, k, index); break;
+    case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: list_at(L, op, k, w, a); break;
+    case TY_P_PAIR: pair_at(L, op, k, index, a); break;
+    case TY_P_DTYPE: a->i = dtype_at(L, op, k, index); break;
+    case TY_P_ENUM: a->i = choice_at(L, op, k, index); break;
+    case TY_P_DEVICE: device_at(L, op, k, index); break;
+    case TY_P_ANY: {
+      int64_t v;
+      int t = lua_type(L, index);
+      if (t == LUA_TBOOLEAN) { a->n = TY_BOOLEAN; a->i = lua_toboolean(L, index); }
+      else if (t != LUA_TNUMBER) bad(L, op, k, "a number or a boolean", index);
+      else if (ty_whole(lua_tonumber(L, index), &v)) { a->n = TY_INT; a->i = v; }
+      else { a->n = TY_FLOAT; a->f = lua_tonumber(L, index); }
+      break;
+    }
+    default: luaL_error(L, "%s: argument %d (%s) is only for functions in Lua", op->name, k + 1, p->name);
+  }
+}
+
+static ty_operand number_at(lua_State *L, int index) {
+  int64_t v;
+  if (lua_type(L, index) == LUA_TBOOLEAN) { ty_operand o = ty_op_int(lua_toboolean(L, index)); o.kind = TY_BOOLEAN; return o; }
+  double d = lua_tonumber(L, index);
+  return ty_whole(d, &v) ? ty_op_int(v) : ty_op_float(d);
+}
+
+static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place w, ty_args *a) {
+  const ty_param *p = &op->param[k];
+  int index = w.at;
+  a->span[p->slot] = (ty_span){a->nin, 1};
+  if (!index) {
+    if (!p->optional) bad(L, op, k, p->type == TY_P_TENSORS ? "a list of tensors" : p->type == TY_P_OPERAND ? "a tensor or a number" : "a tensor", 0);
+    if (p->type == TY_P_TENSORS) a->span[p->slot].count = 0;
+    else a->in[a->nin++].kind = TY_NONE, a->in[a->nin - 1].t = NULL;
+    return;
+  }
+  if (p->type == TY_P_TENSORS) {
+    if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
+    int n = (int)lua_objlen(L, index);
+    a->span[p->slot].count = n;
+    for (int i = 1; i <= n; i++) {
+      lua_rawgeti(L, index, i);
+      a->in[a->nin++] = ty_op_tensor(tensor_at(L, s, op, k, lua_gettop(L), i));
+      lua_pop(L, 1);
+    }
+    return;
+  }
+  int t = lua_type(L, index);
+  if (p->type == TY_P_OPERAND && (t == LUA_TNUMBER || t == LUA_TBOOLEAN)) a->in[a->nin++] = number_at(L, index);
+  else a->in[a->nin++] = ty_op_tensor(tensor_at(L, s, op, k, index, 0));
+}
+
+void ty_parse(lua_State *L, ty_state *s, const ty_op *op, int first, ty_args *a) {
+  place where[TY_MAXPARAM];
+  a->requires_grad = false;
+  a->nin = 0;
+  a->in = a->small;
+  s->env_pending = false;
+  locate(L, op, first, where, &a->requires_grad);
+  if (op->has_list) {                    /* room for all members, which Lua keeps */
+    size_t n = 0;
+    for (int k = 0; k < op->nparam; k++) {
+      if (op->param[k].type > TY_P_TENSORS) continue;
+      n += op->param[k].type == TY_P_TENSORS && where[k].at && lua_type(L, where[k].at) == LUA_TTABLE ? lua_objlen(L, where[k].at) : 1;
+    }
+    if (n > 16) a->in = lua_newuserdata(L, sizeof(ty_operand) * n);
+  }
+  for (int k = 0; k < op->nparam; k++)
+    if (op->param[k].type <= TY_P_TENSORS) operand_at(L, s, op, k, where[k], a);
+    else attr_at(L, op, k, where[k], &a->at[op->param[k].slot]);
+}
+
+void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
+  place where[TY_MAXPARAM];
+  ty_attr at;
+  locate(L, op, first, where, NULL);
+  luaL_checkstack(L, op->nparam + 8, "too many arguments");
+  for (int k = 0; k < op->nparam; k++) {
+    const ty_param *p = &op->param[k];
+    int index = where[k].at;
+    if (!index && p->type != TY_P_ANY && p->type != TY_P_STRING && p->type > TY_P_TENSORS) {
+      attr_at(L, op, k, where[k], &at);
+      ty_push_attr(L, p, &at);
+      continue;
+    }
+    if (!index) {
+      if (!p->optional) luaL_error(L, "%s: argument %d (%s) is missing", op->name, k + 1, p->name);
+      lua_pushnil(L);
+      continue;
+    }
+    switch (p->type) {
+      case TY_P_TENSOR: tensor_at(L, s, op, k, index, 0); lua_pushvalue(L, index); break;
+      case TY_P_OPERAND:
+        if (lua_type(L, index) != LUA_TNUMBER && lua_type(L, index) != LUA_TBOOLEAN) tensor_at(L, s, op, k, index, 0);
+        lua_pushvalue(L, index);
+        break;
+      case TY_P_TENSORS:
+        if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
+        for (int i = 1, n = (int)lua_objlen(L, index); i <= n; i++) {
+          lua_rawgeti(L, index, i);
+          tensor_at(L, s, op, k, lua_gettop(L), i);
+          lua_pop(L, 1);
+        }
+        lua_pushvalue(L, index);
+        break;
+      case TY_P_ANY: lua_pushvalue(L, index); break;
+      case TY_P_STRING:
+        if (lua_type(L, index) != LUA_TSTRING) bad(L, op, k, "a string", index);
+        lua_pushvalue(L, index);
+        break;
+      default:
+        attr_at(L, op, k, where[k], &at);
+        ty_push_attr(L, p, &at);
+    }
+  }
+  s->env_pending = false;
+}
+
+/* ---- back to Lua ---- */
+
+void ty_push_list(lua_State *L, const int64_t *v, int n, int add, bool shape) {
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushnumber(L, (lua_Number)(v[i] + add));
+    lua_rawseti(L, -2, i + 1);
+  }
+  if (shape) {
+    ty_private(L, TY_R_SHAPE_META);
+    lua_setmetatable(L, -2);
+  }
+}
+
+/* An attribute as a Lua value; dims become 1-based again. */
+void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
+  if (!a->set) { lua_pushnil(L); return; }
+  switch (p->type) {
+    case TY_P_NUMBER: lua_pushnumber(L, a->f); break;
+    case TY_P_BOOL: lua_pushboolean(L, a->i != 0); break;
+    case TY_P_DIM: lua_pushnumber(L, (lua_Number)(a->i >= 0 ? a->i + 1 : a->i)); break;
+    case TY_P_DIMS:
+      lua_createtable(L, a->n, 0);
+      for (int i = 0; i < a->n; i++) { lua_pushnumber(L, (lua_Number)(a->v[i] >= 0 ? a->v[i] + 1 : a->v[i])); lua_rawseti(L, -2, i + 1); }
+      break;
+    case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: ty_push_list(L, a->v, a->n, 0, false); break;
+    case TY_P_DTYPE: lua_pushstring(L, ty_dtype_names[a->i]); break;
+    case TY_P_DEVICE: lua_pushliteral(L, "cpu"); break;
+    case TY_P_ENUM: {
+      const char *q = p->choices;
+      for (int64_t i = 0; i < a->i; i++) q += strcspn(q, ",") + 1;
+      lua_pushlstring(L, q, strcspn(q, ","));
+      break;
+    }
+    default: lua_pushnumber(L, (lua_Number)a->i);
+  }
+}
+
+/* ---- calls ---- */
+
+int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
+  ty_tensor *out[TY_MAXOUT] = {NULL}, *into = NULL;
+  ty_handle *h[TY_MAXOUT];
+  int nout = op->nout;
+  ty_pace(L, s);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (a->out) {
+    into = a->in[0].t;
+    lua_pushvalue(L, a->out);
+  } else
+    for (int i = 0; i < nout; i++) h[i] = ty_new_handle(L, s);
+  ty_status st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, into, out);
+  if (st != TY_OK) return ty_raise(L, ctx);
+  if (into) ty_release(out[0]);
+  else
+    for (int i = 0; i < nout; i++) {
+      h[i]->t = out[i];
+      if (a->requires_grad) {
+        if (!ty_is_float((ty_dtype)out[i]->dtype)) return luaL_error(L, "%s: only floating tensors can require grad, got %s", op->name, ty_dtype_names[out[i]->dtype]);
+        out[i]->requires_grad = true;
+        ty_register(L, i - nout);
+      }
+    }
+  if (s->env_pending) {
+    for (int i = 0; i < nout; i++) ty_settle_anchor(L, s, i - nout);
+    s->env_pending = false;
+  }
+  return nout;
+}
+
+ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into) {
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_tensor *out;
+  ty_handle *h = into ? NULL : ty_new_handle(L, s);
+  if (ty_call2(ctx, id, a, b, at, into, &out) != TY_OK) ty_raise(L, ctx);
+  if (into) ty_release(out);
+  else h->t = out;
+  return out;
+}

@@ -1,0 +1,422 @@
+/* The tape's Lua side: gradient rules, backward, hooks, contexts of autograd.Function.
+ *
+ * Idea: a rule is a Lua function whose parameters' names say what it needs: "g" the gradient, an operand or attribute by
+ * its name, "out" a result, "x_shape" a shape. What it names is what the tape saves. Rules run in the calling coroutine,
+ * in a scope of their own, so that their temporaries go at once. Invariant: errors in rules come back as a status. */
+#include <stdio.h>
+#include <string.h>
+#include "binding.h"
+
+ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad);
+
+/* ---- registration ---- */
+
+typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYPE, SRC_ITEM } src_kind;
+typedef struct { uint8_t kind, index; } src;
+typedef struct {
+  uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
+  int nsrc;
+  src s[TY_MAXPARAM];
+} rule;
+#define MAX_RULES 6          /* of one op */
+static rule rules[TY_NOP][MAX_RULES];     /* the same for every state */
+
+static bool numbered(const char *name, const char *base, int *n) {   /* base, base2, base3 ... */
+  size_t k = strlen(base);
+  if (strncmp(name, base, k)) return false;
+  *n = name[k] ? name[k] - '1' : 0;
+  return !name[k] || (name[k] >= '2' && name[k] <= '9' && !name[k + 1]);
+}
+
+static bool find_source(const ty_op *op, const char *name, src *s) {
+  int n;
+  size_t len = strlen(name);
+  char base[32];
+  const ty_param *p = ty_op_param(op, name);
+  if (numbered(name, "g", &n)) { *s = (src){SRC_G, (uint8_t)n}; return n < op->nout; }
+  if (numbered(name, "out", &n)) { *s = (src){SRC_OUT, (uint8_t)n}; return n < op->nout; }
+  if (p) { *s = (src){p->type <= TY_P_TENSORS ? SRC_IN : SRC_ATTR, p->slot}; return true; }
+  if (!strcmp(name, "item")) { *s = (src){SRC_ITEM, 0}; return true; }
+  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES}, {"_dtype", SRC_DTYPE}};
+  for (int i = 0; i < 3; i++) {
+    size_t k = strlen(ends[i].suffix);
+    if (len <= k || len - k >= sizeof base || strcmp(name + len - k, ends[i].suffix)) continue;
+    memcpy(base, name, len - k);
+    base[len - k] = 0;
+    p = ty_op_param(op, base);
+    if (p && p->type <= TY_P_TENSORS) { *s = (src){(uint8_t)ends[i].kind, p->slot}; return true; }
+  }
+  return false;
+}
+
+/* set_rule(op name, index of the rule, list of operand names, list of parameter names, function) */
+static int set_rule(lua_State *L) {
+  ty_state_of(L);
+  ty_op *op = ty_op_find(luaL_checkstring(L, 1));
+  int at = (int)luaL_checkinteger(L, 2);
+  if (!op) return luaL_error(L, "grad.lua: there is no op '%s'", lua_tostring(L, 1));
+  if (at < 0 || at >= MAX_RULES) return luaL_error(L, "grad.lua: too many rules for '%s'", op->name);
+  rule r = {0};
+  uint32_t in = 0, out = 0;
+  int n = (int)lua_objlen(L, 4);
+  if (n > TY_MAXPARAM) return luaL_error(L, "grad.lua: a rule of '%s' has too many parameters", op->name);
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, 4, i);
+    src *s = &r.s[r.nsrc++];
+    if (!find_source(op, lua_tostring(L, -1), s)) return luaL_error(L, "grad.lua: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute", op->name, lua_tostring(L, -1));
+    if (s->kind == SRC_IN) in |= 1u << s->index;
+    if (s->kind == SRC_OUT) out |= 1u << s->index;
+    lua_pop(L, 1);
+  }
+  n = (int)lua_objlen(L, 3);
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, 3, i);
+    const ty_param *p = ty_op_param(op, lua_tostring(L, -1));
+    if (!p || p->type > TY_P_TENSORS) return luaL_error(L, "grad.lua: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
+    r.slots |= 1u << p->slot;
+    op->diff |= 1u << p->slot;
+    op->save_in[p->slot] = in;
+    op->save_out[p->slot] = (uint8_t)out;
+    lua_pop(L, 1);
+  }
+  rules[op->id][at] = r;
+  ty_private(L, TY_R_RULES);
+  lua_pushvalue(L, 5);
+  lua_rawseti(L, -2, op->id * MAX_RULES + at + 1);
+  return 0;
+}
+
+/* ---- running rules ---- */
+
+/* What crosses from the core into a protected call and back. */
+typedef struct {
+  ty_ctx *ctx;
+  ty_state *s;
+  ty_node *node;
+  ty_tensor **gout, **gin;
+  const bool *needs;
+  uint64_t key;
+} rule_call;
+
+static void push_saved(lua_State *L, rule_call *r, int i, bool result) {
+  ty_tensor *t;
+  ty_handle *h = ty_new_handle(L, r->s);
+  if ((result ? ty_saved_out(r->ctx, r->node, i, &t) : ty_saved_in(r->ctx, r->node, i, &t)) != TY_OK) ty_raise(L, r->ctx);
+  if (t->requires_grad) { lua_pop(L, 1); ty_push_shared(L, r->s, t); ty_release(t); }
+  else h->t = t;
+}
+
+static void push_source(lua_State *L, rule_call *r, src s, int item) {
+  ty_node *n = r->node;
+  ty_span sp = n->op->has_list && s.kind != SRC_G && s.kind != SRC_OUT && s.kind != SRC_ATTR ? n->span[s.index] : (ty_span){s.index, 1};
+  const ty_param *p = NULL;
+  switch (s.kind) {
+    case SRC_G:
+      if (!r->gout[s.index]) { lua_pushnil(L); return; }
+      ty_new_handle(L, r->s)->t = ty_retain(r->gout[s.index]);
+      return;
+    case SRC_OUT: push_saved(L, r, s.index, true); return;
+    case SRC_ATTR:
+      for (int i = 0; i < n->op->nparam; i++)
+        if (n->op->param[i].type > TY_P_TENSORS && n->op->param[i].slot == s.index) p = &n->op->param[i];
+      ty_push_attr(L, p, &n->at[s.index]);
+      return;
+    case SRC_SHAPE: ty_push_list(L, n->meta[sp.start].shape, n->meta[sp.start].ndim, 0, true); return;
+    case SRC_DTYPE: lua_pushstring(L, ty_dtype_names[n->meta[sp.start].dtype]); return;
+    case SRC_ITEM: lua_pushinteger(L, item + 1); return;
+    case SRC_SHAPES:
+      lua_createtable(L, sp.count, 0);
+      for (int i = 0; i < sp.count; i++) { ty_push_list(L, n->meta[sp.start + i].shape, n->meta[sp.start + i].ndim, 0, true); lua_rawseti(L, -2, i + 1); }
+      return;
+    default: break;
+  }
+  for (int i = 0; i < n->op->nparam; i++)
+    if (n->op->param[i].type <= TY_P_TENSORS && n->op->param[i].slot == s.index) p = &n->op->param[i];
+  if (p->type == TY_P_TENSORS) {         /* a saved list */
+    lua_createtable(L, sp.count, 0);
+    for (int i = 0; i < sp.count; i++) { push_saved(L, r, sp.start + i, false); lua_rawseti(L, -2, i + 1); }
+    return;
+  }
+  ty_operand *o = &n->in[sp.start];
+  if (o->kind == TY_TENSOR) push_saved(L, r, sp.start, false);
+  else if (o->kind == TY_NONE) lua_pushnil(L);
+  else if (o->kind == TY_BOOLEAN) lua_pushboolean(L, o->i != 0);
+  else lua_pushnumber(L, o->kind == TY_INT ? (double)o->i : o->f);
+}
+
+/* The value on top as operand i's gradient. */
+static void take_gradient(lua_State *L, rule_call *r, int i, const char *who) {
+  if (!lua_isnil(L, -1) && r->needs[i]) {
+    char what[40];
+    snprintf(what, sizeof what, "the gradient of operand %d", i + 1);
+    r->gin[i] = ty_retain(ty_check(L, -1, who, what));
+  }
+  lua_pop(L, 1);
+}
+
+static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightuserdata rule_call */
+  rule_call *r = lua_touserdata(L, 1);
+  ty_node *n = r->node;
+  luaL_checkstack(L, 40, "gradient rules");
+  for (int k = 0; k < MAX_RULES && rules[n->op->id][k].slots; k++) {
+    const rule *u = &rules[n->op->id][k];
+    for (int slot = 0; slot < n->op->nin; slot++) {
+      if (!(u->slots >> slot & 1)) continue;
+      ty_span sp = n->op->has_list ? n->span[slot] : (ty_span){slot, 1};
+      bool several = (u->slots & (u->slots - 1)) != 0, any = false;
+      for (int i = 0; several && i < n->nin; i++) any = any || (r->needs[i] && u->slots >> i & 1);
+      for (int item = 0; item < sp.count; item++) {
+        if (several ? !any : !r->needs[sp.start + item]) continue;
+        ty_private(L, TY_R_RULES);
+        lua_rawgeti(L, -1, n->op->id * MAX_RULES + k + 1);
+        lua_remove(L, -2);
+        for (int i = 0; i < u->nsrc; i++) push_source(L, r, u->s[i], item);
+        int results = several ? __builtin_popcount(u->slots) : 1;
+        lua_call(L, u->nsrc, results);
+        if (!several) take_gradient(L, r, sp.start + item, n->op->name);
+        else {
+          for (int q = n->op->nin - 1; q >= 0; q--)
+            if (u->slots >> q & 1) take_gradient(L, r, q, n->op->name);
+        }
+      }
+      if (several) break;                /* one call gave them all */
+    }
+  }
+  return 0;
+}
+
+static int run_function(lua_State *L) {  /* an autograd.Function: hands over its context and the gradients */
+  rule_call *r = lua_touserdata(L, 1);
+  ty_node *n = r->node;
+  luaL_checkstack(L, n->nout + n->nin + 8, "autograd.Function");
+  ty_private(L, TY_R_FUNCTION);
+  ty_private(L, TY_R_ANCHORS);
+  lua_rawgeti(L, -1, (int)n->key);
+  lua_remove(L, -2);
+  if (lua_isnil(L, -1)) return luaL_error(L, "Function: its context has been collected");
+  for (int j = 0; j < n->nout; j++) {
+    if (r->gout[j]) { ty_new_handle(L, r->s)->t = ty_retain(r->gout[j]); continue; }
+    ty_tensor *z;
+    ty_handle *h = ty_new_handle(L, r->s);
+    if (ty_empty(r->ctx, &ty_cpu, &n->meta[n->nin + j], &z) != TY_OK) return ty_raise(L, r->ctx);
+    h->t = z;
+    if (ty_fill_into(r->ctx, z, ty_op_int(0)) != TY_OK) return ty_raise(L, r->ctx);
+  }
+  lua_call(L, n->nout + 1, n->nin);
+  for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
+  return 0;
+}
+
+/* Runs f(r) protected, in a scope of its own, with the pass's modes. */
+static ty_status protected(rule_call *r, int which) {
+  ty_state *s = r->ctx->host_data;
+  lua_State *L = s->L;
+  int top = lua_gettop(L);
+  ty_status st = TY_OK;
+  r->s = s;
+  if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
+  ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
+  ty_scope inner = {NULL, m->scope};
+  m->scope = &inner;
+  lua_pushlightuserdata(L, (void *)&rules);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  lua_rawgeti(L, -1, which);
+  lua_pushlightuserdata(L, r);
+  if (lua_pcall(L, 1, 0, 0) != 0) {
+    const char *msg = lua_tostring(L, -1);
+    st = ty_error(r->ctx, "%s", msg ? msg : "an error that is no string");
+  }
+  s->L = L;
+  while (m->scope && m->scope != &inner) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
+  ty_scope_end(&inner);
+  m->scope = inner.outer;
+  lua_settop(L, top);
+  return st;
+}
+
+ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
+  rule_call r = {.ctx = ctx, .node = node, .gout = gout, .gin = gin, .needs = needs};
+  return protected(&r, node->op ? 1 : 2);
+}
+
+/* ---- hooks ---- */
+
+static int run_hooks(lua_State *L) {
+  rule_call *r = lua_touserdata(L, 1);
+  ty_private(L, TY_R_ANCHORS);
+  lua_rawgeti(L, -1, (int)r->key);
+  if (lua_isnil(L, -1)) return 0;
+  int list = lua_gettop(L);
+  ty_new_handle(L, r->s)->t = ty_retain(*r->gout);
+  for (int i = 1; i <= (int)lua_objlen(L, list); i++) {
+    lua_rawgeti(L, list, i);
+    if (!lua_toboolean(L, -1)) { lua_pop(L, 1); continue; }    /* removed */
+    lua_pushvalue(L, list + 1);
+    lua_call(L, 1, 1);
+    if (lua_isnil(L, -1)) { lua_pop(L, 1); continue; }
+    ty_check(L, -1, "register_hook", "what the hook returned");
+    lua_replace(L, list + 1);
+  }
+  ty_tensor *g = ty_check(L, list + 1, "register_hook", "the gradient");
+  if (g != *r->gout) {
+    if (g->ndim != (*r->gout)->ndim || memcmp(g->shape, (*r->gout)->shape, sizeof(int64_t) * g->ndim))
+      return luaL_error(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
+    ty_retain(g);
+    ty_release(*r->gout);
+    *r->gout = g;
+  }
+  return 0;
+}
+
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad) {
+  rule_call r = {.ctx = ctx, .gout = grad, .key = key};
+  return protected(&r, 3);
+}
+
+/* Gives the handle at index an environment of its own that holds the value on top (popped) and what it held before. */
+static void anchor(lua_State *L, int index) {
+  ty_handle *h = lua_touserdata(L, index);
+  lua_newtable(L);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 1);
+  if (h->anchored) { lua_getfenv(L, index); lua_rawseti(L, -2, 2); }
+  lua_setfenv(L, index);
+  h->anchored = true;
+}
+
+static uint64_t new_key(lua_State *L, ty_state *s, int value) {
+  uint64_t key = s->next_key++;
+  ty_private(L, TY_R_ANCHORS);
+  lua_pushvalue(L, value);
+  lua_rawseti(L, -2, (int)key);
+  lua_pop(L, 1);
+  return key;
+}
+
+static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's place in it */
+  ty_state *s = ty_state_of(L);
+  ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
+  if (lua_type(L, 2) != LUA_TFUNCTION) return luaL_error(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
+  if (!ty_needs_grad(t)) return luaL_error(L, "register_hook: the tensor doesn't require grad");
+  uint64_t *key = t->node ? &t->node->hook[t->out] : &t->hooks;
+  lua_settop(L, 2);
+  if (*key) {
+    ty_private(L, TY_R_ANCHORS);
+    lua_rawgeti(L, -1, (int)*key);
+    lua_remove(L, -2);
+  } else lua_pushnil(L);
+  if (lua_isnil(L, 3)) {
+    lua_newtable(L);
+    lua_replace(L, 3);
+    *key = new_key(L, s, 3);
+  }
+  lua_pushvalue(L, 3);
+  anchor(L, 1);
+  int n = (int)lua_objlen(L, 3) + 1;
+  lua_pushvalue(L, 2);
+  lua_rawseti(L, 3, n);
+  lua_pushinteger(L, n);
+  return 2;
+}
+
+/* ---- backward ---- */
+
+#define MOST 4096
+static int list_of(lua_State *L, int index, ty_tensor **t, const char *what) {
+  int n = (int)lua_objlen(L, index);
+  if (n > MOST) luaL_error(L, "grad: more than %d %ss", MOST, what);
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, index, i);
+    char text[48];
+    snprintf(text, sizeof text, "%s %d", what, i);
+    t[i - 1] = lua_toboolean(L, -1) ? ty_check(L, -1, "grad", text) : NULL;
+    lua_pop(L, 1);
+  }
+  return n;
+}
+
+/* backward(outputs, grads (false: none), inputs or nil, retain, create, allow_unused) -> list of gradients */
+static int backward(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_tensor **mem = lua_newuserdata(L, sizeof(ty_tensor *) * MOST * 4);
+  ty_tensor **roots = mem, **grads = mem + MOST, **inputs = mem + 2 * MOST, **result = mem + 3 * MOST;
+  int nroot = list_of(L, 1, roots, "output"), ninput = 0;
+  list_of(L, 2, grads, "gradient");
+  bool given = !lua_isnil(L, 3);
+  if (given) ninput = list_of(L, 3, inputs, "input");
+  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
+  for (int i = 0; i < ninput; i++) result[i] = NULL;
+  lua_createtable(L, ninput, 0);
+  int list = lua_gettop(L);
+  for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); }
+  ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
+  ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
+  s->L = L;
+  if (st != TY_OK) {
+    memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
+    ty_modes_settle(L, s);
+    return ty_raise(L, &s->modes.ctx);
+  }
+  ty_modes_settle(L, s);
+  for (int i = 0; i < ninput; i++) {
+    lua_rawgeti(L, list, i + 1);
+    ty_handle *h = lua_touserdata(L, -1);
+    h->t = result[i];
+    lua_pop(L, 1);
+    if (!result[i]) { lua_pushboolean(L, false); lua_rawseti(L, list, i + 1); }
+  }
+  lua_pushvalue(L, list);
+  return 1;
+}
+
+/* ---- autograd.Function ---- */
+
+/* record(context, inputs, outputs): outputs (fresh tensors) get a node that runs the context's backward */
+static int record(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_tensor *in[64], *out[16];
+  int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
+  if (nin > 64 || nout > 16) return luaL_error(L, "Function: more than 64 arguments or 16 results");
+  s->env_pending = false;
+  bool any = false;
+  for (int i = 0; i < nin; i++) {
+    lua_rawgeti(L, 2, i + 1);
+    in[i] = ty_test(L, -1);
+    any = any || ty_needs_grad(in[i]);
+    if (in[i] && ((ty_handle *)lua_touserdata(L, -1))->anchored) ty_note_anchor(L, s, lua_gettop(L));
+    lua_pop(L, 1);
+  }
+  if (!any || !ty_ctx_of(L, s)->grad_enabled) { s->env_pending = false; return 0; }
+  for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }
+  uint64_t key = new_key(L, s, 1);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (ty_record_function(ctx, key, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
+  for (int j = 0; j < nout; j++) {
+    if (!out[j]) continue;
+    lua_rawgeti(L, 3, j + 1);
+    int h = lua_gettop(L);
+    if (s->env_pending) ty_settle_anchor(L, s, h);
+    lua_pushvalue(L, 1);
+    anchor(L, h);
+    lua_pop(L, 1);
+  }
+  s->env_pending = false;
+  return 0;
+}
+
+void ty_open_autograd(lua_State *L) {
+  ty_add(L, "set_rule", set_rule);
+  ty_add(L, "backward", backward);
+  ty_add(L, "register_hook", register_hook);
+  ty_add(L, "record_function", record);
+  lua_pushlightuserdata(L, (void *)&rules);  /* the functions that protected calls run */
+  lua_newtable(L);
+  ty_closure(L, run_rules, 0);
+  lua_rawseti(L, -2, 1);
+  ty_closure(L, run_function, 0);
+  lua_rawseti(L, -2, 2);
+  ty_closure(L, run_hooks, 0);
+  lua_rawseti(L, -2, 3);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}

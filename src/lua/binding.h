@@ -1,0 +1,107 @@
+/* What the binding's files share. A binding function converts its arguments, calls the core, pushes the results.
+ *
+ * Ownership: a tensor in Lua is a full userdata (ty_handle) with one reference to a ty_tensor. Intermediate tensors are
+ * pushed as handles at once, so that an error, which longjmps, leaks nothing. Size and magic of a userdata are checked,
+ * since metatables can be forged. */
+#ifndef TY_BINDING_H
+#define TY_BINDING_H
+#include <lauxlib.h>
+#include <lua.h>
+#include "tycho.h"
+
+#define TY_MAGIC 0x54794368u
+
+typedef struct ty_scope ty_scope;
+
+typedef struct ty_handle {
+  uint32_t magic;
+  bool anchored;             /* its environment table holds hooks or Function contexts, its own or its operands' */
+  enum { TY_LIVE, TY_FREED, TY_SCOPED } state;
+  ty_tensor *t;
+  ty_scope *scope;
+  struct ty_handle *prev, *next;   /* in the scope's list */
+} ty_handle;
+
+/* Handles made while the scope was the innermost one. */
+struct ty_scope { ty_handle *first; ty_scope *outer; };
+
+/* The modes of a coroutine. Coroutines in the default mode share the state's. */
+typedef struct { ty_ctx ctx; ty_scope *scope; } ty_modes;
+
+typedef struct {
+  lua_State *L;              /* the coroutine of the running call */
+  ty_modes modes;            /* default modes */
+  int special;               /* coroutines with modes of their own */
+  ty_account *account;
+  long long gc_limit;        /* bytes of tensors past which the collector is driven */
+  bool collecting, env_pending;
+  uint64_t next_key;
+} ty_state;
+
+/* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
+enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_PARENTS, TY_R_RULES, TY_R_SHAPE_META, TY_R_FORMAT, TY_R_FUNCTION,
+       TY_R_MODES_META, TY_R_KEPT, TY_R_ENV };
+
+/* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
+#define TY_UPVALUES 3
+static inline ty_state *ty_state_of(lua_State *L) {
+  ty_state *s = lua_touserdata(L, lua_upvalueindex(1));
+  s->L = L;
+  return s;
+}
+ty_modes *ty_modes_of(lua_State *L, ty_state *s);
+ty_modes *ty_own_modes(lua_State *L, ty_state *s);        /* to change them */
+void ty_modes_settle(lua_State *L, ty_state *s);          /* back to shared, if they are the defaults again */
+static inline ty_ctx *ty_ctx_of(lua_State *L, ty_state *s) { return s->special ? &ty_modes_of(L, s)->ctx : &s->modes.ctx; }
+void ty_closure(lua_State *L, lua_CFunction f, int extra); /* pushes f with the common upvalues and extra from the stack */
+void ty_private(lua_State *L, int slot);                  /* pushes a slot of the private table */
+
+/* ---- handles ---- */
+ty_handle *ty_new_handle(lua_State *L, ty_state *s);      /* pushes one that is empty: fill h->t, or let it go */
+void ty_push(lua_State *L, ty_state *s, ty_tensor *t);    /* takes over a reference */
+void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t); /* takes no reference; the same handle each time */
+void ty_register(lua_State *L, int index);                /* this handle stands for its tensor from now on */
+ty_handle *ty_is_handle(lua_State *L, int index);         /* NULL: no tensor handle */
+ty_tensor *ty_test(lua_State *L, int index);              /* NULL: no live tensor */
+ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);  /* raises */
+void ty_scope_detach(ty_handle *h);
+void ty_scope_end(ty_scope *sc);                          /* drops its handles' references */
+void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
+int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
+void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */
+void ty_settle_anchor(lua_State *L, ty_state *s, int index); /* gives the result what was noted */
+
+/* ---- arguments (args.c) ---- */
+typedef struct {
+  ty_operand small[16], *in;
+  int nin;
+  ty_span span[TY_MAXPARAM];
+  ty_attr at[TY_MAXATTR];
+  bool requires_grad;
+  int out;                   /* stack index of the tensor that gets the result (in-place), 0: none */
+} ty_args;
+/* Arguments at first .. top by op's signature. Raises with a text that names the op and the argument. */
+void ty_parse(lua_State *L, ty_state *s, const ty_op *op, int first, ty_args *a);
+/* The same for a function in Lua: pushes its nparam arguments in order. */
+void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *sig, int first);
+const char *ty_type_text(lua_State *L, int index);        /* "tensor", "number", ... for error texts */
+/* Runs op and pushes its results. */
+int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);
+/* One op of up to two operands from C, result pushed; into: in place (nothing is pushed). */
+ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into);
+bool ty_whole(double v, int64_t *out);                    /* a whole number within 2^53 */
+void ty_push_list(lua_State *L, const int64_t *v, int n, int add, bool shape);
+void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
+void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
+void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */
+
+/* ---- parts of the module ---- */
+void ty_open_tensor(lua_State *L);     /* each adds functions to the table on top */
+void ty_open_create(lua_State *L);
+void ty_open_autograd(lua_State *L);
+void ty_open_io(lua_State *L);
+void ty_add(lua_State *L, const char *name, lua_CFunction f);
+int ty_index_get(lua_State *L);        /* x[k] for a k that is no string */
+int ty_index_set(lua_State *L);
+extern const ty_host ty_lua_host;
+#endif

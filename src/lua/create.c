@@ -1,0 +1,130 @@
+/* Tensors from Lua values and from memory that an FFI pointer names. */
+#include <string.h>
+#include "binding.h"
+
+/* ---- nested lists ---- */
+
+typedef struct { lua_State *L; const char *who; ty_meta m; bool numbers, booleans; } shape_of;
+
+static int ragged(const shape_of *f, int depth, int64_t want, int64_t got) {
+  return luaL_error(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, the first there has %d", f->who, depth + 1, (int)got, (int)want);
+}
+
+/* The shape is that of the first element at each depth. */
+static void find_shape(shape_of *f, int index) {
+  lua_State *L = f->L;
+  lua_pushvalue(L, index);
+  while (lua_type(L, -1) == LUA_TTABLE) {
+    if (f->m.ndim == TY_MAXDIM) luaL_error(L, "%s: lists are nested deeper than %d", f->who, TY_MAXDIM);
+    f->m.shape[f->m.ndim++] = (int64_t)lua_objlen(L, -1);
+    lua_rawgeti(L, -1, 1);
+    lua_remove(L, -2);
+    if (lua_isnil(L, -1)) break;
+  }
+  lua_pop(L, 1);
+}
+
+static void check(shape_of *f, int depth) {  /* value on top */
+  lua_State *L = f->L;
+  int t = lua_type(L, -1);
+  if (depth == f->m.ndim) {
+    if (t == LUA_TNUMBER) f->numbers = true;
+    else if (t == LUA_TBOOLEAN) f->booleans = true;
+    else if (t == LUA_TTABLE) luaL_error(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list", f->who, depth + 1);
+    else luaL_error(L, "%s: the nested list holds a %s; numbers or booleans are needed", f->who, ty_type_text(L, -1));
+    return;
+  }
+  if (t != LUA_TTABLE) luaL_error(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who, ty_type_text(L, -1), depth + 1);
+  int64_t n = (int64_t)lua_objlen(L, -1);
+  if (n != f->m.shape[depth]) ragged(f, depth, f->m.shape[depth], n);
+  luaL_checkstack(L, 4, "nested list");
+  for (int64_t i = 1; i <= n; i++) {
+    lua_rawgeti(L, -1, (int)i);
+    check(f, depth + 1);
+    lua_pop(L, 1);
+  }
+}
+
+static char *fill(lua_State *L, const ty_meta *m, int depth, char *p) {
+  if (depth == m->ndim) {
+    int64_t whole;
+    if (lua_type(L, -1) == LUA_TBOOLEAN) ty_set_int(p, (ty_dtype)m->dtype, lua_toboolean(L, -1));
+    else if (!ty_is_float((ty_dtype)m->dtype) && ty_whole(lua_tonumber(L, -1), &whole)) ty_set_int(p, (ty_dtype)m->dtype, whole);
+    else ty_set(p, (ty_dtype)m->dtype, lua_tonumber(L, -1));
+    return p + ty_dtype_size[m->dtype];
+  }
+  for (int64_t i = 1; i <= m->shape[depth]; i++) {
+    lua_rawgeti(L, -1, (int)i);
+    p = fill(L, m, depth + 1, p);
+    lua_pop(L, 1);
+  }
+  return p;
+}
+
+void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who) {
+  shape_of f = {.L = L, .who = who};
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  find_shape(&f, index);
+  lua_pushvalue(L, index);
+  check(&f, 0);
+  if (f.numbers && f.booleans) luaL_error(L, "%s: the nested list mixes numbers and booleans", who);
+  f.m.dtype = (uint8_t)(dtype >= 0 ? dtype : f.booleans ? TY_BOOL : TY_F32);
+  ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *t;
+  if (ty_empty(ctx, &ty_cpu, &f.m, &t) != TY_OK) ty_raise(L, ctx);
+  h->t = t;
+  lua_insert(L, -2);
+  fill(L, &f.m, 0, ty_data(t));
+  lua_pop(L, 1);
+}
+
+/* ty_tensor(value, dtype name or nil) */
+static int from_value(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_pace(L, s);
+  int dtype = lua_isnoneornil(L, 2) ? -1 : ty_dtype_find(luaL_checkstring(L, 2)), t = lua_type(L, 1);
+  if (t != LUA_TTABLE && t != LUA_TNUMBER && t != LUA_TBOOLEAN)
+    return luaL_error(L, "tensor: argument 1 (value) must be a number, a boolean or a nested list, got %s", ty_type_text(L, 1));
+  ty_from_table(L, s, 1, dtype, "tensor");
+  return 1;
+}
+
+/* ---- memory of others ---- */
+
+typedef struct { lua_State *L; int ref; } owner;
+
+static void drop_owner(void *p) {
+  owner *o = p;
+  luaL_unref(o->L, LUA_REGISTRYINDEX, o->ref);
+  ty_free(o);
+}
+
+/* from_address(address, sizes, dtype name, value to keep alive); sizes have been checked in Lua */
+static int from_address(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_meta m = {.dtype = (uint8_t)ty_dtype_find(luaL_checkstring(L, 3))};
+  uintptr_t address = (uintptr_t)luaL_checknumber(L, 1);
+  int64_t n = ty_dtype_size[m.dtype];
+  m.ndim = (uint8_t)lua_objlen(L, 2);
+  for (int i = 0; i < m.ndim; i++) {
+    lua_rawgeti(L, 2, i + 1);
+    m.shape[i] = (int64_t)lua_tonumber(L, -1);
+    if (m.shape[i] < 0 || __builtin_mul_overflow(n, m.shape[i], &n)) return luaL_error(L, "from_ffi: size %s is impossible", ty_shape_text(m.shape, i + 1));
+    lua_pop(L, 1);
+  }
+  if (address % ty_dtype_size[m.dtype]) return luaL_error(L, "from_ffi: the pointer is not aligned for %s", ty_dtype_names[m.dtype]);
+  if (!address && n) return luaL_error(L, "from_ffi: the pointer is NULL");
+  ty_handle *h = ty_new_handle(L, s);
+  owner *o = ty_malloc(sizeof *o);
+  if (!o) return luaL_error(L, "from_ffi: out of memory");
+  lua_pushvalue(L, 4);
+  *o = (owner){s->L, luaL_ref(L, LUA_REGISTRYINDEX)};
+  if (ty_from_memory(ctx, (void *)address, 0, &m, drop_owner, o, &h->t) != TY_OK) { drop_owner(o); return ty_raise(L, ctx); }
+  return 1;
+}
+
+void ty_open_create(lua_State *L) {
+  ty_add(L, "from_value", from_value);
+  ty_add(L, "from_address", from_address);
+}

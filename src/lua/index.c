@@ -1,0 +1,207 @@
+/* x[k] and x[k] = v.
+ *
+ * Idea: whole numbers and ranges become a view, dim by dim; masks and index tensors are collected and go to the ops index
+ * and index_put in one call at the end. Every intermediate tensor is a handle on the Lua stack. */
+#include <string.h>
+#include "binding.h"
+
+typedef struct {
+  int view;                  /* stack index of the view so far */
+  int64_t dim;               /* the view's next dim */
+  int nindex;                /* index tensors collected: stack indices, and the dims they index */
+  int index[TY_MAXDIM];
+  int64_t dims[TY_MAXDIM];
+} path;
+
+static int no_such(lua_State *L, int at) {
+  return luaL_error(L, "index: a tensor is indexed by whole numbers, ranges {first, last, step}, masks and int64 tensors, not by a %s", ty_type_text(L, at));
+}
+
+static int64_t whole(lua_State *L, int at) {
+  int64_t v;
+  if (lua_type(L, at) != LUA_TNUMBER) no_such(L, at);
+  if (!ty_whole(lua_tonumber(L, at), &v)) luaL_error(L, "index: %f is no whole number within 2^53", lua_tonumber(L, at));
+  return v;
+}
+
+static ty_tensor *current(lua_State *L, const path *p) { return ((ty_handle *)lua_touserdata(L, p->view))->t; }
+
+static void need_dim(lua_State *L, path *p) {
+  if (p->dim >= current(L, p)->ndim) luaL_error(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
+}
+
+static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at) {
+  ty_simple(L, s, id, ty_op_tensor(current(L, p)), (ty_operand){0}, at, NULL);
+  p->view = lua_gettop(L);
+}
+
+static void by_number(lua_State *L, ty_state *s, path *p, int64_t i) {
+  ty_attr at[2] = {{.set = true, .i = p->dim}, {.set = true, .i = i}};
+  need_dim(L, p);
+  view_op(L, s, p, TY_OP_select, at);
+}
+
+static void by_range(lua_State *L, ty_state *s, path *p, int at) {
+  ty_attr a[4] = {{.set = true, .i = p->dim}, {0}, {0}, {.set = true, .i = 1}};
+  int n = (int)lua_objlen(L, at);
+  need_dim(L, p);
+  if (n > 3) luaL_error(L, "index: a range is {first, last, step}, got %d numbers", n);
+  for (int k = 1; k <= n; k++) {
+    lua_rawgeti(L, at, k);
+    a[k].set = true;
+    a[k].i = whole(L, lua_gettop(L));
+    lua_pop(L, 1);
+  }
+  if (n == 1) {                          /* {i} is {i, i}, and must exist */
+    int64_t size = current(L, p)->shape[p->dim], i = a[1].i;
+    if (i > size || i < -size) luaL_error(L, "index: index %d is out of range for dim %d of shape %s", (int)i, (int)p->dim + 1, ty_shape_of(current(L, p)));
+    a[2] = a[1];
+  }
+  if (n) view_op(L, s, p, TY_OP_slice, a);
+  p->dim++;
+}
+
+static void collect(lua_State *L, path *p, int at) {
+  if (p->nindex == TY_MAXDIM) luaL_error(L, "index: too many index tensors");
+  p->index[p->nindex] = at;
+  p->dims[p->nindex++] = p->dim++;
+}
+
+static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
+  ty_tensor *t = ty_check(L, at, "index", "an index");
+  if (t->dtype == TY_I64) {
+    need_dim(L, p);
+    lua_pushvalue(L, at);
+    collect(L, p, lua_gettop(L));
+    return;
+  }
+  if (t->dtype != TY_BOOL) luaL_error(L, "index: an index tensor must have dtype int64 or bool, got %s", ty_dtype_names[t->dtype]);
+  ty_tensor *x = current(L, p);
+  for (int i = 0; i < t->ndim; i++)
+    if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i]) luaL_error(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x), (int)p->dim + 1);
+  if (t->ndim == 0) luaL_error(L, "index: a mask must have dims");
+  ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_op_tensor(t), (ty_operand){0}, NULL, NULL);
+  for (int i = 0; i < t->ndim; i++) {
+    ty_attr a[2] = {{.set = true, .i = 1}, {.set = true, .i = i + 1}};
+    ty_simple(L, s, TY_OP_select, ty_op_tensor(rows), (ty_operand){0}, a, NULL);
+    collect(L, p, lua_gettop(L));
+  }
+}
+
+/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number. */
+static bool walk(lua_State *L, ty_state *s, path *p) {
+  memset(p, 0, sizeof *p);
+  p->view = 1;
+  luaL_checkstack(L, 40, "index");
+  int full = current(L, p)->ndim, numbers = 0;
+  if (ty_is_handle(L, 2)) { by_tensor(L, s, p, 2); return false; }
+  if (lua_type(L, 2) != LUA_TTABLE) {
+    by_number(L, s, p, whole(L, 2));
+    return full == 1;
+  }
+  int n = 0;
+  lua_pushnil(L);
+  while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
+    int64_t k;
+    if (lua_type(L, -2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64) luaL_error(L, "index: the list of indices has a field that is no position");
+    n = TY_MAX(n, (int)k);
+    lua_pop(L, 1);
+  }
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, 2, i);
+    int at = lua_gettop(L);
+    if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
+    else if (lua_type(L, at) == LUA_TTABLE) by_range(L, s, p, at);
+    else if (lua_isnil(L, at)) luaL_error(L, "index: nil at position %d of the list of indices", i);
+    else { by_number(L, s, p, whole(L, at)); numbers++; }
+  }
+  return n > 0 && numbers == full;
+}
+
+static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
+  ty_op *op = &ty_ops[put ? TY_OP_index_put : TY_OP_index];
+  memset(a, 0, sizeof *a);
+  a->in = a->small;
+  a->in[a->nin++] = ty_op_tensor(current(L, p));
+  a->span[0] = (ty_span){0, 1};
+  if (put) {
+    int64_t v;
+    if (ty_is_handle(L, value)) a->in[a->nin] = ty_op_tensor(ty_check(L, value, "index", "the value"));
+    else a->in[a->nin] = lua_type(L, value) == LUA_TBOOLEAN ? ty_op_int(lua_toboolean(L, value)) : ty_whole(lua_tonumber(L, value), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, value));
+    a->span[1] = (ty_span){a->nin++, 1};
+  }
+  a->span[put ? 2 : 1] = (ty_span){a->nin, p->nindex};
+  a->at[0].set = true;
+  a->at[0].n = (uint8_t)p->nindex;
+  for (int i = 0; i < p->nindex; i++) {
+    a->in[a->nin++] = ty_op_tensor(((ty_handle *)lua_touserdata(L, p->index[i]))->t);
+    a->at[0].v[i] = p->dims[i];
+  }
+  a->at[1] = (ty_attr){.set = true, .i = 0};
+  return op;
+}
+
+static void anchor(lua_State *L, ty_state *s, int from) {
+  ty_handle *h = ty_is_handle(L, from);
+  s->env_pending = false;
+  if (h && h->anchored) ty_note_anchor(L, s, from);
+}
+
+int ty_index_get(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  path p;
+  ty_args a;
+  ty_tensor *x = ty_check(L, 1, "index", "the tensor");
+  lua_settop(L, 2);
+  if (x->ndim == 1 && lua_type(L, 2) == LUA_TNUMBER) {    /* v[i], without making a view */
+    int64_t i = whole(L, 2), n = x->shape[0];
+    if (i == 0) return luaL_error(L, "index: index 0: indices begin at 1");
+    if (i > n || i < -n) return luaL_error(L, "index: index %d is out of range for dim 1 of shape %s", (int)i, ty_shape_of(x));
+    ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
+    return 1;
+  }
+  ty_pace(L, s);
+  bool element = walk(L, s, &p);
+  if (element) { ty_tensor *t = current(L, &p); ty_push_element(L, t, t->offset); return 1; }
+  anchor(L, s, 1);
+  if (p.nindex) {
+    ty_op *op = prepare(L, &p, &a, false, 0);
+    return ty_call_op(L, s, op, &a);
+  }
+  if (p.view == 1) {                     /* x[{}]: a view of the whole */
+    ty_attr at = {.set = true, .n = x->ndim};
+    memcpy(at.v, x->shape, sizeof(int64_t) * x->ndim);
+    view_op(L, s, &p, TY_OP_expand, &at);
+  }
+  lua_pushvalue(L, p.view);
+  if (s->env_pending) { ty_settle_anchor(L, s, -1); s->env_pending = false; }
+  return 1;
+}
+
+int ty_index_set(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  path p;
+  ty_args a;
+  ty_tensor *x = ty_check(L, 1, "index", "the tensor"), *out;
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  lua_settop(L, 3);
+  int t = lua_type(L, 3);
+  if (t == LUA_TTABLE) { ty_from_table(L, s, 3, x->dtype, "index"); lua_replace(L, 3); }
+  else if (ty_is_handle(L, 3)) ty_check(L, 3, "index", "the value");
+  else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN) return luaL_error(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
+  ty_pace(L, s);
+  walk(L, s, &p);
+  if (p.nindex) {
+    ty_op *op = prepare(L, &p, &a, true, 3);
+    if (ty_apply(ctx, op, a.in, a.nin, a.span, a.at, a.in[0].t, &out) != TY_OK) return ty_raise(L, ctx);
+    ty_release(out);
+    return 0;
+  }
+  ty_tensor *view = current(L, &p);
+  int64_t v;
+  ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : t == LUA_TBOOLEAN ? ty_op_int(lua_toboolean(L, 3)) :
+                     ty_whole(lua_tonumber(L, 3), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, 3));
+  ty_simple(L, s, TY_OP_copy, ty_op_tensor(view), value, NULL, view);
+  return 0;
+}
+

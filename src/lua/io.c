@@ -1,0 +1,232 @@
+/* Files for Lua: safetensors, IDX, PNG, JSON, and what a training program needs of the system. Deciding what a saved value
+ * looks like is lua/tycho/saving.lua's; here are only conversions. */
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include "binding.h"
+#include "io.h"
+
+/* ---- JSON ---- */
+
+#define DEEPEST 200
+
+static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: can't be said in JSON */
+  double v;
+  int64_t w;
+  size_t n;
+  switch (lua_type(L, index)) {
+    case LUA_TBOOLEAN: return json_boolean(lua_toboolean(L, index));
+    case LUA_TNUMBER:
+      v = lua_tonumber(L, index);
+      return ty_whole(v, &w) ? json_integer(w) : json_real(v);
+    case LUA_TSTRING: {
+      const char *s = lua_tolstring(L, index, &n);
+      return json_stringn(s, n);
+    }
+    case LUA_TTABLE: break;
+    default: return NULL;
+  }
+  if (depth > DEEPEST || !lua_checkstack(L, 6)) return NULL;
+  if (index < 0) index = lua_gettop(L) + index + 1;
+  n = lua_objlen(L, index);
+  json_t *j = n ? json_array() : json_object();
+  for (size_t i = 1; i <= n && j; i++) {
+    lua_rawgeti(L, index, (int)i);
+    if (json_array_append_new(j, to_json(L, -1, depth + 1)) != 0) { json_decref(j); j = NULL; }
+    lua_pop(L, 1);
+  }
+  if (n || !j) return j;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    if (lua_type(L, -2) != LUA_TSTRING || json_object_set_new(j, lua_tostring(L, -2), to_json(L, -1, depth + 1)) != 0) {
+      lua_pop(L, 2);
+      json_decref(j);
+      return NULL;
+    }
+    lua_pop(L, 1);
+  }
+  return j;
+}
+
+static void from_json(lua_State *L, const json_t *j, int depth) {
+  luaL_checkstack(L, 6, "JSON is nested too deeply");
+  switch (json_typeof(j)) {
+    case JSON_TRUE: lua_pushboolean(L, 1); return;
+    case JSON_FALSE: lua_pushboolean(L, 0); return;
+    case JSON_INTEGER: lua_pushnumber(L, (lua_Number)json_integer_value(j)); return;
+    case JSON_REAL: lua_pushnumber(L, json_real_value(j)); return;
+    case JSON_STRING: lua_pushlstring(L, json_string_value(j), json_string_length(j)); return;
+    case JSON_ARRAY:
+      lua_createtable(L, (int)json_array_size(j), 0);
+      for (size_t i = 0; i < json_array_size(j); i++) {
+        from_json(L, json_array_get(j, i), depth + 1);
+        lua_rawseti(L, -2, (int)i + 1);
+      }
+      return;
+    case JSON_OBJECT: {
+      const char *k;
+      json_t *v;
+      lua_newtable(L);
+      json_object_foreach((json_t *)j, k, v) {
+        from_json(L, v, depth + 1);
+        lua_setfield(L, -2, k);
+      }
+      return;
+    }
+    default: lua_pushnil(L);
+  }
+}
+
+static int json_encode(lua_State *L) {
+  json_t *j = to_json(L, 1, 0);
+  char *s = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
+  json_decref(j);
+  if (!s) return luaL_error(L, "json_encode: the value can't be written as JSON");
+  lua_pushstring(L, s);
+  free(s);
+  return 1;
+}
+
+static int decode(lua_State *L) {
+  from_json(L, lua_touserdata(L, 1), 0);
+  return 1;
+}
+
+static int json_decode(lua_State *L) {
+  size_t n;
+  json_error_t err;
+  const char *s = luaL_checklstring(L, 1, &n);
+  json_t *j = json_loadb(s, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &err);
+  if (!j) return luaL_error(L, "json_decode: %s", err.text);
+  lua_pushcfunction(L, decode);
+  lua_pushlightuserdata(L, j);
+  int failed = lua_pcall(L, 1, 1, 0);
+  json_decref(j);
+  return failed ? lua_error(L) : 1;
+}
+
+/* ---- safetensors ---- */
+
+/* write_safetensors(path, list of names, list of tensors (contiguous), metadata string or nil) */
+static int write_safetensors(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
+  int n = (int)lua_objlen(L, 2);
+  ty_named *list = lua_newuserdata(L, sizeof *list * (size_t)TY_MAX(n, 1));
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, 2, i + 1);
+    lua_rawgeti(L, 3, i + 1);
+    list[i].name = luaL_checkstring(L, -2);
+    list[i].t = ty_check(L, -1, "save", list[i].name);
+    if (!ty_is_contiguous(list[i].t)) return luaL_error(L, "save: tensor '%s' is not contiguous", list[i].name);
+    lua_pop(L, 2);
+  }
+  if (ty_safetensors_write(ctx, path, list, n, meta, meta[1] ? 1 : 0) != TY_OK) return luaL_error(L, "save: %s", ctx->err);
+  return 0;
+}
+
+static int file_gc(lua_State *L) {
+  ty_safetensors **f = lua_touserdata(L, 1);
+  ty_safetensors_close(*f);
+  *f = NULL;
+  return 0;
+}
+
+/* read_safetensors(path) -> table of tensors by name, metadata string or nil */
+static int read_safetensors(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const char *path = luaL_checkstring(L, 1);
+  ty_safetensors **f = lua_newuserdata(L, sizeof *f);   /* closed by the collector if an error jumps */
+  *f = NULL;
+  if (luaL_newmetatable(L, "tycho.safetensors")) {
+    lua_pushcfunction(L, file_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  if (ty_safetensors_open(ctx, path, f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
+  int n = ty_safetensors_count(*f);
+  lua_newtable(L);
+  for (int i = 0; i < n; i++) {
+    ty_handle *h = ty_new_handle(L, s);
+    ty_tensor *t;
+    if (ty_safetensors_read(ctx, *f, i, &t) != TY_OK) return luaL_error(L, "load: %s: %s", path, ctx->err);
+    h->t = t;
+    lua_setfield(L, -2, ty_safetensors_name(*f, i));
+  }
+  lua_pushstring(L, ty_safetensors_meta(*f, "tycho"));
+  ty_safetensors_close(*f);
+  *f = NULL;
+  return 2;
+}
+
+/* ---- other files ---- */
+
+static int read_idx(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const char *path = luaL_checkstring(L, 1);
+  ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *t;
+  if (ty_idx_read(ctx, path, &t) != TY_OK) return ty_raise(L, ctx);
+  h->t = t;
+  return 1;
+}
+
+static int write_png(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (ty_png_write(ctx, luaL_checkstring(L, 1), ty_check(L, 2, "write_png", "argument 2")) != TY_OK) return ty_raise(L, ctx);
+  return 0;
+}
+
+/* ---- the system ---- */
+
+static volatile sig_atomic_t signals;
+static struct sigaction before;
+
+static void on_signal(int sig) {
+  (void)sig;
+  if (++signals > 1) _exit(130);           /* asked twice: stop at once */
+}
+
+static int catch_interrupt(lua_State *L) { /* true: count Ctrl-C instead of dying of it; false: as before */
+  struct sigaction a;
+  memset(&a, 0, sizeof a);
+  a.sa_handler = on_signal;
+  if (lua_toboolean(L, 1)) { signals = 0; sigaction(SIGINT, &a, &before); }
+  else sigaction(SIGINT, &before, NULL);
+  return 0;
+}
+
+static int interrupted(lua_State *L) {
+  lua_pushboolean(L, signals > 0);
+  return 1;
+}
+
+static int now(lua_State *L) {             /* seconds of a clock that only goes forward */
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  lua_pushnumber(L, (double)t.tv_sec + (double)t.tv_nsec * 1e-9);
+  return 1;
+}
+
+static int terminal(lua_State *L) {        /* whether stderr is a terminal, and its width */
+  struct winsize w;
+  bool tty = isatty(2);
+  lua_pushboolean(L, tty);
+  lua_pushinteger(L, tty && ioctl(2, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : 80);
+  return 2;
+}
+
+void ty_open_io(lua_State *L) {
+  static const struct { const char *name; lua_CFunction f; } list[] = {
+    {"json_encode", json_encode}, {"json_decode", json_decode}, {"write_safetensors", write_safetensors}, {"read_safetensors", read_safetensors},
+    {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
+  for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
+}

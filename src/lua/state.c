@@ -1,0 +1,528 @@
+/* The module's state, tensor handles, modes of coroutines, scopes, and the collector's drive.
+ *
+ * Idea: Lua's collector sees a handle as some bytes, whatever its tensor holds. So the state counts its tensors' bytes and
+ * runs the collector by that count, at binding entry only; scopes and free() release without waiting for it.
+ * Invariant: a handle's tensor is NULL after free(), a scope's end or collection, and every use checks it. */
+#include <stdlib.h>
+#include <string.h>
+#include "binding.h"
+
+#define GC_LEAST ((long long)96 << 20)   /* bytes of tensors below which the collector is left alone */
+
+void ty_closure(lua_State *L, lua_CFunction f, int extra) {
+  for (int i = 1; i <= TY_UPVALUES; i++) lua_pushvalue(L, lua_upvalueindex(i));
+  for (int i = 0; i < extra; i++) lua_pushvalue(L, -extra - TY_UPVALUES);
+  lua_pushcclosure(L, f, TY_UPVALUES + extra);
+  if (extra) { lua_insert(L, -extra - 1); lua_pop(L, extra); }
+}
+
+void ty_add(lua_State *L, const char *name, lua_CFunction f) {
+  ty_closure(L, f, 0);
+  lua_setfield(L, -2, name);
+}
+
+void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), slot); }
+
+int ty_raise(lua_State *L, ty_ctx *c) { return luaL_error(L, "%s", c->err); }
+
+/* ---- the collector ---- */
+
+void ty_pace(lua_State *L, ty_state *s) {
+  long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
+  if (now <= s->gc_limit || s->collecting) return;
+#ifdef LUA_GCISRUNNING
+  if (!lua_gc(L, LUA_GCISRUNNING, 0)) return;      /* a collector that the user stopped stays stopped */
+#endif
+  s->collecting = true;
+  bool whole = now > s->gc_limit * 2;
+  if (whole) lua_gc(L, LUA_GCCOLLECT, 0);
+  if (whole || lua_gc(L, LUA_GCSTEP, 64)) {
+    now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
+    s->gc_limit = now + TY_MAX(GC_LEAST, now / 2);
+  }
+  s->collecting = false;
+}
+
+static void reclaim(ty_ctx *c) {
+  ty_state *s = c->host_data;
+  if (s->collecting) return;
+  s->collecting = true;
+  lua_gc(s->L, LUA_GCCOLLECT, 0);
+  s->collecting = false;
+}
+
+/* ---- handles ---- */
+
+ty_handle *ty_is_handle(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA || lua_objlen(L, index) != sizeof(ty_handle)) return NULL;
+  ty_handle *h = lua_touserdata(L, index);
+  return h->magic == TY_MAGIC ? h : NULL;
+}
+
+ty_tensor *ty_test(lua_State *L, int index) {
+  ty_handle *h = ty_is_handle(L, index);
+  return h ? h->t : NULL;
+}
+
+const char *ty_type_text(lua_State *L, int index) { return ty_is_handle(L, index) ? "tensor" : luaL_typename(L, index); }
+
+ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
+  ty_handle *h = ty_is_handle(L, index);
+  if (!h) luaL_error(L, "%s: %s must be a tensor, got %s", who, what, luaL_typename(L, index));
+  if (!h->t) luaL_error(L, h->state == TY_FREED ? "%s: %s was freed" : "%s: %s was released at the end of its scope: return it or keep() it", who, what);
+  return h->t;
+}
+
+ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
+  ty_handle *h = lua_newuserdata(L, sizeof *h);
+  memset(h, 0, sizeof *h);
+  h->magic = TY_MAGIC;
+  lua_pushvalue(L, lua_upvalueindex(3));
+  lua_setmetatable(L, -2);
+  if (s->special) {
+    ty_scope *sc = ty_modes_of(L, s)->scope;
+    if (sc) {
+      h->scope = sc;
+      h->next = sc->first;
+      if (sc->first) sc->first->prev = h;
+      sc->first = h;
+    }
+  }
+  return h;
+}
+
+void ty_scope_detach(ty_handle *h) {
+  if (!h->scope) return;
+  if (h->prev) h->prev->next = h->next;
+  else h->scope->first = h->next;
+  if (h->next) h->next->prev = h->prev;
+  h->prev = h->next = NULL;
+  h->scope = NULL;
+}
+
+void ty_scope_end(ty_scope *sc) {
+  while (sc->first) {
+    ty_handle *h = sc->first;
+    ty_tensor *t = h->t;
+    ty_scope_detach(h);
+    h->t = NULL;
+    h->state = TY_SCOPED;
+    ty_release(t);
+  }
+}
+
+void ty_push(lua_State *L, ty_state *s, ty_tensor *t) {
+  ty_handle *h = ty_new_handle(L, s);
+  h->t = t;
+}
+
+void ty_register(lua_State *L, int index) {
+  ty_handle *h = lua_touserdata(L, index);
+  if (index < 0) index = lua_gettop(L) + index + 1;
+  ty_private(L, TY_R_HANDLES);
+  lua_pushlightuserdata(L, h->t);
+  lua_pushvalue(L, index);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t) {
+  ty_private(L, TY_R_HANDLES);
+  lua_pushlightuserdata(L, t);
+  lua_rawget(L, -2);
+  ty_handle *h = ty_is_handle(L, -1);
+  if (h && h->t == t) { lua_remove(L, -2); return; }
+  lua_pop(L, 2);
+  h = ty_new_handle(L, s);
+  ty_scope_detach(h);                  /* C holds it too: no scope decides over it */
+  h->t = ty_retain(t);
+  ty_register(L, -1);
+}
+
+static int handle_gc(lua_State *L) {
+  ty_handle *h = ty_is_handle(L, 1);
+  if (!h) return 0;
+  ty_tensor *t = h->t;
+  ty_scope_detach(h);
+  h->t = NULL;
+  h->state = TY_FREED;
+  ty_release(t);
+  return 0;
+}
+
+static int handle_free(lua_State *L) {
+  ty_check(L, 1, "free", "argument 1");
+  return handle_gc(L);
+}
+
+/* ---- environments: hooks and Function contexts live as long as a tensor that needs them ---- */
+
+void ty_note_anchor(lua_State *L, ty_state *s, int index) {
+  lua_getfenv(L, index);
+  int env = lua_gettop(L);
+  if (!s->env_pending) {
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, lua_upvalueindex(2), TY_R_PARENTS);
+    s->env_pending = true;
+  } else ty_private(L, TY_R_PARENTS);
+  int n = (int)lua_objlen(L, -1);
+  bool known = false;
+  for (int i = 1; i <= n && !known; i++) {
+    lua_rawgeti(L, -1, i);
+    known = lua_rawequal(L, -1, env);
+    lua_pop(L, 1);
+  }
+  if (!known) { lua_pushvalue(L, env); lua_rawseti(L, -2, n + 1); }
+  lua_pop(L, 2);
+}
+
+void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
+  ty_handle *h = lua_touserdata(L, index);
+  (void)s;
+  if (index < 0) index = lua_gettop(L) + index + 1;
+  ty_private(L, TY_R_PARENTS);
+  if (lua_objlen(L, -1) == 1) { lua_rawgeti(L, -1, 1); lua_remove(L, -2); }
+  lua_setfenv(L, index);
+  h->anchored = true;
+}
+
+/* ---- modes ---- */
+
+static bool is_default(const ty_modes *m) { return m->ctx.grad_enabled && !m->scope; }
+
+/* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
+static ty_modes *find_modes(lua_State *L) {
+  ty_private(L, TY_R_MODES);
+  lua_pushthread(L);
+  lua_rawget(L, -2);
+  ty_modes *m = lua_touserdata(L, -1);
+  lua_pop(L, 2);
+  return m;
+}
+
+ty_modes *ty_modes_of(lua_State *L, ty_state *s) {
+  ty_modes *m = s->special ? find_modes(L) : NULL;
+  return m ? m : &s->modes;
+}
+
+ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
+  ty_modes *m = find_modes(L);
+  if (m) return m;
+  m = lua_newuserdata(L, sizeof *m);
+  *m = s->modes;
+  ty_private(L, TY_R_MODES_META);
+  lua_setmetatable(L, -2);
+  ty_private(L, TY_R_MODES);
+  lua_pushthread(L);
+  lua_pushvalue(L, -3);
+  lua_rawset(L, -3);
+  lua_pop(L, 2);
+  s->special++;
+  return m;
+}
+
+void ty_modes_settle(lua_State *L, ty_state *s) {
+  ty_modes *m = find_modes(L);
+  (void)s;
+  if (!m || !is_default(m)) return;
+  ty_private(L, TY_R_MODES);
+  lua_pushthread(L);
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);                       /* its finalizer counts it off */
+  s->special--;
+  m->ctx.host = NULL;
+}
+
+static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */
+  ty_modes *m = lua_touserdata(L, 1);
+  ty_state *s = lua_touserdata(L, lua_upvalueindex(1));
+  if (m->ctx.host) s->special--;
+  m->ctx.host = NULL;
+  return 0;
+}
+
+static int set_grad_enabled(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  luaL_checktype(L, 1, LUA_TBOOLEAN);
+  bool old = ty_ctx_of(L, s)->grad_enabled, on = lua_toboolean(L, 1);
+  if (old != on) {
+    ty_own_modes(L, s)->ctx.grad_enabled = on;
+    ty_modes_settle(L, s);
+  }
+  lua_pushboolean(L, old);
+  return 1;
+}
+
+static int is_grad_enabled(lua_State *L) {
+  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->grad_enabled);
+  return 1;
+}
+
+/* ---- scopes ---- */
+
+static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles go on alone */
+  ty_scope *sc = lua_touserdata(L, 1);
+  while (sc->first) ty_scope_detach(sc->first);
+  return 0;
+}
+
+static int scope_begin(lua_State *L) { /* -> scope */
+  ty_state *s = ty_state_of(L);
+  ty_scope *sc = lua_newuserdata(L, sizeof *sc);
+  memset(sc, 0, sizeof *sc);
+  lua_newtable(L);
+  ty_closure(L, scope_gc, 0);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  ty_modes *m = ty_own_modes(L, s);
+  sc->outer = m->scope;
+  m->scope = sc;
+  lua_pushvalue(L, -1);                /* the scope stays reachable while its coroutine is inside */
+  ty_private(L, TY_R_KEPT);
+  lua_insert(L, -2);
+  lua_pushboolean(L, true);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+  return 1;
+}
+
+/* Hands what value holds (a tensor, or a table of tensors) to the scope outside. */
+static void keep(lua_State *L, int index, ty_scope *outer, int depth) {
+  ty_handle *h = ty_is_handle(L, index);
+  if (h) {
+    ty_scope_detach(h);
+    if (outer && h->t) {
+      h->scope = outer;
+      h->next = outer->first;
+      if (outer->first) outer->first->prev = h;
+      outer->first = h;
+    }
+  } else if (lua_type(L, index) == LUA_TTABLE && depth < 100) {
+    luaL_checkstack(L, 8, "tables nested too deeply");
+    lua_pushnil(L);
+    while (lua_next(L, index < 0 ? index - 1 : index)) {
+      keep(L, lua_gettop(L), outer, depth + 1);
+      lua_pop(L, 1);
+    }
+  }
+}
+
+static int scope_end(lua_State *L) {   /* scope, results... */
+  ty_state *s = ty_state_of(L);
+  ty_scope *sc = lua_touserdata(L, 1);
+  ty_modes *m = ty_own_modes(L, s);
+  for (int i = 2; i <= lua_gettop(L); i++) keep(L, i, sc->outer, 0);
+  while (m->scope && m->scope != sc) { /* an inner scope that was left by an error */
+    ty_scope_end(m->scope);
+    m->scope = m->scope->outer;
+  }
+  ty_scope_end(sc);
+  m->scope = sc->outer;
+  ty_modes_settle(L, s);
+  ty_private(L, TY_R_KEPT);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope, and returns it */
+  ty_state_of(L);
+  keep(L, 1, NULL, 0);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* ---- opening ---- */
+
+static int op_call(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_args a;
+  a.out = 0;
+  ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  ty_parse(L, s, op, 1, &a);
+  return ty_call_op(L, s, op, &a);
+}
+
+static int op_call_inplace(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_args a;
+  ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  ty_check(L, 1, op->name, "argument 1");
+  ty_parse(L, s, op, 1, &a);
+  a.out = 1;
+  return ty_call_op(L, s, op, &a);
+}
+
+static bool has_inplace(const ty_op *op) {
+  return op->nout == 1 && op->nparam && !op->mutates && !op->has_list && op->cls != TY_C_VIEW && op->cls != TY_C_FILL &&
+         op->param[0].type <= TY_P_OPERAND && strcmp(op->domain, "internal");
+}
+
+/* ops: name -> function; in-place forms under name_ */
+static void push_ops(lua_State *L) {
+  lua_newtable(L);
+  for (int i = 0; i < TY_NOP; i++) {
+    lua_pushlightuserdata(L, &ty_ops[i]);
+    ty_closure(L, op_call, 1);
+    lua_setfield(L, -2, ty_ops[i].name);
+    if (has_inplace(&ty_ops[i]) || i == TY_OP_index_put) {
+      lua_pushlightuserdata(L, &ty_ops[i]);
+      ty_closure(L, op_call_inplace, 1);
+      lua_pushfstring(L, "%s_", ty_ops[i].name);
+      lua_insert(L, -2);
+      lua_rawset(L, -3);
+    }
+  }
+}
+
+static int lua_function(lua_State *L) {  /* upvalues: signature, function */
+  ty_state *s = ty_state_of(L);
+  ty_op *sig = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  ty_parse_to_stack(L, s, sig, 1);
+  lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 2));
+  lua_insert(L, -sig->nparam - 1);
+  int base = lua_gettop(L) - sig->nparam - 1;
+  lua_call(L, sig->nparam, LUA_MULTRET);
+  return lua_gettop(L) - base;
+}
+
+static int define(lua_State *L) {        /* name, signature, function -> function with checked, ordered arguments */
+  char err[TY_ERRLEN];
+  const char *name = luaL_checkstring(L, 1), *sig = luaL_checkstring(L, 2);
+  luaL_checktype(L, 3, LUA_TFUNCTION);
+  ty_op *op = lua_newuserdata(L, sizeof *op + strlen(name) + 1);
+  memset(op, 0, sizeof *op);
+  op->name = strcpy((char *)(op + 1), name);
+  op->nout = 1;
+  if (ty_sig_parse(sig, op, err) != TY_OK) return luaL_error(L, "%s", err);
+  lua_pushvalue(L, 3);
+  ty_closure(L, lua_function, 2);
+  return 1;
+}
+
+/* list of {name, signature, doc, domain, class, outputs, inplace} for docs and specs */
+static int op_table(lua_State *L) {
+  static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "copy", "fill", "random", "matmul", "softmax",
+                                                 "index", "cat", "conv", "pool", "norm", "loss", "optim"};
+  lua_newtable(L);
+  for (int i = 0; i < TY_NOP; i++) {
+    const ty_op *op = &ty_ops[i];
+    lua_newtable(L);
+    lua_pushstring(L, op->name); lua_setfield(L, -2, "name");
+    lua_pushstring(L, op->sig); lua_setfield(L, -2, "signature");
+    lua_pushstring(L, op->doc); lua_setfield(L, -2, "doc");
+    lua_pushstring(L, op->domain); lua_setfield(L, -2, "domain");
+    lua_pushstring(L, op->expr); lua_setfield(L, -2, "expression");
+    lua_pushstring(L, classes[op->cls]); lua_setfield(L, -2, "class");
+    lua_pushinteger(L, op->nout); lua_setfield(L, -2, "results");
+    lua_pushboolean(L, has_inplace(op)); lua_setfield(L, -2, "inplace");
+    lua_pushboolean(L, op->diff != 0); lua_setfield(L, -2, "differentiable");
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+static int set_private(lua_State *L) {   /* name, value: what Lua gives the binding */
+  static const char *const names[] = {"format", "function", "shape_meta", NULL};
+  static const int slots[] = {TY_R_FORMAT, TY_R_FUNCTION, TY_R_SHAPE_META};
+  lua_settop(L, 2);
+  lua_rawseti(L, lua_upvalueindex(2), slots[luaL_checkoption(L, 1, NULL, names)]);
+  return 0;
+}
+
+static int nearest(lua_State *L) {       /* name, list -> nearest name or nil */
+  const char *name = luaL_checkstring(L, 1), *names[512];
+  int n = TY_MIN((int)lua_objlen(L, 2), 512);
+  for (int i = 0; i < n; i++) { lua_rawgeti(L, 2, i + 1); names[i] = luaL_checkstring(L, -1); lua_pop(L, 1); }
+  lua_pushstring(L, ty_nearest(name, names, n));
+  return 1;
+}
+
+static int state_gc(lua_State *L) {
+  ty_state *s = lua_touserdata(L, 1);
+  ty_account_release(s->account);
+  return 0;
+}
+
+static void weak_table(lua_State *L, const char *mode) {
+  lua_newtable(L);
+  lua_newtable(L);
+  lua_pushstring(L, mode);
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+}
+
+static int open(lua_State *L) {          /* upvalues are in place */
+  lua_newtable(L);
+  push_ops(L);
+  lua_setfield(L, -2, "ops");
+  lua_pushvalue(L, lua_upvalueindex(3));
+  ty_add(L, "__gc", handle_gc);
+  lua_pop(L, 1);
+  lua_newtable(L);                       /* finalizer of modes */
+  ty_add(L, "__gc", modes_gc);
+  lua_rawseti(L, lua_upvalueindex(2), TY_R_MODES_META);
+  ty_private(L, TY_R_METHODS);
+  lua_setfield(L, -2, "methods");
+  ty_add(L, "free", handle_free);
+  ty_add(L, "set_grad_enabled", set_grad_enabled);
+  ty_add(L, "is_grad_enabled", is_grad_enabled);
+  ty_add(L, "scope_begin", scope_begin);
+  ty_add(L, "scope_end", scope_end);
+  ty_add(L, "keep", keep_value);
+  ty_add(L, "define", define);
+  ty_add(L, "op_table", op_table);
+  ty_add(L, "set_private", set_private);
+  ty_add(L, "nearest", nearest);
+  ty_open_tensor(L);
+  ty_open_create(L);
+  ty_open_autograd(L);
+  ty_open_io(L);
+  lua_pushstring(L, TY_VERSION);
+  lua_setfield(L, -2, "version");
+  return 1;
+}
+
+__attribute__((visibility("default"))) int luaopen_tycho_core(lua_State *L);
+int luaopen_tycho_core(lua_State *L) {
+  char err[TY_ERRLEN];
+  if (ty_ops_init(err) != TY_OK) return luaL_error(L, "tycho: %s", err);
+  ty_state *s = lua_newuserdata(L, sizeof *s);
+  memset(s, 0, sizeof *s);
+  s->L = L;
+  s->gc_limit = GC_LEAST;
+  s->next_key = 1;
+  s->account = ty_malloc(sizeof(ty_account));
+  if (!s->account) return luaL_error(L, "tycho: out of memory");
+  atomic_init(&s->account->refs, 1);
+  atomic_init(&s->account->bytes, 0);
+  s->modes.ctx = (ty_ctx){.grad_enabled = true, .host = &ty_lua_host, .host_data = s, .account = s->account};
+  lua_newtable(L);                       /* the state lives until the Lua state closes */
+  lua_pushcfunction(L, state_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  lua_pushlightuserdata(L, &ty_ops);
+  lua_pushvalue(L, -2);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+  lua_pushlightuserdata(L, s);
+  lua_newtable(L);                       /* private */
+  weak_table(L, "v"); lua_rawseti(L, -2, TY_R_HANDLES);
+  weak_table(L, "k"); lua_rawseti(L, -2, TY_R_MODES);
+  weak_table(L, "v"); lua_rawseti(L, -2, TY_R_ANCHORS);
+  lua_newtable(L); lua_rawseti(L, -2, TY_R_METHODS);
+  lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);
+  lua_newtable(L); lua_rawseti(L, -2, TY_R_KEPT);
+  lua_newtable(L);                       /* metatable of handles */
+  lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
+  lua_pushcclosure(L, open, TY_UPVALUES);
+  lua_call(L, 0, 1);
+  return 1;
+}
+
+/* In autograd.c: */
+ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad);
+const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, reclaim};

@@ -1,0 +1,326 @@
+/* What a tensor handle answers: fields, element access, operators' dispatch, raw data. */
+#include <string.h>
+#include "binding.h"
+
+/* ---- elements ---- */
+
+void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
+  const char *p = (const char *)t->storage->data + offset * ty_itemsize(t);
+  if (t->dtype == TY_BOOL) lua_pushboolean(L, *p != 0);
+  else lua_pushnumber(L, ty_is_float((ty_dtype)t->dtype) ? ty_get(p, (ty_dtype)t->dtype) : (double)ty_get_int(p, (ty_dtype)t->dtype));
+}
+
+static int item(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "item", "argument 1");
+  if (ty_numel(t) != 1) return luaL_error(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
+  ty_push_element(L, t, t->offset);
+  return 1;
+}
+
+static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offset) {
+  if (dim == t->ndim) { ty_push_element(L, t, offset); return; }
+  luaL_checkstack(L, 4, "totable");
+  lua_createtable(L, (int)TY_MIN(t->shape[dim], 1 << 26), 0);
+  for (int64_t i = 0; i < t->shape[dim]; i++) {
+    push_nested(L, t, dim + 1, offset + i * t->stride[dim]);
+    lua_rawseti(L, -2, (int)(i + 1));
+  }
+}
+
+static int totable(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
+  push_nested(L, t, 0, t->offset);
+  return 1;
+}
+
+/* ---- geometry ---- */
+
+static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
+  int64_t d;
+  if (lua_type(L, 2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 2), &d)) return luaL_error(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
+  if (d == 0) return luaL_error(L, "%s: argument 2 (dim) is dim 0: dims begin at 1", who);
+  d = d > 0 ? d - 1 : d + t->ndim;
+  if (d < 0 || d >= t->ndim) return luaL_error(L, "%s: dim %d is out of range for shape %s", who, (int)lua_tointeger(L, 2), ty_shape_of(t));
+  return (int)d;
+}
+
+static int size(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "size", "argument 1");
+  if (lua_isnoneornil(L, 2)) ty_push_list(L, t->shape, t->ndim, 0, true);
+  else lua_pushnumber(L, (lua_Number)t->shape[dim_argument(L, t, "size")]);
+  return 1;
+}
+
+static int stride(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "stride", "argument 1");
+  if (lua_isnoneornil(L, 2)) ty_push_list(L, t->stride, t->ndim, 0, true);
+  else lua_pushnumber(L, (lua_Number)t->stride[dim_argument(L, t, "stride")]);
+  return 1;
+}
+
+static int dim(lua_State *L) { lua_pushinteger(L, ty_check(L, 1, "dim", "argument 1")->ndim); return 1; }
+static int numel(lua_State *L) { lua_pushnumber(L, (lua_Number)ty_numel(ty_check(L, 1, "numel", "argument 1"))); return 1; }
+static int is_contiguous(lua_State *L) { lua_pushboolean(L, ty_is_contiguous(ty_check(L, 1, "is_contiguous", "argument 1"))); return 1; }
+static int is_channels_last(lua_State *L) { lua_pushboolean(L, ty_check(L, 1, "is_channels_last", "argument 1")->channels_last); return 1; }
+static int version(lua_State *L) { lua_pushnumber(L, (lua_Number)atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version)); return 1; }
+
+static int length(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "#", "argument 1");
+  if (t->ndim == 0) return luaL_error(L, "#: a 0-dim tensor has no length");
+  lua_pushnumber(L, (lua_Number)t->shape[0]);
+  return 1;
+}
+
+/* Two tensors: whether they see the same elements of the same memory. */
+static int shares_memory(lua_State *L) {
+  ty_tensor *a = ty_check(L, 1, "shares_memory", "argument 1"), *b = ty_check(L, 2, "shares_memory", "argument 2");
+  lua_pushboolean(L, a->storage == b->storage);
+  return 1;
+}
+
+/* ---- fields ---- */
+
+static int get_field(lua_State *L, ty_state *s, ty_tensor *t, const char *k) {
+  if (!strcmp(k, "shape")) ty_push_list(L, t->shape, t->ndim, 0, true);
+  else if (!strcmp(k, "dtype")) lua_pushstring(L, ty_dtype_names[t->dtype]);
+  else if (!strcmp(k, "device")) lua_pushstring(L, t->storage->backend->name);
+  else if (!strcmp(k, "requires_grad")) lua_pushboolean(L, ty_needs_grad(t));
+  else if (!strcmp(k, "is_leaf")) lua_pushboolean(L, !t->node);
+  else if (!strcmp(k, "grad")) {
+    if (t->grad) ty_push_shared(L, s, t->grad);
+    else lua_pushnil(L);
+  } else return 0;
+  return 1;
+}
+
+static const char *const fields[] = {"shape", "dtype", "device", "requires_grad", "is_leaf", "grad"};
+
+static int unknown(lua_State *L, const char *k) {
+  const char *names[700];
+  int n = 0;
+  for (; n < 6; n++) names[n] = fields[n];
+  lua_pushnil(L);
+  while (n < 700 && lua_next(L, lua_upvalueindex(TY_UPVALUES + 1))) {
+    if (lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
+    lua_pop(L, 1);
+  }
+  const char *near = ty_nearest(k, names, n);
+  if (near) return luaL_error(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
+  return luaL_error(L, "a tensor has no field or method '%s'", k);
+}
+
+static int index_event(lua_State *L) {   /* extra upvalue: methods */
+  if (lua_type(L, 2) != LUA_TSTRING) return ty_index_get(L);
+  ty_state *s = ty_state_of(L);
+  lua_pushvalue(L, 2);
+  lua_rawget(L, lua_upvalueindex(TY_UPVALUES + 1));
+  if (!lua_isnil(L, -1)) return 1;
+  const char *k = lua_tostring(L, 2);
+  ty_tensor *t = ty_check(L, 1, k, "the tensor");
+  return get_field(L, s, t, k) ? 1 : unknown(L, k);
+}
+
+static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
+  if (on && !ty_is_float((ty_dtype)t->dtype)) return luaL_error(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
+  if (!on && t->node) return luaL_error(L, "requires_grad: this tensor is a result; use detach() to cut it off");
+  if (t->node || t->requires_grad == on) return 0;
+  t->requires_grad = on;
+  ty_release(t->base);                   /* a leaf of its own: changes of the base don't rewrite its history */
+  t->base = NULL;
+  return 0;
+}
+
+static int newindex_event(lua_State *L) {
+  if (lua_type(L, 2) != LUA_TSTRING) return ty_index_set(L);
+  ty_state *s = ty_state_of(L);
+  const char *k = lua_tostring(L, 2);
+  ty_tensor *t = ty_check(L, 1, k, "the tensor");
+  (void)s;
+  if (!strcmp(k, "requires_grad")) {
+    if (lua_type(L, 3) != LUA_TBOOLEAN) return luaL_error(L, "requires_grad: a boolean is needed, got %s", ty_type_text(L, 3));
+    set_requires_grad(L, t, lua_toboolean(L, 3));
+    ty_register(L, 1);
+  } else if (!strcmp(k, "grad")) {
+    ty_tensor *g = NULL;
+    if (!lua_isnil(L, 3)) {
+      g = ty_check(L, 3, "grad", "the value");
+      if (g->dtype != t->dtype || g->ndim != t->ndim || memcmp(g->shape, t->shape, sizeof(int64_t) * t->ndim))
+        return luaL_error(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
+      if (g == t) return luaL_error(L, "grad: a tensor can't be its own gradient");
+      ty_register(L, 3);
+      ty_retain(g);
+    }
+    ty_release(t->grad);
+    t->grad = g;
+  } else {
+    for (int i = 0; i < 6; i++)
+      if (!strcmp(k, fields[i])) return luaL_error(L, "field '%s' of a tensor can't be assigned", k);
+    return luaL_error(L, "a tensor has no field '%s' to assign", k);
+  }
+  return 0;
+}
+
+static int requires_grad_(lua_State *L) {
+  ty_state_of(L);
+  ty_tensor *t = ty_check(L, 1, "requires_grad_", "argument 1");
+  if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN) return luaL_error(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
+  set_requires_grad(L, t, lua_isnoneornil(L, 2) || lua_toboolean(L, 2));
+  ty_register(L, 1);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* ---- events ---- */
+
+static int eq_event(lua_State *L) {
+  ty_tensor *a = ty_test(L, 1), *b = ty_test(L, 2);
+  lua_pushboolean(L, a && a == b);
+  return 1;
+}
+
+static int order_event(lua_State *L) {
+  const char *names[2] = {ty_type_text(L, 1), ty_type_text(L, 2)};
+  return luaL_error(L, "'<' and '<=' don't compare a %s with a %s by elements: use x:lt(y), x:le(y), x:gt(y), x:ge(y)", names[0], names[1]);
+}
+
+static int tostring_event(lua_State *L) {
+  ty_state_of(L);
+  ty_handle *h = ty_is_handle(L, 1);
+  if (!h) return luaL_error(L, "tostring: a tensor is needed, got %s", luaL_typename(L, 1));
+  if (!h->t) { lua_pushstring(L, h->state == TY_FREED ? "[freed tensor]" : "[tensor released at the end of its scope]"); return 1; }
+  ty_private(L, TY_R_FORMAT);
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+static int is_tensor(lua_State *L) {
+  lua_pushboolean(L, ty_is_handle(L, 1) != NULL);
+  return 1;
+}
+
+/* ---- history and memory ---- */
+
+static int detach(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_tensor *t = ty_check(L, 1, "detach", "argument 1");
+  ty_handle *h = ty_new_handle(L, s);
+  h->t = ty_alias(t);
+  if (!h->t) return luaL_error(L, "detach: out of memory");
+  return 1;
+}
+
+/* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
+static int storage_gc(lua_State *L) {
+  ty_storage **p = lua_touserdata(L, 1);
+  ty_storage_release(*p);
+  *p = NULL;
+  return 0;
+}
+
+static int data_ptr(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "data", "argument 1");
+  if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
+  atomic_fetch_add(&t->storage->version, 1);   /* it may be written through the pointer */
+  lua_pushlightuserdata(L, ty_data(t));
+  ty_storage **p = lua_newuserdata(L, sizeof *p);
+  *p = NULL;
+  if (luaL_newmetatable(L, "tycho.storage")) {
+    lua_pushcfunction(L, storage_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  atomic_fetch_add(&t->storage->refs, 1);
+  *p = t->storage;
+  return 2;
+}
+
+static int allocated(lua_State *L) {
+  lua_pushnumber(L, (lua_Number)atomic_load(&ty_state_of(L)->account->bytes));
+  return 1;
+}
+
+static int fail_alloc(lua_State *L) {
+  ty_debug_fail_alloc((long)luaL_checkinteger(L, 1));
+  return 0;
+}
+
+static int empty_cache(lua_State *L) {
+  (void)L;
+  ty_cpu.empty_cache();
+  return 0;
+}
+
+static int set_num_threads(lua_State *L) {
+  int64_t n;
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096) return luaL_error(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
+  ty_set_num_threads((int)n);
+  return 0;
+}
+
+static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads()); return 1; }
+
+static int manual_seed(lua_State *L) {
+  int64_t n;
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n)) return luaL_error(L, "manual_seed: argument 1 must be a whole number, got %s", ty_type_text(L, 1));
+  ty_manual_seed((uint64_t)n);
+  return 0;
+}
+
+static int get_rng_state(lua_State *L) {
+  lua_pushnumber(L, (lua_Number)ty_cpu_generator.seed);
+  lua_pushnumber(L, (lua_Number)ty_cpu_generator.offset);
+  return 2;
+}
+
+static int set_rng_state(lua_State *L) {
+  int64_t seed, offset;
+  if (!ty_whole(luaL_checknumber(L, 1), &seed) || !ty_whole(luaL_checknumber(L, 2), &offset)) return luaL_error(L, "set_rng_state: whole numbers are needed");
+  ty_cpu_generator = (ty_generator){(uint64_t)seed, (uint64_t)offset};
+  return 0;
+}
+
+static void operator(lua_State *L, const char *event, const char *op) {   /* ops table at -2, metatable at -1 */
+  lua_getfield(L, -2, op);
+  lua_setfield(L, -2, event);
+}
+
+void ty_open_tensor(lua_State *L) {      /* module on top */
+  ty_private(L, TY_R_METHODS);
+  static const struct { const char *name; lua_CFunction f; } list[] = {
+    {"item", item}, {"totable", totable}, {"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel}, {"is_contiguous", is_contiguous},
+    {"is_channels_last", is_channels_last}, {"detach", detach}, {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}};
+  for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
+  lua_getfield(L, -2, "free");
+  if (lua_isnil(L, -1)) lua_pop(L, 1);
+  else lua_setfield(L, -2, "free");
+  lua_pop(L, 1);
+  ty_add(L, "is_tensor", is_tensor);
+  ty_add(L, "data_ptr", data_ptr);
+  ty_add(L, "allocated", allocated);
+  ty_add(L, "fail_alloc", fail_alloc);
+  ty_add(L, "empty_cache", empty_cache);
+  ty_add(L, "set_num_threads", set_num_threads);
+  ty_add(L, "get_num_threads", get_num_threads);
+  ty_add(L, "manual_seed", manual_seed);
+  ty_add(L, "get_rng_state", get_rng_state);
+  ty_add(L, "set_rng_state", set_rng_state);
+  lua_getfield(L, -1, "ops");
+  lua_pushvalue(L, lua_upvalueindex(3));
+  operator(L, "__add", "add");
+  operator(L, "__sub", "sub");
+  operator(L, "__mul", "mul");
+  operator(L, "__div", "div");
+  operator(L, "__mod", "remainder");
+  operator(L, "__pow", "pow");
+  ty_add(L, "__eq", eq_event);
+  ty_add(L, "__lt", order_event);
+  ty_add(L, "__le", order_event);
+  ty_add(L, "__len", length);
+  ty_add(L, "__tostring", tostring_event);
+  ty_add(L, "__newindex", newindex_event);
+  ty_private(L, TY_R_METHODS);
+  ty_closure(L, index_event, 1);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 2);
+}
