@@ -176,7 +176,7 @@ const char *ty_nearest(const char *name, const char *const *list, int n) {
   const char *found = NULL;
   for (int i = 0; i < n; i++) {
     int d = distance(name, list[i]);
-    if (d < best) { best = d; found = list[i]; }
+    if (d < best || (d == best && found && strlen(list[i]) < strlen(found))) { best = d; found = list[i]; }
   }
   return found;
 }

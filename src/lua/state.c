@@ -357,8 +357,12 @@ static int op_call_inplace(lua_State *L) {
 }
 
 static bool has_inplace(const ty_op *op) {
-  return op->nout == 1 && op->nparam && !op->mutates && !op->has_list && op->cls != TY_C_VIEW && op->cls != TY_C_FILL &&
-         op->param[0].type <= TY_P_OPERAND && strcmp(op->domain, "internal");
+  static const uint16_t more[] = {TY_OP_copy, TY_OP_tril, TY_OP_triu, TY_OP_scatter, TY_OP_scatter_add, TY_OP_index_put};
+  if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal");
+  if (op->cls == TY_C_RANDOM) return op->nin == 1 && op->nout == 1;
+  for (unsigned i = 0; i < sizeof more / sizeof *more; i++)
+    if (op->id == more[i]) return true;
+  return false;
 }
 
 /* ops: name -> function; in-place forms under name_ */
@@ -368,7 +372,7 @@ static void push_ops(lua_State *L) {
     lua_pushlightuserdata(L, &ty_ops[i]);
     ty_closure(L, op_call, 1);
     lua_setfield(L, -2, ty_ops[i].name);
-    if (has_inplace(&ty_ops[i]) || i == TY_OP_index_put) {
+    if (has_inplace(&ty_ops[i])) {
       lua_pushlightuserdata(L, &ty_ops[i]);
       ty_closure(L, op_call_inplace, 1);
       lua_pushfstring(L, "%s_", ty_ops[i].name);

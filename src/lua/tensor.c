@@ -210,6 +210,24 @@ static int detach(lua_State *L) {
   return 1;
 }
 
+/* set_data(x, y): x is from now on what y is (memory, shape, dtype); handles, optimizers and leaves stay the same. */
+static int set_data(lua_State *L) {
+  ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
+  if (x->node || y->node) return luaL_error(L, "set_data: only leaves take other data");
+  atomic_fetch_add(&y->storage->refs, 1);
+  ty_storage_release(x->storage);
+  x->storage = y->storage;
+  x->dtype = y->dtype;
+  x->ndim = y->ndim;
+  x->offset = y->offset;
+  x->channels_last = y->channels_last;
+  memcpy(x->shape, y->shape, sizeof x->shape);
+  memcpy(x->stride, y->stride, sizeof x->stride);
+  ty_release(x->base);
+  x->base = NULL;
+  return 0;
+}
+
 /* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
 static int storage_gc(lua_State *L) {
   ty_storage **p = lua_touserdata(L, 1);
@@ -297,6 +315,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   lua_pop(L, 1);
   ty_add(L, "is_tensor", is_tensor);
   ty_add(L, "data_ptr", data_ptr);
+  ty_add(L, "set_data", set_data);
   ty_add(L, "allocated", allocated);
   ty_add(L, "fail_alloc", fail_alloc);
   ty_add(L, "empty_cache", empty_cache);

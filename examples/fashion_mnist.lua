@@ -1,0 +1,103 @@
+-- Trains a small CNN on Fashion-MNIST and tests it.
+--
+--   luajit examples/fashion_mnist.lua [--data DIR] [--epochs 3] [--batch 128] [--lr 0.01] [--seed 1] [--out runs/fashion_mnist] [--resume] [--threads N]
+--
+-- --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoint.safetensors (everything
+-- needed to go on, also after Ctrl-C) and loss.png.
+local tycho = require "tycho"
+local nn, optim = tycho.nn, tycho.optim
+
+local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = false}
+local i = 1
+while arg[i] do
+  local name = arg[i]:match("^%-%-(.+)$")
+  if not name or options[name] == nil then io.stderr:write("unknown argument " .. arg[i] .. "\n"); os.exit(2) end
+  if name == "resume" then options.resume = true
+  else
+    i = i + 1
+    local v = arg[i]
+    if type(options[name]) ~= "string" then v = tonumber(v) end
+    if not v then io.stderr:write("--" .. name .. " needs a value\n"); os.exit(2) end
+    options[name] = v
+  end
+  i = i + 1
+end
+if options.threads then tycho.set_num_threads(options.threads) end
+
+local Net = nn.Module:extend("Net")
+function Net:init(classes)
+  self.features = nn.Sequential(
+    nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Conv2d(32, 64, 3, {padding = 1, bias = false}), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2))
+  self.classifier = nn.Sequential(nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, classes))
+end
+function Net:forward(x) return self.classifier(self.features(x)) end
+
+local function open(train)
+  local ok, set = pcall(tycho.data.datasets.FashionMNIST, {root = options.data, train = train})
+  if not ok then io.stderr:write(set, "\n"); os.exit(1) end
+  return set
+end
+
+local train, test = open(true), open(false)
+tycho.manual_seed(options.seed)
+local net = Net(#train.classes)
+local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed})
+local optimizer = optim.AdamW(net:parameters(), {lr = options.lr, weight_decay = 0.05})
+local schedule = optim.lr_scheduler.OneCycleLR(optimizer, {max_lr = options.lr, total_steps = options.epochs * loader:size()})
+local curve, first_epoch = {}, 1
+
+os.execute("mkdir -p '" .. options.out:gsub("'", "'\\''") .. "'")
+local checkpoint = options.out .. "/checkpoint.safetensors"
+local function save(epoch)
+  local seed, offset = tycho.get_rng_state()
+  tycho.save(checkpoint, {model = net:state_dict(), optimizer = optimizer:state_dict(), schedule = schedule:state_dict(), loader = loader:state_dict(),
+    rng = {seed, offset}, epoch = epoch, curve = curve})
+end
+if options.resume then
+  local c = tycho.load(checkpoint)
+  net:load_state_dict(c.model)
+  optimizer:load_state_dict(c.optimizer)
+  schedule:load_state_dict(c.schedule)
+  loader:load_state_dict(c.loader)
+  tycho.set_rng_state(c.rng[1], c.rng[2])
+  curve, first_epoch = c.curve, c.epoch
+  io.stderr:write(("going on in epoch %d, after %d batches\n"):format(first_epoch, loader.position))
+end
+
+print(nn.summary(net, {1, 1, 28, 28}))
+tycho.utils.catch_interrupt()
+for epoch = first_epoch, options.epochs do
+  net:train()
+  local bar = tycho.utils.progress(loader, {desc = ("epoch %d/%d"):format(epoch, options.epochs), unit = "images"})
+  local mean, n = 0, 0
+  for x, y in bar do
+    local loss = tycho.cross_entropy(net(x), y)
+    optimizer:zero_grad()
+    loss:backward()
+    optimizer:step()
+    schedule:step()
+    local v = loss:item()
+    curve[#curve + 1] = v
+    mean, n = mean + v, n + 1
+    bar:set {loss = mean / n}
+    if tycho.utils.interrupted() then
+      bar:close()
+      save(epoch)
+      io.stderr:write("stopped; --resume goes on from " .. checkpoint .. "\n")
+      os.exit(130)
+    end
+  end
+  save(epoch + 1)
+end
+
+net:eval()
+local right = 0
+tycho.no_grad(function()
+  for x, y in tycho.data.DataLoader(test, {batch_size = 1000}):iter() do
+    right = right + net(x):argmax(2):eq(y):sum():item()
+  end
+end)
+tycho.save(options.out .. "/model.safetensors", net:state_dict())
+tycho.utils.save_curve(options.out .. "/loss.png", curve)
+print(("test accuracy: %.4f"):format(right / test:size()))

@@ -1,0 +1,6 @@
+-- tycho.nn.functional: what PyTorch keeps there, under the same names. Nothing is defined here.
+local core = require "tycho.core"
+local functional = require "tycho.functional"
+local F = {}
+for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
+return F

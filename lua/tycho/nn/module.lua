@@ -1,0 +1,249 @@
+-- The Module system: what is assigned to a module is found by name, in the order of assignment.
+--
+-- Idea: parameters, buffers and modules live in self._parts and are never raw fields, so that assigning anew is seen
+-- too; everything else is a plain field. A class made by extend() is called to construct, an instance to run forward.
+-- Errors from forward carry the path of modules that led to them.
+local core = require "tycho.core"
+local M = core.methods
+
+local Module = {_name = "Module"}
+Module.__index = Module
+local is_parameter = setmetatable({}, {__mode = "k"})
+local is_module = setmetatable({}, {__mode = "k"})
+local observer                       -- nn.summary's: called with each module and its results
+
+-- A leaf that requires grad; assigned to a module, it is one of its parameters.
+local function Parameter(t, requires_grad)
+  if not core.is_tensor(t) then error("Parameter: argument 1 must be a tensor, got " .. type(t), 2) end
+  local p = core.keep(t:detach())
+  if requires_grad ~= false then p:requires_grad_(true) end
+  is_parameter[p] = true
+  return p
+end
+
+local function put(self, kind, name, value)
+  local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
+  if not parts then error(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)", 3) end
+  if value == nil then
+    if kinds[name] then
+      for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
+    end
+    rawset(parts, name, nil)
+    kinds[name] = nil
+    return
+  end
+  if kinds[name] == nil then order[#order + 1] = name end
+  rawset(parts, name, value)
+  kinds[name] = kind
+  if kind == "module" then rawset(value, "_label", tostring(name)) end
+end
+
+local function assign(self, name, value)
+  if is_module[value] then put(self, "module", name, value)
+  elseif core.is_tensor(value) and is_parameter[value] then put(self, "parameter", name, value)
+  else
+    local kind = rawget(self, "_kinds")[name]
+    if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
+    elseif kind and value ~= nil then error(("%s: '%s' is a %s; a %s can't take its place"):format(self._name, name, kind, type(value)), 2)
+    elseif kind then put(self, nil, name, nil)
+    else
+      if core.is_tensor(value) then core.keep(value) end
+      rawset(self, name, value)
+    end
+  end
+end
+
+local function describe(self, indent)
+  local lines = {}
+  for _, name in ipairs(self._order) do
+    if self._kinds[name] == "module" then
+      local label = self._is_list and name - 1 or name     -- positions count from 0, as PyTorch's
+      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, label, describe(self._parts[name], indent .. "  "))
+    end
+  end
+  local extra = self.extra_repr and self:extra_repr() or ""
+  if #lines == 0 then return self._name .. "(" .. extra .. ")" end
+  return self._name .. "(\n" .. table.concat(lines, "\n") .. "\n" .. indent .. ")"
+end
+
+local function where(self, ok, ...)
+  if ok then
+    if observer then observer(self, ...) end
+    return ...
+  end
+  local message = ...
+  if type(message) == "string" then
+    local label = self._label and ("%s (%s)"):format(self._label, self._name) or self._name
+    local inner = message:match("^in (.*)$")
+    message = inner and ("in %s > %s"):format(label, inner) or ("in %s: %s"):format(label, message)
+  end
+  error(message, 0)
+end
+local function run(self, ...) return where(self, pcall(self.forward, self, ...)) end
+
+-- A new class. Its instances are made by calling it; arguments go to init.
+function Module:extend(name)
+  local class = {_name = name or "Module", _super = self}
+  class.__index = class
+  local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "") end}
+  function instance.__index(m, k)
+    local v = class[k]
+    if v ~= nil then return v end
+    local parts = rawget(m, "_parts")
+    return parts and rawget(parts, k)
+  end
+  return setmetatable(class, {__index = self, __call = function(_, ...)
+    local m = {_kinds = {}, _order = {}, training = true}
+    m._parts = class._is_list and m or {}      -- a list's members are raw fields, for ipairs
+    is_module[m] = true
+    setmetatable(m, instance)
+    class.init(m, ...)
+    return m
+  end})
+end
+
+function Module.init() end
+function Module:forward() error(self._name .. " has no forward", 2) end
+
+function Module:register_buffer(name, value)
+  if value ~= nil and not core.is_tensor(value) then error("register_buffer: argument 2 must be a tensor or nil, got " .. type(value), 2) end
+  put(self, "buffer", name, value and core.keep(value))
+end
+function Module:register_parameter(name, value) put(self, "parameter", name, value) end
+
+-- Every part of a kind below m, with its dotted name, once each, in order.
+local function walk(m, kind, prefix, seen, fn)
+  for _, name in ipairs(m._order) do
+    local k, v = m._kinds[name], m._parts[name]
+    local label = m._is_list and tostring(name - 1) or name
+    if k == kind and not seen[v] then
+      seen[v] = true
+      fn(prefix .. label, v)
+    end
+    if k == "module" then walk(v, kind, prefix .. label .. ".", seen, fn) end
+  end
+end
+
+local function collect(m, kind)
+  local names, values = {}, {}
+  walk(m, kind, "", {}, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
+  return names, values
+end
+local function iterate(m, kind)
+  local names, values = collect(m, kind)
+  local i = 0
+  return function() i = i + 1; return names[i], values[i] end
+end
+
+function Module:parameters() return (select(2, collect(self, "parameter"))) end
+function Module:named_parameters() return iterate(self, "parameter") end
+function Module:buffers() return (select(2, collect(self, "buffer"))) end
+function Module:named_buffers() return iterate(self, "buffer") end
+function Module:modules()
+  local list = select(2, collect(self, "module"))
+  table.insert(list, 1, self)
+  return list
+end
+function Module:named_modules()
+  local names, values = collect(self, "module")
+  table.insert(names, 1, "")
+  table.insert(values, 1, self)
+  local i = 0
+  return function() i = i + 1; return names[i], values[i] end
+end
+function Module:children()
+  local list = {}
+  for _, name in ipairs(self._order) do if self._kinds[name] == "module" then list[#list + 1] = self._parts[name] end end
+  return list
+end
+function Module:named_children()
+  local i = 0
+  return function()
+    repeat i = i + 1 until not self._order[i] or self._kinds[self._order[i]] == "module"
+    local name = self._order[i]
+    if name then return self._is_list and tostring(name - 1) or name, self._parts[name] end
+  end
+end
+
+-- Parameters and buffers by name, sharing memory with the module.
+function Module:state_dict()
+  local out = {}
+  for _, kind in ipairs {"parameter", "buffer"} do
+    walk(self, kind, "", {}, function(name, v) out[name] = v:detach() end)
+  end
+  return out
+end
+
+-- Copies a state dict's tensors in. Everything is checked before anything changes.
+function Module:load_state_dict(state, options)
+  local strict = not (options and options.strict == false)
+  if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), 2) end
+  local wrong, pairs_, known = {}, {}, {}
+  for _, kind in ipairs {"parameter", "buffer"} do
+    walk(self, kind, "", {}, function(name, v)
+      known[name] = true
+      local new = state[name]
+      if new == nil then
+        if strict then wrong[#wrong + 1] = "missing '" .. name .. "'" end
+      elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
+      elseif new.shape ~= v.shape then wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
+      else pairs_[#pairs_ + 1] = {v, new} end
+    end)
+  end
+  for name in pairs(state) do
+    if strict and not known[name] then wrong[#wrong + 1] = "unexpected '" .. tostring(name) .. "'" end
+  end
+  if #wrong > 0 then
+    table.sort(wrong)
+    error("load_state_dict: " .. table.concat(wrong, "; "), 2)
+  end
+  local old = core.set_grad_enabled(false)
+  for _, p in ipairs(pairs_) do p[1]:copy_(p[2]) end
+  core.set_grad_enabled(old)
+  return self
+end
+
+-- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
+function Module:to(target)
+  local old = core.set_grad_enabled(false)
+  local ok, err = pcall(function()
+    for _, kind in ipairs {"parameter", "buffer"} do
+      walk(self, kind, "", {}, function(_, v)
+        local new = (not M.is_floating_point(v) and type(target) == "string" and target:match("float")) and v or M.to(v, target)
+        if not rawequal(new, v) then
+          v.grad = nil
+          core.set_data(v, new:detach())
+        end
+      end)
+    end
+  end)
+  core.set_grad_enabled(old)
+  if not ok then error(err, 2) end
+  return self
+end
+function Module:half() return self:to("float16") end
+function Module:bfloat16() return self:to("bfloat16") end
+function Module:float() return self:to("float32") end
+function Module:double() return self:to("float64") end
+function Module:cpu() return self:to("cpu") end
+function Module:cuda() return self:to("cuda") end
+
+function Module:train(on)
+  for _, m in ipairs(self:modules()) do rawset(m, "training", on ~= false) end
+  return self
+end
+function Module:eval() return self:train(false) end
+function Module:apply(fn)
+  for _, m in ipairs(self:modules()) do fn(m) end
+  return self
+end
+function Module:zero_grad()
+  for _, p in ipairs(self:parameters()) do p.grad = nil end
+end
+function Module:requires_grad_(on)
+  for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
+  return self
+end
+
+return {Module = Module, Parameter = Parameter, is_module = function(v) return is_module[v] == true end,
+  observe = function(fn) observer = fn end, put = put}

@@ -1,0 +1,172 @@
+-- Optimizers: each step is one call of a fused op over all parameters of a group that share hyperparameters.
+--
+-- Idea: the base class keeps groups and per-parameter state; a subclass names its defaults, makes state for a parameter
+-- at its first step, and hands lists to the op. State tensors are kept beyond any scope.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local optim = {}
+
+local Optimizer = {}
+Optimizer.__index = Optimizer
+
+-- Lists with names in them are options; an unknown name is refused.
+local function check(name, group, defaults)
+  for k in pairs(group) do
+    if k ~= "params" and defaults[k] == nil then
+      local names = {"params"}
+      for n in pairs(defaults) do names[#names + 1] = n end
+      local near = type(k) == "string" and core.nearest(k, names)
+      error(("%s: unknown option '%s'%s"):format(name, tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 4)
+    end
+  end
+end
+
+local function new_class(name, defaults)
+  local class = setmetatable({_name = name}, {__index = Optimizer})
+  class.__index = class
+  local function construct(_, params, o)
+    if type(params) ~= "table" or core.is_tensor(params) then error(name .. ": argument 1 must be a list of parameters or of groups, got " .. (core.is_tensor(params) and "tensor" or type(params)), 3) end
+    o = o or {}
+    check(name, o, defaults)
+    local self = setmetatable({param_groups = {}, state = {}}, class)
+    local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
+    local seen = {}
+    for _, given in ipairs(groups) do
+      check(name, given, defaults)
+      if type(given.params) ~= "table" then error(name .. ": a group needs a list 'params'", 3) end
+      local group = {params = {}}
+      for k, v in pairs(defaults) do group[k] = v end
+      for k, v in pairs(o) do group[k] = v end
+      for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
+      for i, p in ipairs(given.params) do
+        if not core.is_tensor(p) then error(("%s: parameter %d is a %s"):format(name, i, type(p)), 3) end
+        if not p.is_leaf then error(("%s: parameter %d of shape %s is a result, not a leaf"):format(name, i, tostring(p.shape)), 3) end
+        if seen[p] then error(("%s: parameter %d is given twice"):format(name, i), 3) end
+        seen[p] = true
+        group.params[i] = p
+      end
+      for k, v in pairs(group) do
+        if k ~= "params" and type(v) == "number" and (v ~= v or (k == "lr" or k == "weight_decay" or k == "momentum" or k == "eps") and v < 0) then
+          error(("%s: %s must not be negative, got %g"):format(name, k, v), 3)
+        end
+      end
+      self.param_groups[#self.param_groups + 1] = group
+    end
+    if #self.param_groups[1].params == 0 and #self.param_groups == 1 then error(name .. ": the list of parameters is empty", 3) end
+    return self
+  end
+  optim[name] = setmetatable({}, {__index = class, __call = construct})
+  return class
+end
+
+-- All gradients become nil.
+function Optimizer:zero_grad()
+  for _, group in ipairs(self.param_groups) do
+    for _, p in ipairs(group.params) do p.grad = nil end
+  end
+end
+
+-- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
+function Optimizer:step(closure)
+  local loss = closure and closure()
+  for _, group in ipairs(self.param_groups) do
+    local buckets = {}                   -- by what the op takes as one number: PyTorch counts steps for each parameter
+    for _, p in ipairs(group.params) do
+      local g = p.grad
+      if g then
+        local s = self.state[p]
+        if not s then
+          s = self:new_state(p, group)
+          self.state[p] = s
+        end
+        s.step = s.step + 1
+        local b = buckets[s.step]
+        if not b then
+          b = {params = {}, grads = {}, state = {}, step = s.step}
+          buckets[s.step] = b
+        end
+        local n = #b.params + 1
+        b.params[n], b.grads[n], b.state[n] = p, g, s
+      end
+    end
+    for _, b in pairs(buckets) do self:update(group, b) end
+  end
+  return loss
+end
+
+local function field(list, name)
+  local out = {}
+  for i, s in ipairs(list) do out[i] = s[name] end
+  return out
+end
+local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype})) end
+
+-- Parameters by their place over all groups, so that it can be saved.
+function Optimizer:state_dict()
+  local out, n = {state = {}, param_groups = {}}, 0
+  for i, group in ipairs(self.param_groups) do
+    local g = {params = {}}
+    for k, v in pairs(group) do if k ~= "params" then g[k] = v end end
+    for k, p in ipairs(group.params) do
+      n = n + 1
+      g.params[k] = n
+      if self.state[p] then
+        local s = {}
+        for name, v in pairs(self.state[p]) do s[name] = core.is_tensor(v) and v:detach() or v end
+        out.state[n] = s
+      end
+    end
+    out.param_groups[i] = g
+  end
+  return out
+end
+
+function Optimizer:load_state_dict(d)
+  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", 2) end
+  if #d.param_groups ~= #self.param_groups then error(("load_state_dict: %d groups, the optimizer has %d"):format(#d.param_groups, #self.param_groups), 2) end
+  local new, n = {}, 0
+  for i, group in ipairs(self.param_groups) do
+    if #d.param_groups[i].params ~= #group.params then error(("load_state_dict: group %d has %d parameters, the optimizer's has %d"):format(i, #d.param_groups[i].params, #group.params), 2) end
+    for _, p in ipairs(group.params) do
+      n = n + 1
+      local s = d.state[n]
+      if s then
+        local t = {}
+        for name, v in pairs(s) do
+          if core.is_tensor(v) then
+            if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), 2) end
+            t[name] = core.keep(ops.clone(v:detach()))
+          else t[name] = v end
+        end
+        new[p] = t
+      end
+    end
+  end
+  for i, group in ipairs(self.param_groups) do
+    for k, v in pairs(d.param_groups[i]) do if k ~= "params" then group[k] = v end end
+  end
+  self.state = new
+end
+
+---- SGD ----
+local SGD = new_class("SGD", {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false})
+function SGD:new_state(p, group)
+  return {step = 0, momentum_buffer = group.momentum ~= 0 and like(p) or nil}
+end
+function SGD:update(group, b)
+  ops.sgd_step(b.params, b.grads, group.momentum ~= 0 and field(b.state, "momentum_buffer") or {}, group.lr, group.momentum, group.dampening,
+    group.weight_decay, group.nesterov, b.step == 1, group.maximize)
+end
+
+---- Adam: weight decay in the gradient; AdamW: decoupled ----
+for name, decay in pairs {Adam = 0, AdamW = 0.01} do
+  local Adam = new_class(name, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, maximize = false})
+  function Adam:new_state(p) return {step = 0, exp_avg = like(p), exp_avg_sq = like(p)} end
+  function Adam:update(group, b)
+    ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.lr, group.betas[1], group.betas[2], group.eps,
+      group.weight_decay, b.step, name == "AdamW", group.maximize)
+  end
+end
+
+optim.lr_scheduler = require "tycho.optim.lr_scheduler"
+return optim

@@ -1,0 +1,87 @@
+-- tycho.utils: progress bars, interruption, curves as pictures.
+local core = require "tycho.core"
+local utils = {}
+
+---- progress ----
+local function clock(s)
+  if s ~= s or s == math.huge then return "--:--" end
+  s = math.floor(s + 0.5)
+  if s >= 3600 then return ("%d:%02d:%02d"):format(math.floor(s / 3600), math.floor(s / 60) % 60, s % 60) end
+  return ("%02d:%02d"):format(math.floor(s / 60), s % 60)
+end
+
+local Bar = {}
+Bar.__index = Bar
+
+-- Running values beside the bar, e.g. bar:set{loss = 0.3}; count: items per round, for the rate.
+function Bar:set(values)
+  for k, v in pairs(values) do
+    if self.values[k] == nil then self.names[#self.names + 1] = k end
+    self.values[k] = v
+  end
+end
+
+function Bar:line(done)
+  local t = core.now() - self.start
+  local per = (self.done - self.first) / math.max(t, 1e-9)
+  local parts = {}
+  if self.total then
+    local share, width = self.done / math.max(self.total, 1), self.terminal and 20 or 0
+    local full = math.floor(share * width)
+    parts[1] = ("%3d%%"):format(math.floor(share * 100))
+    if width > 0 then parts[1] = parts[1] .. " [" .. ("="):rep(full) .. (" "):rep(width - full) .. "]" end
+    parts[1] = parts[1] .. (" %d/%d"):format(self.done, self.total)
+  else parts[1] = tostring(self.done) end
+  for _, k in ipairs(self.names) do
+    local v = self.values[k]
+    parts[#parts + 1] = type(v) == "number" and ("%s %.4g"):format(k, v) or ("%s %s"):format(k, tostring(v))
+  end
+  parts[#parts + 1] = ("%.0f %s/s"):format(per * self.count, self.unit)
+  parts[#parts + 1] = done and "took " .. clock(t) or "left " .. clock(self.total and (self.total - self.done) / per or 0 / 0)
+  return (self.desc and self.desc .. " " or "") .. table.concat(parts, "  ")
+end
+
+function Bar:show(done)
+  local text = self:line(done)
+  if self.terminal then io.stderr:write("\r" .. text:sub(1, self.width - 1) .. (" "):rep(math.max(0, (self.shown or 0) - #text)) .. (done and "\n" or ""))
+  else io.stderr:write(text .. "\n") end
+  io.stderr:flush()
+  self.shown = #text
+end
+
+function Bar:__call()
+  local now = core.now()
+  if self.pending then self.done = self.done + 1 end
+  if self.done > self.first and now - self.last >= (self.terminal and 0.1 or 5) then self.last = now; self:show(false) end
+  return (function(first, ...)
+    self.pending = first ~= nil
+    if first == nil and not self.ended then self.ended = true; self:show(true) end
+    return first, ...
+  end)(self.next())
+end
+-- Ends the line early, for a loop that is left by break.
+function Bar:close()
+  if not self.ended then self.ended = true; self:show(true) end
+end
+
+-- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do. On a terminal
+-- one line is redrawn, elsewhere a line comes every few seconds. The result is called by `for`, and has set().
+function utils.progress(iter, o)
+  o = o or {}
+  local loader = type(iter) == "table" and iter.iter and iter
+  local terminal, width = core.terminal()
+  local total = o.total or (loader and loader.size and loader:size())
+  local first = o.first or (loader and loader.position) or 0
+  if type(iter) ~= "function" and not loader then error("progress: argument 1 must be an iterator or a loader, got " .. type(iter), 2) end
+  return setmetatable({next = loader and loader:iter() or iter, total = total, desc = o.desc, count = o.count or (loader and loader.batch_size) or 1,
+    unit = o.unit or (loader and "items") or "it", terminal = terminal, width = width, start = core.now(), last = core.now(), first = first, done = first,
+    names = {}, values = {}}, Bar)
+end
+
+---- interruption ----
+-- From now on Ctrl-C only makes interrupted() true; pressed twice it stops at once. catch_interrupt(false) undoes it.
+function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
+utils.interrupted = core.interrupted
+
+utils.save_curve = require("tycho.plot").save_curve
+return utils
