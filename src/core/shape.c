@@ -153,6 +153,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   c->compute = ty_compute_dtype(d);
+  c->common = d;
   m->dtype = rule == TY_D_BOOL ? TY_BOOL : d;
   for (int i = 0; i < c->nin; i++) {        /* the layout of the first operand that has the whole shape */
     const ty_tensor *t = c->in[i].t;

@@ -266,7 +266,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
-  ty_keep_layout(&c->meta[0], x);
+  if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
   ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
   ty_set_shape(&c->meta[1], stat, 1, &n);
   ty_set_shape(&c->meta[2], stat, 1, &n);
@@ -298,7 +298,7 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   const ty_tensor *x = c->in[1].t, *mean = c->in[3].t;
   ty_meta_of(x, &c->meta[0]);
   if (c->op->id == TY_OP_batch_norm_backward) {
-    ty_keep_layout(&c->meta[0], x);
+    if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
     for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, 1, &x->shape[1]);
   } else
     for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, x->ndim - mean->ndim, x->shape + mean->ndim);

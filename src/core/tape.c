@@ -151,8 +151,7 @@ fail:
 ty_status ty_record(ty_call *c) {
   ty_node *n = make_node(c, NULL);
   if (!n) return no_memory(c->ctx);
-  for (int j = 0; j < c->op->nout; j++)
-    if (ty_is_float((ty_dtype)c->out[j]->dtype)) set_node(c->out[j], n, j);
+  if (ty_is_float((ty_dtype)c->out[0]->dtype)) set_node(c->out[0], n, 0);   /* further results are indices, masks, statistics */
   ty_node_release(n);
   return TY_OK;
 }
@@ -266,5 +265,8 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
 }
 
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out) { return unpack(ctx, n, i, n->edge[i], out); }
-ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int j, ty_tensor **out) { return unpack(ctx, n, n->nin + j, (ty_edge){n, j, NULL}, out); }
+ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int j, ty_tensor **out) {
+  return unpack(ctx, n, n->nin + j, j == 0 ? (ty_edge){n, 0, NULL} : (ty_edge){0}, out);
+}
+
 void ty_node_finish(ty_node *n) { drop_saved(n); n->done = true; }

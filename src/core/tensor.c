@@ -290,6 +290,16 @@ bool ty_is_dense(const ty_tensor *t) {
   return true;
 }
 
+bool ty_is_channels_last(const ty_tensor *t) {
+  int64_t want = t->ndim > 1 ? t->shape[1] : 1;
+  if (t->ndim < 2 || (t->shape[1] != 1 && t->stride[1] != 1)) return false;
+  for (int i = t->ndim - 1; i >= 2; i--) {
+    if (t->shape[i] != 1 && t->stride[i] != want) return false;
+    want *= t->shape[i];
+  }
+  return t->shape[0] == 1 || t->stride[0] == want;
+}
+
 /* Sufficient, not necessary: sorted by stride, each dim must step beyond the reach of those before it. */
 bool ty_overlaps_itself(const ty_tensor *t) {
   int64_t reach = 0;

@@ -178,6 +178,7 @@ struct ty_call {
   ty_span span[TY_MAXPARAM];
   ty_attr *at;
   ty_dtype compute;        /* pointwise: the dtype to compute in */
+  ty_dtype common;         /* pointwise: the operands' promoted dtype */
   ty_meta meta[TY_MAXOUT];
   ty_tensor *out[TY_MAXOUT];
 };
@@ -241,6 +242,7 @@ ty_tensor *ty_alias(const ty_tensor *t);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
+bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost in memory, else in order, dense */
 bool ty_overlaps_itself(const ty_tensor *t);
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
 void ty_meta_of(const ty_tensor *t, ty_meta *m);         /* shape and dtype, strides left to choose */

@@ -91,9 +91,7 @@ ty_status ty_cpu_conv(ty_call *c) { return ty_widened(c, run); }
 /* t in channels-last memory order; itself where it is so already. */
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   int64_t n = t->shape[1], h = t->shape[2], w = t->shape[3], want[4] = {h * w * n, 1, w * n, n};
-  bool same = true;
-  for (int i = 0; i < 4; i++) same = same && (t->shape[i] == 1 || t->stride[i] == want[i]);
-  if (same) { *out = ty_retain(t); return TY_OK; }
+  if (ty_is_channels_last(t)) { *out = ty_retain(t); return TY_OK; }
   ty_meta m;
   ty_meta_of(t, &m);
   m.has_stride = m.channels_last = true;

