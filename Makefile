@@ -17,7 +17,7 @@ LUA_INCDIR ?= $(shell pkg-config --variable=includedir luajit 2>/dev/null)
 CFLAGS  ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fopenmp -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off \
   -Wall -Wextra -iquote src/core -iquote src/cpu -iquote src/io -iquote src/lua -I$(LUA_INCDIR) -I/usr/include/$(TRIPLET)/openblas-openmp
-LDFLAGS += -shared -fopenmp -Wl,-z,nodelete -Wl,-rpath,$(BLAS) -L$(BLAS)
+override LDFLAGS += -shared -fopenmp -Wl,-z,nodelete -Wl,-rpath,$(BLAS) -L$(BLAS)
 LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lz -lm
 
 SRC  := $(filter-out src/cpu/loops.c,$(wildcard src/core/*.c src/cpu/*.c src/io/*.c src/lua/*.c))
@@ -36,6 +36,14 @@ HDR  := $(wildcard src/*/*.h src/core/*.def)
 export LUA_PATH  = $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;
 export LUA_CPATH = $(CURDIR)/$(BUILD)/?.so;;
 
+PREFIX_LUA ?= /usr/local/share/lua/5.1
+PREFIX_LIB ?= /usr/local/lib/lua/5.1
+BUSTED  = $(LUAJIT) $(shell command -v busted)
+BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev zlib1g-dev
+TEST_PACKAGES  = lua-busted
+LINT_PACKAGES  = lua-check
+DEMO_PACKAGES  = dataset-fashion-mnist
+
 all: $(BUILD)/tycho/core.so
 
 $(BUILD)/tycho/core.so: $(OBJ)
@@ -50,7 +58,68 @@ $(BUILD)/cpu/loops_%.o: src/cpu/loops.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -O3 $(ISA_$*) -DTY_ISA=$* -c $< -o $@
 
+# ---- what users run: packages first, then make again, since the paths above depend on them ----
+
+demo:
+	@scripts/need "make demo" $(BUILD_PACKAGES) $(DEMO_PACKAGES)
+	@$(MAKE) --no-print-directory all
+	$(LUAJIT) examples/fashion_mnist.lua $(ARGS)
+
+test:
+	@scripts/need "make test" $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory all run-specs
+
+run-specs:
+	@scripts/specs $(BUILD)/specs.log $(BUSTED) $(ARGS)
+
+lint:
+	@scripts/need "make lint" $(BUILD_PACKAGES) $(LINT_PACKAGES)
+	@$(MAKE) --no-print-directory BUILD=build-lint CFLAGS="-O2 -Werror" all
+	@scripts/lint
+
+# ---- sanitizers: a small host closes its state, so that leaks show; see spec/host.c ----
+
+ASAN = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -DTY_NO_CACHE
+test-asan:
+	@scripts/need "make test-asan" $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory BUILD=build-asan CFLAGS="$(ASAN)" LDFLAGS="-fsanitize=address,undefined" build-asan/tycho/core.so build-asan/host
+	LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0 ASAN_OPTIONS=detect_leaks=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
+	  build-asan/host $(shell command -v busted) $(ARGS)
+
+build-asan/host: spec/host.c
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(LDFLAGS_HOST) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
+
+# A short run: everything but the golden replay and the long trainings.
+test-valgrind:
+	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
+	@$(MAKE) --no-print-directory all build/host
+	OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --suppressions=spec/valgrind.supp \
+	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua
+
+build/host: spec/host.c
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $< -o $@ -rdynamic -lluajit-5.1
+
+# ---- for developers ----
+
+bench: all
+	$(LUAJIT) bench/bench.lua $(ARGS)
+
+docs: all
+	$(LUAJIT) scripts/docs.lua
+
+# Golden values from PyTorch; PYTHON is one with torch, numpy and safetensors.
+PYTHON ?= python3
+golden: all
+	$(PYTHON) spec/make_golden.py
+
+install: all
+	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
+	cp -r lua/tycho $(PREFIX_LUA)/
+	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so
+
 clean:
 	rm -rf build build-*
 
-.PHONY: all clean
+.PHONY: all demo test run-specs lint test-asan test-valgrind bench docs golden install clean

@@ -19,9 +19,6 @@ for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then names[#n
 for _, f in ipairs(functional.signatures) do names[#names + 1] = f.name end
 for _, n in ipairs(also) do names[#names + 1] = n end
 
-local differentiable = {}
-for _, op in ipairs(core.op_table()) do differentiable[op.name] = op.differentiable end
-
 local function laid_out(name, case, layout)
   if (name == "view" or name == "view_as") and (layout == "transposed" or layout == "strided") then return nil end   -- refused: tensor_spec
   local inputs, changed = {}, false

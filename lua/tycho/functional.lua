@@ -57,10 +57,6 @@ def("squeeze", "x, dim:dims?", "without dims of size 1 (all of them where dim is
   for i, s in ipairs(x.shape) do
     if s ~= 1 or (dim and not drop[i]) then size[#size + 1] = s end
   end
-  local stride, strides = {}, M.stride(x)
-  for i, s in ipairs(x.shape) do
-    if s ~= 1 or (dim and not drop[i]) then stride[#stride + 1] = strides[i] end
-  end
   return ops.view(x, size)
 end)
 def("unsqueeze", "x, dim:int", "with a dim of size 1 more, at dim", function(x, dim)
@@ -189,8 +185,8 @@ M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return core.from_value(value, x.dtype) end
 
 ---- creation like another ----
-for name, make in pairs {zeros_like = "zeros", ones_like = "ones", rand_like = "rand", randn_like = "randn", empty_like = "empty"} do
-  def(name, "x, *, dtype:dtype?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, requires_grad)
+for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
+  def(make .. "_like", "x, *, dtype:dtype?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, requires_grad)
     return ops[make](x.shape, {dtype = dtype or x.dtype, requires_grad = requires_grad})
   end)
 end
@@ -263,13 +259,17 @@ end)
 local function need(name, position, x, n)
   if M.dim(x) ~= n then fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
-for name, dims in pairs {mm = {2, 2}, bmm = {3, 3}, mv = {2, 1}, dot = {1, 1}} do
-  def(name, "a, b", ({mm = "product of two matrices", bmm = "products of two batches of matrices", mv = "matrix times vector", dot = "product of two vectors"})[name], function(a, b)
-    need(name, 1, a, dims[1])
-    need(name, 2, b, dims[2])
+local function product(name, doc, dims_a, dims_b)
+  def(name, "a, b", doc, function(a, b)
+    need(name, 1, a, dims_a)
+    need(name, 2, b, dims_b)
     return ops.matmul(a, b)
   end)
 end
+product("mm", "product of two matrices", 2, 2)
+product("bmm", "products of two batches of matrices", 3, 3)
+product("mv", "matrix times vector", 2, 1)
+product("dot", "product of two vectors", 1, 1)
 def("outer", "a, b", "every element of a times every element of b", function(a, b)
   need("outer", 1, a, 1)
   need("outer", 2, b, 1)
@@ -324,24 +324,24 @@ def("layer_norm", "x, size:sizes, weight:tensor?, bias:tensor?, *, eps:number=1e
 end, NN)
 
 ---- losses ----
-local function reduced(name, loss, reduction)
+local function reduced(loss, reduction)
   if reduction == "mean" then return ops.mean(loss) end
   if reduction == "sum" then return ops.sum(loss) end
   return loss
 end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
-def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction) return reduced("mse_loss", ops.square(x - y), reduction) end, NN)
-def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction) return reduced("l1_loss", ops.abs(x - y), reduction) end, NN)
+def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction) return reduced(ops.square(x - y), reduction) end, NN)
+def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction) return reduced(ops.abs(x - y), reduction) end, NN)
 def("smooth_l1_loss", "x, y, *, beta:number=1, " .. REDUCTION, "squared differences below beta, absolute ones above", function(x, y, beta, reduction)
   local d = ops.abs(x - y)
-  if beta == 0 then return reduced("smooth_l1_loss", d, reduction) end
-  return reduced("smooth_l1_loss", ops.where(ops.lt(d, beta), ops.square(d) * (0.5 / beta), d - 0.5 * beta), reduction)
+  if beta == 0 then return reduced(d, reduction) end
+  return reduced(ops.where(ops.lt(d, beta), ops.square(d) * (0.5 / beta), d - 0.5 * beta), reduction)
 end, NN)
 def("binary_cross_entropy_with_logits", "x, y, *, weight:tensor?, pos_weight:tensor?, " .. REDUCTION, "cross-entropy of sigmoid(x) with y in 0..1", function(x, y, weight, pos_weight, reduction)
   local softplus = ops.log1p(ops.exp(-ops.abs(x))) + ops.relu(-x)     -- log(1 + exp(-x)) without overflow
   local loss = pos_weight and (1 - y) * x + softplus * (y * (pos_weight - 1) + 1) or (1 - y) * x + softplus
   if weight then loss = loss * weight end
-  return reduced("binary_cross_entropy_with_logits", loss, reduction)
+  return reduced(loss, reduction)
 end, NN)
 -- Dims (N, C, ...) as rows of classes, and what brings a row's loss back.
 local function class_rows(name, x, target)
@@ -374,7 +374,7 @@ def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label
       logp = logp * M.view(weight, shape)
     end
     local loss = -ops.sum(target * logp, dim)
-    return reduced("cross_entropy", loss, reduction)
+    return reduced(loss, reduction)
   end
   local rows, labels, shape = class_rows("cross_entropy", x, target)
   local loss = ops.cross_entropy_rows(rows, labels, weight, {ignore_index = ignore_index, label_smoothing = smoothing})

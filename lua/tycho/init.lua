@@ -56,7 +56,7 @@ end)
 -- The storage lives as long as this pointer (not one computed from it).
 function M.data(x)
   local address, storage = core.data_ptr(x)
-  return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() storage = nil end)
+  return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
 end
 
 tycho.arange = function() error("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does", 2) end

@@ -3,7 +3,7 @@
 -- Idea: the base class keeps groups and per-parameter state; a subclass names its defaults, makes state for a parameter
 -- at its first step, and hands lists to the op. State tensors are kept beyond any scope.
 local core = require "tycho.core"
-local ops, M = core.ops, core.methods
+local ops = core.ops
 local optim = {}
 
 local Optimizer = {}
@@ -79,17 +79,20 @@ function Optimizer:step(closure)
           s = self:new_state(p, group)
           self.state[p] = s
         end
-        s.step = s.step + 1
-        local b = buckets[s.step]
+        local step = s.step + 1
+        local b = buckets[step]
         if not b then
-          b = {params = {}, grads = {}, state = {}, step = s.step}
-          buckets[s.step] = b
+          b = {params = {}, grads = {}, state = {}, step = step}
+          buckets[step] = b
         end
         local n = #b.params + 1
         b.params[n], b.grads[n], b.state[n] = p, g, s
       end
     end
-    for _, b in pairs(buckets) do self:update(group, b) end
+    for _, b in pairs(buckets) do
+      self:update(group, b)
+      for _, s in ipairs(b.state) do s.step = b.step end    -- after the update: one that failed didn't happen
+    end
   end
   return loss
 end

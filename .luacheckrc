@@ -1,0 +1,5 @@
+std = "luajit"
+max_line_length = false
+files["spec"] = {std = "+busted"}
+files["lua/tycho/grad.lua"] = {ignore = {"212"}}   -- rules name what they need, in one order
+self = false
