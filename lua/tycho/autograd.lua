@@ -144,7 +144,8 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
       local numeric = (up - total():item()) / (2 * eps)
       flat[j] = v
       local analytic = g and g[j] or 0
-      if not (math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)) then
+      local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
+      if not near then
         error(("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g"):format(wanted[k], j, analytic, numeric), 3)
       end
     end
