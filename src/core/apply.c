@@ -73,24 +73,28 @@ static ty_status check_inplace(ty_call *c, ty_tensor *into) {
   return TY_OK;
 }
 
+/* Copies of the operands that a gradient rule needs and that are about to be overwritten. */
+static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **before) {
+  uint32_t mask = ty_save_mask(c);
+  bool mode = c->ctx->grad_enabled;
+  ty_status s = TY_OK;
+  c->ctx->grad_enabled = false;
+  for (int i = 0; i < c->nin && i < TY_MAXPARAM && s == TY_OK; i++)
+    if (mask >> i & 1 && c->in[i].t && c->in[i].t->storage == into->storage)
+      s = ty_call2(c->ctx, TY_OP_clone, c->in[i], (ty_operand){0}, NULL, NULL, &before[i]);
+  c->ctx->grad_enabled = mode;
+  return s;
+}
+
 static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
-  ty_tensor *self = NULL, *result = NULL;
+  ty_tensor *before[TY_MAXPARAM] = {NULL}, *result = NULL;
   ty_status s = TY_OK;
   bool direct = c->op->cls == TY_C_POINTWISE || c->op->id == TY_OP_copy;
   if (c->op->cls == TY_C_VIEW || c->op->nout != 1) return ty_fail(c, "has no in-place form");
   TY_TRY(check_inplace(c, into));
   for (int i = 0; i < c->nin; i++) direct = direct && safe_to_write(into, c->in[i].t);
   bool record = c->ctx->grad_enabled && (ty_will_record(c) || ty_needs_grad(into) || (into->base && ty_needs_grad(into->base)));
-  if (record && ty_save_mask(c) & 1) TY_TRY(ty_contiguous(c->ctx, into, &self));
-  if (self && self->storage == into->storage) {      /* the rule needs what is about to be overwritten */
-    ty_release(self);
-    self = NULL;
-    ty_attr at = {.set = true, .i = 1};
-    bool mode = c->ctx->grad_enabled;
-    c->ctx->grad_enabled = false;
-    s = ty_call2(c->ctx, TY_OP_clone, ty_op_tensor(into), (ty_operand){0}, &at, NULL, &self);
-    c->ctx->grad_enabled = mode;
-  }
+  if (record) s = keep_before(c, into, before);
   if (s == TY_OK && direct) {
     c->out[0] = into;
     s = run(c, b);
@@ -104,9 +108,9 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   }
   if (s == TY_OK) {
     bump(into);
-    if (record) s = ty_record_inplace(c, into, self);
+    if (record) s = ty_record_inplace(c, into, before);
   }
-  ty_release(self);
+  for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
   c->out[0] = s == TY_OK ? ty_retain(into) : NULL;
   return s;
 }

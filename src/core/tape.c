@@ -120,8 +120,8 @@ static ty_status no_memory(ty_ctx *ctx) {
   return TY_OOM;
 }
 
-/* self: stands for operand 0 as it was before an in-place change, where the rule needs it. */
-static ty_node *make_node(ty_call *c, ty_tensor *self) {
+/* before[i], where given: operand i as it was before an in-place change. */
+static ty_node *make_node(ty_call *c, ty_tensor *const *before) {
   ty_op *op = c->op;
   ty_node *n = node_new(op, c->nin, op->nout, op->nattr);
   if (!n) return NULL;
@@ -136,7 +136,7 @@ static ty_node *make_node(ty_call *c, ty_tensor *self) {
     if (!t) continue;
     ty_meta_of(t, &n->meta[i]);
     if (ty_needs_grad(t) && op->diff >> s & 1) set_edge(&n->edge[i], t);
-    if (mask >> s & 1 && !save(&n->saved[i], i == 0 && self ? self : t)) goto fail;
+    if (mask >> s & 1 && !save(&n->saved[i], before && i < TY_MAXPARAM && before[i] ? before[i] : t)) goto fail;
   }
   for (int j = 0; j < op->nout; j++) {
     ty_meta_of(c->out[j], &n->meta[c->nin + j]);
@@ -217,9 +217,9 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
   return TY_OK;
 }
 
-ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *self) {
+ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before) {
   ty_node *n = NULL;
-  if (ty_will_record(c) && !(n = make_node(c, self))) return no_memory(c->ctx);
+  if (ty_will_record(c) && !(n = make_node(c, before))) return no_memory(c->ctx);
   ty_tensor *base = target->base;
   if (!base) {                       /* n is NULL where the new value doesn't depend on anything that needs grad */
     if (n) set_node(target, n, 0);

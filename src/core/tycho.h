@@ -302,7 +302,7 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t);         /* views: brings the no
 bool ty_will_record(const ty_call *c);
 uint32_t ty_save_mask(const ty_call *c);                 /* bit s: operand slot s; bit 24+j: result j */
 ty_status ty_record(ty_call *c);
-ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *saved_self);
+ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before);
 ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
 /* Operand i (or result i) as it was when the call ran; a new reference. */

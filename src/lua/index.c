@@ -27,6 +27,7 @@ static int64_t whole(lua_State *L, int at) {
 static ty_tensor *current(lua_State *L, const path *p) { return ((ty_handle *)lua_touserdata(L, p->view))->t; }
 
 static void need_dim(lua_State *L, path *p) {
+  if (current(L, p)->ndim == 0 && p->view == 1) luaL_error(L, "index: a 0-dim tensor can't be indexed: use item()");
   if (p->dim >= current(L, p)->ndim) luaL_error(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
 }
 

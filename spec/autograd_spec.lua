@@ -1,0 +1,254 @@
+-- The tape: accumulation, views and in-place changes, hooks, Functions, second derivatives, modes, memory.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+
+local function fails(pattern, fn, ...)
+  local ok, err = pcall(fn, ...)
+  assert.is_false(ok, "no error; expected " .. pattern)
+  assert.is_truthy(tostring(err):find(pattern, 1, true), ("error '%s' lacks '%s'"):format(tostring(err), pattern))
+end
+local function leaf(v) return tycho.tensor(v, {dtype = "float64", requires_grad = true}) end
+
+describe("autograd", function()
+  it("accumulates into leaves, and hands out the same gradient each time", function()
+    local x = leaf {1, 2}
+    ;(x * x):sum():backward()
+    ;(x * 3):sum():backward()
+    assert.same({5, 7}, x.grad:totable())
+    assert.is_true(x.grad == x.grad)
+    assert.is_true(rawequal(x.grad, x.grad))
+    x.grad = nil
+    assert.is_nil(x.grad)
+    fails("shape", function() x.grad = tycho.ones(3, {dtype = "float64"}) end)
+  end)
+
+  it("gives .grad memory of its own", function()
+    local x, y = leaf {1, 2}, leaf {3, 4}
+    ;(x + y):sum():backward()
+    x.grad:fill_(9)
+    assert.same({1, 1}, y.grad:totable())
+    local g = tycho.ones(2, {dtype = "float64"})
+    local z = leaf {1, 1}
+    ;(z + 0):backward(g)
+    z.grad:fill_(5)
+    assert.same({1, 1}, g:totable())
+  end)
+
+  it("wants a gradient for more than one element", function()
+    local x = leaf {1, 2}
+    fails("one element", function() (x * 2):backward() end)
+    fails("doesn't require grad", function() tycho.ones(1):backward() end)
+    fails("must be 2", function() (x * 2):backward(tycho.ones(3, {dtype = "float64"})) end)
+  end)
+
+  it("frees the graph unless told to keep it", function()
+    local x = leaf {2}
+    local y = (x * x):sum()
+    y:backward({retain_graph = true})
+    y:backward()
+    assert.same({8}, x.grad:totable())
+    fails("retain_graph", function() y:backward() end)
+  end)
+
+  it("notices saved tensors that were changed in place", function()
+    local x = leaf {1, 2}
+    local y = x * 2
+    local z = (y * y):sum()
+    y:add_(1)
+    fails("changed in place", function() z:backward() end)
+    local v = leaf {1, 2}
+    local e = v:exp()
+    e:mul_(2)
+    fails("changed in place", function() e:sum():backward() end)
+    fails("leaf", function() v:add_(1) end)
+    fails("leaf", function() v[1] = 3 end)
+    tycho.no_grad(function() v:add_(1) end)
+    assert.same({2, 3}, v:totable())
+  end)
+
+  it("differentiates in-place ops, also of what they overwrite", function()
+    local x, w = leaf {1, 2}, leaf {3, 4}
+    local y = x * 1
+    y:mul_(w)
+    y:mul_(y)
+    y:sum():backward()
+    assert.same({2 * 1 * 9, 2 * 2 * 16}, x.grad:totable())
+    assert.same({2 * 3 * 1, 2 * 4 * 4}, w.grad:totable())
+  end)
+
+  it("rewrites the history of the base and its other views", function()
+    local x, v = leaf {{1, 2}, {3, 4}}, leaf {5, 6}
+    local y = x * 2
+    local row, column = y[1], y[{ {}, 2 }]
+    row:copy_(v * 3)
+    assert.same({18, 8}, column:totable())
+    ;(column * tycho.tensor({10, 100}, {dtype = "float64"})):sum():backward({retain_graph = true})
+    assert.same({0, 30}, v.grad:totable())
+    assert.same({{0, 0}, {0, 200}}, x.grad:totable())
+    local z = tycho.zeros(2, 2, {dtype = "float64"})
+    z[{ {}, 1 }] = v
+    z:t()[2]:add_(v)
+    ;(z * tycho.tensor({{1, 2}, {3, 4}}, {dtype = "float64"})):sum():backward()
+    assert.same({1 + 2, 30 + 3 + 4}, v.grad:totable())
+    local b = leaf {1, 2, 3}
+    local c = b * 1
+    c[c:gt(1.5)] = 0
+    c:sum():backward()
+    assert.same({1, 0, 0}, b.grad:totable())
+  end)
+
+  it("differentiates in-place changes of bases in any memory order", function()
+    local x = tycho.randn(2, 3, {dtype = "float64", requires_grad = true})
+    tycho.autograd.gradcheck(function(a)
+      local t = (a * 1):t():contiguous():t() * a
+      t[{ {}, 2 }]:mul_(a[1]:sum())
+      t[1]:exp_()
+      return t
+    end, {x}, {second = true})
+  end)
+
+  it("has second derivatives", function()
+    local x = leaf {0.5, 1.5}
+    local g = tycho.grad((x ^ 3):sum(), x, {create_graph = true})
+    local h = tycho.grad(g:sum(), x)
+    helper.close(h, x:detach() * 6)
+    local gs = tycho.grad({x:sin():sum()}, {x})
+    helper.close(gs[1], x:detach():cos())
+    local y = leaf {1}
+    fails("wasn't used", tycho.grad, x:sum(), {y})
+    assert.is_nil(tycho.grad(x:sum(), y, {allow_unused = true}))
+  end)
+
+  it("gives gradients of results, not only of leaves", function()
+    local x = leaf {1, 2}
+    local y = x * 2
+    local g = tycho.grad((y * y):sum(), {x, y})
+    assert.same({8, 16}, g[1]:totable())
+    assert.same({4, 8}, g[2]:totable())
+    assert.is_nil(x.grad)
+  end)
+
+  it("runs hooks on leaves and results", function()
+    local x, seen = leaf {1, 2}, {}
+    local y = x * 2
+    y:register_hook(function(g) seen.y = g:totable() return g * 10 end)
+    local handle = x:register_hook(function(g) seen.x = g:totable() end)
+    y:sum():backward()
+    assert.same({1, 1}, seen.y)
+    assert.same({20, 20}, seen.x)
+    assert.same({20, 20}, x.grad:totable())
+    handle.remove()
+    seen.x = nil
+    ;(x * 1):sum():backward()
+    assert.is_nil(seen.x)
+    x:register_hook(function() error("from a hook") end)
+    fails("from a hook", function() (x * 1):sum():backward() end)
+    fails("doesn't require grad", function() tycho.ones(1):register_hook(print) end)
+  end)
+
+  it("keeps hooks and Function contexts while they are needed, and no longer", function()
+    local hit = 0
+    local x = leaf {1}
+    local z = (function()
+      local y = x * 2
+      y:register_hook(function() hit = hit + 1 end)
+      return y * 3 + 1
+    end)()
+    collectgarbage() collectgarbage()
+    z:backward()
+    assert.equal(1, hit)
+    local F = tycho.autograd.Function {forward = function(ctx, a) ctx:save_for_backward(a) return a * 2 end, backward = function(ctx, g) return g * ctx:saved_tensors() end}
+    collectgarbage() collectgarbage()
+    local before = core.allocated()
+    for _ = 1, 10 do F(x):sum():backward() end
+    x.grad = nil
+    collectgarbage() collectgarbage() collectgarbage()
+    assert.is_true(core.allocated() <= before + 64)
+  end)
+
+  it("runs autograd.Function", function()
+    local F = tycho.autograd.Function {
+      forward = function(ctx, x, k) ctx:save_for_backward(x) ctx.k = k return x * k, x + k end,
+      backward = function(ctx, g, h) local x = ctx:saved_tensors() return g * ctx.k + h * x:gt(-1e9) end}
+    local x = leaf {1, 2}
+    local a, b = F(x, 3)
+    ;(a.sum(a) + b:sum() * 2):backward()
+    assert.same({5, 5}, x.grad:totable())
+    x.grad = nil
+    local a2 = F(x, 3)
+    collectgarbage()
+    a2:sum():backward()
+    assert.same({3, 3}, x.grad:totable())
+    assert.is_true(tycho.autograd.gradcheck(function(v) return (F(v, 2)) end, {leaf {1, 2}}))
+    local bad = tycho.autograd.Function {forward = function(_, v) return v * 1 end, backward = function() error("in backward") end}
+    fails("in backward", function() bad(x):sum():backward() end)
+    assert.is_false(tycho.no_grad(function() return F(x, 1) end).requires_grad)
+  end)
+
+  it("keeps modes to their coroutine, and restores them after errors", function()
+    assert.is_true(tycho.is_grad_enabled())
+    fails("boom", tycho.no_grad, function() error("boom") end)
+    assert.is_true(tycho.is_grad_enabled())
+    local co = coroutine.wrap(function()
+      tycho.no_grad(function() coroutine.yield(tycho.is_grad_enabled()) end)
+      coroutine.yield(tycho.is_grad_enabled())
+    end)
+    assert.is_false(co())
+    assert.is_true(tycho.is_grad_enabled())
+    assert.is_true(co())
+    local dropped = coroutine.create(function() tycho.no_grad(coroutine.yield) end)
+    coroutine.resume(dropped)
+    dropped = nil
+    collectgarbage() collectgarbage()
+    for _ = 1, 50 do assert.is_true(coroutine.wrap(tycho.is_grad_enabled)()) end
+    assert.same({1, nil, 3}, {tycho.no_grad(function(...) return ... end, 1, nil, 3)})
+    assert.is_true(tycho.no_grad(function() return tycho.enable_grad(tycho.is_grad_enabled) end))
+  end)
+
+  it("frees a chain of 100,000 ops without deep recursion", function()
+    local x = tycho.ones(1, {requires_grad = true})
+    local y = x
+    for _ = 1, 100000 do y = y + 0 end
+    y:backward()
+    assert.equal(1, x.grad:item())
+    local z = x
+    for _ = 1, 100000 do z = z * 1 end
+    z = nil
+    collectgarbage() collectgarbage()
+    assert.is_true(core.allocated() < 2 ^ 24 or z == nil)
+  end)
+
+  it("frees what the tape saved as backward goes", function()
+    collectgarbage() collectgarbage()
+    local x = tycho.ones(1000, {requires_grad = true})
+    local base = core.allocated()
+    local loss = tycho.scope(function()
+      local y = x
+      for _ = 1, 20 do y = y:exp():log() end
+      return y:sum()
+    end)
+    assert.is_true(core.allocated() > base + 20 * 4000)
+    loss:backward()
+    assert.is_true(core.allocated() <= base + 2 * 4000 + 64)
+  end)
+
+  it("finds wrong gradients", function()
+    local wrong = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g * 3 end}
+    fails("gradcheck: input 1, element 1", tycho.autograd.gradcheck, wrong, {leaf {1}})
+    fails("float64", tycho.autograd.gradcheck, function(x) return x end, {tycho.ones(1, {requires_grad = true})})
+  end)
+
+  it("detaches, and takes tensors with views of leaves", function()
+    local x = leaf {{1, 2}, {3, 4}}
+    local d = x:detach()
+    assert.is_false(d.requires_grad)
+    assert.is_true(d:shares_memory(x))
+    x[1]:sum():backward()
+    assert.same({{1, 1}, {0, 0}}, x.grad:totable())
+    assert.is_true(x.is_leaf)
+    assert.is_false((x * 1).is_leaf)
+    fails("detach", function() (x * 1).requires_grad = false end)
+    fails("floating", function() tycho.tensor({1}, {dtype = "int64"}).requires_grad = true end)
+  end)
+end)
