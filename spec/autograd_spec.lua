@@ -3,11 +3,7 @@ local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
 
-local function fails(pattern, fn, ...)
-  local ok, err = pcall(fn, ...)
-  assert.is_false(ok, "no error; expected " .. pattern)
-  assert.is_truthy(tostring(err):find(pattern, 1, true), ("error '%s' lacks '%s'"):format(tostring(err), pattern))
-end
+local fails = helper.fails
 local function leaf(v) return tycho.tensor(v, {dtype = "float64", requires_grad = true}) end
 
 describe("autograd", function()

@@ -22,6 +22,13 @@ function helper.close(a, b, what, tolerance)
   end
 end
 
+-- fn must raise an error that contains pattern (plain text).
+function helper.fails(pattern, fn, ...)
+  local ok, err = pcall(fn, ...)
+  if ok then error("no error; expected one with '" .. pattern .. "'", 2) end
+  if not tostring(err):find(pattern, 1, true) then error(("error '%s' lacks '%s'"):format(tostring(err), pattern), 2) end
+end
+
 -- The same elements in memory of another shape; nil where x can't be laid out so.
 helper.layouts = {
   contiguous = function(x) return x end,

@@ -3,11 +3,7 @@ local tycho = require "tycho"
 local helper = require "spec.helper"
 local ffi = require "ffi"
 
-local function fails(pattern, fn, ...)
-  local ok, err = pcall(fn, ...)
-  assert.is_false(ok, "no error; expected " .. pattern)
-  assert.is_truthy(tostring(err):find(pattern, 1, true), ("error '%s' lacks '%s'"):format(tostring(err), pattern))
-end
+local fails = helper.fails
 
 describe("tensor", function()
   it("is made from numbers, booleans and nested lists", function()

@@ -1,0 +1,334 @@
+-- Modules, optimizers, schedules, loaders.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim = tycho.nn, tycho.optim
+local fails = helper.fails
+
+describe("nn", function()
+  it("finds what is assigned, in order, by PyTorch's names", function()
+    local Net = nn.Module:extend("Net")
+    function Net:init(n)
+      self.first = nn.Linear(3, n)
+      self.scale = nn.Parameter(tycho.ones(n))
+      self:register_buffer("seen", tycho.zeros(1))
+      self.rest = nn.Sequential(nn.ReLU(), nn.Linear(n, 2, {bias = false}))
+      self.list = nn.ModuleList {nn.Linear(1, 1), nn.Linear(1, 1)}
+      self.plain = {nn.Linear(9, 9)}
+      self.count = n
+    end
+    function Net:forward(x) return self.rest(self.first(x) * self.scale) end
+    local net = Net(4)
+    local names = {}
+    for name in net:named_parameters() do names[#names + 1] = name end
+    assert.same({"first.weight", "first.bias", "scale", "rest.1.weight", "list.0.weight", "list.0.bias", "list.1.weight", "list.1.bias"}, (function()
+      local sorted = {}
+      for i, n in ipairs(names) do sorted[i] = n end
+      return sorted
+    end)())
+    assert.equal(8, #net:parameters())
+    assert.equal("2x2", tostring(net(tycho.randn(2, 3)).shape))
+    local state = net:state_dict()
+    assert.is_truthy(state["seen"])
+    assert.is_nil(state["plain"])
+    local n = 0
+    for _ in ipairs(net.list) do n = n + 1 end
+    assert.equal(2, n)
+    assert.equal("Linear", net.rest[2]._name)
+    assert.equal(4, net.count)
+    net.first = nn.Linear(3, 4)
+    assert.equal(8, #net:parameters())
+    fails("can't take its place", function() net.first = 3 end)
+    net.scale = nil
+    assert.equal(7, #net:parameters())
+  end)
+
+  it("lets classes extend classes", function()
+    local A = nn.Module:extend("A")
+    function A:init(n) self.l = nn.Linear(n, n) end
+    function A:twice(x) return self.l(self.l(x)) end
+    local B = A:extend("B")
+    function B:init(n) A.init(self, n) self.m = nn.Linear(n, 1) end
+    function B:forward(x) return self.m(self:twice(x)) end
+    assert.equal("5x1", tostring(B(3)(tycho.randn(5, 3)).shape))
+    assert.is_truthy(tostring(B(3)):find("(l): Linear(in_features=3, out_features=3, bias=true)", 1, true))
+    assert.is_truthy(tostring(nn.Sequential(nn.ReLU(), nn.Linear(1, 2))):find("(1): Linear", 1, true))
+  end)
+
+  it("carries the path of modules in errors", function()
+    local net = nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 5), nn.Linear(6, 7)))
+    fails("in Sequential > 1 (Sequential) > 1 (Linear): linear: argument 1 has shape 2x5; its last dim must be 6", net, tycho.ones(2, 3))
+  end)
+
+  it("trains and evaluates", function()
+    local net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+    assert.is_true(net[3].training)
+    net:eval()
+    assert.is_false(net[3].training)
+    local x = tycho.randn(6, 3)
+    helper.close(net(x), net(x))
+    net:train()
+    net(x)
+    assert.equal(1, net[2].num_batches_tracked:item())
+    assert.is_true(net[2].running_mean:abs():sum():item() > 0)
+    net:zero_grad()
+    local seen = 0
+    net:apply(function() seen = seen + 1 end)
+    assert.equal(4, seen)
+  end)
+
+  it("loads state dicts whole or not at all", function()
+    local a, b = nn.Linear(2, 3), nn.Linear(2, 3)
+    b:load_state_dict(a:state_dict())
+    assert.is_true(a.weight:equal(b.weight))
+    local before = b.weight:detach():clone()
+    fails("missing 'bias'", function() b:load_state_dict({weight = tycho.zeros(3, 2)}) end)
+    fails("'weight' has shape 2x2, the module's is 3x2", function() b:load_state_dict({weight = tycho.zeros(2, 2), bias = tycho.zeros(3)}) end)
+    fails("unexpected 'x'", function() b:load_state_dict({weight = tycho.zeros(3, 2), bias = tycho.zeros(3), x = tycho.zeros(1)}) end)
+    assert.is_true(b.weight:equal(before))
+    b:load_state_dict({weight = tycho.zeros(3, 2)}, {strict = false})
+    assert.equal(0, b.weight:abs():sum():item())
+  end)
+
+  it("converts to other dtypes under the optimizer's hands", function()
+    local net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    local w = net[1].weight
+    net:double()
+    assert.equal("float64", w.dtype)
+    assert.is_true(rawequal(w, net[1].weight))
+    assert.equal("int64", net[2].num_batches_tracked.dtype)
+    assert.equal("float64", net(tycho.randn(3, 2, {dtype = "float64"})).dtype)
+    net:half()
+    assert.equal("float16", net:eval()(tycho.randn(3, 2, {dtype = "float16"})).dtype)
+  end)
+
+  it("refuses bad layers and options", function()
+    fails("did you mean 'padding'", nn.Conv2d, 1, 2, 3, {paddin = 1})
+    fails("in_features", nn.Linear, 0, 2)
+    fails("groups", nn.Conv2d, 3, 4, 1, {groups = 2})
+    fails("0..1", nn.Dropout, 2)
+    fails("a module is needed", nn.Sequential, 3)
+    fails("must be a tensor", nn.Parameter, 3)
+    fails("channel", nn.BatchNorm2d(3), tycho.ones(1, 3, 1, 1))
+    fails("4 dims", nn.BatchNorm2d(3), tycho.ones(2, 3))
+  end)
+
+  it("sums up a model", function()
+    local text = nn.summary(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 3)), {1, 1, 4, 4})
+    assert.is_truthy(text:find("1x2x2x2", 1, true))
+    assert.is_truthy(text:find("total parameters%s+47"))
+  end)
+
+  it("initialises in place", function()
+    tycho.manual_seed(1)
+    local w = nn.Parameter(tycho.empty(200, 100))
+    nn.init.kaiming_normal_(w, {nonlinearity = "relu"})
+    assert.is_true(math.abs(w:std():item() - math.sqrt(2 / 100)) < 0.01)
+    nn.init.xavier_uniform_(w)
+    assert.is_true(w:abs():max():item() <= math.sqrt(6 / 300) + 1e-6)
+    nn.init.constant_(w, 3)
+    assert.equal(3, w:mean():item())
+    assert.is_true(nn.init.trunc_normal_(w):abs():max():item() <= 2)
+    fails("2 dims", nn.init.xavier_normal_, tycho.empty(3))
+  end)
+
+  it("embeds 1-based ids and refuses others", function()
+    local e = nn.Embedding(3, 2)
+    helper.close(e(tycho.tensor({3, 1}, {dtype = "int64"})), tycho.stack({e.weight[3], e.weight[1]}):detach())
+    fails("index 0", e, tycho.tensor({0}, {dtype = "int64"}))
+    fails("out of range", e, tycho.tensor({4}, {dtype = "int64"}))
+  end)
+
+  it("trains a small transformer block", function()
+    tycho.manual_seed(3)
+    local Block = nn.Module:extend("Block")
+    function Block:init(n, heads)
+      self.norm1, self.norm2 = nn.LayerNorm(n), nn.LayerNorm(n)
+      self.qkv, self.out = nn.Linear(n, 3 * n), nn.Linear(n, n)
+      self.mlp = nn.Sequential(nn.Linear(n, 4 * n), nn.GELU(), nn.Linear(4 * n, n))
+      self.heads = heads
+    end
+    function Block:forward(x)
+      local b, t, n = x.shape[1], x.shape[2], x.shape[3]
+      local parts = self.qkv(self.norm1(x)):chunk(3, -1)
+      for i = 1, 3 do parts[i] = parts[i]:view(b, t, self.heads, n / self.heads):transpose(2, 3) end
+      local scores = parts[1]:matmul(parts[2]:transpose(-2, -1)) / math.sqrt(n / self.heads)
+      local mask = tycho.ones(t, t):tril():eq(0)
+      local y = scores:masked_fill(mask, -math.huge):softmax(-1):matmul(parts[3])
+      x = x + self.out(y:transpose(2, 3):reshape(b, t, n))
+      return x + self.mlp(self.norm2(x))
+    end
+    local embed, block, head = nn.Embedding(5, 8), Block(8, 2), nn.Linear(8, 5)
+    local params = {}
+    for _, m in ipairs {embed, block, head} do for _, p in ipairs(m:parameters()) do params[#params + 1] = p end end
+    local opt = optim.AdamW(params, {lr = 0.01})
+    local x = tycho.randint(1, 5, {4, 6})
+    local y = x:roll(1, 2)                -- each token's answer is the one before it
+    local first, last
+    for _ = 1, 150 do
+      local loss = tycho.cross_entropy(head(block(embed(x))):transpose(2, 3), y)
+      opt:zero_grad()
+      loss:backward()
+      opt:step()
+      first, last = first or loss:item(), loss:item()
+    end
+    assert.is_true(first > 1.2 and last < 0.7, ("loss went from %g to %g"):format(first, last))
+  end)
+end)
+
+describe("optim", function()
+  it("follows PyTorch's losses for 100 steps of a CNN, and SGD's for 20", function()
+    local g = tycho.load("spec/golden/cnn.safetensors")
+    local net = nn.Sequential(nn.Conv2d(1, 4, 3, {padding = 1}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 5))
+    local state = {}
+    for k, v in pairs(g) do if k:match("^net%.") then state[k:sub(5)] = v end end
+    net:load_state_dict(state, {strict = false})
+    local opt = optim.AdamW(net:parameters(), {lr = 3e-3, weight_decay = 0.05})
+    local schedule = optim.lr_scheduler.OneCycleLR(opt, {max_lr = 3e-3, total_steps = 100})
+    for step = 1, 100 do
+      local loss = tycho.cross_entropy(net(g.x), g.y)
+      opt:zero_grad()
+      loss:backward()
+      nn.utils.clip_grad_norm_(net:parameters(), 1)
+      assert.is_true(math.abs(opt.param_groups[1].lr - g.lrs[step]) < 1e-10)
+      opt:step()
+      schedule:step()
+      assert.is_true(math.abs(loss:item() - g.losses[step]) <= 1e-4 * math.max(1, g.losses[step]), ("step %d: %.7g, expected %.7g"):format(step, loss:item(), g.losses[step]))
+    end
+    local lin = nn.Linear(3, 2)
+    lin:load_state_dict({weight = g["sgd.weight"], bias = g["sgd.bias"]})
+    local sgd = optim.SGD(lin:parameters(), {lr = 0.1, momentum = 0.9, weight_decay = 0.01, nesterov = true})
+    for step = 1, 20 do
+      local loss = lin(g["sgd.x"]):pow(2):sum()
+      sgd:zero_grad()
+      loss:backward()
+      sgd:step()
+      local want = g["sgd.losses"][step]
+      assert.is_true(math.abs(loss:item() - want) <= 1e-4 * math.max(1, want))
+    end
+  end)
+
+  it("has groups, schedules and state that can be saved", function()
+    local a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    local opt = optim.AdamW({{params = a:parameters(), lr = 0.1}, {params = b:parameters()}}, {lr = 0.01})
+    assert.equal(0.1, opt.param_groups[1].lr)
+    assert.equal(0.01, opt.param_groups[2].lr)
+    local s = optim.lr_scheduler.StepLR(opt, {step_size = 2})
+    s:step()
+    assert.equal(0.1, opt.param_groups[1].lr)
+    s:step()
+    assert.is_true(math.abs(opt.param_groups[1].lr - 0.01) < 1e-12)
+    b(a(tycho.ones(1, 2))):sum():backward()
+    opt:step()
+    local path = os.tmpname()
+    tycho.save(path, {opt = opt:state_dict(), s = s:state_dict()})
+    local d = tycho.load(path)
+    os.remove(path)
+    local again = optim.AdamW({{params = a:parameters()}, {params = b:parameters()}})
+    again:load_state_dict(d.opt)
+    assert.is_true(math.abs(again.param_groups[1].lr - 0.01) < 1e-12)
+    assert.same({0.9, 0.999}, again.param_groups[1].betas)
+    assert.equal(1, again.state[a.weight].step)
+    helper.close(again.state[a.weight].exp_avg, opt.state[a.weight].exp_avg)
+    fails("groups", function() optim.SGD(a:parameters()):load_state_dict(d.opt) end)
+  end)
+
+  it("leaves parameters without gradients alone, and refuses nonsense", function()
+    local p, q = nn.Parameter(tycho.ones(2)), nn.Parameter(tycho.ones(2))
+    local opt = optim.SGD({p, q}, {lr = 1})
+    p:sum():backward()
+    opt:step()
+    assert.same({0, 0}, p:totable())
+    assert.same({1, 1}, q:totable())
+    fails("did you mean 'momentum'", optim.SGD, {p}, {momentun = 1})
+    fails("negative", optim.SGD, {p}, {lr = -1})
+    fails("not a leaf", optim.SGD, {p * 2})
+    fails("twice", optim.SGD, {p, p})
+    fails("empty", optim.SGD, {})
+    fails("must be a list", optim.SGD, p)
+    fails("step_size", optim.lr_scheduler.StepLR, opt)
+  end)
+
+  it("updates parameters in any layout and dtype", function()
+    for _, dtype in ipairs {"float64", "float16", "bfloat16"} do
+      local p = nn.Parameter(tycho.ones(2, 3, {dtype = dtype}):t())
+      local opt = optim.AdamW({p}, {lr = 0.5, weight_decay = 0})
+      p.grad = tycho.full({3, 2}, 2, {dtype = dtype})
+      opt:step()
+      helper.close(p:detach():double(), tycho.full({3, 2}, 0.5, {dtype = "float64"}), dtype, 1e-2)
+    end
+  end)
+
+  it("clips the gradients' norm", function()
+    local p, q = nn.Parameter(tycho.zeros(1)), nn.Parameter(tycho.zeros(1))
+    p.grad, q.grad = tycho.tensor {3}, tycho.tensor {4}
+    assert.equal(5, nn.utils.clip_grad_norm_({p, q}, 1):item())
+    assert.is_true(math.abs(p.grad:item() - 0.6) < 1e-5)
+    nn.utils.clip_grad_norm_({p, q}, 10)
+    assert.is_true(math.abs(q.grad:item() - 0.8) < 1e-5)
+  end)
+end)
+
+describe("data", function()
+  local data = tycho.data
+  it("loads batches in an order that the seed decides", function()
+    local set = data.TensorDataset(tycho.range(1, 10), tycho.range(1, 10, 1, {dtype = "int64"}))
+    local function epoch(loader)
+      local out = {}
+      for x, y in loader:iter() do
+        assert.is_true(x:equal(y:float()))
+        for _, v in ipairs(x:totable()) do out[#out + 1] = v end
+      end
+      return out
+    end
+    local a, b = data.DataLoader(set, {batch_size = 3, shuffle = true, seed = 5}), data.DataLoader(set, {batch_size = 3, shuffle = true, seed = 5})
+    local one, two = epoch(a), epoch(a)
+    assert.equal(10, #one)
+    assert.is_false(table.concat(one) == table.concat(two))
+    tycho.rand(7)
+    assert.same(one, epoch(b))
+    assert.equal(4, a:size())
+    assert.equal(3, data.DataLoader(set, {batch_size = 3, drop_last = true}):size())
+    assert.same({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, epoch(data.DataLoader(set, {batch_size = 4})))
+  end)
+
+  it("goes on where its state stood", function()
+    local set = data.TensorDataset(tycho.range(1, 10))
+    local a = data.DataLoader(set, {batch_size = 2, shuffle = true, seed = 1})
+    for _ in a:iter() do end
+    local seen, state = {}, nil
+    for x in a:iter() do
+      seen[#seen + 1] = x:totable()[1]
+      if #seen == 2 then state = a:state_dict() end
+    end
+    local b = data.DataLoader(set, {batch_size = 2, shuffle = true, seed = 9})
+    b:load_state_dict(state)
+    local rest = {}
+    for x in b:iter() do rest[#rest + 1] = x:totable()[1] end
+    assert.same({seen[3], seen[4], seen[5]}, rest)
+    local whole = 0
+    for _ in b:iter() do whole = whole + 1 end
+    assert.equal(5, whole)
+  end)
+
+  it("collates what datasets in Lua give", function()
+    local set = {size = function() return 3 end, get = function(_, i) return i, i / 2, "s" .. i, tycho.full({2}, i), {a = i} end}
+    for n, f, s, t, m in data.DataLoader(set, {batch_size = 3}):iter() do
+      assert.equal("int64", n.dtype)
+      assert.equal("float32", f.dtype)
+      assert.same({"s1", "s2", "s3"}, s)
+      assert.same({{1, 1}, {2, 2}, {3, 3}}, t:totable())
+      assert.same({1, 2, 3}, m.a:totable())
+    end
+    fails("did you mean 'shuffle'", data.DataLoader, set, {shufle = true})
+    fails("batch_size", data.DataLoader, set, {batch_size = 0})
+    fails("dataset with size", data.DataLoader, {})
+    local parts = data.random_split(data.TensorDataset(tycho.range(1, 5)), {2, 3})
+    assert.equal(3, parts[2]:size())
+    fails("out of range", data.Subset, set, {4})
+  end)
+
+  it("says what brings a missing dataset", function()
+    fails("dataset-fashion-mnist", data.datasets.FashionMNIST, {root = "/nowhere"})
+    fails("unknown option", data.datasets.FashionMNIST, {path = "/nowhere"})
+  end)
+end)

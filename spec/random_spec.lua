@@ -1,0 +1,107 @@
+-- Random numbers: reproducible, independent of threads and layout, with the right distribution.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+
+-- Philox 4x32-10 in plain Lua, from its paper: the oracle.
+local bit = require "bit"
+local function u32(x) return x % 2 ^ 32 end
+local function mulhilo(a, b)
+  local ah, al, bh, bl = math.floor(a / 65536), a % 65536, math.floor(b / 65536), b % 65536
+  local ll, lh, hl = al * bl, al * bh, ah * bl
+  local mid = math.floor(ll / 65536) + lh % 65536 + hl % 65536
+  return u32(ah * bh + math.floor(lh / 65536) + math.floor(hl / 65536) + math.floor(mid / 65536)), u32((mid % 65536) * 65536 + ll % 65536)
+end
+local function xor(a, b, c) return u32(bit.bxor(a, b, c)) end
+local function philox(seed, block)
+  local c0, c1, c2, c3, k0, k1 = block, 0, 0, 0, seed, 0
+  for _ = 1, 10 do
+    local hb, lb = mulhilo(0xCD9E8D57, c2)
+    local ha, la = mulhilo(0xD2511F53, c0)
+    c0, c1, c2, c3 = xor(hb, c1, k0), lb, xor(ha, c3, k1), la
+    k0, k1 = u32(k0 + 0x9E3779B9), u32(k1 + 0xBB67AE85)
+  end
+  return {c0, c1, c2, c3}
+end
+
+describe("random", function()
+  it("is Philox of seed and position", function()
+    tycho.manual_seed(42)
+    local x = tycho.rand(10)
+    for i = 1, 10 do
+      local word = philox(42, math.floor((i - 1) / 4))[(i - 1) % 4 + 1]
+      assert.equal(math.floor(word / 256) / 2 ^ 24, x[i])
+    end
+    local y = tycho.rand(1)      -- ten elements took three blocks
+    assert.equal(math.floor(philox(42, 3)[1] / 256) / 2 ^ 24, y[1])
+  end)
+
+  it("doesn't depend on threads", function()
+    local n = tycho.get_num_threads()
+    tycho.manual_seed(1)
+    local a = tycho.randn(300000)
+    tycho.set_num_threads(1)
+    tycho.manual_seed(1)
+    local b = tycho.randn(300000)
+    tycho.set_num_threads(n)
+    assert.is_true(a:equal(b))
+  end)
+
+  it("doesn't depend on the memory order of what is filled", function()
+    tycho.manual_seed(5)
+    local a = tycho.zeros(6, 4):uniform_()
+    tycho.manual_seed(5)
+    local b = tycho.zeros(4, 6):t():uniform_()
+    assert.is_true(a:equal(b))
+  end)
+
+  it("has the moments of its distributions", function()
+    tycho.manual_seed(3)
+    local n = tycho.randn(200000)
+    assert.is_true(math.abs(n:mean():item()) < 0.01)
+    assert.is_true(math.abs(n:var():item() - 1) < 0.02)
+    assert.is_true(math.abs((n ^ 3):mean():item()) < 0.05)
+    assert.is_true(math.abs((n ^ 4):mean():item() - 3) < 0.1)
+    local u = tycho.rand(200000)
+    assert.is_true(u:min():item() >= 0 and u:max():item() < 1)
+    assert.is_true(math.abs(u:mean():item() - 0.5) < 0.005)
+    assert.is_true(math.abs(u:var():item() - 1 / 12) < 0.002)
+    local k = tycho.randint(1, 6, {60000})
+    assert.equal("int64", k.dtype)
+    for face = 1, 6 do assert.is_true(math.abs(k:eq(face):sum():item() - 10000) < 500) end
+    local b = tycho.full({100000}, 0.3):bernoulli()
+    assert.is_true(math.abs(b:mean():item() - 0.3) < 0.01)
+    local d = tycho.ones(100000):uniform_(2, 4)
+    assert.is_true(math.abs(d:mean():item() - 3) < 0.01)
+    local v = tycho.ones(100000):normal_(5, 0.1)
+    assert.is_true(math.abs(v:mean():item() - 5) < 0.01)
+  end)
+
+  it("permutes", function()
+    tycho.manual_seed(2)
+    local p = tycho.randperm(1000)
+    local seen = {}
+    for i = 1, 1000 do seen[p[i]] = true end
+    for i = 1, 1000 do assert.is_true(seen[i]) end
+    assert.is_false(p:equal(tycho.randperm(1000)))
+    assert.equal(0, tycho.randperm(0):numel())
+  end)
+
+  it("drops out, and scales what is left", function()
+    tycho.manual_seed(4)
+    local x = tycho.ones(100000, {requires_grad = true})
+    local y = tycho.dropout(x, 0.25)
+    local kept = y:ne(0)
+    assert.is_true(math.abs(kept:double():mean():item() - 0.75) < 0.01)
+    helper.close(y[kept], tycho.full({kept:sum():item()}, 1 / 0.75))
+    y:sum():backward()
+    assert.is_true(x.grad:equal(y:detach()))
+    assert.equal(0, tycho.dropout(tycho.ones(10), 1):sum():item())
+    helper.fails("0..1", tycho.dropout, tycho.ones(2), 1.5)
+  end)
+
+  it("takes seeds and ranges to task", function()
+    helper.fails("whole number", tycho.manual_seed, 0.5)
+    helper.fails("above high", tycho.randint, 5, 1, {2})
+    helper.fails("floating", tycho.rand, 2, {dtype = "int64"})
+  end)
+end)
