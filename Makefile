@@ -67,9 +67,9 @@ demo:
 
 test:
 	@scripts/need "make test" $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory all run-specs
+	@$(MAKE) --no-print-directory run-specs
 
-run-specs:
+run-specs: all
 	@scripts/specs $(BUILD)/specs.log $(BUSTED) $(ARGS)
 
 lint:

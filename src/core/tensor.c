@@ -107,12 +107,20 @@ const char *ty_shape_text(const int64_t *shape, int ndim) {
 
 /* ---- memory ---- */
 
-static _Atomic long fail_countdown;
+static _Atomic long fail_in, fail_times;   /* tests: after fail_in - 1 more allocations, fail_times in a row fail */
 
-void ty_debug_fail_alloc(long n) { atomic_store(&fail_countdown, n); }
+long ty_debug_fail_alloc(long n, long times) {
+  long left = atomic_exchange(&fail_in, n);
+  atomic_store(&fail_times, times);
+  return left;
+}
 
 static bool told_to_fail(void) {
-  return atomic_load_explicit(&fail_countdown, memory_order_relaxed) > 0 && atomic_fetch_sub(&fail_countdown, 1) == 1;
+  if (atomic_load_explicit(&fail_in, memory_order_relaxed) == 0) return false;
+  if (atomic_load(&fail_in) > 1) { atomic_fetch_sub(&fail_in, 1); return false; }
+  if (atomic_fetch_sub(&fail_times, 1) > 1) return true;
+  atomic_store(&fail_in, 0);
+  return true;
 }
 
 void *ty_malloc(size_t n) { return told_to_fail() ? NULL : malloc(n ? n : 1); }

@@ -229,7 +229,7 @@ static inline const char *ty_shape_of(const ty_tensor *t);
 
 void *ty_malloc(size_t n);             /* for structs; NULL when out of memory (or told to fail) */
 void ty_free(void *p);
-void ty_debug_fail_alloc(long n);      /* the n-th allocation from now fails; 0: none */
+long ty_debug_fail_alloc(long n, long times);  /* the n-th allocation from now and times - 1 after it fail; 0: none; gives what was left */
 
 ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out);
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out);

@@ -267,9 +267,9 @@ static int allocated(lua_State *L) {
   return 1;
 }
 
-static int fail_alloc(lua_State *L) {
-  ty_debug_fail_alloc((long)luaL_checkinteger(L, 1));
-  return 0;
+static int fail_alloc(lua_State *L) {      /* n, times -> allocations that were left until the failure */
+  lua_pushinteger(L, ty_debug_fail_alloc((long)luaL_checkinteger(L, 1), (long)luaL_optinteger(L, 2, 1)));
+  return 1;
 }
 
 static int empty_cache(lua_State *L) {

@@ -1,0 +1,110 @@
+-- Memory over long runs, and when it runs out.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local nn, optim = tycho.nn, tycho.optim
+
+local function resident()
+  for line in io.lines("/proc/self/status") do
+    local kb = line:match("^VmRSS:%s+(%d+)")
+    if kb then return tonumber(kb) / 1024 end
+  end
+end
+
+local function small_net()
+  local Net = nn.Module:extend("Net")
+  function Net:init()
+    self.conv, self.norm, self.fc = nn.Conv2d(1, 8, 3, {padding = 1}), nn.BatchNorm2d(8), nn.Linear(8 * 14 * 14, 10)
+  end
+  function Net:forward(x)
+    local y = tycho.max_pool2d(self.norm(self.conv(x)):relu(), 2)
+    return self.fc(y:flatten(2))
+  end
+  return Net()
+end
+
+describe("memory", function()
+  it("stays level over 3,000 steps without any collectgarbage #long", function()
+    tycho.manual_seed(1)
+    local net = small_net()
+    local opt = optim.AdamW(net:parameters())
+    local x, y = tycho.randn(32, 1, 28, 28), tycho.randint(1, 10, {32})
+    local early, most = 0, 0
+    for step = 1, 3000 do
+      local loss = tycho.cross_entropy(net(x), y)
+      opt:zero_grad()
+      loss:backward()
+      opt:step()
+      if step <= 50 then early = math.max(early, resident())
+      elseif step % 10 == 0 then most = math.max(most, resident()) end
+    end
+    assert.is_true(most <= early * 1.2, ("%.0f MB in the first 50 steps, %.0f MB later"):format(early, most))
+  end)
+
+  it("leaves a stopped collector stopped", function()
+    collectgarbage("stop")
+    local before = collectgarbage("isrunning")
+    for _ = 1, 60 do tycho.zeros(1024, 1024) end
+    assert.equal(before, collectgarbage("isrunning"))
+    collectgarbage("restart")
+    collectgarbage()
+  end)
+
+  it("collects garbage tensors by their bytes", function()
+    collectgarbage() collectgarbage()
+    local base, most = core.allocated(), 0
+    for _ = 1, 400 do
+      tycho.zeros(1024, 1024)
+      most = math.max(most, core.allocated())
+    end
+    assert.is_true(most - base < 600 * 2 ^ 20, ("%.0f MB"):format((most - base) / 2 ^ 20))
+  end)
+
+  it("survives the failure of every allocation in a training step", function()
+    tycho.manual_seed(2)
+    local net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 4), nn.LayerNorm(4))
+    local opt = optim.AdamW(net:parameters(), {lr = 0.01})
+    local x, y = tycho.randn(3, 1, 8, 8), tycho.tensor({1, 4, 2}, {dtype = "int64"})
+    local function step()
+      local loss = tycho.cross_entropy(net(x), y)
+      opt:zero_grad()
+      loss:backward()
+      nn.utils.clip_grad_norm_(net:parameters(), 1)
+      opt:step()
+      return loss:item()
+    end
+    -- what an undisturbed run gives
+    local function snapshot() local out = {} for k, v in pairs(net:state_dict()) do out[k] = v:clone() end return out end
+    step()
+    local start, start_opt = snapshot(), opt:state_dict()
+    for _, s in pairs(start_opt.state) do for k, v in pairs(s) do if core.is_tensor(v) then s[k] = v:clone() end end end
+    local expected = {step(), step()}
+    local failures, n = 0, 0
+    repeat
+      n = n + 1
+      net:load_state_dict(start)
+      opt:load_state_dict(start_opt)
+      opt:zero_grad()
+      collectgarbage() collectgarbage()
+      local base = core.allocated()
+      core.fail_alloc(n, 2)                -- twice: tensors' memory is asked for again after a collection
+      local ok, err = pcall(step)
+      local left = core.fail_alloc(0)
+      if not ok then
+        failures = failures + 1
+        assert.is_truthy(tostring(err):find("out of memory", 1, true), tostring(err))
+        assert.equal(expected[1], step(), "the step after failure " .. n)
+        assert.equal(expected[2], step(), "the second step after failure " .. n)
+      end
+      opt:zero_grad()
+      collectgarbage() collectgarbage()
+      assert.is_true(core.allocated() <= base, ("allocation %d: %d bytes leaked"):format(n, core.allocated() - base))
+    until ok and left > 0
+    assert.is_true(failures > 100, failures .. " failures")
+  end)
+
+  it("says how much was asked for when there is no more", function()
+    local ok, err = pcall(tycho.empty, 2 ^ 45)
+    assert.is_false(ok)
+    assert.is_truthy(tostring(err):find("out of memory: 140737488355328 bytes requested, %d+ bytes in use"), tostring(err))
+  end)
+end)
