@@ -83,7 +83,7 @@ ASAN = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-
 test-asan:
 	@scripts/need "make test-asan" $(BUILD_PACKAGES) $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory BUILD=build-asan CFLAGS="$(ASAN)" LDFLAGS="-fsanitize=address,undefined" build-asan/tycho/core.so build-asan/host
-	LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0 ASAN_OPTIONS=detect_leaks=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
+	TYCHO_BUILD=build-asan LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
 	  build-asan/host $(shell command -v busted) $(ARGS)
 
 build-asan/host: spec/host.c
@@ -94,7 +94,7 @@ build-asan/host: spec/host.c
 test-valgrind:
 	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
 	@$(MAKE) --no-print-directory all build/host
-	OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --suppressions=spec/valgrind.supp \
+	TYCHO_BUILD=build OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --suppressions=spec/valgrind.supp \
 	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua
 
 build/host: spec/host.c

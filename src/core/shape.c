@@ -232,6 +232,11 @@ ty_status ty_infer_softmax(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  if (c->nin == 2) {                       /* backward: gradient and result */
+    const ty_tensor *y = c->in[1].t;
+    TY_TRY(ty_need_same_dtype(c, 1, 0));
+    if (y->ndim != x->ndim || memcmp(y->shape, x->shape, sizeof(int64_t) * x->ndim)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
+  }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
   return TY_OK;
 }
@@ -415,12 +420,40 @@ ty_status ty_infer_pad(ty_call *c) {
   return TY_OK;
 }
 
+/* Everything that size, stride and offset pick must lie in a tensor of x's shape in its layout. */
+static ty_status strided_fits(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const ty_attr *lay = &c->at[0], *size = &c->at[1], *stride = &c->at[2];
+  int64_t extent = 1, reach = c->at[3].i, own[TY_MAXDIM], step;
+  bool ok = (lay->n == 0 || lay->n == x->ndim) && size->n == stride->n && reach >= 0, empty = false;
+  ty_contiguous_strides(x->shape, x->ndim, own);
+  for (int i = 0; ok && i < x->ndim; i++) {
+    int64_t st = lay->n ? lay->v[i] : own[i];
+    ok = st >= 0 && !__builtin_mul_overflow(TY_MAX(x->shape[i] - 1, 0), st, &step) && !__builtin_add_overflow(extent, step, &extent);
+  }
+  for (int i = 0; ok && i < size->n; i++) {
+    empty = empty || size->v[i] == 0;
+    ok = size->v[i] >= 0 && stride->v[i] >= 0 && !__builtin_mul_overflow(TY_MAX(size->v[i] - 1, 0), stride->v[i], &step) && !__builtin_add_overflow(reach, step, &reach);
+  }
+  if (!ok || extent > (int64_t)1 << 44 || (!empty && (reach >= extent || ty_numel(x) == 0))) return ty_fail(c, "size, stride and offset reach beyond the %s", ty_shape_of(x));
+  return TY_OK;
+}
+
 ty_status ty_infer_strided_take(ty_call *c) {
+  TY_TRY(strided_fits(c));
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, c->at[1].n, c->at[1].v);
   return TY_OK;
 }
 
 ty_status ty_infer_strided_put(ty_call *c) {
+  const ty_tensor *src = c->in[1].t;
+  const ty_attr *size = &c->at[1];
+  TY_TRY(strided_fits(c));
+  if (src) {
+    bool fits = src->ndim <= size->n;
+    for (int i = 0; fits && i < src->ndim; i++) fits = src->shape[i] == 1 || src->shape[i] == size->v[size->n - src->ndim + i];
+    if (!fits) return ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_text(size->v, size->n));
+  }
   ty_meta_of(c->in[0].t, &c->meta[0]);
   return TY_OK;
 }

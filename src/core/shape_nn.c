@@ -145,8 +145,9 @@ ty_status ty_infer_nonzero(ty_call *c) {
 
 /* ---- convolution ---- */
 
-ty_status ty_conv_size(ty_call *c, int64_t in, int64_t kernel, int dim, int64_t *out) {
-  int64_t s = c->at[0].v[dim], p = c->at[1].v[dim], d = c->at[2].v[dim];
+/* first: where stride, padding and dilation stand among the attributes */
+static ty_status conv_size(ty_call *c, int first, int64_t in, int64_t kernel, int dim, int64_t *out) {
+  int64_t s = c->at[first].v[dim], p = c->at[first + 1].v[dim], d = c->at[first + 2].v[dim];
   if (s < 1 || d < 1 || p < 0) return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0", (long long)s, (long long)d, (long long)p);
   if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20) return ty_fail(c, "stride, dilation or padding is too large");
   int64_t span = in + 2 * p - d * (kernel - 1) - 1;
@@ -183,21 +184,40 @@ ty_status ty_infer_conv2d(ty_call *c) {
   if (w->shape[2] < 1 || w->shape[3] < 1) return ty_fail(c, "argument 2 of shape %s has an empty kernel", ty_shape_of(w));
   shape[0] = x->shape[0];
   shape[1] = w->shape[0];
-  TY_TRY(ty_conv_size(c, x->shape[2], w->shape[2], 0, &shape[2]));
-  TY_TRY(ty_conv_size(c, x->shape[3], w->shape[3], 1, &shape[3]));
+  TY_TRY(conv_size(c, 0, x->shape[2], w->shape[2], 0, &shape[2]));
+  TY_TRY(conv_size(c, 0, x->shape[3], w->shape[3], 1, &shape[3]));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
   conv_layout(c);
   return TY_OK;
 }
 
-/* Gradients take sizes from a forward call that was checked. */
-ty_status ty_infer_conv2d_weight(ty_call *c) {
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->at[0].v);
+/* x and w: the shapes that conv2d had; grad must have its result's. */
+static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w) {
+  const ty_tensor *g = c->in[0].t;
+  int64_t groups = c->at[4].i, oh, ow;
+  for (int i = 0; i < 2; i++) {
+    TY_TRY(ty_need_float(c, i));
+    TY_TRY(ty_need_dims(c, i, 4));
+  }
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  for (int i = 0; i < 4; i++)
+    if (c->at[0].v[i] < 0) return ty_fail(c, "size %s is negative", ty_shape_text(c->at[0].v, 4));
+  TY_TRY(conv_size(c, 1, x[2], w[2], 0, &oh));
+  TY_TRY(conv_size(c, 1, x[3], w[3], 1, &ow));
+  if (groups < 1 || w[0] % groups || w[2] < 1 || w[3] < 1 || x[1] != w[1] * groups || g->shape[0] != x[0] || g->shape[1] != w[0] || g->shape[2] != oh || g->shape[3] != ow)
+    return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and a weight of shape %s", ty_shape_of(g), ty_shape_text(x, 4), ty_shape_text(w, 4));
+  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, c->at[0].v);
   return TY_OK;
 }
 
+ty_status ty_infer_conv2d_weight(ty_call *c) {
+  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
+  return conv_gradient(c, c->in[1].t->shape, c->at[0].v);
+}
+
 ty_status ty_infer_conv2d_input(ty_call *c) {
-  TY_TRY(ty_infer_conv2d_weight(c));
+  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
+  TY_TRY(conv_gradient(c, c->at[0].v, c->in[1].t->shape));
   conv_layout(c);
   return TY_OK;
 }
@@ -242,7 +262,16 @@ ty_status ty_infer_pool(ty_call *c) {
 }
 
 ty_status ty_infer_unpool(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *idx = c->op->id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
   ty_attr *size = &c->at[0];
+  bool fits = (size->n == 3 || size->n == 4) && g->ndim == size->n;
+  for (int i = 0; fits && i < size->n; i++) fits = size->v[i] >= 0 && (i >= size->n - 2 || g->shape[i] == size->v[i]);
+  if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s", ty_shape_of(g), ty_shape_text(size->v, size->n));
+  TY_TRY(ty_need_float(c, 0));
+  if (idx) {
+    TY_TRY(ty_need_dtype(c, 1, TY_I64));
+    if (idx->ndim != g->ndim || memcmp(idx->shape, g->shape, sizeof(int64_t) * g->ndim)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
+  }
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], c->in[0].t);
   if (c->op->id == TY_OP_avg_pool2d_backward && !c->at[2].set) c->at[2] = c->at[1];
@@ -295,9 +324,21 @@ ty_status ty_infer_layer_norm(ty_call *c) {
 
 /* Gradients of x, weight and bias; the latter two in the shape of weight (or of the statistics' complement). */
 ty_status ty_infer_norm_backward(ty_call *c) {
-  const ty_tensor *x = c->in[1].t, *mean = c->in[3].t;
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
+  bool batch = c->op->id == TY_OP_batch_norm_backward;
+  ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  for (int i = 0; i < 5; i++) TY_TRY(ty_need_float(c, i));
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  bool fits = g->ndim == x->ndim && !memcmp(g->shape, x->shape, sizeof(int64_t) * x->ndim) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
+              ty_is_contiguous(rstd) && mean->ndim == rstd->ndim && !memcmp(mean->shape, rstd->shape, sizeof(int64_t) * mean->ndim);
+  if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && ty_is_contiguous(w)));
+  else {
+    fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
+    fits = fits && (!w || (w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
+  }
+  if (!fits) return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
   ty_meta_of(x, &c->meta[0]);
-  if (c->op->id == TY_OP_batch_norm_backward) {
+  if (batch) {
     if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
     for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, 1, &x->shape[1]);
   } else
@@ -325,6 +366,14 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
 }
 
 ty_status ty_infer_cross_entropy_backward(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *y = c->in[2].t, *l = c->in[3].t, *w = c->in[4].t;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_float(c, 1));
+  TY_TRY(ty_need_dims(c, 1, 2));
+  TY_TRY(ty_need_dtype(c, 2, TY_I64));
+  bool fits = g->ndim == 1 && y->ndim == 1 && l->ndim == 1 && g->shape[0] == x->shape[0] && y->shape[0] == x->shape[0] && l->shape[0] == x->shape[0] &&
+              l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
+  if (!fits) return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(y));
   ty_meta_of(c->in[1].t, &c->meta[0]);
   return TY_OK;
 }
@@ -333,6 +382,10 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
 
 ty_status ty_infer_optim(ty_call *c) {
   int n = c->span[0].count;
+  if (c->op->id == TY_OP_multi_scale) {
+    const ty_tensor *f = c->in[c->span[1].start].t;
+    if (f->ndim) return ty_fail(c, "factor must be a 0-dim tensor, got shape %s", ty_shape_of(f));
+  }
   for (int k = 0; k < c->op->nin; k++) {
     ty_span s = c->span[k];
     if (c->op->param[k].type != TY_P_TENSORS) continue;
