@@ -94,7 +94,7 @@ build-asan/host: spec/host.c
 test-valgrind:
 	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
 	@$(MAKE) --no-print-directory all build/host
-	TYCHO_BUILD=build OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --suppressions=spec/valgrind.supp \
+	TYCHO_BUILD=build OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite --suppressions=spec/valgrind.supp \
 	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua
 
 build/host: spec/host.c

@@ -99,7 +99,7 @@ void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
 
 /* Keeps x's order of dims in memory where x is dense. */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
-  if (ty_is_contiguous(x) || !ty_is_dense(x)) return;
+  if (x->ndim < 2 || ty_is_contiguous(x) || !ty_is_dense(x)) return;
   m->has_stride = true;
   m->channels_last = x->channels_last;
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
@@ -119,6 +119,7 @@ static ty_dtype combine(int high, int low) {
 
 ty_dtype ty_result_dtype(const ty_operand *in, int n) {
   int best[3] = {-1, -1, -1};
+  if (n == 2 && in[0].t && in[1].t && in[0].t->dtype == in[1].t->dtype) return (ty_dtype)in[0].t->dtype;
   for (int i = 0; i < n; i++) {
     if (in[i].kind == TY_NONE) continue;
     int k = in[i].kind != TY_TENSOR ? 2 : in[i].t->ndim == 0;

@@ -134,12 +134,47 @@ void ty_account_release(ty_account *a) {
   if (a && atomic_fetch_sub(&a->refs, 1) == 1) ty_free(a);
 }
 
+/* Tensors and storages of small size come from per-thread free lists: garbage is collected in batches, which malloc's own
+ * caches are too short for. */
+typedef struct cell { struct cell *next; } cell;
+typedef struct { cell *first; int n; } cells;
+#define CELLS_MOST 8192
+static __thread cells tensor_cells, storage_cells;
+
+static void *cell_new(cells *c, size_t size) {
+#ifndef TY_NO_CACHE
+  if (c->first && !told_to_fail()) {
+    cell *p = c->first;
+    c->first = p->next;
+    c->n--;
+    return p;
+  }
+#else
+  (void)c;
+#endif
+  return ty_malloc(size);
+}
+
+static void cell_free(cells *c, void *p) {
+#ifndef TY_NO_CACHE
+  if (c->n < CELLS_MOST) {
+    ((cell *)p)->next = c->first;
+    c->first = p;
+    c->n++;
+    return;
+  }
+#else
+  (void)c;
+#endif
+  ty_free(p);
+}
+
 static _Atomic uint64_t next_id = 1;
 
 static ty_storage *storage_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
-  ty_storage *s = ty_malloc(sizeof *s);
+  ty_storage *s = cell_new(&storage_cells, sizeof *s);
   if (!s) return NULL;
-  memset(s, 0, sizeof *s);
+  memset(s, 0, offsetof(ty_storage, small));
   atomic_init(&s->refs, 1);
   s->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
   s->backend = b;
@@ -152,10 +187,10 @@ static ty_storage *storage_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes) 
 void ty_storage_release(ty_storage *s) {
   if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
   if (s->drop) s->drop(s->owner);
-  else if (s->data) s->backend->free(s->data, s->nbytes);
+  else if (s->data && s->data != s->small) s->backend->free(s->data, s->nbytes);
   account_add(s->account, -(long long)s->nbytes);
   ty_account_release(s->account);
-  ty_free(s);
+  cell_free(&storage_cells, s);
 }
 
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride) {
@@ -167,9 +202,9 @@ void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride) {
 }
 
 static ty_tensor *tensor_new(const ty_meta *m, ty_storage *s) {
-  ty_tensor *t = ty_malloc(sizeof *t);
+  ty_tensor *t = cell_new(&tensor_cells, sizeof *t);
   if (!t) return NULL;
-  memset(t, 0, sizeof *t);
+  memset(t, 0, offsetof(ty_tensor, shape));
   atomic_init(&t->refs, 1);
   t->dtype = m->dtype;
   t->ndim = m->ndim;
@@ -202,7 +237,8 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
   if (n < 0) return ty_error(ctx, "a tensor of size %s is too large", ty_shape_text(m->shape, m->ndim));
   ty_storage *s = storage_new(ctx, b, (size_t)n);
   if (!s) return out_of_memory(ctx, (size_t)n);
-  if (n) {
+  if (b == &ty_cpu && n <= TY_SMALL) s->data = s->small;
+  else {
     for (int attempt = 0; !s->data && attempt < 2; attempt++) {   /* once more after collecting */
       if (attempt) {
         if (ctx->host && ctx->host->reclaim) ctx->host->reclaim(ctx);
@@ -245,13 +281,13 @@ void ty_release(ty_tensor *t) {
     ty_node_release(t->node);
     ty_release(t->grad);
     ty_storage_release(t->storage);
-    ty_free(t);
+    cell_free(&tensor_cells, t);
     t = base;
   }
 }
 
 ty_tensor *ty_alias(const ty_tensor *t) {
-  ty_tensor *a = ty_malloc(sizeof *a);
+  ty_tensor *a = cell_new(&tensor_cells, sizeof *a);
   if (!a) return NULL;
   *a = *t;
   atomic_init(&a->refs, 1);

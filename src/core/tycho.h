@@ -20,6 +20,7 @@
 #define TY_MAXATTR 14    /* of which not tensors */
 #define TY_MAXOUT 4      /* results of an op */
 #define TY_ERRLEN 512
+#define TY_SMALL 64      /* bytes of data that stand in the storage itself */
 
 typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
@@ -83,6 +84,7 @@ typedef struct {
   ty_account *account;
   void (*drop)(void *owner);  /* memory that belongs to someone else: told when it is no longer needed */
   void *owner;
+  _Alignas(16) char small[TY_SMALL];  /* on the CPU, data of up to this size */
 } ty_storage;
 
 /* A strided view of a storage. offset and strides count elements. */
@@ -93,13 +95,13 @@ struct ty_tensor {
   bool channels_last;      /* a convolution's layout: view() copies instead of failing */
   ty_storage *storage;
   int64_t offset;
-  int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
   ty_node *node;           /* the call that made it, where a gradient flows */
   int out;                 /* which result of that call */
   uint32_t history;        /* views: equals base->history while node is up to date */
   ty_tensor *base;         /* views: the tensor whose storage this is */
   ty_tensor *grad;
   uint64_t hooks;          /* key of the tensor's Lua hooks, 0: none */
+  int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
 };
 
 /* ---- the op table ---- */

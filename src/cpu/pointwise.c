@@ -47,6 +47,19 @@ static double parameter(const ty_call *c, int slot) {
   return 0;
 }
 
+/* All operands contiguous, of the result's shape, in the loop's type. */
+static bool plain(const ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  if (o->dtype != c->compute || !ty_is_contiguous(o)) return false;
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    if (!t || t->dtype != c->compute || t->ndim != o->ndim || !ty_is_contiguous(t)) return false;
+    for (int k = 0; k < o->ndim; k++)
+      if (t->shape[k] != o->shape[k]) return false;
+  }
+  return true;
+}
+
 static double rounded(double v, ty_dtype d) {
   uint64_t bits;
   ty_set(&bits, d, v);
@@ -65,6 +78,11 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   if (!w.loop) return ty_fail(c, "not defined for dtype %s", ty_dtype_names[c->compute]);
   if (c->op->nattr > 0) w.p = parameter(c, 0);
   if (c->op->nattr > 1) w.q = parameter(c, 1);
+  int64_t n = ty_numel(o);
+  if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
+    w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);
+    return TY_OK;
+  }
   ty_iter_init(&it, o->shape, o->ndim);
   ty_iter_tensor(&it, o);
   w.direct[0] = o->dtype == c->compute;

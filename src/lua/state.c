@@ -47,7 +47,13 @@ static void reclaim(ty_ctx *c) {
   ty_state *s = c->host_data;
   if (s->collecting) return;
   s->collecting = true;
+#ifdef LUA_GCISRUNNING
+  bool stopped = !lua_gc(s->L, LUA_GCISRUNNING, 0);
+#else
+  bool stopped = false;
+#endif
   lua_gc(s->L, LUA_GCCOLLECT, 0);
+  if (stopped) lua_gc(s->L, LUA_GCSTOP, 0);
   s->collecting = false;
 }
 
