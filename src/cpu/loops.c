@@ -146,22 +146,34 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 
 #define SUM_LANES(s, lane) for (int j_ = 0; j_ < LANES; j_++) s += (double)lane[j_]
 #define FAMILY(k, T, X) \
+  static T sum_##k(const T *x, int64_t n) {  /* of one block */ \
+    T a[LANES] = {0}; int64_t i = 0; double s = 0; \
+    for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) a[j] += x[i + j]; \
+    for (int j = 0; i < n; i++, j++) a[j] += x[i]; \
+    SUM_LANES(s, a); \
+    return (T)s; } \
+  static T dot_##k(const T *x, const T *y, int64_t n) { \
+    T a[LANES] = {0}; int64_t i = 0; double s = 0; \
+    for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) a[j] += x[i + j] * y[i + j]; \
+    for (int j = 0; i < n; i++, j++) a[j] += x[i] * y[i]; \
+    SUM_LANES(s, a); \
+    return (T)s; } \
   static void softmax_##k(void *o_, const void *x_, int64_t n, int lg) { \
-    T *o = o_; const T *x = x_; T m = x[0]; double sum = 0; \
-    for (int64_t i = 1; i < n; i++) m = m > x[i] || m != m ? m : x[i]; \
+    T *o = o_; const T *x = x_; T lane[LANES], m = -INFINITY, buf[256]; double sum = 0; int64_t i = 0; \
+    for (int j = 0; j < LANES; j++) lane[j] = -INFINITY; \
+    for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j]; \
+    for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0]; \
+    for (int j = 0; j < LANES; j++) m = lane[j] > m ? lane[j] : m;  /* a NaN shows in the sum */ \
     if (m == -INFINITY) m = 0;  /* all masked: exp gives 0, the quotient NaN, as PyTorch */ \
-    for (int64_t i = 0; i < n;) { \
-      T part = 0; int64_t e = TY_MIN(n, i + 256); T buf[256], *t = lg ? buf : o + i; int64_t b = i; \
-      for (; i < e; i++) t[i - b] = exp_##X(x[i] - m); \
-      for (int64_t j = 0; j < e - b; j++) part += t[j]; \
-      sum += part; } \
-    if (lg) { T l = (T)log(sum); for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
-    else { T r = (T)(1 / sum); for (int64_t i = 0; i < n; i++) o[i] *= r; } } \
+    for (i = 0; i < n; i += 256) { \
+      int64_t w = TY_MIN(256, n - i); const T *xs = x + i; \
+      for (int64_t j = 0; j < w; j++) buf[j] = exp_##X(xs[j] - m); \
+      sum += (double)sum_##k(buf, w); \
+      if (!lg) memcpy(o + i, buf, (size_t)w * sizeof(T)); } \
+    if (lg) { T l = (T)log(sum); for (i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
+    else { T r = (T)(1 / sum); for (i = 0; i < n; i++) o[i] *= r; } } \
   static void softmax_backward_##k(void *o_, const void *g_, const void *y_, int64_t n, int lg) { \
-    T *o = o_; const T *g = g_, *y = y_; T lane[LANES] = {0}; double sum = 0; \
-    for (int64_t i = 0; i < n; i++) lane[i & (LANES - 1)] += lg ? g[i] : g[i] * y[i]; \
-    SUM_LANES(sum, lane); \
-    T s = (T)sum; \
+    T *o = o_; const T *g = g_, *y = y_; T s = lg ? sum_##k(g, n) : dot_##k(g, y, n); \
     if (lg) for (int64_t i = 0; i < n; i++) o[i] = g[i] - exp_##X(y[i]) * s; \
     else for (int64_t i = 0; i < n; i++) o[i] = y[i] * (g[i] - s); } \
   static void moments_##k(const void *x_, int64_t n, double shift, double *s1, double *s2) { \
@@ -201,13 +213,16 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r + (b ? b[i] : 0); } \
   static void layer_norm_backward_##k(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean, double rstd) { \
     T *dx = dx_, *dw = dw_, *db = db_; const T *g = g_, *x = x_, *w = w_; T m = (T)mean, r = (T)rstd; \
-    T a[LANES] = {0}, b[LANES] = {0}; double sa = 0, sb = 0; \
-    for (int64_t i = 0; i < n; i++) { \
-      T h = (x[i] - m) * r, gw = w ? g[i] * w[i] : g[i]; \
-      dw[i] += g[i] * h; db[i] += g[i]; a[i & (LANES - 1)] += gw; b[i & (LANES - 1)] += gw * h; } \
-    SUM_LANES(sa, a); SUM_LANES(sb, b); \
+    T gw[256], h[256]; double sa = 0, sb = 0; \
+    for (int64_t i = 0; i < n; i += 256) { \
+      int64_t e = TY_MIN(256, n - i); const T *gs = g + i, *xs = x + i; T *dws = dw + i, *dbs = db + i; \
+      for (int64_t j = 0; j < e; j++) h[j] = (xs[j] - m) * r; \
+      for (int64_t j = 0; j < e; j++) { dws[j] += gs[j] * h[j]; dbs[j] += gs[j]; } \
+      for (int64_t j = 0; j < e; j++) gw[j] = w ? gs[j] * w[i + j] : gs[j]; \
+      sa += (double)sum_##k(gw, e); sb += (double)dot_##k(gw, h, e); } \
     T ma = (T)(sa / (double)n), mb = (T)(sb / (double)n); \
-    for (int64_t i = 0; i < n; i++) { T h = (x[i] - m) * r, gw = w ? g[i] * w[i] : g[i]; dx[i] = r * (gw - ma - h * mb); } } \
+    if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb); \
+    else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb); } \
   static void sgd_##k(void *p_, const void *g_, void *buf_, int64_t n, const ty_sgd *s) { \
     T *p = p_, *buf = buf_; const T *g = g_; \
     const T lr = (T)s->lr, mu = (T)s->momentum, keep = (T)(1 - s->dampening), wd = (T)s->weight_decay, sign = s->maximize ? -1 : 1; \
