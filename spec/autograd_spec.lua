@@ -229,6 +229,24 @@ describe("autograd", function()
     assert.is_true(core.allocated() <= base + 2 * 4000 + 64)
   end)
 
+  it("computes again what was checkpointed, with the same random numbers", function()
+    tycho.manual_seed(4)
+    local w, x = leaf {{1, 2}, {3, 4}}, leaf {{0.5, 1}}
+    local function f(v, k) return tycho.dropout(v:matmul(w), 0.5):sin() * k end
+    local seed, offset = tycho.get_rng_state()
+    f(x, 3):sum():backward()
+    local want_w, want_x = w.grad, x.grad
+    w.grad, x.grad = nil, nil
+    tycho.set_rng_state(seed, offset)
+    tycho.utils.checkpoint(f, x, 3):sum():backward()
+    helper.close(w.grad, want_w)
+    helper.close(x.grad, want_x)
+    w.grad = nil
+    tycho.utils.checkpoint(f, x:detach(), 1):sum():backward()
+    assert.is_truthy(w.grad, "also where no argument requires grad")
+    fails("must be a function", tycho.utils.checkpoint, 3)
+  end)
+
   it("finds wrong gradients", function()
     local wrong = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g * 3 end}
     fails("gradcheck: input 1, element 1", tycho.autograd.gradcheck, wrong, {leaf {1}})

@@ -1,5 +1,6 @@
 -- tycho.utils: progress bars, interruption, curves as pictures.
 local core = require "tycho.core"
+local autograd = require "tycho.autograd"
 local utils = {}
 
 ---- progress ----
@@ -82,6 +83,51 @@ end
 -- From now on Ctrl-C only makes interrupted() true; pressed twice it stops at once. catch_interrupt(false) undoes it.
 function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
 utils.interrupted = core.interrupted
+
+---- activation checkpointing ----
+local Again = autograd.Function {
+  -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
+  forward = function(ctx, _, fn, ...)
+    ctx.fn, ctx.args, ctx.n = fn, {...}, select("#", ...)
+    ctx.seed, ctx.offset = core.get_rng_state()
+    return fn(...)
+  end,
+  backward = function(ctx, ...)
+    local args, leaves = {}, {}
+    for i = 1, ctx.n do
+      local x = ctx.args[i]
+      if core.is_tensor(x) then
+        local leaf = x:detach()
+        if x.requires_grad then leaves[i] = leaf:requires_grad_() end
+        x = leaf
+      end
+      args[i] = x
+    end
+    local seed, offset = core.get_rng_state()
+    core.set_rng_state(ctx.seed, ctx.offset)
+    local old = core.set_grad_enabled(true)
+    local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
+    core.set_grad_enabled(old)
+    core.set_rng_state(seed, offset)
+    if not out[1] then error(out[2], 0) end
+    local roots, grads = {}, {}
+    for k = 2, table.maxn(out) do
+      if core.is_tensor(out[k]) and out[k].requires_grad then
+        roots[#roots + 1], grads[#grads + 1] = out[k], (select(k - 1, ...))
+      end
+    end
+    if #roots > 0 then core.backward(roots, grads, nil, false, false, true) end
+    local result = {}
+    for i = 1, ctx.n do result[i + 2] = leaves[i] and leaves[i].grad or nil end
+    return unpack(result, 1, ctx.n + 2)
+  end}
+
+-- fn(...) without keeping what it computes in between: backward runs it again, with the random numbers it had.
+function utils.checkpoint(fn, ...)
+  if type(fn) ~= "function" and not (type(fn) == "table" and getmetatable(fn) and getmetatable(fn).__call) then error("checkpoint: argument 1 must be a function, got " .. type(fn), 2) end
+  if not core.is_grad_enabled() then return fn(...) end
+  return Again(core.ops.zeros(1, {requires_grad = true}), fn, ...)
+end
 
 utils.save_curve = require("tycho.plot").save_curve
 return utils

@@ -1,6 +1,7 @@
 -- Readers of datasets that others publish. Their labels count from 0 and become 1-based here: digit 0 has label 1.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
+local fill = require("tycho.options").fill
 local datasets = {}
 
 local function exists(path)
@@ -39,10 +40,7 @@ end
 local function idx_dataset(name, classes, default_root, help)
   -- {root=, train=true, transform=}
   datasets[name] = function(o)
-    o = o or {}
-    for k in pairs(o) do
-      if k ~= "root" and k ~= "train" and k ~= "transform" then error(("%s: unknown option '%s'"):format(name, tostring(k)), 2) end
-    end
+    o = fill(name, o, {root = false, train = true, transform = false}, 2)
     local root, part = o.root or default_root, o.train == false and "t10k" or "train"
     local ok, images, labels = pcall(function()
       return core.read_idx(find(root, part .. "-images-idx3-ubyte", help)), core.read_idx(find(root, part .. "-labels-idx1-ubyte", help))
@@ -52,7 +50,7 @@ local function idx_dataset(name, classes, default_root, help)
       error(("%s: %s holds images of shape %s and labels of shape %s, which don't belong together"):format(name, root, tostring(images.shape), tostring(labels.shape)), 2)
     end
     if #labels > 0 and ops.amax(labels):item() >= #classes then error(("%s: %s has a label above %d"):format(name, root, #classes - 1), 2) end
-    return setmetatable({images = core.keep(images), labels = core.keep(M.long(labels) + 1), classes = classes, transform = o.transform}, Images)
+    return setmetatable({images = core.keep(images), labels = core.keep(M.long(labels) + 1), classes = classes, transform = o.transform or nil}, Images)
   end
 end
 

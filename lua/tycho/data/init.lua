@@ -4,6 +4,7 @@
 -- uses. The order of an epoch depends on the loader's seed and the epoch's number alone.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
+local fill = require("tycho.options").fill
 local data = {datasets = require "tycho.data.datasets"}
 
 ---- datasets ----
@@ -112,17 +113,8 @@ local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = 0, 
 
 function data.DataLoader(dataset, o)
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then error("DataLoader: argument 1 must be a dataset with size() and get(i)", 2) end
-  local self = setmetatable({dataset = dataset, epoch = 0, position = 0}, DataLoader)
-  for k, v in pairs(defaults) do self[k] = v end
-  for k, v in pairs(o or {}) do
-    if defaults[k] == nil then
-      local names = {}
-      for n in pairs(defaults) do names[#names + 1] = n end
-      local near = type(k) == "string" and core.nearest(k, names)
-      error(("DataLoader: unknown option '%s'%s"):format(tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 2)
-    end
-    self[k] = v
-  end
+  local self = setmetatable(fill("DataLoader", o, defaults, 2), DataLoader)
+  self.dataset, self.epoch, self.position = dataset, 0, 0
   if type(self.batch_size) ~= "number" or self.batch_size < 1 or self.batch_size % 1 ~= 0 then error("DataLoader: batch_size must be a whole number from 1, got " .. tostring(self.batch_size), 2) end
   if self.num_workers ~= 0 then error("DataLoader: num_workers must be 0: batches are made in the calling thread", 2) end
   return self

@@ -4,6 +4,7 @@ local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
 local init = require "tycho.nn.init_functions"
+local fill = require("tycho.options").fill
 local Module, Parameter = module.Module, module.Parameter
 
 local nn = {Module = Module, Parameter = Parameter, functional = F, init = init, utils = require "tycho.nn.utils", is_module = module.is_module}
@@ -16,23 +17,7 @@ local function layer(name)
   return class
 end
 
--- Options of a layer: defaults, with unknown names refused.
-local function options(name, given, defaults)
-  local out = {}
-  for k, v in pairs(defaults) do out[k] = v end
-  if given ~= nil and type(given) ~= "table" then error(name .. ": options must be a table, got " .. type(given), 3) end
-  for k, v in pairs(given or {}) do
-    if defaults[k] == nil then
-      local names = {}
-      for n in pairs(defaults) do names[#names + 1] = n end
-      local near = type(k) == "string" and core.nearest(k, names)
-      error(("%s: unknown option '%s'%s"):format(name, tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 3)
-    end
-    out[k] = v
-  end
-  return out
-end
-nn._options = options
+local function options(name, given, defaults) return fill(name, given, defaults, 3) end
 
 local function whole(name, what, v)
   if type(v) ~= "number" or v < 1 or v % 1 ~= 0 then error(("%s: %s must be a whole number from 1, got %s"):format(name, what, tostring(v)), 3) end

@@ -4,35 +4,26 @@
 -- at its first step, and hands lists to the op. State tensors are kept beyond any scope.
 local core = require "tycho.core"
 local ops = core.ops
+local check = require("tycho.options").check
 local optim = {}
 
 local Optimizer = {}
 Optimizer.__index = Optimizer
 
--- Lists with names in them are options; an unknown name is refused.
-local function check(name, group, defaults)
-  for k in pairs(group) do
-    if k ~= "params" and defaults[k] == nil then
-      local names = {"params"}
-      for n in pairs(defaults) do names[#names + 1] = n end
-      local near = type(k) == "string" and core.nearest(k, names)
-      error(("%s: unknown option '%s'%s"):format(name, tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 4)
-    end
-  end
-end
-
 local function new_class(name, defaults)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index = class
+  local known = {params = true}
+  for k in pairs(defaults) do known[k] = true end
   local function construct(_, params, o)
     if type(params) ~= "table" or core.is_tensor(params) then error(name .. ": argument 1 must be a list of parameters or of groups, got " .. (core.is_tensor(params) and "tensor" or type(params)), 3) end
     o = o or {}
-    check(name, o, defaults)
+    check(name, o, defaults, 3)
     local self = setmetatable({param_groups = {}, state = {}}, class)
     local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
     local seen = {}
     for _, given in ipairs(groups) do
-      check(name, given, defaults)
+      check(name, given, known, 3)
       if type(given.params) ~= "table" then error(name .. ": a group needs a list 'params'", 3) end
       local group = {params = {}}
       for k, v in pairs(defaults) do group[k] = v end

@@ -1,6 +1,6 @@
 -- Learning-rate schedules: Scheduler(optimizer, options), then step() after each optimizer step (or epoch). Formulas and
 -- names are PyTorch's; epochs count from 0.
-local core = require "tycho.core"
+local check = require("tycho.options").check
 local schedulers = {}
 
 local Scheduler = {}
@@ -9,21 +9,15 @@ Scheduler.__index = Scheduler
 local function new_class(name, defaults, required)
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
+  local known = {}
+  for k in pairs(defaults) do known[k] = true end
+  for _, k in ipairs(required) do known[k] = true end
   schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, o)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then error(name .. ": argument 1 must be an optimizer", 2) end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
     for k, v in pairs(defaults) do self[k] = v end
-    for k, v in pairs(o or {}) do
-      local known = defaults[k] ~= nil
-      for _, r in ipairs(required) do known = known or r == k end
-      if not known then
-        local names = {unpack(required)}
-        for n in pairs(defaults) do names[#names + 1] = n end
-        local near = type(k) == "string" and core.nearest(k, names)
-        error(("%s: unknown option '%s'%s"):format(name, tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 2)
-      end
-      self[k] = v
-    end
+    check(name, o or {}, known, 2)
+    for k, v in pairs(o or {}) do self[k] = v end
     self:begin()
     self:set()
     return self

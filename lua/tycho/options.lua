@@ -1,0 +1,27 @@
+-- Options tables of constructors in Lua: defaults filled in; an unknown name is refused, with the nearest.
+local core = require "tycho.core"
+local options = {}
+
+-- Raises, level functions up, unless every name in given is a key of known.
+function options.check(who, given, known, level)
+  if type(given) ~= "table" then error(who .. ": options must be a table, got " .. (core.is_tensor(given) and "tensor" or type(given)), level + 1) end
+  for k in pairs(given) do
+    if known[k] == nil then
+      local names = {}
+      for n in pairs(known) do names[#names + 1] = n end
+      local near = type(k) == "string" and core.nearest(k, names)
+      error(("%s: unknown option '%s'%s"):format(who, tostring(k), near and "; did you mean '" .. near .. "'?" or ""), level + 1)
+    end
+  end
+end
+
+-- A new table: given over defaults. False stands for "nothing" among the defaults.
+function options.fill(who, given, defaults, level)
+  if given ~= nil then options.check(who, given, defaults, level + 1) end
+  local out = {}
+  for k, v in pairs(defaults) do out[k] = v end
+  for k, v in pairs(given or {}) do out[k] = v end
+  return out
+end
+
+return options
