@@ -223,6 +223,35 @@ describe("tensor", function()
     assert.same({3, 7, 11}, sums)
   end)
 
+  it("keeps PyTorch's order in methods", function()
+    local a = tycho.tensor {1, 2, 3}
+    assert.same({1, 0, 3}, a:where(a:ne(2), 0):totable())
+    assert.same({1, 0, 3}, tycho.where(a:ne(2), a, 0):totable())
+    assert.same({1, 2, 2}, a:clamp(nil, 2):totable())
+    assert.same({2, 2, 3}, a:clamp(2):totable())
+    assert.same({2, 1, 0}, (3 - a):totable())
+    assert.same({2, 4, 8}, (2 ^ a):totable())
+    assert.same({{1, 2, 3, 1, 2, 3}}, a["repeat"](a, 1, 2):totable())
+    assert.equal("3x2", tostring(tycho.ones(3, 1):expand(-1, 2).shape))
+  end)
+
+  it("lets foreign memory's owner go once no tensor needs it", function()
+    local weak = setmetatable({}, {__mode = "k"})
+    coroutine.wrap(function()
+      local buf = ffi.new("float[4]")
+      weak[buf] = true
+      local x = tycho.from_ffi(buf, {4})
+      local y = x[{ {2, 3} }]
+      x:free()
+      collectgarbage() collectgarbage()
+      assert.is_truthy(next(weak))
+      y:free()
+    end)()
+    tycho.ones(1)                          -- the next op lets it go
+    collectgarbage() collectgarbage() collectgarbage()
+    assert.is_nil(next(weak))
+  end)
+
   it("fills and copies in place", function()
     local x = tycho.zeros(2, 2)
     assert.equal(x, x:fill_(3))

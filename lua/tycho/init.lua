@@ -62,6 +62,7 @@ end
 tycho.arange = function() error("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does", 2) end
 
 ---- methods beside ops ----
+function M.where(a, cond, b) return ops.where(cond, a, b) end     -- PyTorch's order for the method
 function M.iter(x, dim)
   dim = dim or 1
   local i, n = 0, M.size(x, dim)

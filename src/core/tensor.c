@@ -131,7 +131,9 @@ static void account_add(ty_account *a, long long n) {
 }
 
 void ty_account_release(ty_account *a) {
-  if (a && atomic_fetch_sub(&a->refs, 1) == 1) ty_free(a);
+  if (!a || atomic_fetch_sub(&a->refs, 1) != 1) return;
+  for (ty_dropped *d = a->dropped, *next; d; d = next) { next = d->next; ty_free(d); }
+  ty_free(a);
 }
 
 /* Tensors and storages of small size come from per-thread free lists: garbage is collected in batches, which malloc's own

@@ -70,7 +70,12 @@ typedef struct {
 /* ---- memory ---- */
 
 /* Bytes held by one Lua state (or other client); drives its garbage collector. Outlives it while storages live. */
-typedef struct { atomic_int refs; atomic_llong bytes; } ty_account;
+typedef struct ty_dropped { struct ty_dropped *next; int key; } ty_dropped;
+typedef struct {
+  atomic_int refs;
+  atomic_llong bytes;
+  ty_dropped *dropped;     /* owners of foreign memory whose storages have ended, for the client to let go by key */
+} ty_account;
 
 typedef struct ty_backend ty_backend;
 

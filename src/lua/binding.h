@@ -26,9 +26,12 @@ typedef struct ty_handle {
 struct ty_scope { ty_handle *first; ty_scope *outer; };
 
 /* The modes of a coroutine. Coroutines in the default mode share the state's. */
-typedef struct { ty_ctx ctx; ty_scope *scope; } ty_modes;
+struct ty_state;
+typedef struct { ty_ctx ctx; ty_scope *scope; struct ty_state *owner; } ty_modes;
 
-typedef struct {
+/* Not in Lua's memory, and counted: when a Lua state closes, finalizers run in any order. */
+typedef struct ty_state {
+  int refs;
   lua_State *L;              /* the coroutine of the running call */
   ty_modes modes;            /* default modes */
   int special;               /* coroutines with modes of their own */
@@ -40,7 +43,7 @@ typedef struct {
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_PARENTS, TY_R_RULES, TY_R_SHAPE_META, TY_R_FORMAT, TY_R_FUNCTION,
-       TY_R_MODES_META, TY_R_KEPT, TY_R_ENV };
+       TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
@@ -66,6 +69,7 @@ ty_tensor *ty_test(lua_State *L, int index);              /* NULL: no live tenso
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);  /* raises */
 void ty_scope_detach(ty_handle *h);
 void ty_scope_end(ty_scope *sc);                          /* drops its handles' references */
+void ty_let_go(lua_State *L, ty_state *s);                /* lets the dropped owners of foreign memory go */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */

@@ -91,19 +91,36 @@ static int from_value(lua_State *L) {
 
 /* ---- memory of others ---- */
 
-typedef struct { lua_State *L; int ref; } owner;
+/* What keeps the memory alive is a Lua value in the private table, by key. It can only be let go where a Lua state is at
+ * hand: a storage's end queues its owner at the account, and ty_let_go empties the queue. */
+typedef struct { ty_dropped d; ty_account *account; } owner;
 
 static void drop_owner(void *p) {
   owner *o = p;
-  luaL_unref(o->L, LUA_REGISTRYINDEX, o->ref);
-  ty_free(o);
+  o->d.next = o->account->dropped;
+  o->account->dropped = &o->d;
+}
+
+void ty_let_go(lua_State *L, ty_state *s) {
+  while (s->account->dropped) {
+    ty_dropped *d = s->account->dropped;
+    s->account->dropped = d->next;
+    ty_private(L, TY_R_OWNERS);
+    lua_pushnil(L);
+    lua_rawseti(L, -2, d->key);
+    lua_pop(L, 1);
+    ty_free(d);
+  }
 }
 
 /* from_address(address, sizes, dtype name, value to keep alive); sizes have been checked in Lua */
 static int from_address(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_meta m = {.dtype = (uint8_t)ty_dtype_find(luaL_checkstring(L, 3))};
+  int dtype = ty_dtype_find(luaL_checkstring(L, 3));
+  if (dtype < 0 || lua_type(L, 2) != LUA_TTABLE || lua_objlen(L, 2) > TY_MAXDIM) return luaL_error(L, "from_ffi: a list of sizes and a dtype are needed");
+  ty_meta m = {.dtype = (uint8_t)dtype};
+  ty_pace(L, s);
   uintptr_t address = (uintptr_t)luaL_checknumber(L, 1);
   int64_t n = ty_dtype_size[m.dtype];
   m.ndim = (uint8_t)lua_objlen(L, 2);
@@ -118,8 +135,11 @@ static int from_address(lua_State *L) {
   ty_handle *h = ty_new_handle(L, s);
   owner *o = ty_malloc(sizeof *o);
   if (!o) return luaL_error(L, "from_ffi: out of memory");
+  *o = (owner){{NULL, (int)s->next_key++}, s->account};
+  ty_private(L, TY_R_OWNERS);
   lua_pushvalue(L, 4);
-  *o = (owner){s->L, luaL_ref(L, LUA_REGISTRYINDEX)};
+  lua_rawseti(L, -2, o->d.key);
+  lua_pop(L, 1);
   if (ty_from_memory(ctx, (void *)address, 0, &m, drop_owner, o, &h->t) != TY_OK) { drop_owner(o); return ty_raise(L, ctx); }
   return 1;
 }

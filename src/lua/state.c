@@ -28,6 +28,7 @@ int ty_raise(lua_State *L, ty_ctx *c) { return luaL_error(L, "%s", c->err); }
 /* ---- the collector ---- */
 
 void ty_pace(lua_State *L, ty_state *s) {
+  if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   if (now <= s->gc_limit || s->collecting) return;
 #ifdef LUA_GCISRUNNING
@@ -145,7 +146,7 @@ void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t) {
   ty_register(L, -1);
 }
 
-static int handle_gc(lua_State *L) {
+static int handle_gc(lua_State *L) {     /* may run after the state's own end: it must not touch the state */
   ty_handle *h = ty_is_handle(L, 1);
   if (!h) return 0;
   ty_tensor *t = h->t;
@@ -217,6 +218,7 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   if (m) return m;
   m = lua_newuserdata(L, sizeof *m);
   *m = s->modes;
+  m->owner = NULL;                     /* set last: until then there is nothing to count off */
   ty_private(L, TY_R_MODES_META);
   lua_setmetatable(L, -2);
   ty_private(L, TY_R_MODES);
@@ -225,7 +227,24 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   lua_rawset(L, -3);
   lua_pop(L, 2);
   s->special++;
+  s->refs++;
+  m->owner = s;
   return m;
+}
+
+static void state_release(ty_state *s) {
+  if (--s->refs == 0) {
+    ty_account_release(s->account);
+    ty_free(s);
+  }
+}
+
+static void modes_end(ty_modes *m) {
+  ty_state *s = m->owner;
+  if (!s) return;
+  m->owner = NULL;
+  s->special--;
+  state_release(s);
 }
 
 void ty_modes_settle(lua_State *L, ty_state *s) {
@@ -236,16 +255,12 @@ void ty_modes_settle(lua_State *L, ty_state *s) {
   lua_pushthread(L);
   lua_pushnil(L);
   lua_rawset(L, -3);
-  lua_pop(L, 1);                       /* its finalizer counts it off */
-  s->special--;
-  m->ctx.host = NULL;
+  lua_pop(L, 1);
+  modes_end(m);
 }
 
 static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */
-  ty_modes *m = lua_touserdata(L, 1);
-  ty_state *s = lua_touserdata(L, lua_upvalueindex(1));
-  if (m->ctx.host) s->special--;
-  m->ctx.host = NULL;
+  modes_end(lua_touserdata(L, 1));
   return 0;
 }
 
@@ -318,6 +333,11 @@ static void keep(lua_State *L, int index, ty_scope *outer, int depth) {
 static int scope_end(lua_State *L) {   /* scope, results... */
   ty_state *s = ty_state_of(L);
   ty_scope *sc = lua_touserdata(L, 1);
+  ty_private(L, TY_R_KEPT);
+  lua_pushvalue(L, 1);
+  lua_rawget(L, -2);
+  if (lua_isnil(L, -1)) return luaL_error(L, "scope_end: argument 1 is no open scope");
+  lua_pop(L, 2);
   ty_modes *m = ty_own_modes(L, s);
   for (int i = 2; i <= lua_gettop(L); i++) keep(L, i, sc->outer, 0);
   while (m->scope && m->scope != sc) { /* an inner scope that was left by an error */
@@ -452,8 +472,9 @@ static int nearest(lua_State *L) {       /* name, list -> nearest name or nil */
 }
 
 static int state_gc(lua_State *L) {
-  ty_state *s = lua_touserdata(L, 1);
-  ty_account_release(s->account);
+  ty_state **box = lua_touserdata(L, 1);
+  if (*box) state_release(*box);
+  *box = NULL;
   return 0;
 }
 
@@ -500,15 +521,20 @@ __attribute__((visibility("default"))) int luaopen_tycho_core(lua_State *L);
 int luaopen_tycho_core(lua_State *L) {
   char err[TY_ERRLEN];
   if (ty_ops_init(err) != TY_OK) return luaL_error(L, "tycho: %s", err);
-  ty_state *s = lua_newuserdata(L, sizeof *s);
+  ty_state **box = lua_newuserdata(L, sizeof *box), *s = ty_malloc(sizeof *s);
+  ty_account *account = ty_malloc(sizeof *account);
+  *box = NULL;
+  if (!s || !account) { ty_free(s); ty_free(account); return luaL_error(L, "tycho: out of memory"); }
   memset(s, 0, sizeof *s);
+  *box = s;
+  s->refs = 1;
   s->L = L;
   s->gc_limit = GC_LEAST;
   s->next_key = 1;
-  s->account = ty_malloc(sizeof(ty_account));
-  if (!s->account) return luaL_error(L, "tycho: out of memory");
+  s->account = account;
   atomic_init(&s->account->refs, 1);
   atomic_init(&s->account->bytes, 0);
+  s->account->dropped = NULL;
   s->modes.ctx = (ty_ctx){.grad_enabled = true, .host = &ty_lua_host, .host_data = s, .account = s->account};
   lua_newtable(L);                       /* the state lives until the Lua state closes */
   lua_pushcfunction(L, state_gc);
@@ -525,6 +551,7 @@ int luaopen_tycho_core(lua_State *L) {
   lua_newtable(L); lua_rawseti(L, -2, TY_R_METHODS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_KEPT);
+  lua_newtable(L); lua_rawseti(L, -2, TY_R_OWNERS);
   lua_newtable(L);                       /* metatable of handles */
   lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
   lua_pushcclosure(L, open, TY_UPVALUES);
