@@ -1539,86 +1539,100 @@ function Tensor.to(x, target, non_blocking) end
 --- zeros in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function tycho.zeros_like(x, dtype, requires_grad) end
+function tycho.zeros_like(x, dtype, device, requires_grad) end
 
 --- zeros in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function Tensor.zeros_like(x, dtype, requires_grad) end
+function Tensor.zeros_like(x, dtype, device, requires_grad) end
 
 --- ones in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function tycho.ones_like(x, dtype, requires_grad) end
+function tycho.ones_like(x, dtype, device, requires_grad) end
 
 --- ones in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function Tensor.ones_like(x, dtype, requires_grad) end
+function Tensor.ones_like(x, dtype, device, requires_grad) end
 
 --- rand in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function tycho.rand_like(x, dtype, requires_grad) end
+function tycho.rand_like(x, dtype, device, requires_grad) end
 
 --- rand in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function Tensor.rand_like(x, dtype, requires_grad) end
+function Tensor.rand_like(x, dtype, device, requires_grad) end
 
 --- randn in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function tycho.randn_like(x, dtype, requires_grad) end
+function tycho.randn_like(x, dtype, device, requires_grad) end
 
 --- randn in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function Tensor.randn_like(x, dtype, requires_grad) end
+function Tensor.randn_like(x, dtype, device, requires_grad) end
 
 --- empty in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function tycho.empty_like(x, dtype, requires_grad) end
+function tycho.empty_like(x, dtype, device, requires_grad) end
 
 --- empty in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param dtype? string
+---@param device? string
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
-function Tensor.empty_like(x, dtype, requires_grad) end
+function Tensor.empty_like(x, dtype, device, requires_grad) end
 
 --- x's shape and dtype, all value
 ---@param x tycho.Tensor
 ---@param value any
 ---@param dtype? string
+---@param device? string
+---@param requires_grad? boolean
 ---@return tycho.Tensor
-function tycho.full_like(x, value, dtype) end
+function tycho.full_like(x, value, dtype, device, requires_grad) end
 
 --- x's shape and dtype, all value
 ---@param x tycho.Tensor
 ---@param value any
 ---@param dtype? string
+---@param device? string
+---@param requires_grad? boolean
 ---@return tycho.Tensor
-function Tensor.full_like(x, value, dtype) end
+function Tensor.full_like(x, value, dtype, device, requires_grad) end
 
 --- without dim the largest element; with dim the maxima and their indices
 ---@param x tycho.Tensor

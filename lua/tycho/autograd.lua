@@ -33,7 +33,7 @@ function M.register_hook(x, fn)
 end
 
 ---- autograd.Function ----
--- A context holds what forward leaves for backward. Saved tensors go once backward has run without retain_graph.
+-- A context holds what forward leaves for backward; it goes when the last tensor that needs it is collected.
 local Context = {}
 Context.__index = Context
 function Context:save_for_backward(...)

@@ -186,12 +186,12 @@ M.new_tensor = function(x, value) return core.from_value(value, x.dtype) end
 
 ---- creation like another ----
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
-  def(make .. "_like", "x, *, dtype:dtype?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, requires_grad)
-    return ops[make](x.shape, {dtype = dtype or x.dtype, requires_grad = requires_grad})
+  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, device, requires_grad)
+    return ops[make](x.shape, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
   end)
 end
-def("full_like", "x, value:any, *, dtype:dtype?", "x's shape and dtype, all value", function(x, value, dtype)
-  return ops.full(x.shape, value, {dtype = dtype or x.dtype})
+def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false", "x's shape and dtype, all value", function(x, value, dtype, device, requires_grad)
+  return ops.full(x.shape, value, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
 end)
 
 ---- reductions ----
@@ -213,8 +213,16 @@ local function arg(name, op)
 end
 arg("argmax", ops.max_dim)
 arg("argmin", ops.min_dim)
+-- 16-bit operands are computed in float32 and rounded once.
+local function widened(fn)
+  return function(x, ...)
+    if x.dtype == "float16" or x.dtype == "bfloat16" then return M.to(fn(M.float(x), ...), x.dtype) end
+    return fn(x, ...)
+  end
+end
 local function variance(x, dim, correction, keepdim)
   local n = 1
+  if dim and #dim == 0 then dim = nil end
   for i, s in ipairs(x.shape) do
     local inside = not dim
     for _, d in ipairs(dim or {}) do inside = inside or d == i or d + M.dim(x) + 1 == i end
@@ -223,11 +231,11 @@ local function variance(x, dim, correction, keepdim)
   local d = x - ops.mean(x, dim, {keepdim = true})
   return ops.sum(d * d, dim, {keepdim = keepdim}) / math.max(n - correction, 0)
 end
-def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "variance over dim; correction is subtracted from the count", variance)
-def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "standard deviation over dim", function(x, dim, correction, keepdim)
+def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "variance over dim; correction is subtracted from the count", widened(variance))
+def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "standard deviation over dim", widened(function(x, dim, correction, keepdim)
   return ops.sqrt(variance(x, dim, correction, keepdim))
-end)
-def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over dim", function(x, p, dim, keepdim)
+end))
+def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over dim", widened(function(x, p, dim, keepdim)
   local o = {keepdim = keepdim}
   if p == 2 then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)
@@ -236,7 +244,7 @@ def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over 
   if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
   if p == 1 then return ops.sum(a, dim, o) end
   return ops.pow(ops.sum(ops.pow(a, p), dim, o), 1 / p)
-end)
+end))
 def("logsumexp", "x, dim:dims, *, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
   local top = M.detach(ops.amax(x, dim, {keepdim = true}))
   top = ops.masked_fill(top, ops.isinf(top), 0)
@@ -280,13 +288,17 @@ def("linear", "x, weight, bias:tensor?, *, activation:enum(none,relu)=none", "ac
 end, NN)
 
 ---- indices ----
+local function whole(name, position, ids)
+  if M.is_floating_point(ids) or ids.dtype == "bool" then fail(name, "argument %d must hold indices (int64), got %s", position, ids.dtype) end
+  return M.to(ids, "int64")
+end
 def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
   need("index_select", 3, index, 1)
-  return ops.index(x, {M.to(index, "int64")}, dim)
+  return ops.index(x, {whole("index_select", 3, index)}, dim)
 end)
 def("index_add", "x, dim:int, index, src", "x with src's slices added at index along dim", function(x, dim, index, src)
   need("index_add", 3, index, 1)
-  return ops.index_put(x, src, {M.to(index, "int64")}, dim, {accumulate = true})
+  return ops.index_put(x, src, {whole("index_add", 3, index)}, dim, {accumulate = true})
 end)
 def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask) return ops.expand(x, F.broadcast_shape(x, mask))[ops.expand(mask, F.broadcast_shape(x, mask))] end)
 function F.broadcast_shape(a, b)
@@ -294,12 +306,12 @@ function F.broadcast_shape(a, b)
 end
 def("embedding", "ids, weight", "the rows of weight that ids name", function(ids, weight)
   need("embedding", 2, weight, 2)
-  if ids.dtype ~= "int64" then ids = M.to(ids, "int64") end
+  ids = whole("embedding", 1, ids)
   if M.numel(ids) > 0 and ops.amin(ids):item() < 1 then fail("embedding", "index %d in argument 1 (ids): indices begin at 1", ops.amin(ids):item()) end
   return ops.index(weight, {ids}, 1)
 end, NN)
 def("one_hot", "ids, classes:int", "1 at each id's place along a new last dim of size classes", function(ids, classes)
-  ids = M.to(ids, "int64")
+  ids = whole("one_hot", 1, ids)
   local size = ids.shape
   size[#size + 1] = classes
   return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64"}), -1, M.unsqueeze(ids, -1), 1)
@@ -338,7 +350,7 @@ def("smooth_l1_loss", "x, y, *, beta:number=1, " .. REDUCTION, "squared differen
   return reduced(ops.where(ops.lt(d, beta), ops.square(d) * (0.5 / beta), d - 0.5 * beta), reduction)
 end, NN)
 def("binary_cross_entropy_with_logits", "x, y, *, weight:tensor?, pos_weight:tensor?, " .. REDUCTION, "cross-entropy of sigmoid(x) with y in 0..1", function(x, y, weight, pos_weight, reduction)
-  local softplus = ops.log1p(ops.exp(-ops.abs(x))) + ops.relu(-x)     -- log(1 + exp(-x)) without overflow
+  local softplus = ops.softplus(-x, {threshold = 40})                 -- log(1 + exp(-x))
   local loss = pos_weight and (1 - y) * x + softplus * (y * (pos_weight - 1) + 1) or (1 - y) * x + softplus
   if weight then loss = loss * weight end
   return reduced(loss, reduction)
@@ -346,6 +358,9 @@ end, NN)
 -- Dims (N, C, ...) as rows of classes, and what brings a row's loss back.
 local function class_rows(name, x, target)
   local n = M.dim(x)
+  local want = x.shape
+  table.remove(want, n > 1 and 2 or 1)
+  if n > 0 and target.shape ~= want then fail(name, "argument 2 has shape %s; it must be %s to match argument 1 of shape %s", tostring(target.shape), tostring(want), tostring(x.shape)) end
   if n == 1 then return M.unsqueeze(x, 1), M.view(target, 1), {} end
   if n == 2 then return x, target, target.shape end
   if n == 0 then fail(name, "argument 1 must have dims (N, C, ...), got a 0-dim tensor") end
@@ -386,7 +401,7 @@ def("nll_loss", "x, target, *, weight:tensor?, ignore_index:int=-100, " .. REDUC
   local rows, labels, shape = class_rows("nll_loss", x, target)
   local valid = ops.ne(labels, ignore_index)
   local picked = ops.where(valid, labels, 1)
-  local loss = -M.squeeze(ops.gather(rows, 2, M.unsqueeze(picked, 2)), 2) * valid
+  local loss = ops.where(valid, -M.squeeze(ops.gather(rows, 2, M.unsqueeze(picked, 2)), 2), 0)
   if weight then loss = loss * ops.index(weight, {picked}, 1) end
   if reduction == "mean" then return weighted_mean(loss, labels, weight, ignore_index) end
   if reduction == "sum" then return ops.sum(loss) end

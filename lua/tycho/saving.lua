@@ -39,6 +39,7 @@ local function encode(v, path, seen, names, tensors, used)
   local keys, out = {}, {}
   for k in pairs(v) do
     local tk = type(k)
+    if tk == "string" and k:find("%z") then error(("save: '%s' has a key with a zero byte"):format(path), 0) end
     if tk ~= "string" and tk ~= "number" and tk ~= "boolean" then error(("save: '%s' has a %s as a key"):format(path, tk), 0) end
     keys[#keys + 1] = k
   end

@@ -84,6 +84,8 @@ static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
   p->e = q;
   if (!(q = grow(p->grad, &p->grad_cap, p->ngrad + nout, sizeof(ty_tensor *)))) return -1;
   p->grad = q;
+  if (node) atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);   /* hooks may drop the last handle */
+  ty_retain(leaf);
   p->e[p->n] = (entry){key, node, leaf, 0, p->ngrad, true};
   for (int k = 0; k < nout; k++) p->grad[p->ngrad++] = NULL;
   unsigned h = hash(key);
@@ -169,6 +171,13 @@ static ty_status accumulate(ty_ctx *ctx, ty_tensor **into, ty_tensor *g) {
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g) {
   ty_tensor *sum = NULL;
+  if (g->dtype != leaf->dtype) {           /* the leaf was converted after the graph was made */
+    ty_status s = ty_cast(ctx, g, (ty_dtype)leaf->dtype, &sum);
+    ty_release(g);
+    if (s != TY_OK) return s;
+    g = sum;
+    sum = NULL;
+  }
   if (leaf->grad) {
     ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
@@ -284,7 +293,8 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
   if (grad) {
     if (grad->ndim != root->ndim || memcmp(grad->shape, root->shape, sizeof(int64_t) * root->ndim))
       return ty_error(ctx, "backward: the gradient has shape %s; it must be %s as the output's", ty_shape_of(grad), ty_shape_of(root));
-    g = ty_retain(grad);
+    TY_TRY(ty_cast(ctx, grad, (ty_dtype)root->dtype, &g));
+    if (ctx->grad_enabled && g != grad) { ty_release(g); return ty_error(ctx, "backward: the gradient has dtype %s; it must be %s as the output's", ty_dtype_names[grad->dtype], ty_dtype_names[root->dtype]); }
   } else {
     if (ty_numel(root) != 1) return ty_error(ctx, "backward: without a gradient the output must have one element, got shape %s", ty_shape_of(root));
     ty_meta m;
@@ -332,6 +342,15 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
   return TY_OK;
 }
 
+/* The caller's tensors may lose their handles while rules and hooks run. */
+static void hold(ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, bool on) {
+  for (int k = 0; k < nroot; k++) {
+    if (on) { ty_retain(roots[k]); if (grads) ty_retain(grads[k]); }
+    else { ty_release(roots[k]); if (grads) ty_release(grads[k]); }
+  }
+  for (int k = 0; k < ninput; k++) { if (on) ty_retain(inputs[k]); else ty_release(inputs[k]); }
+}
+
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
                       ty_tensor **result, ty_backward_opts o) {
   for (int k = 0; k < nroot; k++) {
@@ -345,6 +364,7 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
   }
   bool mode = ctx->grad_enabled;
   ctx->grad_enabled = o.create_graph;
+  hold(roots, grads, nroot, inputs, ninput, true);
   pass p = {.ctx = ctx};
   ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
   ctx->grad_enabled = mode;
@@ -353,6 +373,8 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
   if (s != TY_OK)
     for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }
   for (int i = 0; i < p.ngrad; i++) ty_release(p.grad[i]);
+  for (int i = 0; i < p.n; i++) { ty_node_release(p.e[i].node); ty_release(p.e[i].leaf); }
+  hold(roots, grads, nroot, inputs, ninput, false);
   ty_free(p.e);
   ty_free(p.map);
   ty_free(p.grad);

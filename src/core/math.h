@@ -137,8 +137,8 @@ TY_INLINE double atan2_f64(double a, double b) { return atan2(a, b); }
   TY_INLINE T highest_##S(void) { return INFINITY; } \
   TY_INLINE int isinf_##S(T x) { return __builtin_fabs##F(x) == INFINITY; } \
   TY_INLINE int isfinite_##S(T x) { return __builtin_fabs##F(x) < INFINITY; } \
-  TY_INLINE T floor_divide_##S(T a, T b) { return __builtin_floor##F(a / b); } \
   TY_INLINE T remainder_##S(T a, T b) { T r = __builtin_fmod##F(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; } \
+  TY_INLINE T floor_divide_##S(T a, T b) { return b == 0 ? a / b : __builtin_rint##F((a - remainder_##S(a, b)) / b); }  /* exact, as remainder */ \
   TY_INLINE T gelu_##S(T x, T tanh_form) { \
     return tanh_form != 0 ? (T)0.5 * x * (1 + tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x))) \
                           : (T)0.5 * x * (1 + erf_##S(x * (T)0.7071067811865476)); } \

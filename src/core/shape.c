@@ -154,6 +154,11 @@ ty_status ty_infer_pointwise(ty_call *c) {
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   c->compute = ty_compute_dtype(d);
+  for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {
+    const ty_param *p = &c->op->param[i];
+    if (p->type == TY_P_NUMBER && isfinite(c->at[p->slot].f) && c->at[p->slot].f != floor(c->at[p->slot].f))
+      return ty_fail(c, "argument %d (%s) must be whole for dtype %s, got %g", i + 1, p->name, ty_dtype_names[d], c->at[p->slot].f);
+  }
   c->common = d;
   m->dtype = rule == TY_D_BOOL ? TY_BOOL : d;
   for (int i = 0; i < c->nin; i++) {        /* the layout of the first operand that has the whole shape */

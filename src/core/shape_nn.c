@@ -241,6 +241,7 @@ ty_status ty_infer_pool(ty_call *c) {
   TY_TRY(ty_need_float(c, 0));
   memcpy(shape, x->shape, sizeof(int64_t) * x->ndim);
   for (int k = 0; k < 2; k++) {
+    if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));
     int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
     if (c->op->id == TY_OP_adaptive_avg_pool2d) {
       if (a[0].v[k] < 1 || n < 1) return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
@@ -287,7 +288,8 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   int64_t n = x->shape[1];
   for (int i = 1; i < 5; i++) {
     const ty_tensor *t = c->in[i].t;
-    if (t && (t->ndim != 1 || t->shape[0] != n || !ty_is_contiguous(t)))
+    if (t && !ty_is_contiguous(t)) return ty_fail(c, "%s is not contiguous", c->op->param[i].name);
+    if (t && (t->ndim != 1 || t->shape[0] != n))
       return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s", c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
     TY_TRY(ty_need_float(c, i));
   }
@@ -314,6 +316,8 @@ ty_status ty_infer_layer_norm(ty_call *c) {
     if (t && (t->ndim != s->n || memcmp(t->shape, s->v, sizeof(int64_t) * s->n)))
       return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[i + 1].name, ty_shape_of(t), ty_shape_text(s->v, s->n));
     TY_TRY(ty_need_float(c, i));
+    if (t && ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype))
+      return ty_fail(c, "%s has dtype %s beside an input of %s", c->op->param[i + 1].name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
   }
   ty_meta_of(x, &c->meta[0]);
   ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
@@ -334,7 +338,7 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && ty_is_contiguous(w)));
   else {
     fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
-    fits = fits && (!w || (w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
+    fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
   }
   if (!fits) return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
   ty_meta_of(x, &c->meta[0]);

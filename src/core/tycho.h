@@ -82,6 +82,7 @@ typedef struct ty_backend ty_backend;
 typedef struct {
   atomic_int refs;
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
+  bool exposed;            /* its address was handed out: contents may change without a new version */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
   void *data;

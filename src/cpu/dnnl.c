@@ -39,6 +39,7 @@ typedef struct {
   void *buffer;                            /* memory of w where it differs from plain */
   uint64_t id;
   uint32_t version;                        /* what buffer holds */
+  const void *from;
 } entry;
 
 #define ENTRIES 256
@@ -142,11 +143,12 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
   dnnl_memory_set_data_handle(e->plain, ty_data(w));
   dnnl_memory_set_data_handle(e->w, e->buffer ? e->buffer : ty_data(w));
   if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
-  if (e->reorder && kind != BACKWARD_WEIGHT && (e->id != w->storage->id || e->version != version)) {
+  if (e->reorder && kind != BACKWARD_WEIGHT && (w->storage->exposed || e->id != w->storage->id || e->version != version || e->from != ty_data(w))) {
     dnnl_exec_arg_t a[2] = {{DNNL_ARG_FROM, e->plain}, {DNNL_ARG_TO, e->w}};
     if (dnnl_primitive_execute(e->reorder, stream, 2, a) != dnnl_success) return false;
     e->id = w->storage->id;
     e->version = version;
+    e->from = ty_data(w);
   }
   dnnl_exec_arg_t a[4] = {{kind == BACKWARD_INPUT ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, e->x}, {kind == BACKWARD_WEIGHT ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, e->w},
                           {kind == FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, e->y}, {DNNL_ARG_BIAS, e->b}};

@@ -46,8 +46,9 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
     }
     default: {
       double lo = id == TY_OP_uniform ? c->at[0].f : 0, hi = id == TY_OP_uniform ? c->at[1].f : 1;
+      int keep = d == TY_F16 ? 11 : d == TY_BF16 ? 8 : 24;    /* bits that the dtype holds: else rounding reaches high */
       for (int64_t i = 0; i < n; i++) {
-        double v = lo + (hi - lo) * ty_uniform(r[i]);
+        double v = lo + (hi - lo) * ty_uniform(r[i] >> (32 - keep) << (32 - keep));
         ty_set(p + i * size, d, v);
       }
     }

@@ -374,6 +374,8 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
   ty_tensor *out[TY_MAXOUT] = {NULL}, *into = NULL;
   ty_handle *h[TY_MAXOUT];
   int nout = op->nout;
+  bool pending = s->env_pending;
+  for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* finalizers may run now, and free what they like */
   ty_pace(L, s);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (a->out) {
@@ -381,7 +383,9 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     lua_pushvalue(L, a->out);
   } else
     for (int i = 0; i < nout; i++) h[i] = ty_new_handle(L, s);
+  s->env_pending = pending;
   ty_status st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, into, out);
+  for (int i = 0; i < a->nin; i++) ty_release(a->in[i].t);
   if (st != TY_OK) return ty_raise(L, ctx);
   if (into) ty_release(out[0]);
   else

@@ -217,8 +217,8 @@ static ty_status protected(rule_call *r, int which) {
   r->s = s;
   if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
-  ty_scope inner = {NULL, m->scope};
-  m->scope = &inner;
+  ty_scope inner = {NULL, m->scope}, *outer = m->scope;
+  if (which == 1) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
   lua_pushlightuserdata(L, (void *)&rules);
   lua_rawget(L, LUA_REGISTRYINDEX);
   lua_rawgeti(L, -1, which);
@@ -228,9 +228,9 @@ static ty_status protected(rule_call *r, int which) {
     st = ty_error(r->ctx, "%s", msg ? msg : "an error that is no string");
   }
   s->L = L;
-  while (m->scope && m->scope != &inner) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
+  while (m->scope && m->scope != &inner && m->scope != outer) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
   ty_scope_end(&inner);
-  m->scope = inner.outer;
+  m->scope = outer;
   lua_settop(L, top);
   return st;
 }
@@ -299,6 +299,7 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
   if (lua_type(L, 2) != LUA_TFUNCTION) return luaL_error(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
   if (!ty_needs_grad(t)) return luaL_error(L, "register_hook: the tensor doesn't require grad");
+  if (ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
   uint64_t *key = t->node ? &t->node->hook[t->out] : &t->hooks;
   lua_settop(L, 2);
   if (*key) {
@@ -323,14 +324,14 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
 /* ---- backward ---- */
 
 #define MOST 4096
-static int list_of(lua_State *L, int index, ty_tensor **t, const char *what) {
+static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, bool optional) {
   int n = (int)lua_objlen(L, index);
   if (n > MOST) luaL_error(L, "grad: more than %d %ss", MOST, what);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, index, i);
     char text[48];
     snprintf(text, sizeof text, "%s %d", what, i);
-    t[i - 1] = lua_toboolean(L, -1) ? ty_check(L, -1, "grad", text) : NULL;
+    t[i - 1] = optional && !lua_toboolean(L, -1) ? NULL : ty_check(L, -1, "grad", text);
     lua_pop(L, 1);
   }
   return n;
@@ -341,17 +342,20 @@ static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor **mem = lua_newuserdata(L, sizeof(ty_tensor *) * MOST * 4);
   ty_tensor **roots = mem, **grads = mem + MOST, **inputs = mem + 2 * MOST, **result = mem + 3 * MOST;
-  int nroot = list_of(L, 1, roots, "output"), ninput = 0;
-  list_of(L, 2, grads, "gradient");
+  int nroot = list_of(L, 1, roots, "output", false), ninput = 0;
+  for (int i = 0; i < nroot; i++) grads[i] = NULL;
+  list_of(L, 2, grads, "gradient", true);
   bool given = !lua_isnil(L, 3);
-  if (given) ninput = list_of(L, 3, inputs, "input");
+  if (given) ninput = list_of(L, 3, inputs, "input", false);
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
   for (int i = 0; i < ninput; i++) result[i] = NULL;
   lua_createtable(L, ninput, 0);
   int list = lua_gettop(L);
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); }
   ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
+  m->pinned++;
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
+  m->pinned--;
   s->L = L;
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);

@@ -27,7 +27,12 @@ struct ty_scope { ty_handle *first; ty_scope *outer; };
 
 /* The modes of a coroutine. Coroutines in the default mode share the state's. */
 struct ty_state;
-typedef struct { ty_ctx ctx; ty_scope *scope; struct ty_state *owner; } ty_modes;
+typedef struct {
+  ty_ctx ctx;
+  ty_scope *scope;
+  struct ty_state *owner;
+  int pinned;                /* backward passes that run under these modes */
+} ty_modes;
 
 /* Not in Lua's memory, and counted: when a Lua state closes, finalizers run in any order. */
 typedef struct ty_state {

@@ -141,6 +141,7 @@ static int from_address(lua_State *L) {
   lua_rawseti(L, -2, o->d.key);
   lua_pop(L, 1);
   if (ty_from_memory(ctx, (void *)address, 0, &m, drop_owner, o, &h->t) != TY_OK) { drop_owner(o); return ty_raise(L, ctx); }
+  h->t->storage->exposed = true;
   return 1;
 }
 

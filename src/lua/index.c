@@ -192,6 +192,11 @@ int ty_index_set(lua_State *L) {
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN) return luaL_error(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
   ty_pace(L, s);
   walk(L, s, &p);
+  anchor(L, s, 3);
+  bool pending = s->env_pending;
+  if (pending && ((ty_handle *)lua_touserdata(L, 1))->anchored) ty_note_anchor(L, s, 1);
+  if (pending) ty_settle_anchor(L, s, 1);  /* x's history now reaches what the value's environment holds */
+  s->env_pending = false;
   if (p.nindex) {
     ty_op *op = prepare(L, &p, &a, true, 3);
     if (ty_apply(ctx, op, a.in, a.nin, a.span, a.at, a.in[0].t, &out) != TY_OK) return ty_raise(L, ctx);

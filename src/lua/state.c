@@ -196,7 +196,7 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 
 /* ---- modes ---- */
 
-static bool is_default(const ty_modes *m) { return m->ctx.grad_enabled && !m->scope; }
+static bool is_default(const ty_modes *m) { return m->ctx.grad_enabled && !m->scope && !m->pinned; }
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
 static ty_modes *find_modes(lua_State *L) {
@@ -310,9 +310,10 @@ static int scope_begin(lua_State *L) { /* -> scope */
 }
 
 /* Hands what value holds (a tensor, or a table of tensors) to the scope outside. */
-static void keep(lua_State *L, int index, ty_scope *outer, int depth) {
+static void keep(lua_State *L, int index, const ty_scope *from, ty_scope *outer, int seen) {
   ty_handle *h = ty_is_handle(L, index);
   if (h) {
+    if (from && h->scope != from) return;  /* older than the scope, or kept already */
     ty_scope_detach(h);
     if (outer && h->t) {
       h->scope = outer;
@@ -320,11 +321,19 @@ static void keep(lua_State *L, int index, ty_scope *outer, int depth) {
       if (outer->first) outer->first->prev = h;
       outer->first = h;
     }
-  } else if (lua_type(L, index) == LUA_TTABLE && depth < 100) {
+  } else if (lua_type(L, index) == LUA_TTABLE) {
     luaL_checkstack(L, 8, "tables nested too deeply");
+    lua_pushvalue(L, index);
+    lua_rawget(L, seen);
+    bool known = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    if (known) return;
+    lua_pushvalue(L, index);
+    lua_pushboolean(L, true);
+    lua_rawset(L, seen);
     lua_pushnil(L);
-    while (lua_next(L, index < 0 ? index - 1 : index)) {
-      keep(L, lua_gettop(L), outer, depth + 1);
+    while (lua_next(L, index)) {
+      keep(L, lua_gettop(L), from, outer, seen);
       lua_pop(L, 1);
     }
   }
@@ -339,7 +348,9 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   if (lua_isnil(L, -1)) return luaL_error(L, "scope_end: argument 1 is no open scope");
   lua_pop(L, 2);
   ty_modes *m = ty_own_modes(L, s);
-  for (int i = 2; i <= lua_gettop(L); i++) keep(L, i, sc->outer, 0);
+  int top = lua_gettop(L);
+  lua_newtable(L);
+  for (int i = 2; i <= top; i++) keep(L, i, sc, sc->outer, top + 1);
   while (m->scope && m->scope != sc) { /* an inner scope that was left by an error */
     ty_scope_end(m->scope);
     m->scope = m->scope->outer;
@@ -356,7 +367,9 @@ static int scope_end(lua_State *L) {   /* scope, results... */
 
 static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope, and returns it */
   ty_state_of(L);
-  keep(L, 1, NULL, 0);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  keep(L, 1, NULL, NULL, 2);
   lua_settop(L, 1);
   return 1;
 }

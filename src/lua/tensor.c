@@ -81,6 +81,7 @@ static int shares_memory(lua_State *L) {
 /* ---- fields ---- */
 
 static int get_field(lua_State *L, ty_state *s, ty_tensor *t, const char *k) {
+  if (t->base && ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
   if (!strcmp(k, "shape")) ty_push_list(L, t->shape, t->ndim, 0, true);
   else if (!strcmp(k, "dtype")) lua_pushstring(L, ty_dtype_names[t->dtype]);
   else if (!strcmp(k, "device")) lua_pushstring(L, t->storage->backend->name);
@@ -248,7 +249,7 @@ static int storage_gc(lua_State *L) {
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
-  atomic_fetch_add(&t->storage->version, 1);   /* it may be written through the pointer */
+  t->storage->exposed = true;
   lua_pushlightuserdata(L, ty_data(t));
   ty_storage **p = lua_newuserdata(L, sizeof *p);
   *p = NULL;
@@ -289,7 +290,7 @@ static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads
 
 static int manual_seed(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n)) return luaL_error(L, "manual_seed: argument 1 must be a whole number, got %s", ty_type_text(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return luaL_error(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_manual_seed((uint64_t)n);
   return 0;
 }

@@ -122,7 +122,7 @@ end
 
 -- Batches in an epoch.
 function DataLoader:size()
-  local n = self.dataset:size() / self.batch_size
+  local n = (self.sampler and #self:order() or self.dataset:size()) / self.batch_size
   return self.drop_last and math.floor(n) or math.ceil(n)
 end
 
@@ -139,7 +139,11 @@ end
 
 -- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do
 function DataLoader:iter()
-  local order, at, total = core.keep(self:order()), self.position, self:size()
+  if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
+  self.resuming = false
+  local order, at = core.keep(self:order()), self.position
+  local total = #order / self.batch_size
+  total = self.drop_last and math.floor(total) or math.ceil(total)
   return function()
     if at >= total then
       if self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end
@@ -156,6 +160,6 @@ function DataLoader:iter()
 end
 
 function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed} end
-function DataLoader:load_state_dict(d) self.epoch, self.position, self.seed = d.epoch, d.position, d.seed end
+function DataLoader:load_state_dict(d) self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true end
 
 return data

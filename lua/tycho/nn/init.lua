@@ -48,14 +48,15 @@ function Sequential:init(...)
 end
 Sequential.append = append
 function Sequential:forward(input)
-  local x, mine = input, false           -- mine: x was made by a layer of the library, and nobody else has it
+  local x, mine = input, false           -- mine: only layers of the library itself have seen x
   for i = 1, #self._order do
     local m = self._parts[i]
     local y = m(x)
+    local library = rawget(getmetatable(m)._class, "_library") == true
     if not rawequal(y, x) then
-      if mine then M.free(x) end
-      mine = m._library == true and core.is_tensor(y)
-    end
+      if mine and library then M.free(x) end
+      mine = library and core.is_tensor(y)
+    else mine = mine and library end
     x = y
   end
   return x

@@ -1,7 +1,7 @@
 -- The Module system: what is assigned to a module is found by name, in the order of assignment.
 --
--- Idea: parameters, buffers and modules live in self._parts and are never raw fields, so that assigning anew is seen
--- too; everything else is a plain field. A class made by extend() is called to construct, an instance to run forward.
+-- Idea: parameters, buffers and modules live in self._parts, everything else in self._plain; neither are raw fields, so
+-- that assigning anew is seen too. A class made by extend() is called to construct, an instance to run forward.
 -- Errors from forward carry the path of modules that led to them.
 local core = require "tycho.core"
 local M = core.methods
@@ -23,8 +23,9 @@ end
 
 local function put(self, kind, name, value)
   local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
+  self._plain[name] = nil
   if not parts then error(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)", 3) end
-  if value == nil then
+  if value == nil and kind ~= "buffer" then        -- a buffer may be nil until it is assigned
     if kinds[name] then
       for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
     end
@@ -48,7 +49,7 @@ local function assign(self, name, value)
     elseif kind then put(self, nil, name, nil)
     else
       if core.is_tensor(value) then core.keep(value) end
-      rawset(self, name, value)
+      self._plain[name] = value
     end
   end
 end
@@ -87,13 +88,14 @@ function Module:extend(name)
   class.__index = class
   local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "") end}
   function instance.__index(m, k)
-    local v = class[k]
+    local v = rawget(m, "_plain")[k]
     if v ~= nil then return v end
-    local parts = rawget(m, "_parts")
-    return parts and rawget(parts, k)
+    v = rawget(rawget(m, "_parts"), k)
+    if v ~= nil then return v end
+    return class[k]
   end
   return setmetatable(class, {__index = self, __call = function(_, ...)
-    local m = {_kinds = {}, _order = {}, training = true}
+    local m = {_kinds = {}, _order = {}, _plain = {}, training = true}
     m._parts = class._is_list and m or {}      -- a list's members are raw fields, for ipairs
     is_module[m] = true
     setmetatable(m, instance)
@@ -109,15 +111,18 @@ function Module:register_buffer(name, value)
   if value ~= nil and not core.is_tensor(value) then error("register_buffer: argument 2 must be a tensor or nil, got " .. type(value), 2) end
   put(self, "buffer", name, value and core.keep(value))
 end
-function Module:register_parameter(name, value) put(self, "parameter", name, value) end
+function Module:register_parameter(name, value)
+  if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then error("register_parameter: argument 2 must be a Parameter or nil", 2) end
+  put(self, "parameter", name, value)
+end
 
--- Every part of a kind below m, with its dotted name, once each, in order.
+-- Every part of a kind below m, with its dotted name, in order; once each, unless seen is nil.
 local function walk(m, kind, prefix, seen, fn)
   for _, name in ipairs(m._order) do
     local k, v = m._kinds[name], m._parts[name]
     local label = m._is_list and tostring(name - 1) or name
-    if k == kind and not seen[v] then
-      seen[v] = true
+    if k == kind and v ~= nil and not (seen and seen[v]) then
+      if seen then seen[v] = true end
       fn(prefix .. label, v)
     end
     if k == "module" then walk(v, kind, prefix .. label .. ".", seen, fn) end
@@ -169,7 +174,7 @@ end
 function Module:state_dict()
   local out = {}
   for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", {}, function(name, v) out[name] = v:detach() end)
+    walk(self, kind, "", nil, function(name, v) out[name] = v:detach() end)
   end
   return out
 end
@@ -180,7 +185,7 @@ function Module:load_state_dict(state, options)
   if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), 2) end
   local wrong, pairs_, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", {}, function(name, v)
+    walk(self, kind, "", nil, function(name, v)
       known[name] = true
       local new = state[name]
       if new == nil then
@@ -205,11 +210,13 @@ end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
 function Module:to(target)
+  if core.is_tensor(target) then target = target.dtype end
+  if type(target) == "string" and (target:match("^u?int") or target == "bool") then error("to: parameters need a floating dtype, got " .. target, 2) end
   local old = core.set_grad_enabled(false)
   local ok, err = pcall(function()
     for _, kind in ipairs {"parameter", "buffer"} do
       walk(self, kind, "", {}, function(_, v)
-        local new = (not M.is_floating_point(v) and type(target) == "string" and target:match("float")) and v or M.to(v, target)
+        local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target)
         if not rawequal(new, v) then
           v.grad = nil
           core.set_data(v, new:detach())

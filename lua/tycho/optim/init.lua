@@ -71,18 +71,19 @@ function Optimizer:step(closure)
           self.state[p] = s
         end
         local step = s.step + 1
-        local b = buckets[step]
+        local key = self.key and self:key(s, group) or step
+        local b = buckets[key]
         if not b then
-          b = {params = {}, grads = {}, state = {}, step = step}
-          buckets[step] = b
+          b = {params = {}, grads = {}, state = {}, steps = {}}
+          buckets[key] = b
         end
         local n = #b.params + 1
-        b.params[n], b.grads[n], b.state[n] = p, g, s
+        b.params[n], b.grads[n], b.state[n], b.steps[n] = p, g, s, step
       end
     end
     for _, b in pairs(buckets) do
       self:update(group, b)
-      for _, s in ipairs(b.state) do s.step = b.step end    -- after the update: one that failed didn't happen
+      for i, s in ipairs(b.state) do s.step = b.steps[i] end    -- after the update: one that failed didn't happen
     end
   end
   return loss
@@ -144,12 +145,19 @@ end
 
 ---- SGD ----
 local SGD = new_class("SGD", {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false})
-function SGD:new_state(p, group)
-  return {step = 0, momentum_buffer = group.momentum ~= 0 and like(p) or nil}
-end
+function SGD:new_state() return {step = 0} end
+-- Momentum begins with the first gradient after it was asked for, for each parameter.
+function SGD:key(s, group) return group.momentum == 0 and "plain" or s.momentum_buffer and "moving" or "first" end
 function SGD:update(group, b)
-  ops.sgd_step(b.params, b.grads, group.momentum ~= 0 and field(b.state, "momentum_buffer") or {}, group.lr, group.momentum, group.dampening,
-    group.weight_decay, group.nesterov, b.step == 1, group.maximize)
+  local buffers, first = {}, false
+  if group.momentum ~= 0 then
+    for i, s in ipairs(b.state) do
+      first = first or not s.momentum_buffer
+      buffers[i] = s.momentum_buffer or like(b.params[i])
+    end
+  end
+  ops.sgd_step(b.params, b.grads, buffers, group.lr, group.momentum, group.dampening, group.weight_decay, group.nesterov, first, group.maximize)
+  if first then for i, s in ipairs(b.state) do s.momentum_buffer = buffers[i] end end
 end
 
 ---- Adam: weight decay in the gradient; AdamW: decoupled ----
@@ -158,7 +166,7 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   function Adam:new_state(p) return {step = 0, exp_avg = like(p), exp_avg_sq = like(p)} end
   function Adam:update(group, b)
     ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.lr, group.betas[1], group.betas[2], group.eps,
-      group.weight_decay, b.step, name == "AdamW", group.maximize)
+      group.weight_decay, b.steps[1], name == "AdamW", group.maximize)
   end
 end
 

@@ -85,7 +85,7 @@ end
 function OneCycleLR:along(step, first, top, last)
   local up = self.pct_start * self.total_steps - 1
   local a, b, t
-  if step <= up then a, b, t = first, top, step / up
+  if step <= up then a, b, t = first, top, up > 0 and step / up or 1
   else a, b, t = top, last, (step - up) / (self.total_steps - 1 - up) end
   if self.anneal_strategy == "linear" then return a + (b - a) * t end
   return b + (a - b) / 2 * (1 + math.cos(math.pi * t))
