@@ -193,9 +193,7 @@ describe("autograd", function()
     assert.is_false(co())
     assert.is_true(tycho.is_grad_enabled())
     assert.is_true(co())
-    local dropped = coroutine.create(function() tycho.no_grad(coroutine.yield) end)
-    coroutine.resume(dropped)
-    dropped = nil
+    coroutine.resume(coroutine.create(function() tycho.no_grad(coroutine.yield) end))   -- and dropped
     collectgarbage() collectgarbage()
     for _ = 1, 50 do assert.is_true(coroutine.wrap(tycho.is_grad_enabled)()) end
     assert.same({1, nil, 3}, {tycho.no_grad(function(...) return ... end, 1, nil, 3)})
