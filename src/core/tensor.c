@@ -140,7 +140,7 @@ void ty_account_release(ty_account *a) {
  * caches are too short for. */
 typedef struct cell { struct cell *next; } cell;
 typedef struct { cell *first; int n; } cells;
-#define CELLS_MOST 8192
+#define CELLS_MOST 32768
 static __thread cells tensor_cells, storage_cells;
 
 static void *cell_new(cells *c, size_t size) {
