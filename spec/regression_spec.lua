@@ -164,6 +164,16 @@ describe("regression", function()
     assert.is_false(v.is_leaf)
   end)
 
+  it("views made under no_grad don't change a recorded base behind its back", function()
+    local w = tycho.ones(3, {requires_grad = true})
+    local y = w * 1
+    local v = tycho.no_grad(function() return y[{ {1, 2} }] end)
+    fails("made under no_grad", function() v:mul_(5) end)
+    tycho.no_grad(function() v:mul_(5) end)
+    assert.same({5, 5, 1}, y:totable())
+    v:detach():mul_(2)
+  end)
+
   it("reading through a pointer changes no version", function()
     local w = tycho.ones(2, {requires_grad = true})
     local y = (w * w):sum()

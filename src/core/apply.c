@@ -46,7 +46,7 @@ static ty_status make_view(ty_call *c) {
   if (c->ctx->grad_enabled) {
     v->base = ty_retain(x->base ? x->base : x);
     v->history = v->base->history;
-  }
+  } else v->unrecorded = x->unrecorded || ty_needs_grad(x) || (x->base && ty_needs_grad(x->base));
   c->out[0] = v;
   return TY_OK;
 }
@@ -65,6 +65,8 @@ static ty_status check_inplace(ty_call *c, ty_tensor *into) {
   const ty_tensor *root = into->base ? into->base : into;
   if (c->ctx->grad_enabled && (into->requires_grad || root->requires_grad))
     return ty_fail(c, "a leaf that requires grad can't be changed in place outside no_grad");
+  if (c->ctx->grad_enabled && into->unrecorded)
+    return ty_fail(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
   if (m->ndim != into->ndim || memcmp(m->shape, into->shape, sizeof(int64_t) * m->ndim))
     return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))

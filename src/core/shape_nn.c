@@ -288,7 +288,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   int64_t n = x->shape[1];
   for (int i = 1; i < 5; i++) {
     const ty_tensor *t = c->in[i].t;
-    if (t && !ty_is_contiguous(t)) return ty_fail(c, "%s is not contiguous", c->op->param[i].name);
+    if (t && i < 3 && c->at[0].i && ty_overlaps_itself(t)) return ty_fail(c, "%s is changed in place, and its elements share memory", c->op->param[i].name);
     if (t && (t->ndim != 1 || t->shape[0] != n))
       return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s", c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
     TY_TRY(ty_need_float(c, i));
@@ -335,7 +335,7 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   bool fits = g->ndim == x->ndim && !memcmp(g->shape, x->shape, sizeof(int64_t) * x->ndim) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
               ty_is_contiguous(rstd) && mean->ndim == rstd->ndim && !memcmp(mean->shape, rstd->shape, sizeof(int64_t) * mean->ndim);
-  if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && ty_is_contiguous(w)));
+  if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1]));
   else {
     fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
     fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));

@@ -98,6 +98,7 @@ struct ty_tensor {
   atomic_int refs;
   uint8_t dtype, ndim;
   bool requires_grad;      /* a leaf that collects .grad; a result has a node instead */
+  bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
   bool channels_last;      /* a convolution's layout: view() copies instead of failing */
   ty_storage *storage;
   int64_t offset;

@@ -17,7 +17,8 @@ typedef struct {
 
 static double at(const void *p, int k, int64_t i) { return k == 0 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
 static void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
-static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get((const char *)ty_data(t) + i * ty_itemsize(t), (ty_dtype)t->dtype) : otherwise; }
+static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) + i * t->stride[0] * ty_itemsize(t); }
+static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
 
 static rows rows_of(const ty_tensor *x) {
   rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0], .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
@@ -116,8 +117,8 @@ static ty_status batch_norm(ty_call *c) {
       m = e + at(shift, r.k, ch);
       v = TY_MAX(s2[ch] / (double)count - e * e, 0);
       if (s1[ch] != s1[ch] || s2[ch] != s2[ch]) v = NAN;
-      if (rm) ty_set((char *)ty_data(rm) + ch * ty_itemsize(rm), (ty_dtype)rm->dtype, (1 - momentum) * opt(rm, ch, 0) + momentum * m);
-      if (rv) ty_set((char *)ty_data(rv) + ch * ty_itemsize(rv), (ty_dtype)rv->dtype, (1 - momentum) * opt(rv, ch, 0) + momentum * v * (double)count / (double)TY_MAX(count - 1, 1));
+      if (rm) ty_set(element(rm, ch), (ty_dtype)rm->dtype, (1 - momentum) * opt(rm, ch, 0) + momentum * m);
+      if (rv) ty_set(element(rv, ch), (ty_dtype)rv->dtype, (1 - momentum) * opt(rv, ch, 0) + momentum * v * (double)count / (double)TY_MAX(count - 1, 1));
     }
     double rs = 1 / sqrt(v + eps), g = opt(w, ch, 1) * rs;
     put(ty_data(mean), r.k, ch, m);
