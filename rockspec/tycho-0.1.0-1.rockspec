@@ -10,7 +10,7 @@ description = {
 supported_platforms = {"linux"}
 dependencies = {"lua == 5.1"}
 test_dependencies = {"busted"}
--- The Makefile knows the packages (make need) and the instruction sets; the rock calls it.
+-- The Makefile knows the instruction sets; the rock calls it. README.md lists the packages that must be there.
 build = {
   type = "make",
   build_target = "all",

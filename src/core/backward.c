@@ -8,8 +8,6 @@
 #include <string.h>
 #include "tycho.h"
 
-void ty_node_finish(ty_node *n);
-
 typedef struct {
   void *key;               /* the node or the leaf */
   ty_node *node;

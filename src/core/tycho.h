@@ -314,6 +314,7 @@ ty_status ty_record(ty_call *c);
 ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before);
 ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
+void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);

@@ -14,6 +14,15 @@ bool ty_whole(double v, int64_t *out) {
   return true;
 }
 
+int64_t ty_list_length(lua_State *L, int index) {
+  int64_t n = (int64_t)lua_objlen(L, index), count = 0;
+  if (index < 0) index = lua_gettop(L) + index + 1;
+  luaL_checkstack(L, 3, "list");
+  lua_pushnil(L);
+  while (lua_next(L, index)) { count++; lua_pop(L, 1); }
+  return count == n ? n : -1;
+}
+
 /* Where a parameter's value stands: stack index, and how many numbers in a row for sizes given one by one. */
 typedef struct { int at, count; } place;
 
@@ -132,7 +141,8 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   bool dims = op->param[k].type == TY_P_DIMS;
   const char *expected = dims ? "a dim or a list of dims" : "a list of whole numbers";
   bool table = lua_type(L, w.at) == LUA_TTABLE;
-  int64_t n = table ? (int64_t)lua_objlen(L, w.at) : w.count;
+  int64_t n = table ? ty_list_length(L, w.at) : w.count;
+  if (n < 0) luaL_error(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->name, k + 1, op->param[k].name);
   if (!table && lua_type(L, w.at) != LUA_TNUMBER) bad(L, op, k, expected, w.at);
   if (n > TY_MAXDIM) luaL_error(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->name, k + 1, op->param[k].name, (int)n, TY_MAXDIM);
   a->n = (uint8_t)n;
@@ -250,7 +260,8 @@ static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place 
   }
   if (p->type == TY_P_TENSORS) {
     if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
-    int n = (int)lua_objlen(L, index);
+    int n = (int)ty_list_length(L, index);
+    if (n < 0) luaL_error(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->name, k + 1, p->name);
     a->span[p->slot].count = n;
     for (int i = 1; i <= n; i++) {
       lua_rawgeti(L, index, i);
@@ -310,6 +321,7 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
         break;
       case TY_P_TENSORS:
         if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
+        if (ty_list_length(L, index) < 0) luaL_error(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->name, k + 1, p->name);
         for (int i = 1, n = (int)lua_objlen(L, index); i <= n; i++) {
           lua_rawgeti(L, index, i);
           tensor_at(L, s, op, k, lua_gettop(L), i);

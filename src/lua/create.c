@@ -35,7 +35,8 @@ static void check(shape_of *f, int depth) {  /* value on top */
     return;
   }
   if (t != LUA_TTABLE) luaL_error(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who, ty_type_text(L, -1), depth + 1);
-  int64_t n = (int64_t)lua_objlen(L, -1);
+  int64_t n = ty_list_length(L, -1);
+  if (n < 0) luaL_error(L, "%s: a list at depth %d has holes (nil in the middle) or named fields", f->who, depth + 1);
   if (n != f->m.shape[depth]) ragged(f, depth, f->m.shape[depth], n);
   luaL_checkstack(L, 4, "nested list");
   for (int64_t i = 1; i <= n; i++) {
