@@ -595,13 +595,13 @@ function Tensor.logical_xor(a, b) end
 ---@param x tycho.Tensor
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
-function tycho.fill(x, value) end
+function tycho.fill_(x, value) end
 
 --- x's shape and dtype, all elements value
 ---@param x tycho.Tensor
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.fill(x, value) end
+function Tensor.fill_(x, value) end
 
 --- a where cond is true, else b
 ---@param cond tycho.Tensor
@@ -911,13 +911,13 @@ function Tensor.cast(x, dtype) end
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor|number
 ---@return tycho.Tensor
-function tycho.copy(x, src) end
+function tycho.copy_(x, src) end
 
 --- src in x's shape and dtype; copy_ writes it into x
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.copy(x, src) end
+function Tensor.copy_(x, src) end
 
 --- the lower triangle, from diagonal k down; else 0
 ---@param x tycho.Tensor
@@ -1115,28 +1115,28 @@ function Tensor.randperm(n, dtype, device) end
 ---@param low? number
 ---@param high? number
 ---@return tycho.Tensor
-function tycho.uniform(x, low, high) end
+function tycho.uniform_(x, low, high) end
 
 --- like x, uniform in [low, high)
 ---@param x tycho.Tensor
 ---@param low? number
 ---@param high? number
 ---@return tycho.Tensor
-function Tensor.uniform(x, low, high) end
+function Tensor.uniform_(x, low, high) end
 
 --- like x, normal
 ---@param x tycho.Tensor
 ---@param mean? number
 ---@param std? number
 ---@return tycho.Tensor
-function tycho.normal(x, mean, std) end
+function tycho.normal_(x, mean, std) end
 
 --- like x, normal
 ---@param x tycho.Tensor
 ---@param mean? number
 ---@param std? number
 ---@return tycho.Tensor
-function Tensor.normal(x, mean, std) end
+function Tensor.normal_(x, mean, std) end
 
 --- 1 with probability x, else 0
 ---@param x tycho.Tensor

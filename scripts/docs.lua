@@ -4,7 +4,7 @@ local here = arg[0]:match("^(.*)/scripts/") or "."
 package.path = here .. "/lua/?.lua;" .. here .. "/lua/?/init.lua;" .. package.path
 package.cpath = here .. "/build/?.so;" .. here .. "/build-lint/?.so;" .. package.cpath
 local core = require "tycho.core"
-require "tycho"
+local tycho = require "tycho"
 local functional = require "tycho.functional"
 
 local titles = {pointwise = "Pointwise", reduce = "Reductions", reduce_index = "Reductions", scan = "Scans", view = "Views", copy = "Copies", cat = "Copies",
@@ -18,7 +18,8 @@ local function put(title, row)
 end
 for _, op in ipairs(core.op_table()) do
   if op.domain ~= "internal" then
-    put(titles[op.class], {name = op.name, signature = op.signature, doc = op.doc, results = op.results, inplace = op.inplace, gradient = op.differentiable})
+    local only = rawget(tycho, op.name) == nil    -- users have the in-place form alone
+    put(titles[op.class], {name = only and op.name .. "_" or op.name, signature = op.signature, doc = op.doc, results = op.results, inplace = op.inplace and not only, gradient = op.differentiable})
   end
 end
 for _, f in ipairs(functional.signatures) do put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, gradient = true}) end

@@ -300,10 +300,10 @@ def("index_add", "x, dim:int, index, src", "x with src's slices added at index a
   need("index_add", 3, index, 1)
   return ops.index_put(x, src, {whole("index_add", 3, index)}, dim, {accumulate = true})
 end)
-def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask) return ops.expand(x, F.broadcast_shape(x, mask))[ops.expand(mask, F.broadcast_shape(x, mask))] end)
-function F.broadcast_shape(a, b)
-  return ops.logical_or(ops.expand(ops.empty({}, {dtype = "bool"}), a.shape), ops.expand(ops.empty({}, {dtype = "bool"}), b.shape)).shape
-end
+def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
+  local shape = ops.logical_or(ops.zeros({}, {dtype = "bool"}):expand(x.shape), mask).shape   -- what both broadcast to
+  return ops.expand(x, shape)[ops.expand(mask, shape)]
+end)
 def("embedding", "ids, weight", "the rows of weight that ids name", function(ids, weight)
   need("embedding", 2, weight, 2)
   ids = whole("embedding", 1, ids)

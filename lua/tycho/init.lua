@@ -34,7 +34,6 @@ tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
 local functional = require "tycho.functional"
 for name, fn in pairs(functional.functions) do tycho[name] = fn end
-tycho.broadcast_shape = nil
 require "tycho.grad"
 
 ---- creation ----

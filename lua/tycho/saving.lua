@@ -31,7 +31,7 @@ local function encode(v, path, seen, names, tensors, used)
   elseif t == "boolean" then return {b = v}
   elseif t == "string" then return {s = hex(v)}
   elseif t ~= "table" then error(("save: %s is a %s; tensors, tables, numbers, strings and booleans are saved"):format(path == "" and "the value" or "'" .. path .. "'", t), 0)
-  elseif getmetatable(v) ~= nil and not (tostring(getmetatable(v).__tostring or ""):find("function") and v[1] == nil and next(v) == nil) and getmetatable(v).__eq == nil then
+  elseif getmetatable(v) and not getmetatable(v).__eq then    -- shapes are plain lists that compare
     error(("save: %s is an object; save its state_dict()"):format(path == "" and "the value" or "'" .. path .. "'"), 0)
   end
   if seen[v] then error(("save: '%s' contains itself"):format(path), 0) end

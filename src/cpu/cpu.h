@@ -39,6 +39,9 @@ typedef struct {
 const ty_loops *ty_cpu_loops(void);
 static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
 static const uint8_t ty_ksize[3] = {4, 8, 8};
+/* Element i of float32 (k 0) or float64 (k 1) memory. */
+static inline double at(const void *p, int k, int64_t i) { return k == 0 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
+static inline void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
 
 /* ---- iter.c: walking tensors of one shape together ---- */
 #define TY_ITER_MAX 5

@@ -85,7 +85,7 @@ static ty_status copy_at(ty_call *c, ty_tensor *dst, ty_tensor *src, bool add) {
 
 static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 
-static ty_status take(ty_call *c) {
+static ty_status take_out(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_tensor *o = c->out[0];
   plan p;
@@ -106,7 +106,7 @@ static ty_status take(ty_call *c) {
   return TY_OK;
 }
 
-static ty_status put(ty_call *c) {
+static ty_status put_in(ty_call *c) {
   ty_tensor *x = c->in[0].t, *o = c->out[0], *v = c->in[1].t, *same = NULL;
   bool add = c->at[1].i;
   plan p;
@@ -236,8 +236,8 @@ static ty_status nonzero(ty_call *c) {
 
 ty_status ty_cpu_index(ty_call *c) {
   switch (c->op->id) {
-    case TY_OP_index: return take(c);
-    case TY_OP_index_put: return put(c);
+    case TY_OP_index: return take_out(c);
+    case TY_OP_index_put: return put_in(c);
     case TY_OP_gather: return walk(c, c->in[0].t, c->out[0], NULL);
     case TY_OP_nonzero: return nonzero(c);
     default:

@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include "cpu.h"
 
-static double at(const void *p, int k, int64_t i) { return k == 0 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
-static void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
-
 static ty_status check_labels(ty_call *c, const ty_tensor *y, int64_t classes, int64_t ignore) {
   const int64_t *v = ty_data(y);
   for (int64_t i = 0; i < y->shape[0]; i++) {

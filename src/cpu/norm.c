@@ -15,8 +15,6 @@ typedef struct {
   const ty_loops *l;
 } rows;
 
-static double at(const void *p, int k, int64_t i) { return k == 0 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
-static void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
 static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) + i * t->stride[0] * ty_itemsize(t); }
 static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
 
