@@ -154,6 +154,38 @@ describe("autograd", function()
     collectgarbage() collectgarbage()
     z:backward()
     assert.equal(1, hit)
+    -- a hook that comes after the tensor was used, on a result and on a leaf whose handles then go
+    for _, make in ipairs {function() return x * 2 end, function() return leaf {1} end} do
+      local used = (function()
+        local y = make()
+        local later = y * 3
+        y:register_hook(function(g) hit = hit + g:item() end)
+        return later
+      end)()
+      collectgarbage() collectgarbage()
+      hit = 0
+      used:backward()
+      assert.equal(3, hit)
+    end
+    -- and it goes with its tensor's part in the tape
+    local gone = setmetatable({}, {__mode = "v"})
+    do
+      local later = (function()
+        local y = x * 2
+        local used = y * 3
+        local big = {}
+        gone[1] = big
+        y:register_hook(function() return big[1] end)
+        return used
+      end)()
+      collectgarbage() collectgarbage()
+      assert.is_table(gone[1])
+      assert.is_true(later.requires_grad)
+    end
+    collectgarbage() collectgarbage()
+    local _ = x + 1                        -- a call lets go what was dropped
+    collectgarbage() collectgarbage()
+    assert.is_nil(gone[1])
     local F = tycho.autograd.Function {forward = function(ctx, a) ctx:save_for_backward(a) return a * 2 end, backward = function(ctx, g) return g * ctx:saved_tensors() end}
     collectgarbage() collectgarbage()
     local before = core.allocated()

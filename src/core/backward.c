@@ -151,7 +151,7 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const char *w
   return TY_OK;
 }
 
-static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && atomic_load(&t->storage->refs) == 1; }
+static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && !ty_storage_shared(t->storage); }
 
 /* *into += g; takes over g's reference. */
 static ty_status accumulate(ty_ctx *ctx, ty_tensor **into, ty_tensor *g) {
@@ -308,11 +308,9 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
 static ty_status hooks(pass *p, int i) {
   ty_node *n = p->e[i].node;
   for (int k = 0; k < (n ? n->nout : 1); k++) {
-    uint64_t key = n ? n->hook[k] : p->e[i].leaf->hooks;
+    const ty_hooks *h = n ? n->hook[k] : p->e[i].leaf->hooks;
     ty_tensor **g = &p->grad[p->e[i].grads + k];
-    if (key && *g) {
-      TY_TRY(p->ctx->host->hook(p->ctx, key, g));
-    }
+    if (h && *g) TY_TRY(p->ctx->host->hook(p->ctx, h->key, g));
   }
   return TY_OK;
 }

@@ -16,7 +16,7 @@ bool ty_needs_grad(const ty_tensor *t) { return t && (t->requires_grad || t->nod
 
 static ty_node *node_new(ty_op *op, int nin, int nout, int nattr) {
   size_t n = sizeof(ty_node) + sizeof(ty_edge) * (size_t)nin + sizeof(ty_operand) * (size_t)nin + sizeof(ty_saved) * (size_t)(nin + nout) +
-             sizeof(ty_meta) * (size_t)(nin + nout) + sizeof(ty_attr) * (size_t)nattr + sizeof(uint64_t) * (size_t)nout;
+             sizeof(ty_meta) * (size_t)(nin + nout) + sizeof(ty_attr) * (size_t)nattr + sizeof(ty_hooks *) * (size_t)nout;
   char *p = ty_malloc(n);
   if (!p) return NULL;
   memset(p, 0, n);
@@ -32,7 +32,7 @@ static ty_node *node_new(ty_op *op, int nin, int nout, int nattr) {
   k->in = (ty_operand *)p;   p += sizeof(ty_operand) * (size_t)nin;
   k->saved = (ty_saved *)p;  p += sizeof(ty_saved) * (size_t)(nin + nout);
   k->at = (ty_attr *)p;      p += sizeof(ty_attr) * (size_t)nattr;
-  k->hook = (uint64_t *)p;   p += sizeof(uint64_t) * (size_t)nout;
+  k->hook = (ty_hooks **)p;  p += sizeof(ty_hooks *) * (size_t)nout;
   k->meta = (ty_meta *)p;
   return k;
 }
@@ -42,6 +42,19 @@ static void drop_saved(ty_node *n) {
     ty_release(n->saved[i].t);
     n->saved[i].t = NULL;
   }
+}
+
+void ty_hooks_free(ty_hooks *h) {
+  if (h->drop) h->drop(h->owner);
+  ty_free(h);
+}
+
+static void drop_hooks(ty_node *n) {
+  for (int j = 0; j < n->nout; j++)
+    if (n->hook[j]) {
+      ty_hooks_free(n->hook[j]);
+      n->hook[j] = NULL;
+    }
 }
 
 void ty_node_release(ty_node *n) {
@@ -56,6 +69,7 @@ void ty_node_release(ty_node *n) {
     ty_node *k = pending;
     pending = k->next;
     drop_saved(k);
+    drop_hooks(k);
     for (int i = 0; i < k->nin; i++) {
       ty_node_release(k->edge[i].node);
       ty_release(k->edge[i].leaf);

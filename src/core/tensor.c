@@ -136,12 +136,19 @@ void ty_account_release(ty_account *a) {
   ty_free(a);
 }
 
-/* Tensors and storages of small size come from per-thread free lists: garbage is collected in batches, which malloc's own
- * caches are too short for. */
+/* A storage and the tensor that is made with it are one block, so that a small tensor is few cache lines. The storage's refs
+ * count two for each user of its data, and one for the block's own tensor while that lives: the block goes at 0, the data
+ * when less than 2 is left. */
+typedef struct block { ty_tensor t; ty_storage s; struct block *before; } block;   /* before: made before it; only a hint */
+
+static block *block_of(ty_storage *s) { return (block *)((char *)s - offsetof(block, s)); }
+
+/* Blocks and views come from per-thread free lists: garbage is collected in batches, which malloc's own caches are too
+ * short for. */
 typedef struct cell { struct cell *next; } cell;
 typedef struct { cell *first; int n; } cells;
 #define CELLS_MOST 32768
-static __thread cells tensor_cells, storage_cells;
+static __thread cells view_cells, block_cells;
 
 static void *cell_new(cells *c, size_t size) {
 #ifndef TY_NO_CACHE
@@ -171,30 +178,6 @@ static void cell_free(cells *c, void *p) {
   ty_free(p);
 }
 
-static _Atomic uint64_t next_id = 1;
-
-static ty_storage *storage_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
-  ty_storage *s = cell_new(&storage_cells, sizeof *s);
-  if (!s) return NULL;
-  memset(s, 0, offsetof(ty_storage, small));
-  atomic_init(&s->refs, 1);
-  s->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
-  s->backend = b;
-  s->nbytes = nbytes;
-  s->account = ctx->account;
-  if (s->account) atomic_fetch_add_explicit(&s->account->refs, 1, memory_order_relaxed);
-  return s;
-}
-
-void ty_storage_release(ty_storage *s) {
-  if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
-  if (s->drop) s->drop(s->owner);
-  else if (s->data && s->data != s->small) s->backend->free(s->data, s->nbytes);
-  account_add(s->account, -(long long)s->nbytes);
-  ty_account_release(s->account);
-  cell_free(&storage_cells, s);
-}
-
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride) {
   int64_t n = 1;
   for (int i = ndim - 1; i >= 0; i--) {
@@ -203,11 +186,27 @@ void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride) {
   }
 }
 
-static ty_tensor *tensor_new(const ty_meta *m, ty_storage *s) {
-  ty_tensor *t = cell_new(&tensor_cells, sizeof *t);
-  if (!t) return NULL;
+/* Blocks are cold when their turn comes, and turns are foreseeable: the free list's next one is made next, and a collector
+ * finalizes the youngest first. */
+static void warm(const block *k) {
+  for (size_t at = 0; k && at < sizeof *k; at += 64) __builtin_prefetch((const char *)k + at, 1);
+}
+
+static _Atomic uint64_t next_id = 1;
+
+static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const ty_meta *m) {
+  block *k = cell_new(&block_cells, sizeof *k);
+  static __thread block *youngest;
+  if (!k) return NULL;
+  warm((const block *)block_cells.first);
+  k->before = youngest;
+  youngest = k;
+  ty_tensor *t = &k->t;
+  ty_storage *s = &k->s;
   memset(t, 0, offsetof(ty_tensor, shape));
+  memset(s, 0, offsetof(ty_storage, small));
   atomic_init(&t->refs, 1);
+  t->in_block = true;
   t->dtype = m->dtype;
   t->ndim = m->ndim;
   t->channels_last = m->channels_last;
@@ -215,8 +214,31 @@ static ty_tensor *tensor_new(const ty_meta *m, ty_storage *s) {
   memcpy(t->shape, m->shape, sizeof(int64_t) * m->ndim);
   if (m->has_stride) memcpy(t->stride, m->stride, sizeof(int64_t) * m->ndim);
   else ty_contiguous_strides(t->shape, t->ndim, t->stride);
-  return t;
+  atomic_init(&s->refs, 3);
+  s->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+  s->backend = b;
+  s->nbytes = nbytes;
+  s->account = ctx->account;
+  if (s->account) atomic_fetch_add_explicit(&s->account->refs, 1, memory_order_relaxed);
+  return k;
 }
+
+/* n: what the caller gives up, as refs count it. */
+static void storage_drop(ty_storage *s, int n) {
+  int before = atomic_load_explicit(&s->refs, memory_order_acquire);
+  if (before != n) before = atomic_fetch_sub(&s->refs, n);     /* equal: nobody else is there to count with */
+  if (before >= 2 && before - n < 2) {
+    if (s->drop) s->drop(s->owner);
+    else if (s->data && s->data != s->small) s->backend->free(s->data, s->nbytes);
+    account_add(s->account, -(long long)s->nbytes);
+    ty_account_release(s->account);
+  }
+  if (before == n) cell_free(&block_cells, block_of(s));
+}
+
+void ty_storage_retain(ty_storage *s) { atomic_fetch_add_explicit(&s->refs, 2, memory_order_relaxed); }
+void ty_storage_release(ty_storage *s) { storage_drop(s, 2); }
+bool ty_storage_shared(const ty_storage *s) { return atomic_load(&s->refs) > 3; }
 
 static ty_status out_of_memory(ty_ctx *ctx, size_t nbytes) {
   long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;
@@ -237,8 +259,9 @@ static int64_t meta_bytes(const ty_meta *m) {
 ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out) {
   int64_t n = meta_bytes(m);
   if (n < 0) return ty_error(ctx, "a tensor of size %s is too large", ty_shape_text(m->shape, m->ndim));
-  ty_storage *s = storage_new(ctx, b, (size_t)n);
-  if (!s) return out_of_memory(ctx, (size_t)n);
+  block *k = block_new(ctx, b, (size_t)n, m);
+  if (!k) return out_of_memory(ctx, (size_t)n);
+  ty_storage *s = &k->s;
   if (b == &ty_cpu && n <= TY_SMALL) s->data = s->small;
   else {
     for (int attempt = 0; !s->data && attempt < 2; attempt++) {   /* once more after collecting */
@@ -250,25 +273,23 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
     }
     if (!s->data) {
       s->nbytes = 0;
-      ty_storage_release(s);
+      ty_release(&k->t);
       return out_of_memory(ctx, (size_t)n);
     }
   }
   account_add(s->account, n);
-  *out = tensor_new(m, s);
-  if (!*out) { ty_storage_release(s); return out_of_memory(ctx, sizeof(ty_tensor)); }
+  *out = &k->t;
   return TY_OK;
 }
 
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out) {
-  ty_storage *s = storage_new(ctx, &ty_cpu, nbytes);
-  if (!s) return out_of_memory(ctx, sizeof *s);
-  *out = tensor_new(m, s);
-  if (!*out) { s->nbytes = 0; ty_storage_release(s); return out_of_memory(ctx, sizeof **out); }
-  account_add(s->account, (long long)nbytes);
-  s->data = data;
-  s->drop = drop;
-  s->owner = owner;
+  block *k = block_new(ctx, &ty_cpu, nbytes, m);
+  if (!k) return out_of_memory(ctx, sizeof *k);
+  account_add(k->s.account, (long long)nbytes);
+  k->s.data = data;
+  k->s.drop = drop;
+  k->s.owner = owner;
+  *out = &k->t;
   return TY_OK;
 }
 
@@ -277,28 +298,43 @@ ty_tensor *ty_retain(ty_tensor *t) {
   return t;
 }
 
+static bool last_reference(ty_tensor *t) {
+  return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 || atomic_fetch_sub(&t->refs, 1) == 1;
+}
+
 void ty_release(ty_tensor *t) {
-  while (t && atomic_fetch_sub(&t->refs, 1) == 1) {
+  while (t && last_reference(t)) {
     ty_tensor *base = t->base;
-    ty_node_release(t->node);
-    ty_release(t->grad);
-    ty_storage_release(t->storage);
-    cell_free(&tensor_cells, t);
+    if (t->node) ty_node_release(t->node);
+    if (t->grad) ty_release(t->grad);
+    if (t->hooks) ty_hooks_free(t->hooks);
+    if (!t->in_block) {
+      ty_storage_release(t->storage);
+      cell_free(&view_cells, t);
+    } else {
+      block *k = (block *)t;
+      warm(k->before);
+      if (t->storage == &k->s) storage_drop(&k->s, 3);
+      else {                               /* it was given other data */
+        ty_storage_release(t->storage);
+        storage_drop(&k->s, 1);
+      }
+    }
     t = base;
   }
 }
 
 ty_tensor *ty_alias(const ty_tensor *t) {
-  ty_tensor *a = cell_new(&tensor_cells, sizeof *a);
+  ty_tensor *a = cell_new(&view_cells, sizeof *a);
   if (!a) return NULL;
   *a = *t;
   atomic_init(&a->refs, 1);
-  a->requires_grad = a->unrecorded = false;
+  a->requires_grad = a->unrecorded = a->in_block = false;
   a->node = NULL;
   a->base = NULL;
   a->grad = NULL;
-  a->hooks = 0;
-  atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+  a->hooks = NULL;
+  ty_storage_retain(t->storage);
   return a;
 }
 

@@ -80,7 +80,7 @@ typedef struct {
 typedef struct ty_backend ty_backend;
 
 typedef struct {
-  atomic_int refs;
+  atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
   bool exposed;            /* its address was handed out: contents may change without a new version */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
@@ -93,6 +93,9 @@ typedef struct {
   _Alignas(16) char small[TY_SMALL];  /* on the CPU, data of up to this size */
 } ty_storage;
 
+/* A tensor's hooks in Lua, by key. drop, where set: what keeps them alive is told when they go. */
+typedef struct { uint64_t key; void (*drop)(void *owner); void *owner; } ty_hooks;
+
 /* A strided view of a storage. offset and strides count elements. */
 struct ty_tensor {
   atomic_int refs;
@@ -100,6 +103,7 @@ struct ty_tensor {
   bool requires_grad;      /* a leaf that collects .grad; a result has a node instead */
   bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
   bool channels_last;      /* a convolution's layout: view() copies instead of failing */
+  bool in_block;           /* made together with a storage: one piece of memory */
   ty_storage *storage;
   int64_t offset;
   ty_node *node;           /* the call that made it, where a gradient flows */
@@ -107,7 +111,7 @@ struct ty_tensor {
   uint32_t history;        /* views: equals base->history while node is up to date */
   ty_tensor *base;         /* views: the tensor whose storage this is */
   ty_tensor *grad;
-  uint64_t hooks;          /* key of the tensor's Lua hooks, 0: none */
+  ty_hooks *hooks;         /* a leaf's; a result's are its node's */
   int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
 };
 
@@ -142,6 +146,7 @@ typedef struct ty_op {
   ty_autocast cast;
   ty_status (*infer)(ty_call *c);      /* shapes and dtypes of the results; also checks the arguments */
   int id, nparam, nin, nattr, nout;
+  int lead;                            /* parameters at the front that are tensors or operands */
   bool has_list;                       /* takes a list of tensors */
   bool mutates;                        /* changes operands; has no results of its own */
   ty_param param[TY_MAXPARAM];
@@ -244,7 +249,10 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out);
 ty_tensor *ty_retain(ty_tensor *t);
 void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply */
+void ty_storage_retain(ty_storage *s);
 void ty_storage_release(ty_storage *s);
+bool ty_storage_shared(const ty_storage *s);   /* by more than one tensor */
+void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */
 ty_tensor *ty_alias(const ty_tensor *t);
@@ -302,7 +310,7 @@ struct ty_node {
   ty_meta *meta;           /* nin operands, then nout results: shape and dtype */
   ty_span span[TY_MAXPARAM];
   ty_attr *at;             /* nattr */
-  uint64_t *hook;          /* nout: keys of the results' hooks, 0: none */
+  ty_hooks **hook;         /* nout: the results' hooks, or NULL */
   ty_node *next;           /* worklist while freeing */
 };
 

@@ -68,6 +68,11 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, bool 
   int top = lua_gettop(L), k = 0, arg = first, options = 0;
   bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
   memset(where, 0, sizeof(place) * (size_t)op->nparam);
+  if (top - first < op->lead) {          /* the common case: operands and nothing else */
+    for (; arg <= top && lua_type(L, arg) != LUA_TTABLE; arg++, k++)
+      if (!lua_isnil(L, arg)) where[k] = (place){arg, 1};
+    if (arg > top) return;
+  }
   for (; k < op->nparam && !op->param[k].keyword && arg <= top; k++) {
     int type = op->param[k].type;
     if (arg == top && is_options(L, arg, takes_list(type))) break;

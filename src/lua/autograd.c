@@ -300,17 +300,23 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   if (lua_type(L, 2) != LUA_TFUNCTION) return luaL_error(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
   if (!ty_needs_grad(t)) return luaL_error(L, "register_hook: the tensor doesn't require grad");
   if (ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
-  uint64_t *key = t->node ? &t->node->hook[t->out] : &t->hooks;
+  ty_hooks **hooks = t->node ? &t->node->hook[t->out] : &t->hooks;
   lua_settop(L, 2);
-  if (*key) {
+  if (*hooks) {
     ty_private(L, TY_R_ANCHORS);
-    lua_rawgeti(L, -1, (int)*key);
+    lua_rawgeti(L, -1, (int)(*hooks)->key);
     lua_remove(L, -2);
   } else lua_pushnil(L);
   if (lua_isnil(L, 3)) {
     lua_newtable(L);
     lua_replace(L, 3);
-    *key = new_key(L, s, 3);
+    uint64_t key = new_key(L, s, 3);
+    if (!*hooks) {
+      *hooks = ty_malloc(sizeof **hooks);
+      if (!*hooks) return luaL_error(L, "register_hook: out of memory");
+      **hooks = (ty_hooks){0};
+    }
+    (*hooks)->key = key;
   }
   lua_pushvalue(L, 3);
   anchor(L, 1);
@@ -319,6 +325,17 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   lua_rawseti(L, 3, n);
   lua_pushinteger(L, n);
   return 2;
+}
+
+/* The handle at 1 is being collected. Where others still need its tensor's gradient, for they were computed before the hooks
+ * came and so don't share its environment, the hooks live as long as the tensor's part in the tape. */
+void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
+  ty_hooks *h = t->node ? t->node->hook[t->out] : t->hooks;
+  if (!h || h->drop || (t->node ? atomic_load(&t->node->refs) : atomic_load(&t->refs)) == 1) return;
+  ty_private(L, TY_R_ANCHORS);
+  lua_rawgeti(L, -1, (int)h->key);
+  if (!lua_isnil(L, -1)) h->owner = ty_own(L, t->storage->account, (int)h->key, &h->drop);
+  lua_pop(L, 2);
 }
 
 /* ---- backward ---- */

@@ -74,7 +74,10 @@ ty_tensor *ty_test(lua_State *L, int index);              /* NULL: no live tenso
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);  /* raises */
 void ty_scope_detach(ty_handle *h);
 void ty_scope_end(ty_scope *sc);                          /* drops its handles' references */
-void ty_let_go(lua_State *L, ty_state *s);                /* lets the dropped owners of foreign memory go */
+/* Keeps the value on top for something in C, until *drop is called with what this returns. NULL: out of memory. */
+void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *));
+void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */
+void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */

@@ -90,16 +90,32 @@ static int from_value(lua_State *L) {
   return 1;
 }
 
-/* ---- memory of others ---- */
+/* ---- what C needs of Lua ---- */
 
-/* What keeps the memory alive is a Lua value in the private table, by key. It can only be let go where a Lua state is at
- * hand: a storage's end queues its owner at the account, and ty_let_go empties the queue. */
+/* A Lua value that something in C needs (the memory behind a storage, the hooks of a node) stands in the private table, by
+ * key. It can only be let go where a Lua state is at hand: the end of what needs it queues its key at the account, and
+ * ty_let_go empties the queue. */
 typedef struct { ty_dropped d; ty_account *account; } owner;
 
 static void drop_owner(void *p) {
   owner *o = p;
-  o->d.next = o->account->dropped;
-  o->account->dropped = &o->d;
+  ty_account *a = o->account;
+  o->d.next = a->dropped;
+  a->dropped = &o->d;
+  ty_account_release(a);
+}
+
+void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *)) {
+  owner *o = a ? ty_malloc(sizeof *o) : NULL;
+  if (!o) return NULL;
+  ty_private(L, TY_R_OWNERS);
+  lua_pushvalue(L, -2);
+  lua_rawseti(L, -2, key);
+  lua_pop(L, 1);
+  atomic_fetch_add(&a->refs, 1);
+  *o = (owner){{NULL, key}, a};
+  *drop = drop_owner;
+  return o;
 }
 
 void ty_let_go(lua_State *L, ty_state *s) {
@@ -134,14 +150,12 @@ static int from_address(lua_State *L) {
   if (address % ty_dtype_size[m.dtype]) return luaL_error(L, "from_ffi: the pointer is not aligned for %s", ty_dtype_names[m.dtype]);
   if (!address && n) return luaL_error(L, "from_ffi: the pointer is NULL");
   ty_handle *h = ty_new_handle(L, s);
-  owner *o = ty_malloc(sizeof *o);
-  if (!o) return luaL_error(L, "from_ffi: out of memory");
-  *o = (owner){{NULL, (int)s->next_key++}, s->account};
-  ty_private(L, TY_R_OWNERS);
+  void (*drop)(void *);
   lua_pushvalue(L, 4);
-  lua_rawseti(L, -2, o->d.key);
+  void *o = ty_own(L, s->account, (int)s->next_key++, &drop);
   lua_pop(L, 1);
-  if (ty_from_memory(ctx, (void *)address, 0, &m, drop_owner, o, &h->t) != TY_OK) { drop_owner(o); return ty_raise(L, ctx); }
+  if (!o) return luaL_error(L, "from_ffi: out of memory");
+  if (ty_from_memory(ctx, (void *)address, 0, &m, drop, o, &h->t) != TY_OK) { drop(o); return ty_raise(L, ctx); }
   h->t->storage->exposed = true;
   return 1;
 }

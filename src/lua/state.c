@@ -61,9 +61,8 @@ static void reclaim(ty_ctx *c) {
 /* ---- handles ---- */
 
 ty_handle *ty_is_handle(lua_State *L, int index) {
-  if (lua_type(L, index) != LUA_TUSERDATA || lua_objlen(L, index) != sizeof(ty_handle)) return NULL;
   ty_handle *h = lua_touserdata(L, index);
-  return h->magic == TY_MAGIC ? h : NULL;
+  return h && lua_objlen(L, index) == sizeof *h && h->magic == TY_MAGIC ? h : NULL;   /* a light userdata's length is 0 */
 }
 
 ty_tensor *ty_test(lua_State *L, int index) {
@@ -150,6 +149,7 @@ static int handle_gc(lua_State *L) {     /* may run after the state's own end: i
   ty_handle *h = ty_is_handle(L, 1);
   if (!h) return 0;
   ty_tensor *t = h->t;
+  if (h->anchored && t) ty_keep_hooks(L, t);
   ty_scope_detach(h);
   h->t = NULL;
   h->state = TY_FREED;

@@ -224,7 +224,7 @@ static int detach(lua_State *L) {
 static int set_data(lua_State *L) {
   ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
   if (x->node || y->node) return luaL_error(L, "set_data: only leaves take other data");
-  atomic_fetch_add(&y->storage->refs, 1);
+  ty_storage_retain(y->storage);
   ty_storage_release(x->storage);
   x->storage = y->storage;
   x->dtype = y->dtype;
@@ -241,7 +241,7 @@ static int set_data(lua_State *L) {
 /* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
 static int storage_gc(lua_State *L) {
   ty_storage **p = lua_touserdata(L, 1);
-  ty_storage_release(*p);
+  if (*p) ty_storage_release(*p);
   *p = NULL;
   return 0;
 }
@@ -258,7 +258,7 @@ static int data_ptr(lua_State *L) {
     lua_setfield(L, -2, "__gc");
   }
   lua_setmetatable(L, -2);
-  atomic_fetch_add(&t->storage->refs, 1);
+  ty_storage_retain(t->storage);
   *p = t->storage;
   return 2;
 }
