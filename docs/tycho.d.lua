@@ -165,6 +165,86 @@ function tycho.tan(x) end
 ---@return tycho.Tensor
 function Tensor.tan(x) end
 
+--- inverse sine, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.asin(x) end
+
+--- inverse sine, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.asin(x) end
+
+--- inverse cosine, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.acos(x) end
+
+--- inverse cosine, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.acos(x) end
+
+--- inverse tangent, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.atan(x) end
+
+--- inverse tangent, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.atan(x) end
+
+--- hyperbolic sine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.sinh(x) end
+
+--- hyperbolic sine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.sinh(x) end
+
+--- hyperbolic cosine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.cosh(x) end
+
+--- hyperbolic cosine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.cosh(x) end
+
+--- inverse hyperbolic sine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.asinh(x) end
+
+--- inverse hyperbolic sine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.asinh(x) end
+
+--- inverse hyperbolic cosine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.acosh(x) end
+
+--- inverse hyperbolic cosine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.acosh(x) end
+
+--- inverse hyperbolic tangent
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.atanh(x) end
+
+--- inverse hyperbolic tangent
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.atanh(x) end
+
 --- hyperbolic tangent
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -184,6 +264,36 @@ function tycho.erf(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.erf(x) end
+
+--- 1 - erf(x)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.erfc(x) end
+
+--- 1 - erf(x)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.erfc(x) end
+
+--- inverse of erf
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.erfinv(x) end
+
+--- inverse of erf
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.erfinv(x) end
+
+--- 2 to the power of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.exp2(x) end
+
+--- 2 to the power of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.exp2(x) end
 
 --- 1 / (1 + exp(-x))
 ---@param x tycho.Tensor
@@ -265,6 +375,116 @@ function tycho.softplus(x, beta, threshold) end
 ---@return tycho.Tensor
 function Tensor.softplus(x, beta, threshold) end
 
+--- scaled elu that keeps mean and variance
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.selu(x) end
+
+--- scaled elu that keeps mean and variance
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.selu(x) end
+
+--- x where x > 0, else alpha * (exp(x / alpha) - 1)
+---@param x tycho.Tensor
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.celu(x, alpha) end
+
+--- x where x > 0, else alpha * (exp(x / alpha) - 1)
+---@param x tycho.Tensor
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.celu(x, alpha) end
+
+--- x * tanh(log(1 + exp(x)))
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.mish(x) end
+
+--- x * tanh(log(1 + exp(x)))
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.mish(x) end
+
+--- log(sigmoid(x)), without overflow
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.logsigmoid(x) end
+
+--- log(sigmoid(x)), without overflow
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.logsigmoid(x) end
+
+--- x / (1 + |x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.softsign(x) end
+
+--- x / (1 + |x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.softsign(x) end
+
+--- x moved by lambd towards 0
+---@param x tycho.Tensor
+---@param lambd? number
+---@return tycho.Tensor
+function tycho.softshrink(x, lambd) end
+
+--- x moved by lambd towards 0
+---@param x tycho.Tensor
+---@param lambd? number
+---@return tycho.Tensor
+function Tensor.softshrink(x, lambd) end
+
+--- x, 0 within -lambd..lambd
+---@param x tycho.Tensor
+---@param lambd? number
+---@return tycho.Tensor
+function tycho.hardshrink(x, lambd) end
+
+--- x, 0 within -lambd..lambd
+---@param x tycho.Tensor
+---@param lambd? number
+---@return tycho.Tensor
+function Tensor.hardshrink(x, lambd) end
+
+--- x * clamp(x + 3, 0, 6) / 6
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.hardswish(x) end
+
+--- x * clamp(x + 3, 0, 6) / 6
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.hardswish(x) end
+
+--- clamp(x + 3, 0, 6) / 6
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.hardsigmoid(x) end
+
+--- clamp(x + 3, 0, 6) / 6
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.hardsigmoid(x) end
+
+--- x where x > threshold, else value
+---@param x tycho.Tensor
+---@param threshold number
+---@param value number
+---@return tycho.Tensor
+function tycho.threshold(x, threshold, value) end
+
+--- x where x > threshold, else value
+---@param x tycho.Tensor
+---@param threshold number
+---@param value number
+---@return tycho.Tensor
+function Tensor.threshold(x, threshold, value) end
+
 --- x limited to min..max; either may be nil
 ---@param x tycho.Tensor
 ---@param min? number
@@ -318,6 +538,26 @@ function tycho.trunc(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.trunc(x) end
+
+--- the part after the point, with x's sign
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.frac(x) end
+
+--- the part after the point, with x's sign
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.frac(x) end
+
+--- true where x is negative, -0 included
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.signbit(x) end
+
+--- true where x is negative, -0 included
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.signbit(x) end
 
 --- true where x is NaN
 ---@param x tycho.Tensor
@@ -435,6 +675,18 @@ function tycho.remainder(a, b) end
 ---@return tycho.Tensor
 function Tensor.remainder(a, b) end
 
+--- a - b * trunc(a / b): has the sign of a
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.fmod(a, b) end
+
+--- a - b * trunc(a / b): has the sign of a
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.fmod(a, b) end
+
 --- a to the power of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
@@ -470,6 +722,138 @@ function tycho.minimum(a, b) end
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function Tensor.minimum(a, b) end
+
+--- the larger; a number wins over NaN
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.fmax(a, b) end
+
+--- the larger; a number wins over NaN
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.fmax(a, b) end
+
+--- the smaller; a number wins over NaN
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.fmin(a, b) end
+
+--- the smaller; a number wins over NaN
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.fmin(a, b) end
+
+--- square root of a * a + b * b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.hypot(a, b) end
+
+--- square root of a * a + b * b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.hypot(a, b) end
+
+--- a with the sign of b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.copysign(a, b) end
+
+--- a with the sign of b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.copysign(a, b) end
+
+--- log(exp(a) + exp(b)), without overflow
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.logaddexp(a, b) end
+
+--- log(exp(a) + exp(b)), without overflow
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.logaddexp(a, b) end
+
+--- a * log(b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.xlogy(a, b) end
+
+--- a * log(b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.xlogy(a, b) end
+
+--- bits that both have
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.bitwise_and(a, b) end
+
+--- bits that both have
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.bitwise_and(a, b) end
+
+--- bits that one has
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.bitwise_or(a, b) end
+
+--- bits that one has
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.bitwise_or(a, b) end
+
+--- bits that just one has
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.bitwise_xor(a, b) end
+
+--- bits that just one has
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.bitwise_xor(a, b) end
+
+--- a's bits moved b places up
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.bitwise_left_shift(a, b) end
+
+--- a's bits moved b places up
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.bitwise_left_shift(a, b) end
+
+--- a's bits moved b places down; the sign stays
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.bitwise_right_shift(a, b) end
+
+--- a's bits moved b places down; the sign stays
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.bitwise_right_shift(a, b) end
 
 --- angle of the point (b, a)
 ---@param a tycho.Tensor|number
@@ -815,6 +1199,54 @@ function tycho.cumsum(x, dim) end
 ---@return tycho.Tensor
 function Tensor.cumsum(x, dim) end
 
+--- running product along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function tycho.cumprod(x, dim) end
+
+--- running product along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function Tensor.cumprod(x, dim) end
+
+--- running maximum along dim and its indices, the last of equals
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor, tycho.Tensor
+function tycho.cummax(x, dim) end
+
+--- running maximum along dim and its indices, the last of equals
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor, tycho.Tensor
+function Tensor.cummax(x, dim) end
+
+--- running minimum along dim and its indices, the last of equals
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor, tycho.Tensor
+function tycho.cummin(x, dim) end
+
+--- running minimum along dim and its indices, the last of equals
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor, tycho.Tensor
+function Tensor.cummin(x, dim) end
+
+--- log of the running sum of exp(x) along dim, without overflow
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function tycho.logcumsumexp(x, dim) end
+
+--- log of the running sum of exp(x) along dim, without overflow
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function Tensor.logcumsumexp(x, dim) end
+
 --- the same elements in another shape, without a copy
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
@@ -868,6 +1300,38 @@ function tycho.slice(x, dim, first, last, step) end
 ---@param step? integer
 ---@return tycho.Tensor
 function Tensor.slice(x, dim, first, last, step) end
+
+--- the diagonal of dim1 and dim2, offset above the main one, as the last dim
+---@param x tycho.Tensor
+---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
+---@return tycho.Tensor
+function tycho.diagonal(x, offset, dim1, dim2) end
+
+--- the diagonal of dim1 and dim2, offset above the main one, as the last dim
+---@param x tycho.Tensor
+---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
+---@return tycho.Tensor
+function Tensor.diagonal(x, offset, dim1, dim2) end
+
+--- windows of size elements of dim, every step-th, along a new last dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param size integer
+---@param step integer
+---@return tycho.Tensor
+function tycho.unfold(x, dim, size, step) end
+
+--- windows of size elements of dim, every step-th, along a new last dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param size integer
+---@param step integer
+---@return tycho.Tensor
+function Tensor.unfold(x, dim, size, step) end
 
 --- element index of dim; that dim goes away
 ---@param x tycho.Tensor
@@ -954,22 +1418,6 @@ function tycho.flip(x, dims) end
 ---@param dims integer|integer[]
 ---@return tycho.Tensor
 function Tensor.flip(x, dims) end
-
---- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
----@param x tycho.Tensor
----@param pad integer[]
----@param mode? string
----@param value? number
----@return tycho.Tensor
-function tycho.pad(x, pad, mode, value) end
-
---- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
----@param x tycho.Tensor
----@param pad integer[]
----@param mode? string
----@param value? number
----@return tycho.Tensor
-function Tensor.pad(x, pad, mode, value) end
 
 --- tensors one after another along dim
 ---@param tensors tycho.Tensor[]
@@ -1138,6 +1586,32 @@ function tycho.normal_(x, mean, std) end
 ---@return tycho.Tensor
 function Tensor.normal_(x, mean, std) end
 
+--- like x, exponential of rate lambd
+---@param x tycho.Tensor
+---@param lambd? number
+---@return tycho.Tensor
+function tycho.exponential(x, lambd) end
+
+--- like x, exponential of rate lambd
+---@param x tycho.Tensor
+---@param lambd? number
+---@return tycho.Tensor
+function Tensor.exponential(x, lambd) end
+
+--- n indices for each row of x, drawn with probabilities in proportion to it
+---@param x tycho.Tensor
+---@param n integer
+---@param replacement? boolean
+---@return tycho.Tensor
+function tycho.multinomial(x, n, replacement) end
+
+--- n indices for each row of x, drawn with probabilities in proportion to it
+---@param x tycho.Tensor
+---@param n integer
+---@param replacement? boolean
+---@return tycho.Tensor
+function Tensor.multinomial(x, n, replacement) end
+
 --- 1 with probability x, else 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -1254,6 +1728,68 @@ function tycho.nonzero(x) end
 ---@return tycho.Tensor
 function Tensor.nonzero(x) end
 
+--- x in order along dim and the indices of that order, equals in theirs; NaN is the largest
+---@param x tycho.Tensor
+---@param dim? integer
+---@param descending? boolean
+---@param stable? boolean
+---@return tycho.Tensor, tycho.Tensor
+function tycho.sort(x, dim, descending, stable) end
+
+--- x in order along dim and the indices of that order, equals in theirs; NaN is the largest
+---@param x tycho.Tensor
+---@param dim? integer
+---@param descending? boolean
+---@param stable? boolean
+---@return tycho.Tensor, tycho.Tensor
+function Tensor.sort(x, dim, descending, stable) end
+
+--- the k largest (or smallest) along dim in order, and their indices
+---@param x tycho.Tensor
+---@param k integer
+---@param dim? integer
+---@param largest? boolean
+---@param sorted? boolean
+---@return tycho.Tensor, tycho.Tensor
+function tycho.topk(x, k, dim, largest, sorted) end
+
+--- the k largest (or smallest) along dim in order, and their indices
+---@param x tycho.Tensor
+---@param k integer
+---@param dim? integer
+---@param largest? boolean
+---@param sorted? boolean
+---@return tycho.Tensor, tycho.Tensor
+function Tensor.topk(x, k, dim, largest, sorted) end
+
+--- for each value the index before which it would be put into the sorted last dim (right: after equals)
+---@param sorted tycho.Tensor
+---@param values tycho.Tensor
+---@param right? boolean
+---@return tycho.Tensor
+function tycho.searchsorted(sorted, values, right) end
+
+--- for each value the index before which it would be put into the sorted last dim (right: after equals)
+---@param sorted tycho.Tensor
+---@param values tycho.Tensor
+---@param right? boolean
+---@return tycho.Tensor
+function Tensor.searchsorted(sorted, values, right) end
+
+--- how often each id from 1 on occurs, or the sums of their weights
+---@param ids tycho.Tensor
+---@param weights? tycho.Tensor
+---@param minlength? integer
+---@return tycho.Tensor
+function tycho.bincount(ids, weights, minlength) end
+
+--- how often each id from 1 on occurs, or the sums of their weights
+---@param ids tycho.Tensor
+---@param weights? tycho.Tensor
+---@param minlength? integer
+---@return tycho.Tensor
+function Tensor.bincount(ids, weights, minlength) end
+
 --- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
@@ -1281,18 +1817,22 @@ function Tensor.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]
+---@param ceil_mode? boolean
 ---@param count_include_pad? boolean
+---@param divisor_override? integer
 ---@return tycho.Tensor
-function tycho.avg_pool2d(x, kernel_size, stride, padding, count_include_pad) end
+function tycho.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
 --- mean of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]
+---@param ceil_mode? boolean
 ---@param count_include_pad? boolean
+---@param divisor_override? integer
 ---@return tycho.Tensor
-function Tensor.avg_pool2d(x, kernel_size, stride, padding, count_include_pad) end
+function Tensor.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
 --- means of windows chosen so that output_size results
 ---@param x tycho.Tensor
@@ -1508,19 +2048,317 @@ function tycho.tile(x, repeats) end
 ---@return tycho.Tensor
 function Tensor.tile(x, repeats) end
 
---- elements moved by shift along dim, around the end (through all elements where dim is nil)
+--- elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims
 ---@param x tycho.Tensor
----@param shift integer
----@param dim? integer
+---@param shift any
+---@param dim? integer|integer[]
 ---@return tycho.Tensor
 function tycho.roll(x, shift, dim) end
 
---- elements moved by shift along dim, around the end (through all elements where dim is nil)
+--- elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims
 ---@param x tycho.Tensor
----@param shift integer
----@param dim? integer
+---@param shift any
+---@param dim? integer|integer[]
 ---@return tycho.Tensor
 function Tensor.roll(x, shift, dim) end
+
+--- dim as several dims of the given sizes (one may be -1)
+---@param x tycho.Tensor
+---@param dim integer
+---@param size integer|integer[]
+---@return tycho.Tensor
+function tycho.unflatten(x, dim, size) end
+
+--- dim as several dims of the given sizes (one may be -1)
+---@param x tycho.Tensor
+---@param dim integer
+---@param size integer|integer[]
+---@return tycho.Tensor
+function Tensor.unflatten(x, dim, size) end
+
+--- expanded to size
+---@param x tycho.Tensor
+---@param size integer|integer[]
+---@return tycho.Tensor
+function tycho.broadcast_to(x, size) end
+
+--- expanded to size
+---@param x tycho.Tensor
+---@param size integer|integer[]
+---@return tycho.Tensor
+function Tensor.broadcast_to(x, size) end
+
+--- a list of the tensors, all expanded to one shape
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.broadcast_tensors(tensors) end
+
+--- a list of the tensors, all expanded to one shape
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.broadcast_tensors(tensors) end
+
+--- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
+---@param x tycho.Tensor
+---@param repeats any
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.repeat_interleave(x, repeats, dim) end
+
+--- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
+---@param x tycho.Tensor
+---@param repeats any
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.repeat_interleave(x, repeats, dim) end
+
+--- turned k times by 90 degrees from the first of dims to the second
+---@param x tycho.Tensor
+---@param k? integer
+---@param dims? integer|integer[]
+---@return tycho.Tensor
+function tycho.rot90(x, k, dims) end
+
+--- turned k times by 90 degrees from the first of dims to the second
+---@param x tycho.Tensor
+---@param k? integer
+---@param dims? integer|integer[]
+---@return tycho.Tensor
+function Tensor.rot90(x, k, dims) end
+
+--- dim 2 in reverse order
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.fliplr(x) end
+
+--- dim 2 in reverse order
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.fliplr(x) end
+
+--- dim 1 in reverse order
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.flipud(x) end
+
+--- dim 1 in reverse order
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.flipud(x) end
+
+--- matrices whose diagonal is x's last dim
+---@param x tycho.Tensor
+---@param offset? integer
+---@return tycho.Tensor
+function tycho.diag_embed(x, offset) end
+
+--- matrices whose diagonal is x's last dim
+---@param x tycho.Tensor
+---@param offset? integer
+---@return tycho.Tensor
+function Tensor.diag_embed(x, offset) end
+
+--- a matrix with the vector x on its diagonal, or the diagonal of the matrix x
+---@param x tycho.Tensor
+---@param offset? integer
+---@return tycho.Tensor
+function tycho.diag(x, offset) end
+
+--- a matrix with the vector x on its diagonal, or the diagonal of the matrix x
+---@param x tycho.Tensor
+---@param offset? integer
+---@return tycho.Tensor
+function Tensor.diag(x, offset) end
+
+--- a matrix with all elements of x on its diagonal
+---@param x tycho.Tensor
+---@param offset? integer
+---@return tycho.Tensor
+function tycho.diagflat(x, offset) end
+
+--- a matrix with all elements of x on its diagonal
+---@param x tycho.Tensor
+---@param offset? integer
+---@return tycho.Tensor
+function Tensor.diagflat(x, offset) end
+
+--- sum of a matrix's diagonal
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.trace(x) end
+
+--- sum of a matrix's diagonal
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.trace(x) end
+
+--- a list of the vectors, each expanded to the grid of all
+---@param tensors tycho.Tensor[]
+---@param indexing? string
+---@return tycho.Tensor
+function tycho.meshgrid(tensors, indexing) end
+
+--- a list of the vectors, each expanded to the grid of all
+---@param tensors tycho.Tensor[]
+---@param indexing? string
+---@return tycho.Tensor
+function Tensor.meshgrid(tensors, indexing) end
+
+--- x with at least 1 dims
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.atleast_1d(x) end
+
+--- x with at least 1 dims
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.atleast_1d(x) end
+
+--- x with at least 2 dims
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.atleast_2d(x) end
+
+--- x with at least 2 dims
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.atleast_2d(x) end
+
+--- x with at least 3 dims
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.atleast_3d(x) end
+
+--- x with at least 3 dims
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.atleast_3d(x) end
+
+--- tensors of at least 1 dims one after another along dim 2
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.hstack(tensors) end
+
+--- tensors of at least 1 dims one after another along dim 2
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.hstack(tensors) end
+
+--- tensors of at least 2 dims one after another along dim 1
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.vstack(tensors) end
+
+--- tensors of at least 2 dims one after another along dim 1
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.vstack(tensors) end
+
+--- tensors of at least 3 dims one after another along dim 3
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.dstack(tensors) end
+
+--- tensors of at least 3 dims one after another along dim 3
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.dstack(tensors) end
+
+--- vectors as columns beside matrices
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.column_stack(tensors) end
+
+--- vectors as columns beside matrices
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.column_stack(tensors) end
+
+--- a list of parts: so many of near equal size, or cut before the indices in a list
+---@param x tycho.Tensor
+---@param sections any
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.tensor_split(x, sections, dim) end
+
+--- a list of parts: so many of near equal size, or cut before the indices in a list
+---@param x tycho.Tensor
+---@param sections any
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.tensor_split(x, sections, dim) end
+
+--- a 2 x n tensor: row and column of each element of the triangle
+---@param rows integer
+---@param cols integer
+---@param k? integer
+---@return tycho.Tensor
+function tycho.tril_indices(rows, cols, k) end
+
+--- a 2 x n tensor: row and column of each element of the triangle
+---@param rows integer
+---@param cols integer
+---@param k? integer
+---@return tycho.Tensor
+function Tensor.tril_indices(rows, cols, k) end
+
+--- a 2 x n tensor: row and column of each element of the triangle
+---@param rows integer
+---@param cols integer
+---@param k? integer
+---@return tycho.Tensor
+function tycho.triu_indices(rows, cols, k) end
+
+--- a 2 x n tensor: row and column of each element of the triangle
+---@param rows integer
+---@param cols integer
+---@param k? integer
+---@return tycho.Tensor
+function Tensor.triu_indices(rows, cols, k) end
+
+--- all combinations of the vectors' elements, one row each
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.cartesian_prod(tensors) end
+
+--- all combinations of the vectors' elements, one row each
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.cartesian_prod(tensors) end
+
+--- a matrix with the matrices along its diagonal
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.block_diag(tensors) end
+
+--- a matrix with the matrices along its diagonal
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function Tensor.block_diag(tensors) end
+
+--- (N, C r^2, H, W) as (N, C, H r, W r)
+---@param x tycho.Tensor
+---@param factor integer
+---@return tycho.Tensor
+function tycho.pixel_shuffle(x, factor) end
+
+--- (N, C r^2, H, W) as (N, C, H r, W r)
+---@param x tycho.Tensor
+---@param factor integer
+---@return tycho.Tensor
+function Tensor.pixel_shuffle(x, factor) end
+
+--- (N, C, H r, W r) as (N, C r^2, H, W)
+---@param x tycho.Tensor
+---@param factor integer
+---@return tycho.Tensor
+function tycho.pixel_unshuffle(x, factor) end
+
+--- (N, C, H r, W r) as (N, C r^2, H, W)
+---@param x tycho.Tensor
+---@param factor integer
+---@return tycho.Tensor
+function Tensor.pixel_unshuffle(x, factor) end
 
 --- x in another dtype, on another device, or as target is; x itself where nothing changes
 ---@param x tycho.Tensor
@@ -1615,6 +2453,24 @@ function tycho.empty_like(x, dtype, device, requires_grad) end
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
 function Tensor.empty_like(x, dtype, device, requires_grad) end
+
+--- whole numbers low to high, both included, in x's shape and dtype
+---@param x tycho.Tensor
+---@param low integer
+---@param high integer
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function tycho.randint_like(x, low, high, dtype, device) end
+
+--- whole numbers low to high, both included, in x's shape and dtype
+---@param x tycho.Tensor
+---@param low integer
+---@param high integer
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function Tensor.randint_like(x, low, high, dtype, device) end
 
 --- x's shape and dtype, all value
 ---@param x tycho.Tensor
@@ -1722,6 +2578,38 @@ function tycho.std(x, dim, correction, keepdim) end
 ---@return tycho.Tensor
 function Tensor.std(x, dim, correction, keepdim) end
 
+--- var and mean over dim
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param correction? number
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.var_mean(x, dim, correction, keepdim) end
+
+--- var and mean over dim
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param correction? number
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.var_mean(x, dim, correction, keepdim) end
+
+--- std and mean over dim
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param correction? number
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.std_mean(x, dim, correction, keepdim) end
+
+--- std and mean over dim
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param correction? number
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.std_mean(x, dim, correction, keepdim) end
+
 --- the p-norm over dim
 ---@param x tycho.Tensor
 ---@param p? number
@@ -1812,6 +2700,392 @@ function tycho.allclose(a, b, rtol, atol, equal_nan) end
 ---@return tycho.Tensor
 function Tensor.allclose(a, b, rtol, atol, equal_nan) end
 
+--- minimum and maximum over dim (all dims where nil)
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.aminmax(x, dim, keepdim) end
+
+--- minimum and maximum over dim (all dims where nil)
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.aminmax(x, dim, keepdim) end
+
+--- sum over dim, NaN as 0
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.nansum(x, dim, keepdim) end
+
+--- sum over dim, NaN as 0
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.nansum(x, dim, keepdim) end
+
+--- mean over dim of what isn't NaN
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.nanmean(x, dim, keepdim) end
+
+--- mean over dim of what isn't NaN
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.nanmean(x, dim, keepdim) end
+
+--- the indices that put x in order along dim
+---@param x tycho.Tensor
+---@param dim? integer
+---@param descending? boolean
+---@param stable? boolean
+---@return tycho.Tensor
+function tycho.argsort(x, dim, descending, stable) end
+
+--- the indices that put x in order along dim
+---@param x tycho.Tensor
+---@param dim? integer
+---@param descending? boolean
+---@param stable? boolean
+---@return tycho.Tensor
+function Tensor.argsort(x, dim, descending, stable) end
+
+--- x in order along dim 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.msort(x) end
+
+--- x in order along dim 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.msort(x) end
+
+--- the k-th smallest along dim and its index
+---@param x tycho.Tensor
+---@param k integer
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.kthvalue(x, k, dim, keepdim) end
+
+--- the k-th smallest along dim and its index
+---@param x tycho.Tensor
+---@param k integer
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.kthvalue(x, k, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.median(x, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.median(x, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.nanmedian(x, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.nanmedian(x, dim, keepdim) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function tycho.quantile(x, q, dim, keepdim, interpolation) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function Tensor.quantile(x, q, dim, keepdim, interpolation) end
+
+--- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
+---@param x tycho.Tensor
+---@param sorted? boolean
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function tycho.unique(x, sorted, return_inverse, return_counts) end
+
+--- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
+---@param x tycho.Tensor
+---@param sorted? boolean
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function Tensor.unique(x, sorted, return_inverse, return_counts) end
+
+--- for each element the index before which it would be put into boundaries
+---@param x tycho.Tensor
+---@param boundaries tycho.Tensor
+---@param right? boolean
+---@return tycho.Tensor
+function tycho.bucketize(x, boundaries, right) end
+
+--- for each element the index before which it would be put into boundaries
+---@param x tycho.Tensor
+---@param boundaries tycho.Tensor
+---@param right? boolean
+---@return tycho.Tensor
+function Tensor.bucketize(x, boundaries, right) end
+
+--- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+---@param x tycho.Tensor
+---@param bins? integer
+---@param min? number
+---@param max? number
+---@return tycho.Tensor
+function tycho.histc(x, bins, min, max) end
+
+--- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+---@param x tycho.Tensor
+---@param bins? integer
+---@param min? number
+---@param max? number
+---@return tycho.Tensor
+function Tensor.histc(x, bins, min, max) end
+
+--- true where an element of x is among values
+---@param x tycho.Tensor
+---@param values tycho.Tensor
+---@return tycho.Tensor
+function tycho.isin(x, values) end
+
+--- true where an element of x is among values
+---@param x tycho.Tensor
+---@param values tycho.Tensor
+---@return tycho.Tensor
+function Tensor.isin(x, values) end
+
+--- NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
+---@param x tycho.Tensor
+---@param nan? number
+---@param posinf? number
+---@param neginf? number
+---@return tycho.Tensor
+function tycho.nan_to_num(x, nan, posinf, neginf) end
+
+--- NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
+---@param x tycho.Tensor
+---@param nan? number
+---@param posinf? number
+---@param neginf? number
+---@return tycho.Tensor
+function Tensor.nan_to_num(x, nan, posinf, neginf) end
+
+--- the larger of x and min
+---@param x tycho.Tensor
+---@param min tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.clamp_min(x, min) end
+
+--- the larger of x and min
+---@param x tycho.Tensor
+---@param min tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.clamp_min(x, min) end
+
+--- the smaller of x and max
+---@param x tycho.Tensor
+---@param max tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.clamp_max(x, max) end
+
+--- the smaller of x and max
+---@param x tycho.Tensor
+---@param max tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.clamp_max(x, max) end
+
+--- all bits inverted; booleans negated
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.bitwise_not(x) end
+
+--- all bits inverted; booleans negated
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.bitwise_not(x) end
+
+--- 0 below 0, 1 above, values at 0
+---@param x tycho.Tensor
+---@param values tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.heaviside(x, values) end
+
+--- 0 below 0, 1 above, values at 0
+---@param x tycho.Tensor
+---@param values tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.heaviside(x, values) end
+
+--- sin(pi x) / (pi x), 1 at 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.sinc(x) end
+
+--- sin(pi x) / (pi x), 1 at 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.sinc(x) end
+
+--- log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number
+---@return tycho.Tensor
+function tycho.logit(x, eps) end
+
+--- log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number
+---@return tycho.Tensor
+function Tensor.logit(x, eps) end
+
+--- degrees as radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.deg2rad(x) end
+
+--- degrees as radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.deg2rad(x) end
+
+--- radians as degrees
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.rad2deg(x) end
+
+--- radians as degrees
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.rad2deg(x) end
+
+--- true where x is infinite and positive
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.isposinf(x) end
+
+--- true where x is infinite and positive
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.isposinf(x) end
+
+--- true where x is infinite and negative
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.isneginf(x) end
+
+--- true where x is infinite and negative
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.isneginf(x) end
+
+--- x itself
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.positive(x) end
+
+--- x itself
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.positive(x) end
+
+--- b - alpha * a
+---@param a tycho.Tensor
+---@param b tycho.Tensor|number
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.rsub(a, b, alpha) end
+
+--- b - alpha * a
+---@param a tycho.Tensor
+---@param b tycho.Tensor|number
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.rsub(a, b, alpha) end
+
+--- a to the power of b in float64
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.float_power(a, b) end
+
+--- a to the power of b in float64
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.float_power(a, b) end
+
+--- differences of neighbours along dim, n times
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.diff(x, n, dim) end
+
+--- differences of neighbours along dim, n times
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.diff(x, n, dim) end
+
+--- the p-norm of a - b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number
+---@return tycho.Tensor
+function tycho.dist(a, b, p) end
+
+--- the p-norm of a - b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number
+---@return tycho.Tensor
+function Tensor.dist(a, b, p) end
+
+--- indices of the elements that are not 0, one row each
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.argwhere(x) end
+
+--- indices of the elements that are not 0, one row each
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.argwhere(x) end
+
 --- product of two matrices
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
@@ -1872,6 +3146,224 @@ function tycho.outer(a, b) end
 ---@return tycho.Tensor
 function Tensor.outer(a, b) end
 
+--- beta * x + alpha * (a @ b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.addmm(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * (a @ b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.addmm(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * (a @ b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.baddbmm(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * (a @ b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.baddbmm(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * (a @ b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.addmv(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * (a @ b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.addmv(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * the sum over the batch of a @ b
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.addbmm(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * the sum over the batch of a @ b
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.addbmm(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * outer(a, b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function tycho.addr(x, a, b, beta, alpha) end
+
+--- beta * x + alpha * outer(a, b)
+---@param x tycho.Tensor
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param beta? number
+---@param alpha? number
+---@return tycho.Tensor
+function Tensor.addr(x, a, b, beta, alpha) end
+
+--- sums of products over the last dims
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function tycho.inner(a, b) end
+
+--- sums of products over the last dims
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor.inner(a, b) end
+
+--- sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dims? any
+---@return tycho.Tensor
+function tycho.tensordot(a, b, dims) end
+
+--- sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dims? any
+---@return tycho.Tensor
+function Tensor.tensordot(a, b, dims) end
+
+--- every element of a times the whole of b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function tycho.kron(a, b) end
+
+--- every element of a times the whole of b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor.kron(a, b) end
+
+--- a square matrix n times with itself
+---@param x tycho.Tensor
+---@param n integer
+---@return tycho.Tensor
+function tycho.matrix_power(x, n) end
+
+--- a square matrix n times with itself
+---@param x tycho.Tensor
+---@param n integer
+---@return tycho.Tensor
+function Tensor.matrix_power(x, n) end
+
+--- vector product along a dim of size 3
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.cross(a, b, dim) end
+
+--- vector product along a dim of size 3
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.cross(a, b, dim) end
+
+--- p-norms of the differences of every row of a with every row of b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number
+---@return tycho.Tensor
+function tycho.cdist(a, b, p) end
+
+--- p-norms of the differences of every row of a with every row of b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number
+---@return tycho.Tensor
+function Tensor.cdist(a, b, p) end
+
+--- dot product over the product of the norms along dim
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dim? integer
+---@param eps? number
+---@return tycho.Tensor
+function tycho.cosine_similarity(a, b, dim, eps) end
+
+--- dot product over the product of the norms along dim
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dim? integer
+---@param eps? number
+---@return tycho.Tensor
+function Tensor.cosine_similarity(a, b, dim, eps) end
+
+--- p-norm of a - b + eps along the last dim
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number
+---@param eps? number
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.pairwise_distance(a, b, p, eps, keepdim) end
+
+--- p-norm of a - b + eps along the last dim
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number
+---@param eps? number
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.pairwise_distance(a, b, p, eps, keepdim) end
+
+--- a^T weight[k] b + bias[k] for each k
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@return tycho.Tensor
+function tycho.bilinear(a, b, weight, bias) end
+
+--- a^T weight[k] b + bias[k] for each k
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@return tycho.Tensor
+function Tensor.bilinear(a, b, weight, bias) end
+
 --- activation(x @ weight^T + bias)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
@@ -1902,21 +3394,23 @@ function tycho.index_select(x, dim, index) end
 ---@return tycho.Tensor
 function Tensor.index_select(x, dim, index) end
 
---- x with src's slices added at index along dim
+--- x with alpha times src's slices added at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
+---@param alpha? number
 ---@return tycho.Tensor
-function tycho.index_add(x, dim, index, src) end
+function tycho.index_add(x, dim, index, src, alpha) end
 
---- x with src's slices added at index along dim
+--- x with alpha times src's slices added at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
+---@param alpha? number
 ---@return tycho.Tensor
-function Tensor.index_add(x, dim, index, src) end
+function Tensor.index_add(x, dim, index, src, alpha) end
 
 --- the elements where mask is true, as a vector
 ---@param x tycho.Tensor
@@ -1930,17 +3424,35 @@ function tycho.masked_select(x, mask) end
 ---@return tycho.Tensor
 function Tensor.masked_select(x, mask) end
 
---- the rows of weight that ids name
+--- the rows of weight that ids name; that of padding_idx gets no gradient
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
+---@param padding_idx? integer
 ---@return tycho.Tensor
-function tycho.embedding(ids, weight) end
+function tycho.embedding(ids, weight, padding_idx) end
 
---- the rows of weight that ids name
+--- the rows of weight that ids name; that of padding_idx gets no gradient
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
+---@param padding_idx? integer
 ---@return tycho.Tensor
-function Tensor.embedding(ids, weight) end
+function Tensor.embedding(ids, weight, padding_idx) end
+
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset
+---@param ids tycho.Tensor
+---@param weight tycho.Tensor
+---@param offsets? tycho.Tensor
+---@param mode? string
+---@return tycho.Tensor
+function tycho.embedding_bag(ids, weight, offsets, mode) end
+
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset
+---@param ids tycho.Tensor
+---@param weight tycho.Tensor
+---@param offsets? tycho.Tensor
+---@param mode? string
+---@return tycho.Tensor
+function Tensor.embedding_bag(ids, weight, offsets, mode) end
 
 --- 1 at each id's place along a new last dim of size classes
 ---@param ids tycho.Tensor
@@ -1954,23 +3466,365 @@ function tycho.one_hot(ids, classes) end
 ---@return tycho.Tensor
 function Tensor.one_hot(ids, classes) end
 
---- maximum of each kernel_size window of the last two dims
+--- x with src written at index along dim
 ---@param x tycho.Tensor
----@param kernel_size integer|integer[]
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.index_copy(x, dim, index, src) end
+
+--- x with src written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.index_copy(x, dim, index, src) end
+
+--- x with value written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.index_fill(x, dim, index, value) end
+
+--- x with value written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.index_fill(x, dim, index, value) end
+
+--- the elements that index names in row-major order
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@return tycho.Tensor
+function tycho.take(x, index) end
+
+--- the elements that index names in row-major order
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@return tycho.Tensor
+function Tensor.take(x, index) end
+
+--- x's elements at index along dim; other dims broadcast
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.take_along_dim(x, index, dim) end
+
+--- x's elements at index along dim; other dims broadcast
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.take_along_dim(x, index, dim) end
+
+--- x with src's elements, in order, where mask is true
+---@param x tycho.Tensor
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function tycho.masked_scatter(x, mask, src) end
+
+--- x with src's elements, in order, where mask is true
+---@param x tycho.Tensor
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor.masked_scatter(x, mask, src) end
+
+--- sums of products by Einstein's convention, for instance 'bij,bjk->bik'; ... stands for further dims
+---@param equation string
+---@param a tycho.Tensor
+---@param b? tycho.Tensor
+---@param c? tycho.Tensor
+---@param d? tycho.Tensor
+---@param e? tycho.Tensor
+---@param f? tycho.Tensor
+---@return tycho.Tensor
+function tycho.einsum(equation, a, b, c, d, e, f) end
+
+--- sums of products by Einstein's convention, for instance 'bij,bjk->bik'; ... stands for further dims
+---@param equation string
+---@param a tycho.Tensor
+---@param b? tycho.Tensor
+---@param c? tycho.Tensor
+---@param d? tycho.Tensor
+---@param e? tycho.Tensor
+---@param f? tycho.Tensor
+---@return tycho.Tensor
+function Tensor.einsum(equation, a, b, c, d, e, f) end
+
+--- 1-D convolution of x (N,C,L) with weight (O,C/groups,k)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer
+---@param padding? integer
+---@param dilation? integer
+---@param groups? integer
+---@return tycho.Tensor
+function tycho.conv1d(x, weight, bias, stride, padding, dilation, groups) end
+
+--- 1-D convolution of x (N,C,L) with weight (O,C/groups,k)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer
+---@param padding? integer
+---@param dilation? integer
+---@param groups? integer
+---@return tycho.Tensor
+function Tensor.conv1d(x, weight, bias, stride, padding, dilation, groups) end
+
+--- transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]
----@param return_indices? boolean
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
 ---@return tycho.Tensor
-function tycho.max_pool2d(x, kernel_size, stride, padding, return_indices) end
+function tycho.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+
+--- transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@return tycho.Tensor
+function Tensor.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+
+--- transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer
+---@param padding? integer
+---@param output_padding? integer
+---@param groups? integer
+---@param dilation? integer
+---@return tycho.Tensor
+function tycho.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+
+--- transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer
+---@param padding? integer
+---@param output_padding? integer
+---@param groups? integer
+---@param dilation? integer
+---@return tycho.Tensor
+function Tensor.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
 --- maximum of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
 ---@param return_indices? boolean
 ---@return tycho.Tensor
-function Tensor.max_pool2d(x, kernel_size, stride, padding, return_indices) end
+function tycho.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+
+--- maximum of each kernel_size window of the last two dims
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@return tycho.Tensor
+function Tensor.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+
+--- maximum of each kernel_size window of the last dim
+---@param x tycho.Tensor
+---@param kernel_size integer
+---@param stride? integer
+---@param padding? integer
+---@param dilation? integer
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@return tycho.Tensor
+function tycho.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+
+--- maximum of each kernel_size window of the last dim
+---@param x tycho.Tensor
+---@param kernel_size integer
+---@param stride? integer
+---@param padding? integer
+---@param dilation? integer
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@return tycho.Tensor
+function Tensor.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+
+--- mean of each kernel_size window of the last dim
+---@param x tycho.Tensor
+---@param kernel_size integer
+---@param stride? integer
+---@param padding? integer
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@return tycho.Tensor
+function tycho.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
+
+--- mean of each kernel_size window of the last dim
+---@param x tycho.Tensor
+---@param kernel_size integer
+---@param stride? integer
+---@param padding? integer
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@return tycho.Tensor
+function Tensor.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
+
+--- means of windows of the last dim chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer
+---@return tycho.Tensor
+function tycho.adaptive_avg_pool1d(x, output_size) end
+
+--- means of windows of the last dim chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer
+---@return tycho.Tensor
+function Tensor.adaptive_avg_pool1d(x, output_size) end
+
+--- maxima of windows chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param return_indices? boolean
+---@return tycho.Tensor
+function tycho.adaptive_max_pool2d(x, output_size, return_indices) end
+
+--- maxima of windows chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param return_indices? boolean
+---@return tycho.Tensor
+function Tensor.adaptive_max_pool2d(x, output_size, return_indices) end
+
+--- maxima of windows of the last dim chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer
+---@param return_indices? boolean
+---@return tycho.Tensor
+function tycho.adaptive_max_pool1d(x, output_size, return_indices) end
+
+--- maxima of windows of the last dim chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer
+---@param return_indices? boolean
+---@return tycho.Tensor
+function Tensor.adaptive_max_pool1d(x, output_size, return_indices) end
+
+--- p-norm of each kernel_size window
+---@param x tycho.Tensor
+---@param p number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param ceil_mode? boolean
+---@return tycho.Tensor
+function tycho.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
+
+--- p-norm of each kernel_size window
+---@param x tycho.Tensor
+---@param p number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param ceil_mode? boolean
+---@return tycho.Tensor
+function Tensor.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
+
+--- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
+---@param x tycho.Tensor
+---@param pad integer[]
+---@param mode? string
+---@param value? number
+---@return tycho.Tensor
+function tycho.pad(x, pad, mode, value) end
+
+--- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
+---@param x tycho.Tensor
+---@param pad integer[]
+---@param mode? string
+---@param value? number
+---@return tycho.Tensor
+function Tensor.pad(x, pad, mode, value) end
+
+--- windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]
+---@param padding? integer|integer[]
+---@param stride? integer|integer[]
+---@return tycho.Tensor
+function tycho.im2col(x, kernel_size, dilation, padding, stride) end
+
+--- windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]
+---@param padding? integer|integer[]
+---@param stride? integer|integer[]
+---@return tycho.Tensor
+function Tensor.im2col(x, kernel_size, dilation, padding, stride) end
+
+--- columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]
+---@param padding? integer|integer[]
+---@param stride? integer|integer[]
+---@return tycho.Tensor
+function tycho.fold(x, output_size, kernel_size, dilation, padding, stride) end
+
+--- columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]
+---@param padding? integer|integer[]
+---@param stride? integer|integer[]
+---@return tycho.Tensor
+function Tensor.fold(x, output_size, kernel_size, dilation, padding, stride) end
+
+--- images (N,C,H,W) or lines (N,C,L) of another size
+---@param x tycho.Tensor
+---@param size? any
+---@param scale_factor? any
+---@param mode? string
+---@param align_corners? boolean
+---@param recompute_scale_factor? boolean
+---@return tycho.Tensor
+function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
+
+--- images (N,C,H,W) or lines (N,C,L) of another size
+---@param x tycho.Tensor
+---@param size? any
+---@param scale_factor? any
+---@param mode? string
+---@param align_corners? boolean
+---@param recompute_scale_factor? boolean
+---@return tycho.Tensor
+function Tensor.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
 
 --- elements set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor
@@ -2028,6 +3882,280 @@ function tycho.layer_norm(x, size, weight, bias, eps) end
 ---@return tycho.Tensor
 function Tensor.layer_norm(x, size, weight, bias, eps) end
 
+--- divided by the root mean square over the last dims, of shape size, then scaled
+---@param x tycho.Tensor
+---@param size integer|integer[]
+---@param weight? tycho.Tensor
+---@param eps? number
+---@return tycho.Tensor
+function tycho.rms_norm(x, size, weight, eps) end
+
+--- divided by the root mean square over the last dims, of shape size, then scaled
+---@param x tycho.Tensor
+---@param size integer|integer[]
+---@param weight? tycho.Tensor
+---@param eps? number
+---@return tycho.Tensor
+function Tensor.rms_norm(x, size, weight, eps) end
+
+--- channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted
+---@param x tycho.Tensor
+---@param groups integer
+---@param weight? tycho.Tensor
+---@param bias? tycho.Tensor
+---@param eps? number
+---@return tycho.Tensor
+function tycho.group_norm(x, groups, weight, bias, eps) end
+
+--- channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted
+---@param x tycho.Tensor
+---@param groups integer
+---@param weight? tycho.Tensor
+---@param bias? tycho.Tensor
+---@param eps? number
+---@return tycho.Tensor
+function Tensor.group_norm(x, groups, weight, bias, eps) end
+
+--- each channel of each item normalised on its own, then scaled and shifted
+---@param x tycho.Tensor
+---@param mean? tycho.Tensor
+---@param var? tycho.Tensor
+---@param weight? tycho.Tensor
+---@param bias? tycho.Tensor
+---@param use_input_stats? boolean
+---@param momentum? number
+---@param eps? number
+---@return tycho.Tensor
+function tycho.instance_norm(x, mean, var, weight, bias, use_input_stats, momentum, eps) end
+
+--- each channel of each item normalised on its own, then scaled and shifted
+---@param x tycho.Tensor
+---@param mean? tycho.Tensor
+---@param var? tycho.Tensor
+---@param weight? tycho.Tensor
+---@param bias? tycho.Tensor
+---@param use_input_stats? boolean
+---@param momentum? number
+---@param eps? number
+---@return tycho.Tensor
+function Tensor.instance_norm(x, mean, var, weight, bias, use_input_stats, momentum, eps) end
+
+--- divided by a power of the mean square over size neighbouring channels
+---@param x tycho.Tensor
+---@param size integer
+---@param alpha? number
+---@param beta? number
+---@param k? number
+---@return tycho.Tensor
+function tycho.local_response_norm(x, size, alpha, beta, k) end
+
+--- divided by a power of the mean square over size neighbouring channels
+---@param x tycho.Tensor
+---@param size integer
+---@param alpha? number
+---@param beta? number
+---@param k? number
+---@return tycho.Tensor
+function Tensor.local_response_norm(x, size, alpha, beta, k) end
+
+--- divided by its p-norm along dim
+---@param x tycho.Tensor
+---@param p? number
+---@param dim? integer
+---@param eps? number
+---@return tycho.Tensor
+function tycho.normalize(x, p, dim, eps) end
+
+--- divided by its p-norm along dim
+---@param x tycho.Tensor
+---@param p? number
+---@param dim? integer
+---@param eps? number
+---@return tycho.Tensor
+function Tensor.normalize(x, p, dim, eps) end
+
+--- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function tycho.dropout1d(x, p, training) end
+
+--- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function Tensor.dropout1d(x, p, training) end
+
+--- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function tycho.dropout2d(x, p, training) end
+
+--- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function Tensor.dropout2d(x, p, training) end
+
+--- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function tycho.dropout3d(x, p, training) end
+
+--- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function Tensor.dropout3d(x, p, training) end
+
+--- dropout that keeps mean and variance under selu
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function tycho.alpha_dropout(x, p, training) end
+
+--- dropout that keeps mean and variance under selu
+---@param x tycho.Tensor
+---@param p? number
+---@param training? boolean
+---@return tycho.Tensor
+function Tensor.alpha_dropout(x, p, training) end
+
+--- x limited to 0..6
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.relu6(x) end
+
+--- x limited to 0..6
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.relu6(x) end
+
+--- x limited to min_val..max_val
+---@param x tycho.Tensor
+---@param min_val? number
+---@param max_val? number
+---@return tycho.Tensor
+function tycho.hardtanh(x, min_val, max_val) end
+
+--- x limited to min_val..max_val
+---@param x tycho.Tensor
+---@param min_val? number
+---@param max_val? number
+---@return tycho.Tensor
+function Tensor.hardtanh(x, min_val, max_val) end
+
+--- x - tanh(x)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.tanhshrink(x) end
+
+--- x - tanh(x)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.tanhshrink(x) end
+
+--- softmax of -x
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function tycho.softmin(x, dim) end
+
+--- softmax of -x
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function Tensor.softmin(x, dim) end
+
+--- the first half of dim times sigmoid of the second
+---@param x tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.glu(x, dim) end
+
+--- the first half of dim times sigmoid of the second
+---@param x tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.glu(x, dim) end
+
+--- x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@return tycho.Tensor
+function tycho.prelu(x, weight) end
+
+--- x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@return tycho.Tensor
+function Tensor.prelu(x, weight) end
+
+--- leaky_relu whose slope is drawn from lower..upper while training
+---@param x tycho.Tensor
+---@param lower? number
+---@param upper? number
+---@param training? boolean
+---@return tycho.Tensor
+function tycho.rrelu(x, lower, upper, training) end
+
+--- leaky_relu whose slope is drawn from lower..upper while training
+---@param x tycho.Tensor
+---@param lower? number
+---@param upper? number
+---@param training? boolean
+---@return tycho.Tensor
+function Tensor.rrelu(x, lower, upper, training) end
+
+--- a sample from the categories along dim that gradients flow through
+---@param x tycho.Tensor
+---@param tau? number
+---@param hard? boolean
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.gumbel_softmax(x, tau, hard, dim) end
+
+--- a sample from the categories along dim that gradients flow through
+---@param x tycho.Tensor
+---@param tau? number
+---@param hard? boolean
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.gumbel_softmax(x, tau, hard, dim) end
+
+--- softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)
+---@param q tycho.Tensor
+---@param k tycho.Tensor
+---@param v tycho.Tensor
+---@param attn_mask? tycho.Tensor
+---@param dropout_p? number
+---@param is_causal? boolean
+---@param scale? number
+---@param enable_gqa? boolean
+---@return tycho.Tensor
+function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa) end
+
+--- softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)
+---@param q tycho.Tensor
+---@param k tycho.Tensor
+---@param v tycho.Tensor
+---@param attn_mask? tycho.Tensor
+---@param dropout_p? number
+---@param is_causal? boolean
+---@param scale? number
+---@param enable_gqa? boolean
+---@return tycho.Tensor
+function Tensor.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa) end
+
 --- squared differences
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
@@ -2071,6 +4199,54 @@ function tycho.smooth_l1_loss(x, y, beta, reduction) end
 ---@param reduction? string
 ---@return tycho.Tensor
 function Tensor.smooth_l1_loss(x, y, beta, reduction) end
+
+--- half the squared differences below delta, delta times absolute ones above
+---@param x tycho.Tensor
+---@param y tycho.Tensor
+---@param delta? number
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.huber_loss(x, y, delta, reduction) end
+
+--- half the squared differences below delta, delta times absolute ones above
+---@param x tycho.Tensor
+---@param y tycho.Tensor
+---@param delta? number
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.huber_loss(x, y, delta, reduction) end
+
+--- target * (log(target) - x); x is a logarithm, target too where log_target is true
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param log_target? boolean
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.kl_div(x, target, log_target, reduction) end
+
+--- target * (log(target) - x); x is a logarithm, target too where log_target is true
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param log_target? boolean
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.kl_div(x, target, log_target, reduction) end
+
+--- cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+---@param x tycho.Tensor
+---@param y tycho.Tensor
+---@param weight? tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.binary_cross_entropy(x, y, weight, reduction) end
+
+--- cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+---@param x tycho.Tensor
+---@param y tycho.Tensor
+---@param weight? tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.binary_cross_entropy(x, y, weight, reduction) end
 
 --- cross-entropy of sigmoid(x) with y in 0..1
 ---@param x tycho.Tensor
@@ -2127,5 +4303,171 @@ function tycho.nll_loss(x, target, weight, ignore_index, reduction) end
 ---@param reduction? string
 ---@return tycho.Tensor
 function Tensor.nll_loss(x, target, weight, ignore_index, reduction) end
+
+--- negative log-likelihood of counts under a Poisson of rate exp(x), or x
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param log_input? boolean
+---@param full? boolean
+---@param eps? number
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.poisson_nll_loss(x, target, log_input, full, eps, reduction) end
+
+--- negative log-likelihood of counts under a Poisson of rate exp(x), or x
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param log_input? boolean
+---@param full? boolean
+---@param eps? number
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.poisson_nll_loss(x, target, log_input, full, eps, reduction) end
+
+--- negative log-likelihood under a normal of mean x and variance var
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param var tycho.Tensor
+---@param full? boolean
+---@param eps? number
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.gaussian_nll_loss(x, target, var, full, eps, reduction) end
+
+--- negative log-likelihood under a normal of mean x and variance var
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param var tycho.Tensor
+---@param full? boolean
+---@param eps? number
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.gaussian_nll_loss(x, target, var, full, eps, reduction) end
+
+--- x where target is 1, margin - x (not below 0) where it is -1
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param margin? number
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.hinge_embedding_loss(x, target, margin, reduction) end
+
+--- x where target is 1, margin - x (not below 0) where it is -1
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param margin? number
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.hinge_embedding_loss(x, target, margin, reduction) end
+
+--- how much target * (a - b) falls short of margin
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param target tycho.Tensor
+---@param margin? number
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.margin_ranking_loss(a, b, target, margin, reduction) end
+
+--- how much target * (a - b) falls short of margin
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param target tycho.Tensor
+---@param margin? number
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.margin_ranking_loss(a, b, target, margin, reduction) end
+
+--- log(1 + exp(-target * x))
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.soft_margin_loss(x, target, reduction) end
+
+--- log(1 + exp(-target * x))
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.soft_margin_loss(x, target, reduction) end
+
+--- 1 - cos where target is 1, cos - margin (not below 0) where it is -1
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param target tycho.Tensor
+---@param margin? number
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.cosine_embedding_loss(a, b, target, margin, reduction) end
+
+--- 1 - cos where target is 1, cos - margin (not below 0) where it is -1
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param target tycho.Tensor
+---@param margin? number
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.cosine_embedding_loss(a, b, target, margin, reduction) end
+
+--- how much the distance to near plus margin exceeds that to far
+---@param anchor tycho.Tensor
+---@param near tycho.Tensor
+---@param far tycho.Tensor
+---@param margin? number
+---@param p? number
+---@param eps? number
+---@param swap? boolean
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.triplet_margin_loss(anchor, near, far, margin, p, eps, swap, reduction) end
+
+--- how much the distance to near plus margin exceeds that to far
+---@param anchor tycho.Tensor
+---@param near tycho.Tensor
+---@param far tycho.Tensor
+---@param margin? number
+---@param p? number
+---@param eps? number
+---@param swap? boolean
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.triplet_margin_loss(anchor, near, far, margin, p, eps, swap, reduction) end
+
+--- how much the other classes come within margin of the label's
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param p? number
+---@param margin? number
+---@param weight? tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.multi_margin_loss(x, target, p, margin, weight, reduction) end
+
+--- how much the other classes come within margin of the label's
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param p? number
+---@param margin? number
+---@param weight? tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.multi_margin_loss(x, target, p, margin, weight, reduction) end
+
+--- binary cross-entropy with logits, mean over classes
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param weight? tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.multilabel_soft_margin_loss(x, target, weight, reduction) end
+
+--- binary cross-entropy with logits, mean over classes
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param weight? tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.multilabel_soft_margin_loss(x, target, weight, reduction) end
 
 return tycho

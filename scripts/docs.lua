@@ -8,9 +8,9 @@ local tycho = require "tycho"
 local functional = require "tycho.functional"
 
 local titles = {pointwise = "Pointwise", reduce = "Reductions", reduce_index = "Reductions", scan = "Scans", view = "Views", copy = "Copies", cat = "Copies",
-  fill = "Creation", random = "Random numbers", matmul = "Matrix products", softmax = "Softmax", index = "Indices", conv = "Convolution and pooling",
+  fill = "Creation", random = "Random numbers", matmul = "Matrix products", softmax = "Softmax", index = "Indices", sort = "Sorting", resize = "Resizing", attention = "Attention", conv = "Convolution and pooling",
   pool = "Convolution and pooling", norm = "Normalisation", loss = "Losses", optim = "Optimizers"}
-local order = {"Pointwise", "Reductions", "Scans", "Views", "Copies", "Creation", "Random numbers", "Matrix products", "Softmax", "Indices", "Convolution and pooling", "Made of ops"}
+local order = {"Pointwise", "Reductions", "Scans", "Views", "Copies", "Creation", "Random numbers", "Matrix products", "Softmax", "Indices", "Sorting", "Convolution and pooling", "Made of ops"}
 local groups = {}
 local function put(title, row)
   groups[title] = groups[title] or {}
@@ -22,7 +22,7 @@ for _, op in ipairs(core.op_table()) do
     put(titles[op.class], {name = only and op.name .. "_" or op.name, signature = op.signature, doc = op.doc, results = op.results, inplace = op.inplace and not only, gradient = op.differentiable})
   end
 end
-for _, f in ipairs(functional.signatures) do put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, gradient = true}) end
+for _, f in ipairs(functional.signatures) do put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, inplace = f.inplace, gradient = true}) end
 
 local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional.lua` by `make docs`; edit those.", "",
   "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments stand in order or, by name, in a last table;",

@@ -69,6 +69,7 @@ function helper.run(name, case, inputs)
     if type(a) == "string" and a:match("^%$%d+$") then return inputs[tonumber(a:sub(2))] end
     if a == "$nil" then return nil end
     if a == "inf" then return math.huge end
+    if type(a) == "table" and a.tensor then return tycho.tensor(a.tensor, {dtype = a.dtype}) end
     if type(a) == "table" then
       local out = {}
       for k, v in pairs(a) do out[k] = value(v) end

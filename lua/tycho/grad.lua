@@ -54,8 +54,20 @@ R.reciprocal = {x = function(g, out) return -g * (out * out) end}
 R.sin = {x = function(g, x) return g * ops.cos(x) end}
 R.cos = {x = function(g, x) return -g * ops.sin(x) end}
 R.tan = {x = function(g, out) return g * (out * out + 1) end}
+R.asin = {x = function(g, x) return g * ops.rsqrt(1 - x * x) end}
+R.acos = {x = function(g, x) return -g * ops.rsqrt(1 - x * x) end}
+R.atan = {x = function(g, x) return g / (x * x + 1) end}
+R.sinh = {x = function(g, x) return g * ops.cosh(x) end}
+R.cosh = {x = function(g, x) return g * ops.sinh(x) end}
+R.asinh = {x = function(g, x) return g * ops.rsqrt(x * x + 1) end}
+R.acosh = {x = function(g, x) return g * ops.rsqrt(x * x - 1) end}
+R.atanh = {x = function(g, x) return g / (1 - x * x) end}
 R.tanh = {x = function(g, out) return ops.tanh_backward(g, out) end}
 R.erf = {x = function(g, x) return g * ops.exp(-(x * x)) * (2 / math.sqrt(math.pi)) end}
+R.erfc = {x = function(g, x) return g * ops.exp(-(x * x)) * (-2 / math.sqrt(math.pi)) end}
+R.erfinv = {x = function(g, out) return g * ops.exp(out * out) * (math.sqrt(math.pi) / 2) end}
+R.exp2 = {x = function(g, out) return g * out * math.log(2) end}
+R.frac = {x = function(g) return g end}
 R.sigmoid = {x = function(g, out) return ops.sigmoid_backward(g, out) end}
 R.relu = {x = function(g, out) return ops.relu_backward(g, out) end}
 R.silu = {x = function(g, x)
@@ -77,6 +89,21 @@ R.elu = {x = function(g, x, out, alpha) return ops.where(ops.gt(x, 0), g, g * (o
 R.softplus = {x = function(g, x, beta, threshold)
   return ops.where(ops.gt(x * beta, threshold), g, g * ops.sigmoid(x * beta))
 end}
+R.selu = {x = function(g, x, out) return ops.where(ops.gt(x, 0), g * 1.0507009873554805, g * (out + 1.7580993408473766)) end}
+R.celu = {x = function(g, x, alpha) return ops.where(ops.gt(x, 0), g, g * ops.exp(ops.clamp(x, nil, 0) / alpha)) end}
+R.mish = {x = function(g, x)
+  local t = ops.tanh(ops.softplus(x))
+  return g * (t + x * ops.sigmoid(x) * (1 - t * t))
+end}
+R.logsigmoid = {x = function(g, x) return g * ops.sigmoid(-x) end}
+R.softsign = {x = function(g, x) return g / ops.square(ops.abs(x) + 1) end}
+R.softshrink = {x = function(g, out) return ops.where(ops.ne(out, 0), g, 0) end}
+R.hardshrink = R.softshrink
+R.hardswish = {x = function(g, x)
+  return g * ops.where(ops.le(x, -3), 0, ops.where(ops.lt(x, 3), x / 3 + 0.5, 1))
+end}
+R.hardsigmoid = {x = function(g, x) return ops.where(ops.lt(ops.abs(x), 3), g / 6, 0) end}
+R.threshold = {x = function(g, x, threshold) return ops.where(ops.gt(x, threshold), g, 0) end}
 R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
 ---- pointwise, two and three operands ----
@@ -100,6 +127,17 @@ R.pow = {
 local function larger(g, a, b) return g * (ops.gt(a, b) + ops.eq(a, b) * 0.5) end
 R.maximum = {a = function(g, a, b) return larger(g, a, b) end, b = function(g, a, b) return larger(g, b, a) end}
 R.minimum = {a = function(g, a, b) return larger(g, b, a) end, b = function(g, a, b) return larger(g, a, b) end}
+R.fmod = {a = function(g) return g end, b = function(g, a, b) return -g * ops.trunc(a / b) end}
+local function chosen(g, a, b, out) return g * (ops.logical_and(ops.eq(a, out), ops.ne(b, out)) + ops.logical_and(ops.eq(a, out), ops.eq(b, out)) * 0.5) end
+R.fmax = {a = function(g, a, b, out) return chosen(g, a, b, out) end, b = function(g, a, b, out) return chosen(g, b, a, out) end}
+R.fmin = R.fmax
+R.hypot = {a = function(g, a, out) return g * (a / out) end, b = function(g, b, out) return g * (b / out) end}
+R.copysign = {a = function(g, a, out) return g * ops.sign(a) * ops.sign(out) end, b = zero}
+R.logaddexp = {a = function(g, a, out) return g * ops.exp(a - out) end, b = function(g, b, out) return g * ops.exp(b - out) end}
+R.xlogy = {a = function(g, a, b)
+  if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype}) end
+  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
+end, b = function(g, a, b) return g * a / b end}
 R.atan2 = {a = function(g, a, b) return g * b / (a * a + b * b) end, b = function(g, a, b) return -g * a / (a * a + b * b) end}
 R.fill = {value = function(g) return g end}
 R.where = {a = function(g, cond) return ops.where(cond, g, 0) end, b = function(g, cond) return ops.where(cond, 0, g) end}
@@ -110,6 +148,11 @@ R.addcmul = {a = function(g) return g end, b = function(g, c, value) return scal
   c = function(g, b, value) return scaled(g * b, value) end}
 R.addcdiv = {a = function(g) return g end, b = function(g, c, value) return scaled(g / c, value) end,
   c = function(g, b, c, value) return g * b / (c * c) * -value end}
+
+local function slope(x, y, beta) return beta == 0 and ops.sign(x - y) or ops.clamp((x - y) / beta, -1, 1) end
+R.smooth_l1_terms = {x = function(g, x, y, beta) return g * slope(x, y, beta) end, y = function(g, x, y, beta) return g * slope(y, x, beta) end}
+R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
+  y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
 
 ---- pointwise ops that are gradients themselves ----
 R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end}
@@ -146,6 +189,29 @@ end}
 R.min_dim = R.max_dim
 R.cumsum = {x = function(g, dim) return ops.flip(ops.cumsum(ops.flip(g, dim), dim), dim) end}
 
+R.cumprod = {x = function(g, x, out, dim)
+  if not recording() then return ops.cumprod_backward(g, x, dim) end
+  return R.cumsum.x(g * out, dim) / x
+end}
+R.cummax = {x = function(g, out2, x_shape, dim)
+  if #x_shape == 0 then return g end
+  return ops.scatter_add(zeros(x_shape, g), dim, out2, g)
+end}
+R.cummin = R.cummax
+R.logcumsumexp = {x = function(g, x, out, dim)   -- positive and negative parts apart, as logarithms
+  if recording() then return ops.exp(x) * R.cumsum.x(g * ops.exp(-out), dim) end
+  local function part(h) return ops.exp(ops.flip(ops.logcumsumexp(ops.flip(ops.log(ops.clamp(h, 0)) - out, dim), dim), dim) + x) end
+  return part(g) - part(-g)
+end}
+
+---- sorting ----
+local function unsort(g, out2, x_shape, dim)
+  if #x_shape == 0 then return M.reshape(g, x_shape) end
+  return ops.scatter(zeros(x_shape, g), dim, out2, g)
+end
+R.sort = {x = function(g, out2, x_shape, dim) return unsort(g, out2, x_shape, dim) end}
+R.topk = R.sort
+
 ---- views, copies ----
 -- g put into zeros of shape at the window of an x[first (0-based), every step-th] along dim
 local function put(g, shape, dim, first, step, drop)
@@ -168,6 +234,19 @@ R.permute = {x = function(g, dims)
 end}
 R.expand = {x = function(g) return g end}
 R.slice = {x = function(g, x_shape, dim, first, step) return put(g, x_shape, dim, first, step) end}
+R.diagonal = {x = function(g, x_shape, offset, dim1, dim2)
+  local stride, n, at = {}, 1, {}
+  for i = #x_shape, 1, -1 do stride[i], n = n, n * math.max(x_shape[i], 1) end
+  for i = 1, #x_shape do if i ~= dim1 and i ~= dim2 then at[#at + 1] = stride[i] end end
+  at[#at + 1] = stride[dim1] + stride[dim2]
+  if M.numel(g) == 0 then return zeros(x_shape, g) end
+  return ops.strided_put(zeros(x_shape, g), g, {}, g.shape, at, math.max(-offset, 0) * stride[dim1] + math.max(offset, 0) * stride[dim2])
+end}
+R.unfold = {x = function(g, x_shape, dim, size, step)   -- windows may overlap: what they share adds up
+  local windows = (x_shape[dim] - size) / step + 1
+  local at = ops.range(0, math.floor(windows) - 1, 1, {dtype = "int64"}):view(-1, 1) * step + ops.range(1, size, 1, {dtype = "int64"})
+  return ops.index_put(zeros(x_shape, g), M.movedim(g, -1, dim + 1), {at}, dim, {accumulate = true})
+end}
 R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
 R.strided_take = {x = function(g, x_shape, layout, size, stride, offset)
   return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset)
@@ -181,10 +260,10 @@ R.copy = {src = function(g) return g end}
 R.tril = {x = function(g, k) return ops.tril(g, k) end}
 R.triu = {x = function(g, k) return ops.triu(g, k) end}
 R.flip = {x = function(g, dims) return ops.flip(g, dims) end}
-R.pad = {x = function(g, pad)
+R.pad_constant = {x = function(g, pad)
   local back = {}
   for i, n in ipairs(pad) do back[i] = -n end
-  return ops.pad(g, back)
+  return ops.pad_constant(g, back)
 end}
 R.cat = {tensors = function(g, item, dim, tensors_shapes)
   local first = 1
@@ -231,11 +310,16 @@ R.log_softmax = {x = function(g, out, dim)
 end}
 
 ---- indices ----
-R.index = {x = function(g, x_shape, indices, dims) return ops.index_put(zeros(x_shape, g), g, indices, dims, {accumulate = true}) end}
+-- zeros with g added at indices: written where they lie unless a graph is asked for
+R.index = {x = function(g, x_shape, indices, dims)
+  return (recording() and ops.index_put or ops.index_put_)(zeros(x_shape, g), g, indices, dims, {accumulate = true})
+end}
 R.index_put = {
   x = function(g, indices, dims, accumulate) return accumulate and g or ops.index_put(g, 0, indices, dims) end,
   value = function(g, indices, dims) return ops.index(g, indices, dims) end}
-R.gather = {x = function(g, x_shape, dim, index) return ops.scatter_add(zeros(x_shape, g), dim, index, g) end}
+R.gather = {x = function(g, x_shape, dim, index)
+  return (recording() and ops.scatter_add or ops.scatter_add_)(zeros(x_shape, g), dim, index, g)
+end}
 -- the gradient of a source of which only the part that index covers was read
 local function read_part(g, dim, index, src_shape)
   local part, pad = ops.gather(g, dim, index), {}
@@ -243,7 +327,7 @@ local function read_part(g, dim, index, src_shape)
     pad[#pad + 1] = 0
     pad[#pad + 1] = src_shape[i] - index.shape[i]
   end
-  return index.shape == src_shape and part or ops.pad(part, pad)
+  return index.shape == src_shape and part or ops.pad_constant(part, pad)
 end
 R.scatter = {x = function(g, dim, index) return ops.scatter(g, dim, index, 0) end,
   src = function(g, dim, index, src_shape) return read_part(g, dim, index, src_shape) end}
@@ -264,11 +348,31 @@ R.max_pool2d_indices = {x = function(g, out2, x_shape) return ops.max_pool2d_bac
 R.max_pool2d_backward = {grad = function(g, indices, grad_shape)
   return ops.gather(M.flatten(g, -2), -1, M.flatten(indices, -2)):view(grad_shape)
 end}
-R.avg_pool2d = {x = function(g, x_shape, kernel_size, stride, padding, count_include_pad)
-  return ops.avg_pool2d_backward(g, x_shape, kernel_size, stride, padding, {count_include_pad = count_include_pad})
+R.adaptive_max_pool2d_indices = R.max_pool2d_indices
+R.avg_pool2d = {x = function(g, x_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+  return ops.avg_pool2d_backward(g, x_shape, kernel_size, stride, padding, {ceil_mode = ceil_mode, count_include_pad = count_include_pad, divisor_override = divisor_override})
 end}
-R.avg_pool2d_backward = {grad = function(g, kernel_size, stride, padding, count_include_pad)
-  return ops.avg_pool2d(g, kernel_size, stride, padding, {count_include_pad = count_include_pad})
+R.avg_pool2d_backward = {grad = function(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+  return ops.avg_pool2d(g, kernel_size, stride, padding, {ceil_mode = ceil_mode, count_include_pad = count_include_pad, divisor_override = divisor_override})
+end}
+R.resize = {x = function(g, x_shape, size, mode, align_corners, factor_h, factor_w)
+  return ops.resize_backward(g, x_shape, size, mode, align_corners, factor_h, factor_w)
+end}
+R.resize_backward = {grad = function(g, size, mode, align_corners, factor_h, factor_w)
+  return ops.resize(g, size, mode, align_corners, factor_h, factor_w)
+end}
+
+---- attention ----
+R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
+  if not recording() then return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout}) end
+  if dropout > 0 then error("attention: there is no second derivative through its dropout") end
+  local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
+  if causal then s = ops.masked_fill(s, ops.logical_not(ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool"}))), -math.huge) end
+  if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
+  local p = ops.softmax(s, -1)
+  local dp = ops.matmul(g, M.transpose(v, -2, -1))
+  local ds = p * (dp - ops.sum(dp * p, -1, {keepdim = true})) * scale
+  return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)
 end}
 R.adaptive_avg_pool2d = {x = function(g, x_shape) return ops.adaptive_avg_pool2d_backward(g, x_shape) end}
 R.adaptive_avg_pool2d_backward = {grad = function(g, grad_shape)
@@ -306,6 +410,20 @@ R.layer_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, siz
   return dx, ops.sum(gh, before), ops.sum(g, before)
 end}
 
+R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
+  if not recording() then return ops.rms_norm_backward(g, x, weight, out2) end
+  local dims, before = {}, {}
+  for i = 1, #x.shape do
+    local list = i > #x.shape - #size and dims or before
+    list[#list + 1] = i
+  end
+  local r = ops.rsqrt(ops.mean(ops.square(x), dims, {keepdim = true}) + eps)
+  local gw = weight and g * weight or g
+  local dx = gw * r - x * (r * r * r) * ops.mean(gw * x, dims, {keepdim = true})
+  local dw = g * x * r
+  return dx, #before == 0 and dw or ops.sum(dw, before)
+end}
+
 ---- losses, random ----
 R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, label_smoothing)
   local options = {ignore_index = ignore_index, label_smoothing = label_smoothing}
@@ -323,10 +441,10 @@ R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 -
 
 ---- no gradient ----
 local NONE = [[
-  isnan isinf isfinite logical_not eq ne lt le gt ge logical_and logical_or logical_xor any all
+  isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
-  empty zeros ones full range linspace eye rand randn randint randperm uniform normal bernoulli nonzero
-  sgd_step adamw_step multi_norm multi_scale]]
+  empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli nonzero unique_values searchsorted bincount
+  cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale]]
 
 -- Registers a function under the operands it differentiates; its parameters' names are read from the function.
 local function register(op, n, operands, fn)

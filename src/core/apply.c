@@ -91,10 +91,13 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
 static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
   ty_tensor *before[TY_MAXPARAM] = {NULL}, *result = NULL;
   ty_status s = TY_OK;
-  bool direct = c->op->cls == TY_C_POINTWISE || c->op->id == TY_OP_copy;
+  bool direct = c->op->cls == TY_C_POINTWISE || c->op->cls == TY_C_INDEX || c->op->id == TY_OP_copy;   /* may write where they read */
   if (c->op->cls == TY_C_VIEW || c->op->nout != 1) return ty_fail(c, "has no in-place form");
   TY_TRY(check_inplace(c, into));
-  for (int i = 0; i < c->nin; i++) direct = direct && safe_to_write(into, c->in[i].t);
+  for (int i = 0; i < c->nin; i++) {
+    direct = direct && safe_to_write(into, c->in[i].t);
+    if (c->op->cls == TY_C_INDEX && i && c->in[i].t) direct = direct && c->in[i].t->storage != into->storage;   /* read in another order */
+  }
   bool record = c->ctx->grad_enabled && (ty_will_record(c) || ty_needs_grad(into) || (into->base && ty_needs_grad(into->base)));
   if (record) s = keep_before(c, into, before);
   if (s == TY_OK && direct) {
@@ -124,6 +127,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   c.in = in;
   c.nin = nin;
   c.at = at;
+  c.late = 0;
   for (int i = 0; i < op->nout; i++) c.out[i] = NULL;
   if (span) memcpy(c.span, span, sizeof c.span);
   const ty_backend *b = backend_of(in, nin);
@@ -139,7 +143,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   ty_status s = TY_OK;
   if (op->cls == TY_C_VIEW) s = make_view(&c);
   else {
-    for (int i = 0; i < op->nout && s == TY_OK && op->id != TY_OP_nonzero; i++) s = ty_empty(ctx, b, &c.meta[i], &c.out[i]);
+    for (int i = 0; i < op->nout && s == TY_OK; i++)
+      if (!(c.late >> i & 1)) s = ty_empty(ctx, b, &c.meta[i], &c.out[i]);
     if (s == TY_OK) s = run(&c, b);
     if (op->mutates && s == TY_OK)
       for (int k = 0; k < op->nparam; k++)

@@ -107,6 +107,68 @@ TY_INLINE void ty_sincos_2pi(float u, float *sn, float *cs) {
   *cs = i == 1 || i == 2 ? -b : b;
 }
 
+/* exp(x) - 1: 2^k (e^r - 1) + (2^k - 1) */
+TY_INLINE float expm1_f32(float x) {
+  float c = x < -20.0f ? -20.0f : x > 60.0f ? 60.0f : x;
+  float k = __builtin_fmaf(c, 1.44269504f, 12582912.0f) - 12582912.0f;
+  float r = __builtin_fmaf(k, -0.693145752f, c);
+  r = __builtin_fmaf(k, -1.42860677e-6f, r);
+  float p = 1.98756915e-4f;
+  p = __builtin_fmaf(p, r, 1.39819995e-3f);
+  p = __builtin_fmaf(p, r, 8.33345205e-3f);
+  p = __builtin_fmaf(p, r, 4.16657962e-2f);
+  p = __builtin_fmaf(p, r, 1.66666657e-1f);
+  p = __builtin_fmaf(p, r, 0.5f);
+  p = __builtin_fmaf(p, r * r, r);
+  float s = ty_float((uint32_t)((int32_t)k + 127) << 23);
+  float y = __builtin_fmaf(s, p, s - 1.0f);
+  y = x > 60.0f ? exp_f32(x) : y;
+  return x != x || x == 0 ? x : y;
+}
+
+/* log(1 + x): what rounding 1 + x loses is brought back. */
+TY_INLINE float log1p_f32(float x) {
+  float u = 1.0f + x, y = log_f32(u) + (x - (u - 1.0f)) / u;
+  y = u == 1.0f ? x : y;
+  y = x == -1.0f ? -INFINITY : y;
+  return x == INFINITY ? x : y;
+}
+
+/* sine and cosine: x less a multiple of pi/2, in float64, which holds up to |x| = 2^48; beyond, NaN */
+TY_INLINE float ty_sincos(float x, int shift) {
+  double k = (double)x * 0.63661977236758134 + 6755399441055744.0, q = k - 6755399441055744.0;
+  double d = __builtin_fma(q, -1.5707963267948966, (double)x);
+  d = __builtin_fma(q, -6.123233995736766e-17, d);
+  uint64_t bits;
+  memcpy(&bits, &k, 8);
+  int i = (int)(bits & 3) + shift;
+  float r = (float)d, z = r * r;
+  float s = __builtin_fmaf(__builtin_fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f);
+  s = __builtin_fmaf(s * z, r, r);
+  float c = __builtin_fmaf(__builtin_fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f);
+  c = __builtin_fmaf(c * z, z, __builtin_fmaf(z, -0.5f, 1.0f));
+  float y = i & 1 ? c : s;
+  y = i & 2 ? -y : y;
+  return __builtin_fabsf(x) <= 281474976710656.0f ? y : NAN;
+}
+TY_INLINE float sin_f32(float x) { return ty_sincos(x, 0); }
+TY_INLINE float cos_f32(float x) { return ty_sincos(x, 1); }
+
+/* Giles 2012, two polynomials in w = -log(1 - x^2); float64 starts from float32's and takes Newton steps. */
+TY_INLINE float erfinv_f32(float x) {
+  float w = -log1p_f32(-x * x), a = w - 2.5f, b = __builtin_sqrtf(w) - 3.0f, p = 2.81022636e-8f, q = -2.00214257e-4f;
+  p = __builtin_fmaf(p, a, 3.43273939e-7f);  q = __builtin_fmaf(q, b, 1.00950558e-4f);
+  p = __builtin_fmaf(p, a, -3.5233877e-6f);  q = __builtin_fmaf(q, b, 1.34934322e-3f);
+  p = __builtin_fmaf(p, a, -4.39150654e-6f); q = __builtin_fmaf(q, b, -3.67342844e-3f);
+  p = __builtin_fmaf(p, a, 2.1858087e-4f);   q = __builtin_fmaf(q, b, 5.73950773e-3f);
+  p = __builtin_fmaf(p, a, -1.25372503e-3f); q = __builtin_fmaf(q, b, -7.6224613e-3f);
+  p = __builtin_fmaf(p, a, -4.17768164e-3f); q = __builtin_fmaf(q, b, 9.43887047e-3f);
+  p = __builtin_fmaf(p, a, 2.46640727e-1f);  q = __builtin_fmaf(q, b, 1.00167406f);
+  p = __builtin_fmaf(p, a, 1.50140941f);     q = __builtin_fmaf(q, b, 2.83297682f);
+  float y = (w < 5.0f ? p : q) * x;
+  return x == 1.0f || x == -1.0f ? x * INFINITY : y;
+}
+
 /* ---- the rest: libm by type ---- */
 
 TY_INLINE double exp_f64(double x) { return exp(x); }
@@ -115,14 +177,31 @@ TY_INLINE double tanh_f64(double x) { return tanh(x); }
 TY_INLINE double erf_f64(double x) { return erf(x); }
 
 #define TY_LIBM(f, f32) TY_INLINE float f##_f32(float x) { return f32(x); } TY_INLINE double f##_f64(double x) { return f(x); }
-TY_LIBM(expm1, expm1f) TY_LIBM(log2, log2f) TY_LIBM(log10, log10f) TY_LIBM(log1p, log1pf)
-TY_LIBM(sin, sinf) TY_LIBM(cos, cosf) TY_LIBM(tan, tanf)
+TY_INLINE double expm1_f64(double x) { return expm1(x); }
+TY_INLINE double log1p_f64(double x) { return log1p(x); }
+TY_INLINE double sin_f64(double x) { return sin(x); }
+TY_INLINE double cos_f64(double x) { return cos(x); }
+TY_INLINE double erfinv_f64(double x) {
+  double y = (double)erfinv_f32((float)x), scale = 0.88622692545275801;   /* sqrt(pi) / 2 */
+  if (!(x > -1 && x < 1)) return x == 1 || x == -1 ? x * INFINITY : NAN;
+  if (isinf(y)) y = x < 0 ? -4.0 : 4.0;                                   /* x rounds to 1 in float32 */
+  for (int i = 0; i < 4; i++) {                                           /* erfc keeps its digits where erf is near 1 */
+    double e = x < 0 ? 1 + x - erfc(-y) : erfc(y) - (1 - x);
+    y += e * scale * exp(y * y);
+  }
+  return y;
+}
+TY_LIBM(log2, log2f) TY_LIBM(log10, log10f) TY_LIBM(exp2, exp2f) TY_LIBM(erfc, erfcf)
+TY_LIBM(tan, tanf) TY_LIBM(asin, asinf) TY_LIBM(acos, acosf) TY_LIBM(atan, atanf) TY_LIBM(sinh, sinhf) TY_LIBM(cosh, coshf)
+TY_LIBM(asinh, asinhf) TY_LIBM(acosh, acoshf) TY_LIBM(atanh, atanhf)
 TY_INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
 TY_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
 TY_INLINE float pow_f32(float a, float b) { return b == 2 ? a * a : powf(a, b); }
 TY_INLINE double pow_f64(double a, double b) { return b == 2 ? a * a : pow(a, b); }
 TY_INLINE float atan2_f32(float a, float b) { return atan2f(a, b); }
 TY_INLINE double atan2_f64(double a, double b) { return atan2(a, b); }
+TY_INLINE float hypot_f32(float a, float b) { return (float)sqrt((double)a * a + (double)b * b); }
+TY_INLINE double hypot_f64(double a, double b) { return hypot(a, b); }
 
 #define TY_REAL(S, T, F) \
   TY_INLINE T abs_##S(T x) { return __builtin_fabs##F(x); } \
@@ -139,6 +218,12 @@ TY_INLINE double atan2_f64(double a, double b) { return atan2(a, b); }
   TY_INLINE int isfinite_##S(T x) { return __builtin_fabs##F(x) < INFINITY; } \
   TY_INLINE T remainder_##S(T a, T b) { T r = __builtin_fmod##F(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; } \
   TY_INLINE T floor_divide_##S(T a, T b) { return b == 0 ? a / b : __builtin_rint##F((a - remainder_##S(a, b)) / b); }  /* exact, as remainder */ \
+  TY_INLINE T fmod_##S(T a, T b) { return __builtin_fmod##F(a, b); } \
+  TY_INLINE T copysign_##S(T a, T b) { return __builtin_copysign##F(a, b); } \
+  TY_INLINE int signbit_##S(T x) { return __builtin_copysign##F(1, x) < 0; } \
+  TY_INLINE T smooth_l1_##S(T a, T b, T beta) { T d = __builtin_fabs##F(a - b); return d < beta ? d * d * (T)0.5 / beta : d - (T)0.5 * beta; } \
+  TY_INLINE T softplus_##S(T x) { return max_##S(x, 0) + log1p_##S(exp_##S(-__builtin_fabs##F(x))); } \
+  TY_INLINE T logaddexp_##S(T a, T b) { return a == b ? a + (T)0.6931471805599453 : max_##S(a, b) + log1p_##S(exp_##S(-__builtin_fabs##F(a - b))); } \
   TY_INLINE T gelu_##S(T x, T tanh_form) { \
     return tanh_form != 0 ? (T)0.5 * x * (1 + tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x))) \
                           : (T)0.5 * x * (1 + erf_##S(x * (T)0.7071067811865476)); } \
@@ -177,6 +262,8 @@ TY_INLINE int64_t remainder_i64(int64_t a, int64_t b) {
   int64_t r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+TY_INLINE int64_t fmod_i64(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+TY_INLINE int signbit_i64(int64_t x) { return x < 0; }
 TY_INLINE int64_t pow_i64(int64_t a, int64_t b) {
   uint64_t r = 1, x = (uint64_t)a;
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;

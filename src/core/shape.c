@@ -1,4 +1,4 @@
-/* Infer rules of views, pointwise ops, reductions, copies and creation: from arguments to the results' shapes and dtypes.
+/* Infer rules of pointwise ops, reductions, copies and creation: from arguments to the results' shapes and dtypes.
  *
  * Idea: every check of an op's arguments stands in its infer rule, so that backends may trust what they get.
  * Invariant: on TY_OK dims and indices among the attributes are normalised (0-based, not negative). */
@@ -45,6 +45,17 @@ ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim) {
     shape[open] = numel / known;
   } else if (known != numel)
     return ty_fail(c, "size %s asks for %lld elements, the tensor has %lld", ty_shape_text(shape, ndim), (long long)known, (long long)numel);
+  return TY_OK;
+}
+
+/* Normalises a list of dims; each may be named once. */
+ty_status ty_distinct_dims(ty_call *c, ty_attr *a, const ty_tensor *x) {
+  unsigned seen = 0;
+  for (int i = 0; i < a->n; i++) {
+    TY_TRY(ty_norm_dim(c, &a->v[i], x->ndim, x));
+    if (seen >> a->v[i] & 1) return ty_fail(c, "dim %lld is named twice", (long long)a->v[i] + 1);
+    seen |= 1u << a->v[i];
+  }
   return TY_OK;
 }
 
@@ -153,6 +164,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   ty_dtype d = rule == TY_D_FIRST ? (ty_dtype)c->in[0].t->dtype
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
+  if (rule == TY_D_WHOLE && ty_is_float(d)) return ty_fail(c, "operands must be whole numbers or booleans, got %s", ty_dtype_names[d]);
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {
     const ty_param *p = &c->op->param[i];
@@ -226,14 +238,6 @@ ty_status ty_infer_index_reduce(ty_call *c) {
   return TY_OK;
 }
 
-ty_status ty_infer_scan(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  ty_set_shape(&c->meta[0], ty_is_float((ty_dtype)x->dtype) ? (ty_dtype)x->dtype : TY_I64, x->ndim, x->shape);
-  c->compute = ty_compute_dtype((ty_dtype)x->dtype);
-  return TY_OK;
-}
-
 ty_status ty_infer_softmax(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(ty_need_float(c, 0));
@@ -245,125 +249,6 @@ ty_status ty_infer_softmax(ty_call *c) {
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
   return TY_OK;
-}
-
-/* ---- views: meta and, in at, what the kernel needs; c->out is made by ty_make_view ---- */
-
-ty_status ty_infer_view(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  ty_attr *s = &c->at[0];
-  ty_meta *m = &c->meta[0];
-  TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
-  ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
-  m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
-  if (!m->has_stride && !x->channels_last)
-    return ty_fail(c, "a tensor of shape %s and strides %s can't be seen as %s without a copy: use reshape", ty_shape_of(x),
-                   ty_shape_text(x->stride, x->ndim), ty_shape_text(s->v, s->n));
-  return TY_OK;
-}
-
-static ty_status distinct_dims(ty_call *c, ty_attr *a, const ty_tensor *x) {
-  unsigned seen = 0;
-  for (int i = 0; i < a->n; i++) {
-    TY_TRY(ty_norm_dim(c, &a->v[i], x->ndim, x));
-    if (seen >> a->v[i] & 1) return ty_fail(c, "dim %lld is named twice", (long long)a->v[i] + 1);
-    seen |= 1u << a->v[i];
-  }
-  return TY_OK;
-}
-
-ty_status ty_infer_permute(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  ty_attr *a = &c->at[0];
-  ty_meta *m = &c->meta[0];
-  if (a->n != x->ndim) return ty_fail(c, "%d dims given for shape %s", a->n, ty_shape_of(x));
-  TY_TRY(distinct_dims(c, a, x));
-  m->dtype = x->dtype;
-  m->ndim = x->ndim;
-  m->has_stride = true;
-  m->channels_last = false;
-  for (int i = 0; i < x->ndim; i++) {
-    m->shape[i] = x->shape[a->v[i]];
-    m->stride[i] = x->stride[a->v[i]];
-  }
-  return TY_OK;
-}
-
-ty_status ty_infer_expand(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  ty_attr *a = &c->at[0];
-  ty_meta *m = &c->meta[0];
-  int shift = a->n - x->ndim;
-  if (shift < 0) return ty_fail(c, "size %s has fewer dims than shape %s", ty_shape_text(a->v, a->n), ty_shape_of(x));
-  m->dtype = x->dtype;
-  m->ndim = a->n;
-  m->has_stride = true;
-  m->channels_last = false;
-  for (int i = 0; i < a->n; i++) {
-    int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
-    if (want == -1 && i >= shift) want = a->v[i] = have;
-    if (want < 0 || (have != 1 && have != want))
-      return ty_fail(c, "shape %s doesn't expand to %s: dim %d has %lld elements", ty_shape_of(x), ty_shape_text(a->v, a->n), i + 1, (long long)have);
-    m->shape[i] = want;
-    m->stride[i] = have == want && i >= shift ? x->stride[i - shift] : 0;
-  }
-  return TY_OK;
-}
-
-/* first and last are 1-based and included; negative ones count from the end; ends past the size are clamped. After this
- * at[1].i is the 0-based first element and at[2].i the number of elements. */
-ty_status ty_infer_slice(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  ty_attr *a = c->at;
-  ty_meta *m = &c->meta[0];
-  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor has nothing to slice");
-  TY_TRY(ty_norm_dim(c, &a[0].i, x->ndim, x));
-  int64_t d = a[0].i, n = x->shape[d], first = a[1].set ? a[1].i : 1, last = a[2].set ? a[2].i : n, step = a[3].i;
-  if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
-  if (first == 0 || (last == 0 && first != 1)) return ty_fail(c, "index 0: indices begin at 1");
-  if (first < 0) first = TY_MAX(first + n + 1, 1);
-  if (last < 0) last += n + 1;
-  last = TY_MIN(last, n);
-  int64_t count = last < first ? 0 : (last - first) / step + 1;
-  memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
-  memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
-  m->dtype = x->dtype;
-  m->ndim = x->ndim;
-  m->has_stride = true;
-  m->channels_last = false;
-  m->shape[d] = count;
-  m->stride[d] = x->stride[d] * step;
-  a[1].set = a[2].set = true;
-  a[1].i = count ? first - 1 : 0;
-  a[2].i = count;
-  return TY_OK;
-}
-
-ty_status ty_infer_select(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  ty_meta *m = &c->meta[0];
-  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor can't be indexed");
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  int64_t d = c->at[0].i, i = c->at[1].i, n = x->shape[d];
-  if (i == 0) return ty_fail(c, "index 0: indices begin at 1");
-  if (i > n || i < -n) return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
-  c->at[1].i = i < 0 ? i + n : i - 1;
-  m->dtype = x->dtype;
-  m->ndim = 0;
-  m->has_stride = true;
-  m->channels_last = false;
-  for (int k = 0; k < x->ndim; k++)
-    if (k != d) {
-      m->shape[m->ndim] = x->shape[k];
-      m->stride[m->ndim++] = x->stride[k];
-    }
-  return TY_OK;
-}
-
-int64_t ty_view_offset(const ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select) return x->offset + c->at[1].i * x->stride[c->at[0].i];
-  return x->offset;
 }
 
 /* ---- copies ---- */
@@ -407,7 +292,7 @@ ty_status ty_infer_matrices(ty_call *c) {
 }
 
 ty_status ty_infer_dims_same(ty_call *c) {
-  TY_TRY(distinct_dims(c, &c->at[0], c->in[0].t));
+  TY_TRY(ty_distinct_dims(c, &c->at[0], c->in[0].t));
   ty_meta_of(c->in[0].t, &c->meta[0]);
   return TY_OK;
 }
@@ -539,6 +424,18 @@ ty_status ty_infer_randint(ty_call *c) {
 ty_status ty_infer_randperm(ty_call *c) {
   TY_TRY(check_sizes(c, &c->at[0].i, 1));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[1], TY_I64), 1, &c->at[0].i);
+  return TY_OK;
+}
+
+ty_status ty_infer_multinomial(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_need_float(c, 0));
+  int64_t n = c->at[0].i, shape[2] = {x->ndim == 2 ? x->shape[0] : n, n};
+  if (x->ndim != 1 && x->ndim != 2) return ty_fail(c, "argument 1 must have 1 or 2 dims, got shape %s", ty_shape_of(x));
+  int64_t most = x->shape[x->ndim - 1];
+  if (n < 1) return ty_fail(c, "n must be at least 1, got %lld", (long long)n);
+  if (most < 1 || (n > most && !c->at[1].i)) return ty_fail(c, "%lld indices can't be drawn from %lld without replacement", (long long)n, (long long)most);
+  ty_set_shape(&c->meta[0], TY_I64, x->ndim, shape);
   return TY_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Infer rules of matrix products, index ops, convolution, pooling, normalisation, losses and optimizer steps. As in
+/* Infer rules of matrix products, convolution, pooling, resizing, normalisation, attention, losses and optimizer steps. As in
  * shape.c: every check of arguments stands here. */
 #include <string.h>
 #include "shape.h"
@@ -41,105 +41,6 @@ ty_status ty_infer_linear(ty_call *c) {
     return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s", ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
   c->meta[0].shape[x->ndim - 1] = w->shape[0];
-  return TY_OK;
-}
-
-/* ---- indices ---- */
-
-/* Checks the index tensors and puts their common shape in shape. */
-static ty_status index_shape(ty_call *c, const ty_tensor *x, int list, ty_attr *dims, int64_t *shape, int *ndim) {
-  int n = c->span[list].count;
-  const ty_operand *idx = c->in + c->span[list].start;
-  if (n != dims->n || n == 0) return ty_fail(c, "%d index tensors for %d dims", n, dims->n);
-  *ndim = 0;
-  for (int i = 0; i < n; i++) {
-    TY_TRY(ty_norm_dim(c, &dims->v[i], x->ndim, x));
-    if (i && dims->v[i] <= dims->v[i - 1]) return ty_fail(c, "dims must ascend");
-    if (idx[i].t->dtype != TY_I64) return ty_fail(c, "index tensors must have dtype int64, got %s", ty_dtype_names[idx[i].t->dtype]);
-    TY_TRY(ty_broadcast(c, shape, ndim, idx[i].t, idx[0].t));
-  }
-  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor can't be indexed");
-  if (*ndim + x->ndim - n > TY_MAXDIM) return ty_fail(c, "the result has more than %d dims", TY_MAXDIM);
-  return TY_OK;
-}
-
-/* Index dims that stand together keep their place in the result; else they come first. */
-int ty_index_place(const ty_attr *dims) {
-  for (int i = 1; i < dims->n; i++)
-    if (dims->v[i] != dims->v[i - 1] + 1) return 0;
-  return (int)dims->v[0];
-}
-
-static void indexed_shape(const ty_tensor *x, const ty_attr *dims, const int64_t *ishape, int inum, ty_meta *m) {
-  int place = ty_index_place(dims), nd = 0, rest = 0;
-  for (int i = 0; i <= x->ndim; i++) {
-    if (rest == place) {
-      memcpy(m->shape + nd, ishape, sizeof(int64_t) * (size_t)inum);
-      nd += inum;
-      place = -1;
-    }
-    bool indexed = i == x->ndim;
-    for (int j = 0; j < dims->n; j++) indexed = indexed || dims->v[j] == i;
-    if (!indexed) { m->shape[nd++] = x->shape[i]; rest++; }
-  }
-  m->ndim = (uint8_t)nd;
-}
-
-ty_status ty_infer_index(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  int64_t ishape[TY_MAXDIM];
-  int inum;
-  TY_TRY(index_shape(c, x, 1, &c->at[0], ishape, &inum));
-  c->meta[0].dtype = x->dtype;
-  c->meta[0].has_stride = c->meta[0].channels_last = false;
-  indexed_shape(x, &c->at[0], ishape, inum, &c->meta[0]);
-  return TY_OK;
-}
-
-ty_status ty_infer_index_put(ty_call *c) {
-  const ty_tensor *x = c->in[0].t, *v = c->in[1].t;
-  int64_t ishape[TY_MAXDIM];
-  int inum;
-  ty_meta want = {0};
-  TY_TRY(index_shape(c, x, 2, &c->at[0], ishape, &inum));
-  indexed_shape(x, &c->at[0], ishape, inum, &want);
-  if (v) {
-    bool fits = v->ndim <= want.ndim;
-    for (int i = 0; fits && i < v->ndim; i++) fits = v->shape[i] == 1 || v->shape[i] == want.shape[want.ndim - v->ndim + i];
-    if (!fits) return ty_fail(c, "a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v), ty_shape_text(want.shape, want.ndim));
-  }
-  ty_meta_of(x, &c->meta[0]);
-  return TY_OK;
-}
-
-ty_status ty_infer_gather(ty_call *c) {
-  const ty_tensor *x = c->in[0].t, *idx = c->in[1].t;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  TY_TRY(ty_need_index(c, 1));
-  if (idx->ndim != x->ndim) return ty_fail(c, "argument 3 has shape %s; it must have as many dims as argument 1 of shape %s", ty_shape_of(idx), ty_shape_of(x));
-  for (int i = 0; i < x->ndim; i++)
-    if (i != c->at[0].i && idx->shape[i] > x->shape[i])
-      return ty_fail(c, "argument 3 has shape %s; dim %d must be at most %lld to fit argument 1 of shape %s", ty_shape_of(idx), i + 1, (long long)x->shape[i], ty_shape_of(x));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, idx->ndim, idx->shape);
-  return TY_OK;
-}
-
-ty_status ty_infer_scatter(ty_call *c) {
-  const ty_tensor *x = c->in[0].t, *idx = c->in[1].t, *src = c->in[2].t;
-  TY_TRY(ty_infer_gather(c));
-  if (src) {
-    TY_TRY(ty_need_same_dtype(c, 2, 0));
-    bool fits = src->ndim == idx->ndim;
-    for (int i = 0; fits && i < idx->ndim; i++) fits = idx->shape[i] <= src->shape[i];
-    if (!fits) return ty_fail(c, "argument 4 has shape %s; it must cover argument 3 of shape %s", ty_shape_of(src), ty_shape_of(idx));
-  }
-  ty_meta_of(x, &c->meta[0]);
-  return TY_OK;
-}
-
-/* The number of rows depends on the data: the kernel makes the result. */
-ty_status ty_infer_nonzero(ty_call *c) {
-  (void)c;
   return TY_OK;
 }
 
@@ -243,17 +144,21 @@ ty_status ty_infer_pool(ty_call *c) {
   for (int k = 0; k < 2; k++) {
     if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));
     int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
-    if (c->op->id == TY_OP_adaptive_avg_pool2d) {
+    if (c->op->id == TY_OP_adaptive_avg_pool2d || c->op->id == TY_OP_adaptive_max_pool2d_indices) {
       if (a[0].v[k] < 1 || n < 1) return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
       *out = a[0].v[k];
       continue;
     }
     if (!a[1].set) a[1] = a[0];
-    int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k];
-    if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20)
-      return ty_fail(c, "kernel_size %lld and stride %lld must be at least 1, padding %lld at most half the kernel", (long long)kernel, (long long)s, (long long)p);
-    if (n + 2 * p < kernel) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)kernel, (long long)(n + 2 * p));
-    *out = (n + 2 * p - kernel) / s + 1;
+    bool max = c->op->id == TY_OP_max_pool2d_indices;
+    int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
+    if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
+      return ty_fail(c, "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel", (long long)kernel, (long long)s, (long long)d, (long long)p);
+    int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
+    if (free < 0 && !(a[3].i && free > -s)) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)reach, (long long)(n + 2 * p));
+    *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
+    if (a[3].i && (*out - 1) * s >= n + p) (*out)--;       /* ceil_mode: the last window must begin inside */
+    if (*out < 1) return ty_fail(c, "no window of size %lld begins within the input of size %lld", (long long)reach, (long long)n);
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
   pool_layout(&c->meta[0], x);
@@ -276,6 +181,70 @@ ty_status ty_infer_unpool(ty_call *c) {
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], c->in[0].t);
   if (c->op->id == TY_OP_avg_pool2d_backward && !c->at[2].set) c->at[2] = c->at[1];
+  return TY_OK;
+}
+
+/* ---- resizing: the last two of 4 dims ---- */
+
+ty_status ty_infer_resize(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_dims(c, 0, 4));
+  int64_t shape[4] = {x->shape[0], x->shape[1], c->at[0].v[0], c->at[0].v[1]};
+  for (int i = 2; i < 4; i++)
+    if (shape[i] < 1 || x->shape[i] < 1) return ty_fail(c, "an image of shape %s can't become %lldx%lld", ty_shape_of(x), (long long)shape[2], (long long)shape[3]);
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
+  pool_layout(&c->meta[0], x);
+  return TY_OK;
+}
+
+ty_status ty_infer_resize_backward(ty_call *c) {
+  const ty_tensor *g = c->in[0].t;
+  const ty_attr *size = &c->at[0];
+  TY_TRY(ty_need_float(c, 0));
+  bool fits = g->ndim == 4 && size->n == 4 && size->v[0] == g->shape[0] && size->v[1] == g->shape[1] && size->v[2] > 0 && size->v[3] > 0;
+  if (!fits || g->shape[2] != c->at[1].v[0] || g->shape[3] != c->at[1].v[1]) return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g), ty_shape_text(size->v, size->n));
+  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size->v);
+  pool_layout(&c->meta[0], g);
+  return TY_OK;
+}
+
+/* ---- attention: q (N,H,Lq,D), k (N,H,Lk,D), v (N,H,Lk,Dv) ---- */
+
+static ty_status attention_operands(ty_call *c, int first) {
+  const ty_tensor *q = c->in[first].t, *k = c->in[first + 1].t, *v = c->in[first + 2].t, *m = c->in[first + 3].t;
+  for (int i = first; i < first + 3; i++) {
+    TY_TRY(ty_need_float(c, i));
+    TY_TRY(ty_need_dims(c, i, 4));
+    if (i > first) TY_TRY(ty_need_same_dtype(c, i, first));
+  }
+  bool fits = k->shape[0] == q->shape[0] && v->shape[0] == q->shape[0] && k->shape[1] == q->shape[1] && v->shape[1] == q->shape[1] && k->shape[3] == q->shape[3] && k->shape[2] == v->shape[2];
+  if (!fits) return ty_fail(c, "query, key and value have shapes %s, %s and %s; (N,H,L,D), (N,H,S,D) and (N,H,S,E) are needed", ty_shape_of(q), ty_shape_of(k), ty_shape_of(v));
+  if (m && (m->ndim != 4 || m->shape[0] != q->shape[0] || m->shape[1] != q->shape[1] || m->shape[2] != q->shape[2] || m->shape[3] != k->shape[2]))
+    return ty_fail(c, "the mask has shape %s; it must be %lldx%lldx%lldx%lld", ty_shape_of(m), (long long)q->shape[0], (long long)q->shape[1], (long long)q->shape[2], (long long)k->shape[2]);
+  if (m && m->dtype != TY_BOOL && m->dtype != q->dtype) return ty_fail(c, "the mask has dtype %s; it must be bool or %s as the query", ty_dtype_names[m->dtype], ty_dtype_names[q->dtype]);
+  if (!(c->at[2].f >= 0 && c->at[2].f < 1)) return ty_fail(c, "dropout must be in 0..1 (1 excluded), got %g", c->at[2].f);
+  return TY_OK;
+}
+
+ty_status ty_infer_attention(ty_call *c) {
+  const ty_tensor *q = c->in[0].t;
+  TY_TRY(attention_operands(c, 0));
+  int64_t shape[4] = {q->shape[0], q->shape[1], q->shape[2], c->in[2].t->shape[3]}, two = 2;
+  ty_set_shape(&c->meta[0], (ty_dtype)q->dtype, 4, shape);
+  ty_set_shape(&c->meta[1], q->dtype == TY_F64 ? TY_F64 : TY_F32, 3, shape);
+  ty_set_shape(&c->meta[2], TY_I64, 1, &two);
+  return TY_OK;
+}
+
+ty_status ty_infer_attention_backward(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *q = c->in[1].t, *o = c->in[5].t, *lse = c->in[6].t, *rng = c->in[7].t;
+  TY_TRY(attention_operands(c, 1));
+  bool fits = g->ndim == 4 && o->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && !memcmp(g->shape, o->shape, sizeof(int64_t) * 4) && !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
+              g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) && lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) &&
+              ty_is_contiguous(lse) && rng->dtype == TY_I64 && rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
+  if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
+  for (int i = 0; i < 3; i++) ty_meta_of(c->in[1 + i].t, &c->meta[i]);
   return TY_OK;
 }
 
@@ -304,6 +273,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   return TY_OK;
 }
 
+/* layer_norm, rms_norm */
 ty_status ty_infer_layer_norm(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const ty_attr *s = &c->at[0];
@@ -311,7 +281,7 @@ ty_status ty_infer_layer_norm(ty_call *c) {
   bool fits = s->n >= 1 && s->n <= x->ndim;
   for (int i = 0; fits && i < s->n; i++) fits = x->shape[x->ndim - s->n + i] == s->v[i];
   if (!fits) return ty_fail(c, "argument 1 has shape %s; its last dims must be %s", ty_shape_of(x), ty_shape_text(s->v, s->n));
-  for (int i = 1; i < 3; i++) {
+  for (int i = 1; i < c->op->nin; i++) {
     const ty_tensor *t = c->in[i].t;
     if (t && (t->ndim != s->n || memcmp(t->shape, s->v, sizeof(int64_t) * s->n)))
       return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[i + 1].name, ty_shape_of(t), ty_shape_text(s->v, s->n));
@@ -322,6 +292,7 @@ ty_status ty_infer_layer_norm(ty_call *c) {
   ty_meta_of(x, &c->meta[0]);
   ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
   ty_set_shape(&c->meta[1], stat, x->ndim - s->n, x->shape);
+  if (c->op->nout < 3) return TY_OK;       /* rms_norm has one statistic */
   ty_set_shape(&c->meta[2], stat, x->ndim - s->n, x->shape);
   return TY_OK;
 }
@@ -347,6 +318,19 @@ ty_status ty_infer_norm_backward(ty_call *c) {
     for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, 1, &x->shape[1]);
   } else
     for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, x->ndim - mean->ndim, x->shape + mean->ndim);
+  return TY_OK;
+}
+
+ty_status ty_infer_rms_norm_backward(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *rstd = c->in[3].t;
+  for (int i = 0; i < 4; i++) TY_TRY(ty_need_float(c, i));
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  bool fits = g->ndim == x->ndim && !memcmp(g->shape, x->shape, sizeof(int64_t) * x->ndim) && rstd->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(rstd) &&
+              rstd->ndim < x->ndim && !memcmp(rstd->shape, x->shape, sizeof(int64_t) * rstd->ndim);
+  fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
+  if (!fits) return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
+  ty_meta_of(x, &c->meta[0]);
+  ty_set_shape(&c->meta[1], (ty_dtype)x->dtype, x->ndim - rstd->ndim, x->shape + rstd->ndim);
   return TY_OK;
 }
 
@@ -393,7 +377,7 @@ ty_status ty_infer_optim(ty_call *c) {
   for (int k = 0; k < c->op->nin; k++) {
     ty_span s = c->span[k];
     if (c->op->param[k].type != TY_P_TENSORS) continue;
-    if (s.count != n && !(s.count == 0 && c->op->id == TY_OP_sgd_step)) return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
+    if (s.count != n && !(s.count == 0 && c->op->param[k].optional)) return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
     for (int i = 0; i < s.count; i++) {
       const ty_tensor *p = c->in[c->span[0].start + i].t, *t = c->in[s.start + i].t;
       bool fits = t->ndim == p->ndim && !memcmp(t->shape, p->shape, sizeof(int64_t) * p->ndim);

@@ -121,7 +121,7 @@ typedef enum { TY_P_TENSOR, TY_P_OPERAND, TY_P_TENSORS, TY_P_INT, TY_P_NUMBER, T
                TY_P_INTS, TY_P_PAIR, TY_P_DTYPE, TY_P_ENUM, TY_P_STRING, TY_P_DEVICE, TY_P_ANY, TY_P_NTYPES } ty_ptype;
 
 typedef struct {
-  char name[20];
+  char name[28];
   uint8_t type;            /* ty_ptype */
   uint8_t slot;            /* among the operands, or among the attributes */
   bool optional, keyword, mutated;
@@ -131,10 +131,10 @@ typedef struct {
 
 typedef enum {
   TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_COPY, TY_C_FILL, TY_C_RANDOM, TY_C_MATMUL,
-  TY_C_SOFTMAX, TY_C_INDEX, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_NORM, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
+  TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM, TY_C_ATTENTION, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
 } ty_class;
 
-typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE } ty_dtype_rule;
+typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE, TY_D_WHOLE } ty_dtype_rule;
 typedef enum { TY_A_FP16, TY_A_FP32, TY_A_WIDEST } ty_autocast;
 
 typedef struct ty_call ty_call;
@@ -193,6 +193,7 @@ struct ty_call {
   ty_attr *at;
   ty_dtype compute;        /* pointwise: the dtype to compute in */
   ty_dtype common;         /* pointwise: the operands' promoted dtype */
+  uint8_t late;            /* bit j: the size of result j depends on the data, the kernel makes it */
   ty_meta meta[TY_MAXOUT];
   ty_tensor *out[TY_MAXOUT];
 };

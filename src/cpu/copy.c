@@ -82,7 +82,7 @@ static void pad(ty_call *c) {
   ty_tensor src = *c->in[0].t, dst = *c->out[0];
   const ty_attr *p = &c->at[0];
   bool empty = false;
-  fill_value(c->out[0], ty_op_float(c->at[2].f));
+  fill_value(c->out[0], ty_op_float(c->at[1].f));
   for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
     int d = src.ndim - 1 - k;
     int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d];
@@ -184,7 +184,7 @@ ty_status ty_cpu_copy(ty_call *c) {
     case TY_OP_tril: triangle(c, true); return TY_OK;
     case TY_OP_triu: triangle(c, false); return TY_OK;
     case TY_OP_flip: flip(c); return TY_OK;
-    case TY_OP_pad: pad(c); return TY_OK;
+    case TY_OP_pad_constant: pad(c); return TY_OK;
     case TY_OP_strided_take: case TY_OP_strided_put: return strided(c);
     default: copy(c->out[0], c->in[0].t); return TY_OK;
   }

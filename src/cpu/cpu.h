@@ -7,6 +7,7 @@
  * k: the loop's type: 0 float32, 1 float64, 2 int64. Accumulators are float64 (k 0 and 1) or int64 (k 2). */
 typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, int64_t n, double p, double q);
 typedef struct { double lr, momentum, dampening, weight_decay; int nesterov, first, maximize; } ty_sgd;
+typedef struct { double lr, alpha, eps, weight_decay, momentum; int maximize; } ty_rmsprop;
 typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2; int decoupled, maximize; } ty_adam;
 typedef struct {
   const char *isa;
@@ -31,9 +32,13 @@ typedef struct {
   void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
   void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t n, const void *a, const void *b, const void *c);
   void (*layer_norm[2])(void *o, const void *x, const void *w, const void *b, int64_t n, double mean, double rstd);
+  void (*rms_norm[2])(void *o, const void *x, const void *w, int64_t n, double rstd);
+  void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
   void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n, double mean, double rstd);
   void (*sgd[2])(void *p, const void *g, void *buf, int64_t n, const ty_sgd *o);
-  void (*adam[2])(void *p, const void *g, void *m, void *v, int64_t n, const ty_adam *o);
+  void (*adam[2])(void *p, const void *g, void *m, void *v, void *top, int64_t n, const ty_adam *o);
+  void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
+  void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
@@ -81,6 +86,9 @@ ty_status ty_cpu_reduce(ty_call *c);
 ty_status ty_cpu_reduce_index(ty_call *c);
 ty_status ty_cpu_scan(ty_call *c);
 ty_status ty_cpu_copy(ty_call *c);
+ty_status ty_cpu_sort(ty_call *c);
+ty_status ty_cpu_resize(ty_call *c);
+ty_status ty_cpu_attention(ty_call *c);
 ty_status ty_cpu_cat(ty_call *c);
 ty_status ty_cpu_fill(ty_call *c);
 ty_status ty_cpu_random(ty_call *c);

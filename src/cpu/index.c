@@ -1,5 +1,6 @@
 /* Index ops. Index tensors hold 1-based positions; 0 and positions past the end are errors, negative ones count from
  * the end in index and index_put only (user indexing). Indices are checked before anything is written. */
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cpu.h"
@@ -83,6 +84,9 @@ static ty_status copy_at(ty_call *c, ty_tensor *dst, ty_tensor *src, bool add) {
   return add ? ty_cpu_pointwise(&k) : ty_cpu_copy(&k);
 }
 
+/* The result begins as a copy of x; in place it is x. */
+static ty_status begin(ty_call *c) { return c->out[0]->storage == c->in[0].t->storage ? TY_OK : copy_at(c, c->out[0], c->in[0].t, false); }
+
 static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 
 static ty_status take_out(ty_call *c) {
@@ -104,6 +108,27 @@ static ty_status take_out(ty_call *c) {
     }
   ty_scratch_free(p.offset);
   return TY_OK;
+}
+
+/* Rows of b written (or added) at p's offsets. Each thread owns a part of the row's elements or, for short rows, the offsets
+ * that hash to it: what meets at one place is combined in order, whatever the number of threads. */
+static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
+  int threads = ty_threads_for(p->n * row), k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_itemsize(o);
+  ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][k];
+  bool one = b->ndim > 0 && p->inum == 1;
+  #pragma omp parallel num_threads(threads) if (threads > 1)
+  {
+    int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+    for (int64_t i = 0; i < p->n; i++) {
+      if (all > 1 && (p->offset[i] / TY_MAX(row, 1)) % all != me) continue;
+      char *dst = (char *)ty_data(o) + p->offset[i] * size;
+      const char *src;
+      if (one) src = (const char *)ty_data(b) + i * b->stride[0] * size;
+      else { ty_tensor v = result_at(p, b, i); src = ty_data(&v); }
+      if (add) plus(dst, dst, src, NULL, row, 1, 0);
+      else memcpy(dst, src, (size_t)(row * size));
+    }
+  }
 }
 
 static ty_status put_in(ty_call *c) {
@@ -145,17 +170,17 @@ static ty_status put_in(ty_call *c) {
   }
   s = make_plan(c, o, 2, n, m.shape, &p);  /* o has x's shape; its own strides */
   if (s == TY_OK) {
-    s = copy_at(c, o, x, false);
+    s = begin(c);
     int64_t row = ty_numel(&p.rest);
     ty_dtype d = (ty_dtype)o->dtype;
-    bool rows = p.place == 0 && rest_is_run(&p) && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1)) && (d == TY_F32 || d == TY_F64);
+    bool rows = p.place == 0 && rest_is_run(&p) && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1)) && (!add || d == TY_F32 || d == TY_F64);
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
-    for (int64_t i = 0; i < p.n && row && s == TY_OK; i++) {
+    if (rows && s == TY_OK) put_rows(&p, o, &b, row, add);
+    for (int64_t i = 0; i < p.n && row && s == TY_OK && !rows; i++) {
       ty_tensor dst = p.rest, src = result_at(&p, &b, i);
       dst.storage = o->storage;
       dst.offset = o->offset + p.offset[i];
-      if (rows && add) ty_cpu_loops()->pointwise[TY_OP_add][ty_k(d)](ty_data(&dst), ty_data(&dst), ty_data(&src), NULL, row, 1, 0);
-      else s = copy_at(c, &dst, &src, add);
+      s = copy_at(c, &dst, &src, add);
     }
     ty_scratch_free(p.offset);
   }
@@ -170,39 +195,113 @@ static ty_status bad_index(ty_call *c, int64_t v, const ty_tensor *x) {
                 : ty_fail(c, "index %lld in argument 'index' is out of range for dim %lld of shape %s", (long long)v, (long long)c->at[0].i + 1, ty_shape_of(x));
 }
 
-/* Calls f for every index: its position, x's element offset there, and idx's value through x's dim. */
-static ty_status walk(ty_call *c, const ty_tensor *x, ty_tensor *o, const ty_tensor *src) {
+/* Lines of the index tensor along its last dim: for each where it begins in idx, in the large tensor (x or the result, without
+ * dim's part) and in src. */
+typedef struct {
+  const ty_tensor *idx, *large, *src;
+  int d, last;
+  int64_t n, lines, istep, lstep, sstep, dstep;    /* steps along a line; dstep: of dim in the large tensor */
+} walk;
+
+static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *src) {
   const ty_tensor *idx = c->in[1].t;
-  int d = (int)c->at[0].i, nd = idx->ndim, size = ty_itemsize(x);
-  bool gather = c->op->id == TY_OP_gather, add = c->op->id == TY_OP_scatter_add;
-  int64_t total = ty_numel(idx), limit = x->ndim ? x->shape[d] : 1;
-  const char *ip = ty_data(idx);
-  for (int pass = gather; pass < 2; pass++)      /* scatter: check all, then write */
-    for (int64_t i = 0; i < total; i++) {
-      int64_t rest = i, ioff = 0, xoff = 0, soff = 0, at;
-      for (int k = nd - 1; k >= 0; k--) {
-        at = rest % idx->shape[k];
-        rest /= idx->shape[k];
-        ioff += at * idx->stride[k];
-        if (k != d) xoff += at * (gather ? x->stride[k] : o->stride[k]);
-        if (src) soff += at * src->stride[k];
-      }
-      int64_t v = ty_get_int(ip + ioff * ty_itemsize(idx), (ty_dtype)idx->dtype);
-      if (v < 1 || v > limit) return bad_index(c, v, x);
-      if (pass == 0) continue;
-      if (nd) xoff += (v - 1) * (gather ? x->stride[d] : o->stride[d]);
-      if (gather) { memcpy((char *)ty_data(o) + i * size, (char *)ty_data(x) + xoff * size, (size_t)size); continue; }
-      char *p = (char *)ty_data(o) + xoff * size;
-      ty_dtype dt = (ty_dtype)o->dtype;
-      if (add) {
-        char *q = (char *)ty_data(src) + soff * size;
-        if (ty_is_float(dt)) ty_set(p, dt, ty_get(p, dt) + ty_get(q, dt));
-        else ty_set_int(p, dt, (int64_t)((uint64_t)ty_get_int(p, dt) + (uint64_t)ty_get_int(q, dt)));
-      } else if (src) memcpy(p, (char *)ty_data(src) + soff * size, (size_t)size);
-      else if (c->in[2].kind == TY_FLOAT) ty_set(p, dt, c->in[2].f);
-      else ty_set_int(p, dt, c->in[2].i);
+  int last = idx->ndim - 1, d = (int)c->at[0].i;
+  walk w = {.idx = idx, .large = large, .src = src, .d = d, .last = last, .n = idx->ndim ? idx->shape[last] : 1, .lines = 1};
+  if (last < 0) return w;
+  for (int i = 0; i < last; i++) w.lines *= idx->shape[i];
+  w.istep = idx->stride[last];
+  w.lstep = last == d ? 0 : large->stride[last];
+  w.sstep = src ? src->stride[last] : 0;
+  w.dstep = large->stride[d];
+  return w;
+}
+
+static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t *s) {
+  *i = *l = *s = 0;
+  for (int k = w->last - 1; k >= 0; k--) {
+    int64_t at = line % w->idx->shape[k];
+    line /= w->idx->shape[k];
+    *i += at * w->idx->stride[k];
+    if (k != w->d) *l += at * w->large->stride[k];
+    if (w->src) *s += at * w->src->stride[k];
+  }
+}
+
+static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
+  TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
+  int64_t limit = x->ndim ? x->shape[c->at[0].i] : 1, i, l, s;
+  ty_operand in[2] = {c->in[0], ty_op_tensor(*out)};
+  ty_call k = *c;
+  k.in = in;
+  walk w = walk_of(&k, x, NULL);
+  const int64_t *p = ty_data(*out);
+  for (int64_t line = 0; line < w.lines; line++) {
+    line_at(&w, line, &i, &l, &s);
+    for (int64_t j = 0; j < w.n; j++) {
+      int64_t v = p[i + j * w.istep];
+      if (v >= 1 && v <= limit) continue;
+      ty_release(*out);
+      return bad_index(c, v, x);
     }
+  }
   return TY_OK;
+}
+
+#define MOVE(T) for (int64_t j = 0; j < w->n; j++) \
+    if (gather) ((T *)small)[s + j * w->sstep] = ((const T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep]; \
+    else ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] = ((const T *)small)[s + j * w->sstep]
+#define ADD(T) for (int64_t j = 0; j < w->n; j++) ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] += ((const T *)small)[s + j * w->sstep]
+static void move_line(const walk *w, int64_t line, char *large, char *small, int size, bool gather, bool add, ty_dtype d) {
+  const int64_t *p = ty_data(w->idx);
+  int64_t i, l, s;
+  line_at(w, line, &i, &l, &s);
+  if (add && d == TY_F32) { ADD(float); return; }
+  if (add && d == TY_F64) { ADD(double); return; }
+  if (add)
+    for (int64_t j = 0; j < w->n; j++) {
+      char *q = large + (l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep) * size, *r = small + (s + j * w->sstep) * size;
+      if (ty_is_float(d)) ty_set(q, d, ty_get(q, d) + ty_get(r, d));
+      else ty_set_int(q, d, (int64_t)((uint64_t)ty_get_int(q, d) + (uint64_t)ty_get_int(r, d)));
+    }
+  else if (size == 4) { MOVE(uint32_t); }
+  else if (size == 8) { MOVE(uint64_t); }
+  else if (size == 2) { MOVE(uint16_t); }
+  else { MOVE(uint8_t); }
+}
+
+static ty_status gather(ty_call *c) {
+  ty_tensor *idx, *x = c->in[0].t, *o = c->out[0];
+  TY_TRY(check_indices(c, c->in[1].t, x, &idx));
+  ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
+  ty_call k = *c;
+  k.in = in;
+  walk w = walk_of(&k, x, o);
+  #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n * 2)) schedule(static)
+  for (int64_t line = 0; line < w.lines; line++) move_line(&w, line, ty_data(x), ty_data(o), ty_itemsize(x), true, false, (ty_dtype)x->dtype);
+  ty_release(idx);
+  return TY_OK;
+}
+
+/* scatter, scatter_add: one thread, in order, so that the last of equal indices wins. */
+static ty_status scatter(ty_call *c) {
+  ty_tensor *idx, *x = c->in[0].t, *o = c->out[0], *src = c->in[2].t;
+  TY_TRY(check_indices(c, c->in[1].t, x, &idx));
+  ty_status s = begin(c);
+  int64_t number;
+  ty_storage store = {.data = &number};
+  ty_tensor num = {.dtype = x->dtype, .storage = &store};    /* a number: no steps */
+  if (!src) {
+    if (c->in[2].kind == TY_FLOAT) ty_set(&number, (ty_dtype)x->dtype, c->in[2].f);
+    else ty_set_int(&number, (ty_dtype)x->dtype, c->in[2].i);
+    src = &num;
+  }
+  ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
+  ty_call k = *c;
+  k.in = in;
+  walk w = walk_of(&k, o, src);
+  for (int64_t line = 0; line < w.lines && s == TY_OK; line++) move_line(&w, line, ty_data(o), ty_data(src), ty_itemsize(x), false, c->op->id == TY_OP_scatter_add, (ty_dtype)x->dtype);
+  ty_release(idx);
+  return s;
 }
 
 /* ---- nonzero ---- */
@@ -238,10 +337,8 @@ ty_status ty_cpu_index(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_index: return take_out(c);
     case TY_OP_index_put: return put_in(c);
-    case TY_OP_gather: return walk(c, c->in[0].t, c->out[0], NULL);
+    case TY_OP_gather: return gather(c);
     case TY_OP_nonzero: return nonzero(c);
-    default:
-      TY_TRY(copy_at(c, c->out[0], c->in[0].t, false));
-      return walk(c, c->in[0].t, c->out[0], c->in[2].t);
+    default: return scatter(c);
   }
 }

@@ -22,11 +22,17 @@
 #define LOADS1 const T x = xs[i]
 #define LOADS2 const T a = as[i], b = bs[i]; (void)a
 #define LOADS3 const T a = as[i], b = bs[i], c = cs[i]
-#define FLOATS(n, name, dtype, expr) POINT(n, name, expr)
+#define FLOATS_SAME(n, name, expr) POINT(n, name, expr)
+#define FLOATS_FLOAT(n, name, expr) POINT(n, name, expr)
+#define FLOATS_BOOL(n, name, expr) POINT(n, name, expr)
+#define FLOATS_FIRST(n, name, expr) POINT(n, name, expr)
+#define FLOATS_WHERE(n, name, expr) POINT(n, name, expr)
+#define FLOATS_WHOLE(n, name, expr)
 #define INTS_SAME(n, name, expr) POINT(n, name, expr)
 #define INTS_BOOL(n, name, expr) POINT(n, name, expr)
 #define INTS_FIRST(n, name, expr) POINT(n, name, expr)
 #define INTS_WHERE(n, name, expr) POINT(n, name, expr)
+#define INTS_WHOLE(n, name, expr) POINT(n, name, expr)
 #define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
 
 /* ---- reductions: LANES partial results side by side, then one ---- */
@@ -77,14 +83,14 @@ TY_INLINE int64_t sqrt_i64(int64_t x) { return x; }  /* named by rows that are n
 #define S f32
 #define A double
 #define SA f64
-#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS(n, name, dt, ex)
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #include "ops.def"
 #undef T
 #undef S
 #define T double
 #define S f64
-#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS(n, name, dt, ex)
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #include "ops.def"
 #undef T
@@ -211,6 +217,20 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     if (w && b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i] + b[i]; \
     else if (w) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i]; \
     else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r + (b ? b[i] : 0); } \
+  static void rms_norm_##k(void *o_, const void *x_, const void *w_, int64_t n, double rstd) { \
+    T *o = o_; const T *x = x_, *w = w_; T r = (T)rstd; \
+    if (w) for (int64_t i = 0; i < n; i++) o[i] = x[i] * r * w[i]; \
+    else for (int64_t i = 0; i < n; i++) o[i] = x[i] * r; } \
+  static void rms_norm_backward_##k(void *dx_, void *dw_, const void *g_, const void *x_, const void *w_, int64_t n, double rstd) { \
+    T *dx = dx_, *dw = dw_; const T *g = g_, *x = x_, *w = w_; T r = (T)rstd, gw[256]; double s = 0; \
+    for (int64_t i = 0; i < n; i += 256) { \
+      int64_t e = TY_MIN(256, n - i); const T *gs = g + i, *xs = x + i; T *dws = dw + i; \
+      for (int64_t j = 0; j < e; j++) dws[j] += gs[j] * xs[j] * r; \
+      for (int64_t j = 0; j < e; j++) gw[j] = w ? gs[j] * w[i + j] : gs[j]; \
+      s += (double)dot_##k(gw, xs, e); } \
+    T m = (T)(s / (double)n) * r * r; \
+    if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - x[i] * m); \
+    else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - x[i] * m); } \
   static void layer_norm_backward_##k(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean, double rstd) { \
     T *dx = dx_, *dw = dw_, *db = db_; const T *g = g_, *x = x_, *w = w_; T m = (T)mean, r = (T)rstd; \
     T gw[256], h[256]; double sa = 0, sb = 0; \
@@ -230,12 +250,30 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     else for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], v = s->first ? d : mu * buf[i] + keep * d; \
       buf[i] = v; p[i] -= lr * (s->nesterov ? d + mu * v : v); } } \
-  static void adam_##k(void *p_, const void *g_, void *m_, void *v_, int64_t n, const ty_adam *s) { \
-    T *p = p_, *m = m_, *v = v_; const T *g = g_; \
+  static void rmsprop_##k(void *p_, const void *g_, void *v_, void *buf_, void *avg_, int64_t n, const ty_rmsprop *s) { \
+    T *p = p_, *v = v_, *buf = buf_, *avg = avg_; const T *g = g_; \
+    const T lr = (T)s->lr, al = (T)s->alpha, be = (T)(1 - s->alpha), eps = (T)s->eps, wd = (T)s->weight_decay, mu = (T)s->momentum, sign = s->maximize ? -1 : 1; \
+    for (int64_t i = 0; i < n; i++) { \
+      T d = sign * g[i] + wd * p[i], q = al * v[i] + be * d * d, c = q; \
+      v[i] = q; \
+      if (avg) { T a = avg[i] + be * (d - avg[i]); avg[i] = a; c = q - a * a; } \
+      T u = d / (sqrt_##X(c) + eps); \
+      if (buf) { u = mu * buf[i] + u; buf[i] = u; } \
+      p[i] -= lr * u; } } \
+  static void adagrad_##k(void *p_, const void *g_, void *sum_, int64_t n, const ty_rmsprop *s) { \
+    T *p = p_, *sum = sum_; const T *g = g_; const T lr = (T)s->lr, eps = (T)s->eps, wd = (T)s->weight_decay, sign = s->maximize ? -1 : 1; \
+    for (int64_t i = 0; i < n; i++) { \
+      T d = sign * g[i] + wd * p[i], q = sum[i] + d * d; \
+      sum[i] = q; p[i] -= lr * d / (sqrt_##X(q) + eps); } } \
+  static void adam_##k(void *p_, const void *g_, void *m_, void *v_, void *top_, int64_t n, const ty_adam *s) { \
+    T *p = p_, *m = m_, *v = v_, *top = top_; const T *g = g_; \
     const T b1 = (T)s->beta1, b2 = (T)s->beta2, c1 = (T)(1 - s->beta1), c2 = (T)(1 - s->beta2), eps = (T)s->eps, sign = s->maximize ? -1 : 1; \
     const T decay = (T)(s->decoupled ? 1 - s->lr * s->weight_decay : 1), wd = (T)(s->decoupled ? 0 : s->weight_decay); \
     const T step = (T)(s->lr / s->correction1), root = (T)(1 / sqrt(s->correction2)); \
-    for (int64_t i = 0; i < n; i++) { \
+    if (top) for (int64_t i = 0; i < n; i++) { \
+      T d = sign * g[i] + wd * p[i], a = b1 * m[i] + c1 * d, b = b2 * v[i] + c2 * d * d, u = b > top[i] ? b : top[i]; \
+      m[i] = a; v[i] = b; top[i] = u; p[i] = decay * p[i] - step * a / (sqrt_##X(u) * root + eps); } \
+    else for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], a = b1 * m[i] + c1 * d, b = b2 * v[i] + c2 * d * d; \
       m[i] = a; v[i] = b; p[i] = decay * p[i] - step * a / (sqrt_##X(b) * root + eps); } }
 FAMILY(0, float, f32)
@@ -249,6 +287,7 @@ static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks)
 
 #define ROW_FLOAT(name) [TY_OP_##name] = {point_##name##_f32, point_##name##_f64, NULL},
 #define ROW_SAME(name) [TY_OP_##name] = {point_##name##_f32, point_##name##_f64, point_##name##_i64},
+#define ROW_WHOLE(name) [TY_OP_##name] = {NULL, NULL, point_##name##_i64},
 #define ROW_BOOL ROW_SAME
 #define ROW_FIRST ROW_SAME
 #define ROW_WHERE ROW_SAME
@@ -304,6 +343,10 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .affine2_columns = {affine2_columns_0, affine2_columns_1},
   .layer_norm = {layer_norm_0, layer_norm_1},
   .layer_norm_backward = {layer_norm_backward_0, layer_norm_backward_1},
+  .rms_norm = {rms_norm_0, rms_norm_1},
+  .rms_norm_backward = {rms_norm_backward_0, rms_norm_backward_1},
+  .rmsprop = {rmsprop_0, rmsprop_1},
+  .adagrad = {adagrad_0, adagrad_1},
   .sgd = {sgd_0, sgd_1},
   .adam = {adam_0, adam_1},
   .philox = philox,

@@ -1,4 +1,4 @@
-/* Batch and layer normalisation, forward and backward in two passes over the data each.
+/* Batch, layer and root-mean-square normalisation, forward and backward in two passes over the data each.
  *
  * Batch norm takes its data as a matrix of rows: where channels are dense in memory (channels-last), a row is one pixel's
  * channels; else a row is one channel of one image. Sums run in float64 across rows. */
@@ -226,12 +226,70 @@ static ty_status layer_norm_backward(ty_call *c) {
   return s;
 }
 
+/* ---- root mean square ---- */
+
+static ty_status rms_norm(ty_call *c) {
+  ty_tensor *o = c->out[0], *rstd = c->out[1], *x, *w = NULL;
+  int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_ksize[k];
+  int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0;
+  const ty_loops *l = ty_cpu_loops();
+  double eps = c->at[1].f;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  ty_status s = c->in[1].t ? ty_contiguous(c->ctx, c->in[1].t, &w) : TY_OK;
+  #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
+  for (int64_t i = 0; i < m; i++) {
+    if (s != TY_OK || n == 0) continue;
+    char *xi = (char *)ty_data(x) + i * n * size;
+    double s1 = 0, s2 = 0;
+    l->moments[k](xi, n, 0, &s1, &s2);
+    double r = 1 / sqrt(s2 / (double)n + eps);
+    put(ty_data(rstd), k, i, r);
+    l->rms_norm[k]((char *)ty_data(o) + i * n * size, xi, w ? ty_data(w) : NULL, n, r);
+  }
+  ty_release(x);
+  ty_release(w);
+  return s;
+}
+
+static ty_status rms_norm_backward(ty_call *c) {
+  ty_tensor *dx = c->out[0], *dw = c->out[1], *rstd = c->in[3].t, *g, *x = NULL, *w = NULL;
+  int k = ty_k(ty_compute_dtype((ty_dtype)dx->dtype)), size = ty_ksize[k];
+  int64_t m = ty_numel(rstd), n = ty_numel(dw), parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
+  const ty_loops *l = ty_cpu_loops();
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &g));
+  ty_status s = ty_contiguous(c->ctx, c->in[1].t, &x);
+  if (s == TY_OK && c->in[2].t) s = ty_contiguous(c->ctx, c->in[2].t, &w);
+  char *acc = s == TY_OK ? ty_scratch((size_t)(parts * n * size + 8)) : NULL;
+  if (s == TY_OK && !acc) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK) {
+    memset(acc, 0, (size_t)(parts * n * size));
+    #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
+    for (int64_t p = 0; p < parts; p++)
+      for (int64_t i = m * p / parts; i < m * (p + 1) / parts; i++) {
+        int64_t off = i * n * size;
+        l->rms_norm_backward[k]((char *)ty_data(dx) + off, acc + p * n * size, (char *)ty_data(g) + off, (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n, at(ty_data(rstd), k, i));
+      }
+    for (int64_t i = 0; i < n; i++) {
+      double a = 0;
+      for (int64_t p = 0; p < parts; p++) a += at(acc, k, p * n + i);
+      put(ty_data(dw), k, i, a);
+    }
+  }
+  ty_scratch_free(acc);
+  ty_release(g);
+  ty_release(x);
+  ty_release(w);
+  return s;
+}
+
 static ty_status run(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_batch_norm_stats: return batch_norm(c);
     case TY_OP_batch_norm_backward: return batch_norm_backward(c);
     case TY_OP_layer_norm_stats: return layer_norm(c);
-    default: return layer_norm_backward(c);
+    case TY_OP_layer_norm_backward: return layer_norm_backward(c);
+    case TY_OP_rms_norm_stats: return rms_norm(c);
+    default: return rms_norm_backward(c);
   }
 }
 

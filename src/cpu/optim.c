@@ -4,7 +4,8 @@
 #include <string.h>
 #include "cpu.h"
 
-typedef struct { ty_tensor *t, *use; bool back; } part;   /* use: what the loop reads and writes */
+#define LISTS 5
+typedef struct { ty_tensor *t, *use; bool back; } part;   /* use: what the loop reads and writes; t is NULL where a list is left out */
 
 static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
   for (int i = 0; i < a->ndim; i++)
@@ -17,8 +18,9 @@ static ty_status step(ty_call *c, part *p, int n) {
   int k = ty_k(d);
   bool direct = p[0].t->dtype == d && ty_is_dense(p[0].t);
   ty_status s = TY_OK;
-  for (int i = 1; i < n; i++) direct = direct && same_layout(p[0].t, p[i].t);
+  for (int i = 1; i < n; i++) direct = direct && (!p[i].t || same_layout(p[0].t, p[i].t));
   for (int i = 0; i < n && s == TY_OK; i++) {
+    if (!p[i].t) continue;
     if (direct) { p[i].use = ty_retain(p[i].t); continue; }
     ty_meta m;
     ty_meta_of(p[i].t, &m);
@@ -32,19 +34,25 @@ static ty_status step(ty_call *c, part *p, int n) {
     int64_t total = ty_numel(p[0].t), chunk = 16384, size = ty_ksize[k];
     ty_sgd sgd;
     ty_adam adam;
-    bool is_sgd = c->op->id == TY_OP_sgd_step;
-    if (is_sgd) sgd = (ty_sgd){a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, (int)a[5].i, (int)a[6].i};
+    ty_rmsprop rms;
+    int id = c->op->id;
+    if (id == TY_OP_sgd_step) sgd = (ty_sgd){a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, (int)a[5].i, (int)a[6].i};
+    else if (id == TY_OP_rmsprop_step) rms = (ty_rmsprop){a[0].f, a[1].f, a[2].f, a[3].f, a[4].f, (int)a[5].i};
+    else if (id == TY_OP_adagrad_step) rms = (ty_rmsprop){a[0].f, 0, a[1].f, a[2].f, 0, (int)a[3].i};
     else adam = (ty_adam){a[0].f, a[1].f, a[2].f, a[3].f, a[4].f, 1 - pow(a[1].f, a[5].f), 1 - pow(a[2].f, a[5].f), (int)a[6].i, (int)a[7].i};
     #pragma omp parallel for num_threads(ty_threads_for(total * 2)) schedule(static)
     for (int64_t at = 0; at < total; at += chunk) {
       int64_t m = TY_MIN(chunk, total - at);
-      char *q[4] = {NULL};
-      for (int i = 0; i < n; i++) q[i] = (char *)ty_data(p[i].use) + at * size;
-      if (is_sgd) l->sgd[k](q[0], q[1], q[2], m, &sgd);
-      else l->adam[k](q[0], q[1], q[2], q[3], m, &adam);
+      char *q[LISTS] = {NULL};
+      for (int i = 0; i < n; i++)
+        if (p[i].use) q[i] = (char *)ty_data(p[i].use) + at * size;
+      if (id == TY_OP_sgd_step) l->sgd[k](q[0], q[1], q[2], m, &sgd);
+      else if (id == TY_OP_rmsprop_step) l->rmsprop[k](q[0], q[1], q[2], q[3], q[4], m, &rms);
+      else if (id == TY_OP_adagrad_step) l->adagrad[k](q[0], q[1], q[2], m, &rms);
+      else l->adam[k](q[0], q[1], q[2], q[3], q[4], m, &adam);
     }
     for (int i = 0; i < n && !direct && s == TY_OK; i++)
-      if (p[i].back) s = ty_copy_into(c->ctx, p[i].t, p[i].use);
+      if (p[i].back && p[i].t) s = ty_copy_into(c->ctx, p[i].t, p[i].use);
   }
   for (int i = 0; i < n; i++) { ty_release(p[i].use); p[i].use = NULL; }
   return s;
@@ -84,11 +92,10 @@ ty_status ty_cpu_optim(ty_call *c) {
   }
   int lists = c->op->nin;
   for (int i = 0; i < s0.count; i++) {
-    part p[4] = {{0}};
-    int n = 0;
+    part p[LISTS] = {{0}};
     for (int k = 0; k < lists; k++)
-      if (c->span[k].count) p[n++] = (part){c->in[c->span[k].start + i].t, NULL, c->op->param[k].mutated};
-    TY_TRY(step(c, p, n));
+      if (c->span[k].count) p[k] = (part){c->in[c->span[k].start + i].t, NULL, c->op->param[k].mutated};
+    TY_TRY(step(c, p, lists));
   }
   return TY_OK;
 }

@@ -8,23 +8,25 @@ typedef struct {
   int id;
   const ty_attr *at;
   int64_t n, c, h, w, oh, ow;              /* n * c planes of h x w, windows oh x ow */
+  int64_t dh, dw;                          /* dilation */
+  double divisor;                          /* 0: the window's size */
   int64_t xs[4], ys[4];                    /* strides of the large and the small tensor: n, c, h, w */
 } pools;
 
-/* Rows lo..hi of the input that cell i of n reads; count: the divisor's part in this dim. */
+/* Rows lo..hi of the input that cell i of n reads, every step-th; count: the divisor's part in this dim. */
 static void window(const pools *p, int dim, int64_t i, int64_t *lo, int64_t *hi, int64_t *count) {
   int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
-  if (p->id == TY_OP_adaptive_avg_pool2d || p->id == TY_OP_adaptive_avg_pool2d_backward) {
+  if (p->id == TY_OP_adaptive_avg_pool2d || p->id == TY_OP_adaptive_avg_pool2d_backward || p->id == TY_OP_adaptive_max_pool2d_indices) {
     *lo = i * size / out;
     *hi = ((i + 1) * size + out - 1) / out;
     *count = *hi - *lo;
     return;
   }
   const ty_attr *a = p->at + (p->id == TY_OP_avg_pool2d_backward);
-  int64_t from = i * a[1].v[dim] - a[2].v[dim], to = from + a[0].v[dim];
-  bool padded = p->id != TY_OP_max_pool2d_indices && a[3].i;
+  bool max = p->id == TY_OP_max_pool2d_indices, padded = !max && a[4].i;
+  int64_t d = max ? a[4].v[dim] : 1, from = i * a[1].v[dim] - a[2].v[dim], to = from + d * (a[0].v[dim] - 1) + 1;
   *count = TY_MIN(to, size + a[2].v[dim]) - from;
-  *lo = TY_MAX(from, 0);
+  *lo = from < 0 ? from + (-from + d - 1) / d * d : from;
   *hi = TY_MIN(to, size);
   if (!padded) *count = *hi - *lo;
 }
@@ -42,7 +44,7 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
     window(p, 0, i, &hlo, &hhi, &cnt); window(p, 1, j, &wlo, &whi, &cnt); \
     for (int64_t c0 = 0; c0 < p->c; c0 += 64) { \
       int64_t m = TY_MIN(64, p->c - c0); T best[64]; int64_t at[64]; \
-      for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) { \
+      for (int64_t a = hlo; a < hhi; a += p->dh) for (int64_t b = wlo; b < whi; b += p->dw) { \
         const T *v = x + n * p->xs[0] + c0 * p->xs[1] + a * p->xs[2] + b * p->xs[3]; int64_t pos = a * p->w + b + 1, st = p->xs[1]; \
         if (a == hlo && b == wlo) for (int64_t k = 0; k < m; k++) { best[k] = v[k * st]; at[k] = pos; } \
         else if (st == 1) for (int64_t k = 0; k < m; k++) { bool up = v[k] > best[k] || v[k] != v[k]; best[k] = up ? v[k] : best[k]; at[k] = up ? pos : at[k]; } \
@@ -52,7 +54,7 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
   static void avg_##T(const T *x, T *y, const pools *p, int64_t n, int64_t i, int64_t j) { \
     int64_t hlo, hhi, wlo, whi, hc, wc; \
     window(p, 0, i, &hlo, &hhi, &hc); window(p, 1, j, &wlo, &whi, &wc); \
-    T r = (T)1 / (T)(hc * wc); \
+    T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
     for (int64_t k = 0; k < p->c; k++) { T sum = 0; \
       const T *v = x + n * p->xs[0] + k * p->xs[1]; \
       for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) sum += v[a * p->xs[2] + b * p->xs[3]]; \
@@ -61,7 +63,7 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
     for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) { \
       int64_t hlo, hhi, wlo, whi, hc, wc; \
       window(p, 0, i, &hlo, &hhi, &hc); window(p, 1, j, &wlo, &whi, &wc); \
-      T r = (T)1 / (T)(hc * wc); \
+      T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
       for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) for (int64_t k = 0; k < p->c; k++) \
         x[n * p->xs[0] + k * p->xs[1] + a * p->xs[2] + b * p->xs[3]] += r * g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } } \
   static void max_back_##T(T *x, const T *g, const int64_t *idx, const int64_t is[4], const pools *p, int64_t n) { \
@@ -79,7 +81,9 @@ static ty_status run(ty_call *c) {
   int d = large->ndim - 3;
   bool f32 = large->dtype == TY_F32;
   pools p = {.id = id, .at = c->at, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
-             .oh = small->shape[d + 1], .ow = small->shape[d + 2]};
+             .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dh = 1, .dw = 1};
+  if (id == TY_OP_max_pool2d_indices) { p.dh = c->at[4].v[0]; p.dw = c->at[4].v[1]; }
+  if (id == TY_OP_avg_pool2d || id == TY_OP_avg_pool2d_backward) p.divisor = (double)c->at[5 + (id == TY_OP_avg_pool2d_backward)].i;
   int64_t is[4] = {0};
   strides_of(large, p.xs);
   strides_of(small, p.ys);
@@ -99,7 +103,7 @@ static ty_status run(ty_call *c) {
   for (int64_t r = 0; r < p.n * p.oh; r++)
     for (int64_t j = 0; j < p.ow; j++) {
       int64_t n = r / p.oh, i = r % p.oh;
-      if (id == TY_OP_max_pool2d_indices) { if (f32) max_float(x, y, ty_data(c->out[1]), &p, n, i, j); else max_double(x, y, ty_data(c->out[1]), &p, n, i, j); }
+      if (id == TY_OP_max_pool2d_indices || id == TY_OP_adaptive_max_pool2d_indices) { if (f32) max_float(x, y, ty_data(c->out[1]), &p, n, i, j); else max_double(x, y, ty_data(c->out[1]), &p, n, i, j); }
       else if (f32) avg_float(x, y, &p, n, i, j);
       else avg_double(x, y, &p, n, i, j);
     }

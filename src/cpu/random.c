@@ -1,4 +1,5 @@
 /* Random numbers: element i, in logical order, takes word i%4 of Philox block offset + i/4 (see core/rng.c). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cpu.h"
@@ -37,6 +38,9 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mask[i] ? ty_get(j->x + (at + i) * size, d) * scale : 0);
       return;
     }
+    case TY_OP_exponential:
+      for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, -log((double)ty_uniform_open(r[i])) / c->at[0].f);
+      return;
     case TY_OP_randn: case TY_OP_normal: {
       double mean = id == TY_OP_normal ? c->at[0].f : 0, std = id == TY_OP_normal ? c->at[1].f : 1;
       for (int64_t i = 0; i < (n + 3) / 4 * 4; i += 2) ty_normal2(r[i], r[i + 1], &buf[i], &buf[i + 1]);
@@ -78,11 +82,64 @@ static ty_status permutation(ty_call *c, uint64_t seed, uint64_t offset) {
   return TY_OK;
 }
 
+/* With replacement: position in the running sums. Without: the largest of log(u) / p, in order (Efraimidis & Spirakis 2006). */
+static ty_status multinomial(ty_call *c) {
+  ty_generator *g = &ty_cpu_generator;
+  ty_tensor *x, *o = c->out[0];
+  int64_t n = c->at[0].i, m = c->in[0].t->shape[c->in[0].t->ndim - 1], rows = ty_numel(o) / n, *out = ty_data(o);
+  bool replace = c->at[1].i;
+  TY_TRY(ty_cast(c->ctx, c->in[0].t, TY_F64, &x));
+  ty_tensor *y;
+  ty_status s = ty_contiguous(c->ctx, x, &y);
+  ty_release(x);
+  if (s != TY_OK) return s;
+  card *cards = ty_scratch(sizeof(card) * (size_t)m);
+  double *sum = ty_scratch(sizeof(double) * (size_t)m);
+  if (!cards || !sum) s = (ty_fail(c, "out of memory"), TY_OOM);
+  for (int64_t r = 0; r < rows && s == TY_OK; r++) {
+    const double *p = (double *)ty_data(y) + r * m;
+    double total = 0;
+    int64_t likely = 0;
+    for (int64_t i = 0; i < m && s == TY_OK; i++) {
+      if (!(p[i] >= 0) || p[i] == INFINITY) s = ty_fail(c, "element %lld of row %lld is %g; probabilities must be finite and not negative", (long long)i + 1, (long long)r + 1, p[i]);
+      likely += p[i] > 0;
+      sum[i] = total += p[i];
+    }
+    if (s == TY_OK && (likely == 0 || (!replace && likely < n))) s = ty_fail(c, "row %lld has %lld elements above 0; %lld indices can't be drawn from it", (long long)r + 1, (long long)likely, (long long)n);
+    if (s != TY_OK) break;
+    for (int64_t i = 0; i < (replace ? n : m); i++) {
+      uint32_t w[4];
+      ty_philox(g->seed, g->offset + (uint64_t)(r * (replace ? n : m) + i), w);
+      double u = ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;   /* (0, 1) */
+      if (!replace) {
+        double key = p[i] > 0 ? -log(u) / p[i] : INFINITY;       /* not negative: its bits order as it does */
+        memcpy(&cards[i].key, &key, 8);
+        cards[i].at = i;
+        continue;
+      }
+      int64_t lo = 0, hi = m - 1;
+      while (lo < hi) { int64_t mid = (lo + hi) / 2; if (sum[mid] > u * total) hi = mid; else lo = mid + 1; }
+      while (p[lo] == 0) lo--;                                   /* rounding at the end */
+      out[r * n + i] = lo + 1;
+    }
+    if (!replace) {
+      qsort(cards, (size_t)m, sizeof(card), by_key);
+      for (int64_t i = 0; i < n; i++) out[r * n + i] = cards[i].at + 1;
+    }
+  }
+  if (s == TY_OK) g->offset += (uint64_t)(rows * (replace ? n : m));
+  ty_scratch_free(cards);
+  ty_scratch_free(sum);
+  ty_release(y);
+  return s;
+}
+
 ty_status ty_cpu_random(ty_call *c) {
   ty_generator *g = &ty_cpu_generator;
   int64_t n = ty_numel(c->out[0]);
   job j = {.c = c, .n = n, .seed = g->seed, .offset = g->offset};
   ty_tensor *x = NULL;
+  if (c->op->id == TY_OP_multinomial) return n ? multinomial(c) : TY_OK;
   if (c->op->id == TY_OP_randperm) {
     g->offset += (uint64_t)(n + 1) / 2;
     return permutation(c, j.seed, j.offset);

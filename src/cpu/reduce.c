@@ -182,22 +182,84 @@ static void line_extreme(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-static void line_cumsum(void *arg, char *const *ptr, int64_t line) {
+/* Running combinations; floats in float64. */
+static void line_scan(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  int id = w->c->op->id;
+  void *buf = ty_scratch((size_t)w->n * 8);
+  (void)line;
+  if (!buf) { w->failed = true; return; }
+  bool product = id == TY_OP_cumprod;
+  if (w->k == 2) {
+    int64_t acc = product, *v = buf;
+    w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
+    for (int64_t i = 0; i < w->n; i++) v[i] = acc = (int64_t)(product ? (uint64_t)acc * (uint64_t)v[i] : (uint64_t)acc + (uint64_t)v[i]);
+  } else {
+    double acc = id == TY_OP_logcumsumexp ? -INFINITY : product, *v = buf;
+    w->l->load[w->dtype[0]][1](buf, ptr[0], w->stride[0], w->n);
+    if (id == TY_OP_cumsum) for (int64_t i = 0; i < w->n; i++) v[i] = acc += v[i];
+    else if (product) for (int64_t i = 0; i < w->n; i++) v[i] = acc *= v[i];
+    else for (int64_t i = 0; i < w->n; i++) {
+      double top = acc > v[i] ? acc : v[i];
+      v[i] = acc = acc != acc ? acc : isinf(top) ? top : top + log1p(exp(-fabs(acc - v[i])));
+    }
+  }
+  w->l->store[w->dtype[1]][w->k == 2 ? 2 : 1](ptr[1], w->stride[1], buf, w->n);
+  ty_scratch_free(buf);
+}
+
+/* Running extreme: values of any dtype are copied, their positions written. */
+#define RUNNING(T, BETTER) { \
+    const T *x = v; \
+    for (int64_t i = 0, at = 0; i < w->n; i++) { \
+      if (x[i] != x[i] || (x[at] == x[at] && x[i] BETTER x[at])) at = i; \
+      pos[i * st] = at + 1; } return; }
+static void running(const lines *w, const void *v, int64_t *pos, int64_t st, bool max) {
+  if (w->k == 0) { if (max) RUNNING(float, >=) RUNNING(float, <=) }
+  if (w->k == 1) { if (max) RUNNING(double, >=) RUNNING(double, <=) }
+  if (max) RUNNING(int64_t, >=) RUNNING(int64_t, <=)
+}
+
+static void line_running(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   void *buf = ty_scratch((size_t)w->n * 8);
   (void)line;
   if (!buf) { w->failed = true; return; }
-  if (w->k == 2) {
-    int64_t sum = 0, *v = buf;
-    w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
-    for (int64_t i = 0; i < w->n; i++) v[i] = sum = (int64_t)((uint64_t)sum + (uint64_t)v[i]);
-  } else {
-    double sum = 0, *v = buf;
-    w->l->load[w->dtype[0]][1](buf, ptr[0], w->stride[0], w->n);
-    for (int64_t i = 0; i < w->n; i++) v[i] = sum += v[i];
-  }
-  w->l->store[w->dtype[1]][w->k == 2 ? 2 : 1](ptr[1], w->stride[1], buf, w->n);
+  int64_t *pos = (int64_t *)(void *)ptr[2];
+  running(w, load_line(w, 0, ptr[0], buf), pos, w->stride[2], w->c->op->id == TY_OP_cummax);
+  for (int64_t i = 0; i < w->n; i++)
+    memcpy(ptr[1] + i * w->stride[1] * w->size[1], ptr[0] + (pos[i * w->stride[2]] - 1) * w->stride[0] * w->size[0], (size_t)w->size[0]);
   ty_scratch_free(buf);
+}
+
+/* dx[i] = sum over j >= i of g[j] * the product of x[0..j] without x[i], in one pass each for what lies before, at and behind
+ * the first zero; behind the second one all gradients are 0. */
+static void line_cumprod_backward(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  int64_t n = w->n, zero = n;
+  double *g = ty_scratch((size_t)n * 32), *x = g + n, *d = g + 2 * n, *out = g + 3 * n;
+  (void)line;
+  if (!g) { w->failed = true; return; }
+  w->l->load[w->dtype[0]][1](g, ptr[0], w->stride[0], n);
+  w->l->load[w->dtype[1]][1](x, ptr[1], w->stride[1], n);
+  double acc = 1;
+  for (int64_t i = 0; i < n; i++) {
+    if (x[i] == 0 && zero == n) zero = i;
+    out[i] = acc *= x[i];
+    d[i] = 0;
+  }
+  double tail = 0;
+  for (int64_t i = TY_MIN(zero, n) - 1; i >= 0; i--) d[i] = (tail += g[i] * out[i]) / x[i];
+  if (zero < n) {
+    double rest = zero ? out[zero - 1] : 1, sum = 0;
+    for (int64_t j = zero; j < n; j++) {
+      if (j > zero) rest *= x[j];
+      sum += g[j] * rest;
+    }
+    d[zero] = sum;
+  }
+  w->l->store[w->dtype[2]][1](ptr[2], w->stride[2], d, n);
+  ty_scratch_free(g);
 }
 
 static void line_softmax(void *arg, char *const *ptr, int64_t line) {
@@ -216,14 +278,14 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Lines run over the operands and, where it has their shape, the result. */
-static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, bool result, ty_line fn) {
+/* Lines run over the operands and so many of the results as have their shape. */
+static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn) {
   ty_tensor *t[3];
   int nt = 0;
   lines w = {.c = c, .k = ty_k(compute), .l = ty_cpu_loops()};
   ty_tensor flat[3];                       /* 0-dim tensors as lines of one */
-  for (int i = 0; i < c->nin + result; i++) {
-    ty_tensor *x = i < c->nin ? c->in[i].t : c->out[0];
+  for (int i = 0; i < c->nin + results; i++) {
+    ty_tensor *x = i < c->nin ? c->in[i].t : c->out[i - c->nin];
     if (x->ndim == 0) { flat[i] = *x; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; x = &flat[i]; }
     w.size[nt] = ty_itemsize(x);
     w.stride[nt] = x->stride[dim];
@@ -236,8 +298,11 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, bool result, t
   return w.failed ? (ty_fail(c, "out of memory"), TY_OOM) : TY_OK;
 }
 
-ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, false, line_extreme); }
-ty_status ty_cpu_scan(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, true, line_cumsum); }
+ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, 0, line_extreme); }
+ty_status ty_cpu_scan(ty_call *c) {
+  bool back = c->op->id == TY_OP_cumprod_backward;
+  return run_lines(c, (int)c->at[0].i, c->compute, c->op->nout, back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan);
+}
 ty_status ty_cpu_softmax(ty_call *c) {
-  return run_lines(c, (int)c->at[0].i, ty_compute_dtype((ty_dtype)c->in[0].t->dtype), true, line_softmax);
+  return run_lines(c, (int)c->at[0].i, ty_compute_dtype((ty_dtype)c->in[0].t->dtype), 1, line_softmax);
 }

@@ -397,7 +397,7 @@ static int op_call_inplace(lua_State *L) {
 
 static bool has_inplace(const ty_op *op) {
   static const uint16_t more[] = {TY_OP_copy, TY_OP_tril, TY_OP_triu, TY_OP_scatter, TY_OP_scatter_add, TY_OP_index_put};
-  if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal");
+  if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal") && op->nout == 1;
   if (op->cls == TY_C_RANDOM) return op->nin == 1 && op->nout == 1;
   for (unsigned i = 0; i < sizeof more / sizeof *more; i++)
     if (op->id == more[i]) return true;
@@ -449,7 +449,7 @@ static int define(lua_State *L) {        /* name, signature, function -> functio
 /* list of {name, signature, doc, domain, class, outputs, inplace} for docs and specs */
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "copy", "fill", "random", "matmul", "softmax",
-                                                 "index", "cat", "conv", "pool", "norm", "loss", "optim"};
+                                                 "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention", "loss", "optim"};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {
     const ty_op *op = &ty_ops[i];

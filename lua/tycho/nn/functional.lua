@@ -3,4 +3,6 @@ local core = require "tycho.core"
 local functional = require "tycho.functional"
 local F = {}
 for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
+F.unfold = functional.functions.im2col      -- tycho.unfold is Tensor.unfold
+F.upsample = F.interpolate
 return F

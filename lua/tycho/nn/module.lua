@@ -244,6 +244,29 @@ function Module:apply(fn)
   for _, m in ipairs(self:modules()) do fn(m) end
   return self
 end
+-- A copy with memory of its own: parameters, buffers and modules are copied (shared ones stay shared), other values are not.
+function Module:clone()
+  local seen = {}
+  local function copy(v, kind)
+    if v == nil or seen[v] then return seen[v] end
+    if kind == "module" then
+      local m = {_kinds = {}, _order = {}, _plain = {}, training = rawget(v, "training"), _label = rawget(v, "_label")}
+      m._parts = rawget(v, "_parts") == v and m or {}
+      is_module[m], seen[v] = true, m
+      setmetatable(m, getmetatable(v))
+      for k, w in pairs(v._plain) do m._plain[k] = w end
+      for i, name in ipairs(v._order) do
+        m._order[i], m._kinds[name] = name, v._kinds[name]
+        rawset(m._parts, name, copy(rawget(v._parts, name), v._kinds[name]))
+      end
+      return m
+    end
+    local t = core.ops.clone(M.detach(v))
+    seen[v] = kind == "parameter" and Parameter(t, v.requires_grad) or core.keep(t)
+    return seen[v]
+  end
+  return copy(self, "module")
+end
 function Module:zero_grad()
   for _, p in ipairs(self:parameters()) do p.grad = nil end
 end

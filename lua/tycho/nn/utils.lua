@@ -1,6 +1,6 @@
 -- tycho.nn.utils: over all parameters at once.
 local core = require "tycho.core"
-local ops = core.ops
+local ops, M = core.ops, core.methods
 local utils = {}
 
 local function grads(params)
@@ -20,6 +20,31 @@ function utils.clip_grad_norm_(params, max)
   local total = ops.multi_norm(list)
   ops.multi_scale(list, ops.clamp(max / (total + 1e-6), nil, 1))
   return total
+end
+
+-- Limits every gradient's elements to -max..max.
+function utils.clip_grad_value_(params, max)
+  if type(max) ~= "number" or max < 0 or max ~= max then error("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max), 2) end
+  for _, g in ipairs(grads(params)) do M.clamp_(g, -max, max) end
+end
+
+-- All parameters' elements as one vector, and back.
+function utils.parameters_to_vector(params)
+  local list = {}
+  for i, p in ipairs(params) do list[i] = M.reshape(p, -1) end
+  return ops.cat(list)
+end
+function utils.vector_to_parameters(v, params)
+  local at, total = 1, 0
+  for _, p in ipairs(params) do total = total + M.numel(p) end
+  if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then error(("vector_to_parameters: argument 1 must be a vector of %d elements"):format(total), 2) end
+  local old = core.set_grad_enabled(false)
+  for _, p in ipairs(params) do
+    local n = M.numel(p)
+    M.copy_(p, M.view(ops.slice(v, 1, at, at + n - 1), p.shape))
+    at = at + n
+  end
+  core.set_grad_enabled(old)
 end
 
 return utils

@@ -162,13 +162,34 @@ end
 
 ---- Adam: weight decay in the gradient; AdamW: decoupled ----
 for name, decay in pairs {Adam = 0, AdamW = 0.01} do
-  local Adam = new_class(name, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, maximize = false})
-  function Adam:new_state(p) return {step = 0, exp_avg = like(p), exp_avg_sq = like(p)} end
+  local Adam = new_class(name, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false})
+  function Adam:new_state(p, group)
+    return {step = 0, exp_avg = like(p), exp_avg_sq = like(p), max_exp_avg_sq = group.amsgrad and like(p) or nil}
+  end
   function Adam:update(group, b)
-    ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.lr, group.betas[1], group.betas[2], group.eps,
-      group.weight_decay, b.steps[1], name == "AdamW", group.maximize)
+    ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.amsgrad and field(b.state, "max_exp_avg_sq") or nil,
+      group.lr, group.betas[1], group.betas[2], group.eps, group.weight_decay, b.steps[1], name == "AdamW", group.maximize)
   end
 end
 
+---- RMSprop (Hinton), Adagrad (Duchi et al. 2011) ----
+local RMSprop = new_class("RMSprop", {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false})
+function RMSprop:new_state(p, group)
+  return {step = 0, square_avg = like(p), momentum_buffer = group.momentum > 0 and like(p) or nil, grad_avg = group.centered and like(p) or nil}
+end
+function RMSprop:key() return "all" end
+function RMSprop:update(group, b)
+  ops.rmsprop_step(b.params, b.grads, field(b.state, "square_avg"), group.momentum > 0 and field(b.state, "momentum_buffer") or nil,
+    group.centered and field(b.state, "grad_avg") or nil, group.lr, group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
+end
+
+local Adagrad = new_class("Adagrad", {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false})
+function Adagrad:new_state(p, group) return {step = 0, sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype}))} end
+function Adagrad:update(group, b)
+  ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), group.lr / (1 + (b.steps[1] - 1) * group.lr_decay), group.eps, group.weight_decay, group.maximize)
+end
+
+require("tycho.optim.lbfgs")(new_class)
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"
+optim.swa_utils = require "tycho.optim.swa_utils"
 return optim

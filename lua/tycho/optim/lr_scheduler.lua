@@ -32,12 +32,22 @@ function Scheduler:begin()
     self.base_lrs[i] = g.initial_lr
   end
 end
+-- A schedule says lr_at(epoch, base, group), the rate by itself. One that can be chained also says next_lr(epoch, lr, base, group):
+-- the rate after the one that holds now, so that several schedules, or a rate set by hand, go together.
+function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
 function Scheduler:set()
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:lr_at(self.last_epoch, self.base_lrs[i], i) end
+  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
+  self.last_lr = self:get_last_lr()
 end
 function Scheduler:step()
   self.last_epoch = self.last_epoch + 1
   self:set()
+end
+-- Begins anew at epoch 0, whatever the rate is.
+function Scheduler:restart()
+  self.last_epoch = 0
+  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:lr_at(0, self.base_lrs[i], i) end
+  self.last_lr = self:get_last_lr()
 end
 function Scheduler:get_last_lr()
   local out = {}
@@ -47,13 +57,13 @@ end
 function Scheduler:state_dict()
   local out = {}
   for k, v in pairs(self) do
-    if type(v) == "number" or type(v) == "boolean" or type(v) == "string" or k == "base_lrs" then out[k] = v end
+    if type(v) == "number" or type(v) == "boolean" or type(v) == "string" or k == "base_lrs" or k == "last_lr" then out[k] = v end
   end
   return out
 end
 function Scheduler:load_state_dict(d)
   for k, v in pairs(d) do if k ~= "optimizer" then self[k] = v end end
-  self:set()
+  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr and self.last_lr[i] or g.lr end
 end
 
 local function need(self, k)
@@ -67,6 +77,108 @@ function StepLR:begin()
   Scheduler.begin(self)
 end
 function StepLR:lr_at(epoch, base) return base * self.gamma ^ math.floor(epoch / self.step_size) end
+function StepLR:next_lr(epoch, lr) return epoch > 0 and epoch % self.step_size == 0 and lr * self.gamma or lr end
+
+-- lr * gamma at each of the milestones
+local MultiStepLR = new_class("MultiStepLR", {gamma = 0.1}, {"milestones"})
+function MultiStepLR:begin()
+  if type(self.milestones) ~= "table" then error("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones), 3) end
+  Scheduler.begin(self)
+end
+function MultiStepLR:passed(epoch, at)
+  local n = 0
+  for _, m in ipairs(self.milestones) do if m == epoch or (not at and m < epoch) then n = n + 1 end end
+  return n
+end
+function MultiStepLR:lr_at(epoch, base) return base * self.gamma ^ self:passed(epoch) end
+function MultiStepLR:next_lr(epoch, lr) return lr * self.gamma ^ self:passed(epoch, true) end
+
+-- lr * gamma^epoch
+local ExponentialLR = new_class("ExponentialLR", {}, {"gamma"})
+function ExponentialLR:begin()
+  need(self, "gamma")
+  Scheduler.begin(self)
+end
+function ExponentialLR:lr_at(epoch, base) return base * self.gamma ^ epoch end
+function ExponentialLR:next_lr(epoch, lr) return epoch > 0 and lr * self.gamma or lr end
+
+-- Half a cosine from lr down to eta_min in T_max epochs, and up again.
+local CosineAnnealingLR = new_class("CosineAnnealingLR", {eta_min = 0}, {"T_max"})
+function CosineAnnealingLR:begin()
+  need(self, "T_max")
+  Scheduler.begin(self)
+end
+function CosineAnnealingLR:lr_at(epoch, base) return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2 end
+function CosineAnnealingLR:next_lr(epoch, lr, base)
+  if epoch == 0 then return lr end
+  local T = self.T_max
+  if (epoch - 1 - T) % (2 * T) == 0 then return lr + (base - self.eta_min) * (1 - math.cos(math.pi / T)) / 2 end
+  return (1 + math.cos(math.pi * epoch / T)) / (1 + math.cos(math.pi * (epoch - 1) / T)) * (lr - self.eta_min) + self.eta_min
+end
+
+-- The cosine begins anew after T_0 epochs, then after T_mult times as many as before.
+local WarmRestarts = new_class("CosineAnnealingWarmRestarts", {T_mult = 1, eta_min = 0}, {"T_0"})
+function WarmRestarts:begin()
+  need(self, "T_0")
+  Scheduler.begin(self)
+end
+function WarmRestarts:lr_at(epoch, base)
+  local T = self.T_0
+  while epoch >= T do epoch, T = epoch - T, T * self.T_mult end
+  return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / T)) / 2
+end
+
+-- Factors of lr: from start_factor to end_factor in total_iters epochs; factor for so long; to 0 by a power.
+local LinearLR = new_class("LinearLR", {start_factor = 1 / 3, end_factor = 1, total_iters = 5}, {})
+function LinearLR:lr_at(epoch, base)
+  return base * (self.start_factor + (self.end_factor - self.start_factor) * math.min(self.total_iters, epoch) / self.total_iters)
+end
+function LinearLR:next_lr(epoch, lr)
+  if epoch == 0 then return lr * self.start_factor end
+  if epoch > self.total_iters then return lr end
+  return lr * self:lr_at(epoch, 1) / self:lr_at(epoch - 1, 1)
+end
+local ConstantLR = new_class("ConstantLR", {factor = 1 / 3, total_iters = 5}, {})
+function ConstantLR:lr_at(epoch, base) return epoch < self.total_iters and base * self.factor or base end
+function ConstantLR:next_lr(epoch, lr) return epoch == 0 and lr * self.factor or epoch == self.total_iters and lr / self.factor or lr end
+local PolynomialLR = new_class("PolynomialLR", {total_iters = 5, power = 1}, {})
+function PolynomialLR:lr_at(epoch, base) return base * (1 - math.min(self.total_iters, epoch) / self.total_iters) ^ self.power end
+function PolynomialLR:next_lr(epoch, lr)
+  if epoch == 0 or epoch > self.total_iters then return lr end
+  return lr * ((1 - epoch / self.total_iters) / (1 - (epoch - 1) / self.total_iters)) ^ self.power
+end
+
+-- lr times what a function (or one for each group) gives for the epoch; times it again each epoch.
+local function lambda(self, i)
+  local fn = type(self.lr_lambda) == "table" and self.lr_lambda[i] or self.lr_lambda
+  if type(fn) ~= "function" then error(self._name .. ": lr_lambda must be a function or a list with one for each group", 4) end
+  return fn
+end
+local LambdaLR = new_class("LambdaLR", {}, {"lr_lambda"})
+function LambdaLR:lr_at(epoch, base, i) return base * lambda(self, i)(epoch) end
+local MultiplicativeLR = new_class("MultiplicativeLR", {}, {"lr_lambda"})
+function MultiplicativeLR:lr_at(epoch, base, i)
+  for e = 1, epoch do base = base * lambda(self, i)(e) end
+  return base
+end
+function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lambda(self, i)(epoch) or lr end
+
+-- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
+local CyclicLR = new_class("CyclicLR", {step_size_up = 2000, step_size_down = false, mode = "triangular", gamma = 1}, {"base_lr", "max_lr"})
+function CyclicLR:begin()
+  need(self, "base_lr")
+  need(self, "max_lr")
+  self.base_lrs = {}
+  for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = self.base_lr end
+end
+function CyclicLR:lr_at(step, base)
+  local up, total = self.step_size_up, self.step_size_up + (self.step_size_down or self.step_size_up)
+  local cycle = math.floor(1 + step / total)
+  local x = 1 + step / total - cycle
+  local height = x <= up / total and x / (up / total) or (x - 1) / (up / total - 1)
+  local scale = self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
+  return base + (self.max_lr - base) * height * scale
+end
 
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
 local OneCycleLR = new_class("OneCycleLR", {pct_start = 0.3, anneal_strategy = "cos", div_factor = 25, final_div_factor = 1e4, cycle_momentum = true,
@@ -102,6 +214,81 @@ function OneCycleLR:lr_at(step, base, i)
     elseif group.momentum and group.momentum ~= 0 then group.momentum = m end
   end
   return self:along(step, base, self.max_lr, base / self.final_div_factor)
+end
+
+---- of other schedules ----
+local function members(name, list)
+  if type(list) ~= "table" or #list == 0 then error(name .. ": schedulers must be a list", 4) end
+  return list
+end
+local function member_states(self)
+  local out = {last_epoch = self.last_epoch, schedulers = {}}
+  for i, s in ipairs(self.schedulers) do out.schedulers[i] = s:state_dict() end
+  return out
+end
+local function load_members(self, d)
+  self.last_epoch = d.last_epoch
+  for i, s in ipairs(self.schedulers) do s:load_state_dict(d.schedulers[i]) end
+end
+
+-- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
+local SequentialLR = new_class("SequentialLR", {}, {"schedulers", "milestones"})
+function SequentialLR:begin()
+  if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then error("SequentialLR: there must be one milestone less than schedulers", 3) end
+  for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
+  for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end
+  self.schedulers[1].last_epoch = 0
+  self.schedulers[1]:set()
+end
+function SequentialLR:set() self.last_lr = self:get_last_lr() end
+function SequentialLR:step()
+  self.last_epoch = self.last_epoch + 1
+  local k, begins = 1, false
+  for i, m in ipairs(self.milestones) do if self.last_epoch >= m then k, begins = i + 1, self.last_epoch == m end end
+  if begins then self.schedulers[k]:restart() else self.schedulers[k]:step() end
+  self:set()
+end
+SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
+
+-- All schedules at every step, each on what the others left.
+local ChainedScheduler = new_class("ChainedScheduler", {}, {"schedulers"})
+function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers) end
+function ChainedScheduler:set() self.last_lr = self:get_last_lr() end
+function ChainedScheduler:step()
+  self.last_epoch = self.last_epoch + 1
+  for _, s in ipairs(self.schedulers) do s:step() end
+  self:set()
+end
+ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
+
+-- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
+local Plateau = new_class("ReduceLROnPlateau", {mode = "min", factor = 0.1, patience = 10, threshold = 1e-4, threshold_mode = "rel", cooldown = 0, min_lr = 0, eps = 1e-8}, {})
+function Plateau:begin()
+  if not (type(self.factor) == "number" and self.factor < 1) then error("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor), 3) end
+  if self.mode ~= "min" and self.mode ~= "max" then error("ReduceLROnPlateau: mode must be 'min' or 'max', got " .. tostring(self.mode), 3) end
+  self.best, self.num_bad_epochs, self.cooldown_counter = self.mode == "min" and math.huge or -math.huge, 0, 0
+end
+function Plateau:set() self.last_lr = self:get_last_lr() end
+function Plateau:is_better(v)
+  local sign = self.mode == "min" and -1 or 1
+  if self.threshold_mode == "rel" then return self.mode == "min" and v < self.best * (1 - self.threshold) or self.mode == "max" and v > self.best * (1 + self.threshold) end
+  return (v - self.best) * sign > self.threshold
+end
+function Plateau:step(metric)
+  metric = type(metric) == "userdata" and metric:item() or metric
+  if type(metric) ~= "number" then error("ReduceLROnPlateau: step needs the metric, a number, got " .. type(metric), 2) end
+  self.last_epoch = self.last_epoch + 1
+  if self:is_better(metric) then self.best, self.num_bad_epochs = metric, 0
+  else self.num_bad_epochs = self.num_bad_epochs + 1 end
+  if self.cooldown_counter > 0 then self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0 end
+  if self.num_bad_epochs > self.patience then
+    for _, g in ipairs(self.optimizer.param_groups) do
+      local new = math.max(g.lr * self.factor, self.min_lr)
+      if g.lr - new > self.eps then g.lr = new end
+    end
+    self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+  end
+  self:set()
 end
 
 return schedulers

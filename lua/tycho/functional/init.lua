@@ -1,0 +1,16 @@
+-- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
+local lib = require "tycho.functional.lib"
+for _, family in ipairs {"shape", "values", "products", "layers", "losses"} do require("tycho.functional." .. family) end
+
+-- ops that PyTorch has in nn.functional
+for name in ([[relu gelu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid threshold
+  softmax log_softmax conv2d avg_pool2d adaptive_avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end
+
+-- other names that PyTorch has
+for name, of in pairs {
+  absolute = "abs", negative = "neg", multiply = "mul", divide = "div", true_divide = "div", subtract = "sub", clip = "clamp", fix = "trunc", arcsin = "asin", arccos = "acos",
+  arctan = "atan", arctan2 = "atan2", arcsinh = "asinh", arccosh = "acosh", arctanh = "atanh", greater = "gt", greater_equal = "ge", less = "lt", less_equal = "le",
+  not_equal = "ne", concat = "cat", concatenate = "cat", swapaxes = "transpose", swapdims = "transpose", moveaxis = "movedim", sgn = "sign",
+  row_stack = "vstack", vdot = "dot", ger = "outer", expit = "sigmoid", upsample = "interpolate"} do lib.alias(name, of) end
+
+return lib

@@ -1,0 +1,51 @@
+-- How functions made of ops are declared: with a signature in the language of ops.def, so that arguments are checked, ordered
+-- and completed as for an op; the function then gets them in order. Each becomes a function of tycho and, unless it makes
+-- tensors from nothing, a method. Gradients come from the ops.
+local core = require "tycho.core"
+local M = core.methods
+local lib = {
+  functions = {},     -- name -> function
+  signatures = {},    -- list of {name, signature, doc}, for docs and specs
+  nn = {},            -- names that PyTorch keeps in torch.nn.functional
+  aliases = {},       -- name -> the name it stands for
+  NN = {nn = true}, MAKES = {method = false},
+}
+
+-- options: nn = true: PyTorch keeps it in torch.nn.functional; method = false: no method; inplace = true: the result has x's
+-- shape, and there is a form with a trailing _
+function lib.def(name, signature, doc, fn, options)
+  options = options or {}
+  local f = core.define(name, signature, fn)
+  lib.functions[name] = f
+  lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}
+  if options.nn then lib.nn[name] = true end
+  if options.method ~= false then M[name] = f end
+  if options.inplace then
+    local function in_place(x, ...) return M.copy_(x, f(x, ...)) end
+    lib.functions[name .. "_"], M[name .. "_"] = in_place, in_place
+  end
+end
+
+-- Another name of a function or an op, as PyTorch has it.
+function lib.alias(name, of)
+  local f = lib.functions[of] or core.ops[of]
+  lib.functions[name] = f
+  lib.aliases[name] = of
+  if M[of] then M[name] = M[of] end
+  if core.ops[of .. "_"] then M[name .. "_"] = core.ops[of .. "_"] end
+end
+
+function lib.fail(name, ...) error(name .. ": " .. string.format(...), 4) end
+
+-- A dim from 1 to n.
+function lib.wrap(name, d, n)
+  local k = d < 0 and d + n + 1 or d
+  if k < 1 or k > n then lib.fail(name, d == 0 and "dim 0: dims begin at 1" or "dim %d is out of range for %d dims", d, n) end
+  return k
+end
+
+function lib.need(name, position, x, n)
+  if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
+end
+
+return lib

@@ -1,0 +1,342 @@
+-- Matrix products and what is picked by indices.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
+local F = lib.functions
+
+---- matrix products ----
+local function product(name, doc, dims_a, dims_b)
+  def(name, "a, b", doc, function(a, b)
+    need(name, 1, a, dims_a)
+    need(name, 2, b, dims_b)
+    return ops.matmul(a, b)
+  end)
+end
+product("mm", "product of two matrices", 2, 2)
+product("bmm", "products of two batches of matrices", 3, 3)
+product("mv", "matrix times vector", 2, 1)
+product("dot", "product of two vectors", 1, 1)
+def("outer", "a, b", "every element of a times every element of b", function(a, b)
+  need("outer", 1, a, 1)
+  need("outer", 2, b, 1)
+  return M.unsqueeze(a, 2) * b
+end)
+-- beta * x + alpha * y
+local function blend(x, beta, y, alpha)
+  if alpha ~= 1 then y = y * alpha end
+  if beta == 0 then return y end
+  return ops.add(y, x, {alpha = beta})
+end
+for _, row in ipairs {{"addmm", 2, 2}, {"baddbmm", 3, 3}, {"addmv", 2, 1}} do
+  local name, da, db = unpack(row)
+  def(name, "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * (a @ b)", function(x, a, b, beta, alpha)
+    need(name, 2, a, da)
+    need(name, 3, b, db)
+    return blend(x, beta, ops.matmul(a, b), alpha)
+  end)
+end
+def("addbmm", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * the sum over the batch of a @ b", function(x, a, b, beta, alpha)
+  need("addbmm", 2, a, 3)
+  need("addbmm", 3, b, 3)
+  return blend(x, beta, ops.sum(ops.matmul(a, b), 1), alpha)
+end)
+def("addr", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * outer(a, b)", function(x, a, b, beta, alpha) return blend(x, beta, M.outer(a, b), alpha) end)
+def("inner", "a, b", "sums of products over the last dims", function(a, b)
+  if M.dim(a) == 0 or M.dim(b) == 0 then return a * b end
+  return F.tensordot(a, b, {{-1}, {-1}})
+end)
+def("tensordot", "a, b, dims:any?", "sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}", function(a, b, dims)
+  dims = dims or 2
+  local da, db = {}, {}
+  if type(dims) == "number" then
+    for i = 1, dims do da[i], db[i] = M.dim(a) - dims + i, i end
+  elseif type(dims) == "table" and type(dims[1]) == "table" and type(dims[2]) == "table" and #dims[1] == #dims[2] then
+    for i = 1, #dims[1] do da[i], db[i] = wrap("tensordot", dims[1][i], M.dim(a)), wrap("tensordot", dims[2][i], M.dim(b)) end
+  else fail("tensordot", "argument 3 (dims) must be a number or two lists of as many dims") end
+  local function split(x, over, last)
+    local inside, order, size, n = {}, {}, {}, 1
+    for _, d in ipairs(over) do
+      if d < 1 or d > M.dim(x) then fail("tensordot", "dim %d is out of range for shape %s", d, tostring(x.shape)) end
+      inside[d] = true
+      n = n * x.shape[d]
+    end
+    for d = 1, M.dim(x) do if not inside[d] then order[#order + 1] = d; size[#size + 1] = x.shape[d] end end
+    for i, d in ipairs(over) do table.insert(order, last and #order + 1 or i, d) end
+    local rest = M.numel(x) / math.max(n, 1)
+    return M.reshape(ops.permute(x, order), last and {rest, n} or {n, rest}), size
+  end
+  local x, sx = split(a, da, true)
+  local y, sy = split(b, db, false)
+  for _, s in ipairs(sy) do sx[#sx + 1] = s end
+  return M.reshape(ops.matmul(x, y), sx)
+end)
+def("kron", "a, b", "every element of a times the whole of b", function(a, b)
+  local n = math.max(M.dim(a), M.dim(b))
+  local sa, sb, size = {}, {}, {}
+  for i = 1, n do
+    local p, q = a.shape[i - n + M.dim(a)] or 1, b.shape[i - n + M.dim(b)] or 1
+    sa[2 * i - 1], sa[2 * i], sb[2 * i - 1], sb[2 * i], size[i] = p, 1, 1, q, p * q
+  end
+  return M.reshape(M.reshape(a, sa) * M.reshape(b, sb), size)
+end)
+def("matrix_power", "x, n:int", "a square matrix n times with itself", function(x, n)
+  if M.dim(x) < 2 or x.shape[M.dim(x)] ~= x.shape[M.dim(x) - 1] then fail("matrix_power", "argument 1 must be square, got shape %s", tostring(x.shape)) end
+  if n < 0 then fail("matrix_power", "argument 2 (n) must be at least 0, got %d", n) end
+  local y
+  while n > 0 do
+    if n % 2 == 1 then y = y and ops.matmul(y, x) or x end
+    n = math.floor(n / 2)
+    if n > 0 then x = ops.matmul(x, x) end
+  end
+  return y or ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype}), x.shape)
+end)
+def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
+  if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 or a.shape ~= b.shape then fail("cross", "shapes %s and %s; both must be the same, with 3 elements along dim %d", tostring(a.shape), tostring(b.shape), dim) end
+  return F.roll(a, -1, dim) * F.roll(b, -2, dim) - F.roll(a, -2, dim) * F.roll(b, -1, dim)
+end)
+def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
+  return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1)
+end)
+def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over the product of the norms along dim", function(a, b, dim, eps)
+  local p, q = ops.clamp(ops.norm2(a, dim, {keepdim = true}), eps), ops.clamp(ops.norm2(b, dim, {keepdim = true}), eps)
+  return ops.sum((a / p) * (b / q), dim)
+end, NN)
+def("pairwise_distance", "a, b, p:number=2, eps:number=1e-6, keepdim:bool=false", "p-norm of a - b + eps along the last dim", function(a, b, p, eps, keepdim)
+  return M.norm(a - b + eps, p, -1, {keepdim = keepdim})
+end, NN)
+def("bilinear", "a, b, weight, bias:tensor?", "a^T weight[k] b + bias[k] for each k", function(a, b, w, bias)
+  local y = F.einsum("...i,kij,...j->...k", a, w, b)
+  return bias and y + bias or y
+end, NN)
+
+def("linear", "x, weight, bias:tensor?, *, activation:enum(none,relu)=none", "activation(x @ weight^T + bias)", function(x, weight, bias, activation)
+  return (activation == "relu" and ops.linear_relu or ops.linear)(x, weight, bias)
+end, NN)
+
+---- indices ----
+local function whole(name, position, ids)
+  if M.is_floating_point(ids) or ids.dtype == "bool" then fail(name, "argument %d must hold indices (int64), got %s", position, ids.dtype) end
+  return M.to(ids, "int64")
+end
+def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
+  need("index_select", 3, index, 1)
+  return ops.index(x, {whole("index_select", 3, index)}, dim)
+end)
+def("index_add", "x, dim:int, index, src, *, alpha:number=1", "x with alpha times src's slices added at index along dim", function(x, dim, index, src, alpha)
+  need("index_add", 3, index, 1)
+  return ops.index_put(x, alpha == 1 and src or src * alpha, {whole("index_add", 3, index)}, dim, {accumulate = true})
+end, {inplace = true})
+def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
+  local shape = ops.logical_or(ops.zeros({}, {dtype = "bool"}):expand(x.shape), mask).shape   -- what both broadcast to
+  return ops.expand(x, shape)[ops.expand(mask, shape)]
+end)
+def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids name; that of padding_idx gets no gradient", function(ids, weight, padding)
+  need("embedding", 2, weight, 2)
+  ids = whole("embedding", 1, ids)
+  if M.numel(ids) > 0 and ops.amin(ids):item() < 1 then fail("embedding", "index %d in argument 1 (ids): indices begin at 1", ops.amin(ids):item()) end
+  local y = ops.index(weight, {ids}, 1)
+  if not padding or not y.requires_grad then return y end
+  return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
+end, NN)
+def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean", "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset", function(ids, weight, offsets, mode)
+  if M.dim(ids) == 1 and not offsets then fail("embedding_bag", "a vector of ids needs offsets") end
+  if M.dim(ids) == 2 then
+    local y = F.embedding(ids, weight)
+    if mode == "max" then return ops.amax(y, 2) end
+    return (mode == "mean" and ops.mean or ops.sum)(y, 2)
+  end
+  local first, n, out = M.totable(offsets), M.numel(ids), {}
+  for i = 1, #first do
+    local last = (first[i + 1] or n + 1) - 1
+    if first[i] < 1 or last > n or last < first[i] - 1 then fail("embedding_bag", "offsets must ascend within 1..%d", n) end
+    if last < first[i] then out[i] = ops.zeros({weight.shape[2]}, {dtype = weight.dtype})
+    else
+      local y = F.embedding(ops.slice(ids, 1, first[i], last), weight)
+      out[i] = mode == "max" and ops.amax(y, 1) or (mode == "mean" and ops.mean or ops.sum)(y, 1)
+    end
+  end
+  return F.stack(out, 1)
+end, NN)
+def("one_hot", "ids, classes:int", "1 at each id's place along a new last dim of size classes", function(ids, classes)
+  ids = whole("one_hot", 1, ids)
+  local size = ids.shape
+  size[#size + 1] = classes
+  return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64"}), -1, M.unsqueeze(ids, -1), 1)
+end, NN)
+for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
+  local name, value = unpack(row)
+  def(name, ("x, dim:int, index, %s:operand"):format(value), ("x with %s written at index along dim"):format(value), function(x, dim, index, v)
+    if M.dim(index) == 0 then index = M.view(index, 1) end
+    need(name, 3, index, 1)
+    return ops.index_put(x, v, {whole(name, 3, index)}, dim)
+  end, {inplace = true})
+end
+def("take", "x, index", "the elements that index names in row-major order", function(x, index) return ops.index(M.flatten(x), {whole("take", 2, index)}, 1) end)
+def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
+  if not dim then return ops.gather(M.flatten(x), 1, M.flatten(index)) end
+  local n = M.dim(x)
+  if M.dim(index) ~= n then fail("take_along_dim", "argument 2 has shape %s; it must have as many dims as argument 1 of shape %s", tostring(index.shape), tostring(x.shape)) end
+  dim = wrap("take_along_dim", dim, n)
+  local sx, si = x.shape, index.shape
+  for i = 1, n do if i ~= dim then
+    local s = math.max(sx[i], si[i])
+    if sx[i] == 0 or si[i] == 0 then s = 0 end
+    sx[i], si[i] = s, s
+  end end
+  return ops.gather(ops.expand(x, sx), dim, ops.expand(index, si))
+end)
+def("masked_scatter", "x, mask, src", "x with src's elements, in order, where mask is true", function(x, mask, src)
+  mask = ops.expand(mask, x.shape)
+  local at = ops.nonzero(M.flatten(mask)):view(-1)
+  local n = M.numel(at)
+  if M.numel(src) < n then fail("masked_scatter", "argument 3 has %d elements; the mask takes %d", M.numel(src), n) end
+  return M.reshape(ops.index_put(M.flatten(x), ops.slice(M.flatten(src), 1, 1, n), {at}, 1), x.shape)
+end, {inplace = true})
+
+---- einsum ----
+-- Operands are contracted from left to right: what both share becomes a batch of matrix products, what nobody needs any more is
+-- summed first.
+local function parse(equation, n)
+  local text = equation:gsub("%s", "")
+  local left, right = text:match("^(.-)%->(.*)$")
+  left = left or text
+  local terms = {}
+  for term in (left .. ","):gmatch("(.-),") do terms[#terms + 1] = term end
+  if #terms ~= n then fail("einsum", "the equation '%s' has %d operands, %d were given", equation, #terms, n) end
+  for _, term in ipairs(terms) do
+    if not term:gsub("%.%.%.", "", 1):match("^%a*$") then fail("einsum", "'%s' in the equation '%s' isn't made of letters and one ...", term, equation) end
+  end
+  return terms, right
+end
+-- Labels of a term's dims: letters, and numbers for the dims of ..., which count from the last.
+local function labels_of(term, x, equation)
+  local before, after = term:match("^(%a*)%.%.%.(%a*)$")
+  local labels, letters = {}, before and before .. after or term
+  local more = M.dim(x) - #letters
+  if more < 0 or (not before and more > 0) then fail("einsum", "'%s' in the equation '%s' doesn't fit shape %s", term, equation, tostring(x.shape)) end
+  for c in (before or term):gmatch(".") do labels[#labels + 1] = c end
+  if before then
+    for i = more, 1, -1 do labels[#labels + 1] = i end
+    for c in after:gmatch(".") do labels[#labels + 1] = c end
+  end
+  return labels
+end
+local function index_of(list, v) for i, w in ipairs(list) do if w == v then return i end end end
+-- x with each label once: repeated ones become their diagonal
+local function diagonal(x, labels)
+  local i = 1
+  while i <= #labels do
+    local k
+    for j = i + 1, #labels do if labels[j] == labels[i] then k = j end end
+    if k then
+      local l = labels[i]
+      x = ops.diagonal(x, 0, i, k)
+      table.remove(labels, k)
+      table.remove(labels, i)
+      labels[#labels + 1] = l
+    else i = i + 1 end
+  end
+  return x
+end
+local function arrange(x, labels, order)
+  local p = {}
+  for i, l in ipairs(order) do p[i] = index_of(labels, l) end
+  return ops.permute(x, p)
+end
+local function contract(a, la, b, lb, needed)
+  local batch, left, right, inner, size = {}, {}, {}, {}, {}
+  for i, l in ipairs(la) do size[l] = a.shape[i] end
+  for i, l in ipairs(lb) do size[l] = math.max(size[l] or 0, b.shape[i]) end
+  for _, l in ipairs(la) do
+    if index_of(lb, l) then table.insert(needed[l] and batch or inner, l) else left[#left + 1] = l end
+  end
+  for _, l in ipairs(lb) do if not index_of(la, l) then right[#right + 1] = l end end
+  local function sizes(...)
+    local out = {}
+    for _, list in ipairs {...} do for _, l in ipairs(list) do out[#out + 1] = size[l] end end
+    return out
+  end
+  local function total(list) local n = 1 for _, l in ipairs(list) do n = n * size[l] end return n end
+  local function joined(...)
+    local out = {}
+    for _, list in ipairs {...} do for _, l in ipairs(list) do out[#out + 1] = l end end
+    return out
+  end
+  local nb, m, k, n = total(batch), total(left), total(inner), total(right)
+  local x = M.reshape(ops.expand(arrange(a, la, joined(batch, left, inner)), sizes(batch, left, inner)), {nb, m, k})
+  local y = M.reshape(ops.expand(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right)), {nb, k, n})
+  return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
+end
+def("einsum", "equation:string, a, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?", "sums of products by Einstein's convention, for instance 'bij,bjk->bik'; ... stands for further dims", function(equation, ...)
+  local operands = {}
+  for i = 1, 6 do
+    local x = select(i, ...)
+    if x then operands[#operands + 1] = x end
+  end
+  local terms, right = parse(equation, #operands)
+  local labels, count, most = {}, {}, 0
+  for i, term in ipairs(terms) do
+    labels[i] = labels_of(term, operands[i], equation)
+    for _, l in ipairs(labels[i]) do
+      if type(l) == "number" then most = math.max(most, l) end
+      count[l] = (count[l] or 0) + 1
+    end
+    operands[i] = diagonal(operands[i], labels[i])
+  end
+  local out = {}
+  local function dots() for i = most, 1, -1 do out[#out + 1] = i end end
+  if right then
+    local before, after = right:match("^(%a*)%.%.%.(%a*)$")
+    for c in (before or right):gmatch(".") do out[#out + 1] = c end
+    if before then
+      dots()
+      for c in after:gmatch(".") do out[#out + 1] = c end
+    end
+    for i, l in ipairs(out) do
+      if not count[l] then fail("einsum", "'%s' stands right of -> in '%s' and nowhere left of it", tostring(l), equation) end
+      if index_of(out, l) ~= i then fail("einsum", "'%s' stands twice right of -> in '%s'", tostring(l), equation) end
+    end
+  else
+    dots()
+    local letters = {}
+    for l, k in pairs(count) do if k == 1 and type(l) == "string" then letters[#letters + 1] = l end end
+    table.sort(letters)
+    for _, l in ipairs(letters) do out[#out + 1] = l end
+  end
+  local size = {}
+  for i, x in ipairs(operands) do
+    for k, l in ipairs(labels[i]) do
+      local s = x.shape[k]
+      if size[l] and size[l] ~= s and size[l] ~= 1 and s ~= 1 then fail("einsum", "'%s' has size %d in one operand and %d in another", tostring(l), size[l], s) end
+      if not size[l] or size[l] == 1 then size[l] = s end
+    end
+  end
+  local x, lx = operands[1], labels[1]
+  for i = 2, #operands + 1 do
+    local needed = {}
+    for _, l in ipairs(out) do needed[l] = true end
+    for j = i, #operands do for _, l in ipairs(labels[j]) do needed[l] = true end end
+    local drop = {}
+    for k, l in ipairs(lx) do if not needed[l] then drop[#drop + 1] = k end end
+    if #drop > 0 then
+      x = ops.sum(x, drop)
+      for k = #drop, 1, -1 do table.remove(lx, drop[k]) end
+    end
+    if i <= #operands then
+      local later = {}
+      for _, l in ipairs(out) do later[l] = true end
+      for j = i + 1, #operands do for _, l in ipairs(labels[j]) do later[l] = true end end
+      local y, ly, own = operands[i], labels[i], {}
+      for k, l in ipairs(ly) do if not later[l] and not index_of(lx, l) then own[#own + 1] = k end end
+      if #own > 0 then
+        y = ops.sum(y, own)
+        for k = #own, 1, -1 do table.remove(ly, own[k]) end
+      end
+      x, lx = contract(x, lx, y, ly, later)
+    end
+  end
+  local final = {}
+  for i, l in ipairs(out) do final[i] = size[l] end
+  return ops.expand(arrange(x, lx, out), final)
+end, {method = false})

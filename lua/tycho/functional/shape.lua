@@ -1,0 +1,336 @@
+-- Functions of shape: views where that is possible.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local def, fail, wrap, need, MAKES = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES
+local F = lib.functions
+
+---- shape ----
+def("reshape", "x, size:sizes", "the elements in another shape; a view where that is possible, else a copy", function(x, size)
+  local ok, y = pcall(ops.view, x, size)
+  if ok then return y end
+  return ops.view(ops.clone(x, {memory_format = "contiguous"}), size)
+end)
+def("contiguous", "x", "x, or a copy in row-major memory order", function(x)
+  return M.is_contiguous(x) and x or ops.clone(x, {memory_format = "contiguous"})
+end)
+def("flatten", "x, first:int=1, last:int=-1", "dims first to last as one", function(x, first, last)
+  local shape, n = x.shape, M.dim(x)
+  if n == 0 then return M.reshape(x, 1) end
+  first, last = wrap("flatten", first, n), wrap("flatten", last, n)
+  if first > last then fail("flatten", "first dim %d is behind last dim %d", first, last) end
+  local size, k = {}, 1
+  for i = 1, n do
+    if i >= first and i <= last then
+      k = k * shape[i]
+      if i == last then size[#size + 1] = k end
+    else size[#size + 1] = shape[i] end
+  end
+  return M.reshape(x, size)
+end)
+def("squeeze", "x, dim:dims?", "without dims of size 1 (all of them where dim is nil)", function(x, dim)
+  local size, drop, n = {}, {}, M.dim(x)
+  for _, d in ipairs(dim or {}) do drop[n == 0 and 1 or wrap("squeeze", d, n)] = true end
+  for i, s in ipairs(x.shape) do
+    if s ~= 1 or (dim and not drop[i]) then size[#size + 1] = s end
+  end
+  return ops.view(x, size)
+end)
+def("unsqueeze", "x, dim:int", "with a dim of size 1 more, at dim", function(x, dim)
+  local size = x.shape
+  table.insert(size, wrap("unsqueeze", dim, #size + 1), 1)
+  return ops.view(x, setmetatable(size, nil))
+end)
+local function swapped(name, x, a, b)
+  local order, n = {}, M.dim(x)
+  if n == 0 then return x end
+  a, b = wrap(name, a, n), wrap(name, b, n)
+  for i = 1, n do order[i] = i end
+  order[a], order[b] = order[b], order[a]
+  return ops.permute(x, order)
+end
+def("transpose", "x, a:int, b:int", "dims a and b exchanged", function(x, a, b) return swapped("transpose", x, a, b) end)
+def("t", "x", "a matrix transposed", function(x)
+  if M.dim(x) > 2 then fail("t", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
+  return M.dim(x) < 2 and x or ops.permute(x, {2, 1})
+end)
+def("movedim", "x, from:int, to:int", "dim from moved to place to", function(x, from, to)
+  local order, n = {}, M.dim(x)
+  from, to = wrap("movedim", from, n), wrap("movedim", to, n)
+  for i = 1, n do if i ~= from then order[#order + 1] = i end end
+  table.insert(order, to, from)
+  return ops.permute(x, order)
+end)
+def("expand_as", "x, other", "expanded to other's shape", function(x, other) return ops.expand(x, other.shape) end)
+def("view_as", "x, other", "viewed in other's shape", function(x, other) return ops.view(x, other.shape) end)
+def("narrow", "x, dim:int, first:int, length:int", "length elements of dim from first on", function(x, dim, first, length)
+  local n = x.shape[wrap("narrow", dim, M.dim(x))]
+  if first < 0 then first = first + n + 1 end
+  if first < 1 or length < 0 or first + length - 1 > n then fail("narrow", "elements %d to %d are out of range for dim %d of shape %s", first, first + length - 1, dim, tostring(x.shape)) end
+  return ops.slice(x, dim, first, first + length - 1)
+end)
+def("stack", "tensors:tensors, dim:int=1", "tensors of one shape along a new dim", function(list, dim)
+  if #list == 0 then fail("stack", "argument 1 is an empty list") end
+  local out = {}
+  for i, x in ipairs(list) do
+    if x.shape ~= list[1].shape then fail("stack", "tensor %d has shape %s; it must be %s as tensor 1's", i, tostring(x.shape), tostring(list[1].shape)) end
+    out[i] = M.unsqueeze(x, dim)
+  end
+  return ops.cat(out, dim)
+end, MAKES)
+def("split", "x, size:any, dim:int=1", "a list of parts of size elements (or of the sizes in a list) along dim", function(x, size, dim)
+  dim = wrap("split", dim, M.dim(x))
+  local n, parts, first = x.shape[dim], {}, 1
+  if type(size) == "number" then
+    if size < 1 or size % 1 ~= 0 then fail("split", "argument 2 (size) must be at least 1, got %s", size) end
+    local sizes = {}
+    for at = 0, math.max(n - 1, 0), size do sizes[#sizes + 1] = math.min(size, n - at) end
+    size = sizes
+  elseif type(size) ~= "table" then fail("split", "argument 2 (size) must be a number or a list of numbers, got %s", type(size)) end
+  local total = 0
+  for _, s in ipairs(size) do
+    if type(s) ~= "number" or s < 0 or s % 1 ~= 0 then fail("split", "argument 2 (size) must list whole numbers, got %s", tostring(s)) end
+    total = total + s
+  end
+  if total ~= n then fail("split", "the sizes add up to %d; dim %d of shape %s has %d", total, dim, tostring(x.shape), n) end
+  for i, s in ipairs(size) do
+    parts[i] = M.narrow(x, dim, first, s)
+    first = first + s
+  end
+  return parts
+end)
+def("chunk", "x, n:int, dim:int=1", "a list of at most n parts of equal size along dim (the last may be smaller)", function(x, n, dim)
+  if n < 1 then fail("chunk", "argument 2 (n) must be at least 1, got %d", n) end
+  local size = x.shape[wrap("chunk", dim, M.dim(x))]
+  return M.split(x, math.max(math.ceil(size / n), 1), dim)
+end)
+def("unbind", "x, dim:int=1", "the list of slices along dim", function(x, dim)
+  local parts = {}
+  for i = 1, x.shape[wrap("unbind", dim, M.dim(x))] do parts[i] = ops.select(x, dim, i) end
+  return parts
+end)
+def("tile", "x, repeats:sizes", "x repeated along each dim (PyTorch's Tensor.repeat)", function(x, repeats)
+  local shape, n = x.shape, #repeats
+  while #shape < n do table.insert(shape, 1, 1) end
+  if #shape > n then fail("tile", "%d repeats for shape %s", n, tostring(x.shape)) end
+  local outer, inner, size = {}, {}, {}
+  for i = 1, n do
+    if repeats[i] < 0 then fail("tile", "repeat %d is negative", repeats[i]) end
+    outer[2 * i - 1], outer[2 * i] = 1, shape[i]
+    inner[2 * i - 1], inner[2 * i] = repeats[i], shape[i]
+    size[i] = repeats[i] * shape[i]
+  end
+  if 2 * n > 8 then                      -- too many dims to expand: dim by dim
+    local y = M.reshape(x, setmetatable(shape, nil))
+    for i = 1, n do
+      local list = {}
+      for k = 1, repeats[i] do list[k] = y end
+      y = #list > 0 and ops.cat(list, i) or ops.slice(y, i, 1, 0)
+    end
+    return y
+  end
+  return M.reshape(ops.expand(M.reshape(x, outer), inner), size)
+end)
+M["repeat"] = F.tile
+local function rolled(x, shift, dim)
+  local n = x.shape[wrap("roll", dim, M.dim(x))]
+  if n == 0 then return x end
+  shift = shift % n
+  if shift == 0 then return x end
+  return ops.cat({ops.slice(x, dim, n - shift + 1, n), ops.slice(x, dim, 1, n - shift)}, dim)
+end
+def("roll", "x, shift:any, dim:dims?", "elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims", function(x, shift, dim)
+  local shifts = type(shift) == "table" and shift or {shift}
+  for _, k in ipairs(shifts) do
+    if type(k) ~= "number" or k % 1 ~= 0 then fail("roll", "argument 2 (shift) must be a whole number or a list of them, got %s", tostring(k)) end
+  end
+  if not dim then
+    if #shifts ~= 1 then fail("roll", "%d shifts without dims", #shifts) end
+    return M.reshape(rolled(M.flatten(x), shifts[1], 1), x.shape)
+  end
+  if #shifts ~= #dim then fail("roll", "%d shifts for %d dims", #shifts, #dim) end
+  local y = x
+  for i, d in ipairs(dim) do y = rolled(y, shifts[i], d) end
+  return rawequal(y, x) and ops.clone(x) or y
+end)
+def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given sizes (one may be -1)", function(x, dim, size)
+  local shape = {}
+  dim = wrap("unflatten", dim, M.dim(x))
+  for i, s in ipairs(x.shape) do
+    if i == dim then for _, n in ipairs(size) do shape[#shape + 1] = n end
+    else shape[#shape + 1] = s end
+  end
+  return ops.view(x, shape)
+end)
+def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
+-- The shape that all broadcast to.
+local function common_shape(list)
+  local y = ops.zeros({}, {dtype = "bool"})
+  for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, {dtype = "bool"}), x.shape)) end
+  return y.shape
+end
+def("broadcast_tensors", "tensors:tensors", "a list of the tensors, all expanded to one shape", function(list)
+  local shape, out = common_shape(list), {}
+  for i, x in ipairs(list) do out[i] = ops.expand(x, shape) end
+  return out
+end, MAKES)
+def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts", function(x, repeats, dim)
+  if not dim then x, dim = M.flatten(x), 1 end
+  dim = wrap("repeat_interleave", dim, M.dim(x))
+  local n = x.shape[dim]
+  if core.is_tensor(repeats) then
+    if M.dim(repeats) ~= 1 or M.numel(repeats) ~= n then fail("repeat_interleave", "argument 2 (repeats) has shape %s; it must have %d elements", tostring(repeats.shape), n) end
+    local at = {}
+    for i, k in ipairs(M.totable(repeats)) do
+      if k < 0 then fail("repeat_interleave", "repeat %d is negative", k) end
+      for _ = 1, k do at[#at + 1] = i end
+    end
+    if #at == 0 then return ops.slice(x, dim, 1, 0) end
+    return ops.index(x, {core.from_value(at, "int64")}, dim)
+  end
+  if type(repeats) ~= "number" or repeats < 0 or repeats % 1 ~= 0 then fail("repeat_interleave", "argument 2 (repeats) must be a whole number from 0 or a tensor, got %s", tostring(repeats)) end
+  local wide, size = {}, {}
+  for i, s in ipairs(x.shape) do
+    wide[#wide + 1], size[i] = s, i == dim and s * repeats or s
+    if i == dim then wide[#wide + 1] = repeats end
+  end
+  return M.reshape(ops.expand(M.unsqueeze(x, dim + 1), wide), size)
+end)
+def("rot90", "x, k:int=1, dims:dims?", "turned k times by 90 degrees from the first of dims to the second", function(x, k, dims)
+  local a, b = dims and dims[1] or 1, dims and dims[2] or 2
+  k = k % 4
+  if k == 0 then return ops.clone(x) end
+  if k == 2 then return ops.flip(x, {a, b}) end
+  if k == 1 then return M.transpose(ops.flip(x, b), a, b) end
+  return ops.flip(M.transpose(x, a, b), b)
+end)
+def("fliplr", "x", "dim 2 in reverse order", function(x) return ops.flip(x, 2) end)
+def("flipud", "x", "dim 1 in reverse order", function(x) return ops.flip(x, 1) end)
+def("diag_embed", "x, offset:int=0", "matrices whose diagonal is x's last dim", function(x, offset)
+  local shape, n = {}, x.shape[M.dim(x)]
+  if not n then fail("diag_embed", "a 0-dim tensor has no diagonal") end
+  for i = 1, M.dim(x) - 1 do shape[i] = x.shape[i] end
+  local size = n + math.abs(offset)
+  shape[#shape + 1], shape[#shape + 2] = size, size
+  if M.numel(x) == 0 then return ops.zeros(shape, {dtype = x.dtype}) end
+  local stride, step = {}, size * size
+  for i = #shape - 2, 1, -1 do stride[i], step = step, step * shape[i] end
+  stride[#shape - 1] = size + 1
+  return ops.strided_put(ops.zeros(shape, {dtype = x.dtype}), x, {}, x.shape, stride, math.max(-offset, 0) * size + math.max(offset, 0))
+end)
+def("diag", "x, offset:int=0", "a matrix with the vector x on its diagonal, or the diagonal of the matrix x", function(x, offset)
+  if M.dim(x) == 1 then return M.diag_embed(x, offset) end
+  need("diag", 1, x, 2)
+  return ops.diagonal(x, offset)
+end)
+def("diagflat", "x, offset:int=0", "a matrix with all elements of x on its diagonal", function(x, offset) return M.diag_embed(M.flatten(x), offset) end)
+def("trace", "x", "sum of a matrix's diagonal", function(x)
+  need("trace", 1, x, 2)
+  return ops.sum(ops.diagonal(x))
+end)
+def("meshgrid", "tensors:tensors, *, indexing:enum(ij,xy)=ij", "a list of the vectors, each expanded to the grid of all", function(list, indexing)
+  local n, out = #list, {}
+  local flip = indexing == "xy" and n >= 2
+  local shape = {}
+  for i, x in ipairs(list) do
+    if M.dim(x) > 1 then fail("meshgrid", "tensor %d has shape %s; vectors are needed", i, tostring(x.shape)) end
+    shape[i] = M.numel(x)
+  end
+  if flip then shape[1], shape[2] = shape[2], shape[1] end
+  for i, x in ipairs(list) do
+    local at, size = flip and i <= 2 and 3 - i or i, {}
+    for k = 1, n do size[k] = k == at and shape[k] or 1 end
+    out[i] = ops.expand(M.reshape(x, size), shape)
+  end
+  return out
+end, MAKES)
+local function at_least(n)
+  return function(x)
+    if n == 3 and M.dim(x) == 2 then return M.unsqueeze(x, 3) end
+    while M.dim(x) < n do x = M.unsqueeze(x, (n == 3 and M.dim(x) == 1 or M.dim(x) == 0) and 1 or (n == 3 and 3 or 1)) end
+    return x
+  end
+end
+for n = 1, 3 do def(("atleast_%dd"):format(n), "x", ("x with at least %d dims"):format(n), at_least(n)) end
+local function joined(name, least, dim)
+  def(name, "tensors:tensors", ("tensors of at least %d dims one after another along dim %d"):format(least, dim), function(list)
+    local out = {}
+    for i, x in ipairs(list) do out[i] = M["atleast_" .. least .. "d"](x) end
+    if #out == 0 then fail(name, "argument 1 is an empty list") end
+    return ops.cat(out, (name == "hstack" and M.dim(out[1]) == 1) and 1 or dim)
+  end, MAKES)
+end
+joined("hstack", 1, 2)
+joined("vstack", 2, 1)
+joined("dstack", 3, 3)
+def("column_stack", "tensors:tensors", "vectors as columns beside matrices", function(list)
+  local out = {}
+  for i, x in ipairs(list) do out[i] = M.dim(x) < 2 and M.reshape(x, -1, 1) or x end
+  return ops.cat(out, 2)
+end, MAKES)
+def("tensor_split", "x, sections:any, dim:int=1", "a list of parts: so many of near equal size, or cut before the indices in a list", function(x, sections, dim)
+  dim = wrap("tensor_split", dim, M.dim(x))
+  local n, cuts = x.shape[dim], {}
+  if type(sections) == "number" and sections >= 1 and sections % 1 == 0 then
+    local small, more, at = math.floor(n / sections), n % sections, 1
+    for i = 1, sections - 1 do
+      at = at + small + (i <= more and 1 or 0)
+      cuts[i] = at
+    end
+  elseif type(sections) == "table" then cuts = sections
+  else fail("tensor_split", "argument 2 (sections) must be a whole number from 1 or a list of indices, got %s", tostring(sections)) end
+  local parts, first = {}, 1
+  for i = 1, #cuts + 1 do
+    local stop = cuts[i] or n + 1
+    if type(stop) ~= "number" or stop % 1 ~= 0 then fail("tensor_split", "argument 2 (sections) must list whole numbers, got %s", tostring(stop)) end
+    if stop < 0 then stop = stop + n + 1 end
+    stop = math.min(stop, n + 1)
+    parts[i] = stop > first and ops.slice(x, dim, first, stop - 1) or ops.slice(x, dim, 1, 0)
+    first = stop
+  end
+  return parts
+end)
+for _, keep in ipairs {"tril", "triu"} do
+  def(keep .. "_indices", "rows:int, cols:int, k:int=0", "a 2 x n tensor: row and column of each element of the triangle", function(rows, cols, k)
+    return M.t(ops.nonzero(ops[keep](ops.ones(rows, cols), k)))
+  end, MAKES)
+end
+def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' elements, one row each", function(list)
+  if #list == 1 then return list[1] end
+  local flat = {}
+  for i, g in ipairs(F.meshgrid(list)) do flat[i] = M.reshape(g, -1) end
+  return F.stack(flat, 2)
+end, MAKES)
+def("block_diag", "tensors:tensors", "a matrix with the matrices along its diagonal", function(list)
+  local rows, width = {}, 0
+  for i, x in ipairs(list) do
+    list[i] = M.atleast_2d(x)
+    width = width + list[i].shape[2]
+  end
+  local left = 0
+  for i, x in ipairs(list) do
+    rows[i] = ops.pad_constant(x, {left, width - left - x.shape[2]})
+    left = left + x.shape[2]
+  end
+  return ops.cat(rows, 1)
+end, MAKES)
+def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", function(x, r)
+  local n = M.dim(x)
+  if n < 3 or r < 1 or x.shape[n - 2] % (r * r) ~= 0 then fail("pixel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), r * r) end
+  local c, h, w = x.shape[n - 2] / (r * r), x.shape[n - 1], x.shape[n]
+  local lead = {}
+  for i = 1, n - 3 do lead[i] = x.shape[i] end
+  local y = M.reshape(x, -1, c, r, r, h, w)
+  lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c, h * r, w * r
+  return M.reshape(ops.permute(y, {1, 2, 5, 3, 6, 4}), lead)
+end, {nn = true})
+def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", function(x, r)
+  local n = M.dim(x)
+  if n < 3 or r < 1 or x.shape[n - 1] % r ~= 0 or x.shape[n] % r ~= 0 then fail("pixel_unshuffle", "shape %s has no sizes in multiples of %d", tostring(x.shape), r) end
+  local c, h, w = x.shape[n - 2], x.shape[n - 1] / r, x.shape[n] / r
+  local lead = {}
+  for i = 1, n - 3 do lead[i] = x.shape[i] end
+  local y = M.reshape(x, -1, c, h, r, w, r)
+  lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c * r * r, h, w
+  return M.reshape(ops.permute(y, {1, 2, 4, 6, 3, 5}), lead)
+end, {nn = true})

@@ -1,0 +1,278 @@
+-- Conversions, tensors like others, reductions, comparisons.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
+local F = lib.functions
+
+---- dtype, device, copies ----
+local dtypes = {float32 = true, float16 = true, bfloat16 = true, float64 = true, int32 = true, int64 = true, uint8 = true, bool = true}
+def("to", "x, target:any, *, non_blocking:bool=false", "x in another dtype, on another device, or as target is; x itself where nothing changes", function(x, target)
+  if core.is_tensor(target) then target = target.dtype end
+  if type(target) ~= "string" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target)) end
+  if target == "cpu" or target == x.dtype then return x end
+  if target:match("^cuda") then fail("to", "device '%s' is not available: tycho was built without CUDA", target) end
+  if not dtypes[target] then return ops.cast(x, target) end   -- raises with the nearest name
+  return ops.cast(x, target)
+end)
+for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64", int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
+  M[name] = function(x) return M.to(x, dtype) end
+end
+M.cpu = function(x) return M.to(x, "cpu") end
+M.cuda = function(x) return M.to(x, "cuda") end
+M.pin_memory = function(x) return x end     -- without a GPU there is nothing to pin for
+M.is_floating_point = function(x) return x.dtype:find("float", 1, true) ~= nil end
+M.zero_ = function(x) return M.fill_(x, 0) end
+M.new_tensor = function(x, value) return core.from_value(value, x.dtype) end
+
+---- creation like another ----
+for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
+  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, device, requires_grad)
+    return ops[make](x.shape, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
+  end)
+end
+def("randint_like", "x, low:int, high:int, *, dtype:dtype?, device:device?", "whole numbers low to high, both included, in x's shape and dtype", function(x, low, high, dtype, device)
+  return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device})
+end)
+def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false", "x's shape and dtype, all value", function(x, value, dtype, device, requires_grad)
+  return ops.full(x.shape, value, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
+end)
+
+---- reductions ----
+def("max", "x, dim:any?, *, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices", function(x, dim, keepdim)
+  if dim == nil then return ops.amax(x) end
+  if core.is_tensor(dim) then return ops.maximum(x, dim) end
+  return ops.max_dim(x, dim, keepdim)
+end)
+def("min", "x, dim:any?, *, keepdim:bool=false", "without dim the smallest element; with dim the minima and their indices", function(x, dim, keepdim)
+  if dim == nil then return ops.amin(x) end
+  if core.is_tensor(dim) then return ops.minimum(x, dim) end
+  return ops.min_dim(x, dim, keepdim)
+end)
+local function arg(name, op)
+  def(name, "x, dim:int?, *, keepdim:bool=false", "index of the " .. name:sub(4) .. "imum along dim (among all elements where dim is nil)", function(x, dim, keepdim)
+    if dim then return (select(2, op(x, dim, keepdim))) end
+    return (select(2, op(M.flatten(x), 1, false)))
+  end)
+end
+arg("argmax", ops.max_dim)
+arg("argmin", ops.min_dim)
+-- 16-bit operands are computed in float32 and rounded once.
+local function widened(fn)
+  return function(x, ...)
+    if x.dtype == "float16" or x.dtype == "bfloat16" then return M.to(fn(M.float(x), ...), x.dtype) end
+    return fn(x, ...)
+  end
+end
+local function variance(x, dim, correction, keepdim)
+  local n = 1
+  if dim and #dim == 0 then dim = nil end
+  for i, s in ipairs(x.shape) do
+    local inside = not dim
+    for _, d in ipairs(dim or {}) do inside = inside or d == i or d + M.dim(x) + 1 == i end
+    if inside then n = n * s end
+  end
+  local mean = ops.mean(x, dim, {keepdim = true})
+  return ops.sum(ops.square(x - mean), dim, {keepdim = keepdim}) / math.max(n - correction, 0)
+end
+-- A root whose gradient at 0 is 0, as PyTorch has it for deviations and norms.
+local function root(v, fn)
+  local at0 = ops.eq(v, 0)
+  return ops.masked_fill(fn(ops.masked_fill(v, at0, 1)), at0, 0)
+end
+def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "variance over dim; correction is subtracted from the count", widened(variance))
+def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "standard deviation over dim", widened(function(x, dim, correction, keepdim)
+  return root(variance(x, dim, correction, keepdim), ops.sqrt)
+end))
+for _, of in ipairs {"var", "std"} do
+  def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim", function(x, dim, correction, keepdim)
+    return M[of](x, dim, {correction = correction, keepdim = keepdim}), ops.mean(x, dim, {keepdim = keepdim})
+  end)
+end
+def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over dim", widened(function(x, p, dim, keepdim)
+  local o = {keepdim = keepdim}
+  if p == 2 then return ops.norm2(x, dim, o) end
+  local a = ops.abs(x)
+  if p == math.huge then return ops.amax(a, dim, o) end
+  if p == -math.huge then return ops.amin(a, dim, o) end
+  if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
+  if p == 1 then return ops.sum(a, dim, o) end
+  return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
+end))
+def("logsumexp", "x, dim:dims, *, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
+  local top = M.detach(ops.amax(x, dim, {keepdim = true}))
+  top = ops.masked_fill(top, ops.isinf(top), 0)
+  local y = ops.log(ops.sum(ops.exp(x - top), dim, {keepdim = true})) + top
+  return keepdim and y or M.squeeze(y, dim)
+end)
+def("count_nonzero", "x, dim:dims?", "how many elements are not 0", function(x, dim) return ops.sum(ops.ne(x, 0), dim) end)
+def("equal", "a, b", "whether both have the same shape and elements (a boolean)", function(a, b)
+  return a.shape == b.shape and M.item(ops.all(ops.eq(a, b)))
+end)
+def("isclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|", function(a, b, rtol, atol, equal_nan)
+  local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(a - b), ops.le(ops.abs(a - b), ops.abs(b) * rtol + atol)))
+  return equal_nan and ops.logical_or(near, ops.logical_and(ops.isnan(a), ops.isnan(b))) or near
+end)
+def("allclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "whether all elements are close (a boolean)", function(a, b, rtol, atol, equal_nan)
+  return M.item(ops.all(F.isclose(a, b, {rtol = rtol, atol = atol, equal_nan = equal_nan})))
+end)
+def("aminmax", "x, *, dim:int?, keepdim:bool=false", "minimum and maximum over dim (all dims where nil)", function(x, dim, keepdim)
+  return ops.amin(x, dim, {keepdim = keepdim}), ops.amax(x, dim, {keepdim = keepdim})
+end)
+def("nansum", "x, dim:dims?, *, keepdim:bool=false", "sum over dim, NaN as 0", function(x, dim, keepdim)
+  return ops.sum(ops.masked_fill(x, ops.isnan(x), 0), dim, {keepdim = keepdim})
+end)
+def("nanmean", "x, dim:dims?, *, keepdim:bool=false", "mean over dim of what isn't NaN", function(x, dim, keepdim)
+  local nan = ops.isnan(x)
+  return ops.sum(ops.masked_fill(x, nan, 0), dim, {keepdim = keepdim}) / ops.sum(ops.logical_not(nan), dim, {keepdim = keepdim})
+end)
+
+---- by order ----
+def("argsort", "x, dim:int=-1, *, descending:bool=false, stable:bool=false", "the indices that put x in order along dim", function(x, dim, descending)
+  return (select(2, ops.sort(x, dim, {descending = descending})))
+end)
+def("msort", "x", "x in order along dim 1", function(x) return (ops.sort(x, 1)) end)
+local function pick(x, k, dim, keepdim)      -- the k-th in order along dim, NaN where there is one
+  local v, i = ops.sort(x, dim)
+  if M.dim(x) == 0 then return v, i end
+  local value, index = ops.slice(v, dim, k, k), ops.slice(i, dim, k, k)
+  if not keepdim then value, index = M.squeeze(value, dim), M.squeeze(index, dim) end
+  return value, index, v, i
+end
+def("kthvalue", "x, k:int, dim:int=-1, *, keepdim:bool=false", "the k-th smallest along dim and its index", function(x, k, dim, keepdim)
+  local n = M.dim(x) == 0 and 1 or x.shape[wrap("kthvalue", dim, M.dim(x))]
+  if k < 1 or k > n then fail("kthvalue", "k %d must be in 1..%d", k, n) end
+  local value, index = pick(x, k, dim, keepdim)
+  return value, index
+end)
+local function median(name, ignore)
+  def(name, "x, dim:int?, *, keepdim:bool=false", "the middle value (the lower of two), without dim of all elements; with dim its index too" .. (ignore and "; NaN is left out" or ""), function(x, dim, keepdim)
+    local whole = dim == nil
+    if whole then x, dim = M.flatten(x), 1 end
+    dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
+    local n = M.dim(x) == 0 and 1 or x.shape[dim]
+    if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+    local v, i = ops.sort(x, dim)
+    if M.dim(x) > 0 then
+      local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64"})
+      if M.is_floating_point(x) then
+        local nan = ops.isnan(x)
+        local valid = n - ops.sum(nan, dim, {keepdim = true})
+        if ignore then at = ops.clamp(ops.floor_divide(valid + 1, 2), 1)
+        else at = ops.where(ops.lt(valid, n), valid + 1, at) end     -- the first NaN
+      end
+      local shape = v.shape
+      shape[dim] = 1
+      at = ops.expand(at, setmetatable(shape, nil))
+      v, i = ops.gather(v, dim, at), ops.gather(i, dim, at)
+      if not keepdim or whole then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
+    end
+    if whole then return v end
+    return v, i
+  end)
+end
+median("median", false)
+median("nanmedian", true)
+def("quantile", "x, q:any, dim:int?, *, keepdim:bool=false, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear", "the value below which a part q (a number or a vector, 0..1) of x lies along dim", function(x, q, dim, keepdim, how)
+  if not M.is_floating_point(x) then fail("quantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
+  local many = core.is_tensor(q)
+  local list = many and M.totable(q) or {q}
+  if not dim then x, dim = M.flatten(x), 1 end
+  dim = wrap("quantile", dim, M.dim(x))
+  local v, n, out = ops.sort(x, dim), x.shape[dim], {}
+  if n == 0 then fail("quantile", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+  local nan = ops.any(ops.isnan(x), dim, {keepdim = true})
+  for k, part in ipairs(type(list) == "table" and list or {list}) do
+    if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail("quantile", "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
+    local at = part * (n - 1) + 1
+    local low, high = math.floor(at), math.ceil(at)
+    if how == "lower" then high = low elseif how == "higher" then low = high
+    elseif how == "nearest" then low = (at - low > 0.5 or (at - low == 0.5 and low % 2 == 0)) and high or low; high = low end
+    local a, b = ops.slice(v, dim, low, low), ops.slice(v, dim, high, high)
+    local y = low == high and a or ops.lerp(a, b, how == "midpoint" and 0.5 or at - low)
+    y = ops.masked_fill(y, nan, 0 / 0)
+    out[k] = keepdim and y or M.squeeze(y, dim)
+  end
+  return many and M.dim(q) > 0 and F.stack(out, 1) or out[1]
+end)
+def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false", "the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs", function(x, _, inverse, counts)
+  local v, i, n = ops.unique_values(M.detach(x))
+  if inverse and counts then return v, i, n end
+  if inverse then return v, i end
+  if counts then return v, n end
+  return v
+end)
+def("bucketize", "x, boundaries, *, right:bool=false", "for each element the index before which it would be put into boundaries", function(x, boundaries, right)
+  need("bucketize", 2, boundaries, 1)
+  return ops.searchsorted(boundaries, x, {right = right})
+end)
+def("histc", "x, bins:int=100, min:number=0, max:number=0", "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)", function(x, bins, min, max)
+  x = M.flatten(M.detach(x))
+  if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
+  if min == 0 and max == 0 and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
+  if min == max then min, max = min - 1, max + 1 end
+  if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
+  local inside = x[ops.logical_and(ops.ge(x, min), ops.le(x, max))]
+  local at = ops.clamp(M.long(ops.floor((inside - min) * (bins / (max - min)))) + 1, 1, bins)
+  return M.to(ops.bincount(at, {minlength = bins}), x.dtype)
+end)
+def("isin", "x, values", "true where an element of x is among values", function(x, values)
+  return ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
+end)
+
+---- pointwise, made of others ----
+local PLACE = {inplace = true}
+local function limits(x)
+  local most = {float32 = 3.4028234663852886e38, float64 = 1.7976931348623157e308, float16 = 65504, bfloat16 = 3.3895313892515355e38}
+  return most[x.dtype] or 0
+end
+def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?", "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest", function(x, nan, posinf, neginf)
+  if not M.is_floating_point(x) then return ops.clone(x) end
+  local y = ops.masked_fill(x, ops.isnan(x), nan)
+  y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
+  return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
+end, PLACE)
+def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
+  if core.is_tensor(min) then return ops.maximum(x, min) end
+  return ops.clamp(x, min)
+end, PLACE)
+def("clamp_max", "x, max:operand", "the smaller of x and max", function(x, max)
+  if core.is_tensor(max) then return ops.minimum(x, max) end
+  return ops.clamp(x, nil, max)
+end, PLACE)
+def("bitwise_not", "x", "all bits inverted; booleans negated", function(x)
+  if x.dtype == "bool" then return ops.logical_not(x) end
+  return ops.bitwise_xor(x, x.dtype == "uint8" and 255 or -1)
+end, PLACE)
+def("heaviside", "x, values:operand", "0 below 0, 1 above, values at 0", function(x, values)
+  return ops.where(ops.eq(x, 0), values, M.to(ops.gt(x, 0), x.dtype))
+end, PLACE)
+def("sinc", "x", "sin(pi x) / (pi x), 1 at 0", function(x)
+  local at0 = ops.eq(x, 0)
+  local y = ops.masked_fill(x, at0, 1) * math.pi
+  return ops.masked_fill(ops.sin(y) / y, at0, 1)
+end, PLACE)
+def("logit", "x, eps:number?", "log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given", function(x, eps)
+  if eps then x = ops.clamp(x, eps, 1 - eps) end
+  return ops.log(x / (1 - x))
+end, PLACE)
+def("deg2rad", "x", "degrees as radians", function(x) return x * (math.pi / 180) end, PLACE)
+def("rad2deg", "x", "radians as degrees", function(x) return x * (180 / math.pi) end, PLACE)
+def("isposinf", "x", "true where x is infinite and positive", function(x) return ops.eq(x, math.huge) end)
+def("isneginf", "x", "true where x is infinite and negative", function(x) return ops.eq(x, -math.huge) end)
+def("positive", "x", "x itself", function(x) return x end)
+def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, alpha) return ops.sub(b, a, {alpha = alpha}) end)
+def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
+  return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)
+end)
+def("diff", "x, n:int=1, dim:int=-1", "differences of neighbours along dim, n times", function(x, n, dim)
+  dim = wrap("diff", dim, M.dim(x))
+  for _ = 1, n do
+    local size = x.shape[dim]
+    if size == 0 then return x end
+    x = ops.slice(x, dim, 2, math.max(size, 1)) - ops.slice(x, dim, 1, size - 1 > 0 and size - 1 or 0)
+  end
+  return x
+end)
+def("dist", "a, b, p:number=2", "the p-norm of a - b", function(a, b, p) return M.norm(a - b, p) end)
+def("argwhere", "x", "indices of the elements that are not 0, one row each", function(x) return ops.nonzero(x) end)

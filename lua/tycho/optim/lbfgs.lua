@@ -1,0 +1,204 @@
+-- L-BFGS: a quasi-Newton method for whole-batch problems. step(closure) evaluates the closure (which clears gradients, computes the
+-- loss, runs backward and returns it) up to max_eval times. Defaults, stopping rules and the strong Wolfe search are PyTorch's
+-- (Nocedal & Wright 2006, algorithms 3.5, 3.6 and 7.4).
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+
+-- The minimum of the cubic through two points with their slopes, within lo..hi.
+local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
+  lo, hi = lo or math.min(x1, x2), hi or math.max(x1, x2)
+  local d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
+  local square = d1 * d1 - g1 * g2
+  if square < 0 or square ~= square then return (lo + hi) / 2 end
+  local d2 = math.sqrt(square)
+  local at = x1 <= x2 and x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2)) or x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+  return math.min(math.max(at, lo), hi)
+end
+
+-- along(t) gives loss, gradient and slope at step t. Returns loss, gradient, t, evaluations.
+local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, most)
+  local f_new, g_new, slope_new = along(t)
+  local evals, done, bracket = 1, false, nil
+  local t_old, f_old, g_old, slope_old = 0, f, g, slope
+  for i = 0, most - 1 do
+    if f_new > f + c1 * t * slope or (i > 0 and f_new >= f_old) then
+      bracket = {{t_old, f_old, g_old, slope_old}, {t, f_new, g_new, slope_new}}
+      break
+    end
+    if math.abs(slope_new) <= -c2 * slope then
+      bracket, done = {{t, f_new, g_new, slope_new}}, true
+      break
+    end
+    if slope_new >= 0 then
+      bracket = {{t_old, f_old, g_old, slope_old}, {t, f_new, g_new, slope_new}}
+      break
+    end
+    local low, high = t + 0.01 * (t - t_old), t * 10
+    local before = t
+    t = cubic(t_old, f_old, slope_old, t, f_new, slope_new, low, high)
+    t_old, f_old, g_old, slope_old = before, f_new, g_new, slope_new
+    f_new, g_new, slope_new = along(t)
+    evals = evals + 1
+  end
+  if not bracket then bracket = {{0, f, g, slope}, {t, f_new, g_new, slope_new}} end
+  local low, high = 1, 2                             -- the better and the worse end
+  if #bracket == 2 and bracket[1][2] > bracket[2][2] then low, high = 2, 1 end
+  local stuck = false
+  while not done and #bracket == 2 and evals <= most do
+    local a, b = bracket[1], bracket[2]
+    if math.abs(b[1] - a[1]) * d_norm < tolerance then break end
+    t = cubic(a[1], a[2], a[4], b[1], b[2], b[4])
+    local left, right = math.min(a[1], b[1]), math.max(a[1], b[1])
+    local margin = 0.1 * (right - left)
+    if math.min(right - t, t - left) < margin then   -- too near an end: once is allowed
+      if stuck or t >= right or t <= left then
+        t = math.abs(t - right) < math.abs(t - left) and right - margin or left + margin
+        stuck = false
+      else stuck = true end
+    else stuck = false end
+    f_new, g_new, slope_new = along(t)
+    evals = evals + 1
+    if f_new > f + c1 * t * slope or f_new >= bracket[low][2] then
+      bracket[high] = {t, f_new, g_new, slope_new}
+      low, high = 1, 2
+      if bracket[1][2] > bracket[2][2] then low, high = 2, 1 end
+    else
+      if math.abs(slope_new) <= -c2 * slope then done = true
+      elseif slope_new * (bracket[high][1] - bracket[low][1]) >= 0 then bracket[high] = bracket[low] end
+      bracket[low] = {t, f_new, g_new, slope_new}
+    end
+  end
+  local best = bracket[low] or bracket[1]
+  return best[2], best[3], best[1], evals
+end
+
+return function(new_class)
+  local LBFGS = new_class("LBFGS", {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100, line_search_fn = false})
+
+  local function flat_grad(params)
+    local list = {}
+    for i, p in ipairs(params) do list[i] = p.grad and M.reshape(p.grad, -1) or ops.zeros({M.numel(p)}, {dtype = p.dtype}) end
+    return ops.cat(list)
+  end
+  local function move(params, t, d)                  -- params += t d
+    local at = 1
+    for _, p in ipairs(params) do
+      local n = M.numel(p)
+      M.add_(p, M.view(ops.slice(d, 1, at, at + n - 1), p.shape), {alpha = t})
+      at = at + n
+    end
+  end
+  local function dot(a, b) return ops.sum(a * b):item() end
+
+  function LBFGS:step(closure)
+    if type(closure) ~= "function" then error("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss", 2) end
+    if #self.param_groups ~= 1 then error("LBFGS: only one group of parameters is supported", 2) end
+    local o = self.param_groups[1]
+    local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
+    if o.line_search_fn and o.line_search_fn ~= "strong_wolfe" then error("LBFGS: line_search_fn must be 'strong_wolfe', got " .. tostring(o.line_search_fn), 2) end
+    self.state[params[1]] = s
+    local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
+    local function evaluate()
+      local old = core.set_grad_enabled(true)
+      local ok, loss = pcall(closure)
+      core.set_grad_enabled(old)
+      if not ok then error(loss, 0) end
+      return loss
+    end
+    local first = evaluate()
+    local old = core.set_grad_enabled(false)
+    local ok, err = pcall(function()
+      local loss, evals = first:item(), 1
+      s.evals = s.evals + 1
+      local g = flat_grad(params)
+      if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
+      local d, t, dirs, steps, ro, diag, g_old, loss_old = s.d, s.t, s.dirs or {}, s.steps or {}, s.ro or {}, s.diag, s.g_old, s.loss_old
+      local n = 0
+      while n < o.max_iter do
+        n = n + 1
+        s.iters = s.iters + 1
+        if s.iters == 1 then d, dirs, steps, ro, diag = -g, {}, {}, {}, 1
+        else
+          local y, step = g - g_old, d * t
+          local ys = dot(y, step)
+          if ys > 1e-10 then                         -- else the curvature says nothing
+            if #dirs == o.history_size then
+              table.remove(dirs, 1)
+              table.remove(steps, 1)
+              table.remove(ro, 1)
+            end
+            dirs[#dirs + 1], steps[#steps + 1], ro[#ro + 1] = core.keep(y), core.keep(step), 1 / ys
+            diag = ys / dot(y, y)
+          end
+          local q, al = -g, {}
+          for i = #dirs, 1, -1 do
+            al[i] = dot(steps[i], q) * ro[i]
+            q = ops.add(q, dirs[i], {alpha = -al[i]})
+          end
+          d = q * diag
+          for i = 1, #dirs do d = ops.add(d, steps[i], {alpha = al[i] - dot(dirs[i], d) * ro[i]}) end
+        end
+        g_old, loss_old = g, loss
+        t = s.iters == 1 and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
+        local slope = dot(g, d)
+        if slope > -o.tolerance_change then break end
+        local used = 0
+        if o.line_search_fn then
+          local start = {}
+          for i, p in ipairs(params) do start[i] = ops.clone(p) end
+          local function at(k)
+            for i, p in ipairs(params) do M.copy_(p, start[i]) end
+            move(params, k, d)
+          end
+          loss, g, t, used = strong_wolfe(function(k)
+            at(k)
+            local f = evaluate():item()
+            local grad = flat_grad(params)
+            return f, grad, dot(grad, d)
+          end, t, ops.amax(ops.abs(d)):item(), loss, g, slope, 1e-4, 0.9, 1e-9, 25)
+          at(t)
+        else
+          move(params, t, d)
+          if n ~= o.max_iter then
+            loss = evaluate():item()
+            g = flat_grad(params)
+            used = 1
+          end
+        end
+        evals = evals + used
+        s.evals = s.evals + used
+        if n == o.max_iter or evals >= most or ops.amax(ops.abs(g)):item() <= o.tolerance_grad then break end
+        if ops.amax(ops.abs(d)):item() * t <= o.tolerance_change or math.abs(loss - loss_old) < o.tolerance_change then break end
+      end
+      s.d, s.t, s.dirs, s.steps, s.ro, s.diag, s.g_old, s.loss_old = core.keep(d), t, dirs, steps, ro, diag, core.keep(g_old), loss_old
+    end)
+    core.set_grad_enabled(old)
+    if not ok then error(err, 0) end
+    return first
+  end
+
+  -- Its state belongs to all parameters at once; lists of tensors among it.
+  function LBFGS:state_dict()
+    local o, copy = self.param_groups[1], {params = {}}
+    for k, v in pairs(o) do if k ~= "params" then copy[k] = v end end
+    for i = 1, #o.params do copy.params[i] = i end
+    local s, saved = self.state[o.params[1]], {}
+    for k, v in pairs(s or {}) do saved[k] = v end
+    return {state = s and {saved} or {}, param_groups = {copy}}
+  end
+  function LBFGS:load_state_dict(d)
+    if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", 2) end
+    local o = self.param_groups[1]
+    if #d.param_groups ~= 1 or #d.param_groups[1].params ~= #o.params then error("load_state_dict: the parameters differ in number", 2) end
+    local function copied(v)
+      if core.is_tensor(v) then return core.keep(ops.clone(v:detach())) end
+      if type(v) ~= "table" then return v end
+      local out = {}
+      for k, w in pairs(v) do out[k] = copied(w) end
+      return out
+    end
+    for k, v in pairs(d.param_groups[1]) do if k ~= "params" then o[k] = v end end
+    self.state = {}
+    if d.state[1] then self.state[o.params[1]] = copied(d.state[1]) end
+  end
+end

@@ -1,0 +1,166 @@
+"""Part of make_golden.py, which runs it: what is made of ops, sorting, scans, resizing, attention."""
+
+# ---- reductions and scans ----
+for name in ("cumprod", "logcumsumexp"):
+    for dt in FLOATS[:2] + ([torch.int64] if name == "cumprod" else []):
+        add(name, lambda x: getattr(torch, name)(x, 1), [values((2, 5), dt, "nonzero")], args=["$1", 2])
+    add(name, lambda x: getattr(torch, name)(x, 0), [R(3, 4, d="nonzero")], args=["$1", 1])
+    add(name, lambda x: getattr(torch, name)(x, 0), [R(d="nonzero")], args=["$1", 1])
+add("cumprod", lambda x: torch.cumprod(x, 0), [torch.tensor([2.0, 0.5, 0, 3, 1.5], dtype=f64)], args=["$1", 1], check_grad=False)
+add("cumprod", lambda x: torch.cumprod(x, 0), [torch.tensor([2.0, 0, 3, 0, 1.5], dtype=f64)], args=["$1", 1], check_grad=False)
+add("logcumsumexp", lambda x: torch.logcumsumexp(x, 0), [torch.tensor([-float("inf"), 1.0, -float("inf"), float("inf"), 2.0])], args=["$1", 1], grad=False)
+for name in ("cummax", "cummin"):
+    for dt in FLOATS + INTS[:3]:
+        add(name, lambda x: tuple(getattr(torch, name)(x, 1)), [values((3, 6), dt)], args=["$1", 2], out_index=[2])
+    add(name, lambda x: tuple(getattr(torch, name)(x, 0)), [torch.tensor([1.0, 3, 3, float("nan"), 2])], args=["$1", 1], out_index=[2], grad=False)
+add("nansum", torch.nansum, [torch.tensor([1.0, float("nan"), 3])]); add("nansum", lambda x: torch.nansum(x, 1, keepdim=True), [R(2, 3)], args=["$1", 2], opts={"keepdim": True})
+add("nanmean", torch.nanmean, [torch.tensor([1.0, float("nan"), 3])]); add("nanmean", lambda x: torch.nanmean(x, 1), [R(2, 3)], args=["$1", 2])
+for name in ("median", "nanmedian"):
+    fn = getattr(torch, name)
+    add(name, fn, [R(3, 5)]); add(name, lambda x: tuple(fn(x, 1)), [R(3, 5)], args=["$1", 2], out_index=[2]); add(name, lambda x: tuple(fn(x, 0, keepdim=True)), [R(4, 5)], args=["$1", 1], opts={"keepdim": True}, out_index=[2])
+    add(name, fn, [torch.tensor([3.0, float("nan"), 1, 2])], grad=False); add(name, fn, [values((7,), torch.int64)]); add(name, fn, [R()])
+for q in (0.3, 0.5, 1):
+    add("quantile", lambda x: torch.quantile(x, q, dim=1, keepdim=True), [R(3, 5)], args=["$1", q, 2], opts={"keepdim": True})
+for how in ("lower", "higher", "nearest", "midpoint"):
+    add("quantile", lambda x: torch.quantile(x, 0.35, interpolation=how), [R(7)], args=["$1", 0.35], opts={"interpolation": how})
+add("quantile", lambda x, q: torch.quantile(x, q.detach(), dim=0), [R(4, 3), torch.tensor([0.25, 0.6], dtype=f64)], args=["$1", "$2", 1])
+add("aminmax", lambda x: tuple(torch.aminmax(x)), [R(3, 4)]); add("aminmax", lambda x: tuple(torch.aminmax(x, dim=1, keepdim=True)), [R(3, 4)], opts={"dim": 2, "keepdim": True})
+add("var_mean", lambda x: torch.var_mean(x, 1), [R(3, 4)], args=["$1", 2]); add("std_mean", lambda x: torch.std_mean(x, 1), [R(3, 4)], args=["$1", 2])
+add("std", lambda x: torch.std(x, 1), [torch.full((2, 3), 2.0, dtype=f64)], args=["$1", 2], check_grad=False)
+add("norm", lambda x: torch.linalg.vector_norm(x, 3, 1), [torch.zeros(2, 3, dtype=f64)], args=["$1", 3, 2], check_grad=False)
+
+# ---- sorting ----
+for dt in FLOATS + INTS:
+    add("sort", lambda x: tuple(torch.sort(x, dim=1, stable=True)), [values((3, 6), dt)], args=["$1", 2], opts={"stable": True}, out_index=[2])
+    add("sort", lambda x: tuple(torch.sort(x, dim=0, descending=True, stable=True)), [values((5, 2), dt)], args=["$1", 1], opts={"descending": True}, out_index=[2])
+add("sort", lambda x: tuple(torch.sort(x, stable=True)), [values((3000,), torch.float32)], out_index=[2], grad=False); add("sort", lambda x: tuple(torch.sort(x, stable=True)), [values((9000,), torch.int64)], out_index=[2])
+add("sort", lambda x: tuple(torch.sort(x, stable=True)), [torch.tensor([2.0, float("nan"), -0.0, 0.0, -float("inf"), float("nan"), float("inf")])], out_index=[2], grad=False); add("sort", lambda x: tuple(torch.sort(x)), [R()], out_index=[2])
+add("sort", lambda x: tuple(torch.sort(x, 1)), [R(2, 0)], args=["$1", 2], out_index=[2])
+for dt in FLOATS[:2] + INTS[:1]:
+    z = torch.randperm(24, generator=torch.Generator().manual_seed(1)).reshape(4, 6).to(dt)
+    add("topk", lambda x: tuple(torch.topk(x, 2)), [z], args=["$1", 2], out_index=[2]); add("topk", lambda x: tuple(torch.topk(x, 3, 0, largest=False)), [z], args=["$1", 3, 1], opts={"largest": False}, out_index=[2])
+add("topk", lambda x: tuple(torch.topk(x, 5)), [torch.randperm(1000, generator=torch.Generator().manual_seed(2)).double()], args=["$1", 5], out_index=[2], check_grad=False)
+add("argsort", lambda x: torch.argsort(x, 1), [R(3, 5)], args=["$1", 2], out_index=[1]); add("argsort", lambda x: torch.argsort(x, 0, descending=True), [R(3, 5)], args=["$1", 1], opts={"descending": True}, out_index=[1])
+add("msort", torch.msort, [R(4, 3)]); add("kthvalue", lambda x: tuple(torch.kthvalue(x, 2, 1)), [R(3, 5)], args=["$1", 2, 2], out_index=[2]); add("kthvalue", lambda x: tuple(torch.kthvalue(x, 1, 0, keepdim=True)), [R(3, 5)], args=["$1", 1, 1], opts={"keepdim": True}, out_index=[2])
+for dt in FLOATS[:2] + INTS:
+    add("unique", lambda x: torch.unique(x), [values((4, 5), dt)], grad=False)
+add("unique", lambda x: torch.unique(x, return_inverse=True, return_counts=True), [torch.tensor([[3, 1, 3], [2, 1, 3]])], opts={"return_inverse": True, "return_counts": True}, out_index=[2])
+add("unique", lambda x: torch.unique(x, return_counts=True), [torch.tensor([1.5, 1.5, -2])], opts={"return_counts": True}, grad=False)
+S = torch.tensor([1.0, 3, 3, 5, 9])
+for right in (False, True):
+    add("searchsorted", lambda s, v: torch.searchsorted(s, v, right=right), [S, torch.tensor([[3.0, 6], [0, 10]])], opts={"right": right}, out_index=[1], grad=False); add("bucketize", lambda v, s: torch.bucketize(v, s, right=right), [torch.tensor([3.0, 4, 10]), S], opts={"right": right}, out_index=[1], grad=False)
+    add("searchsorted", lambda s, v: torch.searchsorted(s, v, right=right), [torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[2, 9], [0, 5]])], opts={"right": right}, out_index=[1])
+def counted(x, w=None, n=0): return torch.bincount(x, w, minlength=n)
+add("bincount", lambda x: counted(x), [IDX(0, 2, 2, 5)], index=[1]); add("bincount", lambda x: counted(x, n=8), [IDX(0, 2, 2, 5)], index=[1], opts={"minlength": 8}); add("bincount", lambda x, w: counted(x, w.detach()), [IDX(0, 2, 2), torch.tensor([0.5, 1, 2])], index=[1], grad=False)
+add("histc", lambda x: torch.histc(x, 4, -2, 2), [values((30,), torch.float32)], args=["$1", 4, -2, 2], grad=False); add("histc", lambda x: torch.histc(x, 5), [values((30,), torch.float32)], args=["$1", 5], grad=False)
+add("isin", torch.isin, [torch.tensor([[1, 2], [3, 4]]), torch.tensor([2, 4, 7])])
+
+# ---- pointwise, made of others ----
+N = torch.tensor([1.0, float("nan"), float("inf"), -float("inf")])
+add("nan_to_num", torch.nan_to_num, [N], grad=False); add("nan_to_num", lambda x: torch.nan_to_num(x, 1.5, 7, -7), [N.double()], args=["$1", 1.5, 7, -7], grad=False); add("nan_to_num", torch.nan_to_num, [N.half()], grad=False); add("nan_to_num", torch.nan_to_num, [R(3)])
+add("clamp_min", lambda x: x.clamp_min(0.5), [R(2, 3)], args=["$1", 0.5]); add("clamp_max", lambda x: x.clamp_max(0.5), [R(2, 3)], args=["$1", 0.5]); add("clamp_min", lambda x, y: torch.clamp(x, min=y), [R(2, 3), R(3, salt=1)])
+for dt in INTS:
+    add("bitwise_not", torch.bitwise_not, [values((5,), dt)])
+add("heaviside", lambda x: torch.heaviside(x, torch.tensor(0.5, dtype=f64)), [torch.tensor([-1.0, 0, 2], dtype=f64)], args=["$1", 0.5], grad=False)
+add("sinc", torch.sinc, [R(2, 3, d="nonzero")]); add("sinc", torch.sinc, [torch.zeros(2, dtype=f64)], grad=False); add("logit", torch.logit, [R(2, 3, d="prob")]); add("logit", lambda x: torch.logit(x, 0.3), [R(2, 3, d="prob")], args=["$1", 0.3])
+add("deg2rad", torch.deg2rad, [R(3)]); add("rad2deg", torch.rad2deg, [R(3)]); add("isposinf", torch.isposinf, [N]); add("isneginf", torch.isneginf, [N]); add("positive", torch.positive, [R(3)])
+add("rsub", lambda a, b: torch.rsub(a, b), [R(3), R(3, salt=1)]); add("rsub", lambda a: torch.rsub(a, 2), [R(3)], args=["$1", 2]); add("float_power", lambda a: torch.float_power(a, 2), [values((3,), torch.int64)], args=["$1", 2]); add("float_power", torch.float_power, [R(3, d="positive"), R(3, salt=1)])
+add("diff", torch.diff, [R(5)]); add("diff", lambda x: torch.diff(x, 2, 0), [R(4, 2)], args=["$1", 2, 1]); add("dist", lambda a, b: torch.dist(a, b, 3), [R(2, 3), R(2, 3, salt=1)], args=["$1", "$2", 3]); add("argwhere", torch.argwhere, [torch.tensor([[0, 1.5], [2, 0]])], out_index=[1])
+for name, ref in (("fmax", torch.fmax), ("fmin", torch.fmin)):
+    add(name, ref, [torch.tensor([1.0, float("nan"), 3, float("nan")]), torch.tensor([float("nan"), 2.0, 1, float("nan")])], grad=False)
+
+# ---- shapes ----
+add("roll", lambda x: x.roll((1, -1), (0, 1)), [R(3, 4)], args=["$1", [1, -1], [1, 2]]); add("unflatten", lambda x: x.unflatten(1, (2, -1)), [R(2, 6)], args=["$1", 2, [2, -1]]); add("broadcast_to", lambda x: x.broadcast_to(2, 3), [R(3)], args=["$1", 2, 3])
+add("broadcast_tensors", lambda a, b: torch.broadcast_tensors(a, b), [R(3, 1), R(2)], args=[["$1", "$2"]]); add("repeat_interleave", lambda x: x.repeat_interleave(2), [R(2, 3)], args=["$1", 2]); add("repeat_interleave", lambda x: x.repeat_interleave(3, 1), [R(2, 3)], args=["$1", 3, 2])
+add("repeat_interleave", lambda x, n: x.repeat_interleave(n, 0), [R(3, 2), torch.tensor([2, 0, 1])], args=["$1", "$2", 1])
+for k in (1, 2, 3, 4):
+    add("rot90", lambda x: torch.rot90(x, k, (0, 1)), [R(2, 3)], args=["$1", k])
+add("fliplr", torch.fliplr, [R(2, 3)]); add("flipud", torch.flipud, [R(2, 3)])
+for off in (0, 1, -2):
+    add("diag_embed", lambda x: torch.diag_embed(x, off), [R(2, 3)], args=["$1", off]); add("diag", lambda x: torch.diag(x, off), [R(3)], args=["$1", off]); add("diag", lambda x: torch.diag(x, off), [R(3, 4)], args=["$1", off])
+    add("diagonal", lambda x: torch.diagonal(x, off), [R(3, 4)], args=["$1", off]); add("diagonal", lambda x: torch.diagonal(x, off, 0, 2), [R(3, 2, 4)], args=["$1", off, 1, 3]); add("diagonal", lambda x: torch.diagonal(x, 5), [R(3, 4)], args=["$1", 5])
+add("diagflat", torch.diagflat, [R(2, 2)]); add("trace", torch.trace, [R(3, 4)])
+add("meshgrid", lambda a, b: torch.meshgrid(a, b, indexing="ij"), [R(2), R(3)], args=[["$1", "$2"]]); add("meshgrid", lambda a, b, c: torch.meshgrid(a, b, c, indexing="xy"), [R(2), R(3), R(2)], args=[["$1", "$2", "$3"]], opts={"indexing": "xy"})
+for n in (1, 2, 3):
+    for s in ((), (2,), (2, 3)):
+        add("atleast_%dd" % n, getattr(torch, "atleast_%dd" % n), [R(*s)])
+for name in ("hstack", "vstack", "dstack", "column_stack"):
+    for s in ((2,), (2, 3)):
+        add(name, lambda a, b: getattr(torch, name)([a, b]), [R(*s), R(*s, salt=1)], args=[["$1", "$2"]])
+add("tensor_split", lambda x: torch.tensor_split(x, 3), [R(7, 2)], args=["$1", 3]); add("tensor_split", lambda x: torch.tensor_split(x, (1, 3), 1), [R(2, 5)], args=["$1", [2, 4], 2])
+for k in (0, 1, -1):
+    add("tril_indices", lambda: torch.tril_indices(3, 4, k) + 1, [], args=[3, 4, k]); add("triu_indices", lambda: torch.triu_indices(3, 4, k) + 1, [], args=[3, 4, k])
+add("cartesian_prod", lambda a, b: torch.cartesian_prod(a, b), [R(2), R(3)], args=[["$1", "$2"]]); add("block_diag", lambda a, b: torch.block_diag(a, b), [R(2, 3), R(1, 2)], args=[["$1", "$2"]])
+add("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [R(1, 8, 2, 3)], args=["$1", 2]); add("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [R(1, 2, 4, 6)], args=["$1", 2])
+add("unfold", lambda x: x.unfold(1, 3, 2), [R(2, 7)], args=["$1", 2, 3, 2]); add("unfold", lambda x: x.unfold(0, 2, 1), [R(4, 3)], args=["$1", 1, 2, 1])
+for mode in ("reflect", "replicate", "circular"):
+    add("pad", lambda x: F.pad(x, (2, 1), mode=mode), [R(2, 3, 4)], args=["$1", [2, 1]], opts={"mode": mode}); add("pad", lambda x: F.pad(x, (1, 0, 1, 2), mode=mode), [R(1, 2, 3, 4)], args=["$1", [1, 0, 1, 2]], opts={"mode": mode})
+
+# ---- products ----
+for name, a, b, c in [("addmm", (2, 4), (2, 3), (3, 4)), ("baddbmm", (2, 2, 4), (2, 2, 3), (2, 3, 4)), ("addmv", (2,), (2, 3), (3,)), ("addbmm", (2, 4), (2, 2, 3), (2, 3, 4)), ("addr", (2, 3), (2,), (3,))]:
+    add(name, getattr(torch, name), [R(*a), R(*b, salt=1), R(*c, salt=2)]); add(name, lambda x, y, z: getattr(torch, name)(x, y, z, beta=0.5, alpha=2), [R(*a), R(*b, salt=1), R(*c, salt=2)], opts={"beta": 0.5, "alpha": 2})
+add("inner", torch.inner, [R(2, 3), R(4, 3)]); add("tensordot", lambda a, b: torch.tensordot(a, b, 2), [R(2, 3, 4), R(3, 4, 2)], args=["$1", "$2", 2]); add("tensordot", lambda a, b: torch.tensordot(a, b, ([1, 0], [0, 2])), [R(2, 3, 4), R(3, 4, 2)], args=["$1", "$2", [[2, 1], [1, 3]]])
+add("kron", torch.kron, [R(2, 3), R(3, 2)]); add("kron", torch.kron, [R(2), R(3, 2)]); add("cross", lambda a, b: torch.linalg.cross(a, b), [R(2, 3), R(2, 3, salt=1)])
+for n in (0, 1, 3):
+    add("matrix_power", lambda x: torch.matrix_power(x, n), [R(2, 3, 3)], args=["$1", n], grad=n > 0)
+for p in (1, 2, 3):
+    add("cdist", lambda a, b: torch.cdist(a, b, p), [R(3, 2), R(4, 2, salt=1)], args=["$1", "$2", p]); add("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, p), [R(3, 2), R(3, 2, salt=1)], args=["$1", "$2", p])
+add("cosine_similarity", F.cosine_similarity, [R(3, 4), R(3, 4, salt=1)]); add("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, dim=0), [R(3), R(3, salt=1)], args=["$1", "$2", 1]); add("bilinear", F.bilinear, [R(4, 2), R(4, 3), R(5, 2, 3, salt=1), R(5)])
+for eq, shapes in [("ij,jk->ik", [(2, 3), (3, 4)]), ("bij,bjk->bik", [(2, 2, 3), (2, 3, 4)]), ("ij->ji", [(2, 3)]), ("ii->i", [(3, 3)]), ("ii", [(3, 3)]), ("ij,ij->", [(2, 3), (2, 3)]), ("i,j->ij", [(2,), (3,)]), ("...ij,...jk->...ik", [(2, 1, 2, 3), (4, 3, 2)]),
+                   ("bhld,bhmd->bhlm", [(2, 2, 3, 4), (2, 2, 5, 4)]), ("ij,jk,kl->il", [(2, 3), (3, 2), (2, 4)]), ("ba", [(2, 3)]), ("ij,k->ikj", [(2, 3), (4,)]), ("bn,anm,bm->ba", [(2, 3), (4, 3, 2), (2, 2)]), ("i...->...", [(3, 2, 2)]), ("iij->ij", [(2, 2, 3)])]:
+    add("einsum", lambda *t: torch.einsum(eq, *t), [R(*s, salt=i) for i, s in enumerate(shapes)], args=[eq] + ["$%d" % (i + 1) for i in range(len(shapes))])
+
+# ---- indices ----
+add("index_copy", lambda x, i, s: x.index_copy(0, i, s), [R(3, 2), IDX(2, 0), R(2, 2, salt=1)], args=["$1", 1, "$2", "$3"], index=[2]); add("index_fill", lambda x, i: x.index_fill(1, i, 7), [R(2, 4), IDX(3, 0)], args=["$1", 2, "$2", 7], index=[2])
+add("index_add", lambda x, i, s: x.index_add(1, i, s, alpha=2), [R(2, 3), IDX(2, 0, 2), R(2, 3, salt=1)], args=["$1", 2, "$2", "$3"], opts={"alpha": 2}, index=[2])
+add("take", torch.take, [R(2, 3), IDX([4, 0], [2, 2])], index=[2]); add("take_along_dim", lambda x, i: torch.take_along_dim(x, i, 1), [R(2, 4), IDX([3, 0]).reshape(1, 2)], args=["$1", "$2", 2], index=[2]); add("take_along_dim", lambda x, i: torch.take_along_dim(x, i), [R(2, 3), IDX(5, 1)], index=[2])
+add("masked_scatter", lambda x, m, s: x.masked_scatter(m, s), [R(2, 3), R(2, 3, salt=1) > 0, R(6, salt=2)])
+add("embedding", lambda i, w: F.embedding(i, w, padding_idx=2), [IDX([0, 2], [2, 1]), R(3, 4)], args=["$1", "$2", 3], index=[1], check_grad=False)
+for mode in ("sum", "mean", "max"):
+    add("embedding_bag", lambda i, w: F.embedding_bag(i, w, mode=mode), [IDX([0, 2], [2, 1]), R(3, 4)], opts={"mode": mode}, index=[1]); add("embedding_bag", lambda i, w, o: F.embedding_bag(i, w, o, mode=mode), [IDX(0, 2, 2, 1), R(3, 4), IDX(0, 1)], opts={"mode": mode}, index=[1, 3])
+add("gather", lambda x, i: x.gather(2, i), [values((2, 3, 5), torch.float16), IDX([[4, 0], [1, 1]])], args=["$1", 3, "$2"], index=[2])
+
+# ---- convolution, pooling, resizing ----
+for kw in [{}, {"padding": 1}, {"stride": 2}, {"dilation": 2, "padding": 2}]:
+    add("conv1d", lambda x, w, b: F.conv1d(x, w, b, **kw), [R(2, 2, 7), R(3, 2, 3, salt=1), R(3)], opts=kw)
+add("conv1d", lambda x, w: F.conv1d(x, w, groups=2), [R(4, 6), R(4, 2, 3, salt=1)], args=["$1", "$2"], opts={"groups": 2})
+for kw in [{}, {"stride": 2}, {"stride": 2, "padding": 1, "output_padding": 1}, {"dilation": 2}, {"stride": (2, 1), "padding": (0, 1)}]:
+    lo = {k: list(v) if isinstance(v, tuple) else v for k, v in kw.items()}
+    for dt in FLOATS[:2]:
+        add("conv_transpose2d", lambda x, w, b: F.conv_transpose2d(x, w, b, **kw), [values((2, 2, 3, 4), dt), values((2, 3, 3, 2), dt, salt=1), values((3,), dt)], opts=lo)
+add("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, groups=2), [R(1, 4, 3, 3), R(4, 2, 2, 2, salt=1)], args=["$1", "$2"], opts={"groups": 2}); add("conv_transpose1d", lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1, output_padding=1), [R(2, 2, 4), R(2, 3, 3, salt=1), R(3)], opts={"stride": 2, "padding": 1, "output_padding": 1})
+for dt in FLOATS[:2]:
+    add("max_pool2d", lambda x: F.max_pool2d(x, 2, 2, 0, 1, ceil_mode=True), [values((1, 2, 5, 5), dt)], args=["$1", 2], opts={"ceil_mode": True}); add("max_pool2d", lambda x: F.max_pool2d(x, 2, 1, 1, 2), [values((1, 2, 5, 6), dt)], args=["$1", 2, 1, 1, 2])
+    add("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), [values((1, 2, 6, 6), dt)], args=["$1", 3, 2, 1], opts={"ceil_mode": True}); add("avg_pool2d", lambda x: F.avg_pool2d(x, 2, divisor_override=3), [values((1, 2, 4, 6), dt)], args=["$1", 2], opts={"divisor_override": 3})
+    add("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), [values((1, 2, 6, 6), dt)], args=["$1", 3, 2, 1], opts={"ceil_mode": True, "count_include_pad": False})
+    add("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (2, 3)), [values((1, 2, 5, 7), dt)], args=["$1", [2, 3]]); add("max_pool1d", lambda x: F.max_pool1d(x, 3, 2, 1), [values((2, 3, 7), dt)], args=["$1", 3, 2, 1]); add("avg_pool1d", lambda x: F.avg_pool1d(x, 3, 2, 1), [values((2, 3, 7), dt)], args=["$1", 3, 2, 1])
+    add("adaptive_avg_pool1d", lambda x: F.adaptive_avg_pool1d(x, 3), [values((2, 3, 7), dt)], args=["$1", 3]); add("adaptive_max_pool1d", lambda x: F.adaptive_max_pool1d(x, 3), [values((2, 3, 7), dt)], args=["$1", 3]); add("lp_pool2d", lambda x: F.lp_pool2d(x, 2, 2), [values((1, 2, 4, 6), dt)], args=["$1", 2, 2])
+    add("im2col", lambda x: F.unfold(x, (2, 3), padding=1, stride=2), [values((2, 2, 5, 6), dt)], args=["$1", [2, 3]], opts={"padding": 1, "stride": 2}); add("im2col", lambda x: F.unfold(x, 2, dilation=2), [values((1, 2, 5, 6), dt)], args=["$1", 2, 2]); add("fold", lambda x: F.fold(x, (4, 5), 2, padding=1, stride=2), [values((2, 8, 9), dt)], args=["$1", [4, 5], 2], opts={"padding": 1, "stride": 2})
+add("fold", lambda x: F.fold(x, (4, 5), (2, 2)), [R(1, 8, 12)], args=["$1", [4, 5], 2])
+for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+    for kw in [{"size": (5, 7)}, {"size": (2, 2)}, {"scale_factor": 2}, {"scale_factor": 1.7}] + ([{"size": (5, 7), "align_corners": True}, {"scale_factor": 0.6, "recompute_scale_factor": True}] if mode[0] == "b" else []):
+        lo = {k: list(v) if isinstance(v, tuple) else v for k, v in kw.items()}
+        add("interpolate", lambda x: F.interpolate(x, mode=mode, **kw), [R(1, 2, 3, 4)], opts={"mode": mode, **lo})
+add("interpolate", lambda x: F.interpolate(x, 7, mode="linear"), [R(1, 2, 3)], args=["$1", 7], opts={"mode": "linear"}); add("interpolate", lambda x: F.interpolate(x, scale_factor=2.5), [R(1, 2, 3)], opts={"scale_factor": 2.5}); add("interpolate", lambda x: F.interpolate(x, size=(5, 7), mode="bilinear"), [values((2, 3, 3, 4), torch.float32)], opts={"mode": "bilinear", "size": [5, 7]})
+
+# ---- normalisation, activations ----
+for dt in FLOATS[:2]:
+    add("rms_norm", lambda x, w: F.rms_norm(x, (5,), w), [values((3, 5), dt), values((5,), dt, "positive")], args=["$1", [5], "$2"]); add("rms_norm", lambda x: F.rms_norm(x, (2, 4), eps=0.01), [values((3, 2, 4), dt)], args=["$1", [2, 4]], opts={"eps": 0.01}); add("rms_norm", lambda x, w: F.rms_norm(x, (70,), w), [values((2, 2, 70), dt), values((70,), dt, "positive")], args=["$1", [70], "$2"], check_grad=False)
+    add("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), [values((2, 4, 3, 2), dt), values((4,), dt, "positive"), values((4,), dt)], args=["$1", 2, "$2", "$3"]); add("group_norm", lambda x: F.group_norm(x, 3, eps=0.1), [values((2, 6), dt)], args=["$1", 3], opts={"eps": 0.1})
+    add("instance_norm", lambda x, w, b: F.instance_norm(x, weight=w, bias=b), [values((2, 3, 4), dt), values((3,), dt, "positive"), values((3,), dt)], args=["$1", None, None, "$2", "$3"]); add("local_response_norm", lambda x: F.local_response_norm(x, 3), [values((2, 5, 4), dt)], args=["$1", 3])
+    add("normalize", lambda x: F.normalize(x), [values((3, 4), dt)]); add("normalize", lambda x: F.normalize(x, 3, 0), [values((3, 4), dt)], args=["$1", 3, 1])
+    for name in ("relu6", "hardtanh", "tanhshrink"):
+        add(name, getattr(F, name), [values((2, 5), dt)])
+    add("softmin", lambda x: F.softmin(x, 1), [values((2, 5), dt)], args=["$1", 2]); add("glu", lambda x: F.glu(x, 1), [values((2, 6), dt)], args=["$1", 2]); add("prelu", F.prelu, [values((2, 3, 2), dt, "nonzero"), values((3,), dt, "prob")]); add("prelu", F.prelu, [values((4,), dt, "nonzero"), values((1,), dt, "prob")]); add("rrelu", F.rrelu, [values((2, 5), dt, "nonzero")])
+for i, name in enumerate(("dropout1d", "dropout2d", "dropout3d", "alpha_dropout")):
+    add(name, lambda x: getattr(F, name)(x, 0.5, training=False), [R(*(2, 3, 2, 2, 2)[:3 + i % 3])], args=["$1", 0.5], opts={"training": False})
+
+# ---- attention ----
+A = F.scaled_dot_product_attention
+add("scaled_dot_product_attention", A, [R(2, 2, 3, 4), R(2, 2, 5, 4, salt=1), R(2, 2, 5, 3, salt=2)]); add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, is_causal=True), [R(1, 2, 4, 2), R(1, 2, 4, 2, salt=1), R(1, 2, 4, 2, salt=2)], opts={"is_causal": True})
+add("scaled_dot_product_attention", lambda q, k, v, m: A(q, k, v, m), [R(2, 3, 4), R(2, 5, 4, salt=1), R(2, 5, 4, salt=2), R(3, 5) > -1.5]); add("scaled_dot_product_attention", lambda q, k, v, m: A(q, k, v, m, scale=0.3), [R(2, 2, 3, 2), R(2, 2, 4, 2, salt=1), R(2, 2, 4, 2, salt=2), R(2, 1, 3, 4, salt=3)], opts={"scale": 0.3})
+add("scaled_dot_product_attention", A, [R(3, 4), R(5, 4, salt=1), R(5, 4, salt=2)])
+for dt in FLOATS[1:]:
+    add("scaled_dot_product_attention", lambda q, k, v: A(q.float(), k.float(), v.float(), is_causal=True).to(dt), [values((1, 2, 9, 8), dt, "unit"), values((1, 2, 9, 8), dt, "unit", 1), values((1, 2, 9, 8), dt, "unit", 2)], opts={"is_causal": True})
+add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, is_causal=True), [values((1, 2, 150, 16), torch.float32), values((1, 2, 150, 16), torch.float32, salt=1), values((1, 2, 150, 16), torch.float32, salt=2)], opts={"is_causal": True})
+add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, enable_gqa=True), [R(1, 4, 3, 2), R(1, 2, 5, 2, salt=1), R(1, 2, 5, 2, salt=2)], opts={"enable_gqa": True})

@@ -1,0 +1,159 @@
+/* Infer rules of views: the shape and strides under which a tensor's memory is seen. apply.c makes the result from them. As in
+ * shape.c: every check of arguments stands here. */
+#include <string.h>
+#include "shape.h"
+
+ty_status ty_infer_view(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *s = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
+  ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
+  m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
+  if (!m->has_stride && !x->channels_last)
+    return ty_fail(c, "a tensor of shape %s and strides %s can't be seen as %s without a copy: use reshape", ty_shape_of(x),
+                   ty_shape_text(x->stride, x->ndim), ty_shape_text(s->v, s->n));
+  return TY_OK;
+}
+
+ty_status ty_infer_permute(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  if (a->n != x->ndim) return ty_fail(c, "%d dims given for shape %s", a->n, ty_shape_of(x));
+  TY_TRY(ty_distinct_dims(c, a, x));
+  m->dtype = x->dtype;
+  m->ndim = x->ndim;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int i = 0; i < x->ndim; i++) {
+    m->shape[i] = x->shape[a->v[i]];
+    m->stride[i] = x->stride[a->v[i]];
+  }
+  return TY_OK;
+}
+
+ty_status ty_infer_expand(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = &c->at[0];
+  ty_meta *m = &c->meta[0];
+  int shift = a->n - x->ndim;
+  if (shift < 0) return ty_fail(c, "size %s has fewer dims than shape %s", ty_shape_text(a->v, a->n), ty_shape_of(x));
+  m->dtype = x->dtype;
+  m->ndim = a->n;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int i = 0; i < a->n; i++) {
+    int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
+    if (want == -1 && i >= shift) want = a->v[i] = have;
+    if (want < 0 || (have != 1 && have != want))
+      return ty_fail(c, "shape %s doesn't expand to %s: dim %d has %lld elements", ty_shape_of(x), ty_shape_text(a->v, a->n), i + 1, (long long)have);
+    m->shape[i] = want;
+    m->stride[i] = have == want && i >= shift ? x->stride[i - shift] : 0;
+  }
+  return TY_OK;
+}
+
+/* first and last are 1-based and included; negative ones count from the end; ends past the size are clamped. After this
+ * at[1].i is the 0-based first element and at[2].i the number of elements. */
+ty_status ty_infer_slice(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_attr *a = c->at;
+  ty_meta *m = &c->meta[0];
+  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor has nothing to slice");
+  TY_TRY(ty_norm_dim(c, &a[0].i, x->ndim, x));
+  int64_t d = a[0].i, n = x->shape[d], first = a[1].set ? a[1].i : 1, last = a[2].set ? a[2].i : n, step = a[3].i;
+  if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
+  if (first == 0 || (last == 0 && first != 1)) return ty_fail(c, "index 0: indices begin at 1");
+  if (first < 0) first = TY_MAX(first + n + 1, 1);
+  if (last < 0) last += n + 1;
+  last = TY_MIN(last, n);
+  int64_t count = last < first ? 0 : (last - first) / step + 1;
+  memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
+  memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+  m->dtype = x->dtype;
+  m->ndim = x->ndim;
+  m->has_stride = true;
+  m->channels_last = false;
+  m->shape[d] = count;
+  m->stride[d] = x->stride[d] * step;
+  a[1].set = a[2].set = true;
+  a[1].i = count ? first - 1 : 0;
+  a[2].i = count;
+  return TY_OK;
+}
+
+ty_status ty_infer_select(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_meta *m = &c->meta[0];
+  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor can't be indexed");
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  int64_t d = c->at[0].i, i = c->at[1].i, n = x->shape[d];
+  if (i == 0) return ty_fail(c, "index 0: indices begin at 1");
+  if (i > n || i < -n) return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
+  c->at[1].i = i < 0 ? i + n : i - 1;
+  m->dtype = x->dtype;
+  m->ndim = 0;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int k = 0; k < x->ndim; k++)
+    if (k != d) {
+      m->shape[m->ndim] = x->shape[k];
+      m->stride[m->ndim++] = x->stride[k];
+    }
+  return TY_OK;
+}
+
+/* The elements whose positions in dims a and b differ by offset, along a new last dim. */
+ty_status ty_infer_diagonal(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_meta *m = &c->meta[0];
+  int64_t *a = &c->at[1].i, *b = &c->at[2].i, off = c->at[0].i;
+  if (x->ndim < 2) return ty_fail(c, "argument 1 must have at least 2 dims, got shape %s", ty_shape_of(x));
+  TY_TRY(ty_norm_dim(c, a, x->ndim, x));
+  TY_TRY(ty_norm_dim(c, b, x->ndim, x));
+  if (*a == *b) return ty_fail(c, "dim %lld is named twice", (long long)*a + 1);
+  int64_t na = x->shape[*a] + TY_MIN(off, 0), nb = x->shape[*b] - TY_MAX(off, 0);
+  m->dtype = x->dtype;
+  m->ndim = 0;
+  m->has_stride = true;
+  m->channels_last = false;
+  for (int i = 0; i < x->ndim; i++)
+    if (i != *a && i != *b) { m->shape[m->ndim] = x->shape[i]; m->stride[m->ndim++] = x->stride[i]; }
+  m->shape[m->ndim] = TY_MAX(TY_MIN(na, nb), 0);
+  m->stride[m->ndim++] = x->stride[*a] + x->stride[*b];
+  return TY_OK;
+}
+
+/* Windows of size elements of dim, every step-th, along a new last dim. */
+ty_status ty_infer_unfold(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  ty_meta *m = &c->meta[0];
+  int64_t size = c->at[1].i, step = c->at[2].i;
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  if (x->ndim == 0 || x->ndim == TY_MAXDIM) return ty_fail(c, "argument 1 must have 1 to %d dims, got shape %s", TY_MAXDIM - 1, ty_shape_of(x));
+  int64_t d = c->at[0].i, n = x->shape[d];
+  if (size < 0 || size > n) return ty_fail(c, "size %lld must be in 0..%lld, the size of dim %lld", (long long)size, (long long)n, (long long)d + 1);
+  if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
+  m->dtype = x->dtype;
+  m->ndim = (uint8_t)(x->ndim + 1);
+  m->has_stride = true;
+  m->channels_last = false;
+  memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
+  memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+  m->shape[d] = (n - size) / step + 1;
+  m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));   /* one window: its stride says nothing */
+  m->shape[x->ndim] = size;
+  m->stride[x->ndim] = x->stride[d];
+  return TY_OK;
+}
+
+int64_t ty_view_offset(const ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  if (c->op->id == TY_OP_diagonal && ty_numel(x)) {
+    int64_t off = c->at[0].i, a = TY_MIN(TY_MAX(-off, 0), x->shape[c->at[1].i] - 1), b = TY_MIN(TY_MAX(off, 0), x->shape[c->at[2].i] - 1);
+    return x->offset + a * x->stride[c->at[1].i] + b * x->stride[c->at[2].i];
+  }
+  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select) return x->offset + c->at[1].i * x->stride[c->at[0].i];
+  return x->offset;
+}

@@ -1,0 +1,213 @@
+/* softmax(q k^T * scale + mask) v, tile by tile, so that memory grows with the length and not with its square.
+ *
+ * Idea (Dao et al. 2022): for a tile of queries keep the running maximum and sum of each row while tiles of keys pass; the
+ * backward pass makes the probabilities again from the rows' log-sum-exp. Dropout's element (n, h, i, j) takes random word
+ * ((n H + h) Lq + i) Lk + j of the stream at the offset that the third result keeps, so that backward draws the same ones.
+ * Invariant: one thread works on a head; nothing it writes is another's. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+#include "cpu.h"
+#include "math.h"
+
+#define TQ 64
+#define TK 128
+
+typedef struct {
+  int k, size;
+  int64_t heads, h, lq, lk, d, dv;
+  const ty_tensor *q, *kk, *v, *mask;
+  bool causal;
+  double scale, drop;
+  uint64_t seed, offset;
+  const ty_loops *l;
+} job;
+
+static char *head_of(const ty_tensor *t, const job *j, int64_t i) {
+  return (char *)ty_data(t) + (i / j->h * t->stride[0] + i % j->h * t->stride[1]) * ty_itemsize(t);
+}
+
+/* Row major matrices whose rows are ld apart. */
+static int64_t ld(const ty_tensor *t) { return t->shape[2] > 1 ? t->stride[2] : TY_MAX(t->shape[3], 1); }
+
+/* s (nq x nk) = the scores of queries from q0 on against keys from k0 on */
+static void scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s) {
+  int k = j->k;
+  ty_gemm(k, 0, 1, nq, nk, j->d, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q), head_of(j->kk, j, head) + k0 * ld(j->kk) * j->size, ld(j->kk), 0, s, nk);
+  j->l->affine[k](s, s, nq * nk, j->scale, 0);
+  if (j->mask) {
+    const ty_tensor *m = j->mask;
+    char *p = head_of(m, j, head);
+    for (int64_t a = 0; a < nq; a++)
+      for (int64_t b = 0; b < nk; b++) {
+        const char *e = p + ((q0 + a) * m->stride[2] + (k0 + b) * m->stride[3]) * ty_itemsize(m);
+        if (m->dtype == TY_BOOL) { if (!*e) put(s, k, a * nk + b, -INFINITY); }
+        else put(s, k, a * nk + b, at(s, k, a * nk + b) + at(e, k, 0));
+      }
+  }
+  if (j->causal)
+    for (int64_t a = 0; a < nq; a++)
+      for (int64_t b = TY_MAX(0, q0 + a - k0 + 1); b < nk; b++) put(s, k, a * nk + b, -INFINITY);
+}
+
+/* row[b] *= 0 or 1 / (1 - drop), for keys k0.. of query i */
+static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, char *row) {
+  uint64_t first = (uint64_t)((head * j->lq + i) * j->lk + k0);
+  uint32_t r[4] = {0};
+  float keep = (float)(1 / (1 - j->drop));
+  for (int64_t b = 0; b < nk; b++) {
+    uint64_t word = first + (uint64_t)b;
+    if (b == 0 || (word & 3) == 0) ty_philox(j->seed, j->offset + word / 4, r);
+    put(row, j->k, b, ty_uniform(r[word & 3]) >= j->drop ? at(row, j->k, b) * keep : 0);
+  }
+}
+
+static int64_t last_key(const job *j, int64_t q_end) { return j->causal ? TY_MIN(j->lk, q_end) : j->lk; }
+
+static void forward_tile(const job *j, int64_t head, int64_t q0, char *work, const ty_tensor *o, const ty_tensor *lse) {
+  int k = j->k, size = j->size;
+  int64_t nq = TY_MIN(TQ, j->lq - q0);
+  char *s = work, *acc = s + TQ * TK * size;
+  double top[TQ], sum[TQ];
+  for (int64_t a = 0; a < nq; a++) { top[a] = -INFINITY; sum[a] = 0; }
+  memset(acc, 0, (size_t)(nq * j->dv * size));
+  for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += TK) {
+    int64_t nk = TY_MIN(TK, end - k0);
+    scores(j, head, q0, nq, k0, nk, s);
+    for (int64_t a = 0; a < nq; a++) {
+      char *row = s + a * nk * size;
+      double part, m;
+      j->l->row[TY_OP_amax][k](&m, row, nk);
+      m = m != m ? m : TY_MAX(m, top[a]);
+      double shift = m == -INFINITY ? 0 : m, old = top[a] == -INFINITY ? 0 : exp(top[a] - shift);
+      j->l->affine[k](row, row, nk, 1, -shift);
+      j->l->pointwise[TY_OP_exp][k](row, row, NULL, NULL, nk, 0, 0);
+      j->l->row[TY_OP_sum][k](&part, row, nk);
+      if (old != 1 && sum[a] != 0) j->l->affine[k](acc + a * j->dv * size, acc + a * j->dv * size, j->dv, old, 0);
+      sum[a] = sum[a] * old + part;
+      top[a] = m;
+      if (j->drop > 0) drop_row(j, head, q0 + a, k0, nk, row);
+    }
+    ty_gemm(k, 0, 0, nq, j->dv, nk, s, nk, head_of(j->v, j, head) + k0 * ld(j->v) * size, ld(j->v), 1, acc, j->dv);
+  }
+  for (int64_t a = 0; a < nq; a++) {
+    bool none = sum[a] == 0;             /* no key to attend to: the result is 0, as PyTorch's */
+    char *dst = head_of(o, j, head) + (q0 + a) * o->stride[2] * size;
+    j->l->affine[k](dst, acc + a * j->dv * size, j->dv, none ? 0 : 1 / sum[a], 0);
+    put(ty_data(lse), k, head * j->lq + q0 + a, none ? INFINITY : top[a] + log(sum[a]));
+  }
+}
+
+static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
+  ty_status s = TY_OK;
+  for (int i = 0; i < 3; i++) held[i] = NULL;
+  for (int i = 0; i < 3 && s == TY_OK; i++) {
+    ty_tensor *t = c->in[first + i].t;
+    bool rows = (t->shape[3] <= 1 || t->stride[3] == 1) && (t->shape[2] <= 1 || t->stride[2] >= t->shape[3]);
+    if (rows) held[i] = ty_retain(t);
+    else s = ty_contiguous(c->ctx, t, &held[i]);
+  }
+  if (s != TY_OK) return s;
+  const ty_tensor *q = held[0];
+  *j = (job){.k = ty_k(ty_compute_dtype((ty_dtype)q->dtype)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = held[1]->shape[2],
+             .d = q->shape[3], .dv = held[2]->shape[3], .q = q, .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[0].i, .scale = c->at[1].f,
+             .drop = c->at[2].f, .l = ty_cpu_loops()};
+  j->size = ty_ksize[j->k];
+  return TY_OK;
+}
+
+static ty_status forward(ty_call *c) {
+  ty_tensor *held[3];
+  job j = {0};
+  ty_status s = prepare(c, 0, &j, held);
+  int64_t *rng = ty_data(c->out[2]), tiles = (j.lq + TQ - 1) / TQ;
+  if (s == TY_OK && j.drop > 0) {
+    ty_generator *g = &ty_cpu_generator;
+    j.seed = g->seed;
+    j.offset = g->offset;
+    g->offset += (uint64_t)(j.heads * j.lq * j.lk + 3) / 4;
+  }
+  rng[0] = (int64_t)j.seed;
+  rng[1] = (int64_t)j.offset;
+  int threads = s == TY_OK ? ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 8) : 1;
+  size_t need = (size_t)((TQ * TK + TQ * j.dv) * j.size + 64);
+  char *work = s == TY_OK ? ty_scratch(need * (size_t)threads) : NULL;
+  if (s == TY_OK && !work) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK) {
+    #pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < j.heads * tiles; i++)
+      forward_tile(&j, i / tiles, i % tiles * TQ, work + need * (size_t)omp_get_thread_num(), c->out[0], c->out[1]);
+  }
+  ty_scratch_free(work);
+  for (int i = 0; i < 3; i++) ty_release(held[i]);
+  return s;
+}
+
+/* One head's gradients: for each pair of tiles p = exp(scores - lse), then dv += p^T g, ds = p (g v^T - delta), dq += ds k, dk += ds^T q. */
+static void backward_head(const job *j, int64_t head, char *work, const ty_tensor *g, const ty_tensor *o, const ty_tensor *lse, ty_tensor *const *out) {
+  int k = j->k, size = j->size;
+  char *p = work, *dp = p + TQ * TK * size, *gh = head_of(g, j, head), *oh = head_of(o, j, head), *dst[3];
+  const char *qh = head_of(j->q, j, head), *kh = head_of(j->kk, j, head), *vh = head_of(j->v, j, head);
+  for (int i = 0; i < 3; i++) {
+    dst[i] = head_of(out[i], j, head);
+    memset(dst[i], 0, (size_t)(out[i]->shape[2] * out[i]->shape[3] * size));
+  }
+  for (int64_t q0 = 0; q0 < j->lq; q0 += TQ) {
+    int64_t nq = TY_MIN(TQ, j->lq - q0);
+    double delta[TQ];
+    for (int64_t a = 0; a < nq; a++) {
+      double s1 = 0, s2 = 0;
+      j->l->dots[k](gh + (q0 + a) * j->dv * size, oh + (q0 + a) * j->dv * size, j->dv, 0, &s1, &s2);
+      delta[a] = s2;
+    }
+    for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += TK) {
+      int64_t nk = TY_MIN(TK, end - k0);
+      scores(j, head, q0, nq, k0, nk, p);
+      for (int64_t a = 0; a < nq; a++) j->l->affine[k](p + a * nk * size, p + a * nk * size, nk, 1, -at(ty_data(lse), k, head * j->lq + q0 + a));
+      j->l->pointwise[TY_OP_exp][k](p, p, NULL, NULL, nq * nk, 0, 0);
+      ty_gemm(k, 0, 1, nq, nk, j->dv, gh + q0 * j->dv * size, j->dv, vh + k0 * ld(j->v) * size, ld(j->v), 0, dp, nk);
+      char *kept = p;
+      if (j->drop > 0) {                   /* dv sees the dropped probabilities, ds the whole ones */
+        kept = dp + TQ * TK * size;
+        memcpy(kept, p, (size_t)(nq * nk * size));
+        for (int64_t a = 0; a < nq; a++) { drop_row(j, head, q0 + a, k0, nk, kept + a * nk * size); drop_row(j, head, q0 + a, k0, nk, dp + a * nk * size); }
+      }
+      ty_gemm(k, 1, 0, nk, j->dv, nq, kept, nk, gh + q0 * j->dv * size, j->dv, 1, dst[2] + k0 * j->dv * size, j->dv);
+      for (int64_t a = 0; a < nq; a++) {
+        j->l->affine[k](dp + a * nk * size, dp + a * nk * size, nk, j->scale, -delta[a] * j->scale);
+        j->l->pointwise[TY_OP_mul][k](dp + a * nk * size, dp + a * nk * size, p + a * nk * size, NULL, nk, 0, 0);
+      }
+      ty_gemm(k, 0, 0, nq, j->d, nk, dp, nk, kh + k0 * ld(j->kk) * size, ld(j->kk), 1, dst[0] + q0 * j->d * size, j->d);
+      ty_gemm(k, 1, 0, nk, j->d, nq, dp, nk, qh + q0 * ld(j->q) * size, ld(j->q), 1, dst[1] + k0 * j->d * size, j->d);
+    }
+  }
+}
+
+static ty_status backward(ty_call *c) {     /* grad, q, k, v, mask, out, lse, rng */
+  ty_tensor *held[3], *g = NULL, *o = NULL;
+  job j = {0};
+  ty_status s = prepare(c, 1, &j, held);
+  if (s == TY_OK) s = ty_contiguous(c->ctx, c->in[0].t, &g);
+  if (s == TY_OK) s = ty_contiguous(c->ctx, c->in[5].t, &o);
+  if (s == TY_OK) {
+    const int64_t *rng = ty_data(c->in[7].t);
+    j.seed = (uint64_t)rng[0];
+    j.offset = (uint64_t)rng[1];
+    int threads = TY_MIN(ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 4), (int)TY_MAX(j.heads, 1));
+    size_t need = (size_t)(3 * TQ * TK * j.size + 64);
+    char *work = ty_scratch(need * (size_t)threads);
+    if (!work) s = (ty_fail(c, "out of memory"), TY_OOM);
+    else {
+      #pragma omp parallel for num_threads(threads) schedule(dynamic)
+      for (int64_t i = 0; i < j.heads; i++) backward_head(&j, i, work + need * (size_t)omp_get_thread_num(), g, o, c->in[6].t, c->out);
+    }
+    ty_scratch_free(work);
+  }
+  for (int i = 0; i < 3; i++) ty_release(held[i]);
+  ty_release(g);
+  ty_release(o);
+  return s;
+}
+
+static ty_status run(ty_call *c) { return c->op->id == TY_OP_attention ? forward(c) : backward(c); }
+ty_status ty_cpu_attention(ty_call *c) { return ty_widened(c, run); }

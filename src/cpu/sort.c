@@ -1,0 +1,225 @@
+/* Sorting: sort, topk, unique, searchsorted, bincount.
+ *
+ * Idea: elements become unsigned keys that order as the elements do (NaN last, -0 as 0), so that one stable sort of keys with
+ * their positions serves every dtype: by radix, whose passes that change nothing are skipped, or by insertion when short. */
+#include <string.h>
+#include "cpu.h"
+#include "shape.h"
+
+typedef struct { uint64_t key; int64_t at; } card;
+
+static void keys_of(const void *v, int k, int64_t n, bool descending, card *out) {
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t key;
+    if (k == 0) {
+      float x = ((const float *)v)[i];
+      uint32_t u;
+      x = x == 0 ? 0 : x;
+      memcpy(&u, &x, 4);
+      key = x != x ? UINT32_MAX : u >> 31 ? (uint32_t)~u : u | 0x80000000u;
+      if (descending) key = (uint32_t)~key;
+    } else {
+      if (k == 1) {
+        double x = ((const double *)v)[i];
+        x = x == 0 ? 0 : x;
+        memcpy(&key, &x, 8);
+        key = x != x ? UINT64_MAX : key >> 63 ? ~key : key | (uint64_t)1 << 63;
+      } else key = (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
+      if (descending) key = ~key;
+    }
+    out[i] = (card){key, i};
+  }
+}
+
+/* Sorts a; b is as large. Stable. */
+static void sort_cards(card *a, card *b, int64_t n, int bits) {
+  if (n <= 40) {
+    for (int64_t i = 1; i < n; i++) {
+      card c = a[i];
+      int64_t j = i;
+      for (; j > 0 && a[j - 1].key > c.key; j--) a[j] = a[j - 1];
+      a[j] = c;
+    }
+    return;
+  }
+  int digit = n < 4096 ? 8 : 11;
+  int64_t count[2048];
+  card *from = a, *to = b;
+  for (int shift = 0; shift < bits; shift += digit) {
+    uint64_t mask = ((uint64_t)1 << digit) - 1;
+    memset(count, 0, sizeof(int64_t) << digit);
+    for (int64_t i = 0; i < n; i++) count[from[i].key >> shift & mask]++;
+    if (count[from[0].key >> shift & mask] == n) continue;
+    int64_t sum = 0;
+    for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
+    for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & mask]++] = from[i];
+    card *t = from; from = to; to = t;
+  }
+  if (from != a) memcpy(a, from, sizeof(card) * (size_t)n);
+}
+
+static int bits_of(int k) { return k == 0 ? 32 : 64; }
+
+/* The k smallest keys to the front, in order: a heap of the best so far, the worst on top. */
+static void smallest(card *a, int64_t n, int64_t k) {
+#define WORSE(x, y) ((x).key > (y).key || ((x).key == (y).key && (x).at > (y).at))
+#define SINK(i, end) do { \
+    int64_t i_ = (i); card c_ = a[i_]; \
+    for (int64_t ch_; (ch_ = 2 * i_ + 1) < (end); i_ = ch_) { \
+      if (ch_ + 1 < (end) && WORSE(a[ch_ + 1], a[ch_])) ch_++; \
+      if (!WORSE(a[ch_], c_)) break; \
+      a[i_] = a[ch_]; } \
+    a[i_] = c_; } while (0)
+  if (k == 0) return;
+  for (int64_t i = k / 2 - 1; i >= 0; i--) SINK(i, k);
+  for (int64_t i = k; i < n; i++)
+    if (a[i].key < a[0].key) { a[0] = a[i]; SINK(0, k); }
+  for (int64_t end = k - 1; end > 0; end--) { card c = a[0]; a[0] = a[end]; a[end] = c; SINK(0, end); }
+}
+
+/* ---- along a dim ---- */
+
+typedef struct {
+  ty_call *c;
+  int k, size;
+  int64_t n, take, stride, ostride, istride;
+  bool descending;
+  ty_dtype dtype;
+  _Atomic bool failed;
+} lines;
+
+static void line_order(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  (void)line;
+  card *a = ty_scratch((sizeof(card) * 2 + 8) * (size_t)w->n);
+  if (!a) { w->failed = true; return; }
+  void *values = a + 2 * w->n;
+  ty_cpu_loops()->load[w->dtype][w->k](values, ptr[0], w->stride, w->n);
+  keys_of(values, w->k, w->n, w->descending, a);
+  if (w->take < w->n / 8) smallest(a, w->n, w->take);
+  else sort_cards(a, a + w->n, w->n, bits_of(w->k));
+  for (int64_t i = 0; i < w->take; i++) {
+    memcpy(ptr[1] + i * w->ostride * w->size, ptr[0] + a[i].at * w->stride * w->size, (size_t)w->size);
+    ((int64_t *)ptr[2])[i * w->istride] = a[i].at + 1;
+  }
+  ty_scratch_free(a);
+}
+
+static ty_status order(ty_call *c, int dim, bool descending) {
+  ty_tensor *t[3] = {c->in[0].t, c->out[0], c->out[1]}, flat[3];
+  for (int i = 0; i < 3; i++)
+    if (t[i]->ndim == 0) { flat[i] = *t[i]; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; t[i] = &flat[i]; }
+  lines w = {.c = c, .k = ty_k(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim], .stride = t[0]->stride[dim],
+             .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim], .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
+  if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[0].i;
+  if (ty_numel(t[1]) == 0 || w.take == 0) return TY_OK;
+  ty_each_line(t, 3, dim, ty_numel(t[0]) * 16, line_order, &w);
+  return w.failed ? (ty_fail(c, "out of memory"), TY_OOM) : TY_OK;
+}
+
+/* ---- unique ---- */
+
+static ty_status unique(ty_call *c) {
+  ty_tensor *x;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  int64_t n = ty_numel(x), found = 0, *inverse = ty_data(c->out[1]);
+  int k = ty_k(c->compute), size = ty_itemsize(x);
+  card *a = ty_scratch((sizeof(card) * 2 + 8) * (size_t)TY_MAX(n, 1));
+  ty_status s = a ? TY_OK : (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK) {
+    void *values = a + 2 * n;
+    ty_cpu_loops()->load[x->dtype][k](values, ty_data(x), 1, n);
+    keys_of(values, k, n, false, a);
+    sort_cards(a, a + n, n, bits_of(k));
+    uint64_t nan = k == 0 ? UINT32_MAX : k == 1 ? UINT64_MAX : 0;   /* no NaN equals another */
+    for (int64_t i = 0; i < n; i++) {
+      bool first = i == 0 || a[i].key != a[i - 1].key || (k < 2 && a[i].key == nan);
+      found += first;
+      inverse[a[i].at] = found;
+    }
+    ty_meta values_meta = {.dtype = x->dtype, .ndim = 1, .shape = {found}}, counts_meta = {.dtype = TY_I64, .ndim = 1, .shape = {found}};
+    s = ty_empty(c->ctx, x->storage->backend, &values_meta, &c->out[0]);
+    if (s == TY_OK) s = ty_empty(c->ctx, x->storage->backend, &counts_meta, &c->out[2]);
+  }
+  if (s == TY_OK && n) {
+    char *out = ty_data(c->out[0]);
+    int64_t *counts = ty_data(c->out[2]);
+    memset(counts, 0, sizeof(int64_t) * (size_t)found);
+    for (int64_t i = n - 1; i >= 0; i--) {
+      int64_t u = inverse[a[i].at] - 1;
+      memcpy(out + u * size, (char *)ty_data(x) + a[i].at * size, (size_t)size);
+      counts[u]++;
+    }
+  }
+  ty_scratch_free(a);
+  ty_release(x);
+  return s;
+}
+
+/* ---- searchsorted, bincount ---- */
+
+static ty_status searchsorted(ty_call *c) {
+  ty_tensor *s, *v;
+  bool right = c->at[0].i;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &s));
+  ty_status st = ty_contiguous(c->ctx, c->in[1].t, &v);
+  if (st != TY_OK) { ty_release(s); return st; }
+  ty_dtype d = (ty_dtype)s->dtype;
+  int size = ty_itemsize(s);
+  int64_t n = s->shape[s->ndim - 1], per = v->ndim ? v->shape[v->ndim - 1] : 1, total = ty_numel(v), *out = ty_data(c->out[0]);
+  #pragma omp parallel for num_threads(ty_threads_for(total * 32)) schedule(static)
+  for (int64_t i = 0; i < total; i++) {
+    const char *row = (char *)ty_data(s) + (s->ndim > 1 ? i / per * n : 0) * size, *p = (char *)ty_data(v) + i * size;
+    int64_t lo = 0, hi = n;
+    while (lo < hi) {
+      int64_t mid = lo + (hi - lo) / 2;
+      bool before;
+      if (ty_is_float(d)) {
+        double x = ty_get(row + mid * size, d), y = ty_get(p, d);
+        before = right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x);   /* NaN is the largest */
+      } else {
+        int64_t x = ty_get_int(row + mid * size, d), y = ty_get_int(p, d);
+        before = right ? x <= y : x < y;
+      }
+      if (before) lo = mid + 1;
+      else hi = mid;
+    }
+    out[i] = lo + 1;
+  }
+  ty_release(s);
+  ty_release(v);
+  return TY_OK;
+}
+
+static ty_status bincount(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *w = c->in[1].t;
+  int64_t n = x->shape[0], top = c->at[0].i;
+  const char *p = ty_data(x);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t v = ty_get_int(p + i * x->stride[0] * ty_itemsize(x), (ty_dtype)x->dtype);
+    if (v < 1) return v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1") : ty_fail(c, "id %lld in argument 1 is negative", (long long)v);
+    if (v > (int64_t)1 << 40) return ty_fail(c, "id %lld in argument 1 is too large", (long long)v);
+    top = TY_MAX(top, v);
+  }
+  ty_dtype d = !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64;
+  ty_meta m = {.dtype = d, .ndim = 1, .shape = {top}};
+  TY_TRY(ty_empty(c->ctx, x->storage->backend, &m, &c->out[0]));
+  if (top) memset(ty_data(c->out[0]), 0, c->out[0]->storage->nbytes);
+  char *out = ty_data(c->out[0]);
+  for (int64_t i = 0; i < n; i++) {
+    char *q = out + (ty_get_int(p + i * x->stride[0] * ty_itemsize(x), (ty_dtype)x->dtype) - 1) * ty_dtype_size[d];
+    if (!w) ty_set_int(q, d, ty_get_int(q, d) + 1);
+    else ty_set(q, d, ty_get(q, d) + ty_get((char *)ty_data(w) + i * w->stride[0] * ty_itemsize(w), (ty_dtype)w->dtype));
+  }
+  return TY_OK;
+}
+
+ty_status ty_cpu_sort(ty_call *c) {
+  switch (c->op->id) {
+    case TY_OP_sort: return order(c, (int)c->at[0].i, c->at[1].i);
+    case TY_OP_topk: return order(c, (int)c->at[1].i, c->at[2].i);
+    case TY_OP_unique_values: return unique(c);
+    case TY_OP_searchsorted: return searchsorted(c);
+    default: return bincount(c);
+  }
+}
