@@ -164,3 +164,74 @@ for dt in FLOATS[1:]:
     add("scaled_dot_product_attention", lambda q, k, v: A(q.float(), k.float(), v.float(), is_causal=True).to(dt), [values((1, 2, 9, 8), dt, "unit"), values((1, 2, 9, 8), dt, "unit", 1), values((1, 2, 9, 8), dt, "unit", 2)], opts={"is_causal": True})
 add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, is_causal=True), [values((1, 2, 150, 16), torch.float32), values((1, 2, 150, 16), torch.float32, salt=1), values((1, 2, 150, 16), torch.float32, salt=2)], opts={"is_causal": True})
 add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, enable_gqa=True), [R(1, 4, 3, 2), R(1, 2, 5, 2, salt=1), R(1, 2, 5, 2, salt=2)], opts={"enable_gqa": True})
+
+# ---- layers: PyTorch's state dict, an input, the output and all gradients; a layer is a Lua expression ----
+torch.manual_seed(11)
+nn = torch.nn
+LAYERS = [
+    ("nn.Linear(3, 2)", nn.Linear(3, 2), [(4, 3)]), ("nn.Bilinear(2, 3, 4)", nn.Bilinear(2, 3, 4), [(5, 2), (5, 3)]),
+    ("nn.Conv1d(2, 3, 3, {stride=2, padding=1})", nn.Conv1d(2, 3, 3, stride=2, padding=1), [(2, 2, 7)]), ("nn.Conv2d(2, 4, 3, {padding='same', groups=2})", nn.Conv2d(2, 4, 3, padding="same", groups=2), [(1, 2, 5, 4)]),
+    ("nn.Conv2d(2, 3, {3, 1}, {padding={1, 0}, padding_mode='reflect'})", nn.Conv2d(2, 3, (3, 1), padding=(1, 0), padding_mode="reflect"), [(1, 2, 5, 4)]),
+    ("nn.ConvTranspose2d(4, 2, 3, {stride=2, padding=1, output_padding=1, groups=2})", nn.ConvTranspose2d(4, 2, 3, stride=2, padding=1, output_padding=1, groups=2), [(1, 4, 3, 4)]), ("nn.ConvTranspose1d(2, 3, 3, {stride=2})", nn.ConvTranspose1d(2, 3, 3, stride=2), [(1, 2, 4)]),
+    ("nn.BatchNorm1d(3)", nn.BatchNorm1d(3), [(5, 3)]), ("nn.BatchNorm2d(3)", nn.BatchNorm2d(3), [(2, 3, 2, 2)]), ("nn.GroupNorm(2, 4)", nn.GroupNorm(2, 4), [(2, 4, 3)]), ("nn.LayerNorm({2, 3})", nn.LayerNorm((2, 3)), [(4, 2, 3)]), ("nn.RMSNorm(5)", nn.RMSNorm(5), [(3, 5)]),
+    ("nn.InstanceNorm2d(3, {affine=true, track_running_stats=true})", nn.InstanceNorm2d(3, affine=True, track_running_stats=True), [(2, 3, 3, 2)]), ("nn.PReLU(3)", nn.PReLU(3), [(2, 3, 2)]),
+    ("nn.MaxPool2d(3, 2, 1)", nn.MaxPool2d(3, 2, 1), [(1, 2, 5, 5)]), ("nn.AvgPool1d(2)", nn.AvgPool1d(2), [(1, 2, 6)]), ("nn.AdaptiveMaxPool2d({2, 1})", nn.AdaptiveMaxPool2d((2, 1)), [(1, 2, 5, 5)]), ("nn.Upsample({scale_factor=2, mode='bilinear'})", nn.Upsample(scale_factor=2, mode="bilinear"), [(1, 2, 3, 3)]),
+    ("nn.ReflectionPad2d(1)", nn.ReflectionPad2d(1), [(1, 2, 3, 3)]), ("nn.GELU({approximate='tanh'})", nn.GELU("tanh"), [(2, 3)]), ("nn.Hardtanh(-0.5, 0.7)", nn.Hardtanh(-0.5, 0.7), [(2, 3)]), ("nn.GLU()", nn.GLU(), [(2, 4)]), ("nn.Softplus({beta=2})", nn.Softplus(beta=2), [(2, 3)]),
+    ("nn.MultiheadAttention(8, 2)", nn.MultiheadAttention(8, 2, batch_first=True), [(2, 3, 8), (2, 5, 8), (2, 5, 8)]), ("nn.MultiheadAttention(8, 2, {kdim=3, vdim=5})", nn.MultiheadAttention(8, 2, kdim=3, vdim=5, batch_first=True), [(2, 3, 8), (2, 4, 3), (2, 4, 5)]),
+    ("nn.TransformerEncoderLayer(8, 2, {dim_feedforward=16, dropout=0})", nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), [(2, 5, 8)]), ("nn.TransformerEncoderLayer(8, 2, {dim_feedforward=16, dropout=0, norm_first=true, activation='gelu'})", nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True), [(2, 5, 8)]),
+    ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, {dim_feedforward=16, dropout=0}), 2, nn.LayerNorm(8))", nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2, nn.LayerNorm(8)), [(2, 5, 8)]),
+    ("nn.TransformerDecoderLayer(8, 2, {dim_feedforward=16, dropout=0})", nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True), [(2, 4, 8), (2, 5, 8)]),
+]
+store, cases = {}, []
+for i, (text, net, shapes) in enumerate(LAYERS):
+    xs = [torch.randn(*s).requires_grad_() for s in shapes]
+    key = "l%d." % (i + 1)
+    store.update({key + "state." + k: v.clone() for k, v in net.state_dict().items()})
+    y = net(*xs)
+    y = y[0] if isinstance(y, tuple) else y
+    g = torch.cos(torch.arange(y.numel(), dtype=torch.float32)).reshape(y.shape)
+    y.backward(g)
+    store.update({key + "out": y.detach().clone(), key + "gout": g})
+    for k, x in enumerate(xs):
+        store[key + "in%d" % (k + 1)], store[key + "gin%d" % (k + 1)] = x.detach().clone(), x.grad.clone()
+    store.update({key + "grad." + k: p.grad.clone() for k, p in net.named_parameters()})
+    store.update({key + "after." + k: v.clone() for k, v in net.named_buffers()})
+    cases.append({"layer": text, "inputs": len(shapes)})
+os.makedirs(OUT, exist_ok=True)
+save_file({k: v.contiguous() for k, v in store.items()}, os.path.join(OUT, "layers.safetensors"), {"tycho": json.dumps(cases)})
+
+# ---- optimizers: 25 steps on one problem; schedules: 24 learning rates ----
+O = torch.optim
+OPTIMIZERS = [("SGD", dict(lr=0.05, momentum=0.9, dampening=0.1, weight_decay=0.01)), ("Adam", dict(lr=0.02, weight_decay=0.1)), ("Adam", dict(lr=0.02, amsgrad=True)), ("AdamW", dict(lr=0.02, betas=(0.8, 0.9))), ("AdamW", dict(lr=0.02, maximize=True)),
+              ("RMSprop", dict(lr=0.01)), ("RMSprop", dict(lr=0.01, momentum=0.9, centered=True, weight_decay=0.05)), ("Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)), ("LBFGS", dict(lr=0.5, max_iter=4, history_size=3)), ("LBFGS", dict(max_iter=5, line_search_fn="strong_wolfe"))]
+store, cases = {}, []
+A, b, w0 = torch.randn(6, 3, dtype=f64), torch.randn(6, dtype=f64), torch.randn(3, dtype=f64)
+store.update({"A": A, "b": b, "w": w0})
+def problem(w): return ((torch.tanh(A @ w) - b) ** 2).sum() + 0.1 * (w ** 4).sum()
+for i, (name, kw) in enumerate(OPTIMIZERS):
+    w = w0.clone().requires_grad_()
+    opt, ls = getattr(O, name)([w], **kw), []
+    def closure():
+        opt.zero_grad(); l = problem(w); l.backward(); return l
+    for _ in range(25):
+        ls.append(opt.step(closure).item())
+    store["o%d.losses" % (i + 1)], store["o%d.w" % (i + 1)] = torch.tensor(ls, dtype=f64), w.detach().clone()
+    cases.append({"name": name, "options": {k: list(v) if isinstance(v, tuple) else v for k, v in kw.items()}})
+S = O.lr_scheduler
+SCHEDULES = [
+    ("s.StepLR(o, {step_size=5, gamma=0.5})", lambda o: S.StepLR(o, 5, 0.5)), ("s.MultiStepLR(o, {milestones={3, 9, 9}, gamma=0.5})", lambda o: S.MultiStepLR(o, [3, 9, 9], 0.5)), ("s.ExponentialLR(o, {gamma=0.9})", lambda o: S.ExponentialLR(o, 0.9)), ("s.CosineAnnealingLR(o, {T_max=7, eta_min=0.01})", lambda o: S.CosineAnnealingLR(o, 7, 0.01)),
+    ("s.CosineAnnealingWarmRestarts(o, {T_0=4, T_mult=2, eta_min=0.01})", lambda o: S.CosineAnnealingWarmRestarts(o, 4, 2, 0.01)), ("s.LinearLR(o, {start_factor=0.2, total_iters=6})", lambda o: S.LinearLR(o, 0.2, total_iters=6)), ("s.ConstantLR(o, {factor=0.3, total_iters=4})", lambda o: S.ConstantLR(o, 0.3, 4)), ("s.PolynomialLR(o, {total_iters=10, power=2})", lambda o: S.PolynomialLR(o, 10, 2)),
+    ("s.LambdaLR(o, {lr_lambda=function(e) return 0.9 ^ e end})", lambda o: S.LambdaLR(o, lambda e: 0.9 ** e)), ("s.MultiplicativeLR(o, {lr_lambda=function() return 0.95 end})", lambda o: S.MultiplicativeLR(o, lambda e: 0.95)), ("s.OneCycleLR(o, {max_lr=1, total_steps=30})", lambda o: S.OneCycleLR(o, 1, 30)),
+    ("s.CyclicLR(o, {base_lr=0.01, max_lr=0.1, step_size_up=4, mode='triangular2'})", lambda o: S.CyclicLR(o, 0.01, 0.1, 4, mode="triangular2", cycle_momentum=False)), ("s.CyclicLR(o, {base_lr=0.01, max_lr=0.1, step_size_up=3, step_size_down=5, mode='exp_range', gamma=0.95})", lambda o: S.CyclicLR(o, 0.01, 0.1, 3, 5, mode="exp_range", gamma=0.95, cycle_momentum=False)),
+    ("s.SequentialLR(o, {schedulers={s.LinearLR(o, {start_factor=0.1, total_iters=5}), s.CosineAnnealingLR(o, {T_max=15})}, milestones={5}})", lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=5), S.CosineAnnealingLR(o, 15)], [5])), ("s.ChainedScheduler(o, {schedulers={s.ConstantLR(o, {factor=0.1, total_iters=3}), s.ExponentialLR(o, {gamma=0.9})}})", lambda o: S.ChainedScheduler([S.ConstantLR(o, 0.1, 3), S.ExponentialLR(o, 0.9)])),
+    ("s.ReduceLROnPlateau(o, {patience=2, cooldown=1, factor=0.5})", lambda o: S.ReduceLROnPlateau(o, patience=2, cooldown=1, factor=0.5)),
+]
+schedules = []
+for i, (text, make) in enumerate(SCHEDULES):
+    opt = O.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
+    sch, lrs = make(opt), []
+    for e in range(24):
+        lrs.append(opt.param_groups[0]["lr"]); opt.step(); sch.step(*([1 / (1 + min(e, 5))] if "Plateau" in text else []))
+    store["s%d" % (i + 1)] = torch.tensor(lrs, dtype=f64)
+    schedules.append(text)
+save_file(store, os.path.join(OUT, "optimizers.safetensors"), {"tycho": json.dumps({"optimizers": cases, "schedules": schedules})})

@@ -4,27 +4,13 @@ local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
 local init = require "tycho.nn.init_functions"
-local fill = require("tycho.options").fill
-local Module, Parameter = module.Module, module.Parameter
+local lib = require "tycho.nn.layer"
+local layer, options, whole, pair, text = lib.layer, lib.options, lib.whole, lib.pair, lib.text
+local Parameter = module.Parameter
 
-local nn = {Module = Module, Parameter = Parameter, functional = F, init = init, utils = require "tycho.nn.utils", is_module = module.is_module}
-
--- A class of this library. Sequential releases its results as soon as the next layer has used them.
-local function layer(name)
-  local class = Module:extend(name)
-  class._library = true
-  nn[name] = class
-  return class
-end
-
-local function options(name, given, defaults) return fill(name, given, defaults, 3) end
-
-local function whole(name, what, v)
-  if type(v) ~= "number" or v < 1 or v % 1 ~= 0 then error(("%s: %s must be a whole number from 1, got %s"):format(name, what, tostring(v)), 3) end
-  return v
-end
-local function pair(v) return type(v) == "table" and v or {v, v} end
-local function text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end
+local nn = lib.classes
+nn.Module, nn.Parameter, nn.is_module = module.Module, Parameter, module.is_module
+nn.functional, nn.init, nn.utils = F, init, require "tycho.nn.utils"
 
 ---- containers ----
 local function container(name)
@@ -94,45 +80,83 @@ function Linear:forward(x) return ops.linear(x, self.weight, self.bias) end
 function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, tostring(self.bias ~= nil)) end
 
 local Embedding = layer("Embedding")
--- Embedding(count, size): ids from 1 to count -> vectors
-function Embedding:init(count, size)
+-- Embedding(count, size, {padding_idx=}): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
+function Embedding:init(count, size, o)
+  o = options("Embedding", o, {padding_idx = false})
   self.num_embeddings, self.embedding_dim = whole("Embedding", "num_embeddings", count), whole("Embedding", "embedding_dim", size)
+  self.padding_idx = o.padding_idx or nil
   self.weight = Parameter(ops.randn(count, size))
+  if o.padding_idx then init.zeros_(ops.select(self.weight:detach(), 1, o.padding_idx)) end
 end
-function Embedding:forward(ids) return F.embedding(ids, self.weight) end
+function Embedding:forward(ids) return F.embedding(ids, self.weight, self.padding_idx) end
 function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
----- convolution, pooling ----
-local Conv2d = layer("Conv2d")
--- Conv2d(in, out, kernel, {stride=1, padding=0, dilation=1, groups=1, bias=true}): (N, in, H, W) -> (N, out, H', W')
-function Conv2d:init(n_in, n_out, kernel, o)
-  o = options("Conv2d", o, {stride = 1, padding = 0, dilation = 1, groups = 1, bias = true})
-  self.in_channels, self.out_channels = whole("Conv2d", "in_channels", n_in), whole("Conv2d", "out_channels", n_out)
-  self.kernel_size, self.stride, self.padding, self.dilation, self.groups = pair(kernel), o.stride, o.padding, o.dilation, whole("Conv2d", "groups", o.groups)
-  if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then error(("Conv2d: groups %d must divide %d and %d channels"):format(o.groups, n_in, n_out), 2) end
-  local k = self.kernel_size
-  local bound = 1 / math.sqrt(n_in / o.groups * k[1] * k[2])
-  self.weight = Parameter(init.uniform_(ops.empty(n_out, n_in / o.groups, k[1], k[2]), -bound, bound))
+local Bilinear = layer("Bilinear")
+function Bilinear:init(n1, n2, n_out, o)
+  o = options("Bilinear", o, {bias = true})
+  local bound = 1 / math.sqrt(whole("Bilinear", "in1_features", n1))
+  self.weight = Parameter(init.uniform_(ops.empty(whole("Bilinear", "out_features", n_out), n1, whole("Bilinear", "in2_features", n2)), -bound, bound))
   if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
 end
-function Conv2d:forward(x) return ops.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups) end
-function Conv2d:extra_repr()
-  return ("%d, %d, kernel_size=%s, stride=%s, padding=%s"):format(self.in_channels, self.out_channels, text(self.kernel_size), text(self.stride), text(self.padding))
-end
+function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) end
 
-for name, fn in pairs {MaxPool2d = "max_pool2d", AvgPool2d = "avg_pool2d"} do
-  local Pool = layer(name)
-  function Pool:init(kernel, o)
-    o = options(name, o, {stride = false, padding = 0})
-    self.kernel_size, self.stride, self.padding = kernel, o.stride or nil, o.padding
+---- convolution ----
+-- Conv2d(in, out, kernel, {stride=1, padding=0 | "same", dilation=1, groups=1, bias=true, padding_mode="zeros"}): (N, in, H, W) ->
+-- (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'). The transposed ones take output_padding and go the other way.
+local function conv(name, dims, transposed)
+  local Conv = layer(name)
+  local many = dims == 2 and pair or function(v) return type(v) == "table" and v or {v} end
+  function Conv:init(n_in, n_out, kernel, o)
+    local known = {stride = 1, padding = 0, dilation = 1, groups = 1, bias = true}
+    if transposed then known.output_padding = 0 else known.padding_mode = "zeros" end
+    o = options(name, o, known)
+    self.in_channels, self.out_channels, self.groups = whole(name, "in_channels", n_in), whole(name, "out_channels", n_out), whole(name, "groups", o.groups)
+    if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then error(("%s: groups %d must divide %d and %d channels"):format(name, o.groups, n_in, n_out), 2) end
+    self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(kernel), many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
+    local k, taps = self.kernel_size, 1
+    for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
+    local modes = {zeros = true, reflect = true, replicate = true, circular = true}
+    if not transposed and not modes[o.padding_mode] then error(("%s: padding_mode must be zeros, reflect, replicate or circular, got %s"):format(name, tostring(o.padding_mode)), 2) end
+    if o.padding == "valid" then o.padding = 0 end
+    if o.padding == "same" then
+      local p = {}
+      for i = 1, dims do
+        local total = self.dilation[i] * (k[i] - 1)
+        if self.stride[i] ~= 1 or total % 2 == 1 then error(name .. ": padding 'same' needs stride 1 and an even number of padded elements", 2) end
+        p[i] = total / 2
+      end
+      o.padding = p
+    end
+    self.padding = many(o.padding)
+    local size = transposed and {n_in, n_out / o.groups, unpack(k)} or {n_out, n_in / o.groups, unpack(k)}
+    local bound = 1 / math.sqrt((transposed and n_out or n_in) / o.groups * taps)
+    self.weight = Parameter(init.uniform_(ops.empty(size), -bound, bound))
+    if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
   end
-  function Pool:forward(x) return F[fn](x, self.kernel_size, self.stride, self.padding) end
-  function Pool:extra_repr() return ("kernel_size=%s, stride=%s, padding=%s"):format(text(self.kernel_size), text(self.stride or self.kernel_size), text(self.padding)) end
+  local function plain(v) return dims == 2 and v or v[1] end
+  if transposed then
+    local fn = F["conv_transpose" .. dims .. "d"]
+    function Conv:forward(x) return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), self.output_padding, self.groups, plain(self.dilation)) end
+  else
+    local fn = dims == 2 and ops.conv2d or F.conv1d
+    function Conv:forward(x)
+      local padding = self.padding
+      if self.padding_mode ~= "zeros" then
+        local p = {}
+        for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] end
+        x, padding = F.pad(x, p, {mode = self.padding_mode}), dims == 2 and {0, 0} or {0}
+      end
+      return fn(x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
+    end
+  end
+  function Conv:extra_repr()
+    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s"):format(self.in_channels, self.out_channels, text(self.kernel_size), text(self.stride), text(self.padding))
+  end
 end
-local AdaptiveAvgPool2d = layer("AdaptiveAvgPool2d")
-function AdaptiveAvgPool2d:init(size) self.output_size = size end
-function AdaptiveAvgPool2d:forward(x) return ops.adaptive_avg_pool2d(x, self.output_size) end
-function AdaptiveAvgPool2d:extra_repr() return "output_size=" .. text(self.output_size) end
+conv("Conv1d", 1)
+conv("Conv2d", 2)
+conv("ConvTranspose1d", 1, true)
+conv("ConvTranspose2d", 2, true)
 
 ---- normalisation, dropout ----
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
@@ -168,58 +192,58 @@ end
 function LayerNorm:forward(x) return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, {eps = self.eps}) end
 function LayerNorm:extra_repr() return ("%s, eps=%g"):format(text(self.normalized_shape), self.eps) end
 
-local Dropout = layer("Dropout")
-function Dropout:init(p)
-  self.p = p or 0.5
-  if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then error("Dropout: p must be in 0..1, got " .. tostring(p), 2) end
+local GroupNorm = layer("GroupNorm")
+-- GroupNorm(groups, channels, {eps=1e-5, affine=true})
+function GroupNorm:init(groups, n, o)
+  o = options("GroupNorm", o, {eps = 1e-5, affine = true})
+  self.num_groups, self.num_channels, self.eps = whole("GroupNorm", "num_groups", groups), whole("GroupNorm", "num_channels", n), o.eps
+  if n % groups ~= 0 then error(("GroupNorm: %d groups don't divide %d channels"):format(groups, n), 2) end
+  if o.affine then self.weight, self.bias = Parameter(ops.ones(n)), Parameter(ops.zeros(n)) end
 end
-function Dropout:forward(x) return F.dropout(x, self.p, {training = self.training}) end
-function Dropout:extra_repr() return ("p=%g"):format(self.p) end
+function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
+function GroupNorm:extra_repr() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
 
----- activations ----
-for name, fn in pairs {ReLU = "relu", SiLU = "silu", Sigmoid = "sigmoid", Tanh = "tanh"} do
-  local Act = layer(name)
-  function Act:forward(x) return ops[fn](x) end
+local RMSNorm = layer("RMSNorm")
+-- RMSNorm(size | {sizes}, {eps=, elementwise_affine=true})
+function RMSNorm:init(size, o)
+  o = options("RMSNorm", o, {eps = false, elementwise_affine = true})
+  self.normalized_shape, self.eps = type(size) == "table" and size or {size}, o.eps or nil
+  if o.elementwise_affine then self.weight = Parameter(ops.ones(self.normalized_shape)) end
 end
-local GELU = layer("GELU")
-function GELU:init(o) self.approximate = options("GELU", o, {approximate = "none"}).approximate end
-function GELU:forward(x) return ops.gelu(x, self.approximate) end
-function GELU:extra_repr() return "approximate=" .. self.approximate end
-for name, d in pairs {LeakyReLU = {"leaky_relu", 0.01}, ELU = {"elu", 1}} do
-  local Act = layer(name)
-  function Act:init(k) self.parameter = k or d[2] end
-  function Act:forward(x) return ops[d[1]](x, self.parameter) end
-  function Act:extra_repr() return tostring(self.parameter) end
-end
-local Softplus = layer("Softplus")
-function Softplus:init(o) self.options = options("Softplus", o, {beta = 1, threshold = 20}) end
-function Softplus:forward(x) return ops.softplus(x, self.options) end
-for name, fn in pairs {Softmax = "softmax", LogSoftmax = "log_softmax"} do
-  local Act = layer(name)
-  function Act:init(dim) self.dim = dim or -1 end
-  function Act:forward(x) return ops[fn](x, self.dim) end
-  function Act:extra_repr() return "dim=" .. self.dim end
-end
+function RMSNorm:forward(x) return F.rms_norm(x, self.normalized_shape, self.weight, {eps = self.eps}) end
+function RMSNorm:extra_repr() return text(self.normalized_shape) end
 
-local Flatten = layer("Flatten")
-function Flatten:init(first, last) self.first, self.last = first or 2, last or -1 end
-function Flatten:forward(x) return M.flatten(x, self.first, self.last) end
-
----- losses: options are the functions' ----
-for name, fn in pairs {CrossEntropyLoss = "cross_entropy", NLLLoss = "nll_loss", MSELoss = "mse_loss", L1Loss = "l1_loss", SmoothL1Loss = "smooth_l1_loss",
-  BCEWithLogitsLoss = "binary_cross_entropy_with_logits"} do
-  local Loss = layer(name)
-  function Loss:init(o)
-    if o ~= nil and type(o) ~= "table" then error(name .. ": options must be a table, got " .. type(o), 2) end
-    self.options = o or {}
-    for k, v in pairs(self.options) do if core.is_tensor(v) then self:register_buffer(k, v) end end
+for _, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
+  local Norm = layer(name)
+  function Norm:init(n, o)
+    o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = false, track_running_stats = false})
+    self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
+    if o.affine then self.weight, self.bias = Parameter(ops.ones(n)), Parameter(ops.zeros(n)) end
+    if o.track_running_stats then
+      self:register_buffer("running_mean", ops.zeros(n))
+      self:register_buffer("running_var", ops.ones(n))
+      self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
+    end
   end
-  function Loss:forward(x, target)
-    local o = {}
-    for k, v in pairs(self.options) do o[k] = core.is_tensor(v) and self[k] or v end
-    return F[fn](x, target, o)
+  function Norm:forward(x)
+    local own = self.training or self.running_mean == nil
+    return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {use_input_stats = own, momentum = self.momentum, eps = self.eps})
   end
+  function Norm:extra_repr() return ("%d, eps=%g"):format(self.num_features, self.eps) end
 end
+
+for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d", AlphaDropout = "alpha_dropout"} do
+  local Drop = layer(name)
+  function Drop:init(p)
+    self.p = p or 0.5
+    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then error(name .. ": p must be in 0..1, got " .. tostring(p), 2) end
+  end
+  function Drop:forward(x) return F[fn](x, self.p, {training = self.training}) end
+  function Drop:extra_repr() return ("p=%g"):format(self.p) end
+end
+
+require "tycho.nn.plain"
+require "tycho.nn.transformer"
 
 ---- summary ----
 -- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.

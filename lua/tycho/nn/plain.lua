@@ -1,0 +1,104 @@
+-- Layers that are a function and its arguments: activations, pooling, padding, sizes, distances, losses.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local F = require "tycho.nn.functional"
+local init = require "tycho.nn.init_functions"
+local module = require "tycho.nn.module"
+local lib = require "tycho.nn.layer"
+local plain, layer, whole = lib.plain, lib.layer, lib.whole
+
+---- activations ----
+for _, row in ipairs {{"ReLU", "relu"}, {"SiLU", "silu"}, {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"}, {"SELU", "selu"}, {"Mish", "mish"}, {"Softsign", "softsign"},
+  {"Hardswish", "hardswish"}, {"Hardsigmoid", "hardsigmoid"}, {"LogSigmoid", "logsigmoid"}} do
+  plain(row[1], ops[row[2]], {})
+end
+for _, row in ipairs {{"ReLU6", "relu6"}, {"Tanhshrink", "tanhshrink"}} do plain(row[1], F[row[2]], {}) end
+plain("GELU", function(x, o) return ops.gelu(x, o.approximate) end, {}, {approximate = "none"})
+plain("LeakyReLU", ops.leaky_relu, {{"negative_slope", 0.01}})
+plain("ELU", ops.elu, {{"alpha", 1}})
+plain("CELU", ops.celu, {{"alpha", 1}})
+plain("Softshrink", ops.softshrink, {{"lambd", 0.5}})
+plain("Hardshrink", ops.hardshrink, {{"lambd", 0.5}})
+plain("Hardtanh", F.hardtanh, {{"min_val", -1}, {"max_val", 1}})
+plain("Threshold", ops.threshold, {{"threshold"}, {"value"}})
+plain("Softplus", ops.softplus, {}, {beta = 1, threshold = 20})
+plain("GLU", F.glu, {{"dim", -1}})
+plain("Softmax", ops.softmax, {{"dim", -1}})
+plain("LogSoftmax", ops.log_softmax, {{"dim", -1}})
+plain("Softmin", F.softmin, {{"dim", -1}})
+plain("Softmax2d", function(x) return ops.softmax(x, -3) end, {})
+
+local PReLU = layer("PReLU")
+-- PReLU(parameters=1, {init=0.25})
+function PReLU:init(n, o)
+  if type(n) == "table" then n, o = nil, n end
+  o = lib.options("PReLU", o, {init = 0.25})
+  self.weight = module.Parameter(ops.full({whole("PReLU", "num_parameters", n or 1)}, o.init))
+end
+function PReLU:forward(x) return F.prelu(x, self.weight) end
+local RReLU = layer("RReLU")
+function RReLU:init(lower, upper) self.lower, self.upper = lower or 1 / 8, upper or 1 / 3 end
+function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = self.training}) end
+
+---- shapes ----
+plain("Flatten", M.flatten, {{"first", 2}, {"last", -1}})
+plain("Unflatten", M.unflatten, {{"dim"}, {"size"}})
+plain("PixelShuffle", M.pixel_shuffle, {{"factor"}})
+plain("PixelUnshuffle", M.pixel_unshuffle, {{"factor"}})
+plain("Upsample", function(x, o) return F.interpolate(x, o) end, {}, {size = false, scale_factor = false, mode = "nearest", align_corners = false})
+plain("Unfold", F.unfold, {{"kernel_size"}}, {dilation = 1, padding = 0, stride = 1})
+plain("Fold", F.fold, {{"output_size"}, {"kernel_size"}}, {dilation = 1, padding = 0, stride = 1})
+for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"}, {"CircularPad", "circular"}} do
+  for dims = 1, 2 do
+    plain(row[1] .. dims .. "d", function(x, p)
+      if type(p) == "number" then p = dims == 1 and {p, p} or {p, p, p, p} end
+      return F.pad(x, p, {mode = row[2]})
+    end, {{"padding"}})
+  end
+end
+plain("ConstantPad2d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p, p, p} or p, {value = value}) end, {{"padding"}, {"value"}})
+plain("ConstantPad1d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p} or p, {value = value}) end, {{"padding"}, {"value"}})
+
+---- pooling ----
+local WINDOW = {{"kernel_size"}, {"stride", false}, {"padding", 0}}
+local MAX, AVG = {dilation = 1, ceil_mode = false, return_indices = false}, {ceil_mode = false, count_include_pad = true}
+for dims = 1, 2 do
+  plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, MAX)
+  plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW, AVG)
+  plain(("AdaptiveAvgPool%dd"):format(dims), F["adaptive_avg_pool" .. dims .. "d"], {{"output_size"}})
+  plain(("AdaptiveMaxPool%dd"):format(dims), F["adaptive_max_pool" .. dims .. "d"], {{"output_size"}})
+end
+plain("LocalResponseNorm", F.local_response_norm, {{"size"}}, {alpha = 1e-4, beta = 0.75, k = 1})
+
+---- distances ----
+plain("CosineSimilarity", F.cosine_similarity, {{"dim", 2}, {"eps", 1e-8}})
+plain("PairwiseDistance", F.pairwise_distance, {{"p", 2}, {"eps", 1e-6}, {"keepdim", false}})
+
+local EmbeddingBag = layer("EmbeddingBag")
+-- EmbeddingBag(count, size, {mode="mean"})
+function EmbeddingBag:init(count, size, o)
+  self.mode = lib.options("EmbeddingBag", o, {mode = "mean"}).mode
+  self.weight = module.Parameter(init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", count), whole("EmbeddingBag", "embedding_dim", size))))
+end
+function EmbeddingBag:forward(ids, offsets) return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode}) end
+
+---- losses: options are the functions' ----
+for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_loss"}, {"MSELoss", "mse_loss"}, {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"},
+  {"HuberLoss", "huber_loss"}, {"KLDivLoss", "kl_div"}, {"BCELoss", "binary_cross_entropy"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"},
+  {"PoissonNLLLoss", "poisson_nll_loss"}, {"GaussianNLLLoss", "gaussian_nll_loss"}, {"HingeEmbeddingLoss", "hinge_embedding_loss"}, {"MarginRankingLoss", "margin_ranking_loss"},
+  {"SoftMarginLoss", "soft_margin_loss"}, {"CosineEmbeddingLoss", "cosine_embedding_loss"}, {"TripletMarginLoss", "triplet_margin_loss"}, {"MultiMarginLoss", "multi_margin_loss"},
+  {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"}} do
+  local name, fn = unpack(row)
+  local Loss = layer(name)
+  function Loss:init(o)
+    if o ~= nil and type(o) ~= "table" then error(name .. ": options must be a table, got " .. type(o), 2) end
+    self.options = o or {}
+    for k, v in pairs(self.options) do if core.is_tensor(v) then self:register_buffer(k, v) end end
+  end
+  function Loss:forward(...)
+    local o, values, n = {}, {...}, select("#", ...)
+    for k, v in pairs(self.options) do o[k] = core.is_tensor(v) and self[k] or v end
+    values[n + 1] = o
+    return F[fn](unpack(values, 1, n + 1))
+  end
+end

@@ -1,0 +1,153 @@
+-- Attention layers. Batches come first: (N, L, E); PyTorch's modules with batch_first=True, whose state dicts they load. Masks follow
+-- PyTorch: a bool mask is true where attention is forbidden, a float mask is added to the scores.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local F = require "tycho.nn.functional"
+local init = require "tycho.nn.init_functions"
+local module = require "tycho.nn.module"
+local lib = require "tycho.nn.layer"
+local layer, options, whole = lib.layer, lib.options, lib.whole
+local nn = lib.classes
+
+-- One mask for the attention op (true or large: attend), from a forbidding one (L,S), (N,L,S) or (N h,L,S) and one of padding (N,S).
+local function joined(attn_mask, padding, n, heads, dtype)
+  local mask = attn_mask
+  if mask and mask.dtype == "bool" then mask = ops.logical_not(mask) end
+  if mask and M.dim(mask) == 3 then mask = mask.shape[1] == n and n ~= n * heads and M.unsqueeze(mask, 2) or M.view(mask, n, heads, mask.shape[2], mask.shape[3]) end
+  if not padding then return mask end
+  local p = padding.dtype == "bool" and ops.logical_not(padding) or padding
+  p = M.view(p, p.shape[1], 1, 1, p.shape[2])
+  if not mask then return p end
+  if mask.dtype == "bool" and p.dtype == "bool" then return ops.logical_and(mask, p) end
+  local function added(x) return x.dtype == "bool" and ops.where(x, ops.zeros({}, {dtype = dtype}), -math.huge) or x end
+  return added(mask) + added(p)
+end
+
+local MHA = layer("MultiheadAttention")
+-- MultiheadAttention(embed_dim, heads, {dropout=0, bias=true, kdim=, vdim=})
+-- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=false}) -> output (N,L,E) and, where asked for,
+-- the weights (N,L,S), mean over heads. key and value default to query.
+function MHA:init(embed_dim, heads, o)
+  o = options("MultiheadAttention", o, {dropout = 0, bias = true, kdim = false, vdim = false})
+  self.embed_dim, self.num_heads, self.dropout = whole("MultiheadAttention", "embed_dim", embed_dim), whole("MultiheadAttention", "num_heads", heads), o.dropout
+  if embed_dim % heads ~= 0 then error(("MultiheadAttention: %d heads don't divide embed_dim %d"):format(heads, embed_dim), 2) end
+  local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
+  self._same = kdim == embed_dim and vdim == embed_dim
+  local function matrix(rows, cols) return module.Parameter(init.xavier_uniform_(ops.empty(rows, cols))) end
+  if self._same then self.in_proj_weight = matrix(3 * embed_dim, embed_dim)
+  else self.q_proj_weight, self.k_proj_weight, self.v_proj_weight = matrix(embed_dim, embed_dim), matrix(embed_dim, kdim), matrix(embed_dim, vdim) end
+  if o.bias then self.in_proj_bias = module.Parameter(ops.zeros(3 * embed_dim)) end
+  self.out_proj = nn.Linear(embed_dim, embed_dim, {bias = o.bias})
+  if o.bias then init.zeros_(self.out_proj.bias) end
+end
+local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = false}
+function MHA:forward(query, key, value, o)
+  if type(key) == "table" and not core.is_tensor(key) then key, o = nil, key end
+  if type(value) == "table" and not core.is_tensor(value) then value, o = nil, value end
+  o = options("MultiheadAttention", o, CALL)
+  key = key or query
+  value = value or key
+  local alone = M.dim(query) == 2
+  if alone then query, key, value = M.unsqueeze(query, 1), M.unsqueeze(key, 1), M.unsqueeze(value, 1) end
+  if M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim then error(("MultiheadAttention: the query has shape %s; (N, L, %d) is needed"):format(tostring(query.shape), self.embed_dim), 2) end
+  local n, E, h = query.shape[1], self.embed_dim, self.num_heads
+  local b = self.in_proj_bias
+  local q, k, v
+  if self._same and rawequal(query, key) and rawequal(key, value) then
+    q, k, v = unpack(M.chunk(ops.linear(query, self.in_proj_weight, b), 3, -1))
+  else
+    local w = self._same and M.chunk(self.in_proj_weight, 3, 1) or {self.q_proj_weight, self.k_proj_weight, self.v_proj_weight}
+    local c = b and M.chunk(b, 3, 1) or {}
+    q, k, v = ops.linear(query, w[1], c[1]), ops.linear(key, w[2], c[2]), ops.linear(value, w[3], c[3])
+  end
+  local function heads(x) return ops.permute(M.view(x, n, x.shape[2], h, E / h), {1, 3, 2, 4}) end
+  q, k, v = heads(q), heads(k), heads(v)
+  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype)
+  local y, weights
+  if o.need_weights then
+    local s = ops.matmul(q, M.transpose(k, -2, -1)) * (1 / math.sqrt(E / h))
+    if o.is_causal and not mask then mask = ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool"})) end
+    if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
+    local p = ops.softmax(s, -1)
+    weights = ops.mean(p, 2)
+    y = ops.matmul(F.dropout(p, self.dropout, {training = self.training}), v)
+  else
+    y = F.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0, o.is_causal and not mask)
+  end
+  y = self.out_proj(M.reshape(ops.permute(y, {1, 3, 2, 4}), n, -1, E))
+  if alone then y, weights = M.squeeze(y, 1), weights and M.squeeze(weights, 1) end
+  return y, weights
+end
+function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embed_dim, self.num_heads) end
+
+local LAYER = {dim_feedforward = 2048, dropout = 0.1, activation = "relu", layer_norm_eps = 1e-5, norm_first = false, bias = true}
+local function feed_forward(self, d, o, norms)
+  self.linear1, self.linear2 = nn.Linear(d, o.dim_feedforward, {bias = o.bias}), nn.Linear(o.dim_feedforward, d, {bias = o.bias})
+  for i = 1, norms do
+    self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps})
+    self["dropout" .. i] = nn.Dropout(o.dropout)
+  end
+  self.dropout = nn.Dropout(o.dropout)
+  self.norm_first = o.norm_first
+  self.activation = type(o.activation) == "function" and o.activation or ops[o.activation]
+  if not self.activation then error(self._name .. ": there is no activation '" .. tostring(o.activation) .. "'", 3) end
+end
+local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end
+
+local EncoderLayer = layer("TransformerEncoderLayer")
+-- TransformerEncoderLayer(d_model, heads, {dim_feedforward=2048, dropout=0.1, activation="relu", norm_first=false})
+-- layer(x, {src_mask=, src_key_padding_mask=, is_causal=})
+function EncoderLayer:init(d, heads, o)
+  o = options("TransformerEncoderLayer", o, LAYER)
+  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias})
+  feed_forward(self, d, o, 2)
+end
+local MASKS = {src_mask = false, src_key_padding_mask = false, is_causal = false}
+function EncoderLayer:forward(x, o)
+  o = options("TransformerEncoderLayer", o, MASKS)
+  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal}))) end
+  if self.norm_first then
+    x = x + attend(self.norm1(x))
+    return x + self.dropout2(fed(self, self.norm2(x)))
+  end
+  x = self.norm1(x + attend(x))
+  return self.norm2(x + self.dropout2(fed(self, x)))
+end
+
+local DecoderLayer = layer("TransformerDecoderLayer")
+-- layer(x, memory, {tgt_mask=, memory_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, tgt_is_causal=})
+function DecoderLayer:init(d, heads, o)
+  o = options("TransformerDecoderLayer", o, LAYER)
+  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias})
+  self.multihead_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias})
+  feed_forward(self, d, o, 3)
+end
+local TARGET = {tgt_mask = false, memory_mask = false, tgt_key_padding_mask = false, memory_key_padding_mask = false, tgt_is_causal = false}
+function DecoderLayer:forward(x, memory, o)
+  o = options("TransformerDecoderLayer", o, TARGET)
+  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal}))) end
+  local function cross(y) return self.dropout2((self.multihead_attn(y, memory, memory, {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask}))) end
+  if self.norm_first then
+    x = x + attend(self.norm1(x))
+    x = x + cross(self.norm2(x))
+    return x + self.dropout3(fed(self, self.norm3(x)))
+  end
+  x = self.norm1(x + attend(x))
+  x = self.norm2(x + cross(x))
+  return self.norm3(x + self.dropout3(fed(self, x)))
+end
+
+-- So many copies of a layer, one after the other, then norm, if given.
+for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
+  local Stack = layer(name)
+  function Stack:init(one, count, norm)
+    if not module.is_module(one) then error(name .. ": argument 1 must be a layer", 2) end
+    self.layers = nn.ModuleList()
+    for _ = 1, whole(name, "num_layers", count) do self.layers:append(one:clone()) end
+    self.norm = norm
+  end
+  function Stack:forward(x, ...)
+    for _, l in ipairs(self.layers) do x = l(x, ...) end
+    return self.norm and self.norm(x) or x
+  end
+end

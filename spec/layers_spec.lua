@@ -1,0 +1,153 @@
+-- Layers, optimizers and schedules against PyTorch's: same state dict, input and step give the same outputs, gradients, losses and rates.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local nn, optim = tycho.nn, tycho.optim
+
+local function golden(name)
+  local tensors, json = core.read_safetensors("spec/golden/" .. name .. ".safetensors")
+  return tensors, core.json_decode(json)
+end
+
+describe("layers", function()
+  local tensors, cases = golden("layers")
+  for i, case in ipairs(cases) do
+    it(case.layer, function()
+      local key = "l" .. i .. "."
+      local function get(name) return tensors[key .. name] end
+      local net = assert(loadstring("local nn = ... return " .. case.layer))(nn)
+      local state = {}
+      for name, t in pairs(tensors) do
+        local k = name:match("^" .. key:gsub("%.", "%%.") .. "state%.(.+)$")
+        if k then state[k] = t end
+      end
+      net:load_state_dict(state)
+      local inputs = {}
+      for k = 1, case.inputs do inputs[k] = get("in" .. k):requires_grad_() end
+      local out = net(unpack(inputs))
+      helper.close(out, get("out"), "output", 1e-4)
+      out:backward(get("gout"))
+      for k, x in ipairs(inputs) do helper.close(x.grad, get("gin" .. k), "gradient of input " .. k, 1e-3) end
+      for name, p in net:named_parameters() do helper.close(p.grad, get("grad." .. name), "gradient of " .. name, 1e-3) end
+      for name, b in net:named_buffers() do helper.close(b, get("after." .. name), "buffer " .. name, 1e-4) end
+      assert.is_string(tostring(net))
+      local copy = net:clone():eval()
+      helper.close(copy(unpack(inputs)), net:eval()(unpack(inputs)), "a clone's output", 0)
+    end)
+  end
+
+  it("attention heeds masks, and gives its weights", function()
+    tycho.manual_seed(5)
+    local m = nn.MultiheadAttention(8, 2)
+    local x = tycho.randn(2, 5, 8)
+    local forbidden = tycho.ones(5, 5, {dtype = "bool"}):triu(1)
+    local causal = m(x, {is_causal = true})
+    helper.close(m(x, {attn_mask = forbidden}), causal, "bool mask")
+    helper.close(m(x, {attn_mask = tycho.zeros(5, 5):masked_fill(forbidden, -math.huge)}), causal, "float mask")
+    local y, w = m(x, {attn_mask = forbidden, need_weights = true})
+    helper.close(y, causal, "with weights", 1e-5)
+    helper.close(w:sum(3), tycho.ones(2, 5), "weights add up", 1e-5)
+    assert.equal(0, w[{1, 1, 2}])
+    -- what is padding has no say
+    local padding = tycho.tensor({{false, false, false, true, true}, {false, false, false, false, false}})
+    local z = x:clone()
+    z[{1, {4, 5}}] = 100
+    helper.close(m(x, x, x, {key_padding_mask = padding})[{1, {1, 3}}], m(z[{ {1, 1}, {1, 3} }])[1] * 0 + m(x[{ {1, 1}, {1, 3} }])[1], "padding", 1e-5)
+    helper.close(m(x, {key_padding_mask = padding, attn_mask = forbidden})[1][1], causal[1][1], "both masks", 1e-5)
+  end)
+
+  it("drops the same probabilities forward and backward", function()
+    tycho.manual_seed(8)
+    local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 3, {dtype = "float64"})
+    for _, x in ipairs {q, k, v} do x:requires_grad_() end
+    assert.is_true(tycho.autograd.gradcheck(function()
+      tycho.manual_seed(3)
+      return tycho.scaled_dot_product_attention(q, k, v, nil, 0.4)
+    end, {q, k, v}))
+    -- on average nothing changes
+    local sum, plain = nil, tycho.scaled_dot_product_attention(q, k, v)
+    for _ = 1, 3000 do
+      local y = tycho.scaled_dot_product_attention(q:detach(), k:detach(), v:detach(), nil, 0.4)
+      sum = sum and sum:add_(y) or y
+    end
+    assert.is_true((sum / 3000 - plain):abs():max():item() < 0.08)
+  end)
+end)
+
+describe("optimizers", function()
+  local tensors, cases = golden("optimizers")
+  for i, case in ipairs(cases.optimizers) do
+    it(("%d: %s"):format(i, case.name), function()
+      local w = tensors.w:clone():requires_grad_()
+      local opt = optim[case.name]({w}, case.options)
+      local function closure()
+        opt:zero_grad()
+        local loss = ((tensors.A:matmul(w):tanh() - tensors.b):square()):sum() + (w ^ 4):sum() * 0.1
+        loss:backward()
+        return loss
+      end
+      local losses = {}
+      for step = 1, 25 do
+        losses[step] = opt:step(closure):item()
+        if step == 12 then                 -- through a saved state
+          local saved = opt:state_dict()
+          opt = optim[case.name]({w}, {lr = 7})
+          opt:load_state_dict(saved)
+        end
+      end
+      helper.close(tycho.tensor(losses, {dtype = "float64"}), tensors["o" .. i .. ".losses"], "losses", 1e-6)
+      helper.close(w:detach(), tensors["o" .. i .. ".w"], "parameters", 1e-6)
+    end)
+  end
+  for i, text in ipairs(cases.schedules) do
+    it(text, function()
+      local opt = optim.SGD({tycho.zeros(1, {requires_grad = true})}, {lr = 0.4})
+      local make = assert(loadstring("local s, o = ... return " .. text))
+      local schedule, lrs = make(optim.lr_scheduler, opt), {}
+      for e = 0, 23 do
+        lrs[e + 1] = opt.param_groups[1].lr
+        opt:step()
+        schedule:step(text:find("Plateau") and 1 / (1 + math.min(e, 5)) or nil)
+        if e == 10 then
+          local saved = schedule:state_dict()
+          local again = optim.SGD({tycho.zeros(1, {requires_grad = true})}, {lr = 0.4})
+          schedule = make(optim.lr_scheduler, again)
+          again.param_groups[1].lr = opt.param_groups[1].lr
+          schedule:load_state_dict(saved)
+          opt = again
+        end
+      end
+      helper.close(tycho.tensor(lrs, {dtype = "float64"}), tensors["s" .. i], "learning rates", 1e-9)
+    end)
+  end
+
+  it("averages parameters", function()
+    local net = nn.Linear(2, 1)
+    local ema = optim.swa_utils.AveragedModel(net, {decay = 0.9})
+    local mean = optim.swa_utils.AveragedModel(net)
+    local first = net.weight:detach():clone()
+    ema:update_parameters(net)
+    mean:update_parameters(net)
+    tycho.no_grad(function() net.weight:add_(1) end)
+    ema:update_parameters(net)
+    mean:update_parameters(net)
+    helper.close(ema.module.weight:detach(), first + 0.1, "moving average", 1e-6)
+    helper.close(mean.module.weight:detach(), first + 0.5, "mean", 1e-6)
+    assert.is_false(ema.module.weight.requires_grad)
+    assert.equal(2, ema.n_averaged:item())
+    local again = optim.swa_utils.AveragedModel(nn.Linear(2, 1), {decay = 0.9})
+    again:load_state_dict(ema:state_dict())
+    helper.close(again(tycho.ones(1, 2)), ema(tycho.ones(1, 2)), "from its state", 0)
+  end)
+
+  it("limits gradients", function()
+    local w = tycho.zeros(3, {requires_grad = true})
+    tycho.sum(w * tycho.tensor({5, -5, 0.5})):backward()
+    nn.utils.clip_grad_value_({w}, 1)
+    assert.same({1, -1, 0.5}, w.grad:totable())
+    local v = nn.utils.parameters_to_vector({w, tycho.ones(2, 2)})
+    assert.same({0, 0, 0, 1, 1, 1, 1}, v:totable())
+    nn.utils.vector_to_parameters(tycho.range(1, 3), {w})
+    assert.same({1, 2, 3}, w:totable())
+  end)
+end)
