@@ -61,8 +61,54 @@ for _, title in ipairs(order) do
 end
 table.insert(cats, "return tycho")
 
+---- coverage: PyTorch's names beside what there is ----
+-- Why a name is left out, by pattern; the rest are plain gaps.
+local reasons = {
+  {"another dtype or storage: quantized, sparse, complex, nested", {"quantiz", "^q_", "^int_repr", "^dequantize", "fbgemm", "sparse", "^coalesce", "^is_coalesced", "^indices$", "^values$", "^crow", "^ccol", "^row_indices", "^col_indices", "^to_sparse", "^to_dense$",
+    "complex", "^real$", "^imag$", "^conj", "^is_conj", "^resolve_", "^view_as_real", "^angle$", "^polar$", "^isreal$", "nested", "^smm$", "^sspaddmm$", "^hspmm$", "^saddmm", "^dsmm$", "mkldnn", "^int%d", "^chalf$", "^cdouble$", "^cfloat$", "^is_neg$"}},
+  {"linear algebra and transforms of signals", {"^linalg", "^cholesky", "^lu", "^svd", "^qr$", "^eig", "^symeig", "^lstsq", "^det$", "^logdet", "^slogdet", "^inverse$", "^pinverse", "^solve", "^triangular_solve", "^lobpcg", "^pca_lowrank", "^svd_lowrank", "^geqrf", "^orgqr", "^ormqr", "^matrix_exp", "^mvlgamma",
+    "^fft", "^ifft", "^rfft", "^irfft", "^stft", "^istft", "window$", "^trapz$", "^trapezoid$", "^cumulative_trapezoid$", "^gradient$", "^renorm$", "^nuclear", "^frobenius"}},
+  {"special functions", {"gamma", "^i0", "^i1", "^bessel", "^erfcx", "^ndtri", "^log_ndtr", "^zeta", "^airy", "polynomial", "^spherical", "^lgamma", "^xlog1py$", "^entr$", "^frexp$", "^ldexp$", "^nextafter$", "^gcd$", "^lcm$"}},
+  {"recurrent layers: to come", {"lstm", "LSTM", "^gru", "^GRU", "rnn", "RNN"}},
+  {"three-dimensional layers", {"3d$", "3d_with_indices$", "3D$", "[Vv]olumetric"}},
+  {"internal to PyTorch: names of dims, names for compilers and devices", {"named", "^names$", "^refine_names", "^rename", "^align_", "^has_names", "^unsafe_", "^batch_norm_", "^native_", "cudnn", "miopen", "mps", "^ipu", "^xpu", "^hpu", "^mtia", "^vulkan", "_copy$", "^sym_", "^fused_moving", "^fake_quant",
+    "^_", "^storage", "^untyped_storage", "^data_ptr$", "^share_memory", "^is_shared", "^is_set_to", "^set_$", "^resize", "^module_load", "^apply_$", "^map", "^record_stream", "^reinforce", "^register_post", "^backward$", "^is_inference", "^is_signed", "^is_nonzero", "^get_device", "^element_size",
+    "^const_data", "^dim_order", "^detach_$", "^layer_stack", "^group_norm_", "^constant_pad", "^feature_", "has_torch_function", "^handle_torch", "^boolean_dispatch", "assert", "^multi_head_attention_forward", "^embedding_renorm", "^type", "^nelement$", "^ndimension$", "^cpu$", "^cuda$"}},
+}
+local function reason_of(name)
+  for i, r in ipairs(reasons) do
+    for _, p in ipairs(r[2]) do if name:find(p) then return i end end
+  end
+  return #reasons + 1
+end
+local spaces = {
+  {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
+-- What Lua has another name or form for.
+local otherwise = {arange = "range", ["where"] = "where", numpy = "totable", tolist = "totable", long = "long", ["repeat"] = "tile", stride = "stride", is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}
+local cover = {"# Coverage", "", "PyTorch's functions, methods, layers and optimizers (`docs/torch_names.txt`, made by `scripts/torch_names.py`) beside Tycho's. Made by `make docs`.", ""}
+for _, space in ipairs(spaces) do
+  local have, lack, total = {}, {}, 0
+  for line in io.lines(here .. "/docs/torch_names.txt") do
+    local where, name = line:match("^(%S+) (%S+)$")
+    if where == space[1] then
+      total = total + 1
+      if rawget(space[2], name) ~= nil and not (name == "arange") or otherwise[name] and rawget(space[2], otherwise[name]) ~= nil then have[#have + 1] = name
+      else
+        local r = reason_of(name)
+        lack[r] = lack[r] or {}
+        table.insert(lack[r], name)
+      end
+    end
+  end
+  table.insert(cover, ("## %s: %d of %d"):format(space[1], #have, total))
+  table.insert(cover, "\nThere: " .. table.concat(have, ", ") .. "\n")
+  for r = #reasons + 1, 1, -1 do
+    if lack[r] then table.insert(cover, ("Not there, %s (%d): %s\n"):format(reasons[r] and reasons[r][1] or "a gap", #lack[r], table.concat(lack[r], ", "))) end
+  end
+end
+
 local check, old = arg[1] == "--check", false
-for name, lines in pairs {["docs/ops.md"] = md, ["docs/tycho.d.lua"] = cats} do
+for name, lines in pairs {["docs/ops.md"] = md, ["docs/tycho.d.lua"] = cats, ["docs/coverage.md"] = cover} do
   local text, path = table.concat(lines, "\n") .. "\n", here .. "/" .. name
   if check then
     local f = io.open(path)

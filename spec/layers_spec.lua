@@ -74,6 +74,27 @@ describe("layers", function()
   end)
 end)
 
+describe("models of examples/", function()
+  local tensors = core.read_safetensors("spec/golden/models.safetensors")
+  for name, make in pairs {
+    resnet = function() return require("examples.resnet18") {width = 4, classes = 5} end,
+    transformer = function() return require("examples.transformer") {tokens = 11, width = 16, length = 12} end} do
+    it(name .. " loads PyTorch's state dict and gives its outputs and gradients", function()
+      local net, state = make(), {}
+      for k, t in pairs(tensors) do
+        local key = k:match("^" .. name .. "%.state%.(.+)$")
+        if key then state[key] = t end
+      end
+      net:load_state_dict(state)
+      local out = net(tensors[name .. ".in"])
+      helper.close(out, tensors[name .. ".out"], "output", 1e-4)
+      out:backward(tensors[name .. ".gout"])
+      for k, p in net:named_parameters() do helper.close(p.grad, tensors[name .. ".grad." .. k], "gradient of " .. k, 1e-3) end
+      helper.close(net:eval()(tensors[name .. ".in"]), tensors[name .. ".eval"], "output in eval", 1e-4)
+    end)
+  end
+end)
+
 describe("optimizers", function()
   local tensors, cases = golden("optimizers")
   for i, case in ipairs(cases.optimizers) do

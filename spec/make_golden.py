@@ -355,7 +355,7 @@ exec(open(os.path.join(HERE, "golden_more.py")).read())
 
 os.makedirs(OUT, exist_ok=True)
 for f in os.listdir(OUT):
-    if f.endswith(".safetensors") and f not in ("cnn.safetensors", "layers.safetensors", "optimizers.safetensors"): os.unlink(os.path.join(OUT, f))
+    if f.endswith(".safetensors") and f not in ("cnn.safetensors", "layers.safetensors", "optimizers.safetensors", "models.safetensors"): os.unlink(os.path.join(OUT, f))
 for name, (store, cases) in sorted(files.items()):
     save_file(store or {"none": torch.zeros(0)}, os.path.join(OUT, name + ".safetensors"), {"tycho": json.dumps(cases)})
 
