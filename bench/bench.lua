@@ -38,36 +38,69 @@ local function time(fn, n)
   return (core.now() - t) / n
 end
 
+-- Each case: what it is, seconds to its unit, how often a round runs it, and what it runs. peer.py has the same list in the same order.
 local cases = {}
-do
-  local a, b = tycho.ones(1), tycho.ones(1)
-  cases[1] = {"eager add of one element (us)", 1e6, function() return time(function() return a + b end, 200000) end}
-end
-do
-  local net = nn.Sequential(nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Conv2d(32, 64, 3, {padding = 1, bias = false}), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(),
-    nn.Dropout(0.3), nn.Linear(128, 10))
+local function case(name, unit, n, fn) cases[#cases + 1] = {name .. (unit == 1e3 and " (ms)" or " (us)"), unit, function() return time(fn, n) end} end
+local function training(net, x, y)
   local opt = optim.AdamW(net:parameters(), {lr = 1e-3})
-  local x, y = tycho.randn(128, 1, 28, 28), tycho.randint(1, 10, {128})
-  cases[2] = {"training step of the demo's CNN, batch 128 (ms)", 1e3, function()
-    return time(function()
-      local loss = tycho.cross_entropy(net(x), y)
-      opt:zero_grad()
-      loss:backward()
-      opt:step()
-    end, 20)
-  end}
+  return function()
+    local loss = tycho.cross_entropy(net(x), y)
+    opt:zero_grad()
+    loss:backward()
+    opt:step()
+  end
 end
-do
-  local a, b = tycho.randn(512, 512), tycho.randn(512, 512)
-  cases[3] = {"matmul 512x512 (us)", 1e6, function() return time(function() return a:matmul(b) end, 100) end}
+local function backward(fn, ...)           -- forward and backward through one op
+  local inputs = {...}
+  for _, x in ipairs(inputs) do if x:is_floating_point() then x:requires_grad_() end end
+  local g
+  return function()
+    local y = fn(unpack(inputs))
+    g = g or tycho.ones_like(y)
+    for _, x in ipairs(inputs) do x.grad = nil end
+    y:backward(g)
+  end
 end
-do
-  local x = tycho.randn(1024, 1024)
-  cases[4] = {"exp of 2^20 elements (us)", 1e6, function() return time(function() return x:exp() end, 100) end}
-  cases[5] = {"sum of 2^20 elements over dim 1 (us)", 1e6, function() return time(function() return x:sum(1) end, 200) end}
-  cases[6] = {"softmax of 1024 rows of 1024 (us)", 1e6, function() return time(function() return x:softmax(2) end, 100) end}
+
+local one, two = tycho.ones(1), tycho.ones(1)
+case("eager add of one element", 1e6, 200000, function() return one + two end)
+case("training step of the demo's CNN, batch 128", 1e3, 10, training(nn.Sequential(nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+  nn.Conv2d(32, 64, 3, {padding = 1, bias = false}), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(),
+  nn.Dropout(0.3), nn.Linear(128, 10)), tycho.randn(128, 1, 28, 28), tycho.randint(1, 10, {128})))
+case("training step of a transformer layer, 8x64x128", 1e3, 10, training(nn.Sequential(nn.TransformerEncoderLayer(128, 4, {dim_feedforward = 512, dropout = 0, activation = "gelu"}), nn.Flatten(1, 2), nn.Linear(128, 64)),
+  tycho.randn(8, 64, 128), tycho.randint(1, 64, {512})))
+case("training step of an MLP 784-256-10, batch 64", 1e3, 50, training(nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)), tycho.randn(64, 784), tycho.randint(1, 10, {64})))
+for _, n in ipairs {64, 512} do
+  local a, b = tycho.randn(n, n), tycho.randn(n, n)
+  case(("matmul %dx%d"):format(n, n), 1e6, n > 100 and 50 or 2000, function() return a:matmul(b) end)
 end
+local p, q = tycho.randn(64, 32, 64), tycho.randn(64, 64, 32)
+case("matmul of 64 batches 32x64x32", 1e6, 200, function() return p:matmul(q) end)
+local m, v = tycho.randn(1024, 1024), tycho.randn(1024)
+local col, bf, ids = tycho.randn(1024, 1), tycho.randn(512, 512):bfloat16(), tycho.randint(1, 5000, {4096})
+case("exp of 2^20 elements", 1e6, 50, function() return m:exp() end)
+case("gelu of 2^20 elements", 1e6, 50, function() return m:gelu() end)
+case("add of a row to 2^20 elements", 1e6, 50, function() return m + v end)
+case("mul by a column of 2^20 elements", 1e6, 50, function() return m * col end)
+case("add of a transposed matrix, 2^20 elements", 1e6, 50, function() return m + m:t() end)
+case("copy of a transposed matrix, 2^20 elements", 1e6, 50, function() return m:t():contiguous() end)
+case("sum of 2^20 elements", 1e6, 100, function() return m:sum() end)
+case("sum of 2^20 elements over dim 1", 1e6, 100, function() return m:sum(1) end)
+case("max of 2^20 elements over dim 2", 1e6, 50, function() return m:max(2) end)
+case("cumsum of 2^20 elements over dim 2", 1e6, 50, function() return m:cumsum(2) end)
+case("var of 2^20 elements over dim 2", 1e6, 50, function() return m:var(2) end)
+case("sort of 1024 rows of 1024", 1e3, 5, function() return m:sort(2) end)
+case("topk 10 of 1024 rows of 1024", 1e6, 20, function() return m:topk(10) end)
+case("softmax of 1024 rows of 1024", 1e6, 50, function() return m:softmax(2) end)
+case("layer_norm of 1024 rows of 1024, both ways", 1e6, 20, backward(function(x, w, b) return tycho.layer_norm(x, {1024}, w, b) end, m:clone(), v:clone(), v:clone()))
+case("cross_entropy of 512 rows of 5000, both ways", 1e6, 10, backward(function(x) return tycho.cross_entropy(x, ids[{ {1, 512} }]) end, tycho.randn(512, 5000)))
+case("embedding of 4096 ids of 5000x64, both ways", 1e6, 50, backward(function(w) return tycho.embedding(ids, w) end, tycho.randn(5000, 64)))
+case("attention 8x4x128x32 causal, both ways", 1e6, 10, backward(function(a, b, c) return tycho.scaled_dot_product_attention(a, b, c, nil, 0, true) end, tycho.randn(8, 4, 128, 32), tycho.randn(8, 4, 128, 32), tycho.randn(8, 4, 128, 32)))
+case("conv2d 8x64x28x28, 64 3x3 kernels, both ways", 1e3, 5, backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1) end, tycho.randn(8, 64, 28, 28), tycho.randn(64, 64, 3, 3)))
+case("depthwise conv2d 8x64x28x28, both ways", 1e3, 5, backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1, 1, 64) end, tycho.randn(8, 64, 28, 28), tycho.randn(64, 1, 3, 3)))
+case("max_pool2d 8x64x28x28, both ways", 1e6, 10, backward(function(x) return tycho.max_pool2d(x, 2) end, tycho.randn(8, 64, 28, 28)))
+case("interpolate 8x16x32x32 to twice the size", 1e6, 10, function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
+case("bfloat16 matmul 512x512", 1e6, 20, function() return bf:matmul(bf) end)
 
 -- The peer answers each line with its time for that case.
 local peer_name, ask
@@ -95,5 +128,5 @@ for k, c in ipairs(cases) do
     collectgarbage()
   end
   local m = median(mine)
-  print(ask and ("%-50s %10.3f  PyTorch %10.3f  ratio %.2f"):format(c[1], m, median(theirs), m / median(theirs)) or ("%-50s %10.3f"):format(c[1], m))
+  print(ask and ("%-52s %10.3f  PyTorch %10.3f  ratio %.2f"):format(c[1], m, median(theirs), m / median(theirs)) or ("%-52s %10.3f"):format(c[1], m))
 end

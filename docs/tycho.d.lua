@@ -325,18 +325,6 @@ function tycho.silu(x) end
 ---@return tycho.Tensor
 function Tensor.silu(x) end
 
---- Gaussian error linear unit
----@param x tycho.Tensor
----@param approximate? string
----@return tycho.Tensor
-function tycho.gelu(x, approximate) end
-
---- Gaussian error linear unit
----@param x tycho.Tensor
----@param approximate? string
----@return tycho.Tensor
-function Tensor.gelu(x, approximate) end
-
 --- x where x > 0, else negative_slope * x
 ---@param x tycho.Tensor
 ---@param negative_slope? number
@@ -4029,6 +4017,18 @@ function tycho.alpha_dropout(x, p, training) end
 ---@param training? boolean
 ---@return tycho.Tensor
 function Tensor.alpha_dropout(x, p, training) end
+
+--- Gaussian error linear unit: x times the normal distribution's value at x
+---@param x tycho.Tensor
+---@param approximate? string
+---@return tycho.Tensor
+function tycho.gelu(x, approximate) end
+
+--- Gaussian error linear unit: x times the normal distribution's value at x
+---@param x tycho.Tensor
+---@param approximate? string
+---@return tycho.Tensor
+function Tensor.gelu(x, approximate) end
 
 --- x limited to 0..6
 ---@param x tycho.Tensor

@@ -153,6 +153,11 @@ for dt in FLOATS:
 add("lerp", torch.lerp, [R(2, 3), R(2, 3, salt=1), R(3, d="prob")])
 add("addcmul", torch.addcmul, [R(2, 1), R(1, 3), R(3, salt=1)])
 add("addcdiv", torch.addcdiv, [R(2, 1), R(1, 3), R(3, d="nonzero")])
+for dt in FLOATS + INTS:
+    add("gelu", F.gelu, [values((2, 3), dt)])
+for shape in [(), (0, 3), (2, 1, 3, 2)]:
+    add("gelu", F.gelu, [values(shape, f64)])
+add("gelu", F.gelu, [torch.cat([torch.linspace(-7, 7, 70), torch.tensor([float("nan"), -30.0, 30.0])])], grad=False)
 for name, o, kw in [("gelu", {"approximate": "tanh"}, {}), ("softplus", {"beta": 2, "threshold": 3}, {}), ("leaky_relu", {"negative_slope": 0.3}, {}), ("elu", {"alpha": 0.7}, {})]:
     for dt in [f64, torch.float32]:
         add(name, lambda x: getattr(F, name)(x, **o), [values((3, 5), dt, "nonzero")], opts=o)

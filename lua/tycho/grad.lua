@@ -75,11 +75,12 @@ R.silu = {x = function(g, x)
   local s = ops.sigmoid(x)
   return g * (s * (x * (1 - s) + 1))
 end}
-R.gelu = {x = function(g, x, approximate)
-  if not recording() then return ops.gelu_backward(g, x, approximate) end
-  if approximate == "none" then
-    return g * ((ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 + x * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
-  end
+R.gelu_erf = {x = function(g, x)
+  if not recording() then return ops.gelu_erf_backward(g, x) end
+  return g * ((ops.erf(x * math.sqrt(0.5)) + 1) * 0.5 + x * ops.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi)))
+end}
+R.gelu_tanh = {x = function(g, x)
+  if not recording() then return ops.gelu_tanh_backward(g, x) end
   local k = math.sqrt(2 / math.pi)
   local t = ops.tanh((x + x * x * x * 0.044715) * k)
   return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * 0.044715) + 1) * (0.5 * k))
@@ -442,7 +443,7 @@ R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 -
 ---- no gradient ----
 local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
-  silu_backward gelu_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
+  silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale]]
 

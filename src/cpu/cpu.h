@@ -78,6 +78,7 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel);
 /* C = alpha op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). */
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 /* oneDNN; TY_ERR with an empty ctx->err: not supported, use the own kernel. */
+bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 bool ty_dnnl_conv(ty_call *c, ty_status *s);
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 

@@ -1,4 +1,5 @@
-/* Convolution through oneDNN: float32, channels-last activations, weights in whatever order oneDNN likes best.
+/* Convolution, and the larger products of matrices, through oneDNN: float32; activations channels-last, weights in whatever order
+ * oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
  * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
@@ -197,4 +198,8 @@ bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   ty_release(cb);
   *status = s;
   return done;
+}
+
+bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
+  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
 }

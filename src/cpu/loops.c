@@ -172,10 +172,9 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     for (int j = 0; j < LANES; j++) m = lane[j] > m ? lane[j] : m;  /* a NaN shows in the sum */ \
     if (m == -INFINITY) m = 0;  /* all masked: exp gives 0, the quotient NaN, as PyTorch */ \
     for (i = 0; i < n; i += 256) { \
-      int64_t w = TY_MIN(256, n - i); const T *xs = x + i; \
-      for (int64_t j = 0; j < w; j++) buf[j] = exp_##X(xs[j] - m); \
-      sum += (double)sum_##k(buf, w); \
-      if (!lg) memcpy(o + i, buf, (size_t)w * sizeof(T)); } \
+      int64_t w = TY_MIN(256, n - i); const T *xs = x + i; T *b = lg ? buf : o + i; \
+      for (int64_t j = 0; j < w; j++) b[j] = exp_##X(xs[j] - m); \
+      sum += (double)sum_##k(b, w); } \
     if (lg) { T l = (T)log(sum); for (i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
     else { T r = (T)(1 / sum); for (i = 0; i < n; i++) o[i] *= r; } } \
   static void softmax_backward_##k(void *o_, const void *g_, const void *y_, int64_t n, int lg) { \

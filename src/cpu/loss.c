@@ -1,7 +1,10 @@
 /* Cross-entropy over rows: the loss of each row from its log-sum-exp, and the gradient from the same, in one pass. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "cpu.h"
+
+#define LOSS_BLOCK 512
 
 static ty_status check_labels(ty_call *c, const ty_tensor *y, int64_t classes, int64_t ignore) {
   const int64_t *v = ty_data(y);
@@ -25,28 +28,38 @@ static ty_status run(ty_call *c) {
   if (s == TY_OK && wt) s = ty_contiguous(c->ctx, wt, &w);
   const int64_t *labels = ty_data(y);
   const char *px = ty_data(x);
+  const ty_loops *l = ty_cpu_loops();
+  int size = ty_ksize[k];
   double wsum = (double)n;
   if (w) { wsum = 0; for (int64_t j = 0; j < n; j++) wsum += at(ty_data(w), k, j); }
-  #pragma omp parallel for num_threads(ty_threads_for(m * n * 8)) schedule(static)
+  #pragma omp parallel for num_threads(ty_threads_for(m * n * 2)) schedule(static)
   for (int64_t i = 0; i < m; i++) {
     if (s != TY_OK) continue;
-    const void *row = px + i * n * ty_ksize[k];
+    const char *row = px + i * n * size;
     int64_t t = labels[i * y->stride[0]];
     double wl = t == ignore ? 0 : w ? at(ty_data(w), k, t - 1) : 1;
-    if (back) {
-      const ty_tensor *g = c->in[0].t, *l = c->in[3].t;
-      double up = ty_get((char *)ty_data(g) + i * g->stride[0] * ty_itemsize(g), (ty_dtype)g->dtype), lse = at(ty_data(l), k, i);
-      double mass = t == ignore ? 0 : (1 - eps) * wl + eps / (double)n * wsum;
-      for (int64_t j = 0; j < n; j++) {
-        double q = (j == t - 1 ? (1 - eps) * wl : 0) + eps / (double)n * (w ? at(ty_data(w), k, j) : 1);
-        put(ty_data(c->out[0]), k, i * n + j, t == ignore ? 0 : up * (exp(at(row, k, j) - lse) * mass - q));
-      }
+    if (back) {                            /* up * (mass * softmax - (1 - eps) wl [label] - eps / n * weight) */
+      const ty_tensor *g = c->in[0].t, *lse = c->in[3].t;
+      char *o = (char *)ty_data(c->out[0]) + i * n * size;
+      if (t == ignore) { memset(o, 0, (size_t)(n * size)); continue; }
+      double up = ty_get((char *)ty_data(g) + i * g->stride[0] * ty_itemsize(g), (ty_dtype)g->dtype), mass = (1 - eps) * wl + eps / (double)n * wsum;
+      l->affine[k](o, row, n, 1, -at(ty_data(lse), k, i));
+      l->pointwise[TY_OP_exp][k](o, o, NULL, NULL, n, 0, 0);
+      if (w && eps > 0) l->affine2[k](o, o, ty_data(w), n, up * mass, -up * eps / (double)n, 0);
+      else l->affine[k](o, o, n, up * mass, -up * eps / (double)n);
+      put(o, k, t - 1, at(o, k, t - 1) - up * (1 - eps) * wl);
       continue;
     }
-    double top = -INFINITY, sum = 0, smooth = 0;
-    for (int64_t j = 0; j < n; j++) { double v = at(row, k, j); top = v > top || v != v ? v : top; }
-    if (top == -INFINITY) top = 0;
-    for (int64_t j = 0; j < n; j++) sum += exp(at(row, k, j) - top);
+    double top, sum = 0, smooth = 0, part, buf[LOSS_BLOCK];
+    l->row[TY_OP_amax][k](&top, row, n);
+    if (n == 0 || top == -INFINITY) top = 0;
+    for (int64_t j = 0; j < n; j += LOSS_BLOCK) {
+      int64_t e = TY_MIN(LOSS_BLOCK, n - j);
+      l->affine[k](buf, row + j * size, e, 1, -top);
+      l->pointwise[TY_OP_exp][k](buf, buf, NULL, NULL, e, 0, 0);
+      l->row[TY_OP_sum][k](&part, buf, e);
+      sum += part;
+    }
     double lse = top + log(sum);
     if (eps > 0) for (int64_t j = 0; j < n; j++) smooth += (w ? at(ty_data(w), k, j) : 1) * (lse - at(row, k, j));
     double loss = t == ignore ? 0 : (1 - eps) * wl * (lse - at(row, k, t - 1)) + eps / (double)n * smooth;

@@ -1,12 +1,15 @@
-/* Matrix products over OpenBLAS: operands in any strides that BLAS can read are not copied; a batch of one matrix
+/* Matrix products over OpenBLAS and, for float32 where it measured faster, oneDNN: operands in any strides that BLAS can read are not copied; a batch of one matrix
  * against many rows is folded into one product. Whole numbers are multiplied by plain loops. */
 #include <cblas.h>
 #include <string.h>
 #include "cpu.h"
 
+#define LARGE 500000.0       /* multiplications from which oneDNN is ahead: 0.8 of OpenBLAS's time there, 1.3 below (bench/results/cpu.md) */
+
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
   CBLAS_TRANSPOSE x = ta ? CblasTrans : CblasNoTrans, y = tb ? CblasTrans : CblasNoTrans;
   if (m == 0 || n == 0) return;
+  if (k == 0 && (double)m * (double)n * (double)kk >= LARGE && ty_dnnl_gemm(ta, tb, m, n, kk, a, TY_MAX(lda, 1), b, TY_MAX(ldb, 1), (float)beta, c, ldc)) return;
   if (k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), (float)beta, c, (int)ldc);
   else cblas_dgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), beta, c, (int)ldc);
 }

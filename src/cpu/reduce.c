@@ -154,16 +154,22 @@ typedef struct {
   _Atomic bool failed;
 } lines;
 
-/* The extreme and its 1-based index; NaN wins, the first of equals. */
-#define EXTREME(T, BETTER) { \
-    const T *x = v; \
-    int64_t at = 0; \
-    for (int64_t i = 1; i < w->n; i++) { if (x[at] == x[at] && (x[i] BETTER x[at] || x[i] != x[i])) at = i; } \
-    return at; }
+/* Where the extreme stands: NaN wins, the first of equals. The value comes from vector code; then it is looked for, a block at a
+ * time. */
+#define FIND(T, A) { \
+    const T *x = v; A best_; \
+    w->l->row[id][w->k](&best_, v, w->n); \
+    const T best = (T)best_; \
+    for (int64_t i = 0; i < w->n; i += 64) { \
+      int64_t e = TY_MIN(w->n, i + 64); int any = 0; \
+      for (int64_t j = i; j < e; j++) any |= (x[j] == best) | (x[j] != x[j]); \
+      for (int64_t j = i; any && j < e; j++) if ((best != best ? x[j] != x[j] : x[j] == best)) return j; } \
+    return 0; }
 static int64_t extreme(const lines *w, const void *v, bool max) {
-  if (w->k == 0) { if (max) EXTREME(float, >) EXTREME(float, <) }
-  if (w->k == 1) { if (max) EXTREME(double, >) EXTREME(double, <) }
-  if (max) EXTREME(int64_t, >) EXTREME(int64_t, <)
+  int id = max ? TY_OP_amax : TY_OP_amin;
+  if (w->k == 0) FIND(float, double)
+  if (w->k == 1) FIND(double, double)
+  FIND(int64_t, int64_t)
 }
 
 static const void *load_line(lines *w, int i, const char *p, void *buf) {
@@ -186,8 +192,15 @@ static void line_extreme(void *arg, char *const *ptr, int64_t line) {
 static void line_scan(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   int id = w->c->op->id;
-  void *buf = ty_scratch((size_t)w->n * 8);
   (void)line;
+  if (id == TY_OP_cumsum && w->dtype[0] == TY_F32 && w->dtype[1] == TY_F32) {   /* no detour */
+    const float *x = (const float *)(void *)ptr[0];
+    float *o = (float *)(void *)ptr[1];
+    double acc = 0;
+    for (int64_t i = 0; i < w->n; i++) o[i * w->stride[1]] = (float)(acc += (double)x[i * w->stride[0]]);
+    return;
+  }
+  void *buf = ty_scratch((size_t)w->n * 8);
   if (!buf) { w->failed = true; return; }
   bool product = id == TY_OP_cumprod;
   if (w->k == 2) {

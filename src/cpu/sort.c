@@ -8,27 +8,29 @@
 
 typedef struct { uint64_t key; int64_t at; } card;
 
-static void keys_of(const void *v, int k, int64_t n, bool descending, card *out) {
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t key;
-    if (k == 0) {
-      float x = ((const float *)v)[i];
-      uint32_t u;
-      x = x == 0 ? 0 : x;
-      memcpy(&u, &x, 4);
-      key = x != x ? UINT32_MAX : u >> 31 ? (uint32_t)~u : u | 0x80000000u;
-      if (descending) key = (uint32_t)~key;
-    } else {
-      if (k == 1) {
-        double x = ((const double *)v)[i];
-        x = x == 0 ? 0 : x;
-        memcpy(&key, &x, 8);
-        key = x != x ? UINT64_MAX : key >> 63 ? ~key : key | (uint64_t)1 << 63;
-      } else key = (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
-      if (descending) key = ~key;
-    }
-    out[i] = (card){key, i};
+static inline uint64_t key_of(const void *v, int k, int64_t i) {
+  uint64_t key;
+  if (k == 0) {
+    float x = ((const float *)v)[i];
+    uint32_t u;
+    x = x == 0 ? 0 : x;
+    memcpy(&u, &x, 4);
+    return x != x ? UINT32_MAX : u >> 31 ? (uint32_t)~u : u | 0x80000000u;
   }
+  if (k == 1) {
+    double x = ((const double *)v)[i];
+    x = x == 0 ? 0 : x;
+    memcpy(&key, &x, 8);
+    return x != x ? UINT64_MAX : key >> 63 ? ~key : key | (uint64_t)1 << 63;
+  }
+  return (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
+}
+
+static uint64_t all_ones(int k) { return k == 0 ? UINT32_MAX : UINT64_MAX; }
+
+static void keys_of(const void *v, int k, int64_t n, bool descending, card *out) {
+  uint64_t flip = descending ? all_ones(k) : 0;
+  for (int64_t i = 0; i < n; i++) out[i] = (card){key_of(v, k, i) ^ flip, i};
 }
 
 /* Sorts a; b is as large. Stable. */
@@ -60,21 +62,33 @@ static void sort_cards(card *a, card *b, int64_t n, int bits) {
 
 static int bits_of(int k) { return k == 0 ? 32 : 64; }
 
-/* The k smallest keys to the front, in order: a heap of the best so far, the worst on top. */
-static void smallest(card *a, int64_t n, int64_t k) {
 #define WORSE(x, y) ((x).key > (y).key || ((x).key == (y).key && (x).at > (y).at))
-#define SINK(i, end) do { \
-    int64_t i_ = (i); card c_ = a[i_]; \
-    for (int64_t ch_; (ch_ = 2 * i_ + 1) < (end); i_ = ch_) { \
-      if (ch_ + 1 < (end) && WORSE(a[ch_ + 1], a[ch_])) ch_++; \
-      if (!WORSE(a[ch_], c_)) break; \
-      a[i_] = a[ch_]; } \
-    a[i_] = c_; } while (0)
-  if (k == 0) return;
-  for (int64_t i = k / 2 - 1; i >= 0; i--) SINK(i, k);
-  for (int64_t i = k; i < n; i++)
-    if (a[i].key < a[0].key) { a[0] = a[i]; SINK(0, k); }
-  for (int64_t end = k - 1; end > 0; end--) { card c = a[0]; a[0] = a[end]; a[end] = c; SINK(0, end); }
+static void sink(card *a, int64_t i, int64_t end) {
+  card c = a[i];
+  for (int64_t child; (child = 2 * i + 1) < end; i = child) {
+    if (child + 1 < end && WORSE(a[child + 1], a[child])) child++;
+    if (!WORSE(a[child], c)) break;
+    a[i] = a[child];
+  }
+  a[i] = c;
+}
+
+/* The first in order, so many, into a: a heap of the best so far, the worst on top. */
+static void smallest(card *a, const void *v, int k, int64_t n, int64_t many, bool descending) {
+  uint64_t flip = descending ? all_ones(k) : 0;
+  keys_of(v, k, many, descending, a);
+  for (int64_t i = many / 2 - 1; i >= 0; i--) sink(a, i, many);
+  const float *x = v;
+  float bar = k == 0 ? x[a[0].at] : 0;     /* a glance at the number spares most elements their key; NaN passes */
+  for (int64_t i = many; i < n; i++) {
+    if (k == 0 && (descending ? x[i] <= bar : x[i] >= bar)) continue;
+    uint64_t key = key_of(v, k, i) ^ flip;
+    if (key >= a[0].key) continue;
+    a[0] = (card){key, i};
+    sink(a, 0, many);
+    if (k == 0) bar = x[a[0].at];
+  }
+  for (int64_t end = many - 1; end > 0; end--) { card c = a[0]; a[0] = a[end]; a[end] = c; sink(a, 0, end); }
 }
 
 /* ---- along a dim ---- */
@@ -91,13 +105,17 @@ typedef struct {
 static void line_order(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   (void)line;
-  card *a = ty_scratch((sizeof(card) * 2 + 8) * (size_t)w->n);
+  bool few = w->take < w->n / 8, direct = w->stride == 1 && w->dtype == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64);
+  int64_t cards = few ? w->take : 2 * w->n;
+  card *a = ty_scratch(sizeof(card) * (size_t)cards + (direct ? 0 : 8 * (size_t)w->n));
   if (!a) { w->failed = true; return; }
-  void *values = a + 2 * w->n;
-  ty_cpu_loops()->load[w->dtype][w->k](values, ptr[0], w->stride, w->n);
-  keys_of(values, w->k, w->n, w->descending, a);
-  if (w->take < w->n / 8) smallest(a, w->n, w->take);
-  else sort_cards(a, a + w->n, w->n, bits_of(w->k));
+  const void *values = direct ? (void *)ptr[0] : a + cards;
+  if (!direct) ty_cpu_loops()->load[w->dtype][w->k](a + cards, ptr[0], w->stride, w->n);
+  if (few) smallest(a, values, w->k, w->n, w->take, w->descending);
+  else {
+    keys_of(values, w->k, w->n, w->descending, a);
+    sort_cards(a, a + w->n, w->n, bits_of(w->k));
+  }
   for (int64_t i = 0; i < w->take; i++) {
     memcpy(ptr[1] + i * w->ostride * w->size, ptr[0] + a[i].at * w->stride * w->size, (size_t)w->size);
     ((int64_t *)ptr[2])[i * w->istride] = a[i].at + 1;

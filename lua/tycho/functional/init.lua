@@ -3,7 +3,7 @@ local lib = require "tycho.functional.lib"
 for _, family in ipairs {"shape", "values", "products", "layers", "losses"} do require("tycho.functional." .. family) end
 
 -- ops that PyTorch has in nn.functional
-for name in ([[relu gelu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid threshold
+for name in ([[relu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid threshold
   softmax log_softmax conv2d avg_pool2d adaptive_avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end
 
 -- other names that PyTorch has

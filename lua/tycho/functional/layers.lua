@@ -155,7 +155,7 @@ end, NN)
 
 ---- dropout ----
 def("dropout", "x, p:number=0.5, *, training:bool=true", "elements set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
-  if not training then return x end
+  if not training or p == 0 then return x end
   return (ops.dropout_mask(x, p))
 end, NN)
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, *, training:bool=false, momentum:number=0.1, eps:number=1e-5",
@@ -229,6 +229,9 @@ def("alpha_dropout", "x, p:number=0.5, *, training:bool=false", "dropout that ke
 end, NN)
 
 ---- activations made of others ----
+def("gelu", "x, approximate:enum(none,tanh)=none", "Gaussian error linear unit: x times the normal distribution's value at x", function(x, approximate)
+  return (approximate == "tanh" and ops.gelu_tanh or ops.gelu_erf)(x)
+end, {nn = true, inplace = true})
 def("relu6", "x", "x limited to 0..6", function(x) return ops.clamp(x, 0, 6) end, NN)
 def("hardtanh", "x, min_val:number=-1, max_val:number=1", "x limited to min_val..max_val", function(x, lo, hi) return ops.clamp(x, lo, hi) end, NN)
 def("tanhshrink", "x", "x - tanh(x)", function(x) return x - ops.tanh(x) end, NN)

@@ -13,7 +13,7 @@ for _, row in ipairs {{"ReLU", "relu"}, {"SiLU", "silu"}, {"Sigmoid", "sigmoid"}
   plain(row[1], ops[row[2]], {})
 end
 for _, row in ipairs {{"ReLU6", "relu6"}, {"Tanhshrink", "tanhshrink"}} do plain(row[1], F[row[2]], {}) end
-plain("GELU", function(x, o) return ops.gelu(x, o.approximate) end, {}, {approximate = "none"})
+plain("GELU", function(x, o) return F.gelu(x, o.approximate) end, {}, {approximate = "none"})
 plain("LeakyReLU", ops.leaky_relu, {{"negative_slope", 0.01}})
 plain("ELU", ops.elu, {{"alpha", 1}})
 plain("CELU", ops.celu, {{"alpha", 1}})

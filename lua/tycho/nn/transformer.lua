@@ -89,7 +89,7 @@ local function feed_forward(self, d, o, norms)
   end
   self.dropout = nn.Dropout(o.dropout)
   self.norm_first = o.norm_first
-  self.activation = type(o.activation) == "function" and o.activation or ops[o.activation]
+  self.activation = type(o.activation) == "function" and o.activation or F[o.activation]
   if not self.activation then error(self._name .. ": there is no activation '" .. tostring(o.activation) .. "'", 3) end
 end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end
