@@ -105,6 +105,7 @@ R.hardswish = {x = function(g, x)
 end}
 R.hardsigmoid = {x = function(g, x) return ops.where(ops.lt(ops.abs(x), 3), g / 6, 0) end}
 R.threshold = {x = function(g, x, threshold) return ops.where(ops.gt(x, threshold), g, 0) end}
+R.hardtanh = {x = function(g, x, min_val, max_val) return ops.where(ops.logical_and(ops.gt(x, min_val), ops.lt(x, max_val)), g, 0) end}
 R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
 ---- pointwise, two and three operands ----
@@ -121,7 +122,7 @@ R.pow = {
     return ops.where(ops.eq(b, 0), 0, g * (ops.pow(a, b - 1) * b))
   end,
   b = function(g, a, out)
-    if type(a) == "number" then return g * out * math.log(a) end
+    if type(a) == "number" then return a == 0 and ops.where(ops.ge(out, 1 / 0), -math.huge, 0) * g or g * out * math.log(a) end
     return ops.where(ops.eq(a, 0), 0, g * out * ops.log(a))
   end}
 -- equal operands share the gradient
@@ -165,7 +166,28 @@ R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g,
 ---- reductions, scans ----
 R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
 R.mean = {x = function(g, x_shape, dim, keepdim) return spread(g * (1 / count(x_shape, dim)), x_shape, dim, keepdim) end}
+-- products of what stands before each element of the last dim
+local function before(x)
+  local n = x.shape[#x.shape]
+  local shape = x.shape
+  shape[#shape] = 1
+  return ops.cumprod(ops.cat({ops.ones(setmetatable(shape, nil), {dtype = x.dtype}), ops.slice(x, -1, 1, n - 1 > 0 and n - 1 or nil)}, -1), -1)
+end
 R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- right where elements are 0, too
+  if recording() and M.numel(x) > 0 and #x_shape > 0 then    -- all others' product, without a division
+    local kept, order, back, inside, n = {}, {}, {}, {}, 1
+    for i = 1, #x_shape do inside[i] = not dim end
+    for _, d in ipairs(dim or {}) do inside[d] = true end
+    for i = 1, #x_shape do if not inside[i] then order[#order + 1] = i; kept[#kept + 1] = x_shape[i] end end
+    for i = 1, #x_shape do if inside[i] then order[#order + 1] = i; n = n * x_shape[i] end end
+    for i, d in ipairs(order) do back[d] = i end
+    local y = ops.permute(x, order)
+    local shape = y.shape
+    kept[#kept + 1] = n
+    y = M.reshape(y, kept)
+    if n > 1 then y = before(y) * ops.flip(before(ops.flip(y, -1)), -1) else y = ops.fill(y, 1) end
+    return spread(g, x_shape, dim, keepdim) * ops.permute(M.reshape(y, shape), back)
+  end
   local at0 = ops.eq(x, 0)
   local y = ops.masked_fill(x, at0, 1)
   local others = spread(ops.prod(y, dim, {keepdim = true}), x_shape, dim, true) / y
@@ -192,7 +214,14 @@ R.cumsum = {x = function(g, dim) return ops.flip(ops.cumsum(ops.flip(g, dim), di
 
 R.cumprod = {x = function(g, x, out, dim)
   if not recording() then return ops.cumprod_backward(g, x, dim) end
-  return R.cumsum.x(g * out, dim) / x
+  if #out.shape == 0 then return g end
+  -- row i of p: the running products without element i; no division, so that it is right at 0, to every order
+  local y, h = M.movedim(x, dim, -1), M.movedim(g, dim, -1)
+  local n, wide = y.shape[#y.shape], y.shape
+  table.insert(wide, n)
+  local eye = ops.eye(n, {dtype = "bool"})
+  local p = ops.cumprod(ops.masked_fill(ops.expand(M.unsqueeze(y, -2), setmetatable(wide, nil)), eye, 1), -1)
+  return M.movedim(ops.sum(ops.triu(p * M.unsqueeze(h, -2)), -1), -1, dim)
 end}
 R.cummax = {x = function(g, out2, x_shape, dim)
   if #x_shape == 0 then return g end
@@ -200,7 +229,11 @@ R.cummax = {x = function(g, out2, x_shape, dim)
 end}
 R.cummin = R.cummax
 R.logcumsumexp = {x = function(g, x, out, dim)   -- positive and negative parts apart, as logarithms
-  if recording() then return ops.exp(x) * R.cumsum.x(g * ops.exp(-out), dim) end
+  if recording() then
+    local top = M.detach(ops.amax(x, dim, {keepdim = true}))
+    top = ops.masked_fill(top, ops.isinf(top), 0)
+    return ops.exp(x - top) * R.cumsum.x(g * ops.exp(top - out), dim)
+  end
   local function part(h) return ops.exp(ops.flip(ops.logcumsumexp(ops.flip(ops.log(ops.clamp(h, 0)) - out, dim), dim), dim) + x) end
   return part(g) - part(-g)
 end}
@@ -273,6 +306,11 @@ R.cat = {tensors = function(g, item, dim, tensors_shapes)
 end}
 
 ---- matrix products ----
+local function rows(x)
+  local n = 1
+  for i = 1, #x.shape - 1 do n = n * x.shape[i] end
+  return M.reshape(x, n, x.shape[#x.shape])
+end
 R.matmul = {
   a = function(g, b, a_shape)
     if #b.shape == 1 then return M.unsqueeze(g, -1) * b end
@@ -286,11 +324,10 @@ R.matmul = {
     end
     if #a.shape == 1 then return M.unsqueeze(a, -1) * M.unsqueeze(g, -2) end
     if #b_shape == 2 and #a.shape > 2 then     -- many rows against one matrix: one product
-      return ops.matmul(M.t(M.reshape(a, -1, a.shape[#a.shape])), M.reshape(g, -1, g.shape[#g.shape]))
+      return ops.matmul(M.t(rows(a)), rows(g))
     end
     return ops.matmul(M.transpose(a, -2, -1), g)
   end}
-local function rows(x) return M.reshape(x, -1, x.shape[#x.shape]) end
 R.linear = {
   x = function(g, weight) return ops.matmul(g, weight) end,
   weight = function(g, x) return ops.matmul(M.t(rows(g)), rows(x)) end,
@@ -370,7 +407,8 @@ R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, s
   local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
   if causal then s = ops.masked_fill(s, ops.logical_not(ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool"}))), -math.huge) end
   if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
-  local p = ops.softmax(s, -1)
+  local none = ops.eq(ops.amax(s, -1, {keepdim = true}), -math.huge)       -- rows that attend to nothing
+  local p = ops.masked_fill(ops.softmax(ops.masked_fill(s, none, 0), -1), none, 0)
   local dp = ops.matmul(g, M.transpose(v, -2, -1))
   local ds = p * (dp - ops.sum(dp * p, -1, {keepdim = true})) * scale
   return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)

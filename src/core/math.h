@@ -331,7 +331,7 @@ TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
   out[0] = c0; out[1] = c1; out[2] = c2; out[3] = c3;
 }
 TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f; }               /* [0, 1), 24 bits */
-TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 8) + 0.5f) * 5.9604645e-8f; } /* (0, 1) */
+TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
 /* Box and Muller: two normal numbers from two random words. */
 TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
   float m = __builtin_sqrtf(-2.0f * log_f32(ty_uniform_open(r0))), s, c;

@@ -134,6 +134,7 @@ static char init_error[TY_ERRLEN];
 static void init(void) {
   for (int i = 0; i < TY_NOP; i++) {
     ty_ops[i].id = i;
+    ty_ops[i].shown = !strcmp(ty_ops[i].domain, "internal") && ty_ops[i].doc[0] ? ty_ops[i].doc : ty_ops[i].name;
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
   }
 }

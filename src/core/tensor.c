@@ -88,7 +88,7 @@ ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
 
 ty_status ty_fail(ty_call *c, const char *fmt, ...) {
   va_list ap;
-  int n = snprintf(c->ctx->err, TY_ERRLEN, "%s: ", c->op->name);
+  int n = snprintf(c->ctx->err, TY_ERRLEN, "%s: ", c->op->shown);
   va_start(ap, fmt);
   vsnprintf(c->ctx->err + n, (size_t)(TY_ERRLEN - n), fmt, ap);
   va_end(ap);

@@ -145,6 +145,7 @@ typedef struct ty_op {
   ty_dtype_rule dtype;
   ty_autocast cast;
   ty_status (*infer)(ty_call *c);      /* shapes and dtypes of the results; also checks the arguments */
+  const char *shown;                   /* the name in error texts */
   int id, nparam, nin, nattr, nout;
   int lead;                            /* parameters at the front that are tensors or operands */
   bool has_list;                       /* takes a list of tensors */

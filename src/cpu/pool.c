@@ -44,11 +44,11 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
     window(p, 0, i, &hlo, &hhi, &cnt); window(p, 1, j, &wlo, &whi, &cnt); \
     for (int64_t c0 = 0; c0 < p->c; c0 += 64) { \
       int64_t m = TY_MIN(64, p->c - c0); T best[64]; int64_t at[64]; \
+      for (int64_t k = 0; k < m; k++) { best[k] = -INFINITY; at[k] = 0; }  /* a window that is all padding */ \
       for (int64_t a = hlo; a < hhi; a += p->dh) for (int64_t b = wlo; b < whi; b += p->dw) { \
         const T *v = x + n * p->xs[0] + c0 * p->xs[1] + a * p->xs[2] + b * p->xs[3]; int64_t pos = a * p->w + b + 1, st = p->xs[1]; \
-        if (a == hlo && b == wlo) for (int64_t k = 0; k < m; k++) { best[k] = v[k * st]; at[k] = pos; } \
-        else if (st == 1) for (int64_t k = 0; k < m; k++) { bool up = v[k] > best[k] || v[k] != v[k]; best[k] = up ? v[k] : best[k]; at[k] = up ? pos : at[k]; } \
-        else for (int64_t k = 0; k < m; k++) { T u = v[k * st]; bool up = u > best[k] || u != u; best[k] = up ? u : best[k]; at[k] = up ? pos : at[k]; } } \
+        if (st == 1) for (int64_t k = 0; k < m; k++) { bool up = v[k] > best[k] || v[k] != v[k] || !at[k]; best[k] = up ? v[k] : best[k]; at[k] = up ? pos : at[k]; } \
+        else for (int64_t k = 0; k < m; k++) { T u = v[k * st]; bool up = u > best[k] || u != u || !at[k]; best[k] = up ? u : best[k]; at[k] = up ? pos : at[k]; } } \
       int64_t o = n * p->ys[0] + c0 * p->ys[1] + i * p->ys[2] + j * p->ys[3]; \
       for (int64_t k = 0; k < m; k++) { y[o + k * p->ys[1]] = best[k]; idx[o + k * p->ys[1]] = at[k]; } } } \
   static void avg_##T(const T *x, T *y, const pools *p, int64_t n, int64_t i, int64_t j) { \

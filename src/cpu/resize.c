@@ -21,7 +21,9 @@ static void make_taps(tap *t, int64_t in, int64_t out, int mode, bool corners, d
   double scale = factor > 0 ? 1 / factor : (double)in / (double)out;
   if (corners && mode >= BILINEAR) scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
   for (int64_t i = 0; i < out; i++) {
-    double x = mode == NEAREST ? (double)i * scale : corners ? (double)i * scale : ((double)i + 0.5) * scale - (mode == NEAREST_EXACT ? 0 : 0.5);
+    double x = corners ? (double)i * scale : ((double)i + 0.5) * scale - 0.5;
+    if (mode == NEAREST) x = out == in ? (double)i : out == 2 * in ? (double)(i / 2) : (double)floorf((float)i * (float)scale);   /* PyTorch's, in float32 */
+    if (mode == NEAREST_EXACT) x = (double)floorf(((float)i + 0.5f) * (float)scale);
     if (mode == BILINEAR && x < 0) x = 0;
     int64_t base = (int64_t)floor(x);
     double f = x - (double)base;

@@ -141,8 +141,7 @@ static void push_source(lua_State *L, rule_call *r, src s, int item) {
   ty_operand *o = &n->in[sp.start];
   if (o->kind == TY_TENSOR) push_saved(L, r, sp.start, false);
   else if (o->kind == TY_NONE) lua_pushnil(L);
-  else if (o->kind == TY_BOOLEAN) lua_pushboolean(L, o->i != 0);
-  else lua_pushnumber(L, o->kind == TY_INT ? (double)o->i : o->f);
+  else lua_pushnumber(L, o->kind == TY_FLOAT ? o->f : (double)o->i);   /* a boolean counts as 0 or 1 */
 }
 
 /* The value on top as operand i's gradient. */

@@ -389,7 +389,7 @@ static int op_call_inplace(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_args a;
   ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
-  ty_check(L, 1, op->name, "argument 1");
+  ty_check(L, 1, op->shown, "argument 1");
   ty_parse(L, s, op, 1, &a);
   a.out = 1;
   return ty_call_op(L, s, op, &a);
@@ -438,7 +438,7 @@ static int define(lua_State *L) {        /* name, signature, function -> functio
   luaL_checktype(L, 3, LUA_TFUNCTION);
   ty_op *op = lua_newuserdata(L, sizeof *op + strlen(name) + 1);
   memset(op, 0, sizeof *op);
-  op->name = strcpy((char *)(op + 1), name);
+  op->name = op->shown = strcpy((char *)(op + 1), name);
   op->nout = 1;
   if (ty_sig_parse(sig, op, err) != TY_OK) return luaL_error(L, "%s", err);
   lua_pushvalue(L, 3);

@@ -44,6 +44,11 @@ def("conv_transpose1d", "x, weight, bias:tensor?, stride:int=1, padding:int=0, o
   end)
 end, NN)
 
+def("conv2d", "x, weight, bias:tensor?, stride:pair=1, padding:pair=0, dilation:pair=1, groups:int=1", "2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)", function(x, w, b, stride, padding, dilation, groups)
+  if M.dim(x) == 4 then return ops.conv2d(x, w, b, stride, padding, dilation, groups) end
+  return batched("conv2d", x, 4, function(y) return ops.conv2d(y, w, b, stride, padding, dilation, groups) end)
+end, NN)
+
 ---- pooling ----
 def("max_pool2d", "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false", "maximum of each kernel_size window of the last two dims", function(x, k, stride, padding, dilation, ceil_mode, indices)
   local y, i = ops.max_pool2d_indices(x, k, stride, padding, ceil_mode, dilation)
@@ -97,11 +102,17 @@ end
 def("pad", "x, pad:ints, *, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0", "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on", function(x, pad, mode, value)
   if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
   if #pad % 2 == 1 or #pad / 2 > M.dim(x) then fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x)) end
+  local crop, any = {}, false
+  for i, k in ipairs(pad) do crop[i], any = math.min(k, 0), any or k < 0 end
+  if any then
+    x = ops.pad_constant(x, crop)
+    for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
+  end
   for i = 1, #pad / 2 do
     local d, before, after = M.dim(x) + 1 - i, pad[2 * i - 1], pad[2 * i]
     local n = x.shape[d]
     local most = mode == "reflect" and n - 1 or mode == "circular" and n or math.huge
-    if n < 1 or before > most or after > most or before + after + n < 1 or before < -n or after < -n then fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape)) end
+    if n < 1 or before > most or after > most then fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape)) end
     if before ~= 0 or after ~= 0 then x = ops.index(x, {beyond(n, before, after, mode)}, d) end
   end
   return x
@@ -180,8 +191,8 @@ local function affine(x, w, b)
 end
 def("group_norm", "x, groups:int, weight:tensor?, bias:tensor?, *, eps:number=1e-5", "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted", function(x, groups, w, b, eps)
   if M.dim(x) < 2 or groups < 1 or x.shape[2] % groups ~= 0 then fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups) end
-  local rows = M.reshape(x, x.shape[1] * groups, -1)
   if M.numel(x) == 0 then return affine(x, w, b) end
+  local rows = M.reshape(x, x.shape[1] * groups, -1)
   return affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b)
 end, NN)
 def("instance_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, *, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5", "each channel of each item normalised on its own, then scaled and shifted", function(x, mean, var, w, b, own, momentum, eps)
@@ -213,7 +224,9 @@ local function channels(name, dims)
   def(name, "x, p:number=0.5, *, training:bool=true", "whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
     if not training or p == 0 then return x end
     local shape = {}
-    for i = 1, M.dim(x) do shape[i] = i <= M.dim(x) - dims and x.shape[i] or 1 end
+    local n = M.dim(x)
+    local first = n - math.min(dims, math.max(n - 2, 1))      -- (N,C,L) counts as a batch
+    for i = 1, n do shape[i] = i <= first and x.shape[i] or 1 end
     return x * (ops.dropout_mask(ops.ones(shape, {dtype = x.dtype}), p))
   end, NN)
 end
@@ -222,6 +235,7 @@ channels("dropout2d", 2)
 channels("dropout3d", 3)
 def("alpha_dropout", "x, p:number=0.5, *, training:bool=false", "dropout that keeps mean and variance under selu", function(x, p, training)
   if not training or p == 0 then return x end
+  if p == 1 then return x * 0 end
   local alpha = -1.7580993408473766
   local a = (((1 - p) * (1 + p * alpha * alpha)) ^ -0.5)
   local keep = ops.gt(ops.rand(x.shape), p)
@@ -232,8 +246,7 @@ end, NN)
 def("gelu", "x, approximate:enum(none,tanh)=none", "Gaussian error linear unit: x times the normal distribution's value at x", function(x, approximate)
   return (approximate == "tanh" and ops.gelu_tanh or ops.gelu_erf)(x)
 end, {nn = true, inplace = true})
-def("relu6", "x", "x limited to 0..6", function(x) return ops.clamp(x, 0, 6) end, NN)
-def("hardtanh", "x, min_val:number=-1, max_val:number=1", "x limited to min_val..max_val", function(x, lo, hi) return ops.clamp(x, lo, hi) end, NN)
+def("relu6", "x", "x limited to 0..6", function(x) return ops.hardtanh(x, 0, 6) end, {nn = true, inplace = true})
 def("tanhshrink", "x", "x - tanh(x)", function(x) return x - ops.tanh(x) end, NN)
 def("softmin", "x, dim:int", "softmax of -x", function(x, dim) return ops.softmax(-x, dim) end, NN)
 def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second", function(x, dim)
@@ -243,7 +256,8 @@ def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second",
   return h[1] * ops.sigmoid(h[2])
 end, NN)
 def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)", function(x, w)
-  if M.numel(w) > 1 and M.dim(x) > 1 then w = per_channel(x, w) end
+  if M.numel(w) > 1 and M.dim(x) > 1 then w = per_channel(x, w)
+  elseif M.numel(w) == 1 then w = M.view(w, {}) end
   return ops.where(ops.gt(x, 0), x, x * w)
 end, NN)
 def("rrelu", "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false", "leaky_relu whose slope is drawn from lower..upper while training", function(x, lower, upper, training)
@@ -265,6 +279,7 @@ def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:numbe
   "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)", function(q, k, v, mask, p, causal, scale, gqa)
   local n = M.dim(q)
   if n < 2 or M.dim(k) ~= n or M.dim(v) ~= n then fail("scaled_dot_product_attention", "shapes %s, %s and %s must have the same number of dims, at least 2", tostring(q.shape), tostring(k.shape), tostring(v.shape)) end
+  if mask and mask.dtype ~= "bool" and not M.is_floating_point(mask) then fail("scaled_dot_product_attention", "attn_mask must be bool or floating, got %s", mask.dtype) end
   if mask and causal then fail("scaled_dot_product_attention", "attn_mask and is_causal exclude each other") end
   scale = scale or 1 / math.sqrt(math.max(q.shape[n], 1))
   if gqa and n >= 3 and k.shape[n - 2] ~= q.shape[n - 2] then
@@ -273,12 +288,29 @@ def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:numbe
     k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
   end
   if mask and mask.requires_grad and core.is_grad_enabled() then
-    local w = ops.softmax(ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask, -1)
+    local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask
+    local none = ops.eq(ops.amax(s, -1, {keepdim = true}), -math.huge)       -- rows that attend to nothing give 0
+    local w = ops.masked_fill(ops.softmax(ops.masked_fill(s, none, 0), -1), none, 0)
     return ops.matmul(p > 0 and ops.dropout_mask(w, p) or w, v)
   end
-  local lead = q.shape
-  table.remove(lead)
-  table.remove(lead)
+  local function leading(x)
+    local s = x.shape
+    table.remove(s)
+    table.remove(s)
+    return s
+  end
+  local lead = leading(q)
+  if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
+    local parts = {}
+    for i, x in ipairs {q, k, v} do parts[i] = ops.expand(ops.zeros({}, {dtype = "bool"}), leading(x)) end
+    lead = F.broadcast_tensors(parts)[1].shape
+    local function widened(x)
+      local s = {unpack(lead)}
+      s[n - 1], s[n] = x.shape[n - 1], x.shape[n]
+      return ops.expand(x, s)
+    end
+    q, k, v = widened(q), widened(k), widened(v)
+  end
   local function four(x)
     if n == 4 then return x end
     if n == 3 then return M.unsqueeze(x, 1) end

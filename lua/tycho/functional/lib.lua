@@ -21,7 +21,11 @@ function lib.def(name, signature, doc, fn, options)
   if options.nn then lib.nn[name] = true end
   if options.method ~= false then M[name] = f end
   if options.inplace then
-    local function in_place(x, ...) return M.copy_(x, f(x, ...)) end
+    local function in_place(x, ...)
+      local y = f(x, ...)
+      if M.is_floating_point(y) and not M.is_floating_point(x) then error(("%s_: the result of dtype %s doesn't fit in place into dtype %s"):format(name, y.dtype, x.dtype), 2) end
+      return M.copy_(x, y)
+    end
     lib.functions[name .. "_"], M[name .. "_"] = in_place, in_place
   end
 end

@@ -54,16 +54,19 @@ def("tensordot", "a, b, dims:any?", "sums of products over dims: the last of a w
   elseif type(dims) == "table" and type(dims[1]) == "table" and type(dims[2]) == "table" and #dims[1] == #dims[2] then
     for i = 1, #dims[1] do da[i], db[i] = wrap("tensordot", dims[1][i], M.dim(a)), wrap("tensordot", dims[2][i], M.dim(b)) end
   else fail("tensordot", "argument 3 (dims) must be a number or two lists of as many dims") end
+  for i = 1, #da do
+    local p, q = a.shape[da[i]], b.shape[db[i]]
+    if p ~= q then fail("tensordot", "dim %d of shape %s and dim %d of shape %s must have one size", da[i], tostring(a.shape), db[i], tostring(b.shape)) end
+  end
   local function split(x, over, last)
-    local inside, order, size, n = {}, {}, {}, 1
+    local inside, order, size, n, rest = {}, {}, {}, 1, 1
     for _, d in ipairs(over) do
       if d < 1 or d > M.dim(x) then fail("tensordot", "dim %d is out of range for shape %s", d, tostring(x.shape)) end
       inside[d] = true
       n = n * x.shape[d]
     end
-    for d = 1, M.dim(x) do if not inside[d] then order[#order + 1] = d; size[#size + 1] = x.shape[d] end end
+    for d = 1, M.dim(x) do if not inside[d] then order[#order + 1] = d; size[#size + 1] = x.shape[d]; rest = rest * x.shape[d] end end
     for i, d in ipairs(over) do table.insert(order, last and #order + 1 or i, d) end
-    local rest = M.numel(x) / math.max(n, 1)
     return M.reshape(ops.permute(x, order), last and {rest, n} or {n, rest}), size
   end
   local x, sx = split(a, da, true)
@@ -83,22 +86,25 @@ end)
 def("matrix_power", "x, n:int", "a square matrix n times with itself", function(x, n)
   if M.dim(x) < 2 or x.shape[M.dim(x)] ~= x.shape[M.dim(x) - 1] then fail("matrix_power", "argument 1 must be square, got shape %s", tostring(x.shape)) end
   if n < 0 then fail("matrix_power", "argument 2 (n) must be at least 0, got %d", n) end
-  local y
+  local y, n0 = nil, n
   while n > 0 do
     if n % 2 == 1 then y = y and ops.matmul(y, x) or x end
     n = math.floor(n / 2)
     if n > 0 then x = ops.matmul(x, x) end
   end
+  if n0 == 1 then return ops.clone(y) end
   return y or ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype}), x.shape)
 end)
 def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
-  if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 or a.shape ~= b.shape then fail("cross", "shapes %s and %s; both must be the same, with 3 elements along dim %d", tostring(a.shape), tostring(b.shape), dim) end
+  a, b = unpack(F.broadcast_tensors({a, b}))
+  if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 then fail("cross", "shape %s must have 3 elements along dim %d", tostring(a.shape), dim) end
   return F.roll(a, -1, dim) * F.roll(b, -2, dim) - F.roll(a, -2, dim) * F.roll(b, -1, dim)
 end)
 def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
   return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1)
 end)
 def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over the product of the norms along dim", function(a, b, dim, eps)
+  a, b = unpack(F.broadcast_tensors({a, b}))
   local p, q = ops.clamp(ops.norm2(a, dim, {keepdim = true}), eps), ops.clamp(ops.norm2(b, dim, {keepdim = true}), eps)
   return ops.sum((a / p) * (b / q), dim)
 end, NN)
@@ -125,6 +131,10 @@ def("index_select", "x, dim:int, index", "the elements of dim that the vector in
 end)
 def("index_add", "x, dim:int, index, src, *, alpha:number=1", "x with alpha times src's slices added at index along dim", function(x, dim, index, src, alpha)
   need("index_add", 3, index, 1)
+  if src.dtype ~= x.dtype then fail("index_add", "argument 4 has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
+  local want = x.shape
+  if M.dim(x) > 0 then want[wrap("index_add", dim, M.dim(x))] = index.shape[1] end
+  if src.shape ~= want then fail("index_add", "argument 4 has shape %s; it must be %s", tostring(src.shape), tostring(want)) end
   return ops.index_put(x, alpha == 1 and src or src * alpha, {whole("index_add", 3, index)}, dim, {accumulate = true})
 end, {inplace = true})
 def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
@@ -147,6 +157,7 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
     return (mode == "mean" and ops.mean or ops.sum)(y, 2)
   end
   local first, n, out = M.totable(offsets), M.numel(ids), {}
+  if first[1] and first[1] ~= 1 then fail("embedding_bag", "the first offset must be 1, got %d", first[1]) end
   for i = 1, #first do
     local last = (first[i + 1] or n + 1) - 1
     if first[i] < 1 or last > n or last < first[i] - 1 then fail("embedding_bag", "offsets must ascend within 1..%d", n) end

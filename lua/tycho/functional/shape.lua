@@ -179,6 +179,8 @@ def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeat
   dim = wrap("repeat_interleave", dim, M.dim(x))
   local n = x.shape[dim]
   if core.is_tensor(repeats) then
+    if M.is_floating_point(repeats) or repeats.dtype == "bool" then fail("repeat_interleave", "argument 2 (repeats) must hold whole numbers, got %s", repeats.dtype) end
+    if M.numel(repeats) == 1 then repeats = ops.expand(M.flatten(repeats), {n}) end
     if M.dim(repeats) ~= 1 or M.numel(repeats) ~= n then fail("repeat_interleave", "argument 2 (repeats) has shape %s; it must have %d elements", tostring(repeats.shape), n) end
     local at = {}
     for i, k in ipairs(M.totable(repeats)) do
@@ -283,7 +285,7 @@ def("tensor_split", "x, sections:any, dim:int=1", "a list of parts: so many of n
   for i = 1, #cuts + 1 do
     local stop = cuts[i] or n + 1
     if type(stop) ~= "number" or stop % 1 ~= 0 then fail("tensor_split", "argument 2 (sections) must list whole numbers, got %s", tostring(stop)) end
-    if stop < 0 then stop = stop + n + 1 end
+    if stop < 0 then stop = math.max(stop + n + 1, 1) end
     stop = math.min(stop, n + 1)
     parts[i] = stop > first and ops.slice(x, dim, first, stop - 1) or ops.slice(x, dim, 1, 0)
     first = stop

@@ -93,6 +93,10 @@ def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over 
   local o = {keepdim = keepdim}
   if p == 2 then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)
+  if p < 1 and p ~= 0 and p > 0 then      -- no gradient where an element is 0
+    local at0 = ops.eq(a, 0)
+    return root(ops.sum(ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, 0), dim, o), function(v) return ops.pow(v, 1 / p) end)
+  end
   if p == math.huge then return ops.amax(a, dim, o) end
   if p == -math.huge then return ops.amin(a, dim, o) end
   if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
@@ -100,6 +104,8 @@ def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over 
   return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
 end))
 def("logsumexp", "x, dim:dims, *, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
+  if not M.is_floating_point(x) then x = M.float(x) end
+  if M.numel(x) == 0 then return ops.log(ops.sum(x, dim, {keepdim = keepdim})) end
   local top = M.detach(ops.amax(x, dim, {keepdim = true}))
   top = ops.masked_fill(top, ops.isinf(top), 0)
   local y = ops.log(ops.sum(ops.exp(x - top), dim, {keepdim = true})) + top
@@ -177,14 +183,14 @@ def("quantile", "x, q:any, dim:int?, *, keepdim:bool=false, interpolation:enum(l
   if not M.is_floating_point(x) then fail("quantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
   local many = core.is_tensor(q)
   local list = many and M.totable(q) or {q}
-  if not dim then x, dim = M.flatten(x), 1 end
+  if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
   dim = wrap("quantile", dim, M.dim(x))
   local v, n, out = ops.sort(x, dim), x.shape[dim], {}
   if n == 0 then fail("quantile", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
   local nan = ops.any(ops.isnan(x), dim, {keepdim = true})
   for k, part in ipairs(type(list) == "table" and list or {list}) do
     if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail("quantile", "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
-    local at = part * (n - 1) + 1
+    local at = (core.from_value(part, x.dtype) * (n - 1)):item() + 1      -- in x's dtype, as PyTorch
     local low, high = math.floor(at), math.ceil(at)
     if how == "lower" then high = low elseif how == "higher" then low = high
     elseif how == "nearest" then low = (at - low > 0.5 or (at - low == 0.5 and low % 2 == 0)) and high or low; high = low end
@@ -208,6 +214,7 @@ def("bucketize", "x, boundaries, *, right:bool=false", "for each element the ind
 end)
 def("histc", "x, bins:int=100, min:number=0, max:number=0", "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)", function(x, bins, min, max)
   x = M.flatten(M.detach(x))
+  if x.dtype == "bool" then fail("histc", "argument 1 must hold numbers, got bool") end
   if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
   if min == 0 and max == 0 and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
   if min == max then min, max = min - 1, max + 1 end

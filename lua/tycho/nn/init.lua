@@ -138,7 +138,7 @@ local function conv(name, dims, transposed)
     local fn = F["conv_transpose" .. dims .. "d"]
     function Conv:forward(x) return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), self.output_padding, self.groups, plain(self.dilation)) end
   else
-    local fn = dims == 2 and ops.conv2d or F.conv1d
+    local fn = F["conv" .. dims .. "d"]
     function Conv:forward(x)
       local padding = self.padding
       if self.padding_mode ~= "zeros" then
@@ -165,7 +165,10 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
   function Norm:init(n, o)
     o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true})
     self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
-    if o.affine then self.weight, self.bias = Parameter(ops.ones(n)), Parameter(ops.zeros(n)) end
+    if o.affine then
+      self.weight = Parameter(ops.ones(n))
+      self.bias = Parameter(ops.zeros(n))
+    end
     if o.track_running_stats then
       self:register_buffer("running_mean", ops.zeros(n))
       self:register_buffer("running_var", ops.ones(n))
@@ -187,7 +190,10 @@ local LayerNorm = layer("LayerNorm")
 function LayerNorm:init(size, o)
   o = options("LayerNorm", o, {eps = 1e-5, elementwise_affine = true})
   self.normalized_shape, self.eps = type(size) == "table" and size or {size}, o.eps
-  if o.elementwise_affine then self.weight, self.bias = Parameter(ops.ones(self.normalized_shape)), Parameter(ops.zeros(self.normalized_shape)) end
+  if o.elementwise_affine then
+    self.weight = Parameter(ops.ones(self.normalized_shape))
+    self.bias = Parameter(ops.zeros(self.normalized_shape))
+  end
 end
 function LayerNorm:forward(x) return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, {eps = self.eps}) end
 function LayerNorm:extra_repr() return ("%s, eps=%g"):format(text(self.normalized_shape), self.eps) end
@@ -198,7 +204,10 @@ function GroupNorm:init(groups, n, o)
   o = options("GroupNorm", o, {eps = 1e-5, affine = true})
   self.num_groups, self.num_channels, self.eps = whole("GroupNorm", "num_groups", groups), whole("GroupNorm", "num_channels", n), o.eps
   if n % groups ~= 0 then error(("GroupNorm: %d groups don't divide %d channels"):format(groups, n), 2) end
-  if o.affine then self.weight, self.bias = Parameter(ops.ones(n)), Parameter(ops.zeros(n)) end
+  if o.affine then
+    self.weight = Parameter(ops.ones(n))
+    self.bias = Parameter(ops.zeros(n))
+  end
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
 function GroupNorm:extra_repr() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
@@ -213,12 +222,15 @@ end
 function RMSNorm:forward(x) return F.rms_norm(x, self.normalized_shape, self.weight, {eps = self.eps}) end
 function RMSNorm:extra_repr() return text(self.normalized_shape) end
 
-for _, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
+for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
   local Norm = layer(name)
   function Norm:init(n, o)
     o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = false, track_running_stats = false})
     self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
-    if o.affine then self.weight, self.bias = Parameter(ops.ones(n)), Parameter(ops.zeros(n)) end
+    if o.affine then
+      self.weight = Parameter(ops.ones(n))
+      self.bias = Parameter(ops.zeros(n))
+    end
     if o.track_running_stats then
       self:register_buffer("running_mean", ops.zeros(n))
       self:register_buffer("running_var", ops.ones(n))
@@ -226,7 +238,10 @@ for _, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
     end
   end
   function Norm:forward(x)
-    local own = self.training or self.running_mean == nil
+    local own, n = self.training or self.running_mean == nil, M.dim(x)
+    if n ~= dims + 1 and n ~= dims + 2 then error(("%s: the input has shape %s; %d or %d dims are needed"):format(name, tostring(x.shape), dims + 1, dims + 2), 2) end
+    if n == dims + 1 then return M.squeeze(self:forward(M.unsqueeze(x, 1)), 1) end
+    if x.shape[2] ~= self.num_features then error(("%s: the input has shape %s; dim 2 must be %d"):format(name, tostring(x.shape), self.num_features), 2) end
     return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {use_input_stats = own, momentum = self.momentum, eps = self.eps})
   end
   function Norm:extra_repr() return ("%d, eps=%g"):format(self.num_features, self.eps) end

@@ -218,8 +218,10 @@ function Module:to(target)
       walk(self, kind, "", {}, function(_, v)
         local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target)
         if not rawequal(new, v) then
+          local grad = v.grad
           v.grad = nil
           core.set_data(v, new:detach())
+          if grad then v.grad = M.to(grad, new.dtype) end
         end
       end)
     end

@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
+local functional = require "tycho.functional"
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
@@ -92,6 +93,11 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
   local Loss = layer(name)
   function Loss:init(o)
     if o ~= nil and type(o) ~= "table" then error(name .. ": options must be a table, got " .. type(o), 2) end
+    local signature
+    for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
+    for k in pairs(o or {}) do
+      if not signature:find("[ ,]" .. tostring(k) .. "[:?,]") then error(("%s: unknown option '%s'"):format(name, tostring(k)), 2) end
+    end
     self.options = o or {}
     for k, v in pairs(self.options) do if core.is_tensor(v) then self:register_buffer(k, v) end end
   end

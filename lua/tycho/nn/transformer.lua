@@ -10,11 +10,13 @@ local layer, options, whole = lib.layer, lib.options, lib.whole
 local nn = lib.classes
 
 -- One mask for the attention op (true or large: attend), from a forbidding one (L,S), (N,L,S) or (N h,L,S) and one of padding (N,S).
-local function joined(attn_mask, padding, n, heads, dtype)
+local function joined(attn_mask, padding, n, heads, dtype, causal, rows, cols)
   local mask = attn_mask
   if mask and mask.dtype == "bool" then mask = ops.logical_not(mask) end
+  if causal and not mask then mask = ops.tril(ops.ones(rows, cols, {dtype = "bool"})) end
   if mask and M.dim(mask) == 3 then mask = mask.shape[1] == n and n ~= n * heads and M.unsqueeze(mask, 2) or M.view(mask, n, heads, mask.shape[2], mask.shape[3]) end
   if not padding then return mask end
+  if M.dim(padding) == 1 then padding = M.unsqueeze(padding, 1) end
   local p = padding.dtype == "bool" and ops.logical_not(padding) or padding
   p = M.view(p, p.shape[1], 1, 1, p.shape[2])
   if not mask then return p end
@@ -35,7 +37,11 @@ function MHA:init(embed_dim, heads, o)
   self._same = kdim == embed_dim and vdim == embed_dim
   local function matrix(rows, cols) return module.Parameter(init.xavier_uniform_(ops.empty(rows, cols))) end
   if self._same then self.in_proj_weight = matrix(3 * embed_dim, embed_dim)
-  else self.q_proj_weight, self.k_proj_weight, self.v_proj_weight = matrix(embed_dim, embed_dim), matrix(embed_dim, kdim), matrix(embed_dim, vdim) end
+  else
+    self.q_proj_weight = matrix(embed_dim, embed_dim)
+    self.k_proj_weight = matrix(embed_dim, kdim)
+    self.v_proj_weight = matrix(embed_dim, vdim)
+  end
   if o.bias then self.in_proj_bias = module.Parameter(ops.zeros(3 * embed_dim)) end
   self.out_proj = nn.Linear(embed_dim, embed_dim, {bias = o.bias})
   if o.bias then init.zeros_(self.out_proj.bias) end
@@ -62,17 +68,18 @@ function MHA:forward(query, key, value, o)
   end
   local function heads(x) return ops.permute(M.view(x, n, x.shape[2], h, E / h), {1, 3, 2, 4}) end
   q, k, v = heads(q), heads(k), heads(v)
-  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype)
+  -- alone, is_causal needs no mask in memory
+  local causal = o.is_causal and not o.attn_mask and not o.key_padding_mask and not o.need_weights
+  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, o.is_causal and not causal, q.shape[3], k.shape[3])
   local y, weights
   if o.need_weights then
     local s = ops.matmul(q, M.transpose(k, -2, -1)) * (1 / math.sqrt(E / h))
-    if o.is_causal and not mask then mask = ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool"})) end
     if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
-    local p = ops.softmax(s, -1)
+    local p = F.dropout(ops.softmax(s, -1), self.dropout, {training = self.training})
     weights = ops.mean(p, 2)
-    y = ops.matmul(F.dropout(p, self.dropout, {training = self.training}), v)
+    y = ops.matmul(p, v)
   else
-    y = F.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0, o.is_causal and not mask)
+    y = F.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0, causal)
   end
   y = self.out_proj(M.reshape(ops.permute(y, {1, 3, 2, 4}), n, -1, E))
   if alone then y, weights = M.squeeze(y, 1), weights and M.squeeze(weights, 1) end
@@ -82,12 +89,11 @@ function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embe
 
 local LAYER = {dim_feedforward = 2048, dropout = 0.1, activation = "relu", layer_norm_eps = 1e-5, norm_first = false, bias = true}
 local function feed_forward(self, d, o, norms)
-  self.linear1, self.linear2 = nn.Linear(d, o.dim_feedforward, {bias = o.bias}), nn.Linear(o.dim_feedforward, d, {bias = o.bias})
-  for i = 1, norms do
-    self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps})
-    self["dropout" .. i] = nn.Dropout(o.dropout)
-  end
+  self.linear1 = nn.Linear(d, o.dim_feedforward, {bias = o.bias})
   self.dropout = nn.Dropout(o.dropout)
+  self.linear2 = nn.Linear(o.dim_feedforward, d, {bias = o.bias})
+  for i = 1, norms do self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps}) end
+  for i = 1, norms do self["dropout" .. i] = nn.Dropout(o.dropout) end
   self.norm_first = o.norm_first
   self.activation = type(o.activation) == "function" and o.activation or F[o.activation]
   if not self.activation then error(self._name .. ": there is no activation '" .. tostring(o.activation) .. "'", 3) end

@@ -3,7 +3,7 @@
 -- Idea: the base class keeps groups and per-parameter state; a subclass names its defaults, makes state for a parameter
 -- at its first step, and hands lists to the op. State tensors are kept beyond any scope.
 local core = require "tycho.core"
-local ops = core.ops
+local ops, M = core.ops, core.methods
 local check = require("tycho.options").check
 local optim = {}
 
@@ -130,7 +130,7 @@ function Optimizer:load_state_dict(d)
         for name, v in pairs(s) do
           if core.is_tensor(v) then
             if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), 2) end
-            t[name] = core.keep(ops.clone(v:detach()))
+            t[name] = core.keep(ops.clone(M.to(v:detach(), M.is_floating_point(v) and p.dtype or v.dtype)))
           else t[name] = v end
         end
         new[p] = t

@@ -88,6 +88,7 @@ return function(new_class)
       at = at + n
     end
   end
+  local function number(loss) return core.is_tensor(loss) and loss:item() or tonumber(loss) end
   local function dot(a, b) return ops.sum(a * b):item() end
 
   function LBFGS:step(closure)
@@ -108,7 +109,7 @@ return function(new_class)
     local first = evaluate()
     local old = core.set_grad_enabled(false)
     local ok, err = pcall(function()
-      local loss, evals = first:item(), 1
+      local loss, evals = number(first), 1
       s.evals = s.evals + 1
       local g = flat_grad(params)
       if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
@@ -152,7 +153,7 @@ return function(new_class)
           end
           loss, g, t, used = strong_wolfe(function(k)
             at(k)
-            local f = evaluate():item()
+            local f = number(evaluate())
             local grad = flat_grad(params)
             return f, grad, dot(grad, d)
           end, t, ops.amax(ops.abs(d)):item(), loss, g, slope, 1e-4, 0.9, 1e-9, 25)
@@ -160,7 +161,7 @@ return function(new_class)
         else
           move(params, t, d)
           if n ~= o.max_iter then
-            loss = evaluate():item()
+            loss = number(evaluate())
             g = flat_grad(params)
             used = 1
           end

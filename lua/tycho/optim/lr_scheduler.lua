@@ -70,6 +70,18 @@ local function need(self, k)
   if type(self[k]) ~= "number" or self[k] <= 0 then error(("%s: %s must be a number above 0, got %s"):format(self._name, k, tostring(self[k])), 4) end
 end
 
+-- An option that is a number, or a list with one for each group.
+local function each(self, k, i)
+  local v = self[k]
+  if type(v) == "table" then v = v[i] end
+  if type(v) ~= "number" or v <= 0 then error(("%s: %s must be a number above 0, or a list of one for each group, got %s"):format(self._name, k, tostring(v)), 4) end
+  return v
+end
+local function set_momentum(group, m)
+  if group.betas then group.betas = {m, group.betas[2]}
+  elseif group.momentum then group.momentum = m end
+end
+
 -- lr * gamma^floor(epoch / step_size)
 local StepLR = new_class("StepLR", {gamma = 0.1}, {"step_size"})
 function StepLR:begin()
@@ -120,6 +132,7 @@ end
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", {T_mult = 1, eta_min = 0}, {"T_0"})
 function WarmRestarts:begin()
   need(self, "T_0")
+  if self.T_mult < 1 or self.T_mult % 1 ~= 0 then error("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult), 3) end
   Scheduler.begin(self)
 end
 function WarmRestarts:lr_at(epoch, base)
@@ -164,20 +177,21 @@ end
 function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lambda(self, i)(epoch) or lr end
 
 -- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
-local CyclicLR = new_class("CyclicLR", {step_size_up = 2000, step_size_down = false, mode = "triangular", gamma = 1}, {"base_lr", "max_lr"})
+-- Momentum runs opposite, from max_momentum to base_momentum.
+local CyclicLR = new_class("CyclicLR", {step_size_up = 2000, step_size_down = false, mode = "triangular", gamma = 1, cycle_momentum = true, base_momentum = 0.8,
+  max_momentum = 0.9}, {"base_lr", "max_lr"})
 function CyclicLR:begin()
-  need(self, "base_lr")
-  need(self, "max_lr")
   self.base_lrs = {}
-  for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = self.base_lr end
+  for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
 end
-function CyclicLR:lr_at(step, base)
+function CyclicLR:lr_at(step, base, i)
   local up, total = self.step_size_up, self.step_size_up + (self.step_size_down or self.step_size_up)
   local cycle = math.floor(1 + step / total)
   local x = 1 + step / total - cycle
   local height = x <= up / total and x / (up / total) or (x - 1) / (up / total - 1)
   local scale = self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
-  return base + (self.max_lr - base) * height * scale
+  if self.cycle_momentum then set_momentum(self.optimizer.param_groups[i], self.max_momentum - (self.max_momentum - self.base_momentum) * height * scale) end
+  return base + (each(self, "max_lr", i) - base) * height * scale
 end
 
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
@@ -185,11 +199,10 @@ local OneCycleLR = new_class("OneCycleLR", {pct_start = 0.3, anneal_strategy = "
   base_momentum = 0.85, max_momentum = 0.95}, {"max_lr", "total_steps", "epochs", "steps_per_epoch"})
 function OneCycleLR:begin()
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
-  need(self, "max_lr")
   need(self, "total_steps")
   self.base_lrs = {}
   for i, g in ipairs(self.optimizer.param_groups) do
-    self.base_lrs[i] = self.max_lr / self.div_factor
+    self.base_lrs[i] = each(self, "max_lr", i) / self.div_factor
     g.initial_lr = self.base_lrs[i]
   end
 end
@@ -207,13 +220,8 @@ function OneCycleLR:lr_at(step, base, i)
     if step > self.total_steps then error(("OneCycleLR: step %d is past total_steps %d"):format(step, self.total_steps), 4) end
     step = self.total_steps - 1
   end
-  local group = self.optimizer.param_groups[i]
-  if self.cycle_momentum then
-    local m = self:along(step, self.max_momentum, self.base_momentum, self.max_momentum)
-    if group.betas then group.betas = {m, group.betas[2]}
-    elseif group.momentum and group.momentum ~= 0 then group.momentum = m end
-  end
-  return self:along(step, base, self.max_lr, base / self.final_div_factor)
+  if self.cycle_momentum then set_momentum(self.optimizer.param_groups[i], self:along(step, self.max_momentum, self.base_momentum, self.max_momentum)) end
+  return self:along(step, base, each(self, "max_lr", i), base / self.final_div_factor)
 end
 
 ---- of other schedules ----
@@ -248,6 +256,11 @@ function SequentialLR:step()
   if begins then self.schedulers[k]:restart() else self.schedulers[k]:step() end
   self:set()
 end
+function SequentialLR:restart()
+  self.last_epoch = 0
+  self.schedulers[1]:restart()
+  self:set()
+end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
 
 -- All schedules at every step, each on what the others left.
@@ -257,6 +270,15 @@ function ChainedScheduler:set() self.last_lr = self:get_last_lr() end
 function ChainedScheduler:step()
   self.last_epoch = self.last_epoch + 1
   for _, s in ipairs(self.schedulers) do s:step() end
+  self:set()
+end
+function ChainedScheduler:restart()
+  self.last_epoch = 0
+  for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
+  for _, s in ipairs(self.schedulers) do
+    s.last_epoch = 0
+    s:set()
+  end
   self:set()
 end
 ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
