@@ -127,6 +127,6 @@ for k, c in ipairs(cases) do
     theirs[r] = ask and ask(k) * c[2] or nil
     collectgarbage()
   end
-  local m = median(mine)
-  print(ask and ("%-52s %10.3f  PyTorch %10.3f  ratio %.2f"):format(c[1], m, median(theirs), m / median(theirs)) or ("%-52s %10.3f"):format(c[1], m))
+  local ours = median(mine)
+  print(ask and ("%-52s %10.3f  PyTorch %10.3f  ratio %.2f"):format(c[1], ours, median(theirs), ours / median(theirs)) or ("%-52s %10.3f"):format(c[1], ours))
 end

@@ -473,6 +473,20 @@ function tycho.threshold(x, threshold, value) end
 ---@return tycho.Tensor
 function Tensor.threshold(x, threshold, value) end
 
+--- x limited to min_val..max_val; at the borders the gradient is 0
+---@param x tycho.Tensor
+---@param min_val? number
+---@param max_val? number
+---@return tycho.Tensor
+function tycho.hardtanh(x, min_val, max_val) end
+
+--- x limited to min_val..max_val; at the borders the gradient is 0
+---@param x tycho.Tensor
+---@param min_val? number
+---@param max_val? number
+---@return tycho.Tensor
+function Tensor.hardtanh(x, min_val, max_val) end
+
 --- x limited to min..max; either may be nil
 ---@param x tycho.Tensor
 ---@param min? number
@@ -1146,34 +1160,6 @@ function tycho.all(x, dim, keepdim) end
 ---@param keepdim? boolean
 ---@return tycho.Tensor
 function Tensor.all(x, dim, keepdim) end
-
---- maxima over dim and their indices
----@param x tycho.Tensor
----@param dim integer
----@param keepdim? boolean
----@return tycho.Tensor, tycho.Tensor
-function tycho.max_dim(x, dim, keepdim) end
-
---- maxima over dim and their indices
----@param x tycho.Tensor
----@param dim integer
----@param keepdim? boolean
----@return tycho.Tensor, tycho.Tensor
-function Tensor.max_dim(x, dim, keepdim) end
-
---- minima over dim and their indices
----@param x tycho.Tensor
----@param dim integer
----@param keepdim? boolean
----@return tycho.Tensor, tycho.Tensor
-function tycho.min_dim(x, dim, keepdim) end
-
---- minima over dim and their indices
----@param x tycho.Tensor
----@param dim integer
----@param keepdim? boolean
----@return tycho.Tensor, tycho.Tensor
-function Tensor.min_dim(x, dim, keepdim) end
 
 --- running sum along dim
 ---@param x tycho.Tensor
@@ -3618,6 +3604,28 @@ function tycho.conv_transpose1d(x, weight, bias, stride, padding, output_padding
 ---@return tycho.Tensor
 function Tensor.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
+--- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@return tycho.Tensor
+function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
+
+--- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@return tycho.Tensor
+function Tensor.conv2d(x, weight, bias, stride, padding, dilation, groups) end
+
 --- maximum of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
@@ -4039,20 +4047,6 @@ function tycho.relu6(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.relu6(x) end
-
---- x limited to min_val..max_val
----@param x tycho.Tensor
----@param min_val? number
----@param max_val? number
----@return tycho.Tensor
-function tycho.hardtanh(x, min_val, max_val) end
-
---- x limited to min_val..max_val
----@param x tycho.Tensor
----@param min_val? number
----@param max_val? number
----@return tycho.Tensor
-function Tensor.hardtanh(x, min_val, max_val) end
 
 --- x - tanh(x)
 ---@param x tycho.Tensor

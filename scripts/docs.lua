@@ -92,7 +92,7 @@ for _, space in ipairs(spaces) do
     local where, name = line:match("^(%S+) (%S+)$")
     if where == space[1] then
       total = total + 1
-      if rawget(space[2], name) ~= nil and not (name == "arange") or otherwise[name] and rawget(space[2], otherwise[name]) ~= nil then have[#have + 1] = name
+      if rawget(space[2], name) ~= nil and name ~= "arange" or otherwise[name] and rawget(space[2], otherwise[name]) ~= nil then have[#have + 1] = name
       else
         local r = reason_of(name)
         lack[r] = lack[r] or {}

@@ -104,7 +104,6 @@ describe("random", function()
     local p = tycho.tensor({1, 0, 3, 4})
     local n = p:multinomial(40000, true):bincount({minlength = 4}):double() / 40000
     helper.close(n, tycho.tensor({0.125, 0, 0.375, 0.5}, {dtype = "float64"}), "frequencies", 0.01)
-    local first = tycho.zeros(4, {dtype = "float64"})
     for _ = 1, 3000 do
       local i = p:multinomial(3):totable()
       table.sort(i)
@@ -113,7 +112,7 @@ describe("random", function()
     local rows = p:expand(6000, 4):multinomial(2)
     assert.equal("6000x2", tostring(rows.shape))
     assert.equal(0, rows:select(2, 1):eq(rows:select(2, 2)):sum():item())
-    first = rows:select(2, 1):bincount({minlength = 4}):double() / 6000
+    local first = rows:select(2, 1):bincount({minlength = 4}):double() / 6000
     helper.close(first, tycho.tensor({0.125, 0, 0.375, 0.5}, {dtype = "float64"}), "first draws", 0.03)
     helper.fails("without replacement", tycho.multinomial, p, 5)
     helper.fails("3 elements above 0", tycho.multinomial, p, 4)

@@ -1,5 +1,6 @@
 -- Bugs that were, each with what it should have been.
 local tycho = require "tycho"
+local core = require "tycho.core"
 local helper = require "spec.helper"
 local nn, optim, fails = tycho.nn, tycho.optim, helper.fails
 local function gc() collectgarbage() collectgarbage() end
@@ -218,5 +219,111 @@ describe("regression", function()
     local big = tycho.tensor({1 / 0, 2}, {requires_grad = true})
     tycho.smooth_l1_loss(big, tycho.zeros(2), {reduction = "sum"}):backward()
     assert.same({1, 1}, big.grad:totable())
+  end)
+
+  it("views have a limit that kernels' arithmetic stays below", function()
+    fails("too many elements", function() return tycho.zeros(1):expand(2 ^ 31, 2 ^ 31) end)
+    fails("too many elements", function() return tycho.zeros(1):expand(2 ^ 31, 2 ^ 30) end)
+    assert.equal(0, tycho.zeros(0, 1):expand(0, 2 ^ 31):numel())
+  end)
+
+  it("what a stale view sees twice adds up in its gradient", function()
+    for _, case in ipairs {
+      {function(y) return y:expand(3, 4) end, {6, 6, 6, 6}}, {function(y) return y:unfold(1, 2, 1) end, {2, 4, 4, 2}}, {function(y) return y:view(2, 2):t() end, {2, 2, 2, 2}}} do
+      local x = tycho.ones(4, {requires_grad = true})
+      local y = x * 1
+      local v = case[1](y)
+      y:mul_(2)
+      v:sum():backward()
+      assert.same(case[2], x.grad:totable())
+    end
+  end)
+
+  it("an in-place op that runs out of memory has changed nothing", function()
+    for n = 1, 4 do
+      local x = tycho.ones(3, {requires_grad = true})
+      local y = x * 1
+      local v = y[{ {1, 2} }]
+      core.fail_alloc(n)
+      local ok = pcall(v.mul_, v, 3)
+      core.fail_alloc(0)
+      y:sum():backward()
+      local k = ok and 3 or 1
+      assert.same({k, k, 1}, y:detach():totable())
+      assert.same({k, k, 1}, x.grad:totable())
+    end
+  end)
+
+  it("tensors made from the same address are told apart from strangers", function()
+    local x = tycho.range(1, 5)
+    local y = tycho.from_ffi(x:data(), 5)
+    x[{ {2, 5} }] = y[{ {1, 4} }]
+    assert.same({1, 1, 2, 3, 4}, x:totable())
+    local i = tycho.tensor({2, 3, 1}, {dtype = "int64"})
+    local j = tycho.from_ffi(i:data(), 3, {dtype = "int64"})
+    i:scatter_(1, j, tycho.tensor({70000000, 8, 9}, {dtype = "int64"}))
+    assert.same({9, 70000000, 8}, i:totable())
+  end)
+
+  it("gradients of gradients of gradients are freed without deep recursion", function()
+    local head = tycho.zeros(1)
+    local t = head
+    for _ = 1, 200000 do
+      local n = tycho.zeros(1)
+      t.grad = n
+      t = n
+    end
+    t = nil
+    collectgarbage() collectgarbage()
+    head:free()
+    assert.is_nil(t)
+  end)
+
+  it("an optimizer step that fails half-way is seen as a change", function()
+    local w, g, p, q = tycho.ones(4), tycho.ones(4), tycho.ones(5, 4):t(), tycho.ones(4, 5)
+    local before = w:_version()
+    core.fail_alloc(1)
+    pcall(core.ops.sgd_step, {w, p}, {g, q}, nil, 0.5, 0, 0, 0, false, true, false)
+    core.fail_alloc(0)
+    assert.is_true(w:_version() > before)
+  end)
+
+  it("sums have the same bits whatever the number of threads", function()
+    local x, threads = tycho.randn(300007, {dtype = "float64"}), tycho.get_num_threads()
+    local got = {}
+    for n = 1, 3 do
+      tycho.set_num_threads(n)
+      got[n] = x:sum():item() + x:square():sum():item() + x:narrow(1, 1, 300006):view(3, 100002):sum(2)[2]
+    end
+    tycho.set_num_threads(threads)
+    assert.equal(got[1], got[2])
+    assert.equal(got[1], got[3])
+  end)
+
+  it("hooks outlive a handle whose tensor others hold", function()
+    local x = tycho.ones(4, {requires_grad = true})
+    local y, fired = x * 1, false
+    local w = y[{ {1, 2} }]
+    y:mul_(2)
+    y:register_hook(function() fired = true end)
+    y = nil
+    collectgarbage() collectgarbage()
+    w:sum():backward()
+    assert.is_true(fired)
+    assert.is_nil(y)
+  end)
+
+  it("finalizers that raise or free leave calls unharmed", function()
+    local old, mul = collectgarbage("setpause", 1), collectgarbage("setstepmul", 100000)
+    for _ = 1, 200 do
+      local x = tycho.zeros(3, 3)
+      local p = newproxy(true)
+      getmetatable(p).__gc = function() pcall(x.free, x) end
+      p = nil
+      for _ = 1, 10 do pcall(function() return x[1], x[{ {1, 2}, 2 }], x:detach(), x:size(), x:totable(), x:data(), p end) end
+    end
+    collectgarbage("setpause", old)
+    collectgarbage("setstepmul", mul)
+    assert.is_true(core.is_grad_enabled())
   end)
 end)

@@ -167,7 +167,7 @@ R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g,
 R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
 R.mean = {x = function(g, x_shape, dim, keepdim) return spread(g * (1 / count(x_shape, dim)), x_shape, dim, keepdim) end}
 -- products of what stands before each element of the last dim
-local function before(x)
+local function products_before(x)
   local n = x.shape[#x.shape]
   local shape = x.shape
   shape[#shape] = 1
@@ -185,7 +185,7 @@ R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- right where elements ar
     local shape = y.shape
     kept[#kept + 1] = n
     y = M.reshape(y, kept)
-    if n > 1 then y = before(y) * ops.flip(before(ops.flip(y, -1)), -1) else y = ops.fill(y, 1) end
+    if n > 1 then y = products_before(y) * ops.flip(products_before(ops.flip(y, -1)), -1) else y = ops.fill(y, 1) end
     return spread(g, x_shape, dim, keepdim) * ops.permute(M.reshape(y, shape), back)
   end
   local at0 = ops.eq(x, 0)
@@ -282,8 +282,33 @@ R.unfold = {x = function(g, x_shape, dim, size, step)   -- windows may overlap: 
   return ops.index_put(zeros(x_shape, g), M.movedim(g, -1, dim + 1), {at}, dim, {accumulate = true})
 end}
 R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
+-- Whether a window sees an element twice: sorted by stride, a dim must step beyond the reach of those before it.
+local function overlaps(size, stride)
+  local dims, reach = {}, 0
+  for i, n in ipairs(size) do if n ~= 1 then dims[#dims + 1] = i end end
+  table.sort(dims, function(a, b) return stride[a] < stride[b] end)
+  for _, i in ipairs(dims) do
+    if stride[i] <= reach then return true end
+    reach = reach + stride[i] * (size[i] - 1)
+  end
+  return false
+end
 R.strided_take = {x = function(g, x_shape, layout, size, stride, offset)
-  return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset)
+  if not overlaps(size, stride) then return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset) end
+  if M.numel(g) == 0 then return zeros(x_shape, g) end
+  local at, extent, own, n = ops.full({}, offset + 1, {dtype = "int64"}), 1, {}, 1     -- what is seen twice adds up
+  for i, s in ipairs(size) do
+    local shape = {}
+    for k = 1, #size do shape[k] = k == i and s or 1 end
+    at = at + ops.range(0, s - 1, 1, {dtype = "int64"}):view(shape) * stride[i]
+  end
+  for i = #x_shape, 1, -1 do
+    own[i] = #layout > 0 and layout[i] or n
+    n = n * math.max(x_shape[i], 1)
+    extent = extent + math.max(x_shape[i] - 1, 0) * own[i]
+  end
+  local flat = ops.index_put(zeros({extent}, g), g, {at}, 1, {accumulate = true})
+  return ops.strided_take(flat, {}, x_shape, own, 0)
 end}
 R.strided_put = {
   x = function(g, layout, size, stride, offset) return ops.strided_put(g, 0, layout, size, stride, offset) end,

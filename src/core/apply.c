@@ -27,6 +27,9 @@ static void drop_results(ty_call *c) {
 static ty_status make_view(ty_call *c) {
   ty_tensor *x = c->in[0].t, *v;
   ty_meta *m = &c->meta[0];
+  int64_t n = 1;
+  for (int i = 0; i < m->ndim; i++)        /* kernels count on this limit */
+    if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST) return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
     TY_TRY(ty_contiguous(c->ctx, x, &v));
     v->channels_last = false;
@@ -53,10 +56,18 @@ static ty_status make_view(ty_call *c) {
 
 static void bump(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
 
+/* Also where two storages were made from the same address. */
+static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
+  const char *x = a->storage->data, *y = b->storage->data;
+  if (a->storage == b->storage) return true;
+  if (!a->storage->exposed && !b->storage->exposed) return false;
+  return a->storage->drop || b->storage->drop ? x < y + TY_MAX(b->storage->nbytes, (size_t)(ty_numel(b) * ty_itemsize(b))) && y < x + TY_MAX(a->storage->nbytes, (size_t)(ty_numel(a) * ty_itemsize(a))) : false;
+}
+
 /* Same elements in the same order, or no element in common. */
 static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
-  if (!t || t->storage != into->storage) return true;
-  return t->offset == into->offset && t->ndim == into->ndim && t->dtype == into->dtype &&
+  if (!t || !share_memory(into, t)) return true;
+  return t->storage == into->storage && t->offset == into->offset && t->ndim == into->ndim && t->dtype == into->dtype &&
          !memcmp(t->shape, into->shape, sizeof(int64_t) * t->ndim) && !memcmp(t->stride, into->stride, sizeof(int64_t) * t->ndim);
 }
 
@@ -82,7 +93,7 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
   ty_status s = TY_OK;
   c->ctx->grad_enabled = false;
   for (int i = 0; i < c->nin && i < TY_MAXPARAM && s == TY_OK; i++)
-    if (mask >> i & 1 && c->in[i].t && c->in[i].t->storage == into->storage)
+    if (mask >> ty_slot_of(c, i) & 1 && c->in[i].t && c->in[i].t->storage == into->storage)
       s = ty_call2(c->ctx, TY_OP_clone, c->in[i], (ty_operand){0}, NULL, NULL, &before[i]);
   c->ctx->grad_enabled = mode;
   return s;
@@ -96,14 +107,15 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   TY_TRY(check_inplace(c, into));
   for (int i = 0; i < c->nin; i++) {
     direct = direct && safe_to_write(into, c->in[i].t);
-    if (c->op->cls == TY_C_INDEX && i && c->in[i].t) direct = direct && c->in[i].t->storage != into->storage;   /* read in another order */
+    if (c->op->cls == TY_C_INDEX && i && c->in[i].t) direct = direct && !share_memory(into, c->in[i].t);   /* read in another order */
   }
   bool record = c->ctx->grad_enabled && (ty_will_record(c) || ty_needs_grad(into) || (into->base && ty_needs_grad(into->base)));
+  ty_pending pending = {NULL, NULL};
+  c->out[0] = into;
   if (record) s = keep_before(c, into, before);
-  if (s == TY_OK && direct) {
-    c->out[0] = into;
-    s = run(c, b);
-  } else if (s == TY_OK) {
+  if (record && s == TY_OK) s = ty_prepare_inplace(c, into, before, &pending);
+  if (s == TY_OK && direct) s = run(c, b);
+  else if (s == TY_OK) {
     s = ty_empty(c->ctx, b, &c->meta[0], &result);
     c->out[0] = result;
     if (s == TY_OK) s = run(c, b);
@@ -113,8 +125,8 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   }
   if (s == TY_OK) {
     bump(into);
-    if (record) s = ty_record_inplace(c, into, before);
-  }
+    if (record) ty_commit_inplace(into, &pending);
+  } else ty_abandon_inplace(&pending);
   for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
   c->out[0] = s == TY_OK ? ty_retain(into) : NULL;
   return s;
@@ -146,7 +158,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
     for (int i = 0; i < op->nout && s == TY_OK; i++)
       if (!(c.late >> i & 1)) s = ty_empty(ctx, b, &c.meta[i], &c.out[i]);
     if (s == TY_OK) s = run(&c, b);
-    if (op->mutates && s == TY_OK)
+    if (op->mutates)                     /* also where it failed half-way */
       for (int k = 0; k < op->nparam; k++)
         if (op->param[k].mutated) {
           ty_span sp = op->has_list ? c.span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};

@@ -363,7 +363,7 @@ ty_status ty_infer_cat(ty_call *c) {
     bool same = y->ndim == x->ndim;
     for (int k = 0; same && k < x->ndim; k++) same = k == d || y->shape[k] == x->shape[k];
     if (!same) return ty_fail(c, "tensor %d has shape %s; apart from dim %lld it must match tensor 1 of shape %s", i + 1, ty_shape_of(y), (long long)d + 1, ty_shape_of(x));
-    m->shape[d] += y->shape[d];
+    if (__builtin_add_overflow(m->shape[d], y->shape[d], &m->shape[d])) return ty_fail(c, "the sizes along dim %lld overflow", (long long)d + 1);
   }
   m->dtype = ty_result_dtype(c->in + start, n);
   return TY_OK;

@@ -5,12 +5,21 @@
 
 /* ---- matrix products ---- */
 
+/* BLAS counts rows and columns in int. */
+static ty_status blas_sizes(ty_call *c, const ty_tensor *t) {
+  for (int i = 0; i < t->ndim; i++)
+    if (t->shape[i] > INT32_MAX) return ty_fail(c, "dim %d of shape %s is too large", i + 1, ty_shape_of(t));
+  return TY_OK;
+}
+
 ty_status ty_infer_matmul(ty_call *c) {
   const ty_tensor *a = c->in[0].t, *b = c->in[1].t;
   ty_meta *m = &c->meta[0];
   if (a->ndim == 0 || b->ndim == 0) return ty_fail(c, "argument %d is a 0-dim tensor; matrices or vectors are needed", a->ndim ? 2 : 1);
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   if (a->dtype == TY_BOOL) return ty_fail(c, "dtype bool has no products");
+  TY_TRY(blas_sizes(c, a));
+  TY_TRY(blas_sizes(c, b));
   int db = b->ndim > 1 ? b->ndim - 2 : 0;
   int64_t k = a->shape[a->ndim - 1];
   if (b->shape[db] != k)
@@ -35,6 +44,8 @@ ty_status ty_infer_linear(ty_call *c) {
   }
   TY_TRY(ty_need_dims(c, 1, 2));
   TY_TRY(ty_need_dims(c, 2, 1));
+  TY_TRY(blas_sizes(c, w));
+  if (ty_numel(x) / TY_MAX(w->shape[1], 1) > INT32_MAX) return ty_fail(c, "argument 1 of shape %s has too many rows", ty_shape_of(x));
   if (x->ndim == 0 || x->shape[x->ndim - 1] != w->shape[1])
     return ty_fail(c, "argument 1 has shape %s; its last dim must be %lld to match argument 2 of shape %s", ty_shape_of(x), (long long)w->shape[1], ty_shape_of(w));
   if (b && b->shape[0] != w->shape[0])

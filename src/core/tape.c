@@ -106,7 +106,7 @@ static bool save(ty_saved *s, const ty_tensor *t) {
 
 /* ---- recording ---- */
 
-static int slot_of(const ty_call *c, int i) {
+int ty_slot_of(const ty_call *c, int i) {
   if (!c->op->has_list) return i;
   for (int s = 0; s < c->op->nin; s++)
     if (i >= c->span[s].start && i < c->span[s].start + c->span[s].count) return s;
@@ -116,14 +116,14 @@ static int slot_of(const ty_call *c, int i) {
 bool ty_will_record(const ty_call *c) {
   if (!c->op->diff) return false;
   for (int i = 0; i < c->nin; i++)
-    if (ty_needs_grad(c->in[i].t) && c->op->diff >> slot_of(c, i) & 1) return true;
+    if (ty_needs_grad(c->in[i].t) && c->op->diff >> ty_slot_of(c, i) & 1) return true;
   return false;
 }
 
 uint32_t ty_save_mask(const ty_call *c) {
   uint32_t mask = 0;
   for (int i = 0; i < c->nin; i++) {
-    int s = slot_of(c, i);
+    int s = ty_slot_of(c, i);
     if (ty_needs_grad(c->in[i].t) && c->op->diff >> s & 1) mask |= c->op->save_in[s] | (uint32_t)c->op->save_out[s] << 24;
   }
   return mask;
@@ -144,7 +144,7 @@ static ty_node *make_node(ty_call *c, ty_tensor *const *before) {
   memcpy(n->at, c->at, sizeof(ty_attr) * (size_t)op->nattr);
   for (int i = 0; i < c->nin; i++) {
     ty_tensor *t = c->in[i].t;
-    int s = slot_of(c, i);
+    int s = ty_slot_of(c, i);
     n->in[i] = c->in[i];
     n->in[i].t = NULL;
     if (!t) continue;
@@ -231,30 +231,44 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
   return TY_OK;
 }
 
-ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before) {
-  ty_node *n = NULL;
-  if (ty_will_record(c) && !(n = make_node(c, before))) return no_memory(c->ctx);
+ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p) {
   ty_tensor *base = target->base;
-  if (!base) {                       /* n is NULL where the new value doesn't depend on anything that needs grad */
+  *p = (ty_pending){NULL, NULL};
+  if (ty_will_record(c) && !(p->call = make_node(c, before))) return no_memory(c->ctx);
+  if (!base) return TY_OK;
+  p->put = node_new(&ty_ops[TY_OP_strided_put], 2, 1, 4);
+  if (!p->put) { ty_abandon_inplace(p); return no_memory(c->ctx); }
+  view_geometry(target, p->put->at);
+  ty_meta_of(base, &p->put->meta[0]);
+  ty_meta_of(target, &p->put->meta[1]);
+  ty_meta_of(base, &p->put->meta[2]);
+  if (ty_needs_grad(base)) set_edge(&p->put->edge[0], base);
+  p->put->in[1].kind = TY_TENSOR;
+  return TY_OK;
+}
+
+void ty_abandon_inplace(ty_pending *p) {
+  ty_node_release(p->call);
+  ty_node_release(p->put);
+  *p = (ty_pending){NULL, NULL};
+}
+
+void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
+  ty_node *n = p->call, *put = p->put;
+  uint32_t now = atomic_load_explicit(&target->storage->version, memory_order_relaxed);
+  for (int i = 0; n && i < n->nin + n->nout; i++)      /* what was saved of the target is saved as it is now */
+    if (n->saved[i].t && n->saved[i].t->storage == target->storage) n->saved[i].version = now;
+  if (!put) {                        /* n is NULL where the new value doesn't depend on anything that needs grad */
     if (n) set_node(target, n, 0);
     else { ty_node_release(target->node); target->node = NULL; }
     target->history++;
     ty_node_release(n);
-    return TY_OK;
+    return;
   }
-  ty_node *put = node_new(&ty_ops[TY_OP_strided_put], 2, 1, 4);
-  if (!put) { ty_node_release(n); return no_memory(c->ctx); }
-  view_geometry(target, put->at);
-  ty_meta_of(base, &put->meta[0]);
-  ty_meta_of(target, &put->meta[1]);
-  ty_meta_of(base, &put->meta[2]);
-  if (ty_needs_grad(base)) set_edge(&put->edge[0], base);
   put->edge[1] = (ty_edge){n, 0, NULL};
-  put->in[1].kind = TY_TENSOR;
-  set_node(base, put, 0);
+  set_node(target->base, put, 0);
   ty_node_release(put);
-  base->history++;
-  return ty_history(c->ctx, target);
+  target->base->history++;           /* the view takes its own history anew when it is used */
 }
 
 /* ---- what rules read ---- */
@@ -283,4 +297,8 @@ ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int j, ty_tensor **out) {
   return unpack(ctx, n, n->nin + j, j == 0 ? (ty_edge){n, 0, NULL} : (ty_edge){0}, out);
 }
 
-void ty_node_finish(ty_node *n) { drop_saved(n); n->done = true; }
+void ty_node_finish(ty_node *n) {
+  drop_saved(n);
+  drop_hooks(n);                     /* they can't run again */
+  n->done = true;
+}

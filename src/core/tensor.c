@@ -100,7 +100,7 @@ const char *ty_shape_text(const int64_t *shape, int ndim) {
   static __thread int at;
   char *s = ring[at++ & 7], *p = s;
   if (ndim == 0) return "()";
-  for (int i = 0; i < ndim; i++)
+  for (int i = 0; i < ndim && p < s + 127; i++)
     p += snprintf(p, (size_t)(s + 128 - p), i ? "x%lld" : "%lld", (long long)shape[i]);
   return s;
 }
@@ -200,7 +200,9 @@ static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const t
   if (!k) return NULL;
   warm((const block *)block_cells.first);
   k->before = youngest;
+#ifndef TY_NO_CACHE                        /* a leak checker would take it for a reference */
   youngest = k;
+#endif
   ty_tensor *t = &k->t;
   ty_storage *s = &k->s;
   memset(t, 0, offsetof(ty_tensor, shape));
@@ -252,7 +254,7 @@ static int64_t meta_bytes(const ty_meta *m) {
   for (int i = 0; i < m->ndim; i++)
     if (m->shape[i] == 0) return 0;
   for (int i = 0; i < m->ndim; i++)
-    if (__builtin_mul_overflow(n, m->shape[i], &n) || n > (int64_t)1 << 48) return -1;
+    if (__builtin_mul_overflow(n, m->shape[i], &n) || n > TY_MOST) return -1;
   return n;
 }
 
@@ -304,9 +306,9 @@ static bool last_reference(ty_tensor *t) {
 
 void ty_release(ty_tensor *t) {
   while (t && last_reference(t)) {
-    ty_tensor *base = t->base;
+    ty_tensor *grad = t->grad;           /* gradients may have gradients: a chain, so a loop */
     if (t->node) ty_node_release(t->node);
-    if (t->grad) ty_release(t->grad);
+    if (t->base) ty_release(t->base);    /* a base has no base */
     if (t->hooks) ty_hooks_free(t->hooks);
     if (!t->in_block) {
       ty_storage_release(t->storage);
@@ -320,7 +322,7 @@ void ty_release(ty_tensor *t) {
         storage_drop(&k->s, 1);
       }
     }
-    t = base;
+    t = grad;
   }
 }
 

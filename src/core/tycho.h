@@ -19,6 +19,7 @@
 #define TY_MAXPARAM 16   /* parameters of an op */
 #define TY_MAXATTR 14    /* of which not tensors */
 #define TY_MAXOUT 4      /* results of an op */
+#define TY_MOST ((int64_t)1 << 48)  /* elements of a tensor, expanded ones too: sums and products of sizes stay within int64 */
 #define TY_ERRLEN 512
 #define TY_SMALL 64      /* bytes of data that stand in the storage itself */
 
@@ -318,10 +319,16 @@ struct ty_node {
 
 bool ty_needs_grad(const ty_tensor *t);
 ty_status ty_history(ty_ctx *ctx, ty_tensor *t);         /* views: brings the node up to date with the base */
+int ty_slot_of(const ty_call *c, int i);                 /* the operand slot of operand i: members of a list share one */
 bool ty_will_record(const ty_call *c);
 uint32_t ty_save_mask(const ty_call *c);                 /* bit s: operand slot s; bit 24+j: result j */
 ty_status ty_record(ty_call *c);
-ty_status ty_record_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before);
+/* An in-place change is recorded in two steps, so that nothing can fail once the target has changed: prepare allocates (c->out[0] is
+ * the target; before: copies of operands about to be overwritten), commit or abandon ends it. */
+typedef struct { ty_node *call, *put; } ty_pending;
+ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p);
+void ty_commit_inplace(ty_tensor *target, ty_pending *p);
+void ty_abandon_inplace(ty_pending *p);
 ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
 void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */

@@ -103,7 +103,7 @@ static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
   for (int i = 0; i < 3; i++) held[i] = NULL;
   for (int i = 0; i < 3 && s == TY_OK; i++) {
     ty_tensor *t = c->in[first + i].t;
-    bool rows = (t->shape[3] <= 1 || t->stride[3] == 1) && (t->shape[2] <= 1 || t->stride[2] >= t->shape[3]);
+    bool rows = (t->shape[3] <= 1 || t->stride[3] == 1) && (t->shape[2] <= 1 || (t->stride[2] >= t->shape[3] && t->stride[2] <= INT32_MAX));
     if (rows) held[i] = ty_retain(t);
     else s = ty_contiguous(c->ctx, t, &held[i]);
   }

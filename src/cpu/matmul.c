@@ -18,6 +18,7 @@ void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void
 typedef struct { const char *p; int trans; int64_t ld; } matrix;
 
 static bool readable(int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
+  if ((rows > 1 && rs > INT32_MAX) || (cols > 1 && cs > INT32_MAX)) return false;      /* BLAS counts in int */
   return ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) || ((rows <= 1 || rs == 1) && (cols <= 1 || cs >= TY_MAX(rows, 1)));
 }
 

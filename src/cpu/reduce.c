@@ -118,7 +118,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
       r.l->finish[r.id][r.k](acc, n, count);
       store(dst + (outer * inner + at) * osize, 1, acc, n);
     }
-  } else if (keep.total >= ty_get_num_threads() || work < TY_GRAIN * 2) {
+  } else if (keep.total >= 16 || work < TY_GRAIN * 2) {   /* the shape decides, not the number of threads: the bits follow */
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
     for (int64_t i = 0; i < keep.total; i++) {
       double acc;

@@ -349,7 +349,9 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
 
 /* ---- back to Lua ---- */
 
-void ty_push_list(lua_State *L, const int64_t *v, int n, int add, bool shape) {
+void ty_push_list(lua_State *L, const int64_t *from, int n, int add, bool shape) {
+  int64_t v[TY_MAXDIM];                  /* a copy: making the table may end what from belongs to */
+  memcpy(v, from, sizeof(int64_t) * (size_t)n);
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
     lua_pushnumber(L, (lua_Number)(v[i] + add));
@@ -424,8 +426,11 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
 ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into) {
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_tensor *out;
+  ty_tensor *held[3] = {ty_retain(a.t), ty_retain(b.t), ty_retain(into)};    /* as in ty_call_op */
   ty_handle *h = into ? NULL : ty_new_handle(L, s);
-  if (ty_call2(ctx, id, a, b, at, into, &out) != TY_OK) ty_raise(L, ctx);
+  ty_status st = ty_call2(ctx, id, a, b, at, into, &out);
+  for (int i = 0; i < 3; i++) ty_release(held[i]);
+  if (st != TY_OK) ty_raise(L, ctx);
   if (into) ty_release(out);
   else h->t = out;
   return out;

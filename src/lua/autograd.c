@@ -57,6 +57,9 @@ static int set_rule(lua_State *L) {
   int at = (int)luaL_checkinteger(L, 2);
   if (!op) return luaL_error(L, "grad.lua: there is no op '%s'", lua_tostring(L, 1));
   if (at < 0 || at >= MAX_RULES) return luaL_error(L, "grad.lua: too many rules for '%s'", op->name);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  luaL_checktype(L, 5, LUA_TFUNCTION);
   rule r = {0};
   uint32_t in = 0, out = 0;
   int n = (int)lua_objlen(L, 4);
@@ -330,7 +333,7 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
  * came and so don't share its environment, the hooks live as long as the tensor's part in the tape. */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
   ty_hooks *h = t->node ? t->node->hook[t->out] : t->hooks;
-  if (!h || h->drop || (t->node ? atomic_load(&t->node->refs) : atomic_load(&t->refs)) == 1) return;
+  if (!h || h->drop || (atomic_load(&t->refs) == 1 && (!t->node || atomic_load(&t->node->refs) == 1))) return;
   ty_private(L, TY_R_ANCHORS);
   lua_rawgeti(L, -1, (int)h->key);
   if (!lua_isnil(L, -1)) h->owner = ty_own(L, t->storage->account, (int)h->key, &h->drop);
@@ -341,6 +344,7 @@ void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
 
 #define MOST 4096
 static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, bool optional) {
+  luaL_checktype(L, index, LUA_TTABLE);
   int n = (int)lua_objlen(L, index);
   if (n > MOST) luaL_error(L, "grad: more than %d %ss", MOST, what);
   for (int i = 1; i <= n; i++) {
@@ -358,17 +362,18 @@ static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor **mem = lua_newuserdata(L, sizeof(ty_tensor *) * MOST * 4);
   ty_tensor **roots = mem, **grads = mem + MOST, **inputs = mem + 2 * MOST, **result = mem + 3 * MOST;
-  int nroot = list_of(L, 1, roots, "output", false), ninput = 0;
-  for (int i = 0; i < nroot; i++) grads[i] = NULL;
-  list_of(L, 2, grads, "gradient", true);
   bool given = !lua_isnil(L, 3);
-  if (given) ninput = list_of(L, 3, inputs, "input", false);
+  if (given) luaL_checktype(L, 3, LUA_TTABLE);
+  int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
-  for (int i = 0; i < ninput; i++) result[i] = NULL;
-  lua_createtable(L, ninput, 0);
+  lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
   int list = lua_gettop(L);
-  for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); }
+  for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }
   ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
+  nroot = list_of(L, 1, roots, "output", false);
+  for (int i = 0; i < nroot; i++) grads[i] = NULL;
+  if (list_of(L, 2, grads, "gradient", true) > nroot) return luaL_error(L, "grad: more gradients than outputs");
+  if (given) list_of(L, 3, inputs, "input", false);
   m->pinned++;
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
   m->pinned--;
@@ -396,6 +401,8 @@ static int backward(lua_State *L) {
 static int record(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor *in[64], *out[16];
+  luaL_checktype(L, 2, LUA_TTABLE);
+  luaL_checktype(L, 3, LUA_TTABLE);
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
   if (nin > 64 || nout > 16) return luaL_error(L, "Function: more than 64 arguments or 16 results");
   s->env_pending = false;

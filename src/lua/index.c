@@ -24,7 +24,7 @@ static int64_t whole(lua_State *L, int at) {
   return v;
 }
 
-static ty_tensor *current(lua_State *L, const path *p) { return ((ty_handle *)lua_touserdata(L, p->view))->t; }
+static ty_tensor *current(lua_State *L, const path *p) { return ty_check(L, p->view, "index", "the tensor"); }
 
 static void need_dim(lua_State *L, path *p) {
   if (current(L, p)->ndim == 0 && p->view == 1) luaL_error(L, "index: a 0-dim tensor can't be indexed: use item()");
@@ -81,8 +81,9 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   for (int i = 0; i < t->ndim; i++)
     if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i]) luaL_error(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x), (int)p->dim + 1);
   if (t->ndim == 0) luaL_error(L, "index: a mask must have dims");
+  int n = t->ndim;
   ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_op_tensor(t), (ty_operand){0}, NULL, NULL);
-  for (int i = 0; i < t->ndim; i++) {
+  for (int i = 0; i < n; i++) {
     ty_attr a[2] = {{.set = true, .i = 1}, {.set = true, .i = i + 1}};
     ty_simple(L, s, TY_OP_select, ty_op_tensor(rows), (ty_operand){0}, a, NULL);
     collect(L, p, lua_gettop(L));

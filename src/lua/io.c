@@ -116,6 +116,8 @@ static int write_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
+  luaL_checktype(L, 2, LUA_TTABLE);
+  luaL_checktype(L, 3, LUA_TTABLE);
   int n = (int)lua_objlen(L, 2);
   ty_named *list = lua_newuserdata(L, sizeof *list * (size_t)TY_MAX(n, 1));
   for (int i = 0; i < n; i++) {

@@ -27,6 +27,23 @@ int ty_raise(lua_State *L, ty_ctx *c) { return luaL_error(L, "%s", c->err); }
 
 /* ---- the collector ---- */
 
+/* Finalizers are the user's and may raise: what they raise goes no farther, since C holds things here. */
+static int run_collector(lua_State *L) {
+  lua_pushboolean(L, lua_gc(L, (int)lua_tointeger(L, 1), (int)lua_tointeger(L, 2)));
+  return 1;
+}
+
+static bool collect(lua_State *L, int what, int data) {
+  bool done = true;
+  if (!lua_checkstack(L, 4)) return done;
+  lua_pushcfunction(L, run_collector);
+  lua_pushinteger(L, what);
+  lua_pushinteger(L, data);
+  if (lua_pcall(L, 2, 1, 0) == 0) done = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return done;
+}
+
 void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
@@ -36,8 +53,8 @@ void ty_pace(lua_State *L, ty_state *s) {
 #endif
   s->collecting = true;
   bool whole = now > s->gc_limit * 2;
-  if (whole) lua_gc(L, LUA_GCCOLLECT, 0);
-  if (whole || lua_gc(L, LUA_GCSTEP, 64)) {
+  if (whole) collect(L, LUA_GCCOLLECT, 0);
+  if (whole || collect(L, LUA_GCSTEP, 64)) {
     now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
     s->gc_limit = now + TY_MAX(GC_LEAST, now / 2);
   }
@@ -53,7 +70,7 @@ static void reclaim(ty_ctx *c) {
 #else
   bool stopped = false;
 #endif
-  lua_gc(s->L, LUA_GCCOLLECT, 0);
+  collect(s->L, LUA_GCCOLLECT, 0);
   if (stopped) lua_gc(s->L, LUA_GCSTOP, 0);
   s->collecting = false;
 }
@@ -285,7 +302,7 @@ static int is_grad_enabled(lua_State *L) {
 
 static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles go on alone */
   ty_scope *sc = lua_touserdata(L, 1);
-  while (sc->first) ty_scope_detach(sc->first);
+  while (sc && sc->first) ty_scope_detach(sc->first);
   return 0;
 }
 
@@ -477,6 +494,7 @@ static int set_private(lua_State *L) {   /* name, value: what Lua gives the bind
 }
 
 static int nearest(lua_State *L) {       /* name, list -> nearest name or nil */
+  luaL_checktype(L, 2, LUA_TTABLE);
   const char *name = luaL_checkstring(L, 1), *names[512];
   int n = TY_MIN((int)lua_objlen(L, 2), 512);
   for (int i = 0; i < n; i++) { lua_rawgeti(L, 2, i + 1); names[i] = luaL_checkstring(L, -1); lua_pop(L, 1); }

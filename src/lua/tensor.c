@@ -29,7 +29,9 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 
 static int totable(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
+  ty_retain(t);                          /* finalizers may run and free it */
   push_nested(L, t, 0, t->offset);
+  ty_release(t);
   return 1;
 }
 
@@ -213,8 +215,9 @@ static int is_tensor(lua_State *L) {
 
 static int detach(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_tensor *t = ty_check(L, 1, "detach", "argument 1");
+  ty_check(L, 1, "detach", "argument 1");
   ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *t = ty_check(L, 1, "detach", "argument 1");
   h->t = ty_alias(t);
   if (!h->t) return luaL_error(L, "detach: out of memory");
   return 1;
@@ -241,6 +244,7 @@ static int set_data(lua_State *L) {
 /* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
 static int storage_gc(lua_State *L) {
   ty_storage **p = lua_touserdata(L, 1);
+  if (!p || lua_objlen(L, 1) != sizeof *p) return 0;
   if (*p) ty_storage_release(*p);
   *p = NULL;
   return 0;
@@ -249,8 +253,6 @@ static int storage_gc(lua_State *L) {
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
-  t->storage->exposed = true;
-  lua_pushlightuserdata(L, ty_data(t));
   ty_storage **p = lua_newuserdata(L, sizeof *p);
   *p = NULL;
   if (luaL_newmetatable(L, "tycho.storage")) {
@@ -258,6 +260,10 @@ static int data_ptr(lua_State *L) {
     lua_setfield(L, -2, "__gc");
   }
   lua_setmetatable(L, -2);
+  t = ty_check(L, 1, "data", "argument 1");
+  t->storage->exposed = true;
+  lua_pushlightuserdata(L, ty_data(t));
+  lua_insert(L, -2);
   ty_storage_retain(t->storage);
   *p = t->storage;
   return 2;
