@@ -1,6 +1,18 @@
 -- Tycho: tensors, gradients and training for LuaJIT. `local tycho = require "tycho"`.
-local core = require "tycho.core"
 local ffi = require "ffi"
+
+-- OpenMP's idle threads spin before they sleep, by libgomp's default so long that they slow down what runs beside them: a small training
+-- step took twice its time. libgomp reads its setting when it is loaded, with the core; the user's own, if there is one, stands.
+local function load_core()
+  if os.getenv("GOMP_SPINCOUNT") or os.getenv("OMP_WAIT_POLICY") then return require "tycho.core" end
+  pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite); int unsetenv(const char *name);")
+  pcall(function() ffi.C.setenv("GOMP_SPINCOUNT", "2000", 1) end)
+  local ok, core = pcall(require, "tycho.core")
+  pcall(function() ffi.C.unsetenv("GOMP_SPINCOUNT") end)
+  if not ok then error(core, 0) end
+  return core
+end
+local core = load_core()
 local ops, M = core.ops, core.methods
 
 local tycho = {version = core.version}

@@ -1,34 +1,32 @@
-/* Pooling over the last two dims. Every op is a walk over result cells and their windows, channels-last or not: the
- * innermost loop runs over whichever of channels and columns is dense. */
+/* Pooling over the last two dims: a walk over result cells and their windows. Channels-last, the innermost loop runs over channels;
+ * else each channel of an image is a plane of its own. What a row or column of windows reads is worked out once. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"
 
+typedef struct { int64_t lo, hi, count; } span;   /* what a window reads along a dim, every step-th; count: the divisor's part */
+
 typedef struct {
   int id;
   const ty_attr *at;
+  const span *rows, *cols;
   int64_t n, c, h, w, oh, ow;              /* n * c planes of h x w, windows oh x ow */
   int64_t dh, dw;                          /* dilation */
   double divisor;                          /* 0: the window's size */
   int64_t xs[4], ys[4];                    /* strides of the large and the small tensor: n, c, h, w */
 } pools;
 
-/* Rows lo..hi of the input that cell i of n reads, every step-th; count: the divisor's part in this dim. */
-static void window(const pools *p, int dim, int64_t i, int64_t *lo, int64_t *hi, int64_t *count) {
+static span window(const pools *p, int dim, int64_t i) {
   int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
   if (p->id == TY_OP_adaptive_avg_pool2d || p->id == TY_OP_adaptive_avg_pool2d_backward || p->id == TY_OP_adaptive_max_pool2d_indices) {
-    *lo = i * size / out;
-    *hi = ((i + 1) * size + out - 1) / out;
-    *count = *hi - *lo;
-    return;
+    int64_t lo = i * size / out, hi = ((i + 1) * size + out - 1) / out;
+    return (span){lo, hi, hi - lo};
   }
   const ty_attr *a = p->at + (p->id == TY_OP_avg_pool2d_backward);
   bool max = p->id == TY_OP_max_pool2d_indices, padded = !max && a[4].i;
   int64_t d = max ? a[4].v[dim] : 1, from = i * a[1].v[dim] - a[2].v[dim], to = from + d * (a[0].v[dim] - 1) + 1;
-  *count = TY_MIN(to, size + a[2].v[dim]) - from;
-  *lo = from < 0 ? from + (-from + d - 1) / d * d : from;
-  *hi = TY_MIN(to, size);
-  if (!padded) *count = *hi - *lo;
+  int64_t lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = TY_MIN(to, size);
+  return (span){lo, hi, padded ? TY_MIN(to, size + a[2].v[dim]) - from : hi - lo};
 }
 
 static void strides_of(const ty_tensor *t, int64_t s[4]) {
@@ -40,8 +38,13 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
 /* For each cell: v channels at a time, st apart in the large tensor and ot in the small one. */
 #define POOLS(T) \
   static void max_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i, int64_t j) { \
-    int64_t hlo, hhi, wlo, whi, cnt; \
-    window(p, 0, i, &hlo, &hhi, &cnt); window(p, 1, j, &wlo, &whi, &cnt); \
+    const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi; \
+    if (p->c == 1) {                     /* a plane */ \
+      const T *v = x + n * p->xs[0]; T best = -INFINITY; int64_t at = 0, o = n * p->ys[0] + i * p->ys[2] + j * p->ys[3]; \
+      for (int64_t a = hlo; a < hhi; a += p->dh) for (int64_t b = wlo; b < whi; b += p->dw) { \
+        T u = v[a * p->xs[2] + b * p->xs[3]]; \
+        if (u > best || u != u || !at) { best = u; at = a * p->w + b + 1; } } \
+      y[o] = best; idx[o] = at; return; } \
     for (int64_t c0 = 0; c0 < p->c; c0 += 64) { \
       int64_t m = TY_MIN(64, p->c - c0); T best[64]; int64_t at[64]; \
       for (int64_t k = 0; k < m; k++) { best[k] = -INFINITY; at[k] = 0; }  /* a window that is all padding */ \
@@ -52,8 +55,7 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
       int64_t o = n * p->ys[0] + c0 * p->ys[1] + i * p->ys[2] + j * p->ys[3]; \
       for (int64_t k = 0; k < m; k++) { y[o + k * p->ys[1]] = best[k]; idx[o + k * p->ys[1]] = at[k]; } } } \
   static void avg_##T(const T *x, T *y, const pools *p, int64_t n, int64_t i, int64_t j) { \
-    int64_t hlo, hhi, wlo, whi, hc, wc; \
-    window(p, 0, i, &hlo, &hhi, &hc); window(p, 1, j, &wlo, &whi, &wc); \
+    const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi, hc = p->rows[i].count, wc = p->cols[j].count; \
     T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
     for (int64_t k = 0; k < p->c; k++) { T sum = 0; \
       const T *v = x + n * p->xs[0] + k * p->xs[1]; \
@@ -61,8 +63,7 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
       y[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]] = sum * r; } } \
   static void avg_back_##T(T *x, const T *g, const pools *p, int64_t n) { \
     for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) { \
-      int64_t hlo, hhi, wlo, whi, hc, wc; \
-      window(p, 0, i, &hlo, &hhi, &hc); window(p, 1, j, &wlo, &whi, &wc); \
+      const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi, hc = p->rows[i].count, wc = p->cols[j].count; \
       T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
       for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) for (int64_t k = 0; k < p->c; k++) \
         x[n * p->xs[0] + k * p->xs[1] + a * p->xs[2] + b * p->xs[3]] += r * g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } } \
@@ -88,6 +89,19 @@ static ty_status run(ty_call *c) {
   strides_of(large, p.xs);
   strides_of(small, p.ys);
   if (idx) strides_of(idx, is);
+  if (p.xs[1] != 1 && p.xs[0] == p.c * p.xs[1] && p.ys[0] == p.c * p.ys[1] && (!idx || is[0] == p.c * is[1])) {   /* planes one after another */
+    p.n *= p.c;
+    p.c = 1;
+    p.xs[0] = p.xs[1];
+    p.ys[0] = p.ys[1];
+    is[0] = is[1];
+  }
+  span *spans = ty_scratch(sizeof(span) * (size_t)(p.oh + p.ow));
+  if (!spans) return ty_fail(c, "out of memory"), TY_OOM;
+  for (int64_t i = 0; i < p.oh; i++) spans[i] = window(&p, 0, i);
+  for (int64_t j = 0; j < p.ow; j++) spans[p.oh + j] = window(&p, 1, j);
+  p.rows = spans;
+  p.cols = spans + p.oh;
   void *x = ty_data(large), *y = ty_data(small);
   if (back && large->storage->nbytes) memset(x, 0, large->storage->nbytes);
   int threads = ty_threads_for(ty_numel(large) * 2);
@@ -97,6 +111,7 @@ static ty_status run(ty_call *c) {
       if (idx) { if (f32) max_back_float(x, y, ty_data(idx), is, &p, n); else max_back_double(x, y, ty_data(idx), is, &p, n); }
       else if (f32) avg_back_float(x, y, &p, n);
       else avg_back_double(x, y, &p, n);
+    ty_scratch_free(spans);
     return TY_OK;
   }
   #pragma omp parallel for num_threads(threads) schedule(static)
@@ -107,6 +122,7 @@ static ty_status run(ty_call *c) {
       else if (f32) avg_float(x, y, &p, n, i, j);
       else avg_double(x, y, &p, n, i, j);
     }
+  ty_scratch_free(spans);
   return TY_OK;
 }
 

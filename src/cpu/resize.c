@@ -3,6 +3,7 @@
  * Idea: where an output index reads along a dim, and with what weights, is the same for every line, so it is worked out once
  * (taps); forward gathers and backward scatters by the same table. Coordinates are PyTorch's. */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
@@ -35,36 +36,53 @@ static void make_taps(tap *t, int64_t in, int64_t out, int mode, bool corners, d
   }
 }
 
+/* One plane: rows are blended into a line as wide as the input, then its columns; backward the other way. */
+#define PLANES(T) \
+  static void forward_##T(const T *x, T *y, T *line, const tap *rows, const tap *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+    for (int64_t i = 0; i < oh; i++) { \
+      const T *r0 = x + rows[i].at[0] * s[0]; T k0 = (T)rows[i].w[0]; \
+      for (int64_t j = 0; j < w; j++) line[j] = k0 * r0[j * s[1]]; \
+      for (int r = 1; r < n; r++) { \
+        const T *q = x + rows[i].at[r] * s[0]; T k = (T)rows[i].w[r]; \
+        for (int64_t j = 0; j < w; j++) line[j] += k * q[j * s[1]]; } \
+      for (int64_t j = 0; j < ow; j++) { \
+        T sum = 0; \
+        for (int q = 0; q < n; q++) sum += (T)cols[j].w[q] * line[cols[j].at[q]]; \
+        y[i * s[2] + j * s[3]] = sum; } } } \
+  static void backward_##T(T *x, const T *g, T *line, const tap *rows, const tap *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+    for (int64_t i = 0; i < oh; i++) { \
+      memset(line, 0, sizeof(T) * (size_t)w); \
+      for (int64_t j = 0; j < ow; j++) for (int q = 0; q < n; q++) line[cols[j].at[q]] += (T)cols[j].w[q] * g[i * s[2] + j * s[3]]; \
+      for (int r = 0; r < n; r++) { \
+        T *q = x + rows[i].at[r] * s[0]; T k = (T)rows[i].w[r]; \
+        for (int64_t j = 0; j < w; j++) q[j * s[1]] += k * line[j]; } } }
+PLANES(float)
+PLANES(double)
+
 static ty_status run(ty_call *c) {
   bool back = c->op->id == TY_OP_resize_backward;
   ty_tensor *x = back ? c->out[0] : c->in[0].t, *y = back ? c->in[0].t : c->out[0];   /* x: the input's side, y: the result's */
   const ty_attr *a = c->at + back;
-  int mode = (int)a[1].i, n = taps_of(mode), k = ty_k(ty_compute_dtype((ty_dtype)x->dtype));
+  int mode = (int)a[1].i, n = taps_of(mode), size = ty_itemsize(x);
   int64_t h = x->shape[2], w = x->shape[3], oh = y->shape[2], ow = y->shape[3], planes = x->shape[0] * x->shape[1];
+  const int64_t s[4] = {x->stride[2], x->stride[3], y->stride[2], y->stride[3]};
   if (back && x->storage->nbytes) memset(ty_data(x), 0, x->storage->nbytes);
   if (ty_numel(y) == 0) return TY_OK;
-  tap *rows = ty_scratch(sizeof(tap) * (size_t)(oh + ow)), *cols = rows + oh;
+  int threads = ty_threads_for(ty_numel(y) * 8);
+  size_t line = ((size_t)(w * size) + 63) / 64 * 64;
+  tap *rows = ty_scratch(sizeof(tap) * (size_t)(oh + ow) + line * (size_t)threads), *cols = rows + oh;
   if (!rows) return ty_fail(c, "out of memory"), TY_OOM;
+  char *lines = (char *)(cols + ow);
   make_taps(rows, h, oh, mode, a[2].i, a[3].f);
   make_taps(cols, w, ow, mode, a[2].i, a[4].f);
-  #pragma omp parallel for num_threads(ty_threads_for(ty_numel(y) * 8)) schedule(static)
+  #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < planes; p++) {
-    int64_t img = p / x->shape[1], ch = p % x->shape[1], xo = img * x->stride[0] + ch * x->stride[1], yo = img * y->stride[0] + ch * y->stride[1];
-    for (int64_t i = 0; i < oh; i++)
-      for (int64_t j = 0; j < ow; j++) {
-        int64_t at_y = yo + i * y->stride[2] + j * y->stride[3];
-        double sum = 0, g = back ? at(ty_data(y), k, at_y) : 0;
-        for (int r = 0; r < n; r++) {
-          double line = 0;
-          for (int q = 0; q < n; q++) {
-            int64_t at_x = xo + rows[i].at[r] * x->stride[2] + cols[j].at[q] * x->stride[3];
-            if (back) put(ty_data(x), k, at_x, at(ty_data(x), k, at_x) + g * rows[i].w[r] * cols[j].w[q]);
-            else line += at(ty_data(x), k, at_x) * cols[j].w[q];
-          }
-          sum += line * rows[i].w[r];
-        }
-        if (!back) put(ty_data(y), k, at_y, sum);
-      }
+    int64_t img = p / x->shape[1], ch = p % x->shape[1];
+    char *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size, *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size;
+    void *buf = lines + line * (size_t)omp_get_thread_num();
+    if (size == 4) { if (back) backward_float((float *)(void *)px, (float *)(void *)py, buf, rows, cols, n, s, w, oh, ow); else forward_float((float *)(void *)px, (float *)(void *)py, buf, rows, cols, n, s, w, oh, ow); }
+    else if (back) backward_double((double *)(void *)px, (double *)(void *)py, buf, rows, cols, n, s, w, oh, ow);
+    else forward_double((double *)(void *)px, (double *)(void *)py, buf, rows, cols, n, s, w, oh, ow);
   }
   ty_scratch_free(rows);
   return TY_OK;
