@@ -54,6 +54,8 @@ $(BUILD)/%.o: src/%.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
+$(BUILD)/cpu/pool.o $(BUILD)/cpu/resize.o: CFLAGS += -O3     # inner loops of their own
+
 $(BUILD)/cpu/loops_%.o: src/cpu/loops.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -O3 $(ISA_$*) -DTY_ISA=$* -c $< -o $@

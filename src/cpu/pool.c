@@ -43,7 +43,7 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
       const T *v = x + n * p->xs[0]; T best = -INFINITY; int64_t at = 0, o = n * p->ys[0] + i * p->ys[2] + j * p->ys[3]; \
       for (int64_t a = hlo; a < hhi; a += p->dh) for (int64_t b = wlo; b < whi; b += p->dw) { \
         T u = v[a * p->xs[2] + b * p->xs[3]]; \
-        if (u > best || u != u || !at) { best = u; at = a * p->w + b + 1; } } \
+        const int64_t pos = a * p->w + b + 1; const bool up = (u > best) | (u != u) | !at; best = up ? u : best; at = up ? pos : at; } \
       y[o] = best; idx[o] = at; return; } \
     for (int64_t c0 = 0; c0 < p->c; c0 += 64) { \
       int64_t m = TY_MIN(64, p->c - c0); T best[64]; int64_t at[64]; \
@@ -68,10 +68,12 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
       for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) for (int64_t k = 0; k < p->c; k++) \
         x[n * p->xs[0] + k * p->xs[1] + a * p->xs[2] + b * p->xs[3]] += r * g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } } \
   static void max_back_##T(T *x, const T *g, const int64_t *idx, const int64_t is[4], const pools *p, int64_t n) { \
+    const bool flat = p->xs[2] == p->w * p->xs[3];       /* rows follow one another: a position is an offset */ \
     for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) for (int64_t k = 0; k < p->c; k++) { \
       int64_t pos = idx[n * is[0] + k * is[1] + i * is[2] + j * is[3]] - 1; \
       if (pos < 0 || pos >= p->h * p->w) continue; \
-      x[n * p->xs[0] + k * p->xs[1] + pos / p->w * p->xs[2] + pos % p->w * p->xs[3]] += g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } }
+      int64_t off = flat ? pos * p->xs[3] : pos / p->w * p->xs[2] + pos % p->w * p->xs[3]; \
+      x[n * p->xs[0] + k * p->xs[1] + off] += g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } }
 POOLS(float)
 POOLS(double)
 
@@ -115,13 +117,13 @@ static ty_status run(ty_call *c) {
     return TY_OK;
   }
   #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t r = 0; r < p.n * p.oh; r++)
-    for (int64_t j = 0; j < p.ow; j++) {
-      int64_t n = r / p.oh, i = r % p.oh;
+  for (int64_t r = 0; r < p.n * p.oh; r++) {
+    const int64_t n = r / p.oh, i = r % p.oh;
+    for (int64_t j = 0; j < p.ow; j++)
       if (id == TY_OP_max_pool2d_indices || id == TY_OP_adaptive_max_pool2d_indices) { if (f32) max_float(x, y, ty_data(c->out[1]), &p, n, i, j); else max_double(x, y, ty_data(c->out[1]), &p, n, i, j); }
       else if (f32) avg_float(x, y, &p, n, i, j);
       else avg_double(x, y, &p, n, i, j);
-    }
+  }
   ty_scratch_free(spans);
   return TY_OK;
 }
