@@ -172,16 +172,19 @@ static int64_t extreme(const lines *w, const void *v, bool max) {
   FIND(int64_t, int64_t)
 }
 
+/* Lines that are already what the loops take need no memory of their own. */
+static bool straight_line(const lines *w, int i) { return w->stride[i] == 1 && w->dtype[i] == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64); }
+
 static const void *load_line(lines *w, int i, const char *p, void *buf) {
-  if (w->stride[i] == 1 && w->dtype[i] == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64)) return p;
+  if (straight_line(w, i)) return p;
   w->l->load[w->dtype[i]][w->k](buf, p, w->stride[i], w->n);
   return buf;
 }
 
 static void line_extreme(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
-  void *buf = ty_scratch((size_t)w->n * 8);
-  if (!buf) { w->failed = true; return; }
+  void *buf = straight_line(w, 0) ? NULL : ty_scratch((size_t)w->n * 8);
+  if (!buf && !straight_line(w, 0)) { w->failed = true; return; }
   int64_t at = extreme(w, load_line(w, 0, ptr[0], buf), w->c->op->id == TY_OP_max_dim);
   memcpy((char *)ty_data(w->c->out[0]) + line * w->size[0], ptr[0] + at * w->stride[0] * w->size[0], (size_t)w->size[0]);
   ((int64_t *)ty_data(w->c->out[1]))[line] = at + 1;
@@ -279,11 +282,12 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   int id = w->c->op->id, back = w->c->nin == 2, o = back ? 2 : 1, lg = id == TY_OP_log_softmax || id == TY_OP_log_softmax_backward;
   size_t bytes = (size_t)w->n * ty_ksize[w->k];
-  char *buf = ty_scratch(bytes * 3);
+  bool none = straight_line(w, 0) && straight_line(w, 1) && (!back || straight_line(w, 2));
+  char *buf = none ? NULL : ty_scratch(bytes * 3);
   (void)line;
-  if (!buf) { w->failed = true; return; }
-  const void *a = load_line(w, 0, ptr[0], buf), *b = back ? load_line(w, 1, ptr[1], buf + bytes) : NULL;
-  bool straight = w->stride[o] == 1 && w->dtype[o] == (w->k == 0 ? TY_F32 : TY_F64);
+  if (!buf && !none) { w->failed = true; return; }
+  const void *a = load_line(w, 0, ptr[0], buf), *b = back ? load_line(w, 1, ptr[1], buf ? buf + bytes : NULL) : NULL;
+  bool straight = straight_line(w, o);
   void *dst = straight ? ptr[o] : buf + 2 * bytes;
   if (back) w->l->softmax_backward[w->k](dst, a, b, w->n, lg);
   else w->l->softmax[w->k](dst, a, w->n, lg);
