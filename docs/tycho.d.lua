@@ -2996,6 +2996,40 @@ function tycho.positive(x) end
 ---@return tycho.Tensor
 function Tensor.positive(x) end
 
+--- log2(2^a + 2^b), without overflow
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function tycho.logaddexp2(a, b) end
+
+--- log2(2^a + 2^b), without overflow
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor.logaddexp2(a, b) end
+
+--- covariances of the rows of x
+---@param x tycho.Tensor
+---@param correction? integer
+---@return tycho.Tensor
+function tycho.cov(x, correction) end
+
+--- covariances of the rows of x
+---@param x tycho.Tensor
+---@param correction? integer
+---@return tycho.Tensor
+function Tensor.cov(x, correction) end
+
+--- correlations of the rows of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.corrcoef(x) end
+
+--- correlations of the rows of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.corrcoef(x) end
+
 --- b - alpha * a
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor|number

@@ -64,7 +64,9 @@ for dt in INTS:
 add("heaviside", lambda x: torch.heaviside(x, torch.tensor(0.5, dtype=f64)), [torch.tensor([-1.0, 0, 2], dtype=f64)], args=["$1", 0.5], grad=False)
 add("sinc", torch.sinc, [R(2, 3, d="nonzero")]); add("sinc", torch.sinc, [torch.zeros(2, dtype=f64)], grad=False); add("logit", torch.logit, [R(2, 3, d="prob")]); add("logit", lambda x: torch.logit(x, 0.3), [R(2, 3, d="prob")], args=["$1", 0.3])
 add("deg2rad", torch.deg2rad, [R(3)]); add("rad2deg", torch.rad2deg, [R(3)]); add("isposinf", torch.isposinf, [N]); add("isneginf", torch.isneginf, [N]); add("positive", torch.positive, [R(3)])
-add("rsub", lambda a, b: torch.rsub(a, b), [R(3), R(3, salt=1)]); add("rsub", lambda a: torch.rsub(a, 2), [R(3)], args=["$1", 2]); add("float_power", lambda a: torch.float_power(a, 2), [values((3,), torch.int64)], args=["$1", 2]); add("float_power", torch.float_power, [R(3, d="positive"), R(3, salt=1)])
+add("logaddexp2", torch.logaddexp2, [R(3), R(3, salt=1)]); add("cov", torch.cov, [R(3, 5)]); add("cov", torch.cov, [R(5)]); add("corrcoef", torch.corrcoef, [R(3, 5)])
+add("rsub", lambda a, b: torch.rsub(a, b), [R(3), R(3, salt=1)]); add("logaddexp2", torch.logaddexp2, [R(3), R(3, salt=1)]); add("cov", torch.cov, [R(3, 5)]); add("cov", torch.cov, [R(5)]); add("corrcoef", torch.corrcoef, [R(3, 5)])
+add("rsub", lambda a: torch.rsub(a, 2), [R(3)], args=["$1", 2]); add("float_power", lambda a: torch.float_power(a, 2), [values((3,), torch.int64)], args=["$1", 2]); add("float_power", torch.float_power, [R(3, d="positive"), R(3, salt=1)])
 add("diff", torch.diff, [R(5)]); add("diff", lambda x: torch.diff(x, 2, 0), [R(4, 2)], args=["$1", 2, 1]); add("dist", lambda a, b: torch.dist(a, b, 3), [R(2, 3), R(2, 3, salt=1)], args=["$1", "$2", 3]); add("argwhere", torch.argwhere, [torch.tensor([[0, 1.5], [2, 0]])], out_index=[1])
 for name, ref in (("fmax", torch.fmax), ("fmin", torch.fmin)):
     add(name, ref, [torch.tensor([1.0, float("nan"), 3, float("nan")]), torch.tensor([float("nan"), 2.0, 1, float("nan")])], grad=False)

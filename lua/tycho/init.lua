@@ -121,6 +121,7 @@ tycho.keep = core.keep
 
 ---- the rest of the library ----
 tycho.is_tensor = core.is_tensor
+tycho.numel, tycho.is_floating_point, tycho.detach = M.numel, M.is_floating_point, M.detach
 tycho.manual_seed = core.manual_seed
 tycho.get_rng_state, tycho.set_rng_state = core.get_rng_state, core.set_rng_state
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads

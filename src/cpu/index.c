@@ -38,9 +38,10 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
   for (int j = 0; j < dims->n; j++) {
     const ty_tensor *t = idx[j].t;
     int64_t d = dims->v[j], size = x->shape[d], st = x->stride[d];
+    bool straight = ty_is_contiguous(t) && ty_numel(t) == p->n;      /* nothing broadcasts */
     for (int64_t i = 0; i < p->n; i++) {
-      int64_t rest = i, off = 0;
-      for (int k = p->inum - 1, q = t->ndim - 1; q >= 0; k--, q--) {
+      int64_t rest = i, off = straight ? i : 0;
+      for (int k = p->inum - 1, q = straight ? -1 : t->ndim - 1; q >= 0; k--, q--) {
         if (t->shape[q] != 1) off += rest % ishape[k] * t->stride[q];
         rest /= ishape[k];
       }

@@ -11,6 +11,6 @@ for name, of in pairs {
   absolute = "abs", negative = "neg", multiply = "mul", divide = "div", true_divide = "div", subtract = "sub", clip = "clamp", fix = "trunc", arcsin = "asin", arccos = "acos",
   arctan = "atan", arctan2 = "atan2", arcsinh = "asinh", arccosh = "acosh", arctanh = "atanh", greater = "gt", greater_equal = "ge", less = "lt", less_equal = "le",
   not_equal = "ne", concat = "cat", concatenate = "cat", swapaxes = "transpose", swapdims = "transpose", moveaxis = "movedim", sgn = "sign",
-  row_stack = "vstack", vdot = "dot", ger = "outer", expit = "sigmoid", upsample = "interpolate"} do lib.alias(name, of) end
+  ravel = "flatten", row_stack = "vstack", vdot = "dot", ger = "outer", expit = "sigmoid", upsample = "interpolate"} do lib.alias(name, of) end
 
 return lib

@@ -34,14 +34,14 @@ for _, row in ipairs {{"addmm", 2, 2}, {"baddbmm", 3, 3}, {"addmv", 2, 1}} do
     need(name, 2, a, da)
     need(name, 3, b, db)
     return blend(x, beta, ops.matmul(a, b), alpha)
-  end)
+  end, {inplace = true})
 end
 def("addbmm", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * the sum over the batch of a @ b", function(x, a, b, beta, alpha)
   need("addbmm", 2, a, 3)
   need("addbmm", 3, b, 3)
   return blend(x, beta, ops.sum(ops.matmul(a, b), 1), alpha)
-end)
-def("addr", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * outer(a, b)", function(x, a, b, beta, alpha) return blend(x, beta, M.outer(a, b), alpha) end)
+end, {inplace = true})
+def("addr", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * outer(a, b)", function(x, a, b, beta, alpha) return blend(x, beta, M.outer(a, b), alpha) end, {inplace = true})
 def("inner", "a, b", "sums of products over the last dims", function(a, b)
   if M.dim(a) == 0 or M.dim(b) == 0 then return a * b end
   return F.tensordot(a, b, {{-1}, {-1}})

@@ -262,6 +262,10 @@ local function joined(name, least, dim)
     return ops.cat(out, (name == "hstack" and M.dim(out[1]) == 1) and 1 or dim)
   end, MAKES)
 end
+for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
+  M[name] = function(x, sections) return M.tensor_split(x, sections, name == "hsplit" and M.dim(x) == 1 and 1 or dim) end
+  F[name] = M[name]
+end
 joined("hstack", 1, 2)
 joined("vstack", 2, 1)
 joined("dstack", 3, 3)

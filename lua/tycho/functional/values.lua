@@ -25,6 +25,12 @@ M.is_floating_point = function(x) return x.dtype:find("float", 1, true) ~= nil e
 M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return core.from_value(value, x.dtype) end
 
+M.new_zeros = function(x, ...) return M.to(ops.zeros(...), x.dtype) end
+M.new_ones = function(x, ...) return M.to(ops.ones(...), x.dtype) end
+M.new_empty = function(x, ...) return M.to(ops.empty(...), x.dtype) end
+M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype}) end
+M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
+
 ---- creation like another ----
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
   def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, device, requires_grad)
@@ -268,6 +274,24 @@ def("rad2deg", "x", "radians as degrees", function(x) return x * (180 / math.pi)
 def("isposinf", "x", "true where x is infinite and positive", function(x) return ops.eq(x, math.huge) end)
 def("isneginf", "x", "true where x is infinite and negative", function(x) return ops.eq(x, -math.huge) end)
 def("positive", "x", "x itself", function(x) return x end)
+def("logaddexp2", "a, b", "log2(2^a + 2^b), without overflow", function(a, b)
+  local k = math.log(2)
+  return ops.logaddexp(a * k, b * k) / k
+end)
+def("cov", "x, *, correction:int=1", "covariances of the rows of x", function(x, correction)
+  if M.dim(x) > 2 then fail("cov", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
+  local flat = M.dim(x) < 2
+  if flat then x = M.reshape(x, 1, -1) end
+  local d = x - ops.mean(x, 2, {keepdim = true})
+  local y = ops.matmul(d, M.t(d)) / math.max(x.shape[2] - correction, 0)
+  return flat and M.view(y, {}) or y
+end)
+def("corrcoef", "x", "correlations of the rows of x", function(x)
+  local c = M.cov(x)
+  if M.dim(c) == 0 then return c / c end
+  local s = ops.sqrt(ops.diagonal(c))
+  return ops.clamp(c / M.unsqueeze(s, 2) / M.unsqueeze(s, 1), -1, 1)
+end)
 def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, alpha) return ops.sub(b, a, {alpha = alpha}) end)
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
   return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)

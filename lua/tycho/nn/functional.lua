@@ -5,4 +5,5 @@ local F = {}
 for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
 F.unfold = functional.functions.im2col      -- tycho.unfold is Tensor.unfold
 F.upsample = F.interpolate
+for _, name in ipairs {"relu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "threshold"} do F[name .. "_"] = core.ops[name .. "_"] end
 return F
