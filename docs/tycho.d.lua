@@ -1842,19 +1842,19 @@ function tycho.contiguous(x) end
 ---@return tycho.Tensor
 function Tensor.contiguous(x) end
 
---- dims first to last as one
+--- dims start_dim to end_dim as one
 ---@param x tycho.Tensor
----@param first? integer
----@param last? integer
+---@param start_dim? integer
+---@param end_dim? integer
 ---@return tycho.Tensor
-function tycho.flatten(x, first, last) end
+function tycho.flatten(x, start_dim, end_dim) end
 
---- dims first to last as one
+--- dims start_dim to end_dim as one
 ---@param x tycho.Tensor
----@param first? integer
----@param last? integer
+---@param start_dim? integer
+---@param end_dim? integer
 ---@return tycho.Tensor
-function Tensor.flatten(x, first, last) end
+function Tensor.flatten(x, start_dim, end_dim) end
 
 --- without dims of size 1 (all of them where dim is nil)
 ---@param x tycho.Tensor
@@ -1880,19 +1880,19 @@ function tycho.unsqueeze(x, dim) end
 ---@return tycho.Tensor
 function Tensor.unsqueeze(x, dim) end
 
---- dims a and b exchanged
+--- dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
----@param a integer
----@param b integer
+---@param dim0 integer
+---@param dim1 integer
 ---@return tycho.Tensor
-function tycho.transpose(x, a, b) end
+function tycho.transpose(x, dim0, dim1) end
 
---- dims a and b exchanged
+--- dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
----@param a integer
----@param b integer
+---@param dim0 integer
+---@param dim1 integer
 ---@return tycho.Tensor
-function Tensor.transpose(x, a, b) end
+function Tensor.transpose(x, dim0, dim1) end
 
 --- a matrix transposed
 ---@param x tycho.Tensor
@@ -1942,21 +1942,21 @@ function tycho.view_as(x, other) end
 ---@return tycho.Tensor
 function Tensor.view_as(x, other) end
 
---- length elements of dim from first on
+--- length elements of dim from start on
 ---@param x tycho.Tensor
 ---@param dim integer
----@param first integer
+---@param start integer
 ---@param length integer
 ---@return tycho.Tensor
-function tycho.narrow(x, dim, first, length) end
+function tycho.narrow(x, dim, start, length) end
 
---- length elements of dim from first on
+--- length elements of dim from start on
 ---@param x tycho.Tensor
 ---@param dim integer
----@param first integer
+---@param start integer
 ---@param length integer
 ---@return tycho.Tensor
-function Tensor.narrow(x, dim, first, length) end
+function Tensor.narrow(x, dim, start, length) end
 
 --- tensors of one shape along a new dim
 ---@param tensors tycho.Tensor[]
@@ -3462,17 +3462,17 @@ function tycho.embedding_bag(ids, weight, offsets, mode) end
 ---@return tycho.Tensor
 function Tensor.embedding_bag(ids, weight, offsets, mode) end
 
---- 1 at each id's place along a new last dim of size classes
+--- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor
----@param classes integer
+---@param num_classes? integer
 ---@return tycho.Tensor
-function tycho.one_hot(ids, classes) end
+function tycho.one_hot(ids, num_classes) end
 
---- 1 at each id's place along a new last dim of size classes
+--- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor
----@param classes integer
+---@param num_classes? integer
 ---@return tycho.Tensor
-function Tensor.one_hot(ids, classes) end
+function Tensor.one_hot(ids, num_classes) end
 
 --- x with src written at index along dim
 ---@param x tycho.Tensor

@@ -5,6 +5,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local fill = require("tycho.options").fill
+local check = require("tycho.options").check
 local data = {datasets = require "tycho.data.datasets"}
 
 ---- datasets ----
@@ -62,8 +63,18 @@ end
 
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
 function data.random_split(dataset, sizes, o)
-  local total, out, first = 0, {}, 1
-  for _, n in ipairs(sizes) do total = total + n end
+  local total, out, first, part, have = 0, {}, 1, false, dataset:size()
+  if o ~= nil then check("random_split", o, {seed = true}, 2) end
+  for _, n in ipairs(sizes) do
+    if type(n) ~= "number" or n < 0 then error("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n), 2) end
+    total, part = total + n, part or n % 1 ~= 0
+  end
+  if part and math.abs(total - 1) < 1e-6 then       -- fractions; what rounding leaves goes to the first ones
+    local whole, left = {}, have
+    for i, f in ipairs(sizes) do whole[i] = math.floor(f * have + 1e-9); left = left - whole[i] end
+    for i = 1, left do whole[(i - 1) % #whole + 1] = whole[(i - 1) % #whole + 1] + 1 end
+    sizes, total = whole, have
+  end
   if total ~= dataset:size() then error(("random_split: the sizes add up to %d, the dataset has %d items"):format(total, dataset:size()), 2) end
   local order = o and o.seed and seeded(o.seed, function() return ops.randperm(total) end) or ops.randperm(total)
   for i, n in ipairs(sizes) do
@@ -129,6 +140,7 @@ end
 function DataLoader:order()
   if self.sampler then
     local list = {}
+    if not self.sampler.iter then return core.from_value(self.sampler, "int64") end     -- a list of positions
     for i in self.sampler:iter() do list[#list + 1] = i end
     return core.from_value(list, "int64")
   end
@@ -154,7 +166,10 @@ function DataLoader:iter()
     self.position = at
     if self.dataset.batch and not self.collate then return self.dataset:batch(indices) end
     local items = {}
-    for i, k in ipairs(indices:totable()) do items[i] = {self.dataset:get(k)} end
+    for i, k in ipairs(indices:totable()) do
+      items[i] = {self.dataset:get(k)}
+      if #items[i] == 0 then error(("DataLoader: the dataset's get(%d) returned nothing"):format(k), 2) end
+    end
     return (self.collate or data.collate)(items)
   end
 end

@@ -169,8 +169,10 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
   end
   return F.stack(out, 1)
 end, NN)
-def("one_hot", "ids, classes:int", "1 at each id's place along a new last dim of size classes", function(ids, classes)
+def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last dim of size num_classes (the largest id where nil)", function(ids, classes)
   ids = whole("one_hot", 1, ids)
+  classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)
+  if M.numel(ids) > 0 and ops.amax(ids):item() > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes) end
   local size = ids.shape
   size[#size + 1] = classes
   return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64"}), -1, M.unsqueeze(ids, -1), 1)

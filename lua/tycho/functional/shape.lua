@@ -14,7 +14,7 @@ end)
 def("contiguous", "x", "x, or a copy in row-major memory order", function(x)
   return M.is_contiguous(x) and x or ops.clone(x, {memory_format = "contiguous"})
 end)
-def("flatten", "x, first:int=1, last:int=-1", "dims first to last as one", function(x, first, last)
+def("flatten", "x, start_dim:int=1, end_dim:int=-1", "dims start_dim to end_dim as one", function(x, first, last)
   local shape, n = x.shape, M.dim(x)
   if n == 0 then return M.reshape(x, 1) end
   first, last = wrap("flatten", first, n), wrap("flatten", last, n)
@@ -49,7 +49,7 @@ local function swapped(name, x, a, b)
   order[a], order[b] = order[b], order[a]
   return ops.permute(x, order)
 end
-def("transpose", "x, a:int, b:int", "dims a and b exchanged", function(x, a, b) return swapped("transpose", x, a, b) end)
+def("transpose", "x, dim0:int, dim1:int", "dims dim0 and dim1 exchanged", function(x, a, b) return swapped("transpose", x, a, b) end)
 def("t", "x", "a matrix transposed", function(x)
   if M.dim(x) > 2 then fail("t", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
   return M.dim(x) < 2 and x or ops.permute(x, {2, 1})
@@ -63,7 +63,7 @@ def("movedim", "x, from:int, to:int", "dim from moved to place to", function(x, 
 end)
 def("expand_as", "x, other", "expanded to other's shape", function(x, other) return ops.expand(x, other.shape) end)
 def("view_as", "x, other", "viewed in other's shape", function(x, other) return ops.view(x, other.shape) end)
-def("narrow", "x, dim:int, first:int, length:int", "length elements of dim from first on", function(x, dim, first, length)
+def("narrow", "x, dim:int, start:int, length:int", "length elements of dim from start on", function(x, dim, first, length)
   local n = x.shape[wrap("narrow", dim, M.dim(x))]
   if first < 0 then first = first + n + 1 end
   if first < 1 or length < 0 or first + length - 1 > n then fail("narrow", "elements %d to %d are out of range for dim %d of shape %s", first, first + length - 1, dim, tostring(x.shape)) end
@@ -115,7 +115,7 @@ def("tile", "x, repeats:sizes", "x repeated along each dim (PyTorch's Tensor.rep
   if #shape > n then fail("tile", "%d repeats for shape %s", n, tostring(x.shape)) end
   local outer, inner, size = {}, {}, {}
   for i = 1, n do
-    if repeats[i] < 0 then fail("tile", "repeat %d is negative", repeats[i]) end
+    if repeats[i] < 0 or repeats[i] > 2 ^ 31 then fail("tile", "repeat %.0f is %s", repeats[i], repeats[i] < 0 and "negative" or "too many") end
     outer[2 * i - 1], outer[2 * i] = 1, shape[i]
     inner[2 * i - 1], inner[2 * i] = repeats[i], shape[i]
     size[i] = repeats[i] * shape[i]
@@ -184,7 +184,7 @@ def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeat
     if M.dim(repeats) ~= 1 or M.numel(repeats) ~= n then fail("repeat_interleave", "argument 2 (repeats) has shape %s; it must have %d elements", tostring(repeats.shape), n) end
     local at = {}
     for i, k in ipairs(M.totable(repeats)) do
-      if k < 0 then fail("repeat_interleave", "repeat %d is negative", k) end
+      if k < 0 or #at + k > 2 ^ 31 then fail("repeat_interleave", "repeat %.0f is %s", k, k < 0 and "negative" or "too many") end
       for _ = 1, k do at[#at + 1] = i end
     end
     if #at == 0 then return ops.slice(x, dim, 1, 0) end
@@ -277,6 +277,7 @@ end, MAKES)
 def("tensor_split", "x, sections:any, dim:int=1", "a list of parts: so many of near equal size, or cut before the indices in a list", function(x, sections, dim)
   dim = wrap("tensor_split", dim, M.dim(x))
   local n, cuts = x.shape[dim], {}
+  if type(sections) == "number" and sections > 2 ^ 20 then fail("tensor_split", "%g sections are too many", sections) end
   if type(sections) == "number" and sections >= 1 and sections % 1 == 0 then
     local small, more, at = math.floor(n / sections), n % sections, 1
     for i = 1, sections - 1 do

@@ -53,11 +53,24 @@ function ModuleList:init(list)
   for _, m in ipairs(list or {}) do append(self, m) end
 end
 ModuleList.append = append
+for _, List in ipairs {Sequential, ModuleList} do
+  function List:__missing(k)               -- negative positions count from the end
+    if type(k) == "number" and k < 0 then return rawget(self, #self._order + 1 + k) end
+  end
+end
 
 local ModuleDict = layer("ModuleDict")
 ModuleDict._library = nil
+-- ModuleDict{name = module, ...} in alphabetical order, or ModuleDict{{name, module}, ...} in the list's
 function ModuleDict:init(map)
   local names = {}
+  if map and map[1] then
+    for i, pair_ in ipairs(map) do
+      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then error(("ModuleDict: item %d must be {name, module}"):format(i), 2) end
+      self[pair_[1]] = pair_[2]
+    end
+    return
+  end
   for k in pairs(map or {}) do names[#names + 1] = k end
   table.sort(names)
   for _, k in ipairs(names) do self[k] = map[k] end
@@ -290,4 +303,15 @@ function nn.summary(model, sizes, o)
   return table.concat(lines, "\n")
 end
 
-return nn
+-- A typing error is told, with the nearest name.
+local function told(t, what)
+  return setmetatable(t, {__index = function(_, k)
+    if type(k) ~= "string" then return nil end
+    local names = {}
+    for name in pairs(t) do names[#names + 1] = name end
+    local near = core.nearest(k, names)
+    error(("%s has no '%s'%s"):format(what, k, near and "; did you mean '" .. near .. "'?" or ""), 2)
+  end})
+end
+told(F, "nn.functional")
+return told(nn, "nn")

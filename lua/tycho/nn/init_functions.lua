@@ -1,6 +1,7 @@
 -- tycho.nn.init: fill a parameter in place, and return it. Formulas: Glorot & Bengio 2010, He et al. 2015.
 local core = require "tycho.core"
 local M = core.methods
+local check = require("tycho.options").check
 local init = {}
 
 local function quietly(fn)
@@ -56,6 +57,8 @@ init.xavier_normal_ = quietly(function(x, gain)
 end)
 local function kaiming(x, o)
   o = o or {}
+  check("kaiming", o, {a = true, mode = true, nonlinearity = true}, 4)
+  if o.mode and o.mode ~= "fan_in" and o.mode ~= "fan_out" then error("kaiming: mode must be 'fan_in' or 'fan_out', got " .. tostring(o.mode), 0) end
   local i, out = fans(x)
   return init.calculate_gain(o.nonlinearity or "leaky_relu", o.a or 0) / math.sqrt(o.mode == "fan_out" and out or i)
 end

@@ -29,6 +29,7 @@ function lib.plain(name, fn, args, defaults)
   local known, order = {}, {}
   for k, v in pairs(defaults or {}) do known[k] = v; order[#order + 1] = k end
   for _, a in ipairs(args) do known[a[1]] = a[2] or false end
+  known.inplace = false                    -- PyTorch's; taken, and of no effect: results are always fresh
   table.sort(order)
   function class:init(...)
     local n, o = select("#", ...), nil

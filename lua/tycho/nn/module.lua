@@ -4,6 +4,7 @@
 -- that assigning anew is seen too. A class made by extend() is called to construct, an instance to run forward.
 -- Errors from forward carry the path of modules that led to them.
 local core = require "tycho.core"
+local check = require("tycho.options").check
 local M = core.methods
 
 local Module = {_name = "Module"}
@@ -92,6 +93,7 @@ function Module:extend(name)
     if v ~= nil then return v end
     v = rawget(rawget(m, "_parts"), k)
     if v ~= nil then return v end
+    if type(k) == "number" and class.__missing then return class.__missing(m, k) end
     return class[k]
   end
   return setmetatable(class, {__index = self, __call = function(_, ...)
@@ -181,6 +183,7 @@ end
 
 -- Copies a state dict's tensors in. Everything is checked before anything changes.
 function Module:load_state_dict(state, options)
+  if options ~= nil then check("load_state_dict", options, {strict = true}, 2) end
   local strict = not (options and options.strict == false)
   if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), 2) end
   local wrong, pairs_, known = {}, {}, {}

@@ -42,7 +42,7 @@ function RReLU:init(lower, upper) self.lower, self.upper = lower or 1 / 8, upper
 function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = self.training}) end
 
 ---- shapes ----
-plain("Flatten", M.flatten, {{"first", 2}, {"last", -1}})
+plain("Flatten", M.flatten, {{"start_dim", 2}, {"end_dim", -1}})
 plain("Unflatten", M.unflatten, {{"dim"}, {"size"}})
 plain("PixelShuffle", M.pixel_shuffle, {{"factor"}})
 plain("PixelUnshuffle", M.pixel_unshuffle, {{"factor"}})
