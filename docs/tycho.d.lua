@@ -3446,21 +3446,23 @@ function tycho.embedding(ids, weight, padding_idx) end
 ---@return tycho.Tensor
 function Tensor.embedding(ids, weight, padding_idx) end
 
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor
 ---@param mode? string
+---@param per_sample_weights? tycho.Tensor
 ---@return tycho.Tensor
-function tycho.embedding_bag(ids, weight, offsets, mode) end
+function tycho.embedding_bag(ids, weight, offsets, mode, per_sample_weights) end
 
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor
 ---@param mode? string
+---@param per_sample_weights? tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.embedding_bag(ids, weight, offsets, mode) end
+function Tensor.embedding_bag(ids, weight, offsets, mode, per_sample_weights) end
 
 --- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor

@@ -120,6 +120,7 @@ add("masked_scatter", lambda x, m, s: x.masked_scatter(m, s), [R(2, 3), R(2, 3, 
 add("embedding", lambda i, w: F.embedding(i, w, padding_idx=2), [IDX([0, 2], [2, 1]), R(3, 4)], args=["$1", "$2", 3], index=[1], check_grad=False)
 for mode in ("sum", "mean", "max"):
     add("embedding_bag", lambda i, w: F.embedding_bag(i, w, mode=mode), [IDX([0, 2], [2, 1]), R(3, 4)], opts={"mode": mode}, index=[1]); add("embedding_bag", lambda i, w, o: F.embedding_bag(i, w, o, mode=mode), [IDX(0, 2, 2, 1), R(3, 4), IDX(0, 1)], opts={"mode": mode}, index=[1, 3])
+add("embedding_bag", lambda i, w: F.embedding_bag(i, w, mode="sum", per_sample_weights=torch.tensor([[0.5, 2], [1, -1]], dtype=f64)), [IDX([0, 2], [2, 1]), R(3, 4)], opts={"mode": "sum", "per_sample_weights": C(torch.tensor([[0.5, 2], [1, -1]], dtype=f64))}, index=[1])
 add("gather", lambda x, i: x.gather(2, i), [values((2, 3, 5), torch.float16), IDX([[4, 0], [1, 1]])], args=["$1", 3, "$2"], index=[2])
 
 # ---- convolution, pooling, resizing ----

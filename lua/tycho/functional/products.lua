@@ -149,10 +149,15 @@ def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids n
   if not padding or not y.requires_grad then return y end
   return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
 end, NN)
-def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean", "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset", function(ids, weight, offsets, mode)
+def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?", "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id", function(ids, weight, offsets, mode, scale)
   if M.dim(ids) == 1 and not offsets then fail("embedding_bag", "a vector of ids needs offsets") end
+  if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail("embedding_bag", "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
+  local function rows(at, by)
+    local y = F.embedding(at, weight)
+    return by and y * M.unsqueeze(by, -1) or y
+  end
   if M.dim(ids) == 2 then
-    local y = F.embedding(ids, weight)
+    local y = rows(ids, scale)
     if mode == "max" then return ops.amax(y, 2) end
     return (mode == "mean" and ops.mean or ops.sum)(y, 2)
   end
@@ -163,7 +168,7 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
     if first[i] < 1 or last > n or last < first[i] - 1 then fail("embedding_bag", "offsets must ascend within 1..%d", n) end
     if last < first[i] then out[i] = ops.zeros({weight.shape[2]}, {dtype = weight.dtype})
     else
-      local y = F.embedding(ops.slice(ids, 1, first[i], last), weight)
+      local y = rows(ops.slice(ids, 1, first[i], last), scale and ops.slice(scale, 1, first[i], last))
       out[i] = mode == "max" and ops.amax(y, 1) or (mode == "mean" and ops.mean or ops.sum)(y, 1)
     end
   end

@@ -81,7 +81,9 @@ function EmbeddingBag:init(count, size, o)
   self.mode = lib.options("EmbeddingBag", o, {mode = "mean"}).mode
   self.weight = module.Parameter(init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", count), whole("EmbeddingBag", "embedding_dim", size))))
 end
-function EmbeddingBag:forward(ids, offsets) return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode}) end
+function EmbeddingBag:forward(ids, offsets, per_sample_weights)
+  return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode, per_sample_weights = per_sample_weights})
+end
 
 ---- losses: options are the functions' ----
 for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_loss"}, {"MSELoss", "mse_loss"}, {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"},
