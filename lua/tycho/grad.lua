@@ -8,6 +8,7 @@
 local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
+local attention_weights = require("tycho.functional.lib").attention_weights
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}
@@ -432,8 +433,7 @@ R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, s
   local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
   if causal then s = ops.masked_fill(s, ops.logical_not(ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool"}))), -math.huge) end
   if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
-  local none = ops.eq(ops.amax(s, -1, {keepdim = true}), -math.huge)       -- rows that attend to nothing
-  local p = ops.masked_fill(ops.softmax(ops.masked_fill(s, none, 0), -1), none, 0)
+  local p = attention_weights(s)
   local dp = ops.matmul(g, M.transpose(v, -2, -1))
   local ds = p * (dp - ops.sum(dp * p, -1, {keepdim = true})) * scale
   return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)

@@ -56,12 +56,12 @@ static ty_status make_view(ty_call *c) {
 
 static void bump(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
 
-/* Also where two storages were made from the same address. */
+/* Storages of our own never overlap; one over foreign memory (it has a drop) may overlap any. */
 static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
-  const char *x = a->storage->data, *y = b->storage->data;
-  if (a->storage == b->storage) return true;
-  if (!a->storage->exposed && !b->storage->exposed) return false;
-  return a->storage->drop || b->storage->drop ? x < y + TY_MAX(b->storage->nbytes, (size_t)(ty_numel(b) * ty_itemsize(b))) && y < x + TY_MAX(a->storage->nbytes, (size_t)(ty_numel(a) * ty_itemsize(a))) : false;
+  const ty_storage *s = a->storage, *t = b->storage;
+  if (s == t || (!s->drop && !t->drop)) return s == t;
+  const char *x = s->data, *y = t->data;
+  return x < y + t->nbytes && y < x + s->nbytes;
 }
 
 /* Same elements in the same order, or no element in common. */
@@ -93,7 +93,7 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
   ty_status s = TY_OK;
   c->ctx->grad_enabled = false;
   for (int i = 0; i < c->nin && i < TY_MAXPARAM && s == TY_OK; i++)
-    if (mask >> ty_slot_of(c, i) & 1 && c->in[i].t && c->in[i].t->storage == into->storage)
+    if (mask >> ty_slot_of(c, i) & 1 && c->in[i].t && share_memory(into, c->in[i].t))
       s = ty_call2(c->ctx, TY_OP_clone, c->in[i], (ty_operand){0}, NULL, NULL, &before[i]);
   c->ctx->grad_enabled = mode;
   return s;

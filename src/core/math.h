@@ -20,11 +20,10 @@ TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
 /* ---- exp, log and what follows from them, float32 ---- */
 
-TY_INLINE float exp_f32(float x) {
-  float c = x > 89.0f ? 89.0f : x;                                      /* beyond, the result is inf or 0 anyway; NaN passes */
-  c = c < -104.0f ? -104.0f : c;
-  float m = __builtin_fmaf(c, 1.44269504f, 12582912.0f), k = m - 12582912.0f;   /* nearest whole number: 1.5 * 2^23 rounds */
-  float r = __builtin_fmaf(k, -0.693145752f, c);
+/* x = k log(2) + r, k whole: e^r - 1, and in *m the sum with 1.5 * 2^23 that rounded k, whose low bits are k */
+TY_INLINE float ty_exp_part(float x, float *m) {
+  float k = (*m = __builtin_fmaf(x, 1.44269504f, 12582912.0f)) - 12582912.0f;
+  float r = __builtin_fmaf(k, -0.693145752f, x);
   r = __builtin_fmaf(k, -1.42860677e-6f, r);
   float p = 1.98756915e-4f;
   p = __builtin_fmaf(p, r, 1.39819995e-3f);
@@ -32,7 +31,13 @@ TY_INLINE float exp_f32(float x) {
   p = __builtin_fmaf(p, r, 4.16657962e-2f);
   p = __builtin_fmaf(p, r, 1.66666657e-1f);
   p = __builtin_fmaf(p, r, 0.5f);
-  p = __builtin_fmaf(p, r * r, r) + 1.0f;
+  return __builtin_fmaf(p, r * r, r);
+}
+
+TY_INLINE float exp_f32(float x) {
+  float c = x > 89.0f ? 89.0f : x;                                      /* beyond, the result is inf or 0 anyway; NaN passes */
+  c = c < -104.0f ? -104.0f : c;
+  float m, p = ty_exp_part(c, &m) + 1.0f;
   int32_t i = (int32_t)(ty_bits(m) - 0x4b400000u), h = i >> 1;          /* 2^k in two steps reaches denormals and inf */
   return p * ty_float((uint32_t)(h + 127) << 23) * ty_float((uint32_t)(i - h + 127) << 23);
 }
@@ -101,14 +106,21 @@ TY_INLINE float erf_f32(float x) {
   return t > 0.927734375f ? big : small;
 }
 
+/* sine and cosine of r, |r| <= pi/4, z = r * r */
+TY_INLINE float ty_sin_part(float r, float z) {
+  float s = __builtin_fmaf(__builtin_fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f);
+  return __builtin_fmaf(s * z, r, r);
+}
+TY_INLINE float ty_cos_part(float z) {
+  float c = __builtin_fmaf(__builtin_fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f);
+  return __builtin_fmaf(c * z, z, __builtin_fmaf(z, -0.5f, 1.0f));
+}
+
 /* sine and cosine of 2 pi u for 0 <= u < 1: exact reduction, for normal random numbers */
 TY_INLINE void ty_sincos_2pi(float u, float *sn, float *cs) {
   float q = __builtin_fmaf(u, 4.0f, 12582912.0f) - 12582912.0f;
   float r = __builtin_fmaf(q, -0.25f, u) * 6.28318531f, z = r * r;
-  float s = __builtin_fmaf(__builtin_fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f);
-  s = __builtin_fmaf(s * z, r, r);
-  float c = __builtin_fmaf(__builtin_fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f);
-  c = __builtin_fmaf(c * z, z, __builtin_fmaf(z, -0.5f, 1.0f));
+  float s = ty_sin_part(r, z), c = ty_cos_part(z);
   int i = (int)q & 3;
   float a = i & 1 ? c : s, b = i & 1 ? s : c;
   *sn = i & 2 ? -a : a;
@@ -118,17 +130,7 @@ TY_INLINE void ty_sincos_2pi(float u, float *sn, float *cs) {
 /* exp(x) - 1: 2^k (e^r - 1) + (2^k - 1) */
 TY_INLINE float expm1_f32(float x) {
   float c = x < -20.0f ? -20.0f : x > 60.0f ? 60.0f : x;
-  float k = __builtin_fmaf(c, 1.44269504f, 12582912.0f) - 12582912.0f;
-  float r = __builtin_fmaf(k, -0.693145752f, c);
-  r = __builtin_fmaf(k, -1.42860677e-6f, r);
-  float p = 1.98756915e-4f;
-  p = __builtin_fmaf(p, r, 1.39819995e-3f);
-  p = __builtin_fmaf(p, r, 8.33345205e-3f);
-  p = __builtin_fmaf(p, r, 4.16657962e-2f);
-  p = __builtin_fmaf(p, r, 1.66666657e-1f);
-  p = __builtin_fmaf(p, r, 0.5f);
-  p = __builtin_fmaf(p, r * r, r);
-  float s = ty_float((uint32_t)((int32_t)k + 127) << 23);
+  float m, p = ty_exp_part(c, &m), s = ty_float((ty_bits(m) - 0x4b400000u + 127u) << 23);
   float y = __builtin_fmaf(s, p, s - 1.0f);
   y = x > 60.0f ? exp_f32(x) : y;
   return x != x || x == 0 ? x : y;
@@ -151,10 +153,7 @@ TY_INLINE float ty_sincos(float x, int shift) {
   memcpy(&bits, &k, 8);
   int i = (int)(bits & 3) + shift;
   float r = (float)d, z = r * r;
-  float s = __builtin_fmaf(__builtin_fmaf(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f);
-  s = __builtin_fmaf(s * z, r, r);
-  float c = __builtin_fmaf(__builtin_fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f);
-  c = __builtin_fmaf(c * z, z, __builtin_fmaf(z, -0.5f, 1.0f));
+  float s = ty_sin_part(r, z), c = ty_cos_part(z);
   float y = i & 1 ? c : s;
   y = i & 2 ? -y : y;
   return __builtin_fabsf(x) <= 281474976710656.0f ? y : NAN;

@@ -232,7 +232,7 @@ static void storage_drop(ty_storage *s, int n) {
   if (before >= 2 && before - n < 2) {
     if (s->drop) s->drop(s->owner);
     else if (s->data && s->data != s->small) s->backend->free(s->data, s->nbytes);
-    account_add(s->account, -(long long)s->nbytes);
+    if (!s->drop) account_add(s->account, -(long long)s->nbytes);
     ty_account_release(s->account);
   }
   if (before == n) cell_free(&block_cells, block_of(s));
@@ -287,7 +287,6 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out) {
   block *k = block_new(ctx, &ty_cpu, nbytes, m);
   if (!k) return out_of_memory(ctx, sizeof *k);
-  account_add(k->s.account, (long long)nbytes);
   k->s.data = data;
   k->s.drop = drop;
   k->s.owner = owner;

@@ -93,6 +93,7 @@ static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 static ty_status take_out(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_tensor *o = c->out[0];
+  ty_status done = TY_OK;
   plan p;
   TY_TRY(make_plan(c, x, 1, o->ndim, o->shape, &p));
   int64_t row = ty_numel(&p.rest), size = ty_itemsize(x);
@@ -102,17 +103,17 @@ static ty_status take_out(ty_call *c) {
     #pragma omp parallel for num_threads(ty_threads_for(p.n * row)) schedule(static)
     for (int64_t i = 0; i < p.n; i++) memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
   } else
-    for (int64_t i = 0; i < p.n && row; i++) {
+    for (int64_t i = 0; i < p.n && row && done == TY_OK; i++) {
       ty_tensor s = p.rest, d = result_at(&p, o, i);
       s.offset += p.offset[i];
-      TY_TRY(copy_at(c, &d, &s, false));
+      done = copy_at(c, &d, &s, false);
     }
   ty_scratch_free(p.offset);
-  return TY_OK;
+  return done;
 }
 
-/* Rows of b written (or added) at p's offsets. Each thread owns a part of the row's elements or, for short rows, the offsets
- * that hash to it: what meets at one place is combined in order, whatever the number of threads. */
+/* Rows of b written (or added) at p's offsets. Each offset belongs to one thread, so what meets at one place is combined in
+ * order, whatever the number of threads. */
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
   int threads = ty_threads_for(p->n * row), k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_itemsize(o);
   ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][k];

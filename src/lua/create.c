@@ -155,7 +155,7 @@ static int from_address(lua_State *L) {
   void *o = ty_own(L, s->account, (int)s->next_key++, &drop);
   lua_pop(L, 1);
   if (!o) return luaL_error(L, "from_ffi: out of memory");
-  if (ty_from_memory(ctx, (void *)address, 0, &m, drop, o, &h->t) != TY_OK) { drop(o); return ty_raise(L, ctx); }
+  if (ty_from_memory(ctx, (void *)address, (size_t)n, &m, drop, o, &h->t) != TY_OK) { drop(o); return ty_raise(L, ctx); }
   h->t->storage->exposed = true;
   return 1;
 }

@@ -5,7 +5,6 @@ local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
 local F = lib.functions
 
----- layers ----
 ---- convolution ----
 -- A 1-d layer as a 2-d one of height 1. x (N,C,L) or (C,L)
 local function flat2d(x) return M.unsqueeze(x, -2) end
@@ -164,7 +163,7 @@ def("interpolate", "x, size:any?, *, scale_factor:any?, mode:enum(nearest,neares
   return ops.resize(x, out, kind, align_corners, factors[1], factors[2])
 end, NN)
 
----- dropout ----
+---- dropout and normalisation ----
 def("dropout", "x, p:number=0.5, *, training:bool=true", "elements set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
   if not training or p == 0 then return x end
   return (ops.dropout_mask(x, p))
@@ -288,9 +287,7 @@ def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:numbe
     k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
   end
   if mask and mask.requires_grad and core.is_grad_enabled() then
-    local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask
-    local none = ops.eq(ops.amax(s, -1, {keepdim = true}), -math.huge)       -- rows that attend to nothing give 0
-    local w = ops.masked_fill(ops.softmax(ops.masked_fill(s, none, 0), -1), none, 0)
+    local w = lib.attention_weights(ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask)
     return ops.matmul(p > 0 and ops.dropout_mask(w, p) or w, v)
   end
   local function leading(x)

@@ -7,7 +7,6 @@ local lib = {
   functions = {},     -- name -> function
   signatures = {},    -- list of {name, signature, doc}, for docs and specs
   nn = {},            -- names that PyTorch keeps in torch.nn.functional
-  aliases = {},       -- name -> the name it stands for
   NN = {nn = true}, MAKES = {method = false},
 }
 
@@ -34,9 +33,14 @@ end
 function lib.alias(name, of)
   local f = lib.functions[of] or core.ops[of]
   lib.functions[name] = f
-  lib.aliases[name] = of
   if M[of] then M[name] = M[of] end
   if core.ops[of .. "_"] then M[name .. "_"] = core.ops[of .. "_"] end
+end
+
+-- Softmax over the last dim; rows that are -inf throughout, which attend to nothing, give 0.
+function lib.attention_weights(s)
+  local none = core.ops.eq(core.ops.amax(s, -1, {keepdim = true}), -math.huge)
+  return core.ops.masked_fill(core.ops.softmax(core.ops.masked_fill(s, none, 0), -1), none, 0)
 end
 
 function lib.fail(name, ...) error(name .. ": " .. string.format(...), 4) end

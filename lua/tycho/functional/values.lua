@@ -99,7 +99,7 @@ def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over 
   local o = {keepdim = keepdim}
   if p == 2 then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)
-  if p < 1 and p ~= 0 and p > 0 then      -- no gradient where an element is 0
+  if p > 0 and p < 1 then      -- no gradient where an element is 0
     local at0 = ops.eq(a, 0)
     return root(ops.sum(ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, 0), dim, o), function(v) return ops.pow(v, 1 / p) end)
   end

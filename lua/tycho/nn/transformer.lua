@@ -5,6 +5,7 @@ local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
+local attention_weights = require("tycho.functional.lib").attention_weights
 local lib = require "tycho.nn.layer"
 local layer, options, whole = lib.layer, lib.options, lib.whole
 local nn = lib.classes
@@ -26,12 +27,16 @@ local function joined(attn_mask, padding, n, heads, dtype, causal, rows, cols)
 end
 
 local MHA = layer("MultiheadAttention")
+local function batch_first(name, o)
+  if not o.batch_first then error(name .. ": batch_first must be true: batches come first, (N, L, E)", 3) end
+end
+
 -- MultiheadAttention(embed_dim, heads, {dropout=0, bias=true, kdim=, vdim=, batch_first=true}); batches can only come first
 -- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=false}) -> output (N,L,E) and, where asked for,
 -- the weights (N,L,S), mean over heads. key and value default to query.
 function MHA:init(embed_dim, heads, o)
   o = options("MultiheadAttention", o, {dropout = 0, bias = true, kdim = false, vdim = false, batch_first = true})
-  if not o.batch_first then error("MultiheadAttention: batch_first must be true: batches come first, (N, L, E)", 2) end
+  batch_first("MultiheadAttention", o)
   self.embed_dim, self.num_heads, self.dropout = whole("MultiheadAttention", "embed_dim", embed_dim), whole("MultiheadAttention", "num_heads", heads), o.dropout
   if embed_dim % heads ~= 0 then error(("MultiheadAttention: %d heads don't divide embed_dim %d"):format(heads, embed_dim), 2) end
   local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
@@ -76,7 +81,7 @@ function MHA:forward(query, key, value, o)
   if o.need_weights then
     local s = ops.matmul(q, M.transpose(k, -2, -1)) * (1 / math.sqrt(E / h))
     if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
-    local p = F.dropout(ops.softmax(s, -1), self.dropout, {training = self.training})
+    local p = F.dropout(attention_weights(s), self.dropout, {training = self.training})
     weights = ops.mean(p, 2)
     y = ops.matmul(p, v)
   else
@@ -89,9 +94,6 @@ end
 function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embed_dim, self.num_heads) end
 
 local LAYER = {dim_feedforward = 2048, dropout = 0.1, activation = "relu", layer_norm_eps = 1e-5, norm_first = false, bias = true, batch_first = true}
-local function batch_first(name, o)
-  if not o.batch_first then error(name .. ": batch_first must be true: batches come first, (N, L, E)", 4) end
-end
 local function feed_forward(self, d, o, norms)
   batch_first(self._name, o)
   self.linear1 = nn.Linear(d, o.dim_feedforward, {bias = o.bias})
