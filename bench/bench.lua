@@ -1,6 +1,7 @@
 -- Timings beside PyTorch's, in the same run and with the same threads, where a python3 with torch is found.
---   make bench [ARGS="--threads 2 --python /path/to/python3"]
--- A figure is the median of several rounds that alternate between the two; "ratio" is Tycho's time over PyTorch's.
+--   make bench [ARGS="--threads 2 --python /path/to/python3 --only TEXT"]         --only: cases whose names hold the text
+-- A figure is the median of several rounds that alternate between the two; "ratio" is Tycho's time over PyTorch's. Peaks of memory are
+-- what a fresh process grew by after the library was loaded.
 local options = {threads = 2, python = os.getenv("PYTHON") or "python3", rounds = 5}
 for i = 1, #(arg or {}), 2 do
   local k = arg[i]:match("^%-%-(.+)$")
@@ -23,7 +24,6 @@ local function require_ms()
   end
   return median(list)
 end
-print(("require: %.1f ms"):format(require_ms()))
 
 local tycho = require "tycho"
 local core = require "tycho.core"
@@ -31,20 +31,27 @@ local nn, optim = tycho.nn, tycho.optim
 tycho.set_num_threads(options.threads)
 tycho.manual_seed(1)
 
-local function time(fn, n)
-  for _ = 1, math.max(1, n / 10) do fn() end
-  local t = core.now()
-  for _ = 1, n do fn() end
-  return (core.now() - t) / n
+-- Seconds a call, over a fifth of a second or so.
+local function time(fn)
+  local t, n = core.now(), 0
+  fn()
+  local last = core.now()
+  local per = math.max(1, math.floor(0.02 / (last - t)))
+  t = last
+  repeat
+    for _ = 1, per do fn() end
+    n, last = n + per, core.now()
+  until last - t > 0.2
+  return (last - t) / n
 end
 
--- Each case: what it is, seconds to its unit, how often a round runs it, and what it runs. peer.py has the same list in the same order.
-local cases = {}
-local function case(name, unit, n, fn) cases[#cases + 1] = {name .. (unit == 1e3 and " (ms)" or " (us)"), unit, function() return time(fn, n) end} end
+-- Each case: what it is and what it runs. peer.py has the same list in the same order.
+local cases, memory = {}, {}
+local function case(name, fn) cases[#cases + 1] = {name, fn} end
 local function training(net, x, y)
   local opt = optim.AdamW(net:parameters(), {lr = 1e-3})
   return function()
-    local loss = tycho.cross_entropy(net(x), y)
+    local loss = tycho.cross_entropy(net(x):view(#y, -1), y)
     opt:zero_grad()
     loss:backward()
     opt:step()
@@ -61,46 +68,92 @@ local function backward(fn, ...)           -- forward and backward through one o
     y:backward(g)
   end
 end
+local function labels(n, ...) return tycho.randint(1, n, {...}) end
+local R = tycho.randn
 
-local one, two = tycho.ones(1), tycho.ones(1)
-case("eager add of one element", 1e6, 200000, function() return one + two end)
-case("training step of the demo's CNN, batch 128", 1e3, 10, training(nn.Sequential(nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-  nn.Conv2d(32, 64, 3, {padding = 1, bias = false}), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(),
-  nn.Dropout(0.3), nn.Linear(128, 10)), tycho.randn(128, 1, 28, 28), tycho.randint(1, 10, {128})))
-case("training step of a transformer layer, 8x64x128", 1e3, 10, training(nn.Sequential(nn.TransformerEncoderLayer(128, 4, {dim_feedforward = 512, dropout = 0, activation = "gelu"}), nn.Flatten(1, 2), nn.Linear(128, 64)),
-  tycho.randn(8, 64, 128), tycho.randint(1, 64, {512})))
-case("training step of an MLP 784-256-10, batch 64", 1e3, 50, training(nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)), tycho.randn(64, 784), tycho.randint(1, 10, {64})))
-for _, n in ipairs {64, 512} do
-  local a, b = tycho.randn(n, n), tycho.randn(n, n)
-  case(("matmul %dx%d"):format(n, n), 1e6, n > 100 and 50 or 2000, function() return a:matmul(b) end)
+-- The models whose training steps are timed, and whose peaks of memory are compared in processes of their own.
+local function cnn()
+  return nn.Sequential(nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, {padding = 1, bias = false}),
+    nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10))
 end
-local p, q = tycho.randn(64, 32, 64), tycho.randn(64, 64, 32)
-case("matmul of 64 batches 32x64x32", 1e6, 200, function() return p:matmul(q) end)
-local m, v = tycho.randn(1024, 1024), tycho.randn(1024)
-local col, bf, ids = tycho.randn(1024, 1), tycho.randn(512, 512):bfloat16(), tycho.randint(1, 5000, {4096})
-case("exp of 2^20 elements", 1e6, 50, function() return m:exp() end)
-case("gelu of 2^20 elements", 1e6, 50, function() return m:gelu() end)
-case("add of a row to 2^20 elements", 1e6, 50, function() return m + v end)
-case("mul by a column of 2^20 elements", 1e6, 50, function() return m * col end)
-case("add of a transposed matrix, 2^20 elements", 1e6, 50, function() return m + m:t() end)
-case("copy of a transposed matrix, 2^20 elements", 1e6, 50, function() return m:t():contiguous() end)
-case("sum of 2^20 elements", 1e6, 100, function() return m:sum() end)
-case("sum of 2^20 elements over dim 1", 1e6, 100, function() return m:sum(1) end)
-case("max of 2^20 elements over dim 2", 1e6, 50, function() return m:max(2) end)
-case("cumsum of 2^20 elements over dim 2", 1e6, 50, function() return m:cumsum(2) end)
-case("var of 2^20 elements over dim 2", 1e6, 50, function() return m:var(2) end)
-case("sort of 1024 rows of 1024", 1e3, 5, function() return m:sort(2) end)
-case("topk 10 of 1024 rows of 1024", 1e6, 20, function() return m:topk(10) end)
-case("softmax of 1024 rows of 1024", 1e6, 50, function() return m:softmax(2) end)
-case("layer_norm of 1024 rows of 1024, both ways", 1e6, 20, backward(function(x, w, b) return tycho.layer_norm(x, {1024}, w, b) end, m:clone(), v:clone(), v:clone()))
-case("cross_entropy of 512 rows of 5000, both ways", 1e6, 10, backward(function(x) return tycho.cross_entropy(x, ids[{ {1, 512} }]) end, tycho.randn(512, 5000)))
-case("embedding of 4096 ids of 5000x64, both ways", 1e6, 50, backward(function(w) return tycho.embedding(ids, w) end, tycho.randn(5000, 64)))
-case("attention 8x4x128x32 causal, both ways", 1e6, 10, backward(function(a, b, c) return tycho.scaled_dot_product_attention(a, b, c, nil, 0, true) end, tycho.randn(8, 4, 128, 32), tycho.randn(8, 4, 128, 32), tycho.randn(8, 4, 128, 32)))
-case("conv2d 8x64x28x28, 64 3x3 kernels, both ways", 1e3, 5, backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1) end, tycho.randn(8, 64, 28, 28), tycho.randn(64, 64, 3, 3)))
-case("depthwise conv2d 8x64x28x28, both ways", 1e3, 5, backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1, 1, 64) end, tycho.randn(8, 64, 28, 28), tycho.randn(64, 1, 3, 3)))
-case("max_pool2d 8x64x28x28, both ways", 1e6, 10, backward(function(x) return tycho.max_pool2d(x, 2) end, tycho.randn(8, 64, 28, 28)))
-case("interpolate 8x16x32x32 to twice the size", 1e6, 10, function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
-case("bfloat16 matmul 512x512", 1e6, 20, function() return bf:matmul(bf) end)
+local function cnn_step() return training(cnn(), R(128, 1, 28, 28), labels(10, 128)) end
+local function gpt_step()
+  local net = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64, bias = false}
+  return training(net, labels(65, 12, 64), labels(65, 768))
+end
+memory.cnn, memory.gpt = cnn_step, gpt_step
+if options.memory then
+  local function kilobytes(what) return tonumber(io.open("/proc/self/status"):read("*a"):match(what .. ":%s*(%d+)")) end
+  local before, step = kilobytes "VmRSS", memory[options.memory]()
+  for _ = 1, 30 do step() end
+  print((kilobytes "VmHWM" - before) * 1024)
+  os.exit()
+end
+
+local one, two, grown = tycho.ones(1), tycho.ones(1), tycho.ones(1, {requires_grad = true})
+case("add of one element", function() return one + two end)
+case("add of one element that requires grad", function() return grown + two end)
+case("training step of an MLP 784-128-10, batch 128", training(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), R(128, 784), labels(10, 128)))
+case("training step of the demo's CNN, batch 128", cnn_step())
+case("the same in bfloat16", training(cnn():to("bfloat16"), R(128, 1, 28, 28):bfloat16(), labels(10, 128)))
+case("training step of char_gpt, 4 layers of 128, 12x64", gpt_step())
+case("training step of ResNet-18, 32x3x224x224", training(require "examples.resnet18" {classes = 1000}, R(32, 3, 224, 224), labels(1000, 32)))
+for _, n in ipairs {64, 256, 512, 1024, 2048} do
+  local a, b = R(n, n), R(n, n)
+  case(("matmul %dx%d"):format(n, n), function() return a:matmul(b) end)
+end
+local p, q = R(64, 32, 64), R(64, 64, 32)
+case("matmul of 64 batches 32x64x32", function() return p:matmul(q) end)
+local bf = R(512, 512):bfloat16()
+case("bfloat16 matmul 512x512", function() return bf:matmul(bf) end)
+for _, n in ipairs {1024, 2048} do
+  local m, v, col, mb = R(n, n), R(n), R(n, 1), n * n / 2^18
+  local function sized(name, fn) case(("%s, %d MB"):format(name, mb), fn) end
+  sized("add", function() return m + m end)
+  sized("add of a row", function() return m + v end)
+  sized("mul by a column", function() return m * col end)
+  sized("exp", function() return m:exp() end)
+  sized("gelu", function() return m:gelu() end)
+  sized("add of a transposed matrix", function() return m + m:t() end)
+  sized("copy of a transposed matrix", function() return m:t():contiguous() end)
+  sized("sum", function() return m:sum() end)
+  sized("sum over dim 1", function() return m:sum(1) end)
+  sized("max over dim 2", function() return m:max(2) end)
+  sized("cumsum over dim 2", function() return m:cumsum(2) end)
+  sized("var over dim 2", function() return m:var(2) end)
+  sized("softmax of rows", function() return m:softmax(2) end)
+  sized("softmax of rows, both ways", backward(function(x) return x:softmax(2) end, m:clone()))
+  sized("layer_norm of rows", function() return tycho.layer_norm(m, {n}, v, v) end)
+  sized("layer_norm of rows, both ways", backward(function(x, w, b) return tycho.layer_norm(x, {n}, w, b) end, m:clone(), v:clone(), v:clone()))
+end
+local m, ids = R(1024, 1024), labels(5000, 4096)
+case("sort of 1024 rows of 1024", function() return m:sort(2) end)
+case("topk 10 of 1024 rows of 1024", function() return m:topk(10) end)
+case("cross_entropy of 512 rows of 5000, both ways", backward(function(x) return tycho.cross_entropy(x, ids[{ {1, 512} }]) end, R(512, 5000)))
+case("embedding of 4096 ids of 5000x64, both ways", backward(function(w) return tycho.embedding(ids, w) end, R(5000, 64)))
+case("sum of the squares of 64 rows of 64x16384, both ways", backward(function(x)
+  local sum = 0
+  for i = 1, #x do sum = sum + x[i]:square():sum() end
+  return sum
+end, R(64, 16384)))
+for _, t in ipairs {256, 1024, 4096} do
+  local shape = {t == 256 and 8 or 1, 4, t, 64}
+  case(("attention %dx4x%dx64 causal, both ways"):format(shape[1], t), backward(function(a, b, c) return tycho.scaled_dot_product_attention(a, b, c, nil, 0, true) end, R(shape), R(shape), R(shape)))
+end
+case("conv2d 8x64x28x28, 64 3x3 kernels, both ways", backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1) end, R(8, 64, 28, 28), R(64, 64, 3, 3)))
+case("depthwise conv2d 8x64x28x28, both ways", backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1, 1, 64) end, R(8, 64, 28, 28), R(64, 1, 3, 3)))
+case("max_pool2d 8x64x28x28, both ways", backward(function(x) return tycho.max_pool2d(x, 2) end, R(8, 64, 28, 28)))
+case("interpolate 8x16x32x32 to twice the size", function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
+do
+  local params = {}
+  for i = 1, 10 do
+    params[i] = R(1000, 1000):requires_grad_()
+    params[i].grad = R(1000, 1000)
+  end
+  local opt = optim.AdamW(params, {lr = 1e-3})
+  case("AdamW on 10 M parameters", function() opt:step() end)
+  case("the same, beside PyTorch's fused=True", function() opt:step() end)
+end
 
 -- The peer answers each line with its time for that case.
 local peer_name, ask
@@ -119,14 +172,33 @@ do
     os.remove(fifo)
   end
 end
+print(("require: %.1f ms"):format(require_ms()))
 print(("threads %d, peer: %s"):format(options.threads, peer_name and "PyTorch " .. peer_name or "none found"))
+local function row(name, format, scale, ours, theirs)
+  print(("| %-50s | "..format.." | "..(theirs and format or "%s").." | %s |"):format(name, ours * scale, theirs and theirs * scale or "", theirs and ("%.2f"):format(ours / theirs) or ""))
+end
 for k, c in ipairs(cases) do
-  local mine, theirs = {}, {}
-  for r = 1, options.rounds do
-    mine[r] = c[3]() * c[2]
-    theirs[r] = ask and ask(k) * c[2] or nil
-    collectgarbage()
+  if not options.only or c[1]:find(options.only, 1, true) then
+    local mine, theirs = {}, {}
+    for r = 1, options.rounds do
+      mine[r] = time(c[2])
+      theirs[r] = ask and ask(k)
+      os.execute("sleep 0.05")             -- the peer's threads go on spinning for a while
+      collectgarbage()
+    end
+    local ours = median(mine)
+    if ours < 5e-4 then row(c[1], "%.3g us", 1e6, ours, ask and median(theirs)) else row(c[1], "%.3g ms", 1e3, ours, ask and median(theirs)) end
   end
-  local ours = median(mine)
-  print(ask and ("%-52s %10.3f  PyTorch %10.3f  ratio %.2f"):format(c[1], ours, median(theirs), ours / median(theirs)) or ("%-52s %10.3f"):format(c[1], ours))
+end
+for _, name in ipairs {"cnn", "gpt"} do
+  local function read(command)
+    local pipe = io.popen(command)
+    local n = tonumber(pipe:read("*l"))
+    pipe:close()
+    return n
+  end
+  if not options.only then
+    row("peak memory of 30 training steps: " .. name, "%.0f MB", 1e-6, read(("luajit %s/bench.lua --memory %s --threads %d"):format(here, name, options.threads)),
+      peer_name and read(("%s %s/peer.py %d --memory %s"):format(options.python, here, options.threads, name)))
+  end
 end

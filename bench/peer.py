@@ -1,36 +1,40 @@
 """bench.lua's peer: reads a case's number from standard input, writes PyTorch's seconds for it to the given pipe. The same list, in the
 same order."""
-import sys, time
+import os, re, sys, time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
 torch.set_num_threads(int(sys.argv[1]))
-out = open(sys.argv[2], "w")
 torch.manual_seed(1)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "spec"))
+from models import GPT, ResNet
 
 
-def timed(fn, n):
-    for _ in range(max(1, n // 10)):
-        fn()
-    t = time.perf_counter()
-    for _ in range(n):
-        fn()
-    return (time.perf_counter() - t) / n
+def timed(fn):
+    t, n = time.perf_counter(), 0
+    fn()
+    last = time.perf_counter()
+    per, t = max(1, int(0.02 / (last - t))), last
+    while last - t <= 0.2:
+        for _ in range(per):
+            fn()
+        n, last = n + per, time.perf_counter()
+    return (last - t) / n
 
 
 cases = [lambda: 0]
 
 
-def case(n, fn):
-    cases.append(lambda: timed(fn, n))
+def case(fn):
+    cases.append(lambda: timed(fn))
 
 
 def training(net, x, y):
     opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
 
     def step():
-        loss = F.cross_entropy(net(x), y)
+        loss = F.cross_entropy(net(x).view(len(y), -1), y)
         opt.zero_grad()
         loss.backward()
         opt.step()
@@ -51,42 +55,91 @@ def backward(fn, *inputs):
 
 
 R = torch.randn
-one, two = torch.ones(1), torch.ones(1)
-case(200000, lambda: one + two)
-case(10, training(nn.Sequential(nn.Conv2d(1, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1, bias=False),
-                                nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10)),
-                  R(128, 1, 28, 28), torch.randint(0, 10, (128,))))
-case(10, training(nn.Sequential(nn.TransformerEncoderLayer(128, 4, 512, 0.0, "gelu", batch_first=True), nn.Flatten(0, 1), nn.Linear(128, 64)), R(8, 64, 128), torch.randint(0, 64, (512,))))
-case(50, training(nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)), R(64, 784), torch.randint(0, 10, (64,))))
-for k in (64, 512):
-    a, b = R(k, k), R(k, k)
-    case(50 if k > 100 else 2000, lambda a=a, b=b: a @ b)
-p, q = R(64, 32, 64), R(64, 64, 32)
-case(200, lambda: p @ q)
-m, v, col, bf, ids = R(1024, 1024), R(1024), R(1024, 1), R(512, 512).bfloat16(), torch.randint(0, 5000, (4096,))
-case(50, lambda: m.exp())
-case(50, lambda: F.gelu(m))
-case(50, lambda: m + v)
-case(50, lambda: m * col)
-case(50, lambda: m + m.t())
-case(50, lambda: m.t().contiguous())
-case(100, lambda: m.sum())
-case(100, lambda: m.sum(0))
-case(50, lambda: m.max(1))
-case(50, lambda: m.cumsum(1))
-case(50, lambda: m.var(1))
-case(5, lambda: m.sort(1))
-case(20, lambda: m.topk(10))
-case(50, lambda: m.softmax(1))
-case(20, backward(lambda x, w, b: F.layer_norm(x, (1024,), w, b), m.clone(), v.clone(), v.clone()))
-case(10, backward(lambda x: F.cross_entropy(x, ids[:512]), R(512, 5000)))
-case(50, backward(lambda w: F.embedding(ids, w), R(5000, 64)))
-case(10, backward(lambda a, b, c: F.scaled_dot_product_attention(a, b, c, is_causal=True), R(8, 4, 128, 32), R(8, 4, 128, 32), R(8, 4, 128, 32)))
-case(5, backward(lambda x, w: F.conv2d(x, w, padding=1), R(8, 64, 28, 28), R(64, 64, 3, 3)))
-case(5, backward(lambda x, w: F.conv2d(x, w, padding=1, groups=64), R(8, 64, 28, 28), R(64, 1, 3, 3)))
-case(10, backward(lambda x: F.max_pool2d(x, 2), R(8, 64, 28, 28)))
-case(10, lambda: F.interpolate(p.view(8, 16, 32, 32), size=(64, 64), mode="bilinear"))
-case(20, lambda: bf @ bf)
+
+
+def labels(n, *size):
+    return torch.randint(0, n, size)
+
+
+def cnn():
+    return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1, bias=False),
+                         nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10))
+
+
+def cnn_step():
+    return training(cnn(), R(128, 1, 28, 28), labels(10, 128))
+
+
+def gpt_step():
+    return training(GPT(65, 128, 4, 4, 64), labels(65, 12, 64), labels(65, 768))
+
+
+if sys.argv[2] == "--memory":
+    def kilobytes(what):
+        return int(re.search(what + r":\s*(\d+)", open("/proc/self/status").read()).group(1))
+    before, step = kilobytes("VmRSS"), {"cnn": cnn_step, "gpt": gpt_step}[sys.argv[3]]()
+    for _ in range(30):
+        step()
+    print((kilobytes("VmHWM") - before) * 1024)
+    sys.exit()
+
+out = open(sys.argv[2], "w")
+one, two, grown = torch.ones(1), torch.ones(1), torch.ones(1, requires_grad=True)
+case(lambda: one + two)
+case(lambda: grown + two)
+case(training(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), R(128, 784), labels(10, 128)))
+case(cnn_step())
+case(training(cnn().bfloat16(), R(128, 1, 28, 28).bfloat16(), labels(10, 128)))
+case(gpt_step())
+case(training(ResNet(64, 1000), R(32, 3, 224, 224), labels(1000, 32)))
+for n in (64, 256, 512, 1024, 2048):
+    a, b = R(n, n), R(n, n)
+    case(lambda a=a, b=b: a @ b)
+p, q, bf = R(64, 32, 64), R(64, 64, 32), R(512, 512).bfloat16()
+case(lambda: p @ q)
+case(lambda: bf @ bf)
+
+
+def sized(n):
+    m, v, col = R(n, n), R(n), R(n, 1)
+    case(lambda: m + m)
+    case(lambda: m + v)
+    case(lambda: m * col)
+    case(lambda: m.exp())
+    case(lambda: F.gelu(m))
+    case(lambda: m + m.t())
+    case(lambda: m.t().contiguous())
+    case(lambda: m.sum())
+    case(lambda: m.sum(0))
+    case(lambda: m.max(1))
+    case(lambda: m.cumsum(1))
+    case(lambda: m.var(1))
+    case(lambda: m.softmax(1))
+    case(backward(lambda x: x.softmax(1), m.clone()))
+    case(lambda: F.layer_norm(m, (n,), v, v))
+    case(backward(lambda x, w, b: F.layer_norm(x, (n,), w, b), m.clone(), v.clone(), v.clone()))
+
+
+sized(1024)
+sized(2048)
+m, ids = R(1024, 1024), labels(5000, 4096)
+case(lambda: m.sort(1))
+case(lambda: m.topk(10))
+case(backward(lambda x: F.cross_entropy(x, ids[:512]), R(512, 5000)))
+case(backward(lambda w: F.embedding(ids, w), R(5000, 64)))
+case(backward(lambda x: sum(x[i].square().sum() for i in range(64)), R(64, 16384)))
+for t in (256, 1024, 4096):
+    shape = (8 if t == 256 else 1, 4, t, 64)
+    case(backward(lambda a, b, c: F.scaled_dot_product_attention(a, b, c, is_causal=True), R(shape), R(shape), R(shape)))
+case(backward(lambda x, w: F.conv2d(x, w, padding=1), R(8, 64, 28, 28), R(64, 64, 3, 3)))
+case(backward(lambda x, w: F.conv2d(x, w, padding=1, groups=64), R(8, 64, 28, 28), R(64, 1, 3, 3)))
+case(backward(lambda x: F.max_pool2d(x, 2), R(8, 64, 28, 28)))
+case(lambda: F.interpolate(p.view(8, 16, 32, 32), size=(64, 64), mode="bilinear"))
+for fused in (None, True):
+    params = [R(1000, 1000, requires_grad=True) for _ in range(10)]
+    for x in params:
+        x.grad = R(1000, 1000)
+    case(torch.optim.AdamW(params, lr=1e-3, fused=fused).step)
 
 for line in sys.stdin:
     out.write("%.12g\n" % cases[int(line)]())

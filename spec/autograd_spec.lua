@@ -300,4 +300,28 @@ describe("autograd", function()
     fails("detach", function() (x * 1).requires_grad = false end)
     fails("floating", function() tycho.tensor({1}, {dtype = "int64"}).requires_grad = true end)
   end)
+
+  it("parts of a tensor add up in one gradient, as by the rules of slice and select", function()
+    local x0 = tycho.randn(4, 6, 3, {dtype = "float64"})
+    local parts = {
+      function(x) return x[{ {}, {2, 5} }] end, function(x) return x[{ {}, {1, 6, 2} }] end, function(x) return x:select(3, -1) end,
+      function(x) return x[2] end, function(x) return x:transpose(1, 3)[{ {2, 3} }] end, function(x) return x:narrow(2, 3, 1) end,
+      function(x) return x[{ {3, 2} }] end, function(x) return x * 1 end, function(x) return x:flatten():select(1, 7) end}
+    for first = 1, #parts do                 -- each as the one that comes first, also after a gradient that others hold
+      local function loss(x)
+        local y, sum = x * 2, 0
+        for k = 0, #parts - 1 do sum = (parts[(first + k - 1) % #parts + 1](y):sin() * (k + 1)):sum() + sum end
+        return sum + y:sum()
+      end
+      local x, z = x0:clone():requires_grad_(), x0:clone():requires_grad_()
+      loss(x):backward()
+      local by_rules = tycho.grad(loss(z), z, {create_graph = true})
+      helper.close(x.grad, by_rules, "starting with part " .. first, 1e-12)
+    end
+    local z = tycho.zeros(3, 2, {requires_grad = true})
+    local twice = z[{ {1, 2} }]
+    twice:register_hook(function(g) return g * 10 end)
+    ;(twice:sum() + z[2]:sum()):backward()
+    assert.same({{10, 10}, {11, 11}, {0, 0}}, z.grad:totable())
+  end)
 end)

@@ -240,46 +240,7 @@ for i, (text, make) in enumerate(SCHEDULES):
 save_file(store, os.path.join(OUT, "optimizers.safetensors"), {"tycho": json.dumps({"optimizers": cases, "schedules": schedules})})
 
 # ---- the two models of examples/, tiny: outputs and gradients from the same weights ----
-class Block(nn.Module):
-    def __init__(self, i, o, stride):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o)
-        self.conv2, self.bn2 = nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)
-        self.downsample = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)) if stride != 1 or i != o else None
-
-    def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + (self.downsample(x) if self.downsample else x))
-
-
-class ResNet(nn.Module):
-    def __init__(self, w, classes):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, w, 7, 2, 3, bias=False), nn.BatchNorm2d(w)
-        for k in range(4):
-            i, o = w * 2 ** max(k - 1, 0), w * 2 ** k
-            setattr(self, "layer%d" % (k + 1), nn.Sequential(Block(i, o, 1 if k == 0 else 2), Block(o, o, 1)))
-        self.fc = nn.Linear(8 * w, classes)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-        for k in range(4):
-            x = getattr(self, "layer%d" % (k + 1))(x)
-        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
-
-
-class Transformer(nn.Module):
-    def __init__(self, tokens, w, length):
-        super().__init__()
-        self.token, self.position = nn.Embedding(tokens, w), nn.Embedding(length, w)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(w, 4, 4 * w, 0.0, "gelu", batch_first=True, norm_first=True), 4, nn.LayerNorm(w), enable_nested_tensor=False)
-        self.head = nn.Linear(w, tokens)
-
-    def forward(self, ids):
-        n = ids.shape[1]
-        x = self.token(ids) + self.position(torch.arange(n))
-        return self.head(self.encoder(x, mask=torch.triu(torch.ones(n, n, dtype=torch.bool), 1), is_causal=True))
-
+from models import ResNet, Transformer
 
 torch.manual_seed(4)
 store = {}

@@ -56,6 +56,22 @@ describe("layers", function()
     helper.close(m(x, {key_padding_mask = padding, attn_mask = forbidden})[1][1], causal[1][1], "both masks", 1e-5)
   end)
 
+  it("attention by tiles of any size equals attention written out", function()
+    tycho.manual_seed(6)
+    for _, case in ipairs {{70, 70, true}, {600, 600, true}, {2100, 2100, true}, {40, 530, false}, {2050, 3, true}, {130, 700, false, -0.3}} do
+      local lq, lk, causal, scale = unpack(case)
+      local function leaf(...) return tycho.randn(1, ..., 2, 4):transpose(2, 3):detach():requires_grad_() end
+      local q, k, v, seed = leaf(lq), leaf(lk), leaf(lk), tycho.randn(1, 2, lq, 4)
+      local y = tycho.scaled_dot_product_attention(q, k, v, nil, 0, causal, {scale = scale})
+      local s = q:matmul(k:transpose(3, 4)) * (scale or 0.5)
+      if causal then s = s:masked_fill(tycho.ones(lq, lk, {dtype = "bool"}):triu(1), -math.huge) end
+      local z = s:softmax(4):matmul(v)
+      helper.close(y, z, "output", 1e-5)
+      local got, expected = tycho.grad(y, {q, k, v}, {grad_outputs = seed}), tycho.grad(z, {q, k, v}, {grad_outputs = seed})
+      for i = 1, 3 do helper.close(got[i], expected[i], ("gradient %d of %d queries, %d keys"):format(i, lq, lk), 1e-4) end
+    end
+  end)
+
   it("drops the same probabilities forward and backward", function()
     tycho.manual_seed(8)
     local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 3, {dtype = "float64"})
@@ -78,7 +94,7 @@ describe("models of examples/", function()
   local tensors = core.read_safetensors("spec/golden/models.safetensors")
   for name, make in pairs {
     resnet = function() return require("examples.resnet18") {width = 4, classes = 5} end,
-    transformer = function() return require("examples.transformer") {tokens = 11, width = 16, length = 12} end} do
+    transformer = function() return require("examples.char_gpt") {tokens = 11, width = 16, length = 12} end} do
     it(name .. " loads PyTorch's state dict and gives its outputs and gradients", function()
       local net, state = make(), {}
       for k, t in pairs(tensors) do

@@ -32,7 +32,7 @@ static ty_status make_view(ty_call *c) {
     if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST) return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
     TY_TRY(ty_contiguous(c->ctx, x, &v));
-    v->channels_last = false;
+    v->own_layout = false;
     v->ndim = m->ndim;
     memcpy(v->shape, m->shape, sizeof(int64_t) * m->ndim);
     ty_contiguous_strides(v->shape, v->ndim, v->stride);
@@ -42,7 +42,7 @@ static ty_status make_view(ty_call *c) {
   v = ty_alias(x);
   if (!v) return ty_fail(c, "out of memory"), TY_OOM;
   v->ndim = m->ndim;
-  v->channels_last = false;
+  v->own_layout = false;
   v->offset = ty_view_offset(c);
   memcpy(v->shape, m->shape, sizeof(int64_t) * m->ndim);
   memcpy(v->stride, m->stride, sizeof(int64_t) * m->ndim);

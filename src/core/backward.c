@@ -166,6 +166,50 @@ static ty_status accumulate(ty_ctx *ctx, ty_tensor **into, ty_tensor *g) {
   return TY_OK;
 }
 
+/* The part of whole, a tensor of the operand's shape, that a slice or a selection took. */
+static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
+  ty_tensor *v = ty_alias(whole);
+  if (!v) return NULL;
+  int d = (int)n->at[0].i;
+  v->offset += n->at[1].i * v->stride[d];
+  if (n->op->id == TY_OP_slice) {
+    v->shape[d] = n->at[2].i;
+    v->stride[d] *= n->at[3].i;
+    return v;
+  }
+  size_t behind = sizeof(int64_t) * (size_t)(v->ndim - 1 - d);
+  memmove(v->shape + d, v->shape + d + 1, behind);
+  memmove(v->stride + d, v->stride + d + 1, behind);
+  v->ndim--;
+  return v;
+}
+
+/* The gradient g of a slice or a selection goes straight into that part of the operand's gradient, which is made of zeros where there is
+ * none yet: many parts of one tensor then cost no more than the tensor. False: nothing was done, the rule has to. */
+static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
+  ty_ctx *ctx = p->ctx;
+  if (ctx->grad_enabled || !n->op || (n->op->id != TY_OP_slice && n->op->id != TY_OP_select)) return false;
+  const ty_meta *m = &n->meta[0], *o = &n->meta[1];
+  const ty_edge *e = &n->edge[0];
+  ty_tensor **into = &p->grad[p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0)], *whole = *into, *part, *sum = NULL;
+  if (g->dtype != m->dtype || g->ndim != o->ndim || memcmp(g->shape, o->shape, sizeof(int64_t) * o->ndim)) return false;
+  if (whole && (!sole_owner(whole) || ty_overlaps_itself(whole))) return false;
+  if (!whole) {
+    *s = ty_empty(ctx, g->storage->backend, m, &whole);
+    if (*s == TY_OK) *s = ty_fill_into(ctx, whole, ty_op_float(0));
+    if (*s != TY_OK) { ty_release(whole); return true; }
+  }
+  part = part_of(n, whole);
+  if (!part) *s = no_memory(ctx);
+  else if (*into) *s = ty_call2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
+  else *s = ty_copy_into(ctx, part, g);
+  ty_release(sum);
+  ty_release(part);
+  if (*s == TY_OK) *into = whole;
+  else if (!*into) ty_release(whole);
+  return true;
+}
+
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g) {
   ty_tensor *sum = NULL;
@@ -214,7 +258,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
   for (int k = 0; k < n->nout; k++) have = have || gout[k];
   if (any && have) {
     if (n->done) s = ty_error(ctx, "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
-    else s = ctx->host->rule(ctx, n, gout, needs, gin);
+    else if (!add_to_part(p, n, gout[0], &s)) s = ctx->host->rule(ctx, n, gout, needs, gin);
     if (!retain && s == TY_OK) ty_node_finish(n);
   }
   for (int k = 0; k < n->nout; k++) { ty_release(gout[k]); gout[k] = NULL; }

@@ -104,7 +104,7 @@ ty_status ty_need_index(ty_call *c, int slot) {
 void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
   m->dtype = d;
   m->ndim = (uint8_t)ndim;
-  m->has_stride = m->channels_last = false;
+  m->has_stride = m->own_layout = false;
   memmove(m->shape, shape, sizeof(int64_t) * (size_t)ndim);
 }
 
@@ -112,7 +112,7 @@ void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
 void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
   if (x->ndim < 2 || ty_is_contiguous(x) || !ty_is_dense(x)) return;
   m->has_stride = true;
-  m->channels_last = x->channels_last;
+  m->own_layout = x->own_layout;
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
 }
 
@@ -158,7 +158,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   }
   if (!first) return ty_fail(c, "no argument is a tensor");
   m->ndim = (uint8_t)ndim;
-  m->has_stride = m->channels_last = false;
+  m->has_stride = m->own_layout = false;
   if (rule == TY_D_WHERE) TY_TRY(ty_need_dtype(c, 0, TY_BOOL));
   if (c->op->id == TY_OP_masked_fill) TY_TRY(ty_need_dtype(c, 1, TY_BOOL));
   ty_dtype d = rule == TY_D_FIRST ? (ty_dtype)c->in[0].t->dtype
@@ -201,7 +201,7 @@ static ty_status reduce_dims(ty_call *c, ty_attr *a, const ty_tensor *x, unsigne
 
 static void reduced_shape(ty_meta *m, const ty_tensor *x, unsigned mask, bool keepdim) {
   m->ndim = 0;
-  m->has_stride = m->channels_last = false;
+  m->has_stride = m->own_layout = false;
   for (int i = 0; i < x->ndim; i++)
     if (!(mask >> i & 1)) m->shape[m->ndim++] = x->shape[i];
     else if (keepdim) m->shape[m->ndim++] = 1;

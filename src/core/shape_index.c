@@ -50,7 +50,7 @@ ty_status ty_infer_index(ty_call *c) {
   int inum;
   TY_TRY(index_shape(c, x, 1, &c->at[0], ishape, &inum));
   c->meta[0].dtype = x->dtype;
-  c->meta[0].has_stride = c->meta[0].channels_last = false;
+  c->meta[0].has_stride = c->meta[0].own_layout = false;
   indexed_shape(x, &c->at[0], ishape, inum, &c->meta[0]);
   return TY_OK;
 }

@@ -75,7 +75,7 @@ static void conv_layout(ty_call *c) {
   if (!b->channels_last || !b->channels_last((ty_dtype)m->dtype)) return;
   const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
   const int64_t stride[4] = {h * w * n, 1, w * n, n};
-  m->has_stride = m->channels_last = true;
+  m->has_stride = m->own_layout = true;
   memcpy(m->stride, stride, sizeof stride);
 }
 
@@ -140,8 +140,8 @@ ty_status ty_infer_conv2d_input(ty_call *c) {
 static void pool_layout(ty_meta *m, const ty_tensor *x) {
   const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
   const int64_t stride[4] = {h * w * n, 1, w * n, n};
-  if (!x->channels_last || x->ndim != 4) return;
-  m->has_stride = m->channels_last = true;
+  if (x->ndim != 4 || !x->own_layout || !ty_is_channels_last(x)) return;
+  m->has_stride = m->own_layout = true;
   memcpy(m->stride, stride, sizeof stride);
 }
 
@@ -238,11 +238,19 @@ static ty_status attention_operands(ty_call *c, int first) {
   return TY_OK;
 }
 
+/* (N,H,L,D) in the order (N,L,H,D), as it comes out of a projection and goes into the next: neither then copies. */
+static void heads_within_rows(ty_meta *m) {
+  const int64_t h = TY_MAX(m->shape[1], 1), l = TY_MAX(m->shape[2], 1), d = TY_MAX(m->shape[3], 1), stride[4] = {l * h * d, d, h * d, 1};
+  m->has_stride = m->own_layout = true;
+  memcpy(m->stride, stride, sizeof stride);
+}
+
 ty_status ty_infer_attention(ty_call *c) {
   const ty_tensor *q = c->in[0].t;
   TY_TRY(attention_operands(c, 0));
   int64_t shape[4] = {q->shape[0], q->shape[1], q->shape[2], c->in[2].t->shape[3]}, two = 2;
   ty_set_shape(&c->meta[0], (ty_dtype)q->dtype, 4, shape);
+  heads_within_rows(&c->meta[0]);
   ty_set_shape(&c->meta[1], q->dtype == TY_F64 ? TY_F64 : TY_F32, 3, shape);
   ty_set_shape(&c->meta[2], TY_I64, 1, &two);
   return TY_OK;
@@ -255,7 +263,10 @@ ty_status ty_infer_attention_backward(ty_call *c) {
               g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) && lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) &&
               ty_is_contiguous(lse) && rng->dtype == TY_I64 && rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
   if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
-  for (int i = 0; i < 3; i++) ty_meta_of(c->in[1 + i].t, &c->meta[i]);
+  for (int i = 0; i < 3; i++) {
+    ty_meta_of(c->in[1 + i].t, &c->meta[i]);
+    heads_within_rows(&c->meta[i]);
+  }
   return TY_OK;
 }
 

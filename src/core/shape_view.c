@@ -10,7 +10,7 @@ ty_status ty_infer_view(ty_call *c) {
   TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
   ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
   m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
-  if (!m->has_stride && !x->channels_last)
+  if (!m->has_stride && !x->own_layout)
     return ty_fail(c, "a tensor of shape %s and strides %s can't be seen as %s without a copy: use reshape", ty_shape_of(x),
                    ty_shape_text(x->stride, x->ndim), ty_shape_text(s->v, s->n));
   return TY_OK;
@@ -25,7 +25,7 @@ ty_status ty_infer_permute(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = x->ndim;
   m->has_stride = true;
-  m->channels_last = false;
+  m->own_layout = false;
   for (int i = 0; i < x->ndim; i++) {
     m->shape[i] = x->shape[a->v[i]];
     m->stride[i] = x->stride[a->v[i]];
@@ -42,7 +42,7 @@ ty_status ty_infer_expand(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = a->n;
   m->has_stride = true;
-  m->channels_last = false;
+  m->own_layout = false;
   for (int i = 0; i < a->n; i++) {
     int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
     if (want == -1 && i >= shift) want = a->v[i] = have;
@@ -74,7 +74,7 @@ ty_status ty_infer_slice(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = x->ndim;
   m->has_stride = true;
-  m->channels_last = false;
+  m->own_layout = false;
   m->shape[d] = count;
   m->stride[d] = x->stride[d] * step;
   a[1].set = a[2].set = true;
@@ -95,7 +95,7 @@ ty_status ty_infer_select(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = 0;
   m->has_stride = true;
-  m->channels_last = false;
+  m->own_layout = false;
   for (int k = 0; k < x->ndim; k++)
     if (k != d) {
       m->shape[m->ndim] = x->shape[k];
@@ -117,7 +117,7 @@ ty_status ty_infer_diagonal(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = 0;
   m->has_stride = true;
-  m->channels_last = false;
+  m->own_layout = false;
   for (int i = 0; i < x->ndim; i++)
     if (i != *a && i != *b) { m->shape[m->ndim] = x->shape[i]; m->stride[m->ndim++] = x->stride[i]; }
   m->shape[m->ndim] = TY_MAX(TY_MIN(na, nb), 0);
@@ -138,7 +138,7 @@ ty_status ty_infer_unfold(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = (uint8_t)(x->ndim + 1);
   m->has_stride = true;
-  m->channels_last = false;
+  m->own_layout = false;
   memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
   m->shape[d] = (n - size) / step + 1;

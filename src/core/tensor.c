@@ -211,7 +211,7 @@ static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const t
   t->in_block = true;
   t->dtype = m->dtype;
   t->ndim = m->ndim;
-  t->channels_last = m->channels_last;
+  t->own_layout = m->own_layout;
   t->storage = s;
   memcpy(t->shape, m->shape, sizeof(int64_t) * m->ndim);
   if (m->has_stride) memcpy(t->stride, m->stride, sizeof(int64_t) * m->ndim);
@@ -405,7 +405,7 @@ bool ty_overlaps_itself(const ty_tensor *t) {
 void ty_meta_of(const ty_tensor *t, ty_meta *m) {
   m->dtype = t->dtype;
   m->ndim = t->ndim;
-  m->has_stride = m->channels_last = false;
+  m->has_stride = m->own_layout = false;
   memcpy(m->shape, t->shape, sizeof(int64_t) * t->ndim);
 }
 

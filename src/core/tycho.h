@@ -103,7 +103,7 @@ struct ty_tensor {
   uint8_t dtype, ndim;
   bool requires_grad;      /* a leaf that collects .grad; a result has a node instead */
   bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
-  bool channels_last;      /* a convolution's layout: view() copies instead of failing */
+  bool own_layout;         /* the op chose the strides (a convolution's channels-last): view() copies instead of failing */
   bool in_block;           /* made together with a storage: one piece of memory */
   ty_storage *storage;
   int64_t offset;
@@ -177,7 +177,7 @@ const char *ty_nearest(const char *name, const char *const *list, int n);
 /* What an infer rule says of one result before it exists. */
 typedef struct {
   uint8_t dtype, ndim;
-  bool has_stride, channels_last;
+  bool has_stride, own_layout;
   int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
 } ty_meta;
 

@@ -94,7 +94,7 @@ ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   if (ty_is_channels_last(t)) { *out = ty_retain(t); return TY_OK; }
   ty_meta m;
   ty_meta_of(t, &m);
-  m.has_stride = m.channels_last = true;
+  m.has_stride = m.own_layout = true;
   memcpy(m.stride, want, sizeof want);
   TY_TRY(ty_empty(ctx, t->storage->backend, &m, out));
   return ty_copy_into(ctx, *out, t);

@@ -28,6 +28,8 @@ typedef struct {
   void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);          /* += sums of g and g * (x - shift) */
   void (*dots_columns[2])(const void *g, const void *x, int64_t n, const void *shift, void *s1, void *s2);
   void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
+  void (*affine_times[2])(void *o, const void *x, const void *y, int64_t n, double a, double b);  /* o = (a x + b) y */
+  double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);              /* o = exp(a x - shift); their sum */
   void (*affine_columns[2])(void *o, const void *x, int64_t n, const void *a, const void *b);
   void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
   void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t n, const void *a, const void *b, const void *c);
@@ -75,7 +77,8 @@ void *ty_scratch(size_t n);                                  /* per call; free w
 void ty_scratch_free(void *p);
 /* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */
 ty_status ty_widened(ty_call *c, ty_kernel kernel);
-/* C = alpha op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). */
+/* C = op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). Never within a parallel region of one thread: OpenMP takes the
+ * product's own threads for nested ones there, and starts them anew for each call. */
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 /* oneDNN; TY_ERR with an empty ctx->err: not supported, use the own kernel. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);

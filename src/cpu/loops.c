@@ -203,6 +203,15 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     for (int64_t i = 0; i < n; i++) { s1[i] += g[i]; s2[i] += g[i] * (x[i] - h[i]); } } \
   static void affine_##k(void *o_, const void *x_, int64_t n, double a_, double b_) { \
     T *o = o_; const T *x = x_; T a = (T)a_, b = (T)b_; for (int64_t i = 0; i < n; i++) o[i] = a * x[i] + b; } \
+  static void affine_times_##k(void *o_, const void *x_, const void *y_, int64_t n, double a_, double b_) { \
+    T *o = o_; const T *x = x_, *y = y_; T a = (T)a_, b = (T)b_; for (int64_t i = 0; i < n; i++) o[i] = (a * x[i] + b) * y[i]; } \
+  static double exp_sum_##k(void *o_, const void *x_, int64_t n, double a_, double shift) { \
+    T *o = o_; const T *x = x_; T a = (T)a_, h = (T)shift; double sum = 0; \
+    for (int64_t i = 0; i < n; i += 256) { \
+      int64_t w = TY_MIN(256, n - i); \
+      for (int64_t j = i; j < i + w; j++) o[j] = exp_##X(a * x[j] - h); \
+      sum += (double)sum_##k(o + i, w); } \
+    return sum; } \
   static void affine_columns_##k(void *o_, const void *x_, int64_t n, const void *a_, const void *b_) { \
     T *o = o_; const T *x = x_, *a = a_, *b = b_; for (int64_t i = 0; i < n; i++) o[i] = a[i] * x[i] + b[i]; } \
   static void affine2_##k(void *o_, const void *g_, const void *x_, int64_t n, double a_, double b_, double c_) { \
@@ -337,6 +346,8 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .dots = {dots_0, dots_1},
   .dots_columns = {dots_columns_0, dots_columns_1},
   .affine = {affine_0, affine_1},
+  .affine_times = {affine_times_0, affine_times_1},
+  .exp_sum = {exp_sum_0, exp_sum_1},
   .affine_columns = {affine_columns_0, affine_columns_1},
   .affine2 = {affine2_0, affine2_1},
   .affine2_columns = {affine2_columns_0, affine2_columns_1},

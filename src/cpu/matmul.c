@@ -1,15 +1,21 @@
 /* Matrix products over OpenBLAS and, for float32 where it measured faster, oneDNN: operands in any strides that BLAS can read are not copied; a batch of one matrix
  * against many rows is folded into one product. Whole numbers are multiplied by plain loops. */
 #include <cblas.h>
+#include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
-#define LARGE 500000.0       /* multiplications from which oneDNN is ahead: 0.8 of OpenBLAS's time there, 1.3 below (bench/results/cpu.md) */
+/* Whether oneDNN is the faster one, as measured (bench/results/cpu.md): 0.6 to 0.9 of OpenBLAS's time for larger products, 1.1 to 1.7 for
+ * small ones, and for few rows against a transposed B that several threads share. */
+static bool for_dnnl(int tb, int64_t m, int64_t n, int64_t k) {
+  if ((double)m * (double)n * (double)k < 500000) return false;
+  return !tb || m >= 512 || ty_get_num_threads() == 1 || omp_in_parallel();
+}
 
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
   CBLAS_TRANSPOSE x = ta ? CblasTrans : CblasNoTrans, y = tb ? CblasTrans : CblasNoTrans;
   if (m == 0 || n == 0) return;
-  if (k == 0 && (double)m * (double)n * (double)kk >= LARGE && ty_dnnl_gemm(ta, tb, m, n, kk, a, TY_MAX(lda, 1), b, TY_MAX(ldb, 1), (float)beta, c, ldc)) return;
+  if (k == 0 && for_dnnl(tb, m, n, kk) && ty_dnnl_gemm(ta, tb, m, n, kk, a, TY_MAX(lda, 1), b, TY_MAX(ldb, 1), (float)beta, c, ldc)) return;
   if (k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), (float)beta, c, (int)ldc);
   else cblas_dgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), beta, c, (int)ldc);
 }
@@ -69,36 +75,57 @@ static void whole_numbers(ty_dtype d, const batch *a, const batch *b, const char
     }
 }
 
+typedef struct {
+  ty_dtype d;
+  int k, size, nd;
+  int64_t batches, m, n, kk;
+  const int64_t *shape;
+  batch x, y;
+  const char *px, *py;
+  char *po;
+} products;
+
+static void one_product(const products *w, int64_t i) {
+  const char *p = w->px + batch_offset(&w->x, w->shape, w->nd, i) * w->size, *q = w->py + batch_offset(&w->y, w->shape, w->nd, i) * w->size;
+  char *r = w->po + i * w->m * w->n * w->size;
+  if (w->k == 2) { whole_numbers(w->d, &w->x, &w->y, p, q, r); return; }
+  matrix u = as_matrix(p, w->m, w->kk, w->x.rs, w->x.cs), v = as_matrix(q, w->kk, w->n, w->y.rs, w->y.cs);
+  if (w->kk == 0) memset(r, 0, (size_t)(w->m * w->n * w->size));
+  else ty_gemm(w->k, u.trans, v.trans, w->m, w->n, w->kk, u.p, u.ld, v.p, v.ld, 0, r, w->n);
+}
+
 static ty_status matmul(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
   ty_dtype d = (ty_dtype)a->dtype;
-  int k = ty_k(ty_compute_dtype(d)), size = ty_dtype_size[d];
-  batch x = as_batch(a, true), y = as_batch(b, false);
+  int k = ty_k(ty_compute_dtype(d));
+  products w = {.d = d, .k = k, .size = ty_dtype_size[d], .batches = 1, .shape = o->shape, .x = as_batch(a, true), .y = as_batch(b, false), .po = ty_data(o)};
   if (ty_numel(o) == 0) return TY_OK;
-  if (k < 2 && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
-  if (k < 2 && !readable(y.rows, y.cols, y.rs, y.cs)) {
+  if (k < 2 && !readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); w.x = as_batch(ca, true); }
+  if (k < 2 && !readable(w.y.rows, w.y.cols, w.y.rs, w.y.cs)) {
     ty_status s = ty_contiguous(c->ctx, b, &cb);
     if (s != TY_OK) { ty_release(ca); return s; }
-    y = as_batch(cb, false);
+    w.y = as_batch(cb, false);
   }
-  int nd = TY_MAX(x.nb, y.nb);
-  int64_t batches = 1, m = x.rows, n = y.cols, kk = x.cols;
-  const int64_t *shape = o->shape;
-  for (int i = 0; i < nd; i++) batches *= shape[i];
-  const char *pa = ty_data(&x.t), *pb = ty_data(&y.t);
-  char *po = ty_data(o);
-  if (k < 2 && y.nb == 0 && x.nb > 0 && ty_is_contiguous(&x.t)) { m *= batches; batches = 1; x.rs = kk; x.cs = 1; }   /* one product over all rows */
-  /* Many small products share the threads; few large ones are shared by BLAS. */
-  int threads = batches > 1 && m * n * kk < 1 << 18 ? ty_threads_for(batches * m * n * kk / 8) : 1;
-  #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-  for (int64_t i = 0; i < batches; i++) {
-    const char *p = pa + batch_offset(&x, shape, nd, batches == 1 ? 0 : i) * size, *q = pb + batch_offset(&y, shape, nd, batches == 1 ? 0 : i) * size;
-    char *r = po + i * m * n * size;
-    if (k == 2) { whole_numbers(d, &x, &y, p, q, r); continue; }
-    matrix u = as_matrix(p, m, kk, x.rs, x.cs), v = as_matrix(q, kk, n, y.rs, y.cs);
-    if (kk == 0) memset(r, 0, (size_t)(m * n * size));
-    else ty_gemm(k, u.trans, v.trans, m, n, kk, u.p, u.ld, v.p, v.ld, 0, r, n);
+  w.m = w.x.rows;
+  w.n = w.y.cols;
+  w.kk = w.x.cols;
+  w.nd = TY_MAX(w.x.nb, w.y.nb);
+  for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
+  w.px = ty_data(&w.x.t);
+  w.py = ty_data(&w.y.t);
+  if (k < 2 && w.y.nb == 0 && w.x.nb > 0 && ty_is_contiguous(&w.x.t)) {   /* one product over all rows */
+    w.m *= w.batches;
+    w.batches = 1;
+    w.nd = 0;
+    w.x.rs = w.kk;
+    w.x.cs = 1;
   }
+  /* many small products share the threads; few large ones are shared by BLAS */
+  int threads = w.batches > 1 && w.m * w.n * w.kk < 1 << 18 ? ty_threads_for(w.batches * w.m * w.n * w.kk / 8) : 1;
+  if (threads > 1) {
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < w.batches; i++) one_product(&w, i);
+  } else for (int64_t i = 0; i < w.batches; i++) one_product(&w, i);
   ty_release(ca);
   ty_release(cb);
   return TY_OK;

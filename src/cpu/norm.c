@@ -87,7 +87,7 @@ static ty_status rows_ready(ty_call *c, ty_tensor *t, const ty_tensor *like, ty_
   if (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
   ty_meta m;
   ty_meta_of(t, &m);
-  if (last) { m.has_stride = m.channels_last = true; memcpy(m.stride, like->stride, sizeof m.stride); }
+  if (last) { m.has_stride = m.own_layout = true; memcpy(m.stride, like->stride, sizeof m.stride); }
   TY_TRY(ty_empty(c->ctx, t->storage->backend, &m, out));
   return ty_copy_into(c->ctx, *out, t);
 }

@@ -63,7 +63,11 @@ static int stride(lua_State *L) {
 static int dim(lua_State *L) { lua_pushinteger(L, ty_check(L, 1, "dim", "argument 1")->ndim); return 1; }
 static int numel(lua_State *L) { lua_pushnumber(L, (lua_Number)ty_numel(ty_check(L, 1, "numel", "argument 1"))); return 1; }
 static int is_contiguous(lua_State *L) { lua_pushboolean(L, ty_is_contiguous(ty_check(L, 1, "is_contiguous", "argument 1"))); return 1; }
-static int is_channels_last(lua_State *L) { lua_pushboolean(L, ty_check(L, 1, "is_channels_last", "argument 1")->channels_last); return 1; }
+static int is_channels_last(lua_State *L) {
+  const ty_tensor *t = ty_check(L, 1, "is_channels_last", "argument 1");
+  lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));
+  return 1;
+}
 static int version(lua_State *L) { lua_pushnumber(L, (lua_Number)atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version)); return 1; }
 
 static int length(lua_State *L) {
@@ -233,7 +237,7 @@ static int set_data(lua_State *L) {
   x->dtype = y->dtype;
   x->ndim = y->ndim;
   x->offset = y->offset;
-  x->channels_last = y->channels_last;
+  x->own_layout = y->own_layout;
   memcpy(x->shape, y->shape, sizeof x->shape);
   memcpy(x->stride, y->stride, sizeof x->stride);
   ty_release(x->base);

@@ -172,21 +172,23 @@ conv("ConvTranspose1d", 1, true)
 conv("ConvTranspose2d", 2, true)
 
 ---- normalisation, dropout ----
+local function scale_and_shift(self, size, scale, shift)
+  if scale then self.weight = Parameter(ops.ones(size)) end
+  if shift then self.bias = Parameter(ops.zeros(size)) end
+end
+local function running_stats(self, n)
+  self:register_buffer("running_mean", ops.zeros(n))
+  self:register_buffer("running_var", ops.ones(n))
+  self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
+end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
   local Norm = layer(name)
   -- (channels, {eps=1e-5, momentum=0.1, affine=true, track_running_stats=true})
   function Norm:init(n, o)
     o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true})
     self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
-    if o.affine then
-      self.weight = Parameter(ops.ones(n))
-      self.bias = Parameter(ops.zeros(n))
-    end
-    if o.track_running_stats then
-      self:register_buffer("running_mean", ops.zeros(n))
-      self:register_buffer("running_var", ops.ones(n))
-      self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
-    end
+    scale_and_shift(self, n, o.affine, o.affine)
+    if o.track_running_stats then running_stats(self, n) end
   end
   function Norm:forward(x)
     local d = M.dim(x)
@@ -199,14 +201,11 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
 end
 
 local LayerNorm = layer("LayerNorm")
--- LayerNorm(size | {sizes}, {eps=1e-5, elementwise_affine=true})
+-- LayerNorm(size | {sizes}, {eps=1e-5, elementwise_affine=true, bias=true})
 function LayerNorm:init(size, o)
-  o = options("LayerNorm", o, {eps = 1e-5, elementwise_affine = true})
+  o = options("LayerNorm", o, {eps = 1e-5, elementwise_affine = true, bias = true})
   self.normalized_shape, self.eps = type(size) == "table" and size or {size}, o.eps
-  if o.elementwise_affine then
-    self.weight = Parameter(ops.ones(self.normalized_shape))
-    self.bias = Parameter(ops.zeros(self.normalized_shape))
-  end
+  scale_and_shift(self, self.normalized_shape, o.elementwise_affine, o.elementwise_affine and o.bias)
 end
 function LayerNorm:forward(x) return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, {eps = self.eps}) end
 function LayerNorm:extra_repr() return ("%s, eps=%g"):format(text(self.normalized_shape), self.eps) end
@@ -217,10 +216,7 @@ function GroupNorm:init(groups, n, o)
   o = options("GroupNorm", o, {eps = 1e-5, affine = true})
   self.num_groups, self.num_channels, self.eps = whole("GroupNorm", "num_groups", groups), whole("GroupNorm", "num_channels", n), o.eps
   if n % groups ~= 0 then error(("GroupNorm: %d groups don't divide %d channels"):format(groups, n), 2) end
-  if o.affine then
-    self.weight = Parameter(ops.ones(n))
-    self.bias = Parameter(ops.zeros(n))
-  end
+  scale_and_shift(self, n, o.affine, o.affine)
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
 function GroupNorm:extra_repr() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
@@ -230,7 +226,7 @@ local RMSNorm = layer("RMSNorm")
 function RMSNorm:init(size, o)
   o = options("RMSNorm", o, {eps = false, elementwise_affine = true})
   self.normalized_shape, self.eps = type(size) == "table" and size or {size}, o.eps or nil
-  if o.elementwise_affine then self.weight = Parameter(ops.ones(self.normalized_shape)) end
+  scale_and_shift(self, self.normalized_shape, o.elementwise_affine, false)
 end
 function RMSNorm:forward(x) return F.rms_norm(x, self.normalized_shape, self.weight, {eps = self.eps}) end
 function RMSNorm:extra_repr() return text(self.normalized_shape) end
@@ -240,15 +236,8 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
   function Norm:init(n, o)
     o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = false, track_running_stats = false})
     self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
-    if o.affine then
-      self.weight = Parameter(ops.ones(n))
-      self.bias = Parameter(ops.zeros(n))
-    end
-    if o.track_running_stats then
-      self:register_buffer("running_mean", ops.zeros(n))
-      self:register_buffer("running_var", ops.ones(n))
-      self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
-    end
+    scale_and_shift(self, n, o.affine, o.affine)
+    if o.track_running_stats then running_stats(self, n) end
   end
   function Norm:forward(x)
     local own, n = self.training or self.running_mean == nil, M.dim(x)

@@ -99,7 +99,7 @@ local function feed_forward(self, d, o, norms)
   self.linear1 = nn.Linear(d, o.dim_feedforward, {bias = o.bias})
   self.dropout = nn.Dropout(o.dropout)
   self.linear2 = nn.Linear(o.dim_feedforward, d, {bias = o.bias})
-  for i = 1, norms do self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps}) end
+  for i = 1, norms do self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps, bias = o.bias}) end
   for i = 1, norms do self["dropout" .. i] = nn.Dropout(o.dropout) end
   self.norm_first = o.norm_first
   self.activation = type(o.activation) == "function" and o.activation or F[o.activation]

@@ -1,0 +1,131 @@
+-- A GPT that reads a text character by character and then writes some of its own: nanoGPT's small setting for Shakespeare's plays.
+--
+--   luajit examples/char_gpt.lua --data FILE [--steps 2000] [--batch 12] [--block 64] [--layers 4] [--heads 4] [--width 128]
+--                                [--dropout 0] [--lr 1e-3] [--seed 1337] [--write 500] [--save FILE] [--threads N]
+--
+-- The first 90 % of the file are for training; the loss on the rest, all of it, is printed every 500 steps. Or, as a module:
+--   local model = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64}
+-- Names are those of PyTorch's nn.TransformerEncoder between two nn.Embedding and an nn.Linear.
+local tycho = require "tycho"
+local nn = tycho.nn
+
+local Model = nn.Module:extend("GPT")
+function Model:init(o)
+  local w, bias, layers = o.width, o.bias ~= false, o.layers or 4
+  self.length = o.length
+  self.token, self.position = nn.Embedding(o.tokens, w), nn.Embedding(o.length, w)
+  self.dropout = nn.Dropout(o.dropout or 0)
+  local layer = nn.TransformerEncoderLayer(w, o.heads or 4, {dim_feedforward = 4 * w, dropout = o.dropout or 0, activation = "gelu", norm_first = true, bias = bias})
+  self.encoder = nn.TransformerEncoder(layer, layers, nn.LayerNorm(w, {bias = bias}))
+  self.head = nn.Linear(w, o.tokens, {bias = bias})
+  -- GPT-2's start: narrow, and narrower where a layer adds to the stream that all layers share
+  for name, p in self:named_parameters() do
+    if p:dim() == 2 then
+      local adds = name:match("out_proj") or name:match("linear2")
+      nn.init.normal_(p, 0, adds and 0.02 / math.sqrt(2 * layers) or 0.02)
+    elseif name:match("bias$") then nn.init.zeros_(p) end
+  end
+end
+-- ids (N, L), L up to length -> scores of the next token (N, L, tokens)
+function Model:forward(ids)
+  local x = self.token(ids) + self.position(tycho.range(1, ids:size(2), 1, {dtype = "int64"}))
+  return self.head(self.encoder(self.dropout(x), {is_causal = true}))
+end
+
+-- n tokens more than ids (N, L), drawn from the model's probabilities.
+function Model:write(ids, n)
+  return tycho.no_grad(function()
+    for _ = 1, n do
+      local last = ids[{ {}, {-self.length, -1} }]
+      local p = self(last):select(2, -1):softmax(2)
+      ids = tycho.cat({ids, p:multinomial(1)}, 2)
+    end
+    return ids
+  end)
+end
+
+if not (arg and arg[0] and arg[0]:match("char_gpt%.lua$")) then return function(o) return Model(o) end end
+
+local function stop(message) io.stderr:write(message, "\n"); os.exit(2) end
+local options = {data = "", steps = 2000, batch = 12, block = 64, layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "", threads = 0}
+for i = 1, #arg, 2 do
+  local name = arg[i]:match("^%-%-(.+)$")
+  if not name or options[name] == nil then stop("unknown argument " .. arg[i]) end
+  local value = arg[i + 1]
+  if type(options[name]) == "number" then value = tonumber(value) end
+  if not value then stop(arg[i] .. " needs a value") end
+  options[name] = value
+end
+if options.data == "" then stop("usage: luajit examples/char_gpt.lua --data FILE [--steps 2000] ...") end
+local source, why = io.open(options.data, "rb")
+if not source then stop(why) end
+local text = source:read("*a")
+source:close()
+if options.threads > 0 then tycho.set_num_threads(options.threads) end
+
+-- characters in their order, as ids from 1
+local seen, characters, ids = {}, {}, {}
+for c in text:gmatch(".") do
+  if not seen[c] then
+    seen[c] = true
+    characters[#characters + 1] = c
+  end
+end
+table.sort(characters)
+for id, c in ipairs(characters) do seen[c] = id end
+for c in text:gmatch(".") do ids[#ids + 1] = seen[c] end
+local data, cut = tycho.tensor(ids, {dtype = "int64"}), math.floor(#ids * 0.9)
+local block = options.block
+if #ids - cut <= block then stop(("%s: %d characters are too few for --block %d"):format(options.data, #ids, block)) end
+-- every stretch of block + 1 characters, without a copy: what goes in, and one later what should come out
+local train = data[{ {1, cut} }]:unfold(1, block + 1, 1)
+local test = data[{ {cut + 1, -1} }]:unfold(1, block + 1, block)
+
+tycho.manual_seed(options.seed)
+local model = Model {tokens = #characters, width = options.width, heads = options.heads, layers = options.layers, length = block, dropout = options.dropout, bias = false}
+local function loss_of(batch)
+  return tycho.cross_entropy(model(batch[{ {}, {1, -2} }]):flatten(1, 2), batch[{ {}, {2, -1} }]:flatten())
+end
+local function test_loss()
+  model:eval()
+  local sum = 0
+  tycho.no_grad(function()
+    for _, batch in ipairs(test:split(64)) do sum = sum + loss_of(batch):item() * #batch end
+  end)
+  model:train()
+  return sum / #test
+end
+
+-- matrices decay, scales don't; the learning rate rises for 100 steps, then falls along half a cosine to a tenth
+local decayed, rest = {}, {}
+for _, p in ipairs(model:parameters()) do table.insert(p:dim() > 1 and decayed or rest, p) end
+local optimizer = tycho.optim.AdamW({{params = decayed, weight_decay = 0.1}, {params = rest, weight_decay = 0}}, {lr = options.lr, betas = {0.9, 0.99}})
+local warm = math.min(100, options.steps / 10)
+local schedule = tycho.optim.lr_scheduler.LambdaLR(optimizer, {lr_lambda = function(step)
+  if step < warm then return (step + 1) / (warm + 1) end
+  return 0.55 + 0.45 * math.cos(math.pi * math.min(1, (step - warm) / math.max(1, options.steps - warm)))
+end})
+
+local step = 0
+local function next_step()
+  step = step + 1
+  return step <= options.steps and step or nil
+end
+local bar = tycho.utils.progress(next_step, {total = options.steps, count = options.batch * block, unit = "characters"})
+for _ in bar do
+  local loss = loss_of(train[tycho.randint(1, #train, {options.batch})])
+  optimizer:zero_grad()
+  loss:backward()
+  nn.utils.clip_grad_norm_(model:parameters(), 1)
+  optimizer:step()
+  schedule:step()
+  if step % 10 == 0 then bar:set {loss = loss:item()} end
+  if step % 500 == 0 or step == options.steps then bar:set {validation = test_loss()} end
+end
+print(("validation loss: %.4f"):format(test_loss()))
+if options.save ~= "" then tycho.save(options.save, model:state_dict()) end
+
+model:eval()
+local written = {}
+for k, id in ipairs(model:write(tycho.tensor({{seen["\n"] or 1}}, {dtype = "int64"}), options.write)[1]:totable()) do written[k] = characters[id] end
+print(table.concat(written))
