@@ -277,4 +277,29 @@ describe("tensor", function()
     assert.same({1, 1}, (a % 2):totable())
     assert.same({-128 % 256}, tycho.tensor({-128}, {dtype = "int64"}):to("uint8"):totable())
   end)
+
+  it("walks long operands that lie across as it walks short ones", function()
+    local a, b = 1100, 70
+    for _, dtype in ipairs {"float32", "float64", "bfloat16", "uint8"} do
+      local x = tycho.randint(0, 100, {a, 3, b}):to(dtype)
+      local p = x:double():data()
+      for _, order in ipairs {{3, 2, 1}, {2, 3, 1}, {3, 1, 2}} do
+        local y = x:permute(order)
+        local size = y.shape
+        local copy, sum = y:contiguous():double(), (y + tycho.ones(size, {dtype = dtype})):double()
+        local c, s, n, wrong = copy:data(), sum:contiguous():data(), 0, 0
+        local stride = {3 * b, b, 1}
+        for i = 0, size[1] - 1 do
+          for j = 0, size[2] - 1 do
+            for k = 0, size[3] - 1 do
+              local v = p[i * stride[order[1]] + j * stride[order[2]] + k * stride[order[3]]]
+              if c[n] ~= v or s[n] ~= v + 1 then wrong = wrong + 1 end
+              n = n + 1
+            end
+          end
+        end
+        assert.equal(0, wrong, dtype)
+      end
+    end
+  end)
 end)

@@ -1,7 +1,8 @@
 /* Walking several tensors of one (broadcast) shape together.
  *
  * Idea: order the dims by the first operand's strides, merge those that are one run in every operand, then hand out
- * runs along the innermost dim; threads share the elements evenly. Invariant: every element is handed out once. */
+ * runs along the innermost dim; threads share the elements evenly. Where an operand lies across (a transposed matrix), short runs
+ * go tile by tile, so that a cache line that one run brings serves the next ones too. Invariant: every element is handed out once. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,9 +96,62 @@ static void each(const ty_iter *it, int64_t lo, int64_t hi, ty_run run, void *ar
   }
 }
 
+#define TILE 64            /* elements along each side of a tile */
+#define LONG 1024          /* strides between as many elements exceed what caches and TLB hold until the next run */
+#define LINE 64            /* bytes of a cache line */
+
+/* The dim along which a cache line of some operand lies, where that isn't the innermost; -1: none. */
+static int across(const ty_iter *it) {
+  int last = it->ndim - 1;
+  if (it->shape[last] < LONG) return -1;
+  for (int k = 0; k < it->nop; k++) {
+    if (llabs(it->stride[k][last]) * it->size[k] < LINE) continue;
+    for (int d = 0; d < last; d++)
+      if (it->stride[k][d] && llabs(it->stride[k][d]) * it->size[k] < LINE && it->shape[d] >= 8) return d;
+  }
+  return -1;
+}
+
+/* Tiles of dims d and the innermost; lo and hi count tiles. */
+static void each_tile(const ty_iter *it, int d, int64_t lo, int64_t hi, ty_run run, void *arg) {
+  int last = it->ndim - 1;
+  int64_t cols = (it->shape[last] + TILE - 1) / TILE, rows = (it->shape[d] + TILE - 1) / TILE, stride[TY_ITER_MAX];
+  char *ptr[TY_ITER_MAX];
+  for (int k = 0; k < it->nop; k++) stride[k] = it->stride[k][last];
+  for (int64_t t = lo; t < hi; t++) {
+    int64_t col = t % cols * TILE, row = t / cols % rows * TILE, rest = t / cols / rows;
+    int64_t nc = TY_MIN(TILE, it->shape[last] - col), nr = TY_MIN(TILE, it->shape[d] - row);
+    for (int k = 0; k < it->nop; k++) ptr[k] = it->data[k] + (col * stride[k] + row * it->stride[k][d]) * it->size[k];
+    for (int i = last - 1; i >= 0; i--) {
+      if (i == d) continue;
+      for (int k = 0; k < it->nop; k++) ptr[k] += rest % it->shape[i] * it->stride[k][i] * it->size[k];
+      rest /= it->shape[i];
+    }
+    for (int64_t r = 0; r < nr; r++) {
+      run(arg, ptr, stride, nc);
+      for (int k = 0; k < it->nop; k++) ptr[k] += it->stride[k][d] * it->size[k];
+    }
+  }
+}
+
+static int64_t tiles(const ty_iter *it, int d) {
+  int64_t n = it->shape[it->ndim - 1], m = it->shape[d];
+  return it->numel / n / m * ((n + TILE - 1) / TILE) * ((m + TILE - 1) / TILE);
+}
+
 void ty_iter_each(const ty_iter *it, ty_run run, void *arg) {
-  int n = ty_threads_for(it->numel);
   if (it->numel == 0) return;
+  int n = ty_threads_for(it->numel), d = across(it);
+  if (d >= 0) {
+    int64_t all = tiles(it, d);
+    if (n == 1) { each_tile(it, d, 0, all, run, arg); return; }
+    #pragma omp parallel num_threads(n)
+    {
+      int64_t me = omp_get_thread_num(), of = omp_get_num_threads();
+      each_tile(it, d, all * me / of, all * (me + 1) / of, run, arg);
+    }
+    return;
+  }
   if (n == 1) { each(it, 0, it->numel, run, arg); return; }
   #pragma omp parallel num_threads(n)
   {
