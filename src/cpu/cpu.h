@@ -44,6 +44,12 @@ typedef struct {
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
+/* Before a function outside loops.c whose own loops should become vector code: compiled for each instruction set too. */
+#if defined __x86_64__ && defined __GNUC__ && !defined __clang__
+#define TY_CLONES __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#else
+#define TY_CLONES
+#endif
 static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
 static const uint8_t ty_ksize[3] = {4, 8, 8};
 /* Element i of float32 (k 0) or float64 (k 1) memory. */

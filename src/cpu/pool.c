@@ -35,25 +35,37 @@ static void strides_of(const ty_tensor *t, int64_t s[4]) {
   for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
 }
 
-/* For each cell: v channels at a time, st apart in the large tensor and ot in the small one. */
+/* Where j counts cells of a row: those whose window's column at offset c from stride * j lies within 0 .. w - 1. */
+static void inside(int64_t c, int64_t stride, int64_t w, int64_t *from, int64_t *to) {
+  *from = TY_MAX(c < 0 ? (-c + stride - 1) / stride : 0, *from);
+  *to = TY_MIN(c < w ? (w - 1 - c) / stride + 1 : 0, *to);
+}
+
+#define SOME 64
+/* A row of cells: of a plane, side by side (max_row); of channels-last memory, each cell's channels side by side (max_cells). Positions
+ * count from 1; 0 stands where a window is all padding. No branch depends on the data, so both become vector code. */
+#define KEEP_LARGER(from, k, pos) { __typeof__(best[0]) u = from; const bool up = (u > best[k]) | (u != u) | !at[k]; best[k] = up ? u : best[k]; at[k] = up ? (int32_t)(pos) : at[k]; }
 #define POOLS(T) \
-  static void max_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i, int64_t j) { \
-    const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi; \
-    if (p->c == 1) {                     /* a plane */ \
-      const T *v = x + n * p->xs[0]; T best = -INFINITY; int64_t at = 0, o = n * p->ys[0] + i * p->ys[2] + j * p->ys[3]; \
-      for (int64_t a = hlo; a < hhi; a += p->dh) for (int64_t b = wlo; b < whi; b += p->dw) { \
-        T u = v[a * p->xs[2] + b * p->xs[3]]; \
-        const int64_t pos = a * p->w + b + 1; const bool up = (u > best) | (u != u) | !at; best = up ? u : best; at = up ? pos : at; } \
-      y[o] = best; idx[o] = at; return; } \
-    for (int64_t c0 = 0; c0 < p->c; c0 += 64) { \
-      int64_t m = TY_MIN(64, p->c - c0); T best[64]; int64_t at[64]; \
-      for (int64_t k = 0; k < m; k++) { best[k] = -INFINITY; at[k] = 0; }  /* a window that is all padding */ \
-      for (int64_t a = hlo; a < hhi; a += p->dh) for (int64_t b = wlo; b < whi; b += p->dw) { \
-        const T *v = x + n * p->xs[0] + c0 * p->xs[1] + a * p->xs[2] + b * p->xs[3]; int64_t pos = a * p->w + b + 1, st = p->xs[1]; \
-        if (st == 1) for (int64_t k = 0; k < m; k++) { bool up = v[k] > best[k] || v[k] != v[k] || !at[k]; best[k] = up ? v[k] : best[k]; at[k] = up ? pos : at[k]; } \
-        else for (int64_t k = 0; k < m; k++) { T u = v[k * st]; bool up = u > best[k] || u != u || !at[k]; best[k] = up ? u : best[k]; at[k] = up ? pos : at[k]; } } \
-      int64_t o = n * p->ys[0] + c0 * p->ys[1] + i * p->ys[2] + j * p->ys[3]; \
-      for (int64_t k = 0; k < m; k++) { y[o + k * p->ys[1]] = best[k]; idx[o + k * p->ys[1]] = at[k]; } } } \
+  TY_CLONES static void max_row_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
+    const int64_t sw = p->at[1].v[1], pw = p->at[2].v[1], kw = p->at[0].v[1], st = sw * p->xs[3], out = p->ys[3]; \
+    for (int64_t j0 = 0; j0 < p->ow; j0 += SOME) { \
+      int64_t m = TY_MIN(SOME, p->ow - j0), o = n * p->ys[0] + i * p->ys[2] + j0 * out; T best[SOME]; int32_t at[SOME]; \
+      for (int64_t j = 0; j < m; j++) { best[j] = -INFINITY; at[j] = 0; } \
+      for (int64_t a = p->rows[i].lo; a < p->rows[i].hi; a += p->dh) for (int64_t b = 0; b < kw; b++) { \
+        const int64_t c = j0 * sw - pw + b * p->dw; int64_t from = 0, to = m; \
+        inside(c, sw, p->w, &from, &to); \
+        const T *v = x + n * p->xs[0] + a * p->xs[2] + (c + from * sw) * p->xs[3]; const int32_t pos = (int32_t)(a * p->w + c + from * sw + 1); \
+        for (int64_t j = from; j < to; j++) KEEP_LARGER(v[(j - from) * st], j, pos + (j - from) * sw) } \
+      for (int64_t j = 0; j < m; j++) { y[o + j * out] = best[j]; idx[o + j * out] = at[j]; } } } \
+  TY_CLONES static void max_cells_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
+    for (int64_t j = 0; j < p->ow; j++) for (int64_t c0 = 0; c0 < p->c; c0 += SOME) { \
+      int64_t m = TY_MIN(SOME, p->c - c0), st = p->xs[1], out = p->ys[1], o = n * p->ys[0] + c0 * out + i * p->ys[2] + j * p->ys[3]; T best[SOME]; int32_t at[SOME]; \
+      for (int64_t k = 0; k < m; k++) { best[k] = -INFINITY; at[k] = 0; } \
+      for (int64_t a = p->rows[i].lo; a < p->rows[i].hi; a += p->dh) for (int64_t b = p->cols[j].lo; b < p->cols[j].hi; b += p->dw) { \
+        const T *v = x + n * p->xs[0] + c0 * st + a * p->xs[2] + b * p->xs[3]; const int64_t pos = a * p->w + b + 1; \
+        if (st == 1) for (int64_t k = 0; k < m; k++) KEEP_LARGER(v[k], k, pos) \
+        else for (int64_t k = 0; k < m; k++) KEEP_LARGER(v[k * st], k, pos) } \
+      for (int64_t k = 0; k < m; k++) { y[o + k * out] = best[k]; idx[o + k * out] = at[k]; } } } \
   static void avg_##T(const T *x, T *y, const pools *p, int64_t n, int64_t i, int64_t j) { \
     const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi, hc = p->rows[i].count, wc = p->cols[j].count; \
     T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
@@ -82,7 +94,7 @@ static ty_status run(ty_call *c) {
   bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
   ty_tensor *large = back ? c->out[0] : c->in[0].t, *small = back ? c->in[0].t : c->out[0], *idx = id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
   int d = large->ndim - 3;
-  bool f32 = large->dtype == TY_F32;
+  bool f32 = large->dtype == TY_F32, max = id == TY_OP_max_pool2d_indices || id == TY_OP_adaptive_max_pool2d_indices;
   pools p = {.id = id, .at = c->at, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
              .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dh = 1, .dw = 1};
   if (id == TY_OP_max_pool2d_indices) { p.dh = c->at[4].v[0]; p.dw = c->at[4].v[1]; }
@@ -98,6 +110,7 @@ static ty_status run(ty_call *c) {
     p.ys[0] = p.ys[1];
     is[0] = is[1];
   }
+  if (max && p.h * p.w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p.h * p.w));
   span *spans = ty_scratch(sizeof(span) * (size_t)(p.oh + p.ow));
   if (!spans) return ty_fail(c, "out of memory"), TY_OOM;
   for (int64_t i = 0; i < p.oh; i++) spans[i] = window(&p, 0, i);
@@ -119,9 +132,10 @@ static ty_status run(ty_call *c) {
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t r = 0; r < p.n * p.oh; r++) {
     const int64_t n = r / p.oh, i = r % p.oh;
-    for (int64_t j = 0; j < p.ow; j++)
-      if (id == TY_OP_max_pool2d_indices || id == TY_OP_adaptive_max_pool2d_indices) { if (f32) max_float(x, y, ty_data(c->out[1]), &p, n, i, j); else max_double(x, y, ty_data(c->out[1]), &p, n, i, j); }
-      else if (f32) avg_float(x, y, &p, n, i, j);
+    if (max && p.c == 1 && id == TY_OP_max_pool2d_indices) { if (f32) max_row_float(x, y, ty_data(c->out[1]), &p, n, i); else max_row_double(x, y, ty_data(c->out[1]), &p, n, i); }
+    else if (max) { if (f32) max_cells_float(x, y, ty_data(c->out[1]), &p, n, i); else max_cells_double(x, y, ty_data(c->out[1]), &p, n, i); }
+    else for (int64_t j = 0; j < p.ow; j++)
+      if (f32) avg_float(x, y, &p, n, i, j);
       else avg_double(x, y, &p, n, i, j);
   }
   ty_scratch_free(spans);

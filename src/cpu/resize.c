@@ -8,7 +8,7 @@
 #include "cpu.h"
 
 enum { NEAREST, NEAREST_EXACT, BILINEAR, BICUBIC };
-typedef struct { int64_t at[4]; double w[4]; } tap;
+typedef struct { int32_t *at[4]; double *w[4]; } taps;      /* by tap, then by output index */
 
 static int taps_of(int mode) { return mode == BICUBIC ? 4 : mode == BILINEAR ? 2 : 1; }
 
@@ -18,7 +18,7 @@ static double cubic(double t) {          /* Keys' kernel with a = -3/4 */
 }
 
 /* factor: how many outputs an input becomes, 0: the sizes decide */
-static void make_taps(tap *t, int64_t in, int64_t out, int mode, bool corners, double factor) {
+static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool corners, double factor) {
   double scale = factor > 0 ? 1 / factor : (double)in / (double)out;
   if (corners && mode >= BILINEAR) scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
   for (int64_t i = 0; i < out; i++) {
@@ -30,31 +30,28 @@ static void make_taps(tap *t, int64_t in, int64_t out, int mode, bool corners, d
     double f = x - (double)base;
     for (int j = 0; j < taps_of(mode); j++) {
       int64_t at = base + j - (mode == BICUBIC);
-      t[i].at[j] = TY_MIN(TY_MAX(at, 0), in - 1);
-      t[i].w[j] = mode == BICUBIC ? cubic(f - (j - 1)) : mode == BILINEAR ? (j ? f : 1 - f) : 1;
+      t->at[j][i] = (int32_t)TY_MIN(TY_MAX(at, 0), in - 1);
+      t->w[j][i] = mode == BICUBIC ? cubic(f - (j - 1)) : mode == BILINEAR ? (j ? f : 1 - f) : 1;
     }
   }
 }
 
 /* One plane: rows are blended into a line as wide as the input, then its columns; backward the other way. */
 #define PLANES(T) \
-  static void forward_##T(const T *x, T *y, T *line, const tap *rows, const tap *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+  TY_CLONES static void forward_##T(const T *x, T *y, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
     for (int64_t i = 0; i < oh; i++) { \
-      const T *r0 = x + rows[i].at[0] * s[0]; T k0 = (T)rows[i].w[0]; \
-      for (int64_t j = 0; j < w; j++) line[j] = k0 * r0[j * s[1]]; \
-      for (int r = 1; r < n; r++) { \
-        const T *q = x + rows[i].at[r] * s[0]; T k = (T)rows[i].w[r]; \
-        for (int64_t j = 0; j < w; j++) line[j] += k * q[j * s[1]]; } \
-      for (int64_t j = 0; j < ow; j++) { \
-        T sum = 0; \
-        for (int q = 0; q < n; q++) sum += (T)cols[j].w[q] * line[cols[j].at[q]]; \
-        y[i * s[2] + j * s[3]] = sum; } } } \
-  static void backward_##T(T *x, const T *g, T *line, const tap *rows, const tap *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+      for (int r = 0; r < n; r++) { \
+        const T *q = x + rows->at[r][i] * s[0]; const T k = (T)rows->w[r][i]; \
+        for (int64_t j = 0; j < w; j++) line[j] = (r ? line[j] : 0) + k * q[j * s[1]]; } \
+      for (int r = 0; r < n; r++) { \
+        const int32_t *at = cols->at[r]; const double *k = cols->w[r]; T *o = y + i * s[2]; \
+        for (int64_t j = 0; j < ow; j++) o[j * s[3]] = (r ? o[j * s[3]] : 0) + (T)k[j] * line[at[j]]; } } } \
+  TY_CLONES static void backward_##T(T *x, const T *g, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
     for (int64_t i = 0; i < oh; i++) { \
       memset(line, 0, sizeof(T) * (size_t)w); \
-      for (int64_t j = 0; j < ow; j++) for (int q = 0; q < n; q++) line[cols[j].at[q]] += (T)cols[j].w[q] * g[i * s[2] + j * s[3]]; \
+      for (int64_t j = 0; j < ow; j++) for (int r = 0; r < n; r++) line[cols->at[r][j]] += (T)cols->w[r][j] * g[i * s[2] + j * s[3]]; \
       for (int r = 0; r < n; r++) { \
-        T *q = x + rows[i].at[r] * s[0]; T k = (T)rows[i].w[r]; \
+        T *q = x + rows->at[r][i] * s[0]; const T k = (T)rows->w[r][i]; \
         for (int64_t j = 0; j < w; j++) q[j * s[1]] += k * line[j]; } } }
 PLANES(float)
 PLANES(double)
@@ -70,21 +67,29 @@ static ty_status run(ty_call *c) {
   if (ty_numel(y) == 0) return TY_OK;
   int threads = ty_threads_for(ty_numel(y) * 8);
   size_t line = ((size_t)(w * size) + 63) / 64 * 64;
-  tap *rows = ty_scratch(sizeof(tap) * (size_t)(oh + ow) + line * (size_t)threads), *cols = rows + oh;
-  if (!rows) return ty_fail(c, "out of memory"), TY_OOM;
-  char *lines = (char *)(cols + ow);
-  make_taps(rows, h, oh, mode, a[2].i, a[3].f);
-  make_taps(cols, w, ow, mode, a[2].i, a[4].f);
+  if (h > INT32_MAX || w > INT32_MAX) return ty_fail(c, "images of %lldx%lld are too large", (long long)h, (long long)w);
+  size_t each = sizeof(double) * (size_t)(oh + ow) * 4, table = each + each / 2;
+  char *room = ty_scratch(table + line * (size_t)threads), *lines = room + table;
+  if (!room) return ty_fail(c, "out of memory"), TY_OOM;
+  taps rows, cols;
+  for (int i = 0; i < 4; i++) {
+    rows.w[i] = (double *)(void *)room + i * (oh + ow);
+    cols.w[i] = rows.w[i] + oh;
+    rows.at[i] = (int32_t *)(void *)(room + each) + i * (oh + ow);
+    cols.at[i] = rows.at[i] + oh;
+  }
+  make_taps(&rows, h, oh, mode, a[2].i, a[3].f);
+  make_taps(&cols, w, ow, mode, a[2].i, a[4].f);
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < planes; p++) {
     int64_t img = p / x->shape[1], ch = p % x->shape[1];
     char *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size, *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size;
     void *buf = lines + line * (size_t)omp_get_thread_num();
-    if (size == 4) { if (back) backward_float((float *)(void *)px, (float *)(void *)py, buf, rows, cols, n, s, w, oh, ow); else forward_float((float *)(void *)px, (float *)(void *)py, buf, rows, cols, n, s, w, oh, ow); }
-    else if (back) backward_double((double *)(void *)px, (double *)(void *)py, buf, rows, cols, n, s, w, oh, ow);
-    else forward_double((double *)(void *)px, (double *)(void *)py, buf, rows, cols, n, s, w, oh, ow);
+    if (size == 4) { if (back) backward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow); else forward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow); }
+    else if (back) backward_double((double *)(void *)px, (double *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow);
+    else forward_double((double *)(void *)px, (double *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow);
   }
-  ty_scratch_free(rows);
+  ty_scratch_free(room);
   return TY_OK;
 }
 
