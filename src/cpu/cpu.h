@@ -29,7 +29,7 @@ typedef struct {
   void (*dots_columns[2])(const void *g, const void *x, int64_t n, const void *shift, void *s1, void *s2);
   void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
   void (*affine_times[2])(void *o, const void *x, const void *y, int64_t n, double a, double b);  /* o = (a x + b) y */
-  double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);              /* o = exp(a x - shift); their sum */
+  double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);              /* o = exp(a x - shift), where that is not above 1; their sum */
   void (*affine_columns[2])(void *o, const void *x, int64_t n, const void *a, const void *b);
   void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
   void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t n, const void *a, const void *b, const void *c);

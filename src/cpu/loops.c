@@ -173,13 +173,13 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     if (m == -INFINITY) m = 0;  /* all masked: exp gives 0, the quotient NaN, as PyTorch */ \
     for (i = 0; i < n; i += 256) { \
       int64_t w = TY_MIN(256, n - i); const T *xs = x + i; T *b = lg ? buf : o + i; \
-      for (int64_t j = 0; j < w; j++) b[j] = exp_##X(xs[j] - m); \
+      for (int64_t j = 0; j < w; j++) b[j] = ty_exp_down_##X(xs[j] - m); \
       sum += (double)sum_##k(b, w); } \
     if (lg) { T l = (T)log(sum); for (i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
     else { T r = (T)(1 / sum); for (i = 0; i < n; i++) o[i] *= r; } } \
   static void softmax_backward_##k(void *o_, const void *g_, const void *y_, int64_t n, int lg) { \
     T *o = o_; const T *g = g_, *y = y_; T s = lg ? sum_##k(g, n) : dot_##k(g, y, n); \
-    if (lg) for (int64_t i = 0; i < n; i++) o[i] = g[i] - exp_##X(y[i]) * s; \
+    if (lg) for (int64_t i = 0; i < n; i++) o[i] = g[i] - ty_exp_down_##X(y[i]) * s; \
     else for (int64_t i = 0; i < n; i++) o[i] = y[i] * (g[i] - s); } \
   static void moments_##k(const void *x_, int64_t n, double shift, double *s1, double *s2) { \
     const T *x = x_; T h = (T)shift; \
@@ -209,7 +209,7 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     T *o = o_; const T *x = x_; T a = (T)a_, h = (T)shift; double sum = 0; \
     for (int64_t i = 0; i < n; i += 256) { \
       int64_t w = TY_MIN(256, n - i); \
-      for (int64_t j = i; j < i + w; j++) o[j] = exp_##X(a * x[j] - h); \
+      for (int64_t j = i; j < i + w; j++) o[j] = ty_exp_down_##X(a * x[j] - h); \
       sum += (double)sum_##k(o + i, w); } \
     return sum; } \
   static void affine_columns_##k(void *o_, const void *x_, int64_t n, const void *a_, const void *b_) { \

@@ -43,23 +43,16 @@ static ty_status run(ty_call *c) {
       char *o = (char *)ty_data(c->out[0]) + i * n * size;
       if (t == ignore) { memset(o, 0, (size_t)(n * size)); continue; }
       double up = ty_get((char *)ty_data(g) + i * g->stride[0] * ty_itemsize(g), (ty_dtype)g->dtype), mass = (1 - eps) * wl + eps / (double)n * wsum;
-      l->affine[k](o, row, n, 1, -at(ty_data(lse), k, i));
-      l->pointwise[TY_OP_exp][k](o, o, NULL, NULL, n, 0, 0);
+      l->exp_sum[k](o, row, n, 1, at(ty_data(lse), k, i));
       if (w && eps > 0) l->affine2[k](o, o, ty_data(w), n, up * mass, -up * eps / (double)n, 0);
       else l->affine[k](o, o, n, up * mass, -up * eps / (double)n);
       put(o, k, t - 1, at(o, k, t - 1) - up * (1 - eps) * wl);
       continue;
     }
-    double top, sum = 0, smooth = 0, part, buf[LOSS_BLOCK];
+    double top, sum = 0, smooth = 0, buf[LOSS_BLOCK];
     l->row[TY_OP_amax][k](&top, row, n);
     if (n == 0 || top == -INFINITY) top = 0;
-    for (int64_t j = 0; j < n; j += LOSS_BLOCK) {
-      int64_t e = TY_MIN(LOSS_BLOCK, n - j);
-      l->affine[k](buf, row + j * size, e, 1, -top);
-      l->pointwise[TY_OP_exp][k](buf, buf, NULL, NULL, e, 0, 0);
-      l->row[TY_OP_sum][k](&part, buf, e);
-      sum += part;
-    }
+    for (int64_t j = 0; j < n; j += LOSS_BLOCK) sum += l->exp_sum[k](buf, row + j * size, TY_MIN(LOSS_BLOCK, n - j), 1, top);
     double lse = top + log(sum);
     if (eps > 0) for (int64_t j = 0; j < n; j++) smooth += (w ? at(ty_data(w), k, j) : 1) * (lse - at(row, k, j));
     double loss = t == ignore ? 0 : (1 - eps) * wl * (lse - at(row, k, t - 1)) + eps / (double)n * smooth;
