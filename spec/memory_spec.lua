@@ -60,6 +60,20 @@ describe("memory", function()
     assert.is_true(most - base < 600 * 2 ^ 20, ("%.0f MB"):format((most - base) / 2 ^ 20))
   end)
 
+  it("forgets a burst of memory that has been collected", function()
+    collectgarbage() collectgarbage()
+    local burst, base, most = {}, core.allocated(), 0
+    for i = 1, 200 do burst[i] = tycho.zeros(1024, 1024) end
+    burst = nil
+    collectgarbage() collectgarbage()
+    for _ = 1, 400 do
+      tycho.zeros(1024, 1024)
+      most = math.max(most, core.allocated())
+    end
+    assert.is_nil(burst)
+    assert.is_true(most - base < 400 * 2 ^ 20, ("%.0f MB"):format((most - base) / 2 ^ 20))
+  end)
+
   it("survives the failure of every allocation in a training step", function()
     tycho.manual_seed(2)
     local net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 4), nn.LayerNorm(4))

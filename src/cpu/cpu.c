@@ -1,8 +1,9 @@
 /* The CPU backend: its table, its memory, its threads, and the widening of 16-bit operands.
  *
  * Idea: freed blocks are kept by size class and handed out again, since returning large blocks to the system costs a page
- * fault for each page of the next step. Invariants: nothing starts threads before the first large op; blocks are
- * 64-byte aligned. Under sanitizers (TY_NO_CACHE) every block goes back at once. */
+ * fault for each page of the next step. Invariants: blocks in use and kept together are never more than CACHE_LEAST or what
+ * was once in use, whichever is more: classes that nobody asks for make room for new blocks; nothing starts threads before the
+ * first large op; blocks are 64-byte aligned. Under sanitizers (TY_NO_CACHE) every block goes back at once. */
 #include <errno.h>
 #include <omp.h>
 #include <pthread.h>
@@ -14,11 +15,12 @@
 /* ---- memory ---- */
 
 #define CLASSES 256
-#define CACHE_MOST ((size_t)1 << 30)       /* bytes kept at most */
+#define CACHE_LEAST ((size_t)1 << 30)
 #define HUGE_FROM ((size_t)1 << 20)        /* blocks that ask for large pages: fewer faults, and prefetching goes on across them */
 typedef struct block { struct block *next; } block;
-static block *cache[CLASSES];
-static size_t cached;
+static struct { block *first; size_t size; uint64_t used; } cache[CLASSES];   /* used: when a block last came or went */
+static size_t cached, live, peak;          /* bytes; peak is brought up to date when live falls */
+static uint64_t now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Eight classes for each doubling: at most an eighth is wasted. */
@@ -32,25 +34,51 @@ static int size_class(size_t n, size_t *rounded) {
   return TY_MIN((e > 8 ? e - 8 : 0) * 8 + eighth + 1, CLASSES - 1);
 }
 
+static void drop_block(int k) {
+  block *b = cache[k].first;
+  cache[k].first = b->next;
+  cached -= cache[k].size;
+  free(b);
+}
+
+/* Before a new block: what has lain unused longest goes. */
+static void make_room(size_t size) {
+  while (cached && live + cached + size > TY_MAX(CACHE_LEAST, peak)) {
+    int oldest = -1;
+    for (int i = 0; i < CLASSES; i++)
+      if (cache[i].first && (oldest < 0 || cache[i].used < cache[oldest].used)) oldest = i;
+    drop_block(oldest);
+  }
+}
+
 static void *cpu_alloc(size_t n) {
   size_t size;
   int k = size_class(n, &size);
   void *p = NULL;
 #ifndef TY_NO_CACHE
-  if (k < CLASSES - 1) {
-    pthread_mutex_lock(&lock);
-    p = cache[k];
-    if (p) { cache[k] = cache[k]->next; cached -= size; }
-    pthread_mutex_unlock(&lock);
-    if (p) return p;
-  }
+  pthread_mutex_lock(&lock);
+  if (k < CLASSES - 1 && (p = cache[k].first)) {
+    cache[k].first = cache[k].first->next;
+    cache[k].used = ++now;
+    cached -= size;
+  } else make_room(size);
+  live += size;
+  pthread_mutex_unlock(&lock);
+  if (p) return p;
 #else
   (void)k;
   size = n;
 #endif
   bool huge = size >= HUGE_FROM;
-  if (posix_memalign(&p, huge ? (size_t)1 << 21 : 64, size) != 0) return NULL;
-  if (huge) madvise(p, size, MADV_HUGEPAGE);   /* only a hint */
+  if (posix_memalign(&p, huge ? (size_t)1 << 21 : 64, size) != 0) p = NULL;
+  if (p && huge) madvise(p, size, MADV_HUGEPAGE);   /* only a hint */
+#ifndef TY_NO_CACHE
+  if (!p) {
+    pthread_mutex_lock(&lock);
+    live -= size;
+    pthread_mutex_unlock(&lock);
+  }
+#endif
   return p;
 }
 
@@ -58,13 +86,19 @@ static void cpu_free(void *p, size_t n) {
   size_t size;
   int k = size_class(n, &size);
 #ifndef TY_NO_CACHE
-  if (k < CLASSES - 1) {
-    pthread_mutex_lock(&lock);
-    bool keep = cached + size <= CACHE_MOST;
-    if (keep) { ((block *)p)->next = cache[k]; cache[k] = p; cached += size; }
-    pthread_mutex_unlock(&lock);
-    if (keep) return;
+  bool keep = k < CLASSES - 1;
+  pthread_mutex_lock(&lock);
+  peak = TY_MAX(peak, live);
+  live -= size;
+  if (keep) {
+    ((block *)p)->next = cache[k].first;
+    cache[k].first = p;
+    cache[k].size = size;
+    cache[k].used = ++now;
+    cached += size;
   }
+  pthread_mutex_unlock(&lock);
+  if (keep) return;
 #else
   (void)k;
 #endif
@@ -74,8 +108,8 @@ static void cpu_free(void *p, size_t n) {
 static void cpu_empty_cache(void) {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < CLASSES; i++)
-    while (cache[i]) { block *b = cache[i]; cache[i] = b->next; free(b); }
-  cached = 0;
+    while (cache[i].first) drop_block(i);
+  peak = live;
   pthread_mutex_unlock(&lock);
 }
 

@@ -44,10 +44,16 @@ static bool collect(lua_State *L, int what, int data) {
   return done;
 }
 
+/* Half as much garbage as is in use, but at least GC_LEAST. Falls with what is in use, whoever collected; rises after a cycle of ours. */
+static long long limit_above(long long bytes) { return bytes + TY_MAX(GC_LEAST, bytes / 2); }
+
 void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
-  if (now <= s->gc_limit || s->collecting) return;
+  if (now <= s->gc_limit || s->collecting) {
+    if (limit_above(now) < s->gc_limit) s->gc_limit = limit_above(now);
+    return;
+  }
 #ifdef LUA_GCISRUNNING
   if (!lua_gc(L, LUA_GCISRUNNING, 0)) return;      /* a collector that the user stopped stays stopped */
 #endif
@@ -56,7 +62,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   if (whole) collect(L, LUA_GCCOLLECT, 0);
   if (whole || collect(L, LUA_GCSTEP, 64)) {
     now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
-    s->gc_limit = now + TY_MAX(GC_LEAST, now / 2);
+    s->gc_limit = limit_above(now);
   }
   s->collecting = false;
 }
