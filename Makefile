@@ -54,7 +54,7 @@ $(BUILD)/%.o: src/%.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/cpu/pool.o $(BUILD)/cpu/resize.o: CFLAGS += -O3     # inner loops of their own
+$(BUILD)/cpu/copy.o $(BUILD)/cpu/pool.o $(BUILD)/cpu/resize.o: CFLAGS += -O3     # inner loops of their own
 
 $(BUILD)/cpu/loops_%.o: src/cpu/loops.c $(HDR)
 	@mkdir -p $(@D)

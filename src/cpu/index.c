@@ -112,6 +112,9 @@ static ty_status take_out(ty_call *c) {
   return done;
 }
 
+/* Which of n threads works at an offset: spread evenly, without a division. */
+static int64_t owner(int64_t offset, int64_t n) { return (int64_t)((uint32_t)((uint64_t)offset * 0x9E3779B97F4A7C15u >> 48) * (uint32_t)n >> 16); }
+
 /* Rows of b written (or added) at p's offsets. Each offset belongs to one thread, so what meets at one place is combined in
  * order, whatever the number of threads. */
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
@@ -122,7 +125,7 @@ static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t ro
   {
     int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
     for (int64_t i = 0; i < p->n; i++) {
-      if (all > 1 && (p->offset[i] / TY_MAX(row, 1)) % all != me) continue;
+      if (all > 1 && owner(p->offset[i], all) != me) continue;
       char *dst = (char *)ty_data(o) + p->offset[i] * size;
       const char *src;
       if (one) src = (const char *)ty_data(b) + i * b->stride[0] * size;
