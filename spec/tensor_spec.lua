@@ -302,4 +302,33 @@ describe("tensor", function()
       end
     end
   end)
+
+  it("gives the same bfloat16 products and convolutions in bfloat16 as through float32", function()
+    local core = require "tycho.core"
+    local native = core.native_bf16()
+    tycho.manual_seed(3)
+    local function half(...) return tycho.randn(...):bfloat16() end
+    local a, b, c, w, bias, x, k = half(2, 3, 40, 24), half(2, 3, 24, 17), half(24, 40), half(33, 24), half(33), half(2, 16, 9, 11), half(32, 16, 3, 3)
+    local cases = {
+      function() return a:matmul(b) end, function() return a:matmul(c) end, function() return b:transpose(3, 4):matmul(c) end, function() return c:t():matmul(w:t()) end,
+      function() return a[{1, {}, 1}]:matmul(c:t()[{ {}, {1, 24} }]:t()) end, function() return a:matmul(c[{ {}, 5 }]) end, function() return c:t()[3]:matmul(c[{ {}, 5 }]:tile(2)[{ {1, 24} }]:tile(2)[{ {1, 40} }]:narrow(1, 1, 24)) end,
+      function() return tycho.linear(a, w, bias) end, function() return tycho.linear(b:transpose(3, 4), w) end, function() return tycho.linear(a[{1, 1}], w, bias, {activation = "relu"}) end,
+      function() return tycho.conv2d(x, k, half(32) * 0 + 1, {padding = 1}) end, function() return tycho.conv2d(x, k, {stride = 2}) end,
+      function() return tycho.grad(tycho.conv2d(x:clone():requires_grad_(), k:clone():requires_grad_(), {padding = 1}):square():sum(), x) end}
+    cases[#cases] = function()
+      local y, z = x:clone():requires_grad_(), k:clone():requires_grad_()
+      tycho.conv2d(y, z, {padding = 1}):float():square():mean():backward()
+      return tycho.cat({y.grad:flatten(), z.grad:flatten()})
+    end
+    for i, case in ipairs(cases) do
+      core.native_bf16(false)
+      local expected = case()
+      core.native_bf16(true)
+      local ok, got = pcall(case)
+      core.native_bf16(native)
+      assert.is_true(ok, tostring(got))
+      assert.equal("bfloat16", got.dtype)
+      helper.close(got:float(), expected:float(), "case " .. i, 2e-2)
+    end
+  end)
 end)

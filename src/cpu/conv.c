@@ -86,7 +86,11 @@ static ty_status run(ty_call *c) {
   return s;
 }
 
-ty_status ty_cpu_conv(ty_call *c) { return ty_widened(c, run); }
+ty_status ty_cpu_conv(ty_call *c) {
+  ty_status s;
+  if (c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && ty_dnnl_conv(c, &s)) return s;
+  return ty_widened(c, run);
+}
 
 /* t in channels-last memory order; itself where it is so already. */
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {

@@ -157,6 +157,15 @@ const ty_loops *ty_cpu_loops(void) {
 
 /* ---- 16-bit operands ---- */
 
+bool ty_native_bf16(int set) {
+  static int native = -1;
+#ifdef __x86_64__
+  if (native < 0) native = __builtin_cpu_supports("avx512bf16") != 0;     /* AMX comes with it */
+#endif
+  if (set >= 0) native = set;
+  return native > 0;
+}
+
 ty_status ty_widened(ty_call *c, ty_kernel kernel) {
   bool half = false;
   for (int i = 0; i < c->nin; i++) half = half || (c->in[i].t && ty_is_half((ty_dtype)c->in[i].t->dtype));

@@ -89,6 +89,12 @@ void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void
 /* oneDNN; TY_ERR with an empty ctx->err: not supported, use the own kernel. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 bool ty_dnnl_conv(ty_call *c, ty_status *s);
+typedef struct {
+  int64_t batch, m, n, k, sa[3], sb[3];                      /* strides: batch (0: the same matrix for all), row, column */
+  const void *a, *b, *bias;                                  /* bias: n elements, or NULL */
+  void *c;                                                   /* contiguous */
+} ty_product;
+bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, bfloat16 */
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 
 ty_status ty_cpu_pointwise(ty_call *c);

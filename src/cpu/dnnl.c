@@ -1,5 +1,5 @@
-/* Convolution, and the larger products of matrices, through oneDNN: float32; activations channels-last, weights in whatever order
- * oneDNN likes best.
+/* Convolution, and the larger products of matrices, through oneDNN: float32, and bfloat16 where the CPU computes in it; activations
+ * channels-last, weights in whatever order oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
  * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
@@ -13,23 +13,30 @@
 typedef const_dnnl_memory_desc_t md_ref;
 #define REF(m) (m)
 #define FREE_MD(m) dnnl_memory_desc_destroy(m)
-static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_format_tag_t tag) {
-  return dnnl_memory_desc_create_with_tag(m, n, d, dnnl_f32, tag) == dnnl_success;
+static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, dnnl_format_tag_t tag) {
+  return dnnl_memory_desc_create_with_tag(m, n, d, type, tag) == dnnl_success;
+}
+static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, const dnnl_dims_t stride) {
+  return dnnl_memory_desc_create_with_strides(m, n, d, dnnl_bf16, stride) == dnnl_success;
 }
 #else
 typedef const dnnl_memory_desc_t *md_ref;
 #define REF(m) (&(m))
 #define FREE_MD(m) (void)(m)
-static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_format_tag_t tag) {
-  return dnnl_memory_desc_init_by_tag(m, n, d, dnnl_f32, tag) == dnnl_success;
+static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, dnnl_format_tag_t tag) {
+  return dnnl_memory_desc_init_by_tag(m, n, d, type, tag) == dnnl_success;
+}
+static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, const dnnl_dims_t stride) {
+  return dnnl_memory_desc_init_by_strides(m, n, d, dnnl_bf16, stride) == dnnl_success;
 }
 #endif
 
-enum { FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT };
+enum { FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, PRODUCT };
 
-/* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. */
+/* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. PRODUCT: x holds batch, m, n, k, w and y
+ * the strides of the operands. */
 typedef struct {
-  int64_t kind, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
+  int64_t kind, half, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
 } key;
 
 typedef struct {
@@ -86,15 +93,43 @@ static bool reorder_make(entry *e, md_ref from, md_ref to) {
 
 static bool memory_make(dnnl_memory_t *m, md_ref d) { return dnnl_memory_create(m, d, engine, DNNL_MEMORY_NONE) == dnnl_success; }
 
+static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, md_ref a, md_ref b, md_ref bias, md_ref c) {
+#if DNNL_VERSION_MAJOR >= 3
+  return dnnl_matmul_primitive_desc_create(pd, engine, a, b, bias, c, NULL);
+#else
+  dnnl_matmul_desc_t d;
+  dnnl_status_t st = dnnl_matmul_desc_init(&d, a, b, bias, c);
+  return st != dnnl_success ? st : dnnl_primitive_desc_create(pd, &d, NULL, engine, NULL);
+#endif
+}
+
+static bool build_product(entry *e) {
+  const key *k = &e->k;
+  int64_t batch = k->x[0], m = k->x[1], n = k->x[2], kk = k->x[3];
+  dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n}, c = {batch, m, n}, bd = {1, 1, n};
+  dnnl_dims_t sa = {k->w[0] ? k->w[0] : m * kk, k->w[1], k->w[2]}, sb = {k->y[0] ? k->y[0] : kk * n, k->y[1], k->y[2]}, sc = {m * n, n, 1}, sbias = {n, n, 1};
+  dnnl_memory_desc_t ma, mb, mc, mbias;
+  dnnl_primitive_desc_t pd = NULL;
+  if (!md_strided(&ma, 3, a, sa) || !md_strided(&mb, 3, b, sb) || !md_strided(&mc, 3, c, sc) || !md_strided(&mbias, 3, bd, sbias)) return false;
+  bool ok = matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc)) == dnnl_success &&
+            dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) &&
+            memory_make(&e->y, REF(mc)) && (!k->bias || memory_make(&e->b, REF(mbias)));
+  if (pd) dnnl_primitive_desc_destroy(pd);
+  FREE_MD(ma); FREE_MD(mb); FREE_MD(mc); FREE_MD(mbias);
+  return ok;
+}
+
 static bool build(entry *e) {
   const key *k = &e->k;
+  if (k->kind == PRODUCT) return build_product(e);
+  dnnl_data_type_t type = k->half ? dnnl_bf16 : dnnl_f32;
   int wd = k->groups > 1 ? 5 : 4;
   dnnl_dims_t w5 = {k->groups, k->w[0] / k->groups, k->w[1], k->w[2], k->w[3]}, x = {k->x[0], k->x[1], k->x[2], k->x[3]},
               y = {k->y[0], k->y[1], k->y[2], k->y[3]}, w4 = {k->w[0], k->w[1], k->w[2], k->w[3]}, bd = {k->w[0]};
   dnnl_memory_desc_t mx, my, mw, mb, mp;
   dnnl_primitive_desc_t fwd = NULL, pd = NULL;
-  if (!md_make(&mx, 4, x, dnnl_acdb) || !md_make(&my, 4, y, dnnl_acdb) || !md_make(&mw, wd, wd == 5 ? w5 : w4, dnnl_format_tag_any) ||
-      !md_make(&mp, wd, wd == 5 ? w5 : w4, wd == 5 ? dnnl_abcde : dnnl_abcd) || !md_make(&mb, 1, bd, dnnl_a)) return false;
+  if (!md_make(&mx, 4, x, type, dnnl_acdb) || !md_make(&my, 4, y, type, dnnl_acdb) || !md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) ||
+      !md_make(&mp, wd, wd == 5 ? w5 : w4, type, wd == 5 ? dnnl_abcde : dnnl_abcd) || !md_make(&mb, 1, bd, type, dnnl_a)) return false;
   bool ok = conv_desc(&fwd, FORWARD, NULL, REF(mx), REF(mw), k->bias ? REF(mb) : NULL, REF(my), k) == dnnl_success;
   if (ok && k->kind == FORWARD) { pd = fwd; fwd = NULL; }
   else if (ok) ok = conv_desc(&pd, (int)k->kind, fwd, REF(mx), REF(mw), NULL, REF(my), k) == dnnl_success;
@@ -112,6 +147,11 @@ static bool build(entry *e) {
   if (pd) dnnl_primitive_desc_destroy(pd);
   FREE_MD(mx); FREE_MD(my); FREE_MD(mw); FREE_MD(mb); FREE_MD(mp);
   return ok;
+}
+
+static bool ready(void) {
+  if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success || dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)) engine = NULL;
+  return engine;
 }
 
 static entry *find(const key *k) {
@@ -169,6 +209,7 @@ bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   key k;
   memset(&k, 0, sizeof k);
   k.kind = kind;
+  k.half = x->dtype == TY_BF16;
   for (int i = 0; i < 4; i++) { k.x[i] = x->shape[i]; k.w[i] = w->shape[i]; k.y[i] = y->shape[i]; }
   for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.pad[i] = a[1].v[i]; k.dil[i] = a[2].v[i]; }
   k.groups = a[3].i;
@@ -185,8 +226,7 @@ bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   bool done = s != TY_OK;
   if (s == TY_OK) {
     pthread_mutex_lock(&lock);
-    if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success || dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)) engine = NULL;
-    entry *e = engine ? find(&k) : NULL;
+    entry *e = ready() ? find(&k) : NULL;
     done = e && !e->failed && execute(e, cx, cw, cb, cy);
     pthread_mutex_unlock(&lock);
   }
@@ -200,6 +240,31 @@ bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   ty_release(cy);
   ty_release(cb);
   *status = s;
+  return done;
+}
+
+bool ty_dnnl_product(const ty_product *p) {
+  key k;
+  memset(&k, 0, sizeof k);
+  k.kind = PRODUCT;
+  k.half = 1;
+  k.x[0] = p->batch; k.x[1] = p->m; k.x[2] = p->n; k.x[3] = p->k;
+  memcpy(k.w, p->sa, sizeof p->sa);
+  memcpy(k.y, p->sb, sizeof p->sb);
+  k.bias = p->bias != NULL;
+  k.threads = ty_get_num_threads();
+  pthread_mutex_lock(&lock);
+  entry *e = ready() ? find(&k) : NULL;
+  bool done = e && !e->failed;
+  if (done) {
+    dnnl_memory_set_data_handle(e->x, (void *)p->a);
+    dnnl_memory_set_data_handle(e->w, (void *)p->b);
+    dnnl_memory_set_data_handle(e->y, p->c);
+    if (e->b) dnnl_memory_set_data_handle(e->b, (void *)p->bias);
+    dnnl_exec_arg_t a[4] = {{DNNL_ARG_SRC, e->x}, {DNNL_ARG_WEIGHTS, e->w}, {DNNL_ARG_DST, e->y}, {DNNL_ARG_BIAS, e->b}};
+    done = dnnl_primitive_execute(e->prim, stream, e->b ? 4 : 3, a) == dnnl_success && dnnl_stream_wait(stream) == dnnl_success;
+  }
+  pthread_mutex_unlock(&lock);
   return done;
 }
 

@@ -156,5 +156,42 @@ static ty_status linear(ty_call *c) {
   return s;
 }
 
+/* bfloat16 as it is. False: nothing was done. */
+static bool half_product(ty_call *c) {
+  ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *bias = NULL;
+  bool lin = c->op->id == TY_OP_linear;
+  if (a->dtype != TY_BF16 || b->dtype != TY_BF16 || ty_numel(o) == 0 || ty_numel(a) == 0 || (!lin && c->op->id != TY_OP_matmul)) return false;
+  batch x = as_batch(a, true), y = as_batch(b, false);
+  if (lin) {
+    bias = c->in[2].t;
+    y = (batch){.t = *b, .rows = b->shape[1], .cols = b->shape[0], .rs = b->stride[1], .cs = b->stride[0]};
+    if (bias && !ty_is_contiguous(bias)) return false;
+  }
+  int nd = TY_MAX(x.nb, y.nb);
+  int64_t batches = 1;
+  for (int i = 0; i < nd; i++) batches *= o->shape[i];
+  if (y.nb == 0 && x.nb > 0 && ty_is_contiguous(&x.t)) {     /* one product over all rows */
+    x.rows *= batches;
+    x.rs = x.cols;
+    x.cs = 1;
+    batches = 1;
+  }
+  if (!readable(x.rows, x.cols, x.rs, x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
+  matrix u = as_matrix(NULL, x.rows, x.cols, x.rs, x.cs), v = as_matrix(NULL, y.rows, y.cols, y.rs, y.cs);
+  ty_product p = {.batch = batches, .m = x.rows, .n = y.cols, .k = x.cols, .a = ty_data(&x.t), .b = ty_data(&y.t), .bias = bias ? ty_data(bias) : NULL, .c = ty_data(o)};
+  if (batches > 1) {
+    p.sa[0] = batch_offset(&x, o->shape, nd, 1);
+    p.sb[0] = batch_offset(&y, o->shape, nd, 1);
+    if (p.sa[0] < 0 || p.sb[0] < 0) return false;
+    for (int64_t i = 2; i < batches; i++)
+      if (batch_offset(&x, o->shape, nd, i) != i * p.sa[0] || batch_offset(&y, o->shape, nd, i) != i * p.sb[0]) return false;
+  }
+  p.sa[1] = u.trans ? 1 : u.ld;
+  p.sa[2] = u.trans ? u.ld : 1;
+  p.sb[1] = v.trans ? 1 : v.ld;
+  p.sb[2] = v.trans ? v.ld : 1;
+  return ty_dnnl_product(&p);
+}
+
 static ty_status run(ty_call *c) { return c->op->id == TY_OP_matmul ? matmul(c) : linear(c); }
-ty_status ty_cpu_matmul(ty_call *c) { return ty_widened(c, run); }
+ty_status ty_cpu_matmul(ty_call *c) { return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && half_product(c) ? TY_OK : ty_widened(c, run); }

@@ -283,6 +283,12 @@ static int fail_alloc(lua_State *L) {      /* n, times -> allocations that were 
   return 1;
 }
 
+/* (on?) -> whether bfloat16 products and convolutions are computed in bfloat16, as by default where the CPU can; for tests */
+static int native_bf16(lua_State *L) {
+  lua_pushboolean(L, ty_native_bf16(lua_isnoneornil(L, 1) ? -1 : lua_toboolean(L, 1)));
+  return 1;
+}
+
 static int empty_cache(lua_State *L) {
   (void)L;
   ty_cpu.empty_cache();
@@ -339,6 +345,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "allocated", allocated);
   ty_add(L, "fail_alloc", fail_alloc);
   ty_add(L, "empty_cache", empty_cache);
+  ty_add(L, "native_bf16", native_bf16);
   ty_add(L, "set_num_threads", set_num_threads);
   ty_add(L, "get_num_threads", get_num_threads);
   ty_add(L, "manual_seed", manual_seed);
