@@ -112,6 +112,7 @@ local function next_step()
   return step <= options.steps and step or nil
 end
 local bar = tycho.utils.progress(next_step, {total = options.steps, count = options.batch * block, unit = "characters"})
+local validation
 for _ in bar do
   local loss = loss_of(train[tycho.randint(1, #train, {options.batch})])
   optimizer:zero_grad()
@@ -120,9 +121,12 @@ for _ in bar do
   optimizer:step()
   schedule:step()
   if step % 10 == 0 then bar:set {loss = loss:item()} end
-  if step % 500 == 0 or step == options.steps then bar:set {validation = test_loss()} end
+  if step % 500 == 0 or step == options.steps then
+    validation = test_loss()
+    bar:set {validation = validation}
+  end
 end
-print(("validation loss: %.4f"):format(test_loss()))
+print(("validation loss: %.4f"):format(validation or test_loss()))
 if options.save ~= "" then tycho.save(options.save, model:state_dict()) end
 
 model:eval()

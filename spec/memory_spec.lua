@@ -64,6 +64,7 @@ describe("memory", function()
     collectgarbage() collectgarbage()
     local burst, base, most = {}, core.allocated(), 0
     for i = 1, 200 do burst[i] = tycho.zeros(1024, 1024) end
+    assert.is_true(core.allocated() - base >= #burst * 2 ^ 22)
     burst = nil
     collectgarbage() collectgarbage()
     for _ = 1, 400 do

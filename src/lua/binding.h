@@ -109,7 +109,8 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
 void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */
 
 /* ---- parts of the module ---- */
-void ty_open_tensor(lua_State *L);     /* each adds functions to the table on top */
+void ty_open_ops(lua_State *L);        /* each adds functions to the table on top */
+void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
 void ty_open_io(lua_State *L);

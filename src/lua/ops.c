@@ -1,0 +1,115 @@
+/* The op table as Lua sees it: a function for each op, functions written in Lua that get checked arguments by the same kind of
+ * signature, and the table itself for docs and specs.
+ *
+ * Invariant: nothing here knows one op from another, but for has_inplace. */
+#include <string.h>
+#include "binding.h"
+
+static int op_call(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_args a;
+  a.out = 0;
+  ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  ty_parse(L, s, op, 1, &a);
+  return ty_call_op(L, s, op, &a);
+}
+
+static int op_call_inplace(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_args a;
+  ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  ty_check(L, 1, op->shown, "argument 1");
+  ty_parse(L, s, op, 1, &a);
+  a.out = 1;
+  return ty_call_op(L, s, op, &a);
+}
+
+static bool has_inplace(const ty_op *op) {
+  static const uint16_t more[] = {TY_OP_copy, TY_OP_tril, TY_OP_triu, TY_OP_scatter, TY_OP_scatter_add, TY_OP_index_put};
+  if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal") && op->nout == 1;
+  if (op->cls == TY_C_RANDOM) return op->nin == 1 && op->nout == 1;
+  for (unsigned i = 0; i < sizeof more / sizeof *more; i++)
+    if (op->id == more[i]) return true;
+  return false;
+}
+
+/* ops: name -> function; in-place forms under name_ */
+static void push_ops(lua_State *L) {
+  lua_newtable(L);
+  for (int i = 0; i < TY_NOP; i++) {
+    lua_pushlightuserdata(L, &ty_ops[i]);
+    ty_closure(L, op_call, 1);
+    lua_setfield(L, -2, ty_ops[i].name);
+    if (has_inplace(&ty_ops[i])) {
+      lua_pushlightuserdata(L, &ty_ops[i]);
+      ty_closure(L, op_call_inplace, 1);
+      lua_pushfstring(L, "%s_", ty_ops[i].name);
+      lua_insert(L, -2);
+      lua_rawset(L, -3);
+    }
+  }
+}
+
+static int lua_function(lua_State *L) {  /* upvalues: signature, function */
+  ty_state *s = ty_state_of(L);
+  ty_op *sig = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  ty_parse_to_stack(L, s, sig, 1);
+  lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 2));
+  lua_insert(L, -sig->nparam - 1);
+  int base = lua_gettop(L) - sig->nparam - 1;
+  lua_call(L, sig->nparam, LUA_MULTRET);
+  return lua_gettop(L) - base;
+}
+
+static int define(lua_State *L) {        /* name, signature, function -> function with checked, ordered arguments */
+  char err[TY_ERRLEN];
+  const char *name = luaL_checkstring(L, 1), *sig = luaL_checkstring(L, 2);
+  luaL_checktype(L, 3, LUA_TFUNCTION);
+  ty_op *op = lua_newuserdata(L, sizeof *op + strlen(name) + 1);
+  memset(op, 0, sizeof *op);
+  op->name = op->shown = strcpy((char *)(op + 1), name);
+  op->nout = 1;
+  if (ty_sig_parse(sig, op, err) != TY_OK) return luaL_error(L, "%s", err);
+  lua_pushvalue(L, 3);
+  ty_closure(L, lua_function, 2);
+  return 1;
+}
+
+/* list of {name, signature, doc, domain, class, outputs, inplace} for docs and specs */
+static int op_table(lua_State *L) {
+  static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "copy", "fill", "random", "matmul", "softmax",
+                                                 "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention", "loss", "optim"};
+  lua_newtable(L);
+  for (int i = 0; i < TY_NOP; i++) {
+    const ty_op *op = &ty_ops[i];
+    lua_newtable(L);
+    lua_pushstring(L, op->name); lua_setfield(L, -2, "name");
+    lua_pushstring(L, op->sig); lua_setfield(L, -2, "signature");
+    lua_pushstring(L, op->doc); lua_setfield(L, -2, "doc");
+    lua_pushstring(L, op->domain); lua_setfield(L, -2, "domain");
+    lua_pushstring(L, op->expr); lua_setfield(L, -2, "expression");
+    lua_pushstring(L, classes[op->cls]); lua_setfield(L, -2, "class");
+    lua_pushinteger(L, op->nout); lua_setfield(L, -2, "results");
+    lua_pushboolean(L, has_inplace(op)); lua_setfield(L, -2, "inplace");
+    lua_pushboolean(L, op->diff != 0); lua_setfield(L, -2, "differentiable");
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+static int nearest(lua_State *L) {       /* name, list -> nearest name or nil */
+  luaL_checktype(L, 2, LUA_TTABLE);
+  const char *name = luaL_checkstring(L, 1), *names[512];
+  int n = TY_MIN((int)lua_objlen(L, 2), 512);
+  for (int i = 0; i < n; i++) { lua_rawgeti(L, 2, i + 1); names[i] = luaL_checkstring(L, -1); lua_pop(L, 1); }
+  lua_pushstring(L, ty_nearest(name, names, n));
+  return 1;
+}
+
+void ty_open_ops(lua_State *L) {
+  push_ops(L);
+  lua_setfield(L, -2, "ops");
+  ty_add(L, "define", define);
+  ty_add(L, "op_table", op_table);
+  ty_add(L, "nearest", nearest);
+}
