@@ -84,6 +84,9 @@ end
 memory.cnn, memory.gpt = cnn_step, gpt_step
 if options.memory then
   local function kilobytes(what) return tonumber(io.open("/proc/self/status"):read("*a"):match(what .. ":%s*(%d+)")) end
+  local forget = io.open("/proc/self/clear_refs", "w")       -- the peak so far
+  forget:write("5")
+  forget:close()
   local before, step = kilobytes "VmRSS", memory[options.memory]()
   for _ = 1, 30 do step() end
   print((kilobytes "VmHWM" - before) * 1024)
@@ -182,9 +185,10 @@ for k, c in ipairs(cases) do
     local mine, theirs = {}, {}
     for r = 1, options.rounds do
       mine[r] = time(c[2])
-      theirs[r] = ask and ask(k)
-      os.execute("sleep 0.05")             -- the peer's threads go on spinning for a while
       collectgarbage()
+      os.execute("sleep 0.05")             -- idle threads spin for a while, either side's
+      theirs[r] = ask and ask(k)
+      os.execute("sleep 0.05")
     end
     local ours = median(mine)
     if ours < 5e-4 then row(c[1], "%.3g us", 1e6, ours, ask and median(theirs)) else row(c[1], "%.3g ms", 1e3, ours, ask and median(theirs)) end

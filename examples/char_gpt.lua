@@ -3,7 +3,7 @@
 --   luajit examples/char_gpt.lua --data FILE [--steps 2000] [--batch 12] [--block 64] [--layers 4] [--heads 4] [--width 128]
 --                                [--dropout 0] [--lr 1e-3] [--seed 1337] [--write 500] [--save FILE] [--threads N]
 --
--- The first 90 % of the file are for training; the loss on the rest, all of it, is printed every 500 steps. Or, as a module:
+-- The first 90 % of the file are for training; the loss on the rest, in blocks, is printed every 500 steps. Or, as a module:
 --   local model = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64}
 -- Names are those of PyTorch's nn.TransformerEncoder between two nn.Embedding and an nn.Linear.
 local tycho = require "tycho"
@@ -57,10 +57,23 @@ for i = 1, #arg, 2 do
   options[name] = value
 end
 if options.data == "" then stop("usage: luajit examples/char_gpt.lua --data FILE [--steps 2000] ...") end
+for name, least in pairs {steps = 0, batch = 1, block = 1, layers = 1, heads = 1, width = 1, write = 0, threads = 0, seed = 0} do
+  if options[name] < least or options[name] % 1 ~= 0 then stop(("--%s must be a whole number, at least %d"):format(name, least)) end
+end
+if not (options.dropout >= 0 and options.dropout < 1) then stop("--dropout must be in 0..1 (1 excluded)") end
+if options.width % options.heads ~= 0 then stop("--heads must divide --width") end
 local source, why = io.open(options.data, "rb")
 if not source then stop(why) end
-local text = source:read("*a")
+local text
+text, why = source:read("*a")
+if not text then stop(options.data .. ": " .. why) end
 source:close()
+if options.save ~= "" then
+  local file
+  file, why = io.open(options.save, "ab")        -- better told before the training
+  if not file then stop(why) end
+  file:close()
+end
 if options.threads > 0 then tycho.set_num_threads(options.threads) end
 
 -- characters in their order, as ids from 1

@@ -324,4 +324,12 @@ describe("autograd", function()
     ;(twice:sum() + z[2]:sum()):backward()
     assert.same({{10, 10}, {11, 11}, {0, 0}}, z.grad:totable())
   end)
+
+  it("a leaf that took other data between two slices gets an error or a gradient, never a stray write", function()
+    local z = tycho.zeros(2000, 100, {requires_grad = true})
+    local y = z[2]
+    core.set_data(z, tycho.zeros(1, 100))
+    local ok, err = pcall(function() (y:sum() + z[1]:sum()):backward() end)
+    assert.is_true(ok or err:find("shape") ~= nil, tostring(err))
+  end)
 end)

@@ -72,6 +72,18 @@ describe("layers", function()
     end
   end)
 
+  it("attention keeps the largest of huge scores", function()
+    for _, s in ipairs {3.7e9, 7e10, 1e20} do
+      for _, scale in ipairs {0.7, 0.9, 1.1} do
+        local k = tycho.tensor({{{{s}, {s / 2}, {1}}}})
+        local y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), k, tycho.tensor({{{{1}, {2}, {3}}}}), nil, 0, false, {scale = scale})
+        assert.equal(1, y:item())
+        y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), -k, tycho.tensor({{{{1}, {2}, {3}}}}), nil, 0, false, {scale = scale})
+        assert.equal(3, y:item())
+      end
+    end
+  end)
+
   it("drops the same probabilities forward and backward", function()
     tycho.manual_seed(8)
     local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 3, {dtype = "float64"})

@@ -75,6 +75,20 @@ describe("memory", function()
     assert.is_true(most - base < 400 * 2 ^ 20, ("%.0f MB"):format((most - base) / 2 ^ 20))
   end)
 
+  it("leaves the collector alone where steps release their memory themselves", function()
+    collectgarbage() collectgarbage()
+    local cycles, ended = 0, nil
+    function ended()
+      cycles = cycles + 1
+      getmetatable(newproxy(true)).__gc = ended
+    end
+    ended()
+    for _ = 1, 40 do
+      tycho.scope(function() for _ = 1, 8 do tycho.zeros(1024, 5120) end end)
+    end
+    assert.is_true(cycles < 10, cycles .. " cycles")
+  end)
+
   it("survives the failure of every allocation in a training step", function()
     tycho.manual_seed(2)
     local net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 4), nn.LayerNorm(4))

@@ -193,7 +193,8 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   const ty_edge *e = &n->edge[0];
   ty_tensor **into = &p->grad[p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0)], *whole = *into, *part, *sum = NULL;
   if (g->dtype != m->dtype || g->ndim != o->ndim || memcmp(g->shape, o->shape, sizeof(int64_t) * o->ndim)) return false;
-  if (whole && (!sole_owner(whole) || ty_overlaps_itself(whole))) return false;
+  bool fits = !whole || (whole->dtype == m->dtype && whole->ndim == m->ndim && !memcmp(whole->shape, m->shape, sizeof(int64_t) * m->ndim));   /* a leaf may have taken other data */
+  if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
   if (!whole) {
     *s = ty_empty(ctx, g->storage->backend, m, &whole);
     if (*s == TY_OK) *s = ty_fill_into(ctx, whole, ty_op_float(0));

@@ -48,6 +48,9 @@ static double scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t
   return 1;
 }
 
+/* A score times factor, rounded as exp_sum rounds it: no score of a row then exceeds its maximum. */
+static double scaled(const job *j, double x, double factor) { return j->k == 0 ? (double)((float)factor * (float)x) : factor * x; }
+
 /* How many of the nk keys from k0 on query i sees: the first ones. */
 static int64_t seen(const job *j, int64_t i, int64_t k0, int64_t nk) { return j->causal ? TY_MAX(TY_MIN(nk, i - k0 + 1), 0) : nk; }
 
@@ -82,7 +85,8 @@ static void forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
       int64_t n = seen(j, q0 + a, k0, nk);
       double m = -INFINITY;
       if (n) j->l->row[TY_OP_amax][k](&m, row, n);
-      m = m != m ? m : TY_MAX(m * factor, top[a]);
+      m = scaled(j, m, factor);
+      m = m != m ? m : TY_MAX(m, top[a]);
       double shift = m == -INFINITY ? 0 : m, old = top[a] == -INFINITY ? 0 : exp(top[a] - shift);
       double part = j->l->exp_sum[k](row, row, n, factor, shift);
       clear(j, row, n, nk);

@@ -1,4 +1,4 @@
-/* Convolution. oneDNN computes float32 where it can (dnnl.c); this file has the plain way for the rest: each image's
+/* Convolution. oneDNN computes float32, and bfloat16 as it is, where it can (dnnl.c); this file has the plain way for the rest: each image's
  * windows become columns of a matrix, and the convolution a matrix product for each group. */
 #include <string.h>
 #include "cpu.h"

@@ -5,6 +5,7 @@
  * was once in use, whichever is more: classes that nobody asks for make room for new blocks; nothing starts threads before the
  * first large op; blocks are 64-byte aligned. Under sanitizers (TY_NO_CACHE) every block goes back at once. */
 #include <errno.h>
+#include <malloc.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,8 +42,9 @@ static void drop_block(int k) {
   free(b);
 }
 
-/* Before a new block: what has lain unused longest goes. */
+/* Before a new block: what has lain unused longest goes. A peak that isn't reached again is forgotten little by little. */
 static void make_room(size_t size) {
+  peak -= (peak - TY_MIN(live, peak)) / 64;
   while (cached && live + cached + size > TY_MAX(CACHE_LEAST, peak)) {
     int oldest = -1;
     for (int i = 0; i < CLASSES; i++)
@@ -111,6 +113,9 @@ static void cpu_empty_cache(void) {
     while (cache[i].first) drop_block(i);
   peak = live;
   pthread_mutex_unlock(&lock);
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 /* Scratch memory carries its size in front, so that it comes from the same cache. */
@@ -160,7 +165,7 @@ const ty_loops *ty_cpu_loops(void) {
 bool ty_native_bf16(int set) {
   static int native = -1;
 #ifdef __x86_64__
-  if (native < 0) native = __builtin_cpu_supports("avx512bf16") != 0;     /* AMX comes with it */
+  if (native < 0) native = __builtin_cpu_supports("avx512bf16") != 0;     /* CPUs with AMX have it too */
 #endif
   if (set >= 0) native = set;
   return native > 0;

@@ -45,7 +45,7 @@ typedef struct {
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 /* Before a function outside loops.c whose own loops should become vector code: compiled for each instruction set too. */
-#if defined __x86_64__ && defined __GNUC__ && !defined __clang__
+#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__      /* needs ifunc */
 #define TY_CLONES __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
 #else
 #define TY_CLONES

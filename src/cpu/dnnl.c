@@ -12,7 +12,7 @@
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t md_ref;
 #define REF(m) (m)
-#define FREE_MD(m) dnnl_memory_desc_destroy(m)
+#define FREE_MD(m) ((m) ? dnnl_memory_desc_destroy(m) : 0)
 static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, dnnl_format_tag_t tag) {
   return dnnl_memory_desc_create_with_tag(m, n, d, type, tag) == dnnl_success;
 }
@@ -108,10 +108,10 @@ static bool build_product(entry *e) {
   int64_t batch = k->x[0], m = k->x[1], n = k->x[2], kk = k->x[3];
   dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n}, c = {batch, m, n}, bd = {1, 1, n};
   dnnl_dims_t sa = {k->w[0] ? k->w[0] : m * kk, k->w[1], k->w[2]}, sb = {k->y[0] ? k->y[0] : kk * n, k->y[1], k->y[2]}, sc = {m * n, n, 1}, sbias = {n, n, 1};
-  dnnl_memory_desc_t ma, mb, mc, mbias;
+  dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0}, mbias = {0};
   dnnl_primitive_desc_t pd = NULL;
-  if (!md_strided(&ma, 3, a, sa) || !md_strided(&mb, 3, b, sb) || !md_strided(&mc, 3, c, sc) || !md_strided(&mbias, 3, bd, sbias)) return false;
-  bool ok = matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc)) == dnnl_success &&
+  bool ok = md_strided(&ma, 3, a, sa) && md_strided(&mb, 3, b, sb) && md_strided(&mc, 3, c, sc) && md_strided(&mbias, 3, bd, sbias) &&
+            matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc)) == dnnl_success &&
             dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) &&
             memory_make(&e->y, REF(mc)) && (!k->bias || memory_make(&e->b, REF(mbias)));
   if (pd) dnnl_primitive_desc_destroy(pd);
@@ -126,11 +126,11 @@ static bool build(entry *e) {
   int wd = k->groups > 1 ? 5 : 4;
   dnnl_dims_t w5 = {k->groups, k->w[0] / k->groups, k->w[1], k->w[2], k->w[3]}, x = {k->x[0], k->x[1], k->x[2], k->x[3]},
               y = {k->y[0], k->y[1], k->y[2], k->y[3]}, w4 = {k->w[0], k->w[1], k->w[2], k->w[3]}, bd = {k->w[0]};
-  dnnl_memory_desc_t mx, my, mw, mb, mp;
+  dnnl_memory_desc_t mx = {0}, my = {0}, mw = {0}, mb = {0}, mp = {0};
   dnnl_primitive_desc_t fwd = NULL, pd = NULL;
-  if (!md_make(&mx, 4, x, type, dnnl_acdb) || !md_make(&my, 4, y, type, dnnl_acdb) || !md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) ||
-      !md_make(&mp, wd, wd == 5 ? w5 : w4, type, wd == 5 ? dnnl_abcde : dnnl_abcd) || !md_make(&mb, 1, bd, type, dnnl_a)) return false;
-  bool ok = conv_desc(&fwd, FORWARD, NULL, REF(mx), REF(mw), k->bias ? REF(mb) : NULL, REF(my), k) == dnnl_success;
+  bool ok = md_make(&mx, 4, x, type, dnnl_acdb) && md_make(&my, 4, y, type, dnnl_acdb) && md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) &&
+            md_make(&mp, wd, wd == 5 ? w5 : w4, type, wd == 5 ? dnnl_abcde : dnnl_abcd) && md_make(&mb, 1, bd, type, dnnl_a);
+  ok = ok && conv_desc(&fwd, FORWARD, NULL, REF(mx), REF(mw), k->bias ? REF(mb) : NULL, REF(my), k) == dnnl_success;
   if (ok && k->kind == FORWARD) { pd = fwd; fwd = NULL; }
   else if (ok) ok = conv_desc(&pd, (int)k->kind, fwd, REF(mx), REF(mw), NULL, REF(my), k) == dnnl_success;
   if (ok) {

@@ -44,14 +44,19 @@ static bool collect(lua_State *L, int what, int data) {
   return done;
 }
 
-/* Half as much garbage as is in use, but at least GC_LEAST. Falls with what is in use, whoever collected; rises after a cycle of ours. */
-static long long limit_above(long long bytes) { return bytes + TY_MAX(GC_LEAST, bytes / 2); }
+/* Half as much garbage as is in use, but at least GC_LEAST. */
+static void set_limit(ty_state *s) {
+  long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
+  s->gc_limit = now + TY_MAX(GC_LEAST, now / 2);
+  atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
+}
 
 void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
-  if (now <= s->gc_limit || s->collecting) {
-    if (limit_above(now) < s->gc_limit) s->gc_limit = limit_above(now);
+  if (s->collecting) return;
+  if (now <= s->gc_limit) {                /* somebody else collected what we waited for */
+    if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > GC_LEAST) set_limit(s);
     return;
   }
 #ifdef LUA_GCISRUNNING
@@ -60,10 +65,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   s->collecting = true;
   bool whole = now > s->gc_limit * 2;
   if (whole) collect(L, LUA_GCCOLLECT, 0);
-  if (whole || collect(L, LUA_GCSTEP, 64)) {
-    now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
-    s->gc_limit = limit_above(now);
-  }
+  if (whole || collect(L, LUA_GCSTEP, 64)) set_limit(s);
   s->collecting = false;
 }
 
@@ -168,9 +170,8 @@ void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t) {
   ty_register(L, -1);
 }
 
-static int handle_gc(lua_State *L) {     /* may run after the state's own end: it must not touch the state */
-  ty_handle *h = ty_is_handle(L, 1);
-  if (!h) return 0;
+static int let_go(lua_State *L) {        /* may run after the state's own end: it must not touch the state */
+  ty_handle *h = lua_touserdata(L, 1);
   ty_tensor *t = h->t;
   if (h->anchored && t) ty_keep_hooks(L, t);
   ty_scope_detach(h);
@@ -180,9 +181,18 @@ static int handle_gc(lua_State *L) {     /* may run after the state's own end: i
   return 0;
 }
 
+static int handle_gc(lua_State *L) {
+  const ty_handle *h = ty_is_handle(L, 1);
+  if (!h) return 0;
+  const ty_tensor *t = h->t;
+  if (t && t->storage->account && atomic_load(&t->refs) == 1 && !ty_storage_shared(t->storage))
+    atomic_fetch_add_explicit(&t->storage->account->collected, (long long)t->storage->nbytes, memory_order_relaxed);
+  return let_go(L);
+}
+
 static int handle_free(lua_State *L) {
   ty_check(L, 1, "free", "argument 1");
-  return handle_gc(L);
+  return let_go(L);
 }
 
 /* ---- environments: hooks and Function contexts live as long as a tensor that needs them ---- */
@@ -466,6 +476,7 @@ int luaopen_tycho_core(lua_State *L) {
   s->account = account;
   atomic_init(&s->account->refs, 1);
   atomic_init(&s->account->bytes, 0);
+  atomic_init(&s->account->collected, 0);
   s->account->dropped = NULL;
   s->modes.ctx = (ty_ctx){.grad_enabled = true, .host = &ty_lua_host, .host_data = s, .account = s->account};
   lua_newtable(L);                       /* the state lives until the Lua state closes */
