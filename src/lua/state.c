@@ -3,6 +3,7 @@
  * Idea: Lua's collector sees a handle as some bytes, whatever its tensor holds. So the state counts its tensors' bytes and
  * runs the collector by that count, at binding entry only; scopes and free() release without waiting for it.
  * Invariant: a handle's tensor is NULL after free(), a scope's end or collection, and every use checks it. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "binding.h"
@@ -44,10 +45,10 @@ static bool collect(lua_State *L, int what, int data) {
   return done;
 }
 
-/* Half as much garbage as is in use, but at least GC_LEAST. */
-static void set_limit(ty_state *s) {
+/* Half as much garbage as is in use, but at least GC_LEAST, and no more than most. */
+static void set_limit(ty_state *s, long long most) {
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
-  s->gc_limit = now + TY_MAX(GC_LEAST, now / 2);
+  s->gc_limit = TY_MIN(now + TY_MAX(GC_LEAST, now / 2), most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
 }
 
@@ -55,8 +56,8 @@ void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   if (s->collecting) return;
-  if (now <= s->gc_limit) {                /* somebody else collected what we waited for */
-    if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > GC_LEAST) set_limit(s);
+  if (now <= s->gc_limit) {                /* after a collection that was not ours the limit may fall, but not rise: it may be half-way */
+    if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > GC_LEAST) set_limit(s, s->gc_limit);
     return;
   }
 #ifdef LUA_GCISRUNNING
@@ -65,7 +66,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   s->collecting = true;
   bool whole = now > s->gc_limit * 2;
   if (whole) collect(L, LUA_GCCOLLECT, 0);
-  if (whole || collect(L, LUA_GCSTEP, 64)) set_limit(s);
+  if (whole || collect(L, LUA_GCSTEP, 64)) set_limit(s, LLONG_MAX);
   s->collecting = false;
 }
 
