@@ -3548,9 +3548,9 @@ function tycho.masked_scatter(x, mask, src) end
 ---@return tycho.Tensor
 function Tensor.masked_scatter(x, mask, src) end
 
---- sums of products by Einstein's convention, for instance 'bij,bjk->bik'; ... stands for further dims
+--- sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims
 ---@param equation string
----@param a tycho.Tensor
+---@param a any
 ---@param b? tycho.Tensor
 ---@param c? tycho.Tensor
 ---@param d? tycho.Tensor
@@ -3559,9 +3559,9 @@ function Tensor.masked_scatter(x, mask, src) end
 ---@return tycho.Tensor
 function tycho.einsum(equation, a, b, c, d, e, f) end
 
---- sums of products by Einstein's convention, for instance 'bij,bjk->bik'; ... stands for further dims
+--- sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims
 ---@param equation string
----@param a tycho.Tensor
+---@param a any
 ---@param b? tycho.Tensor
 ---@param c? tycho.Tensor
 ---@param d? tycho.Tensor

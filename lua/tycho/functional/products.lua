@@ -286,11 +286,11 @@ local function contract(a, la, b, lb, needed)
   local y = M.reshape(ops.expand(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right)), {nb, k, n})
   return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
 end
-def("einsum", "equation:string, a, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?", "sums of products by Einstein's convention, for instance 'bij,bjk->bik'; ... stands for further dims", function(equation, ...)
-  local operands = {}
-  for i = 1, 6 do
-    local x = select(i, ...)
-    if x then operands[#operands + 1] = x end
+def("einsum", "equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?", "sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims", function(equation, a, ...)
+  local operands = type(a) == "table" and a or {a, (...)}
+  for i = 2, type(a) == "table" and 0 or 5 do operands[#operands + 1] = (select(i, ...)) end
+  for i, x in ipairs(operands) do
+    if not core.is_tensor(x) then fail("einsum", "operand %d must be a tensor, got %s", i, type(x)) end
   end
   local terms, right = parse(equation, #operands)
   local labels, count, most = {}, {}, 0

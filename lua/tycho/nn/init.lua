@@ -38,7 +38,7 @@ function Sequential:forward(input)
   for i = 1, #self._order do
     local m = self._parts[i]
     local y = m(x)
-    local library = rawget(getmetatable(m)._class, "_library") == true
+    local library = not module.hooked and rawget(getmetatable(m)._class, "_library") == true
     if not rawequal(y, x) then
       if mine and library then M.free(x) end
       mine = library and core.is_tensor(y)
@@ -53,7 +53,18 @@ function ModuleList:init(list)
   for _, m in ipairs(list or {}) do append(self, m) end
 end
 ModuleList.append = append
-for _, List in ipairs {Sequential, ModuleList} do
+
+local ParameterList = container("ParameterList")
+-- ParameterList{parameter or tensor, ...}
+function ParameterList:init(list)
+  for _, p in ipairs(list or {}) do self:append(p) end
+end
+function ParameterList:append(p)
+  if not core.is_tensor(p) then error("ParameterList: a tensor is needed, got " .. type(p), 2) end
+  module.put(self, "parameter", #self._order + 1, module.is_parameter(p) and p or Parameter(p))
+  return self
+end
+for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   function List:__missing(k)               -- negative positions count from the end
     if type(k) == "number" and k < 0 then return rawget(self, #self._order + 1 + k) end
   end

@@ -12,6 +12,7 @@ Module.__index = Module
 local is_parameter = setmetatable({}, {__mode = "k"})
 local is_module = setmetatable({}, {__mode = "k"})
 local observer                       -- nn.summary's: called with each module and its results
+local exports = {hooked = false}     -- hooked: some module has had hooks, which may hold on to what they see
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
@@ -81,7 +82,35 @@ local function where(self, ok, ...)
   end
   error(message, 0)
 end
-local function run(self, ...) return where(self, pcall(self.forward, self, ...)) end
+
+-- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
+local function hooked(self, ...)
+  local hooks = rawget(self, "_hooks")
+  local function passed(given, ...) return (...) ~= nil and {n = select("#", ...), ...} or given end
+  local inputs = {n = select("#", ...), ...}
+  for _, h in ipairs(hooks.before) do inputs = passed(inputs, h.fn(self, unpack(inputs, 1, inputs.n))) end
+  local function pack(...) return {n = select("#", ...), ...} end
+  local outputs = pack(self:forward(unpack(inputs, 1, inputs.n)))
+  for _, h in ipairs(hooks.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
+  return unpack(outputs, 1, outputs.n)
+end
+local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooked or self.forward, self, ...)) end
+
+local function add_hook(self, name, when, fn)
+  if type(fn) ~= "function" then error(name .. ": argument 1 must be a function, got " .. type(fn), 3) end
+  if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}}) end
+  exports.hooked = true
+  local list, h = rawget(self, "_hooks")[when], {fn = fn}
+  list[#list + 1] = h
+  function h.remove()
+    for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
+  end
+  return h
+end
+-- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it.
+function Module:register_forward_hook(fn) return add_hook(self, "register_forward_hook", "after", fn) end
+-- fn(module, input, ...) before each forward.
+function Module:register_forward_pre_hook(fn) return add_hook(self, "register_forward_pre_hook", "before", fn) end
 
 -- A new class. Its instances are made by calling it; arguments go to init.
 function Module:extend(name)
@@ -280,5 +309,8 @@ function Module:requires_grad_(on)
   return self
 end
 
-return {Module = Module, Parameter = Parameter, is_module = function(v) return is_module[v] == true end,
-  observe = function(fn) observer = fn end, put = put}
+exports.Module, exports.Parameter, exports.put = Module, Parameter, put
+function exports.is_module(v) return is_module[v] == true end
+function exports.is_parameter(v) return is_parameter[v] == true end
+function exports.observe(fn) observer = fn end
+return exports

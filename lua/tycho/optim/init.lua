@@ -10,6 +10,30 @@ local optim = {}
 local Optimizer = {}
 Optimizer.__index = Optimizer
 
+local function add_group(self, given, known, level)
+  local name, group, seen = self._name, {params = {}}, {}
+  check(name, given, known, level)
+  if type(given.params) ~= "table" then error(name .. ": a group needs a list 'params'", level) end
+  for k, v in pairs(self.defaults) do group[k] = v end
+  for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
+  for _, other in ipairs(self.param_groups) do
+    for _, p in ipairs(other.params) do seen[p] = true end
+  end
+  for i, p in ipairs(given.params) do
+    if not core.is_tensor(p) then error(("%s: parameter %d is a %s"):format(name, i, type(p)), level) end
+    if not p.is_leaf then error(("%s: parameter %d of shape %s is a result, not a leaf"):format(name, i, tostring(p.shape)), level) end
+    if seen[p] then error(("%s: parameter %d is given twice"):format(name, i), level) end
+    seen[p] = true
+    group.params[i] = p
+  end
+  for k, v in pairs(group) do
+    if k ~= "params" and type(v) == "number" and (v ~= v or (k == "lr" or k == "weight_decay" or k == "momentum" or k == "eps") and v < 0) then
+      error(("%s: %s must not be negative, got %g"):format(name, k, v), level)
+    end
+  end
+  self.param_groups[#self.param_groups + 1] = group
+end
+
 local function new_class(name, defaults)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index = class
@@ -19,32 +43,18 @@ local function new_class(name, defaults)
     if type(params) ~= "table" or core.is_tensor(params) then error(name .. ": argument 1 must be a list of parameters or of groups, got " .. (core.is_tensor(params) and "tensor" or type(params)), 3) end
     o = o or {}
     check(name, o, defaults, 3)
-    local self = setmetatable({param_groups = {}, state = {}}, class)
+    local self = setmetatable({param_groups = {}, state = {}, defaults = {}}, class)
+    for k, v in pairs(defaults) do self.defaults[k] = v end
+    for k, v in pairs(o) do self.defaults[k] = v end
     local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
-    local seen = {}
-    for _, given in ipairs(groups) do
-      check(name, given, known, 3)
-      if type(given.params) ~= "table" then error(name .. ": a group needs a list 'params'", 3) end
-      local group = {params = {}}
-      for k, v in pairs(defaults) do group[k] = v end
-      for k, v in pairs(o) do group[k] = v end
-      for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
-      for i, p in ipairs(given.params) do
-        if not core.is_tensor(p) then error(("%s: parameter %d is a %s"):format(name, i, type(p)), 3) end
-        if not p.is_leaf then error(("%s: parameter %d of shape %s is a result, not a leaf"):format(name, i, tostring(p.shape)), 3) end
-        if seen[p] then error(("%s: parameter %d is given twice"):format(name, i), 3) end
-        seen[p] = true
-        group.params[i] = p
-      end
-      for k, v in pairs(group) do
-        if k ~= "params" and type(v) == "number" and (v ~= v or (k == "lr" or k == "weight_decay" or k == "momentum" or k == "eps") and v < 0) then
-          error(("%s: %s must not be negative, got %g"):format(name, k, v), 3)
-        end
-      end
-      self.param_groups[#self.param_groups + 1] = group
-    end
+    for _, given in ipairs(groups) do add_group(self, given, known, 4) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then error(name .. ": the list of parameters is empty", 3) end
     return self
+  end
+  -- A group more: {params = list, lr = ...}; what it doesn't name is as the optimizer was made with.
+  function class:add_param_group(group)
+    if type(group) ~= "table" or core.is_tensor(group) then error(name .. ": a group must be a table {params = list, ...}, got " .. (core.is_tensor(group) and "tensor" or type(group)), 2) end
+    add_group(self, group, known, 3)
   end
   optim[name] = setmetatable({}, {__index = class, __call = construct})
   return class
