@@ -101,6 +101,10 @@ case("training step of the demo's CNN, batch 128", cnn_step())
 case("the same in bfloat16", training(cnn():to("bfloat16"), R(128, 1, 28, 28):bfloat16(), labels(10, 128)))
 case("training step of char_gpt, 4 layers of 128, 12x64", gpt_step())
 case("training step of ResNet-18, 32x3x224x224", training(require "examples.resnet18" {classes = 1000}, R(32, 3, 224, 224), labels(1000, 32)))
+do
+  local lstm = nn.LSTM(128, 128, 2)
+  case("LSTM, 2 layers of 128, 64x32x128, both ways", backward(function(x) lstm:zero_grad() return (lstm(x)) end, R(64, 32, 128)))
+end
 for _, n in ipairs {64, 256, 512, 1024, 2048} do
   local a, b = R(n, n), R(n, n)
   case(("matmul %dx%d"):format(n, n), function() return a:matmul(b) end)

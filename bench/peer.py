@@ -94,6 +94,15 @@ case(cnn_step())
 case(training(cnn().bfloat16(), R(128, 1, 28, 28).bfloat16(), labels(10, 128)))
 case(gpt_step())
 case(training(ResNet(64, 1000), R(32, 3, 224, 224), labels(1000, 32)))
+lstm = nn.LSTM(128, 128, 2)
+
+
+def run_lstm(x):
+    lstm.zero_grad()
+    return lstm(x)[0]
+
+
+case(backward(run_lstm, R(64, 32, 128)))
 for n in (64, 256, 512, 1024, 2048):
     a, b = R(n, n), R(n, n)
     case(lambda a=a, b=b: a @ b)

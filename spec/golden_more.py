@@ -184,6 +184,10 @@ LAYERS = [
     ("nn.TransformerEncoderLayer(8, 2, {dim_feedforward=16, dropout=0})", nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), [(2, 5, 8)]), ("nn.TransformerEncoderLayer(8, 2, {dim_feedforward=16, dropout=0, norm_first=true, activation='gelu'})", nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True), [(2, 5, 8)]),
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, {dim_feedforward=16, dropout=0}), 2, nn.LayerNorm(8))", nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2, nn.LayerNorm(8)), [(2, 5, 8)]),
     ("nn.TransformerDecoderLayer(8, 2, {dim_feedforward=16, dropout=0})", nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True), [(2, 4, 8), (2, 5, 8)]),
+    ("nn.RNN(4, 3)", nn.RNN(4, 3), [(5, 2, 4)]), ("nn.RNN(4, 3, 2, {nonlinearity='relu', batch_first=true, bias=false})", nn.RNN(4, 3, 2, nonlinearity="relu", batch_first=True, bias=False), [(2, 5, 4)]),
+    ("nn.LSTM(4, 3)", nn.LSTM(4, 3), [(5, 2, 4)]), ("nn.LSTM(4, 3, {num_layers=2, bidirectional=true, batch_first=true})", nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), [(2, 5, 4)]), ("nn.LSTM(4, 3)", nn.LSTM(4, 3), [(5, 4)]),
+    ("nn.GRU(4, 3, 2, {bidirectional=true})", nn.GRU(4, 3, 2, bidirectional=True), [(5, 2, 4), (4, 2, 3)]), ("nn.GRU(4, 3)", nn.GRU(4, 3), [(1, 2, 4)]),
+    ("nn.RNNCell(4, 3)", nn.RNNCell(4, 3), [(2, 4), (2, 3)]), ("nn.LSTMCell(4, 3)", nn.LSTMCell(4, 3), [(2, 4)]), ("nn.GRUCell(4, 3)", nn.GRUCell(4, 3), [(2, 4), (2, 3)]),
 ]
 store, cases = {}, []
 for i, (text, net, shapes) in enumerate(LAYERS):

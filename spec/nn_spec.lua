@@ -173,6 +173,82 @@ describe("nn", function()
     end
     assert.is_true(first > 1.2 and last < 0.7, ("loss went from %g to %g"):format(first, last))
   end)
+
+  it("calls hooks around forward, which may change what passes", function()
+    local l, seen = nn.Linear(2, 3), {}
+    local net = nn.Sequential(l, nn.ReLU(), nn.Linear(3, 1))
+    local x = tycho.randn(4, 2)
+    local plain = net(x)
+    local after = l:register_forward_hook(function(m, inputs, y)
+      assert.equal(l, m)
+      seen.input, seen.output = inputs[1], y
+    end)
+    helper.close(net(x), plain, "a hook that only looks", 0)
+    assert.equal(x, seen.input)
+    assert.equal("4x3", tostring(seen.output.shape))
+    assert.is_number(seen.output:sum():item())           -- Sequential left it alone
+    local before = l:register_forward_pre_hook(function(_, v) return v * 2 end)
+    after:remove()
+    local doubled = l:register_forward_hook(function(_, _, y) return y * 0 end)
+    helper.close(l(x), tycho.zeros(4, 3), "replaced", 0)
+    doubled:remove()
+    local through = l(x)
+    before.remove()
+    helper.close(through, l(x * 2), "replaced input", 1e-6)
+    helper.close(net(x), plain, "hooks removed", 0)
+    helper.fails("argument 1 must be a function", function() l:register_forward_hook(3) end)
+  end)
+
+  it("lists parameters, and adds groups of them to an optimizer", function()
+    local Net = nn.Module:extend("Net")
+    function Net:init() self.scales = nn.ParameterList {tycho.ones(2), nn.Parameter(tycho.zeros(3))} end
+    local net = Net()
+    net.scales:append(tycho.ones(1))
+    local names = {}
+    for name in net:named_parameters() do names[#names + 1] = name end
+    assert.same({"scales.0", "scales.1", "scales.2"}, names)
+    assert.equal(3, #net.scales)
+    assert.is_true(net.scales[1].requires_grad)
+    assert.equal(net.scales[3], net.scales[-1])
+    local opt = tycho.optim.SGD({net.scales[1]}, {lr = 0.5, momentum = 0.9})
+    opt:add_param_group {params = {net.scales[2]}, lr = 0.1}
+    assert.equal(0.9, opt.param_groups[2].momentum)
+    net.scales[2].grad = tycho.ones(3)
+    opt:step()
+    helper.close(net.scales[2], tycho.full({3}, -0.1), "stepped at its group's rate", 1e-6)
+    helper.fails("parameter 1 is given twice", function() opt:add_param_group {params = {net.scales[1]}} end)
+    helper.fails("unknown option 'rate'", function() opt:add_param_group {params = {net.scales[3]}, rate = 1} end)
+    helper.fails("a tensor is needed", function() net.scales:append(1) end)
+    helper.close(tycho.einsum("ij,jk->ik", {tycho.ones(2, 3), tycho.ones(3, 2)}), tycho.full({2, 2}, 3), "einsum of a list", 0)
+    helper.fails("operand 2 must be a tensor", function() tycho.einsum("i,i->", {tycho.ones(2), 3}) end)
+  end)
+
+  it("recurrent layers carry their states, and agree with their cells", function()
+    tycho.manual_seed(4)
+    for _, name in ipairs {"RNN", "LSTM", "GRU"} do
+      local rnn, cell = nn[name](3, 4), nn[name .. "Cell"](3, 4)
+      for _, k in ipairs {"weight_ih", "weight_hh", "bias_ih", "bias_hh"} do cell[k] = rnn[k .. "_l0"] end
+      local x, h0, c0 = tycho.randn(6, 2, 3), tycho.randn(1, 2, 4), name == "LSTM" and tycho.randn(1, 2, 4) or nil
+      local y, h, c = rnn(x, h0, c0)
+      assert.equal("6x2x4", tostring(y.shape))
+      helper.close(h[1], y[6], "the last state is the last result", 0)
+      -- in two parts, the second from the first's states; states also as one list
+      local y1, h1, c1 = rnn(x[{ {1, 2} }], {h0, c0})
+      local y2, h2, c2 = rnn(x[{ {3, 6} }], h1, c1)
+      helper.close(tycho.cat({y1, y2}), y, name .. " in two parts", 1e-5)
+      helper.close(h2, h, "state", 1e-5)
+      if c then helper.close(c2, c, "cell state", 1e-5) end
+      local s, d = h0[1], c0 and c0[1]
+      for t = 1, 6 do s, d = cell(x[t], s, d) end
+      helper.close(s, h[1], name .. "Cell", 1e-5)
+      helper.close(rnn(x[{ {}, 1 }], h0[{ {}, 1 }], c0 and c0[{ {}, 1 }]), y[{ {}, 1 }], name .. " without a batch", 1e-5)
+      helper.fails("the last of size 3", function() rnn(tycho.zeros(2, 2, 5)) end)
+      helper.fails("h0) must be a tensor of shape 1x2x4, got shape 1x2x5", function() rnn(x, tycho.zeros(1, 2, 5)) end)
+    end
+    helper.fails("nonlinearity must be tanh or relu", function() nn.RNN(2, 2, {nonlinearity = "gelu"}) end)
+    local deep = nn.LSTM(3, 4, 2, {dropout = 1})
+    helper.close((deep(tycho.randn(2, 1, 3))), (deep(tycho.randn(2, 1, 3))), "all is dropped between the layers", 0)
+  end)
 end)
 
 describe("optim", function()
@@ -330,54 +406,5 @@ describe("data", function()
   it("says what brings a missing dataset", function()
     fails("dataset-fashion-mnist", data.datasets.FashionMNIST, {root = "/nowhere"})
     fails("unknown option", data.datasets.FashionMNIST, {path = "/nowhere"})
-  end)
-
-  it("calls hooks around forward, which may change what passes", function()
-    local l, seen = nn.Linear(2, 3), {}
-    local net = nn.Sequential(l, nn.ReLU(), nn.Linear(3, 1))
-    local x = tycho.randn(4, 2)
-    local plain = net(x)
-    local after = l:register_forward_hook(function(m, inputs, y)
-      assert.equal(l, m)
-      seen.input, seen.output = inputs[1], y
-    end)
-    helper.close(net(x), plain, "a hook that only looks", 0)
-    assert.equal(x, seen.input)
-    assert.equal("4x3", tostring(seen.output.shape))
-    assert.is_number(seen.output:sum():item())           -- Sequential left it alone
-    local before = l:register_forward_pre_hook(function(_, v) return v * 2 end)
-    after:remove()
-    local doubled = l:register_forward_hook(function(_, _, y) return y * 0 end)
-    helper.close(l(x), tycho.zeros(4, 3), "replaced", 0)
-    doubled:remove()
-    local through = l(x)
-    before.remove()
-    helper.close(through, l(x * 2), "replaced input", 1e-6)
-    helper.close(net(x), plain, "hooks removed", 0)
-    helper.fails("argument 1 must be a function", function() l:register_forward_hook(3) end)
-  end)
-
-  it("lists parameters, and adds groups of them to an optimizer", function()
-    local Net = nn.Module:extend("Net")
-    function Net:init() self.scales = nn.ParameterList {tycho.ones(2), nn.Parameter(tycho.zeros(3))} end
-    local net = Net()
-    net.scales:append(tycho.ones(1))
-    local names = {}
-    for name in net:named_parameters() do names[#names + 1] = name end
-    assert.same({"scales.0", "scales.1", "scales.2"}, names)
-    assert.equal(3, #net.scales)
-    assert.is_true(net.scales[1].requires_grad)
-    assert.equal(net.scales[3], net.scales[-1])
-    local opt = tycho.optim.SGD({net.scales[1]}, {lr = 0.5, momentum = 0.9})
-    opt:add_param_group {params = {net.scales[2]}, lr = 0.1}
-    assert.equal(0.9, opt.param_groups[2].momentum)
-    net.scales[2].grad = tycho.ones(3)
-    opt:step()
-    helper.close(net.scales[2], tycho.full({3}, -0.1), "stepped at its group's rate", 1e-6)
-    helper.fails("parameter 1 is given twice", function() opt:add_param_group {params = {net.scales[1]}} end)
-    helper.fails("unknown option 'rate'", function() opt:add_param_group {params = {net.scales[3]}, rate = 1} end)
-    helper.fails("a tensor is needed", function() net.scales:append(1) end)
-    helper.close(tycho.einsum("ij,jk->ik", {tycho.ones(2, 3), tycho.ones(3, 2)}), tycho.full({2, 2}, 3), "einsum of a list", 0)
-    helper.fails("operand 2 must be a tensor", function() tycho.einsum("i,i->", {tycho.ones(2), 3}) end)
   end)
 end)

@@ -272,6 +272,7 @@ end
 
 require "tycho.nn.plain"
 require "tycho.nn.transformer"
+require "tycho.nn.rnn"
 
 ---- summary ----
 -- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.

@@ -1,0 +1,131 @@
+-- Recurrent layers: RNN, LSTM, GRU and their cells, by PyTorch's names of weights and order of gates.
+--
+-- Idea: what a step takes from the input is one product for all steps; only what depends on the step before is computed step by
+-- step. A step's arithmetic is written once, for the layer and its cell. States come and go as further values:
+-- local y, h, c = lstm(x, h0, c0).
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local init = require "tycho.nn.init_functions"
+local module = require "tycho.nn.module"
+local F = require "tycho.nn.functional"
+local functions = require("tycho.functional.lib").functions
+local lib = require "tycho.nn.layer"
+local layer, options, whole = lib.layer, lib.options, lib.whole
+
+-- Each kind: gates, how many states it carries, and a step from the input's part (N, gates*H), the hidden state's and the states.
+local KINDS = {
+  RNN = {gates = 1, states = 1, step = function(x, y, _, _, nonlinearity) return ops[nonlinearity](x + y) end},
+  LSTM = {gates = 4, states = 2, step = function(x, y, _, c)
+    local i, f, g, o = unpack(M.chunk(x + y, 4, 2))
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return ops.sigmoid(o) * ops.tanh(c), c
+  end},
+  GRU = {gates = 3, states = 1, step = function(x, y, h)
+    local xr, xz, xn = unpack(M.chunk(x, 3, 2))
+    local yr, yz, yn = unpack(M.chunk(y, 3, 2))
+    local n, z = ops.tanh(xn + ops.sigmoid(xr + yr) * yn), ops.sigmoid(xz + yz)
+    return n + z * (h - n)
+  end},
+}
+
+local function weights(self, kind, inputs, hidden, bias, suffix)
+  local bound = 1 / math.sqrt(hidden)
+  local function new(...) return module.Parameter(init.uniform_(ops.empty(...), -bound, bound)) end
+  self["weight_ih" .. suffix], self["weight_hh" .. suffix] = new(kind.gates * hidden, inputs), new(kind.gates * hidden, hidden)
+  if bias then self["bias_ih" .. suffix], self["bias_hh" .. suffix] = new(kind.gates * hidden), new(kind.gates * hidden) end
+end
+
+-- Both states may come in one list, as PyTorch's pair.
+local function states_of(h, c)
+  if type(h) == "table" then return h[1], h[2] end
+  return h, c
+end
+
+local function state(name, what, given, shape, x)
+  if not given then return ops.zeros(shape, {dtype = x.dtype}) end
+  if not core.is_tensor(given) or tostring(given.shape) ~= table.concat(shape, "x") then
+    error(("%s: %s must be a tensor of shape %s, got %s"):format(name, what, table.concat(shape, "x"), core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given)), 3)
+  end
+  return given
+end
+
+for name, kind in pairs(KINDS) do
+  local Layer = layer(name)
+  local known = {num_layers = 1, bias = true, batch_first = false, dropout = 0, bidirectional = false}
+  if name == "RNN" then known.nonlinearity = "tanh" end
+
+  -- (input_size, hidden_size, num_layers?, {num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false}); RNN: nonlinearity="tanh"|"relu"
+  function Layer:init(inputs, hidden, layers, o)
+    if type(layers) == "table" then layers, o = nil, layers end
+    o = options(name, o, known)
+    self.input_size, self.hidden_size, self.num_layers = whole(name, "input_size", inputs), whole(name, "hidden_size", hidden), whole(name, "num_layers", layers or o.num_layers)
+    self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, o.nonlinearity
+    if o.nonlinearity and o.nonlinearity ~= "tanh" and o.nonlinearity ~= "relu" then error(name .. ": nonlinearity must be tanh or relu, got " .. tostring(o.nonlinearity), 2) end
+    if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then error(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout), 2) end
+    local ways = o.bidirectional and 2 or 1
+    for l = 0, self.num_layers - 1 do
+      for way = 1, ways do weights(self, kind, l == 0 and inputs or ways * hidden, hidden, o.bias, "_l" .. l .. (way == 2 and "_reverse" or "")) end
+    end
+  end
+
+  -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states
+  function Layer:forward(x, h0, c0)
+    h0, c0 = states_of(h0, c0)
+    if not core.is_tensor(x) or M.dim(x) < 2 or M.dim(x) > 3 or x.shape[M.dim(x)] ~= self.input_size then
+      error(("%s: the input must have 2 or 3 dims, the last of size %d, got %s"):format(name, self.input_size, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x)), 2)
+    end
+    local alone = M.dim(x) == 2
+    if alone then x = M.unsqueeze(x, 2)
+    elseif self.batch_first then x = M.transpose(x, 1, 2) end
+    local steps, n, H, ways = x.shape[1], x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
+    if steps == 0 then error(name .. ": there must be at least one step", 2) end
+    local shape = alone and {self.num_layers * ways, H} or {self.num_layers * ways, n, H}
+    local h_in, c_in = state(name, "argument 2 (h0)", h0, shape, x), kind.states == 2 and state(name, "argument 3 (c0)", c0, shape, x) or nil
+    if alone then h_in, c_in = M.unsqueeze(h_in, 2), c_in and M.unsqueeze(c_in, 2) end
+    local last_h, last_c = {}, {}
+    for l = 0, self.num_layers - 1 do
+      local sides = {}
+      for way = 1, ways do
+        local k, suffix = l * ways + way, "_l" .. l .. (way == 2 and "_reverse" or "")
+        local w, b = self["weight_hh" .. suffix], self["bias_hh" .. suffix]
+        local all, out = ops.linear(x, self["weight_ih" .. suffix], self["bias_ih" .. suffix]), {}
+        local h, c = M.select(h_in, 1, k), c_in and M.select(c_in, 1, k)
+        for t = way == 1 and 1 or steps, way == 1 and steps or 1, way == 1 and 1 or -1 do
+          h, c = kind.step(M.select(all, 1, t), ops.linear(h, w, b), h, c, self.nonlinearity)
+          out[t] = h
+        end
+        last_h[k], last_c[k], sides[way] = h, c, functions.stack(out, 1)
+      end
+      x = ways == 2 and ops.cat(sides, 3) or sides[1]
+      if l < self.num_layers - 1 and self.dropout > 0 then x = F.dropout(x, self.dropout, {training = self.training}) end
+    end
+    local h, c = functions.stack(last_h, 1), c_in and functions.stack(last_c, 1) or nil
+    if alone then return M.squeeze(x, 2), M.squeeze(h, 2), c and M.squeeze(c, 2) end
+    return self.batch_first and M.transpose(x, 1, 2) or x, h, c
+  end
+  function Layer:extra_repr()
+    return ("%d, %d"):format(self.input_size, self.hidden_size) .. (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") .. (self.bidirectional and ", bidirectional=true" or "")
+  end
+
+  local Cell = layer(name .. "Cell")
+  local cell = {bias = true}
+  if name == "RNN" then cell.nonlinearity = "tanh" end
+  -- (input_size, hidden_size, {bias=true}); cell(x (N,E), h (N,H), c) -> h, c
+  function Cell:init(inputs, hidden, o)
+    o = options(name .. "Cell", o, cell)
+    self.input_size, self.hidden_size, self.nonlinearity = whole(name .. "Cell", "input_size", inputs), whole(name .. "Cell", "hidden_size", hidden), o.nonlinearity
+    weights(self, kind, inputs, hidden, o.bias, "")
+  end
+  function Cell:forward(x, h, c)
+    h, c = states_of(h, c)
+    local alone = M.dim(x) == 1
+    if alone then x, h, c = M.unsqueeze(x, 1), h and M.unsqueeze(h, 1), c and M.unsqueeze(c, 1) end
+    local shape = {x.shape[1], self.hidden_size}
+    h = state(name .. "Cell", "argument 2 (h)", h, shape, x)
+    c = kind.states == 2 and state(name .. "Cell", "argument 3 (c)", c, shape, x) or nil
+    h, c = kind.step(ops.linear(x, self.weight_ih, self.bias_ih), ops.linear(h, self.weight_hh, self.bias_hh), h, c, self.nonlinearity)
+    if alone then return M.squeeze(h, 1), c and M.squeeze(c, 1) end
+    return h, c
+  end
+  function Cell:extra_repr() return ("%d, %d"):format(self.input_size, self.hidden_size) end
+end
