@@ -1551,14 +1551,14 @@ function Tensor.uniform_(x, low, high) end
 ---@param mean? number
 ---@param std? number
 ---@return tycho.Tensor
-function tycho.normal_(x, mean, std) end
+function tycho.normal(x, mean, std) end
 
 --- like x, normal
 ---@param x tycho.Tensor
 ---@param mean? number
 ---@param std? number
 ---@return tycho.Tensor
-function Tensor.normal_(x, mean, std) end
+function Tensor.normal(x, mean, std) end
 
 --- like x, exponential of rate lambd
 ---@param x tycho.Tensor
@@ -2463,6 +2463,22 @@ function tycho.full_like(x, value, dtype, device, requires_grad) end
 ---@param requires_grad? boolean
 ---@return tycho.Tensor
 function Tensor.full_like(x, value, dtype, device, requires_grad) end
+
+--- normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size
+---@param mean any
+---@param std? any
+---@param size? any
+---@param dtype? string
+---@return tycho.Tensor
+function tycho.normal(mean, std, size, dtype) end
+
+--- normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size
+---@param mean any
+---@param std? any
+---@param size? any
+---@param dtype? string
+---@return tycho.Tensor
+function Tensor.normal(mean, std, size, dtype) end
 
 --- without dim the largest element; with dim the maxima and their indices
 ---@param x tycho.Tensor

@@ -44,6 +44,25 @@ def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:b
   return ops.full(x.shape, value, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
 end)
 
+def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size", function(mean, std, size, dtype)
+  std = std or 1
+  for i, v in ipairs {mean, std} do
+    if type(v) ~= "number" and not core.is_tensor(v) then fail("normal", "argument %d must be a number or a tensor, got %s", i, type(v)) end
+  end
+  local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
+  if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
+  local tensors = {}
+  if core.is_tensor(mean) then tensors[#tensors + 1] = mean end
+  if core.is_tensor(std) then tensors[#tensors + 1] = std end
+  if #tensors == 0 then
+    if not size then fail("normal", "a size is needed where mean and std are numbers") end
+    return ops.randn(size, {dtype = dtype}) * std + mean
+  end
+  if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
+  local shape = lib.functions.broadcast_tensors(tensors)[1].shape
+  return ops.randn(shape, {dtype = dtype or tensors[1].dtype}) * std + mean
+end, lib.MAKES)
+
 ---- reductions ----
 def("max", "x, dim:any?, *, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices", function(x, dim, keepdim)
   if dim == nil then return ops.amax(x) end
