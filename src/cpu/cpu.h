@@ -44,9 +44,9 @@ typedef struct {
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
-/* Before a function outside loops.c whose own loops should become vector code: compiled for each instruction set too. */
+/* Before a function outside loops.c whose own loops should become vector code: compiled for each instruction set too (by what a CPU has, not by its model). */
 #if defined __x86_64__ && defined __GLIBC__ && !defined __clang__      /* needs ifunc */
-#define TY_CLONES __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#define TY_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define TY_CLONES
 #endif

@@ -46,7 +46,7 @@ static void inside(int64_t c, int64_t stride, int64_t w, int64_t *from, int64_t 
  * count from 1; 0 stands where a window is all padding. No branch depends on the data, so both become vector code. */
 #define KEEP_LARGER(from, k, pos) { __typeof__(best[0]) u = from; const bool up = (u > best[k]) | (u != u) | !at[k]; best[k] = up ? u : best[k]; at[k] = up ? (int32_t)(pos) : at[k]; }
 #define POOLS(T) \
-  TY_CLONES static void max_row_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
+  static void max_row_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
     const int64_t sw = p->at[1].v[1], pw = p->at[2].v[1], kw = p->at[0].v[1], st = sw * p->xs[3], out = p->ys[3]; \
     for (int64_t j0 = 0; j0 < p->ow; j0 += SOME) { \
       int64_t m = TY_MIN(SOME, p->ow - j0), o = n * p->ys[0] + i * p->ys[2] + j0 * out; T best[SOME]; int32_t at[SOME]; \

@@ -38,7 +38,7 @@ static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool cor
 
 /* One plane: rows are blended into a line as wide as the input, then its columns; backward the other way. */
 #define PLANES(T) \
-  TY_CLONES static void forward_##T(const T *x, T *y, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+  static void forward_##T(const T *x, T *y, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
     for (int64_t i = 0; i < oh; i++) { \
       for (int r = 0; r < n; r++) { \
         const T *q = x + rows->at[r][i] * s[0]; const T k = (T)rows->w[r][i]; \
@@ -46,7 +46,7 @@ static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool cor
       for (int r = 0; r < n; r++) { \
         const int32_t *at = cols->at[r]; const double *k = cols->w[r]; T *o = y + i * s[2]; \
         for (int64_t j = 0; j < ow; j++) o[j * s[3]] = (r ? o[j * s[3]] : 0) + (T)k[j] * line[at[j]]; } } } \
-  TY_CLONES static void backward_##T(T *x, const T *g, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+  static void backward_##T(T *x, const T *g, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
     for (int64_t i = 0; i < oh; i++) { \
       memset(line, 0, sizeof(T) * (size_t)w); \
       for (int64_t j = 0; j < ow; j++) for (int r = 0; r < n; r++) line[cols->at[r][j]] += (T)cols->w[r][j] * g[i * s[2] + j * s[3]]; \
