@@ -46,7 +46,7 @@ local function time(fn)
 end
 
 -- Each case: what it is and what it runs. peer.py has the same list in the same order.
-local cases, memory = {}, {}
+local cases = {}
 local function case(name, fn) cases[#cases + 1] = {name, fn} end
 local function training(net, x, y)
   local opt = optim.AdamW(net:parameters(), {lr = 1e-3})
@@ -81,7 +81,7 @@ local function gpt_step()
   local net = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64, bias = false}
   return training(net, labels(65, 12, 64), labels(65, 768))
 end
-memory.cnn, memory.gpt = cnn_step, gpt_step
+local memory = {cnn = cnn_step, gpt = gpt_step}
 if options.memory then
   local function kilobytes(what) return tonumber(io.open("/proc/self/status"):read("*a"):match(what .. ":%s*(%d+)")) end
   local forget = io.open("/proc/self/clear_refs", "w")       -- the peak so far

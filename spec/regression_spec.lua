@@ -268,6 +268,7 @@ describe("regression", function()
     late:copy_(tycho.from_ffi(buf + 4, 4):view(2, 2):t())
     assert.same({{4, 6}, {5, 7}}, late:totable())
   end)
+
   it("attention weights of a row that may attend to nothing are 0, not NaN", function()
     local m = tycho.nn.MultiheadAttention(4, 2)
     local x = tycho.randn(1, 3, 4)

@@ -215,8 +215,8 @@ struct ty_backend {
 
 extern const ty_backend ty_cpu;
 void ty_set_num_threads(int n);
-bool ty_native_bf16(int set);          /* whether the CPU's products are computed in bfloat16 as it is; set: 0 or 1 decide it, -1 asks */
 int ty_get_num_threads(void);
+bool ty_native_bf16(int set);          /* whether the CPU's products are computed in bfloat16 as it is; set: 0 or 1 decide it, -1 asks */
 
 /* ---- context ---- */
 

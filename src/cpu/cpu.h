@@ -44,12 +44,6 @@ typedef struct {
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
-/* Before a function outside loops.c whose own loops should become vector code: compiled for each instruction set too (by what a CPU has, not by its model). */
-#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__      /* needs ifunc */
-#define TY_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define TY_CLONES
-#endif
 static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
 static const uint8_t ty_ksize[3] = {4, 8, 8};
 /* Element i of float32 (k 0) or float64 (k 1) memory. */
@@ -86,7 +80,7 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel);
 /* C = op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). Never within a parallel region of one thread: OpenMP takes the
  * product's own threads for nested ones there, and starts them anew for each call. */
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
-/* oneDNN; TY_ERR with an empty ctx->err: not supported, use the own kernel. */
+/* oneDNN; false: nothing was done, use the own way. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 bool ty_dnnl_conv(ty_call *c, ty_status *s);
 typedef struct {

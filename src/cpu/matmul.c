@@ -94,32 +94,34 @@ static void one_product(const products *w, int64_t i) {
   else ty_gemm(w->k, u.trans, v.trans, w->m, w->n, w->kk, u.p, u.ld, v.p, v.ld, 0, r, w->n);
 }
 
-static ty_status matmul(ty_call *c) {
-  ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
-  ty_dtype d = (ty_dtype)a->dtype;
-  int k = ty_k(ty_compute_dtype(d));
-  products w = {.d = d, .k = k, .size = ty_dtype_size[d], .batches = 1, .shape = o->shape, .x = as_batch(a, true), .y = as_batch(b, false), .po = ty_data(o)};
-  if (ty_numel(o) == 0) return TY_OK;
-  if (k < 2 && !readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); w.x = as_batch(ca, true); }
-  if (k < 2 && !readable(w.y.rows, w.y.cols, w.y.rs, w.y.cs)) {
-    ty_status s = ty_contiguous(c->ctx, b, &cb);
-    if (s != TY_OK) { ty_release(ca); return s; }
-    w.y = as_batch(cb, false);
-  }
-  w.m = w.x.rows;
-  w.n = w.y.cols;
-  w.kk = w.x.cols;
-  w.nd = TY_MAX(w.x.nb, w.y.nb);
+static products products_of(batch x, batch y, const ty_tensor *o) {
+  ty_dtype d = (ty_dtype)o->dtype;
+  products w = {.d = d, .k = ty_k(ty_compute_dtype(d)), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb), .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape,
+                .x = x, .y = y, .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
   for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
-  w.px = ty_data(&w.x.t);
-  w.py = ty_data(&w.y.t);
-  if (k < 2 && w.y.nb == 0 && w.x.nb > 0 && ty_is_contiguous(&w.x.t)) {   /* one product over all rows */
+  if (w.k < 2 && y.nb == 0 && x.nb > 0 && ty_is_contiguous(&x.t)) {   /* one product over all rows */
     w.m *= w.batches;
     w.batches = 1;
     w.nd = 0;
+    w.x.rows = w.m;
     w.x.rs = w.kk;
     w.x.cs = 1;
   }
+  return w;
+}
+
+static ty_status matmul(ty_call *c) {
+  ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
+  int k = ty_k(ty_compute_dtype((ty_dtype)a->dtype));
+  batch x = as_batch(a, true), y = as_batch(b, false);
+  if (ty_numel(o) == 0) return TY_OK;
+  if (k < 2 && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
+  if (k < 2 && !readable(y.rows, y.cols, y.rs, y.cs)) {
+    ty_status s = ty_contiguous(c->ctx, b, &cb);
+    if (s != TY_OK) { ty_release(ca); return s; }
+    y = as_batch(cb, false);
+  }
+  products w = products_of(x, y, o);
   /* many small products share the threads; few large ones are shared by BLAS */
   int threads = w.batches > 1 && w.m * w.n * w.kk < 1 << 18 ? ty_threads_for(w.batches * w.m * w.n * w.kk / 8) : 1;
   if (threads > 1) {
@@ -167,24 +169,16 @@ static bool half_product(ty_call *c) {
     y = (batch){.t = *b, .rows = b->shape[1], .cols = b->shape[0], .rs = b->stride[1], .cs = b->stride[0]};
     if (bias && !ty_is_contiguous(bias)) return false;
   }
-  int nd = TY_MAX(x.nb, y.nb);
-  int64_t batches = 1;
-  for (int i = 0; i < nd; i++) batches *= o->shape[i];
-  if (y.nb == 0 && x.nb > 0 && ty_is_contiguous(&x.t)) {     /* one product over all rows */
-    x.rows *= batches;
-    x.rs = x.cols;
-    x.cs = 1;
-    batches = 1;
-  }
-  if (!readable(x.rows, x.cols, x.rs, x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
-  matrix u = as_matrix(NULL, x.rows, x.cols, x.rs, x.cs), v = as_matrix(NULL, y.rows, y.cols, y.rs, y.cs);
-  ty_product p = {.batch = batches, .m = x.rows, .n = y.cols, .k = x.cols, .a = ty_data(&x.t), .b = ty_data(&y.t), .bias = bias ? ty_data(bias) : NULL, .c = ty_data(o)};
-  if (batches > 1) {
-    p.sa[0] = batch_offset(&x, o->shape, nd, 1);
-    p.sb[0] = batch_offset(&y, o->shape, nd, 1);
+  products w = products_of(x, y, o);
+  if (!readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
+  matrix u = as_matrix(NULL, w.m, w.kk, w.x.rs, w.x.cs), v = as_matrix(NULL, w.kk, w.n, y.rs, y.cs);
+  ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py, .bias = bias ? ty_data(bias) : NULL, .c = w.po};
+  if (w.batches > 1) {
+    p.sa[0] = batch_offset(&x, w.shape, w.nd, 1);
+    p.sb[0] = batch_offset(&y, w.shape, w.nd, 1);
     if (p.sa[0] < 0 || p.sb[0] < 0) return false;
-    for (int64_t i = 2; i < batches; i++)
-      if (batch_offset(&x, o->shape, nd, i) != i * p.sa[0] || batch_offset(&y, o->shape, nd, i) != i * p.sb[0]) return false;
+    for (int64_t i = 2; i < w.batches; i++)
+      if (batch_offset(&x, w.shape, w.nd, i) != i * p.sa[0] || batch_offset(&y, w.shape, w.nd, i) != i * p.sb[0]) return false;
   }
   p.sa[1] = u.trans ? 1 : u.ld;
   p.sa[2] = u.trans ? u.ld : 1;

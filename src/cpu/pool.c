@@ -41,6 +41,12 @@ static void inside(int64_t c, int64_t stride, int64_t w, int64_t *from, int64_t 
   *to = TY_MIN(c < w ? (w - 1 - c) / stride + 1 : 0, *to);
 }
 
+/* compiled for each instruction set, picked by what a CPU has: "arch=" would go by its model, which virtual machines hide */
+#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__      /* needs ifunc */
+#define CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define CLONES
+#endif
 #define SOME 64
 /* A row of cells: of a plane, side by side (max_row); of channels-last memory, each cell's channels side by side (max_cells). Positions
  * count from 1; 0 stands where a window is all padding. No branch depends on the data, so both become vector code. */
@@ -57,7 +63,7 @@ static void inside(int64_t c, int64_t stride, int64_t w, int64_t *from, int64_t 
         const T *v = x + n * p->xs[0] + a * p->xs[2] + (c + from * sw) * p->xs[3]; const int32_t pos = (int32_t)(a * p->w + c + from * sw + 1); \
         for (int64_t j = from; j < to; j++) KEEP_LARGER(v[(j - from) * st], j, pos + (j - from) * sw) } \
       for (int64_t j = 0; j < m; j++) { y[o + j * out] = best[j]; idx[o + j * out] = at[j]; } } } \
-  TY_CLONES static void max_cells_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
+  CLONES static void max_cells_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
     for (int64_t j = 0; j < p->ow; j++) for (int64_t c0 = 0; c0 < p->c; c0 += SOME) { \
       int64_t m = TY_MIN(SOME, p->c - c0), st = p->xs[1], out = p->ys[1], o = n * p->ys[0] + c0 * out + i * p->ys[2] + j * p->ys[3]; T best[SOME]; int32_t at[SOME]; \
       for (int64_t k = 0; k < m; k++) { best[k] = -INFINITY; at[k] = 0; } \

@@ -287,8 +287,9 @@ local function contract(a, la, b, lb, needed)
   return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
 end
 def("einsum", "equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?", "sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims", function(equation, a, ...)
-  local operands = type(a) == "table" and a or {a, (...)}
-  for i = 2, type(a) == "table" and 0 or 5 do operands[#operands + 1] = (select(i, ...)) end
+  local list = type(a) == "table"
+  if list and (...) then fail("einsum", "the operands come as a list or one by one, not both") end
+  local operands = list and {unpack(a)} or {a, ...}
   for i, x in ipairs(operands) do
     if not core.is_tensor(x) then fail("einsum", "operand %d must be a tensor, got %s", i, type(x)) end
   end

@@ -83,13 +83,13 @@ local function where(self, ok, ...)
   error(message, 0)
 end
 
+local function pack(...) return {n = select("#", ...), ...} end
+local function passed(given, ...) return (...) ~= nil and pack(...) or given end
+
 -- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
 local function hooked(self, ...)
-  local hooks = rawget(self, "_hooks")
-  local function passed(given, ...) return (...) ~= nil and {n = select("#", ...), ...} or given end
-  local inputs = {n = select("#", ...), ...}
+  local hooks, inputs = rawget(self, "_hooks"), pack(...)
   for _, h in ipairs(hooks.before) do inputs = passed(inputs, h.fn(self, unpack(inputs, 1, inputs.n))) end
-  local function pack(...) return {n = select("#", ...), ...} end
   local outputs = pack(self:forward(unpack(inputs, 1, inputs.n)))
   for _, h in ipairs(hooks.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
   return unpack(outputs, 1, outputs.n)

@@ -35,10 +35,23 @@ local function weights(self, kind, inputs, hidden, bias, suffix)
   if bias then self["bias_ih" .. suffix], self["bias_hh" .. suffix] = new(kind.gates * hidden), new(kind.gates * hidden) end
 end
 
+local function nonlinearity(name, o)
+  local v = o.nonlinearity
+  if v ~= nil and v ~= "tanh" and v ~= "relu" then error(("%s: nonlinearity must be tanh or relu, got %s"):format(name, tostring(v)), 3) end
+  return v
+end
+
 -- Both states may come in one list, as PyTorch's pair.
 local function states_of(h, c)
   if type(h) == "table" then return h[1], h[2] end
   return h, c
+end
+
+-- dims, or one more: a batch
+local function check_input(name, x, dims, size)
+  if not core.is_tensor(x) or M.dim(x) < dims or M.dim(x) > dims + 1 or x.shape[M.dim(x)] ~= size then
+    error(("%s: the input must have %d or %d dims, the last of size %d, got %s"):format(name, dims, dims + 1, size, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x)), 3)
+  end
 end
 
 local function state(name, what, given, shape, x)
@@ -59,8 +72,7 @@ for name, kind in pairs(KINDS) do
     if type(layers) == "table" then layers, o = nil, layers end
     o = options(name, o, known)
     self.input_size, self.hidden_size, self.num_layers = whole(name, "input_size", inputs), whole(name, "hidden_size", hidden), whole(name, "num_layers", layers or o.num_layers)
-    self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, o.nonlinearity
-    if o.nonlinearity and o.nonlinearity ~= "tanh" and o.nonlinearity ~= "relu" then error(name .. ": nonlinearity must be tanh or relu, got " .. tostring(o.nonlinearity), 2) end
+    self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, nonlinearity(name, o)
     if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then error(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout), 2) end
     local ways = o.bidirectional and 2 or 1
     for l = 0, self.num_layers - 1 do
@@ -71,9 +83,7 @@ for name, kind in pairs(KINDS) do
   -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states
   function Layer:forward(x, h0, c0)
     h0, c0 = states_of(h0, c0)
-    if not core.is_tensor(x) or M.dim(x) < 2 or M.dim(x) > 3 or x.shape[M.dim(x)] ~= self.input_size then
-      error(("%s: the input must have 2 or 3 dims, the last of size %d, got %s"):format(name, self.input_size, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x)), 2)
-    end
+    check_input(name, x, 2, self.input_size)
     local alone = M.dim(x) == 2
     if alone then x = M.unsqueeze(x, 2)
     elseif self.batch_first then x = M.transpose(x, 1, 2) end
@@ -113,11 +123,12 @@ for name, kind in pairs(KINDS) do
   -- (input_size, hidden_size, {bias=true}); cell(x (N,E), h (N,H), c) -> h, c
   function Cell:init(inputs, hidden, o)
     o = options(name .. "Cell", o, cell)
-    self.input_size, self.hidden_size, self.nonlinearity = whole(name .. "Cell", "input_size", inputs), whole(name .. "Cell", "hidden_size", hidden), o.nonlinearity
+    self.input_size, self.hidden_size, self.nonlinearity = whole(name .. "Cell", "input_size", inputs), whole(name .. "Cell", "hidden_size", hidden), nonlinearity(name .. "Cell", o)
     weights(self, kind, inputs, hidden, o.bias, "")
   end
   function Cell:forward(x, h, c)
     h, c = states_of(h, c)
+    check_input(name .. "Cell", x, 1, self.input_size)
     local alone = M.dim(x) == 1
     if alone then x, h, c = M.unsqueeze(x, 1), h and M.unsqueeze(h, 1), c and M.unsqueeze(c, 1) end
     local shape = {x.shape[1], self.hidden_size}
