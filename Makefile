@@ -20,7 +20,7 @@ override CFLAGS += -std=gnu11 -fPIC -fopenmp -fvisibility=hidden -fwrapv -fno-ma
 override LDFLAGS += -shared -fopenmp -Wl,-z,nodelete -Wl,-rpath,$(BLAS) -L$(BLAS)
 LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lz -lm
 
-SRC  := $(filter-out src/cpu/loops.c,$(wildcard src/core/*.c src/cpu/*.c src/io/*.c src/lua/*.c))
+SRC  := $(filter-out %loops.c,$(wildcard src/core/*.c src/cpu/*.c src/io/*.c src/lua/*.c))
 OBJ  := $(SRC:src/%.c=$(BUILD)/%.o)
 # The vector loops are built once for each instruction set; one is picked at run time.
 ISAS := base
@@ -30,7 +30,7 @@ ISAS += avx2 avx512
 ISA_avx2 := -march=haswell
 ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
-OBJ  += $(ISAS:%=$(BUILD)/cpu/loops_%.o)
+OBJ  += $(ISAS:%=$(BUILD)/cpu/loops_%.o) $(ISAS:%=$(BUILD)/cpu/pool_loops_%.o)
 HDR  := $(wildcard src/*/*.h src/core/*.def)
 
 export LUA_PATH  = $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;
@@ -54,11 +54,14 @@ $(BUILD)/%.o: src/%.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/cpu/copy.o $(BUILD)/cpu/pool.o $(BUILD)/cpu/resize.o: CFLAGS += -O3     # inner loops of their own
+$(BUILD)/cpu/copy.o $(BUILD)/cpu/resize.o: CFLAGS += -O3     # inner loops of their own
 
-$(BUILD)/cpu/loops_%.o: src/cpu/loops.c $(HDR)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -O3 $(ISA_$*) -DTY_ISA=$* -c $< -o $@
+define VECTOR
+$(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
+	@mkdir -p $$(@D)
+	$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
+endef
+$(foreach f,loops pool_loops,$(eval $(call VECTOR,$(f))))
 
 # ---- what users run: packages first, then make again, since the paths above depend on them ----
 

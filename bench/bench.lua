@@ -150,6 +150,8 @@ end
 case("conv2d 8x64x28x28, 64 3x3 kernels, both ways", backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1) end, R(8, 64, 28, 28), R(64, 64, 3, 3)))
 case("depthwise conv2d 8x64x28x28, both ways", backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1, 1, 64) end, R(8, 64, 28, 28), R(64, 1, 3, 3)))
 case("max_pool2d 8x64x28x28, both ways", backward(function(x) return tycho.max_pool2d(x, 2) end, R(8, 64, 28, 28)))
+case("avg_pool2d 3x3, stride 2, 32x64x28x28, both ways", backward(function(x) return tycho.avg_pool2d(x, 3, 2, 1) end, R(32, 64, 28, 28)))
+case("batch_norm 64x64x28x28, both ways", backward(function(x, w, b) return tycho.batch_norm(x, nil, nil, w, b, {training = true}) end, R(64, 64, 28, 28), R(64), R(64)))
 case("interpolate 8x16x32x32 to twice the size", function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
 do
   local params = {}

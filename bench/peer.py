@@ -145,6 +145,8 @@ for t in (256, 1024, 4096):
 case(backward(lambda x, w: F.conv2d(x, w, padding=1), R(8, 64, 28, 28), R(64, 64, 3, 3)))
 case(backward(lambda x, w: F.conv2d(x, w, padding=1, groups=64), R(8, 64, 28, 28), R(64, 1, 3, 3)))
 case(backward(lambda x: F.max_pool2d(x, 2), R(8, 64, 28, 28)))
+case(backward(lambda x: F.avg_pool2d(x, 3, 2, 1), R(32, 64, 28, 28)))
+case(backward(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), R(64, 64, 28, 28), R(64), R(64)))
 case(lambda: F.interpolate(p.view(8, 16, 32, 32), size=(64, 64), mode="bilinear"))
 for fused in (None, True):
     params = [R(1000, 1000, requires_grad=True) for _ in range(10)]

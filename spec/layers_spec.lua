@@ -36,6 +36,58 @@ describe("layers", function()
     end)
   end
 
+  it("pools any number of channels, in either layout, as windows one by one do", function()
+    tycho.manual_seed(8)
+    local nan = 0 / 0
+    -- n, c, h, w, kernel, stride, padding, dilation
+    local geometry = {{2, 3, 9, 7, 2, 2, 0, 1}, {3, 16, 8, 8, 3, 2, 1, 1}, {2, 17, 11, 13, 3, 1, 1, 2}, {1, 64, 6, 5, 2, 3, 1, 1}, {2, 150, 5, 6, 3, 2, 1, 1}, {1, 5, 150, 90, 3, 2, 1, 2}, {1, 1, 12, 12, 2, 1, 1, 3}}
+    for _, case in ipairs(geometry) do
+      local n, c, h, w, k, s, p, d = unpack(case)
+      for _, dtype in ipairs {"float32", "float64"} do
+        for _, last in ipairs {false, true} do
+          local x = tycho.randint(0, 50, {n, c, h, w}):to(dtype)        -- equals occur
+          x[{1, 1, 1, 2}] = nan
+          x[{1, 1, 2, 1}] = nan
+          if last and dtype == "float32" then x = tycho.where(x:isnan(), nan, tycho.conv2d(tycho.where(x:isnan(), 0, x), tycho.eye(c):view(c, c, 1, 1))) end
+          local y, at = tycho.max_pool2d(x, k, s, p, d, {return_indices = true})
+          local mean = d == 1 and tycho.avg_pool2d(x, k, s, p)
+          local g = tycho.randint(1, 9, y.shape):to(dtype)
+          local leaf = x:detach():requires_grad_()
+          local grad = tycho.grad(tycho.max_pool2d(leaf, k, s, p, d), leaf, {grad_outputs = g})
+          local slope = mean and tycho.grad(tycho.avg_pool2d(leaf, k, s, p), leaf, {grad_outputs = g})
+          local px, py, pat, pg, pgrad = x:double():contiguous():data(), y:double():contiguous():data(), at:contiguous():data(), g:double():contiguous():data(), grad:double():contiguous():data()
+          local pm, ps = mean and mean:double():contiguous():data(), slope and slope:double():contiguous():data()
+          local oh, ow, wrong, want, wants = y.shape[3], y.shape[4], 0, {}, {}
+          for i = 0, n * c * h * w - 1 do want[i], wants[i] = 0, 0 end
+          for plane = 0, n * c - 1 do
+            for i = 0, oh - 1 do
+              for j = 0, ow - 1 do
+                local best, place, sum, o = -math.huge, 0, 0, (plane * oh + i) * ow + j
+                for a = i * s - p, i * s - p + d * (k - 1), d do
+                  for b = j * s - p, j * s - p + d * (k - 1), d do
+                    if a >= 0 and a < h and b >= 0 and b < w then
+                      local v = px[plane * h * w + a * w + b]
+                      if v > best or v ~= v then best, place = v, a * w + b + 1 end
+                      sum = sum + v
+                      wants[plane * h * w + a * w + b] = wants[plane * h * w + a * w + b] + pg[o] / (k * k)
+                    end
+                  end
+                end
+                if not (py[o] == best or (best ~= best and py[o] ~= py[o])) or pat[o] ~= place then wrong = wrong + 1 end
+                if place > 0 then want[plane * h * w + place - 1] = want[plane * h * w + place - 1] + pg[o] end
+                if pm and math.abs(pm[o] - sum / (k * k)) > 1e-4 then wrong = wrong + 1 end
+              end
+            end
+          end
+          for i = 0, n * c * h * w - 1 do
+            if pgrad[i] ~= want[i] or (ps and math.abs(ps[i] - wants[i]) > 1e-4) then wrong = wrong + 1 end
+          end
+          assert.equal(0, wrong, ("%s, channels-last %s, case %s"):format(dtype, tostring(last), table.concat(case, " ")))
+        end
+      end
+    end
+  end)
+
   it("attention heeds masks, and gives its weights", function()
     tycho.manual_seed(5)
     local m = nn.MultiheadAttention(8, 2)

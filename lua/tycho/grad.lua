@@ -408,11 +408,13 @@ R.conv2d_backward_input = {
 R.conv2d_backward_weight = {
   grad = function(g, x, stride, padding, dilation, groups) return ops.conv2d(x, g, nil, stride, padding, dilation, groups) end,
   x = function(g, grad, x_shape, stride, padding, dilation, groups) return ops.conv2d_backward_input(grad, g, x_shape, stride, padding, dilation, groups) end}
-R.max_pool2d_indices = {x = function(g, out2, x_shape) return ops.max_pool2d_backward(g, out2, x_shape) end}
+R.max_pool2d_indices = {x = function(g, out2, x_shape, kernel_size, stride, padding, ceil_mode, dilation)
+  return ops.max_pool2d_backward(g, out2, x_shape, kernel_size, stride, padding, ceil_mode, dilation)
+end}
 R.max_pool2d_backward = {grad = function(g, indices, grad_shape)
   return ops.gather(M.flatten(g, -2), -1, M.flatten(indices, -2)):view(grad_shape)
 end}
-R.adaptive_max_pool2d_indices = R.max_pool2d_indices
+R.adaptive_max_pool2d_indices = {x = function(g, out2, x_shape) return ops.max_pool2d_backward(g, out2, x_shape) end}
 R.avg_pool2d = {x = function(g, x_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
   return ops.avg_pool2d_backward(g, x_shape, kernel_size, stride, padding, {ceil_mode = ceil_mode, count_include_pad = count_include_pad, divisor_override = divisor_override})
 end}

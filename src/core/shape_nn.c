@@ -190,8 +190,8 @@ ty_status ty_infer_unpool(ty_call *c) {
     if (idx->ndim != g->ndim || memcmp(idx->shape, g->shape, sizeof(int64_t) * g->ndim)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
-  pool_layout(&c->meta[0], c->in[0].t);
-  if (c->op->id == TY_OP_avg_pool2d_backward && !c->at[2].set) c->at[2] = c->at[1];
+  pool_layout(&c->meta[0], idx ? idx : g);
+  if (c->op->id != TY_OP_adaptive_avg_pool2d_backward && !c->at[2].set) c->at[2] = c->at[1];
   return TY_OK;
 }
 

@@ -91,15 +91,3 @@ ty_status ty_cpu_conv(ty_call *c) {
   if (c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && ty_dnnl_conv(c, &s)) return s;
   return ty_widened(c, run);
 }
-
-/* t in channels-last memory order; itself where it is so already. */
-ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
-  int64_t n = t->shape[1], h = t->shape[2], w = t->shape[3], want[4] = {h * w * n, 1, w * n, n};
-  if (ty_is_channels_last(t)) { *out = ty_retain(t); return TY_OK; }
-  ty_meta m;
-  ty_meta_of(t, &m);
-  m.has_stride = m.own_layout = true;
-  memcpy(m.stride, want, sizeof want);
-  TY_TRY(ty_empty(ctx, t->storage->backend, &m, out));
-  return ty_copy_into(ctx, *out, t);
-}

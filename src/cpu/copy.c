@@ -41,6 +41,20 @@ static void run_move(void *arg, char *const *ptr, const int64_t *stride, int64_t
   }
 }
 
+/* A transpose: dst runs along the innermost dim, src along another. */
+static void move_tile(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
+  const move *w = arg;
+  ty_cpu_loops()->transpose[w->size == 8](ptr[0], step[0], ptr[1], stride[1], n, m);
+}
+
+static int transposed(const ty_iter *it, const move *w) {
+  const int last = it->ndim - 1;
+  if (w->convert || w->size < 4 || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
+  for (int d = 0; d < last; d++)
+    if (it->stride[1][d] == 1 && it->stride[1][last] != 1 && it->shape[d] >= 4) return d;
+  return -1;
+}
+
 /* dst = src, which has dst's shape or broadcasts to it. */
 static void copy(ty_tensor *dst, const ty_tensor *src) {
   const ty_loops *l = ty_cpu_loops();
@@ -57,7 +71,9 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
   ty_iter_tensor(&it, dst);
   ty_iter_tensor(&it, &s);
   ty_iter_done(&it);
-  ty_iter_each(&it, run_move, &w);
+  const int d = transposed(&it, &w);
+  if (d >= 0) ty_iter_tiles(&it, d, move_tile, &w);
+  else ty_iter_each(&it, run_move, &w);
 }
 
 static void fill_value(ty_tensor *t, ty_operand v) {

@@ -9,6 +9,17 @@ typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, in
 typedef struct { double lr, momentum, dampening, weight_decay; int nesterov, first, maximize; } ty_sgd;
 typedef struct { double lr, alpha, eps, weight_decay, momentum; int maximize; } ty_rmsprop;
 typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2; int decoupled, maximize; } ty_adam;
+typedef struct { int64_t lo, hi, count; } ty_window;             /* what a window reads along a dim, every dilation-th; count: the divisor's part */
+typedef struct {
+  int64_t c, h, w, oh, ow;                                     /* h x w pixels, oh x ow windows, each of c channels side by side */
+  int64_t kernel[2], stride[2], padding[2], dilation[2];       /* kernel 0: adaptive */
+  int64_t top, first;                                          /* the pixels' first row; the results' */
+  const ty_window *rows, *cols;
+  double divisor;                                              /* 0: the window's size */
+} ty_pool;
+enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2 };
+/* from .. to - 1: rows of windows; back: channels */
+typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int64_t *positions, int64_t from, int64_t to);
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][3];
@@ -24,15 +35,15 @@ typedef struct {
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
   void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and its square */
-  void (*moments_columns[2])(const void *x, int64_t n, const void *shift, void *s1, void *s2);  /* the same for n channels */
+  void (*moments_columns[2])(const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);   /* for each of n columns */
   void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);          /* += sums of g and g * (x - shift) */
-  void (*dots_columns[2])(const void *g, const void *x, int64_t n, const void *shift, void *s1, void *s2);
+  void (*dots_columns[2])(const void *g, const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);
   void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
   void (*affine_times[2])(void *o, const void *x, const void *y, int64_t n, double a, double b);  /* o = (a x + b) y */
   double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);              /* o = exp(a x - shift), where that is not above 1; their sum */
-  void (*affine_columns[2])(void *o, const void *x, int64_t n, const void *a, const void *b);
+  void (*affine_columns[2])(void *o, const void *x, int64_t rows, int64_t n, const void *a, const void *b);
   void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
-  void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t n, const void *a, const void *b, const void *c);
+  void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t rows, int64_t n, const void *a, const void *b, const void *c);
   void (*layer_norm[2])(void *o, const void *x, const void *w, const void *b, int64_t n, double mean, double rstd);
   void (*rms_norm[2])(void *o, const void *x, const void *w, int64_t n, double rstd);
   void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
@@ -41,7 +52,9 @@ typedef struct {
   void (*adam[2])(void *p, const void *g, void *m, void *v, void *top, int64_t n, const ty_adam *o);
   void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
   void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
+  void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
+  const ty_pool_loop (*pool)[2];
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
@@ -67,6 +80,9 @@ void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const
 void ty_iter_tensor(ty_iter *it, const ty_tensor *t);
 void ty_iter_done(ty_iter *it);
 void ty_iter_each(const ty_iter *it, ty_run run, void *arg);
+/* The same by tiles of n elements along the innermost dim and m along dim, between whose rows step elements lie. */
+typedef void (*ty_tile)(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m);
+void ty_iter_tiles(const ty_iter *it, int dim, ty_tile tile, void *arg);
 /* Calls fn for every line along dim of tensors that agree in all other dims; ptr[i] is the line's first element. */
 typedef void (*ty_line)(void *arg, char *const *ptr, int64_t line);
 void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn, void *arg);
@@ -75,6 +91,9 @@ void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn
 int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
 void *ty_scratch(size_t n);                                  /* per call; free with ty_scratch_free */
 void ty_scratch_free(void *p);
+/* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */
+ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
 /* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */
 ty_status ty_widened(ty_call *c, ty_kernel kernel);
 /* C = op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). Never within a parallel region of one thread: OpenMP takes the
@@ -89,7 +108,6 @@ typedef struct {
   void *c;                                                   /* contiguous */
 } ty_product;
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, bfloat16 */
-ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 
 ty_status ty_cpu_pointwise(ty_call *c);
 ty_status ty_cpu_reduce(ty_call *c);

@@ -112,48 +112,55 @@ static int across(const ty_iter *it) {
   return -1;
 }
 
-/* Tiles of dims d and the innermost; lo and hi count tiles. */
-static void each_tile(const ty_iter *it, int d, int64_t lo, int64_t hi, ty_run run, void *arg) {
+/* lo and hi count tiles. */
+static void each_tile(const ty_iter *it, int d, int64_t lo, int64_t hi, ty_tile tile, void *arg) {
   int last = it->ndim - 1;
-  int64_t cols = (it->shape[last] + TILE - 1) / TILE, rows = (it->shape[d] + TILE - 1) / TILE, stride[TY_ITER_MAX];
+  int64_t cols = (it->shape[last] + TILE - 1) / TILE, rows = (it->shape[d] + TILE - 1) / TILE, stride[TY_ITER_MAX], step[TY_ITER_MAX];
   char *ptr[TY_ITER_MAX];
-  for (int k = 0; k < it->nop; k++) stride[k] = it->stride[k][last];
+  for (int k = 0; k < it->nop; k++) { stride[k] = it->stride[k][last]; step[k] = it->stride[k][d]; }
   for (int64_t t = lo; t < hi; t++) {
     int64_t col = t % cols * TILE, row = t / cols % rows * TILE, rest = t / cols / rows;
-    int64_t nc = TY_MIN(TILE, it->shape[last] - col), nr = TY_MIN(TILE, it->shape[d] - row);
-    for (int k = 0; k < it->nop; k++) ptr[k] = it->data[k] + (col * stride[k] + row * it->stride[k][d]) * it->size[k];
+    for (int k = 0; k < it->nop; k++) ptr[k] = it->data[k] + (col * stride[k] + row * step[k]) * it->size[k];
     for (int i = last - 1; i >= 0; i--) {
       if (i == d) continue;
       for (int k = 0; k < it->nop; k++) ptr[k] += rest % it->shape[i] * it->stride[k][i] * it->size[k];
       rest /= it->shape[i];
     }
-    for (int64_t r = 0; r < nr; r++) {
-      run(arg, ptr, stride, nc);
-      for (int k = 0; k < it->nop; k++) ptr[k] += it->stride[k][d] * it->size[k];
-    }
+    tile(arg, ptr, stride, step, TY_MIN(TILE, it->shape[last] - col), TY_MIN(TILE, it->shape[d] - row));
   }
 }
 
-static int64_t tiles(const ty_iter *it, int d) {
-  int64_t n = it->shape[it->ndim - 1], m = it->shape[d];
-  return it->numel / n / m * ((n + TILE - 1) / TILE) * ((m + TILE - 1) / TILE);
+void ty_iter_tiles(const ty_iter *it, int d, ty_tile tile, void *arg) {
+  if (it->numel == 0) return;
+  int64_t n = it->shape[it->ndim - 1], m = it->shape[d], all = it->numel / n / m * ((n + TILE - 1) / TILE) * ((m + TILE - 1) / TILE);
+  int threads = ty_threads_for(it->numel);
+  if (threads == 1) { each_tile(it, d, 0, all, tile, arg); return; }
+  #pragma omp parallel num_threads(threads)
+  {
+    int64_t me = omp_get_thread_num(), of = omp_get_num_threads();
+    each_tile(it, d, all * me / of, all * (me + 1) / of, tile, arg);
+  }
+}
+
+typedef struct { const ty_iter *it; ty_run run; void *arg; } rows;
+
+static void each_row(void *arg, char *const *from, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
+  const rows *r = arg;
+  char *ptr[TY_ITER_MAX];
+  memcpy(ptr, from, sizeof(char *) * (size_t)r->it->nop);
+  for (int64_t i = 0; i < m; i++) {
+    r->run(r->arg, ptr, stride, n);
+    for (int k = 0; k < r->it->nop; k++) ptr[k] += step[k] * r->it->size[k];
+  }
 }
 
 void ty_iter_each(const ty_iter *it, ty_run run, void *arg) {
   if (it->numel == 0) return;
-  int n = ty_threads_for(it->numel), d = across(it);
-  if (d >= 0) {
-    int64_t all = tiles(it, d);
-    if (n == 1) { each_tile(it, d, 0, all, run, arg); return; }
-    #pragma omp parallel num_threads(n)
-    {
-      int64_t me = omp_get_thread_num(), of = omp_get_num_threads();
-      each_tile(it, d, all * me / of, all * (me + 1) / of, run, arg);
-    }
-    return;
-  }
-  if (n == 1) { each(it, 0, it->numel, run, arg); return; }
-  #pragma omp parallel num_threads(n)
+  int d = across(it);
+  if (d >= 0) { ty_iter_tiles(it, d, each_row, &(rows){it, run, arg}); return; }
+  int threads = ty_threads_for(it->numel);
+  if (threads == 1) { each(it, 0, it->numel, run, arg); return; }
+  #pragma omp parallel num_threads(threads)
   {
     int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
     int64_t lo = it->numel * me / all, hi = it->numel * (me + 1) / all;

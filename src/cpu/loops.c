@@ -3,6 +3,7 @@
  * Idea: the Makefile builds this file once for each instruction set (TY_ISA names it) and cpu.c picks one table when the
  * backend is first used. Pointwise loops and reductions come from ops.def: there is no second list. Invariants: no
  * allocation, no errors; operands don't overlap except that o may be one of them exactly. */
+#include <string.h>
 #include "cpu.h"
 #include "math.h"
 
@@ -188,9 +189,9 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       for (; i + LANES <= e; i += LANES) for (int j = 0; j < LANES; j++) { T d = x[i + j] - h; a[j] += d; b[j] += d * d; } \
       for (int j = 0; i < e; i++, j++) { T d = x[i] - h; a[j] += d; b[j] += d * d; } \
       SUM_LANES(*s1, a); SUM_LANES(*s2, b); } } \
-  static void moments_columns_##k(const void *x_, int64_t n, const void *h_, void *s1_, void *s2_) { \
-    const T *x = x_, *h = h_; T *s1 = s1_, *s2 = s2_; \
-    for (int64_t i = 0; i < n; i++) { T d = x[i] - h[i]; s1[i] += d; s2[i] += d * d; } } \
+  static void moments_columns_##k(const void *x_, int64_t rows, int64_t n, const void *h_, void *s1_, void *s2_) { \
+    const T *x = x_, *h = h_; T *restrict s1 = s1_, *restrict s2 = s2_; \
+    for (; rows > 0; rows--, x += n) for (int64_t i = 0; i < n; i++) { T d = x[i] - h[i]; s1[i] += d; s2[i] += d * d; } } \
   static void dots_##k(const void *g_, const void *x_, int64_t n, double shift, double *s1, double *s2) { \
     const T *g = g_, *x = x_; T h = (T)shift; \
     for (int64_t i = 0; i < n;) { \
@@ -198,9 +199,9 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       for (; i + LANES <= e; i += LANES) for (int j = 0; j < LANES; j++) { a[j] += g[i + j]; b[j] += g[i + j] * (x[i + j] - h); } \
       for (int j = 0; i < e; i++, j++) { a[j] += g[i]; b[j] += g[i] * (x[i] - h); } \
       SUM_LANES(*s1, a); SUM_LANES(*s2, b); } } \
-  static void dots_columns_##k(const void *g_, const void *x_, int64_t n, const void *h_, void *s1_, void *s2_) { \
-    const T *g = g_, *x = x_, *h = h_; T *s1 = s1_, *s2 = s2_; \
-    for (int64_t i = 0; i < n; i++) { s1[i] += g[i]; s2[i] += g[i] * (x[i] - h[i]); } } \
+  static void dots_columns_##k(const void *g_, const void *x_, int64_t rows, int64_t n, const void *h_, void *s1_, void *s2_) { \
+    const T *g = g_, *x = x_, *h = h_; T *restrict s1 = s1_, *restrict s2 = s2_; \
+    for (; rows > 0; rows--, g += n, x += n) for (int64_t i = 0; i < n; i++) { s1[i] += g[i]; s2[i] += g[i] * (x[i] - h[i]); } } \
   static void affine_##k(void *o_, const void *x_, int64_t n, double a_, double b_) { \
     T *o = o_; const T *x = x_; T a = (T)a_, b = (T)b_; for (int64_t i = 0; i < n; i++) o[i] = a * x[i] + b; } \
   static void affine_times_##k(void *o_, const void *x_, const void *y_, int64_t n, double a_, double b_) { \
@@ -212,14 +213,15 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       for (int64_t j = i; j < i + w; j++) o[j] = ty_exp_down_##X(a * x[j] - h); \
       sum += (double)sum_##k(o + i, w); } \
     return sum; } \
-  static void affine_columns_##k(void *o_, const void *x_, int64_t n, const void *a_, const void *b_) { \
-    T *o = o_; const T *x = x_, *a = a_, *b = b_; for (int64_t i = 0; i < n; i++) o[i] = a[i] * x[i] + b[i]; } \
+  static void affine_columns_##k(void *o_, const void *x_, int64_t rows, int64_t n, const void *a_, const void *b_) { \
+    T *restrict o = o_; const T *x = x_, *a = a_, *b = b_; \
+    for (; rows > 0; rows--, o += n, x += n) for (int64_t i = 0; i < n; i++) o[i] = a[i] * x[i] + b[i]; } \
   static void affine2_##k(void *o_, const void *g_, const void *x_, int64_t n, double a_, double b_, double c_) { \
     T *o = o_; const T *g = g_, *x = x_; T a = (T)a_, b = (T)b_, c = (T)c_; \
     for (int64_t i = 0; i < n; i++) o[i] = a * g[i] + b * x[i] + c; } \
-  static void affine2_columns_##k(void *o_, const void *g_, const void *x_, int64_t n, const void *a_, const void *b_, const void *c_) { \
-    T *o = o_; const T *g = g_, *x = x_, *a = a_, *b = b_, *c = c_; \
-    for (int64_t i = 0; i < n; i++) o[i] = a[i] * g[i] + b[i] * x[i] + c[i]; } \
+  static void affine2_columns_##k(void *o_, const void *g_, const void *x_, int64_t rows, int64_t n, const void *a_, const void *b_, const void *c_) { \
+    T *restrict o = o_; const T *g = g_, *x = x_, *a = a_, *b = b_, *c = c_; \
+    for (; rows > 0; rows--, o += n, g += n, x += n) for (int64_t i = 0; i < n; i++) o[i] = a[i] * g[i] + b[i] * x[i] + c[i]; } \
   static void layer_norm_##k(void *o_, const void *x_, const void *w_, const void *b_, int64_t n, double mean, double rstd) { \
     T *o = o_; const T *x = x_, *w = w_, *b = b_; T m = (T)mean, r = (T)rstd; \
     if (w && b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i] + b[i]; \
@@ -287,6 +289,39 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 FAMILY(0, float, f32)
 FAMILY(1, double, f64)
 
+/* ---- transposes: square blocks in registers, by exchanging halves of pairs of rows ---- */
+
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#define TRANSPOSE(size, T, K, EXCHANGE) \
+  typedef T block_##size __attribute__((vector_size(K * size))); \
+  static void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
+    T *o = o_; const T *x = x_; int64_t i = 0; \
+    for (; i + K <= n; i += K) { int64_t j = 0; \
+      for (; j + K <= m; j += K) { \
+        block_##size a[K], b[K]; \
+        for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
+        EXCHANGE \
+        for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } \
+      for (; j < m; j++) for (int64_t k = i; k < i + K; k++) o[j * os + k] = x[k * xs + j]; } \
+    for (; i < n; i++) for (int64_t j = 0; j < m; j++) o[j * os + i] = x[i * xs + j]; }
+#ifdef __AVX__
+TRANSPOSE(4, uint32_t, 8,
+  for (int k = 0; k < 8; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 8, 1, 9, 4, 12, 5, 13); b[k + 1] = MIX(a[k], a[k + 1], 2, 10, 3, 11, 6, 14, 7, 15); }
+  for (int k = 0; k < 8; k++) a[k] = k % 2 ? MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 2, 3, 10, 11, 6, 7, 14, 15)
+                                           : MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+  for (int k = 0; k < 4; k++) { b[k] = MIX(a[k], a[k + 4], 0, 1, 2, 3, 8, 9, 10, 11); b[k + 4] = MIX(a[k], a[k + 4], 4, 5, 6, 7, 12, 13, 14, 15); })
+TRANSPOSE(8, uint64_t, 4,
+  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 2, 6); b[k + 1] = MIX(a[k], a[k + 1], 1, 5, 3, 7); }
+  for (int k = 0; k < 4; k++) a[k] = k < 2 ? MIX(b[k], b[k + 2], 0, 1, 4, 5) : MIX(b[k - 2], b[k], 2, 3, 6, 7);
+  for (int k = 0; k < 4; k++) b[k] = a[k];)
+#else
+TRANSPOSE(4, uint32_t, 4,
+  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 1, 5); b[k + 1] = MIX(a[k], a[k + 1], 2, 6, 3, 7); }
+  for (int k = 0; k < 4; k++) a[k] = k % 2 ? MIX(b[k / 2], b[k / 2 + 2], 2, 3, 6, 7) : MIX(b[k / 2], b[k / 2 + 2], 0, 1, 4, 5);
+  for (int k = 0; k < 4; k++) b[k] = a[k];)
+TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
+#endif
+
 static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
   for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
@@ -306,6 +341,7 @@ static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks)
   [TY_U8] = {f##_u8_0, f##_u8_1, f##_u8_2}, [TY_BOOL] = {f##_logical_0, f##_logical_1, f##_logical_2}}
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
+extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[4][2];
 extern const ty_loops PASTE(ty_loops_, TY_ISA);
 const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .isa = TEXT(TY_ISA),
@@ -359,5 +395,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .adagrad = {adagrad_0, adagrad_1},
   .sgd = {sgd_0, sgd_1},
   .adam = {adam_0, adam_1},
+  .transpose = {transpose_4, transpose_8},
   .philox = philox,
+  .pool = PASTE(ty_pool_loops_, TY_ISA),
 };

@@ -52,11 +52,10 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
     for (int64_t i = total * p / parts, end = total * (p + 1) / parts; i < end;) {
       int64_t stop = TY_MIN(end, i + chunk);
       memset(t1, 0, (size_t)(2 * r->c * r->size));
-      for (; i < stop; i++) {
-        int64_t off = i * r->c * r->size;
-        if (g) r->l->dots_columns[r->k](g + off, x + off, r->c, shift, t1, t2);
-        else r->l->moments_columns[r->k](x + off, r->c, shift, t1, t2);
-      }
+      int64_t off = i * r->c * r->size;
+      if (g) r->l->dots_columns[r->k](g + off, x + off, stop - i, r->c, shift, t1, t2);
+      else r->l->moments_columns[r->k](x + off, stop - i, r->c, shift, t1, t2);
+      i = stop;
       for (int64_t ch = 0; ch < r->c; ch++) { a1[ch] += at(t1, r->k, ch); a2[ch] += at(t2, r->k, ch); }
     }
   }
@@ -70,33 +69,30 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
 /* o = a[c] g + b[c] x + d[c]; without b: o = a[c] x + d[c] */
 static void affine(const rows *r, char *o, const char *g, const char *x, const void *a, const void *b, const void *d) {
   int threads = ty_threads_for(r->n * r->c * r->inner);
-  int64_t total = r->last ? r->n * r->inner : r->n * r->c, len = r->last ? r->c : r->inner;
+  if (r->last) {
+    const int64_t total = r->n * r->inner, chunk = TY_MAX(1, TY_BLOCK * 8 / r->c);
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < total; i += chunk) {
+      const int64_t off = i * r->c * r->size, n = TY_MIN(chunk, total - i);
+      if (b) r->l->affine2_columns[r->k](o + off, g + off, x + off, n, r->c, a, b, d);
+      else r->l->affine_columns[r->k](o + off, x + off, n, r->c, a, d);
+    }
+    return;
+  }
+  const int64_t len = r->inner;
   #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < total; i++) {
+  for (int64_t i = 0; i < r->n * r->c; i++) {
     int64_t off = i * len * r->size, ch = i % r->c;
-    if (r->last && b) r->l->affine2_columns[r->k](o + off, g + off, x + off, len, a, b, d);
-    else if (r->last) r->l->affine_columns[r->k](o + off, x + off, len, a, d);
-    else if (b) r->l->affine2[r->k](o + off, g + off, x + off, len, at(a, r->k, ch), at(b, r->k, ch), at(d, r->k, ch));
+    if (b) r->l->affine2[r->k](o + off, g + off, x + off, len, at(a, r->k, ch), at(b, r->k, ch), at(d, r->k, ch));
     else r->l->affine[r->k](o + off, x + off, len, at(a, r->k, ch), at(d, r->k, ch));
   }
-}
-
-/* x as the matrix that rows_of reads, in the layout of like. */
-static ty_status rows_ready(ty_call *c, ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
-  bool last = ty_is_channels_last(like);
-  if (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
-  ty_meta m;
-  ty_meta_of(t, &m);
-  if (last) { m.has_stride = m.own_layout = true; memcpy(m.stride, like->stride, sizeof m.stride); }
-  TY_TRY(ty_empty(c->ctx, t->storage->backend, &m, out));
-  return ty_copy_into(c->ctx, *out, t);
 }
 
 static ty_status batch_norm(ty_call *c) {
   ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *rm = c->in[1].t, *rv = c->in[2].t, *w = c->in[3].t, *b = c->in[4].t, *x;
   bool training = c->at[0].i;
   double momentum = c->at[1].f, eps = c->at[2].f;
-  TY_TRY(rows_ready(c, c->in[0].t, o, &x));
+  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, o, &x));
   rows r = rows_of(o);
   int64_t n = r.c, count = r.n * r.inner;
   char *mem = ty_scratch((size_t)(n * 8 * 5 + 8));
@@ -133,8 +129,8 @@ static ty_status batch_norm(ty_call *c) {
 static ty_status batch_norm_backward(ty_call *c) {
   ty_tensor *dx = c->out[0], *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x;
   bool training = c->at[0].i;
-  TY_TRY(rows_ready(c, c->in[0].t, dx, &g));
-  ty_status s = rows_ready(c, c->in[1].t, dx, &x);
+  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, dx, &g));
+  ty_status s = ty_laid_out_as(c->ctx, c->in[1].t, dx, &x);
   if (s != TY_OK) { ty_release(g); return s; }
   rows r = rows_of(dx);
   int64_t n = r.c;

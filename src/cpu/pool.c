@@ -1,151 +1,139 @@
-/* Pooling over the last two dims: a walk over result cells and their windows. Channels-last, the innermost loop runs over channels;
- * else each channel of an image is a plane of its own. What a row or column of windows reads is worked out once. */
-#include <math.h>
-#include <string.h>
+/* Pooling over the last two dims. What each window reads is worked out once for a row and a column; the loops (pool_loops.c) want
+ * channels side by side. Idea: where planes lie one after another instead, some of them are transposed, a band of rows at a time
+ * that the cache holds, and stand in for channels. */
+#include <omp.h>
 #include "cpu.h"
 
-typedef struct { int64_t lo, hi, count; } span;   /* what a window reads along a dim, every step-th; count: the divisor's part */
+#define BAND 32768         /* bytes of a band */
 
 typedef struct {
-  int id;
-  const ty_attr *at;
-  const span *rows, *cols;
-  int64_t n, c, h, w, oh, ow;              /* n * c planes of h x w, windows oh x ow */
-  int64_t dh, dw;                          /* dilation */
-  double divisor;                          /* 0: the window's size */
-  int64_t xs[4], ys[4];                    /* strides of the large and the small tensor: n, c, h, w */
-} pools;
+  ty_pool p;
+  ty_pool_loop loop;
+  int k, size;                             /* the loops' type; bytes of an element */
+  bool back;
+  char *x, *y;                             /* pixels, windows */
+  int64_t *idx;                            /* positions; NULL for means */
+  int64_t n, part, parts;                  /* images or groups of planes; windows' rows (back: channels) of a task; tasks of each */
+  int64_t planes;                          /* 0: channels lie side by side */
+  size_t x_bytes, y_bytes, bytes;          /* a thread's transposed pixels and windows; all that it needs */
+} job;
 
-static span window(const pools *p, int dim, int64_t i) {
-  int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
-  if (p->id == TY_OP_adaptive_avg_pool2d || p->id == TY_OP_adaptive_avg_pool2d_backward || p->id == TY_OP_adaptive_max_pool2d_indices) {
-    int64_t lo = i * size / out, hi = ((i + 1) * size + out - 1) / out;
-    return (span){lo, hi, hi - lo};
+/* What a window reads along dim (0: rows, 1: columns). */
+static ty_window window(const ty_call *c, const ty_pool *p, int dim, int64_t i) {
+  const int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
+  if (!p->kernel[0]) {                     /* adaptive */
+    const int64_t lo = i * size / out, hi = ((i + 1) * size + out - 1) / out;
+    return (ty_window){lo, hi, hi - lo};
   }
-  const ty_attr *a = p->at + (p->id == TY_OP_avg_pool2d_backward);
-  bool max = p->id == TY_OP_max_pool2d_indices, padded = !max && a[4].i;
-  int64_t d = max ? a[4].v[dim] : 1, from = i * a[1].v[dim] - a[2].v[dim], to = from + d * (a[0].v[dim] - 1) + 1;
-  int64_t lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = TY_MIN(to, size);
-  return (span){lo, hi, padded ? TY_MIN(to, size + a[2].v[dim]) - from : hi - lo};
+  const bool average = c->op->id == TY_OP_avg_pool2d || c->op->id == TY_OP_avg_pool2d_backward;
+  const bool padded = average && c->at[c->op->id == TY_OP_avg_pool2d ? 4 : 5].i;   /* count_include_pad */
+  const int64_t d = p->dilation[dim], from = i * p->stride[dim] - p->padding[dim], to = from + d * (p->kernel[dim] - 1) + 1;
+  const int64_t lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = TY_MIN(to, size);
+  return (ty_window){lo, hi, padded ? TY_MIN(to, size + p->padding[dim]) - from : hi - lo};
 }
 
-static void strides_of(const ty_tensor *t, int64_t s[4]) {
-  int k = t->ndim - 3;
-  s[0] = k ? t->stride[0] : 0;
-  for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
+/* The rows that windows of rows from .. to - 1 read; a dilated window may begin above the one before it. */
+static int64_t reach(const ty_pool *p, int64_t from, int64_t to, int64_t *top) {
+  *top = p->rows[from].lo;
+  for (int64_t i = from + 1; i < to; i++) *top = TY_MIN(*top, p->rows[i].lo);
+  return TY_MAX(p->rows[to - 1].hi - *top, 0);
 }
 
-/* Where j counts cells of a row: those whose window's column at offset c from stride * j lies within 0 .. w - 1. */
-static void inside(int64_t c, int64_t stride, int64_t w, int64_t *from, int64_t *to) {
-  *from = TY_MAX(c < 0 ? (-c + stride - 1) / stride : 0, *from);
-  *to = TY_MIN(c < w ? (w - 1 - c) / stride + 1 : 0, *to);
+static void channels(const job *w, int64_t t) {
+  const ty_pool *p = &w->p;
+  const int64_t in = t / w->parts * p->h * p->w * p->c, out = t / w->parts * p->oh * p->ow * p->c, from = t % w->parts * w->part;
+  w->loop(p, w->x + in * w->size, w->y + out * w->size, w->idx ? w->idx + out : NULL, from, TY_MIN(from + w->part, w->back ? p->c : p->oh));
 }
 
-/* compiled for each instruction set, picked by what a CPU has: "arch=" would go by its model, which virtual machines hide */
-#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__      /* needs ifunc */
-#define CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define CLONES
-#endif
-#define SOME 64
-/* A row of cells: of a plane, side by side (max_row); of channels-last memory, each cell's channels side by side (max_cells). Positions
- * count from 1; 0 stands where a window is all padding. No branch depends on the data, so both become vector code. */
-#define KEEP_LARGER(from, k, pos) { __typeof__(best[0]) u = from; const bool up = (u > best[k]) | (u != u) | !at[k]; best[k] = up ? u : best[k]; at[k] = up ? (int32_t)(pos) : at[k]; }
-#define POOLS(T) \
-  static void max_row_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
-    const int64_t sw = p->at[1].v[1], pw = p->at[2].v[1], kw = p->at[0].v[1], st = sw * p->xs[3], out = p->ys[3]; \
-    for (int64_t j0 = 0; j0 < p->ow; j0 += SOME) { \
-      int64_t m = TY_MIN(SOME, p->ow - j0), o = n * p->ys[0] + i * p->ys[2] + j0 * out; T best[SOME]; int32_t at[SOME]; \
-      for (int64_t j = 0; j < m; j++) { best[j] = -INFINITY; at[j] = 0; } \
-      for (int64_t a = p->rows[i].lo; a < p->rows[i].hi; a += p->dh) for (int64_t b = 0; b < kw; b++) { \
-        const int64_t c = j0 * sw - pw + b * p->dw; int64_t from = 0, to = m; \
-        inside(c, sw, p->w, &from, &to); \
-        const T *v = x + n * p->xs[0] + a * p->xs[2] + (c + from * sw) * p->xs[3]; const int32_t pos = (int32_t)(a * p->w + c + from * sw + 1); \
-        for (int64_t j = from; j < to; j++) KEEP_LARGER(v[(j - from) * st], j, pos + (j - from) * sw) } \
-      for (int64_t j = 0; j < m; j++) { y[o + j * out] = best[j]; idx[o + j * out] = at[j]; } } } \
-  CLONES static void max_cells_##T(const T *x, T *y, int64_t *idx, const pools *p, int64_t n, int64_t i) { \
-    for (int64_t j = 0; j < p->ow; j++) for (int64_t c0 = 0; c0 < p->c; c0 += SOME) { \
-      int64_t m = TY_MIN(SOME, p->c - c0), st = p->xs[1], out = p->ys[1], o = n * p->ys[0] + c0 * out + i * p->ys[2] + j * p->ys[3]; T best[SOME]; int32_t at[SOME]; \
-      for (int64_t k = 0; k < m; k++) { best[k] = -INFINITY; at[k] = 0; } \
-      for (int64_t a = p->rows[i].lo; a < p->rows[i].hi; a += p->dh) for (int64_t b = p->cols[j].lo; b < p->cols[j].hi; b += p->dw) { \
-        const T *v = x + n * p->xs[0] + c0 * st + a * p->xs[2] + b * p->xs[3]; const int64_t pos = a * p->w + b + 1; \
-        if (st == 1) for (int64_t k = 0; k < m; k++) KEEP_LARGER(v[k], k, pos) \
-        else for (int64_t k = 0; k < m; k++) KEEP_LARGER(v[k * st], k, pos) } \
-      for (int64_t k = 0; k < m; k++) { y[o + k * out] = best[k]; idx[o + k * out] = at[k]; } } } \
-  static void avg_##T(const T *x, T *y, const pools *p, int64_t n, int64_t i, int64_t j) { \
-    const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi, hc = p->rows[i].count, wc = p->cols[j].count; \
-    T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
-    for (int64_t k = 0; k < p->c; k++) { T sum = 0; \
-      const T *v = x + n * p->xs[0] + k * p->xs[1]; \
-      for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) sum += v[a * p->xs[2] + b * p->xs[3]]; \
-      y[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]] = sum * r; } } \
-  static void avg_back_##T(T *x, const T *g, const pools *p, int64_t n) { \
-    for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) { \
-      const int64_t hlo = p->rows[i].lo, hhi = p->rows[i].hi, wlo = p->cols[j].lo, whi = p->cols[j].hi, hc = p->rows[i].count, wc = p->cols[j].count; \
-      T r = (T)1 / (p->divisor ? (T)p->divisor : (T)(hc * wc)); \
-      for (int64_t a = hlo; a < hhi; a++) for (int64_t b = wlo; b < whi; b++) for (int64_t k = 0; k < p->c; k++) \
-        x[n * p->xs[0] + k * p->xs[1] + a * p->xs[2] + b * p->xs[3]] += r * g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } } \
-  static void max_back_##T(T *x, const T *g, const int64_t *idx, const int64_t is[4], const pools *p, int64_t n) { \
-    const bool flat = p->xs[2] == p->w * p->xs[3];       /* rows follow one another: a position is an offset */ \
-    for (int64_t i = 0; i < p->oh; i++) for (int64_t j = 0; j < p->ow; j++) for (int64_t k = 0; k < p->c; k++) { \
-      int64_t pos = idx[n * is[0] + k * is[1] + i * is[2] + j * is[3]] - 1; \
-      if (pos < 0 || pos >= p->h * p->w) continue; \
-      int64_t off = flat ? pos * p->xs[3] : pos / p->w * p->xs[2] + pos % p->w * p->xs[3]; \
-      x[n * p->xs[0] + k * p->xs[1] + off] += g[n * p->ys[0] + k * p->ys[1] + i * p->ys[2] + j * p->ys[3]]; } }
-POOLS(float)
-POOLS(double)
+static void planes(const job *w, int64_t t, char *memory) {
+  ty_pool p = w->p;
+  const int64_t from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part), plane = t / w->parts * p.c, in = p.h * p.w, out = p.oh * p.ow;
+  p.c = TY_MIN(p.c, w->planes - plane);
+  p.first = from;
+  const int64_t pixels = w->back ? in : reach(&p, from, to, &p.top) * p.w, windows = (to - from) * p.ow, at = plane * out + from * p.ow;
+  char *x = w->x + (plane * in + p.top * p.w) * w->size, *y = w->y + at * w->size, *tx = memory, *ty = tx + w->x_bytes, *ti = ty + w->y_bytes;
+  const ty_loops *l = ty_cpu_loops();
+  if (w->back) {
+    l->transpose[w->k](ty, p.c, y, out, p.c, windows);
+    w->loop(&p, tx, ty, NULL, 0, p.c);
+    l->transpose[w->k](x, in, tx, p.c, pixels, p.c);
+  } else {
+    l->transpose[w->k](tx, p.c, x, in, p.c, pixels);
+    w->loop(&p, tx, ty, (int64_t *)ti, from, to);
+    l->transpose[w->k](y, out, ty, p.c, windows, p.c);
+    if (w->idx) l->transpose[1](w->idx + at, out, ti, p.c, windows, p.c);
+  }
+}
+
+/* How tasks are cut where planes lie one after another. */
+static void cut_planes(job *w) {
+  ty_pool *p = &w->p;
+  const int64_t lanes = 64 / w->size;
+  w->planes = w->n * p->c;
+  p->c = TY_MIN(lanes, w->planes);
+  w->n = (w->planes + lanes - 1) / lanes;
+  w->part = w->back ? p->oh : TY_MIN(p->oh, BAND / (p->w * p->c * w->size) * p->oh / p->h + 1);
+  int64_t rows = w->back ? p->h : 0, top;
+  for (int64_t i = 0; i < p->oh && !w->back; i += w->part) rows = TY_MAX(rows, reach(p, i, TY_MIN(i + w->part, p->oh), &top));
+  w->x_bytes = (size_t)(rows * p->w * p->c * w->size + 63) / 64 * 64;
+  w->y_bytes = (size_t)(w->part * p->ow * p->c * w->size + 63) / 64 * 64;
+  w->bytes = w->x_bytes + w->y_bytes + (w->idx ? (size_t)(w->part * p->ow * p->c * 8 + 63) / 64 * 64 : 0);
+}
+
+/* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. */
+static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor *idx, bool last, bool back) {
+  const int id = c->op->id, d = large->ndim - 3, threads = ty_threads_for(ty_numel(large) * 2);
+  job w = {.k = large->dtype == TY_F64, .size = ty_itemsize(large), .back = back, .x = ty_data(large), .y = ty_data(small), .idx = idx ? ty_data(idx) : NULL,
+           .n = d ? large->shape[0] : 1};
+  ty_pool *p = &w.p;
+  *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dilation = {1, 1}};
+  const bool adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
+  const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
+  for (int i = 0; i < 2 && !adaptive && a[0].set; i++) {
+    p->kernel[i] = a[0].v[i];
+    p->stride[i] = a[1].v[i];
+    p->padding[i] = a[2].v[i];
+    if (idx) p->dilation[i] = a[4].v[i];
+    else p->divisor = (double)a[5].i;
+  }
+  if (idx && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
+  ty_window *windows = ty_scratch(sizeof *windows * (size_t)(p->oh + p->ow));
+  if (!windows) return ty_fail(c, "out of memory"), TY_OOM;
+  for (int64_t i = 0; i < p->oh; i++) windows[i] = window(c, p, 0, i);
+  for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(c, p, 1, j);
+  p->rows = windows;
+  p->cols = windows + p->oh;
+  w.loop = ty_cpu_loops()->pool[(idx ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
+  if (last && p->c > 1) w.part = w.n >= threads ? TY_MAX(p->c, p->oh) : back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
+  else if (idx && back) {                  /* one by one, by positions */
+    w.n *= p->c;
+    w.part = p->c = 1;
+  } else cut_planes(&w);
+  w.parts = ((back && !w.planes ? p->c : p->oh) + w.part - 1) / w.part;
+  char *memory = ty_scratch(w.bytes * (size_t)threads);
+  #pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t t = 0; t < w.n * w.parts; t++)
+    if (!memory) continue;
+    else if (w.planes) planes(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
+    else channels(&w, t);
+  ty_scratch_free(windows);
+  if (!memory) return ty_fail(c, "out of memory"), TY_OOM;
+  ty_scratch_free(memory);
+  return TY_OK;
+}
 
 static ty_status run(ty_call *c) {
-  int id = c->op->id;
-  bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
-  ty_tensor *large = back ? c->out[0] : c->in[0].t, *small = back ? c->in[0].t : c->out[0], *idx = id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
-  int d = large->ndim - 3;
-  bool f32 = large->dtype == TY_F32, max = id == TY_OP_max_pool2d_indices || id == TY_OP_adaptive_max_pool2d_indices;
-  pools p = {.id = id, .at = c->at, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
-             .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dh = 1, .dw = 1};
-  if (id == TY_OP_max_pool2d_indices) { p.dh = c->at[4].v[0]; p.dw = c->at[4].v[1]; }
-  if (id == TY_OP_avg_pool2d || id == TY_OP_avg_pool2d_backward) p.divisor = (double)c->at[5 + (id == TY_OP_avg_pool2d_backward)].i;
-  int64_t is[4] = {0};
-  strides_of(large, p.xs);
-  strides_of(small, p.ys);
-  if (idx) strides_of(idx, is);
-  if (p.xs[1] != 1 && p.xs[0] == p.c * p.xs[1] && p.ys[0] == p.c * p.ys[1] && (!idx || is[0] == p.c * is[1])) {   /* planes one after another */
-    p.n *= p.c;
-    p.c = 1;
-    p.xs[0] = p.xs[1];
-    p.ys[0] = p.ys[1];
-    is[0] = is[1];
-  }
-  if (max && p.h * p.w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p.h * p.w));
-  span *spans = ty_scratch(sizeof(span) * (size_t)(p.oh + p.ow));
-  if (!spans) return ty_fail(c, "out of memory"), TY_OOM;
-  for (int64_t i = 0; i < p.oh; i++) spans[i] = window(&p, 0, i);
-  for (int64_t j = 0; j < p.ow; j++) spans[p.oh + j] = window(&p, 1, j);
-  p.rows = spans;
-  p.cols = spans + p.oh;
-  void *x = ty_data(large), *y = ty_data(small);
-  if (back && large->storage->nbytes) memset(x, 0, large->storage->nbytes);
-  int threads = ty_threads_for(ty_numel(large) * 2);
-  if (back) {
-    #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t n = 0; n < p.n; n++)
-      if (idx) { if (f32) max_back_float(x, y, ty_data(idx), is, &p, n); else max_back_double(x, y, ty_data(idx), is, &p, n); }
-      else if (f32) avg_back_float(x, y, &p, n);
-      else avg_back_double(x, y, &p, n);
-    ty_scratch_free(spans);
-    return TY_OK;
-  }
-  #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t r = 0; r < p.n * p.oh; r++) {
-    const int64_t n = r / p.oh, i = r % p.oh;
-    if (max && p.c == 1 && id == TY_OP_max_pool2d_indices) { if (f32) max_row_float(x, y, ty_data(c->out[1]), &p, n, i); else max_row_double(x, y, ty_data(c->out[1]), &p, n, i); }
-    else if (max) { if (f32) max_cells_float(x, y, ty_data(c->out[1]), &p, n, i); else max_cells_double(x, y, ty_data(c->out[1]), &p, n, i); }
-    else for (int64_t j = 0; j < p.ow; j++)
-      if (f32) avg_float(x, y, &p, n, i, j);
-      else avg_double(x, y, &p, n, i, j);
-  }
-  ty_scratch_free(spans);
-  return TY_OK;
+  const int id = c->op->id;
+  const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
+  ty_tensor *result = c->out[0], *in, *idx = NULL;
+  const bool last = result->ndim == 4 && ty_is_channels_last(result) && (ty_is_channels_last(c->in[0].t) || !ty_is_contiguous(result));
+  ty_status (*const laid_out)(ty_ctx *, ty_tensor *, ty_tensor **) = last ? ty_channels_last : ty_contiguous;
+  TY_TRY(laid_out(c->ctx, c->in[0].t, &in));
+  ty_status s = id == TY_OP_max_pool2d_backward ? laid_out(c->ctx, c->in[1].t, &idx) : TY_OK;
+  if (s == TY_OK) s = back ? pool(c, result, in, idx, last, true) : pool(c, in, result, c->op->nout > 1 ? c->out[1] : NULL, last, false);
+  ty_release(in);
+  ty_release(idx);
+  return s;
 }
 
 ty_status ty_cpu_pool(ty_call *c) { return ty_numel(c->out[0]) ? ty_widened(c, run) : TY_OK; }
