@@ -183,21 +183,24 @@ do
 end
 print(("require: %.1f ms"):format(require_ms()))
 print(("threads %d, peer: %s"):format(options.threads, peer_name and "PyTorch " .. peer_name or "none found"))
-local function row(name, format, scale, ours, theirs)
-  print(("| %-50s | "..format.." | "..(theirs and format or "%s").." | %s |"):format(name, ours * scale, theirs and theirs * scale or "", theirs and ("%.2f"):format(ours / theirs) or ""))
+-- spread: the least and the greatest ratio of one round
+local function row(name, format, scale, ours, theirs, spread)
+  print(("| %-50s | "..format.." | "..(theirs and format or "%s").." | %s | %s |"):format(name, ours * scale, theirs and theirs * scale or "",
+    theirs and ("%.2f"):format(ours / theirs) or "", spread or ""))
 end
 for k, c in ipairs(cases) do
   if not options.only or c[1]:find(options.only, 1, true) then
-    local mine, theirs = {}, {}
+    local mine, theirs, ratios = {}, {}, {}
     for r = 1, options.rounds do
       mine[r] = time(c[2])
       collectgarbage()
       os.execute("sleep 0.05")             -- idle threads spin for a while, either side's
       theirs[r] = ask and ask(k)
       os.execute("sleep 0.05")
+      ratios[r] = ask and mine[r] / theirs[r]
     end
-    local ours = median(mine)
-    if ours < 5e-4 then row(c[1], "%.3g us", 1e6, ours, ask and median(theirs)) else row(c[1], "%.3g ms", 1e3, ours, ask and median(theirs)) end
+    local ours, small = median(mine), median(mine) < 5e-4
+    row(c[1], small and "%.3g us" or "%.3g ms", small and 1e6 or 1e3, ours, ask and median(theirs), ask and ("%.2f to %.2f"):format(math.min(unpack(ratios)), math.max(unpack(ratios))))
   end
 end
 for _, name in ipairs {"cnn", "gpt"} do
