@@ -1,0 +1,161 @@
+/* Pooling's loops for one element type: T, its functions' ending S, PLACE for positions of as many bytes. pool_loops.c includes this
+ * for float and for double. */
+#define LANES ((int64_t)(64 / sizeof(T)))
+#define V FN(vector)
+#define P FN(places)
+typedef T V __attribute__((vector_size(64)));
+typedef PLACE P __attribute__((vector_size(64)));
+
+TY_INLINE void FN(load)(V *v, const T *p, int64_t n) {
+  if (n >= LANES) memcpy(v, p, sizeof *v);
+  else { *v = (V){0}; memcpy(v, p, (size_t)n * sizeof(T)); }
+}
+
+TY_INLINE void FN(store)(T *p, const V *v, int64_t n) { memcpy(p, v, n >= LANES ? sizeof *v : (size_t)n * sizeof(T)); }
+
+static T FN(share)(const ty_pool *p, int64_t i, int64_t j) {
+  return (T)1 / (p->divisor ? (T)p->divisor : (T)(p->rows[i].count * p->cols[j].count));
+}
+
+/* n channels (SOME, LANES or fewer) of window (i, j). */
+#define SOME (4 * LANES)
+#define VECTORS for (int v = 0; v < (n == SOME ? 4 : 1); v++)
+#define TAPS(c, r) for (int64_t a = (r).lo; a < (r).hi; a += p->dilation[0]) for (int64_t b = (c).lo; b < (c).hi; b += p->dilation[1])
+
+/* Positions count from 1; 0 stands where a window is all padding. */
+TY_INLINE void FN(one_max)(const ty_pool *p, const T *x, T *y, int64_t *idx, int64_t i, int64_t j, int64_t n) {
+  const ty_window r = p->rows[i], s = p->cols[j];
+  V best[4], u;
+  P at[4];
+  VECTORS { best[v] = (V){0} - (T)INFINITY; at[v] = (P){0} + (PLACE)(r.lo < r.hi && s.lo < s.hi ? r.lo * p->w + s.lo + 1 : 0); }
+  TAPS(s, r) {
+    const T *from = x + ((a - p->top) * p->w + b) * p->c;
+    const P place = (P){0} + (PLACE)(a * p->w + b + 1);
+    VECTORS {
+      FN(load)(&u, from + v * LANES, n);
+      const P up = (P)(u > best[v]) | (P)(u != u);
+      best[v] = (V)(((P)u & up) | ((P)best[v] & ~up));
+      at[v] = (place & up) | (at[v] & ~up);
+    }
+  }
+  VECTORS {
+    FN(store)(y + v * LANES, &best[v], n);
+    for (int64_t k = 0; k < TY_MIN(n, LANES); k++) idx[v * LANES + k] = at[v][k];
+  }
+}
+
+TY_INLINE void FN(one_mean)(const ty_pool *p, const T *x, T *y, int64_t i, int64_t j, int64_t n) {
+  const ty_window r = p->rows[i], s = p->cols[j];
+  V sum[4], u;
+  VECTORS sum[v] = (V){0};
+  TAPS(s, r) {
+    const T *from = x + ((a - p->top) * p->w + b) * p->c;
+    VECTORS { FN(load)(&u, from + v * LANES, n); sum[v] += u; }
+  }
+  const T share = FN(share)(p, i, j);
+  VECTORS { sum[v] *= share; FN(store)(y + v * LANES, &sum[v], n); }
+}
+
+TY_INLINE void FN(one_max_back)(const ty_pool *p, T *x, const T *g, const int64_t *idx, int64_t i, int64_t j, int64_t n) {
+  const ty_window r = p->rows[i], s = p->cols[j];
+  V slope[4], u;
+  P at[4];
+  VECTORS {
+    FN(load)(&slope[v], g + v * LANES, n);
+    at[v] = (P){0};
+    for (int64_t k = 0; k < TY_MIN(n, LANES); k++) at[v][k] = (PLACE)idx[v * LANES + k];
+  }
+  TAPS(s, r) {
+    T *to = x + (a * p->w + b) * p->c;
+    const P place = (P){0} + (PLACE)(a * p->w + b + 1);
+    VECTORS {
+      FN(load)(&u, to + v * LANES, n);
+      u += (V)((P)slope[v] & (P)(at[v] == place));
+      FN(store)(to + v * LANES, &u, n);
+    }
+  }
+}
+
+TY_INLINE void FN(one_mean_back)(const ty_pool *p, T *x, const T *g, int64_t i, int64_t j, int64_t n) {
+  const ty_window r = p->rows[i], s = p->cols[j];
+  const T share = FN(share)(p, i, j);
+  V slope[4], u;
+  VECTORS { FN(load)(&slope[v], g + v * LANES, n); slope[v] *= share; }
+  TAPS(s, r) {
+    T *to = x + (a * p->w + b) * p->c;
+    VECTORS { FN(load)(&u, to + v * LANES, n); u += slope[v]; FN(store)(to + v * LANES, &u, n); }
+  }
+}
+
+/* CALL for all windows of rows from .. to - 1 and channels c0 .. c1 - 1; o: where the window's results lie. */
+#define EACH(from, to, c0, c1, CALL) \
+  for (int64_t i = from; i < to; i++) for (int64_t j = 0; j < p->ow; j++) { \
+    const int64_t o = ((i - p->first) * p->ow + j) * p->c; int64_t c = c0, n = SOME; \
+    for (; c + n <= c1; c += n) CALL; \
+    for (n = LANES; c + n <= c1; c += n) CALL; \
+    if (c < c1) { n = c1 - c; CALL; } }
+
+static void FN(maxima)(const ty_pool *q, void *x_, void *y_, int64_t *idx, int64_t from, int64_t to) {
+  const ty_pool here = *q, *p = &here;      /* so that no store can alias it */
+  const T *x = x_;
+  T *y = y_;
+  EACH(from, to, 0, p->c, FN(one_max)(p, x + c, y + o + c, idx + o + c, i, j, n))
+}
+
+static void FN(means)(const ty_pool *q, void *x_, void *y_, int64_t *idx, int64_t from, int64_t to) {
+  const ty_pool here = *q, *p = &here;      /* so that no store can alias it */
+  const T *x = x_;
+  T *y = y_;
+  (void)idx;
+  EACH(from, to, 0, p->c, FN(one_mean)(p, x + c, y + o + c, i, j, n))
+}
+
+/* Zeroes rows done .. to - 1 of the pixels, just before they are added to. */
+static int64_t FN(zero)(const ty_pool *p, T *x, int64_t done, int64_t to, int64_t c0, int64_t c1) {
+  if (c1 - c0 == p->c && done < to) memset(x + done * p->w * p->c, 0, (size_t)((to - done) * p->w * p->c) * sizeof(T));
+  else for (int64_t a = done * p->w; a < to * p->w; a++) memset(x + a * p->c + c0, 0, (size_t)(c1 - c0) * sizeof(T));
+  return TY_MAX(done, to);
+}
+
+static void FN(means_back)(const ty_pool *q, void *x_, void *g_, int64_t *idx, int64_t from, int64_t to) {
+  const ty_pool here = *q, *p = &here;
+  T *x = x_;
+  const T *g = g_;
+  (void)idx;
+  int64_t done = 0;
+  for (int64_t row = 0; row < p->oh; row++) {
+    done = FN(zero)(p, x, done, p->rows[row].hi, from, to);
+    EACH(row, row + 1, from, to, FN(one_mean_back)(p, x + c, g + o + c, i, j, n))
+  }
+  FN(zero)(p, x, done, p->h, from, to);
+}
+
+static void FN(maxima_back)(const ty_pool *q, void *x_, void *g_, int64_t *idx, int64_t from, int64_t to) {
+  const ty_pool here = *q, *p = &here;
+  T *x = x_;
+  const T *g = g_;
+  const int64_t c = p->c;
+  const uint64_t end = (uint64_t)(p->h * p->w);
+  int64_t done = 0;
+  if (p->kernel[0] && c >= LANES) {
+    for (int64_t row = 0; row < p->oh; row++) {
+      done = FN(zero)(p, x, done, p->rows[row].hi, from, to);
+      EACH(row, row + 1, from, to, FN(one_max_back)(p, x + c, g + o + c, idx + o + c, i, j, n))
+    }
+    FN(zero)(p, x, done, p->h, from, to);
+    return;
+  }
+  FN(zero)(p, x, 0, p->h, from, to);
+  for (int64_t o = 0; o < p->oh * p->ow * c; o += c)
+    for (int64_t k = from; k < to; k++) {
+      const uint64_t place = (uint64_t)idx[o + k] - 1;
+      if (place < end) x[(int64_t)place * c + k] += g[o + k];
+    }
+}
+#undef SOME
+#undef VECTORS
+#undef TAPS
+#undef EACH
+#undef LANES
+#undef V
+#undef P
