@@ -18,7 +18,7 @@ CFLAGS  ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fopenmp -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off \
   -Wall -Wextra -iquote src/core -iquote src/cpu -iquote src/io -iquote src/lua -I$(LUA_INCDIR) -I/usr/include/$(TRIPLET)/openblas-openmp
 override LDFLAGS += -shared -fopenmp -Wl,-z,nodelete -Wl,-rpath,$(BLAS) -L$(BLAS)
-LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lz -lm
+LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lz -lm -ldl
 
 SRC  := $(filter-out %loops.c,$(wildcard src/core/*.c src/cpu/*.c src/io/*.c src/lua/*.c))
 OBJ  := $(SRC:src/%.c=$(BUILD)/%.o)

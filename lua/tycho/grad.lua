@@ -316,7 +316,8 @@ R.strided_put = {
   src = function(g, layout, size, stride, offset) return ops.strided_take(g, layout, size, stride, offset) end}
 R.clone = {x = function(g) return g end}
 R.cast = R.clone
-R.copy = {src = function(g) return g end}
+R.copy = {src = function(g, src_device) return M.to(g, src_device) end}
+R.to_device = {x = function(g, x_device) return M.to(g, x_device) end}
 R.tril = {x = function(g, k) return ops.tril(g, k) end}
 R.triu = {x = function(g, k) return ops.triu(g, k) end}
 R.flip = {x = function(g, dims) return ops.flip(g, dims) end}

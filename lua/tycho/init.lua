@@ -49,10 +49,12 @@ for name, fn in pairs(functional.functions) do tycho[name] = fn end
 require "tycho.grad"
 
 ---- creation ----
-tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false", function(value, dtype, _, requires_grad)
+tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false", function(value, dtype, device, requires_grad, pin_memory)
   local x
   if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
   else x = core.from_value(value, dtype) end
+  if device then x = M.to(x, device) end
+  if pin_memory then x = M.pin_memory(x) end
   return requires_grad and M.requires_grad_(x) or x
 end)
 
@@ -129,14 +131,9 @@ tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
 local saving = require "tycho.saving"
 tycho.save, tycho.load = saving.save, saving.load
-local unavailable = "tycho was built without CUDA"
-tycho.cuda = {
-  is_available = function() return false, unavailable end,
-  device_count = function() return 0 end,
-}
 
 -- Loaded when first used.
-local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", utils = "tycho.utils"}
+local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then
     local m = require(parts[k])

@@ -5,14 +5,27 @@
 #include <string.h>
 #include "shape.h"
 
-static const ty_backend *backend_of(const ty_operand *in, int nin) {
-  for (int i = 0; i < nin; i++)
-    if (in[i].t) return in[i].t->storage->backend;
-  return &ty_cpu;
+/* Where the op runs: on the device it names, else where its operands are, which must be one device; only numbers in 0-dim
+ * CPU tensors may meet a GPU's operands. */
+static ty_status choose_backend(ty_call *c, const ty_backend **out) {
+  const ty_operand *in = c->in;
+  int first = -1;
+  *out = &ty_cpu;
+  for (int i = 0; i < c->nin; i++) {
+    if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
+    if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0)) { first = i; *out = ty_device_of(in[i].t); }
+    else if ((in[i].t->ndim || ty_device_of(in[i].t)->gpu >= 0) && c->op->id != TY_OP_copy)
+      return ty_fail(c, "argument %d is on %s, argument %d on %s: to() brings them together", i + 1, ty_device_of(in[i].t)->name, first + 1, (*out)->name);
+  }
+  if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
+  if (c->op->device >= 0 && c->at[c->op->device].set) *out = ty_devices[c->at[c->op->device].i];
+  return TY_OK;
 }
 
 static ty_status run(ty_call *c, const ty_backend *b) {
   ty_kernel k = b->run[c->op->cls];
+  if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
+  if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);
   return k ? k(c) : ty_fail(c, "not supported on %s", b->name);
 }
 
@@ -142,7 +155,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   c.late = 0;
   for (int i = 0; i < op->nout; i++) c.out[i] = NULL;
   if (span) memcpy(c.span, span, sizeof c.span);
-  const ty_backend *b = backend_of(in, nin);
+  const ty_backend *b;
+  TY_TRY(choose_backend(&c, &b));
   if (ctx->grad_enabled)
     for (int i = 0; i < nin; i++)
       if (in[i].t && in[i].t->base) TY_TRY(ty_history(ctx, in[i].t));

@@ -98,6 +98,7 @@ static bool parse_param(ty_op *op, char *s, bool keyword) {
   if (operand ? op->nin == TY_MAXPARAM : op->nattr == TY_MAXATTR) return false;
   p->slot = (uint8_t)(operand ? op->nin++ : op->nattr++);
   if (p->type == TY_P_TENSORS) op->has_list = true;
+  if (p->type == TY_P_DEVICE) op->device = p->slot;
   if (p->type < TY_P_TENSORS && !keyword && op->lead == op->nparam) op->lead++;
   op->nparam++;
   return true;
@@ -107,6 +108,7 @@ ty_status ty_sig_parse(const char *sig, ty_op *op, char *err) {
   char buf[400], *s = buf;
   bool keyword = false;
   op->nparam = op->nin = op->nattr = op->lead = 0;
+  op->device = -1;
   if (strlen(sig) >= sizeof buf) goto bad;
   strcpy(buf, sig);
   while (*s) {

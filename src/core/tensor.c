@@ -8,13 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "gpu.h"
 #include "math.h"
-#include "tycho.h"
 
 /* ---- dtypes ---- */
 
 const char *const ty_dtype_names[TY_NDTYPE] = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"};
-const uint8_t ty_dtype_size[TY_NDTYPE] = {4, 2, 2, 8, 4, 8, 1, 1};
 
 int ty_dtype_find(const char *name) {
   for (int i = 0; i < TY_NDTYPE; i++)
@@ -78,19 +77,24 @@ void ty_set_int(void *p, ty_dtype d, int64_t v) {
 
 /* ---- errors ---- */
 
+ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap) {
+  int n = who ? snprintf(ctx->err, TY_ERRLEN, "%s: ", who) : 0;
+  vsnprintf(ctx->err + n, (size_t)(TY_ERRLEN - n), fmt, ap);
+  return TY_ERR;
+}
+
 ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  vsnprintf(ctx->err, TY_ERRLEN, fmt, ap);
+  ty_verror(ctx, NULL, fmt, ap);
   va_end(ap);
   return TY_ERR;
 }
 
 ty_status ty_fail(ty_call *c, const char *fmt, ...) {
   va_list ap;
-  int n = snprintf(c->ctx->err, TY_ERRLEN, "%s: ", c->op->shown);
   va_start(ap, fmt);
-  vsnprintf(c->ctx->err + n, (size_t)(TY_ERRLEN - n), fmt, ap);
+  ty_verror(c->ctx, c->op->shown, fmt, ap);
   va_end(ap);
   return TY_ERR;
 }
@@ -231,7 +235,7 @@ static void storage_drop(ty_storage *s, int n) {
   if (before != n) before = atomic_fetch_sub(&s->refs, n);     /* equal: nobody else is there to count with */
   if (before >= 2 && before - n < 2) {
     if (s->drop) s->drop(s->owner);
-    else if (s->data && s->data != s->small) s->backend->free(s->data, s->nbytes);
+    else if (s->data && s->data != s->small) s->backend->free(s->backend, s->data, s->nbytes, s->block);
     if (!s->drop) account_add(s->account, -(long long)s->nbytes);
     ty_account_release(s->account);
   }
@@ -242,9 +246,11 @@ void ty_storage_retain(ty_storage *s) { atomic_fetch_add_explicit(&s->refs, 2, m
 void ty_storage_release(ty_storage *s) { storage_drop(s, 2); }
 bool ty_storage_shared(const ty_storage *s) { return atomic_load(&s->refs) > 3; }
 
-static ty_status out_of_memory(ty_ctx *ctx, size_t nbytes) {
+static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
   long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;
-  ty_error(ctx, "out of memory: %zu bytes requested, %lld bytes in use by tensors", nbytes, used);
+  char more[160] = "";
+  if (b->memory) b->memory(b, more, sizeof more);
+  ty_error(ctx, "out of memory: %zu bytes requested on %s, %lld bytes in use by tensors%s", nbytes, b->name, used, more);
   return TY_OOM;
 }
 
@@ -262,21 +268,21 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
   int64_t n = meta_bytes(m);
   if (n < 0) return ty_error(ctx, "a tensor of size %s is too large", ty_shape_text(m->shape, m->ndim));
   block *k = block_new(ctx, b, (size_t)n, m);
-  if (!k) return out_of_memory(ctx, (size_t)n);
+  if (!k) return out_of_memory(ctx, b, (size_t)n);
   ty_storage *s = &k->s;
   if (b == &ty_cpu && n <= TY_SMALL) s->data = s->small;
   else {
     for (int attempt = 0; !s->data && attempt < 2; attempt++) {   /* once more after collecting */
       if (attempt) {
         if (ctx->host && ctx->host->reclaim) ctx->host->reclaim(ctx);
-        if (b->empty_cache) b->empty_cache();
+        if (b->empty_cache) b->empty_cache(b);
       }
-      s->data = told_to_fail() ? NULL : b->alloc((size_t)n);
+      s->data = told_to_fail() ? NULL : b->alloc(ctx, b, (size_t)n, &s->block);
     }
     if (!s->data) {
       s->nbytes = 0;
       ty_release(&k->t);
-      return out_of_memory(ctx, (size_t)n);
+      return out_of_memory(ctx, b, (size_t)n);
     }
   }
   account_add(s->account, n);
@@ -286,7 +292,7 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
 
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out) {
   block *k = block_new(ctx, &ty_cpu, nbytes, m);
-  if (!k) return out_of_memory(ctx, sizeof *k);
+  if (!k) return out_of_memory(ctx, &ty_cpu, sizeof *k);
   k->s.data = data;
   k->s.drop = drop;
   k->s.owner = owner;
@@ -405,6 +411,7 @@ bool ty_overlaps_itself(const ty_tensor *t) {
 void ty_meta_of(const ty_tensor *t, ty_meta *m) {
   m->dtype = t->dtype;
   m->ndim = t->ndim;
+  m->device = (uint8_t)(1 + t->storage->backend->gpu);
   m->has_stride = m->own_layout = false;
   memcpy(m->shape, t->shape, sizeof(int64_t) * t->ndim);
 }

@@ -22,6 +22,7 @@
 #define TY_MOST ((int64_t)1 << 48)  /* elements of a tensor, expanded ones too: sums and products of sizes stay within int64 */
 #define TY_ERRLEN 512
 #define TY_SMALL 64      /* bytes of data that stand in the storage itself */
+#define TY_MAXGPU 16
 
 typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
@@ -34,7 +35,7 @@ typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, TY_NDTYPE } ty_dtype;
 
 extern const char *const ty_dtype_names[TY_NDTYPE];
-extern const uint8_t ty_dtype_size[TY_NDTYPE];
+static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2, 8, 4, 8, 1, 1};
 static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
 static inline bool ty_is_half(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
 int ty_dtype_find(const char *name);                     /* -1: no such dtype */
@@ -87,6 +88,7 @@ typedef struct {
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
   void *data;
+  void *block;             /* the backend's own record of the memory */
   size_t nbytes;
   ty_account *account;
   void (*drop)(void *owner);  /* memory that belongs to someone else: told when it is no longer needed */
@@ -131,7 +133,7 @@ typedef struct {
 } ty_param;
 
 typedef enum {
-  TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_COPY, TY_C_FILL, TY_C_RANDOM, TY_C_MATMUL,
+  TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_MOVE, TY_C_COPY, TY_C_FILL, TY_C_RANDOM, TY_C_MATMUL,
   TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM, TY_C_ATTENTION, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
 } ty_class;
 
@@ -151,6 +153,7 @@ typedef struct ty_op {
   int lead;                            /* parameters at the front that are tensors or operands */
   bool has_list;                       /* takes a list of tensors */
   bool mutates;                        /* changes operands; has no results of its own */
+  int device;                          /* slot of the attribute that names the results' device; -1: none */
   ty_param param[TY_MAXPARAM];
   /* From the gradient rules: bit i of diff: operand i has one. To differentiate operand i, the call must save the
    * operands in save_in[i] and the results in save_out[i]. Operands of a list share the last bit. */
@@ -166,7 +169,7 @@ typedef enum {
   TY_NOP
 } ty_op_id;
 
-extern ty_op ty_ops[TY_NOP];
+extern ty_op ty_ops[TY_NOP];            /* device libraries see it through calls only */
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
 ty_op *ty_op_find(const char *name);
 const ty_param *ty_op_param(const ty_op *op, const char *name);
@@ -176,7 +179,7 @@ const char *ty_nearest(const char *name, const char *const *list, int n);
 
 /* What an infer rule says of one result before it exists. */
 typedef struct {
-  uint8_t dtype, ndim;
+  uint8_t dtype, ndim, device;         /* device: of a tensor that there is, by ty_devices */
   bool has_stride, own_layout;
   int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
 } ty_meta;
@@ -204,12 +207,23 @@ struct ty_call {
 
 typedef ty_status (*ty_kernel)(ty_call *c);
 
+typedef struct { uint64_t seed, offset; } ty_generator;
+
+/* A device: the CPU, or one GPU. */
 struct ty_backend {
-  const char *name;                    /* "cpu", "cuda" */
-  void *(*alloc)(size_t nbytes);       /* NULL: out of memory */
-  void (*free)(void *p, size_t nbytes);
-  void (*empty_cache)(void);
+  char name[12];                       /* "cpu", "cuda:0" */
+  int gpu;                             /* its number, -1: the CPU */
+  void *(*alloc)(ty_ctx *ctx, const ty_backend *b, size_t nbytes, void **block);     /* NULL: out of memory */
+  void (*free)(const ty_backend *b, void *p, size_t nbytes, void *block);
+  void (*empty_cache)(const ty_backend *b);
+  void (*memory)(const ty_backend *b, char *text, size_t size);   /* NULL or: what an out-of-memory error says of the device */
   bool (*channels_last)(ty_dtype d);   /* convolutions of d give channels-last results; NULL: never */
+  /* GPUs: n bytes at src to dst, one of which this device holds; the other may be the CPU's or another GPU's. In the order of the
+   * current stream; has happened when it returns where the host's memory is involved, unless that is pinned and wait is false. */
+  ty_status (*transfer)(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait);
+  ty_status (*read)(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);   /* to the host's memory; waits */
+  ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets, or reads, the device's generator */
+  ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
 };
 
@@ -217,6 +231,13 @@ extern const ty_backend ty_cpu;
 void ty_set_num_threads(int n);
 int ty_get_num_threads(void);
 bool ty_native_bf16(int set);          /* whether the CPU's products are computed in bfloat16 as it is; set: 0 or 1 decide it, -1 asks */
+
+/* The devices: 0 is the CPU, 1 + n GPU n, as attributes of type device hold them. */
+extern const ty_backend *ty_devices[1 + TY_MAXGPU];
+static inline const ty_backend *ty_device_of(const ty_tensor *t);
+/* src's elements into dst, or t (contiguous there) on b, whatever devices they are on; dtypes and strides may differ. */
+ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking);
+ty_status ty_move(ty_ctx *ctx, ty_tensor *t, const ty_backend *b, ty_tensor **out);
 
 /* ---- context ---- */
 
@@ -230,6 +251,8 @@ typedef struct {
 
 struct ty_ctx {
   bool grad_enabled;
+  int gpu;                             /* the current one */
+  void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   const ty_host *host;
   void *host_data;
   ty_account *account;
@@ -267,6 +290,7 @@ bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost i
 bool ty_overlaps_itself(const ty_tensor *t);
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
 void ty_meta_of(const ty_tensor *t, ty_meta *m);         /* shape and dtype, strides left to choose */
+static inline const ty_backend *ty_device_of(const ty_tensor *t) { return t->storage->backend; }
 static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
 static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }
 static inline const char *ty_shape_of(const ty_tensor *t) { return ty_shape_text(t->shape, t->ndim); }
@@ -344,7 +368,6 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
 
 /* ---- random numbers ---- */
 
-typedef struct { uint64_t seed, offset; } ty_generator;
 extern ty_generator ty_cpu_generator;
 void ty_manual_seed(uint64_t seed);
 #endif

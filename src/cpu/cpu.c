@@ -53,7 +53,7 @@ static void make_room(size_t size) {
   }
 }
 
-static void *cpu_alloc(size_t n) {
+static void *take(size_t n) {
   size_t size;
   int k = size_class(n, &size);
   void *p = NULL;
@@ -84,7 +84,9 @@ static void *cpu_alloc(size_t n) {
   return p;
 }
 
-static void cpu_free(void *p, size_t n) {
+static void *cpu_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **record) { return (void)ctx, (void)b, (void)record, take(n); }
+
+static void give(void *p, size_t n) {
   size_t size;
   int k = size_class(n, &size);
 #ifndef TY_NO_CACHE
@@ -107,7 +109,10 @@ static void cpu_free(void *p, size_t n) {
   free(p);
 }
 
-static void cpu_empty_cache(void) {
+static void cpu_free(const ty_backend *b, void *p, size_t n, void *record) { (void)b; (void)record; give(p, n); }
+
+static void cpu_empty_cache(const ty_backend *b) {
+  (void)b;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < CLASSES; i++)
     while (cache[i].first) drop_block(i);
@@ -120,14 +125,14 @@ static void cpu_empty_cache(void) {
 
 /* Scratch memory carries its size in front, so that it comes from the same cache. */
 void *ty_scratch(size_t n) {
-  char *p = cpu_alloc(n + 64);
+  char *p = take(n + 64);
   if (!p) return NULL;
   *(size_t *)p = n + 64;
   return p + 64;
 }
 
 void ty_scratch_free(void *p) {
-  if (p) cpu_free((char *)p - 64, *(size_t *)((char *)p - 64));
+  if (p) give((char *)p - 64, *(size_t *)((char *)p - 64));
 }
 
 /* ---- threads, instruction sets ---- */
@@ -235,6 +240,7 @@ static bool channels_last(ty_dtype d) { return d != TY_F64; }
 
 const ty_backend ty_cpu = {
   .name = "cpu",
+  .gpu = -1,
   .alloc = cpu_alloc,
   .free = cpu_free,
   .empty_cache = cpu_empty_cache,

@@ -198,12 +198,10 @@ static int choice_at(lua_State *L, const ty_op *op, int k, int index) {
   return bad(L, op, k, expected, index);
 }
 
-static void device_at(lua_State *L, const ty_op *op, int k, int index) {
+static int device_at(lua_State *L, const ty_op *op, int k, int index) {
   const char *v = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : NULL;
-  if (!v) bad(L, op, k, "a device such as 'cpu'", index);
-  if (!strcmp(v, "cpu")) return;
-  if (!strncmp(v, "cuda", 4)) luaL_error(L, "%s: device '%s' is not available: tycho was built without CUDA", op->shown, v);
-  bad(L, op, k, "a device such as 'cpu'", index);
+  int d = v ? ty_device_at(L, v, op->shown) : -1;
+  return d >= 0 ? d : bad(L, op, k, "a device such as 'cpu' or 'cuda:0'", index);
 }
 
 static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
@@ -232,7 +230,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
     case TY_P_PAIR: pair_at(L, op, k, index, a); break;
     case TY_P_DTYPE: a->i = dtype_at(L, op, k, index); break;
     case TY_P_ENUM: a->i = choice_at(L, op, k, index); break;
-    case TY_P_DEVICE: device_at(L, op, k, index); break;
+    case TY_P_DEVICE: a->i = device_at(L, op, k, index); break;
     case TY_P_ANY: {
       int64_t v;
       int t = lua_type(L, index);
@@ -376,7 +374,7 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
       break;
     case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: ty_push_list(L, a->v, a->n, 0, false); break;
     case TY_P_DTYPE: lua_pushstring(L, ty_dtype_names[a->i]); break;
-    case TY_P_DEVICE: lua_pushliteral(L, "cpu"); break;
+    case TY_P_DEVICE: lua_pushstring(L, ty_devices[a->i]->name); break;
     case TY_P_ENUM: {
       const char *q = p->choices;
       for (int64_t i = 0; i < a->i; i++) q += strcspn(q, ",") + 1;

@@ -12,7 +12,7 @@ ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad);
 
 /* ---- registration ---- */
 
-typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYPE, SRC_ITEM } src_kind;
+typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYPE, SRC_DEVICE, SRC_ITEM } src_kind;
 typedef struct { uint8_t kind, index; } src;
 typedef struct {
   uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
@@ -38,8 +38,8 @@ static bool find_source(const ty_op *op, const char *name, src *s) {
   if (numbered(name, "out", &n)) { *s = (src){SRC_OUT, (uint8_t)n}; return n < op->nout; }
   if (p) { *s = (src){p->type <= TY_P_TENSORS ? SRC_IN : SRC_ATTR, p->slot}; return true; }
   if (!strcmp(name, "item")) { *s = (src){SRC_ITEM, 0}; return true; }
-  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES}, {"_dtype", SRC_DTYPE}};
-  for (int i = 0; i < 3; i++) {
+  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES}, {"_dtype", SRC_DTYPE}, {"_device", SRC_DEVICE}};
+  for (int i = 0; i < 4; i++) {
     size_t k = strlen(ends[i].suffix);
     if (len <= k || len - k >= sizeof base || strcmp(name + len - k, ends[i].suffix)) continue;
     memcpy(base, name, len - k);
@@ -127,6 +127,7 @@ static void push_source(lua_State *L, rule_call *r, src s, int item) {
       return;
     case SRC_SHAPE: ty_push_list(L, n->meta[sp.start].shape, n->meta[sp.start].ndim, 0, true); return;
     case SRC_DTYPE: lua_pushstring(L, ty_dtype_names[n->meta[sp.start].dtype]); return;
+    case SRC_DEVICE: lua_pushstring(L, ty_devices[n->meta[sp.start].device]->name); return;
     case SRC_ITEM: lua_pushinteger(L, item + 1); return;
     case SRC_SHAPES:
       lua_createtable(L, sp.count, 0);
@@ -201,7 +202,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     if (r->gout[j]) { ty_new_handle(L, r->s)->t = ty_retain(r->gout[j]); continue; }
     ty_tensor *z;
     ty_handle *h = ty_new_handle(L, r->s);
-    if (ty_empty(r->ctx, &ty_cpu, &n->meta[n->nin + j], &z) != TY_OK) return ty_raise(L, r->ctx);
+    if (ty_empty(r->ctx, ty_devices[n->meta[n->nin + j].device], &n->meta[n->nin + j], &z) != TY_OK) return ty_raise(L, r->ctx);
     h->t = z;
     if (ty_fill_into(r->ctx, z, ty_op_int(0)) != TY_OK) return ty_raise(L, r->ctx);
   }

@@ -108,12 +108,15 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
 void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */
 
+int ty_device_at(lua_State *L, const char *name, const char *who);   /* position in ty_devices; -1: no device's name. Raises where it isn't there */
+
 /* ---- parts of the module ---- */
 void ty_open_ops(lua_State *L);        /* each adds functions to the table on top */
 void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
 void ty_open_io(lua_State *L);
+void ty_open_gpu(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
 int ty_index_get(lua_State *L);        /* x[k] for a k that is no string */
 int ty_index_set(lua_State *L);

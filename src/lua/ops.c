@@ -77,7 +77,7 @@ static int define(lua_State *L) {        /* name, signature, function -> functio
 
 /* list of {name, signature, doc, domain, class, outputs, inplace} for docs and specs */
 static int op_table(lua_State *L) {
-  static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "copy", "fill", "random", "matmul", "softmax",
+  static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "move", "copy", "fill", "random", "matmul", "softmax",
                                                  "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention", "loss", "optim"};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {

@@ -230,7 +230,11 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 
 /* ---- modes ---- */
 
-static bool is_default(const ty_modes *m) { return m->ctx.grad_enabled && !m->scope && !m->pinned; }
+static bool is_default(const ty_modes *m) {
+  for (int i = 0; i < TY_MAXGPU; i++)
+    if (m->ctx.stream[i]) return false;
+  return m->ctx.grad_enabled && m->ctx.gpu == 0 && !m->scope && !m->pinned;
+}
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
 static ty_modes *find_modes(lua_State *L) {
@@ -455,6 +459,7 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_open_create(L);
   ty_open_autograd(L);
   ty_open_io(L);
+  ty_open_gpu(L);
   lua_pushstring(L, TY_VERSION);
   lua_setfield(L, -2, "version");
   return 1;

@@ -6,6 +6,12 @@
 
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
   const char *p = (const char *)t->storage->data + offset * ty_itemsize(t);
+  double copy;
+  if (ty_device_of(t)->gpu >= 0) {
+    ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+    if (ty_device_of(t)->read(ctx, t->storage, (size_t)(offset * ty_itemsize(t)), &copy, (size_t)ty_itemsize(t)) != TY_OK) ty_raise(L, ctx);
+    p = (const char *)&copy;
+  }
   if (t->dtype == TY_BOOL) lua_pushboolean(L, *p != 0);
   else lua_pushnumber(L, ty_is_float((ty_dtype)t->dtype) ? ty_get(p, (ty_dtype)t->dtype) : (double)ty_get_int(p, (ty_dtype)t->dtype));
 }
@@ -28,7 +34,14 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 }
 
 static int totable(lua_State *L) {
+  ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
+  if (ty_device_of(t)->gpu >= 0) {
+    ty_handle *h = ty_new_handle(L, s);
+    ty_ctx *ctx = ty_ctx_of(L, s);
+    if (ty_move(ctx, t, &ty_cpu, &h->t) != TY_OK) return ty_raise(L, ctx);
+    t = h->t;
+  }
   ty_retain(t);                          /* finalizers may run and free it */
   push_nested(L, t, 0, t->offset);
   ty_release(t);
@@ -256,6 +269,7 @@ static int storage_gc(lua_State *L) {
 
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
+  if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   ty_storage **p = lua_newuserdata(L, sizeof *p);
   *p = NULL;
@@ -291,7 +305,7 @@ static int native_bf16(lua_State *L) {
 
 static int empty_cache(lua_State *L) {
   (void)L;
-  ty_cpu.empty_cache();
+  ty_cpu.empty_cache(&ty_cpu);
   return 0;
 }
 

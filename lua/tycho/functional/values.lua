@@ -6,13 +6,14 @@ local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 local F = lib.functions
 
 ---- dtype, device, copies ----
-local dtypes = {float32 = true, float16 = true, bfloat16 = true, float64 = true, int32 = true, int64 = true, uint8 = true, bool = true}
-def("to", "x, target:any, *, non_blocking:bool=false", "x in another dtype, on another device, or as target is; x itself where nothing changes", function(x, target)
-  if core.is_tensor(target) then target = target.dtype end
+def("to", "x, target:any, *, non_blocking:bool=false", "x in another dtype, on another device, or as target is; x itself where nothing changes", function(x, target, non_blocking)
+  if core.is_tensor(target) then return M.to(M.to(x, target.dtype), target.device, {non_blocking = non_blocking}) end
   if type(target) ~= "string" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target)) end
-  if target == "cpu" or target == x.dtype then return x end
-  if target:match("^cuda") then fail("to", "device '%s' is not available: tycho was built without CUDA", target) end
-  if not dtypes[target] then return ops.cast(x, target) end   -- raises with the nearest name
+  if target == x.device or target == x.dtype then return x end
+  if target == "cpu" or target:match("^cuda") then
+    if target == "cuda" and x.device ~= "cpu" and x.device == "cuda:" .. core.gpu.current_device() then return x end
+    return ops.to_device(x, target, {non_blocking = non_blocking})
+  end
   return ops.cast(x, target)
 end)
 for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64", int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
@@ -20,28 +21,28 @@ for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloa
 end
 M.cpu = function(x) return M.to(x, "cpu") end
 M.cuda = function(x) return M.to(x, "cuda") end
-M.pin_memory = function(x) return x end     -- without a GPU there is nothing to pin for
+M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end     -- without a GPU there is nothing to pin for
 M.is_floating_point = function(x) return x.dtype:find("float", 1, true) ~= nil end
 M.zero_ = function(x) return M.fill_(x, 0) end
-M.new_tensor = function(x, value) return core.from_value(value, x.dtype) end
+M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
 
-M.new_zeros = function(x, ...) return M.to(ops.zeros(...), x.dtype) end
-M.new_ones = function(x, ...) return M.to(ops.ones(...), x.dtype) end
-M.new_empty = function(x, ...) return M.to(ops.empty(...), x.dtype) end
-M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype}) end
+M.new_zeros = function(x, ...) return M.to(ops.zeros(...), x) end
+M.new_ones = function(x, ...) return M.to(ops.ones(...), x) end
+M.new_empty = function(x, ...) return M.to(ops.empty(...), x) end
+M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype, device = x.device}) end
 M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
 
 ---- creation like another ----
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
   def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, device, requires_grad)
-    return ops[make](x.shape, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
+    return ops[make](x.shape, {dtype = dtype or x.dtype, device = device or x.device, requires_grad = requires_grad})
   end)
 end
 def("randint_like", "x, low:int, high:int, *, dtype:dtype?, device:device?", "whole numbers low to high, both included, in x's shape and dtype", function(x, low, high, dtype, device)
-  return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device})
+  return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device or x.device})
 end)
 def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false", "x's shape and dtype, all value", function(x, value, dtype, device, requires_grad)
-  return ops.full(x.shape, value, {dtype = dtype or x.dtype, device = device, requires_grad = requires_grad})
+  return ops.full(x.shape, value, {dtype = dtype or x.dtype, device = device or x.device, requires_grad = requires_grad})
 end)
 
 def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size", function(mean, std, size, dtype)

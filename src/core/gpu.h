@@ -1,0 +1,47 @@
+/* Between the core and a library of GPU devices that is opened at run time.
+ *
+ * Idea: the library links nothing of the core; it gets the functions that it calls (services.def) in a struct, and fills another with
+ * what it offers beyond its devices' backends. gpu: a device's number. stream: NULL is the device's default stream. */
+#ifndef TY_GPU_H
+#define TY_GPU_H
+#include <stdarg.h>
+#include "tycho.h"
+
+typedef struct {
+#define SERVICE(type, name, params, args) type (*name) params;
+#include "services.def"
+  ty_status (*ty_verror)(ty_ctx *ctx, const char *who, const char *fmt, va_list ap);
+} ty_services;
+
+ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap);   /* who: NULL or the op */
+
+typedef struct { char name[256]; int major, minor, multiprocessors; size_t memory; } ty_gpu_properties;
+typedef struct { long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments; } ty_gpu_stats;   /* bytes; counts */
+
+typedef struct {
+  int count;
+  const ty_backend *device;            /* count of them */
+  ty_status (*properties)(ty_ctx *ctx, int gpu, ty_gpu_properties *out);
+  ty_status (*synchronize)(ty_ctx *ctx, int gpu);
+  long long (*sync_count)(void);       /* how often the host has waited for a device */
+  ty_status (*memory_info)(ty_ctx *ctx, int gpu, size_t *free, size_t *total);
+  void (*stats)(int gpu, ty_gpu_stats *out);
+  void (*reset_peaks)(int gpu);
+  ty_status (*stream_new)(ty_ctx *ctx, int gpu, void **out);
+  void (*stream_free)(int gpu, void *stream);
+  ty_status (*stream_synchronize)(ty_ctx *ctx, int gpu, void *stream);
+  ty_status (*stream_query)(ty_ctx *ctx, int gpu, void *stream, bool *done);
+  ty_status (*event_new)(ty_ctx *ctx, int gpu, bool timing, void **out);
+  void (*event_free)(int gpu, void *event);
+  ty_status (*event_record)(ty_ctx *ctx, int gpu, void *event, void *stream);
+  ty_status (*event_wait)(ty_ctx *ctx, int gpu, void *event, void *stream);   /* stream waits for event */
+  ty_status (*event_synchronize)(ty_ctx *ctx, void *event);
+  ty_status (*event_query)(ty_ctx *ctx, void *event, bool *done);
+  ty_status (*event_elapsed)(ty_ctx *ctx, void *from, void *to, double *ms);
+  ty_status (*pin)(ty_ctx *ctx, size_t n, void **out);                        /* host memory that copies reach without the host's help */
+  void (*unpin)(void *p);
+} ty_gpu;
+
+/* The library's one entry. Gives NULL, or why there is no device. */
+typedef const char *(*ty_gpu_open)(const ty_services *core, ty_gpu *out);
+#endif

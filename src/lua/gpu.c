@@ -1,0 +1,338 @@
+/* Devices as Lua names them, the GPU library's opening, and tycho.cuda's functions as lua/tycho/cuda.lua wants them.
+ *
+ * Idea: the library (tycho/cuda.so on package.cpath) is opened when a GPU is first asked for, once for the process. Invariant: without
+ * it everything else works, and every mention of a GPU says why there is none. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "binding.h"
+#include "gpu.h"
+
+static ty_gpu gpu;
+static char reason[300];
+static bool opened;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const ty_services services = {
+#define SERVICE(type, name, params, args) name,
+#include "services.def"
+  ty_verror,
+};
+
+static void open_library(const char *path) {
+  void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ty_gpu_open open;
+  if (!lib) { snprintf(reason, sizeof reason, "%s", dlerror()); return; }
+  *(void **)&open = dlsym(lib, "ty_cuda_open");
+  const char *why = open ? open(&services, &gpu) : "it has no entry";
+  if (why) { snprintf(reason, sizeof reason, "%s", why); gpu.count = 0; return; }
+  for (int i = 0; i < gpu.count && i < TY_MAXGPU; i++) ty_devices[1 + i] = &gpu.device[i];
+}
+
+/* Whether there is a GPU; reason says why not. */
+static bool available(lua_State *L) {
+  if (!opened) {
+    int top = lua_gettop(L);
+    const char *path = NULL;
+    luaL_checkstack(L, 6, "cuda");
+    lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+    lua_getfield(L, -1, "package");
+    if (lua_istable(L, -1)) {
+      lua_getfield(L, -1, "searchpath");
+      lua_pushliteral(L, "tycho.cuda");
+      lua_getfield(L, -3, "cpath");
+      if (lua_isfunction(L, -3) && lua_pcall(L, 2, 1, 0) == 0) path = lua_tostring(L, -1);
+    }
+    pthread_mutex_lock(&lock);
+    if (!opened) {
+      if (path) open_library(path);
+      else snprintf(reason, sizeof reason, "tycho was built without CUDA: there is no tycho/cuda.so on package.cpath");
+      opened = true;
+    }
+    pthread_mutex_unlock(&lock);
+    lua_settop(L, top);
+  }
+  return gpu.count > 0;
+}
+
+int ty_device_at(lua_State *L, const char *name, const char *who) {
+  ty_state *s = ty_state_of(L);
+  if (!strcmp(name, "cpu")) return 0;
+  if (strncmp(name, "cuda", 4) || (name[4] && name[4] != ':')) return -1;
+  char *end = NULL;
+  long k = name[4] ? strtol(name + 5, &end, 10) : ty_ctx_of(L, s)->gpu;
+  if (end && (*end || end == name + 5 || name[5] < '0' || name[5] > '9')) return -1;
+  if (!available(L)) luaL_error(L, "%s: device '%s' is not available: %s", who, name, reason);
+  if (k >= gpu.count) luaL_error(L, "%s: device '%s' is not available: there are %d GPUs, numbered from 0", who, name, gpu.count);
+  return 1 + (int)k;
+}
+
+/* ---- tycho.cuda ---- */
+
+static int is_available(lua_State *L) {
+  bool ok = available(L);
+  lua_pushboolean(L, ok);
+  if (ok) return 1;
+  lua_pushstring(L, reason);
+  return 2;
+}
+
+static int device_count(lua_State *L) { lua_pushinteger(L, available(L) ? gpu.count : 0); return 1; }
+
+/* The GPU of argument i: a number, a name, or nil for the current one. */
+static int gpu_at(lua_State *L, int i, const char *who) {
+  ty_state *s = ty_state_of(L);
+  int64_t k;
+  if (!available(L)) return luaL_error(L, "%s: %s", who, reason);
+  if (lua_isnoneornil(L, i)) return ty_ctx_of(L, s)->gpu;
+  if (lua_type(L, i) == LUA_TSTRING) {
+    int d = ty_device_at(L, lua_tostring(L, i), who);
+    if (d > 0) return d - 1;
+  }
+  if (lua_type(L, i) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, i), &k) || k < 0 || k >= gpu.count)
+    return luaL_error(L, "%s: argument %d must be a GPU's number, 0 to %d, or its name", who, i, gpu.count - 1);
+  return (int)k;
+}
+
+static ty_ctx *context(lua_State *L) { return ty_ctx_of(L, ty_state_of(L)); }
+static int answer(lua_State *L, ty_ctx *ctx, ty_status s, int n) { return s == TY_OK ? n : ty_raise(L, ctx); }
+
+static int current_device(lua_State *L) { lua_pushinteger(L, gpu_at(L, 1, "current_device")); return 1; }
+
+static int set_device(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  int k = gpu_at(L, 1, "set_device");
+  if (k != ty_ctx_of(L, s)->gpu) {
+    ty_own_modes(L, s)->ctx.gpu = k;
+    ty_modes_settle(L, s);
+  }
+  return 0;
+}
+
+static int get_device_properties(lua_State *L) {
+  ty_gpu_properties p;
+  ty_ctx *ctx = context(L);
+  int k = gpu_at(L, 1, "get_device_properties");
+  TY_TRY(gpu.properties(ctx, k, &p) == TY_OK ? TY_OK : (ty_status)ty_raise(L, ctx));
+  lua_createtable(L, 0, 5);
+  lua_pushstring(L, p.name); lua_setfield(L, -2, "name");
+  lua_pushinteger(L, p.major); lua_setfield(L, -2, "major");
+  lua_pushinteger(L, p.minor); lua_setfield(L, -2, "minor");
+  lua_pushinteger(L, p.multiprocessors); lua_setfield(L, -2, "multi_processor_count");
+  lua_pushnumber(L, (lua_Number)p.memory); lua_setfield(L, -2, "total_memory");
+  return 1;
+}
+
+static int synchronize(lua_State *L) {
+  int k = gpu_at(L, 1, "synchronize");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.synchronize(ctx, k), 0);
+}
+
+static int sync_count(lua_State *L) { lua_pushnumber(L, available(L) ? (lua_Number)gpu.sync_count() : 0); return 1; }
+
+static int mem_get_info(lua_State *L) {
+  size_t free = 0, total = 0;
+  int k = gpu_at(L, 1, "mem_get_info");
+  ty_ctx *ctx = context(L);
+  ty_status s = gpu.memory_info(ctx, k, &free, &total);
+  lua_pushnumber(L, (lua_Number)free);
+  lua_pushnumber(L, (lua_Number)total);
+  return answer(L, ctx, s, 2);
+}
+
+static int memory_stats(lua_State *L) {
+  ty_gpu_stats st;
+  gpu.stats(gpu_at(L, 1, "memory_stats"), &st);
+  const struct { const char *name; long long v; } f[] = {{"allocated", st.allocated}, {"max_allocated", st.peak_allocated}, {"reserved", st.reserved},
+    {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}};
+  lua_createtable(L, 0, 6);
+  for (unsigned i = 0; i < sizeof f / sizeof *f; i++) { lua_pushnumber(L, (lua_Number)f[i].v); lua_setfield(L, -2, f[i].name); }
+  return 1;
+}
+
+static int reset_peaks(lua_State *L) { gpu.reset_peaks(gpu_at(L, 1, "reset_peak_memory_stats")); return 0; }
+
+static int empty_gpu_cache(lua_State *L) {
+  if (available(L)) for (int i = 0; i < gpu.count; i++) gpu.device[i].empty_cache(&gpu.device[i]);
+  return 0;
+}
+
+/* ---- streams and events: userdata {gpu, pointer} ---- */
+
+typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
+#define STREAM 0x54795374u
+#define EVENT 0x54794576u
+
+static resource *resource_at(lua_State *L, int i, uint32_t magic, const char *who) {
+  resource *r = lua_touserdata(L, i);
+  if (!r || lua_type(L, i) != LUA_TUSERDATA || lua_objlen(L, i) != sizeof *r || r->magic != magic)
+    luaL_error(L, "%s: argument %d must be %s", who, i, magic == STREAM ? "a stream" : "an event");
+  return r;
+}
+
+static int resource_gc(lua_State *L) {
+  resource *r = lua_touserdata(L, 1);
+  if (r && lua_objlen(L, 1) == sizeof *r && r->owned && r->p) {
+    if (r->magic == STREAM) gpu.stream_free(r->gpu, r->p);
+    else if (r->magic == EVENT) gpu.event_free(r->gpu, r->p);
+    r->p = NULL;
+  }
+  return 0;
+}
+
+/* Pushes one without what it stands for, so that an error leaks nothing. The metatable is upvalue TY_UPVALUES + 1. */
+static resource *resource_new(lua_State *L, uint32_t magic, int k) {
+  resource *r = lua_newuserdata(L, sizeof *r);
+  *r = (resource){magic, k, NULL, false};
+  lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 1));
+  lua_setmetatable(L, -2);
+  return r;
+}
+
+static int stream_new(lua_State *L) {
+  int k = gpu_at(L, 1, "Stream");
+  ty_ctx *ctx = context(L);
+  resource *r = resource_new(L, STREAM, k);
+  if (gpu.stream_new(ctx, k, &r->p) != TY_OK) return ty_raise(L, ctx);
+  r->owned = true;
+  return 1;
+}
+
+static int current_stream(lua_State *L) {
+  int k = gpu_at(L, 1, "current_stream");
+  resource_new(L, STREAM, k)->p = context(L)->stream[k];
+  return 1;
+}
+
+/* (stream) -> the one that was current on its device; Lua keeps both alive */
+static int set_stream(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  resource *r = resource_at(L, 1, STREAM, "stream");
+  resource_new(L, STREAM, r->gpu)->p = ty_ctx_of(L, s)->stream[r->gpu];
+  ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
+  ty_modes_settle(L, s);
+  return 1;
+}
+
+static int stream_synchronize(lua_State *L) {
+  resource *r = resource_at(L, 1, STREAM, "synchronize");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.stream_synchronize(ctx, r->gpu, r->p), 0);
+}
+
+static int stream_query(lua_State *L) {
+  resource *r = resource_at(L, 1, STREAM, "query");
+  ty_ctx *ctx = context(L);
+  bool done = false;
+  ty_status s = gpu.stream_query(ctx, r->gpu, r->p, &done);
+  lua_pushboolean(L, done);
+  return answer(L, ctx, s, 1);
+}
+
+static int event_new(lua_State *L) {
+  int k = gpu_at(L, 2, "Event");
+  ty_ctx *ctx = context(L);
+  resource *r = resource_new(L, EVENT, k);
+  if (gpu.event_new(ctx, k, lua_toboolean(L, 1), &r->p) != TY_OK) return ty_raise(L, ctx);
+  r->owned = true;
+  return 1;
+}
+
+/* The stream of argument i, or the current one of the event's device. */
+static void *stream_or_current(lua_State *L, int i, int k, const char *who) {
+  return lua_isnoneornil(L, i) ? context(L)->stream[k] : resource_at(L, i, STREAM, who)->p;
+}
+
+static int event_record(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "record");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
+}
+
+static int event_wait(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "wait"), *s = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, STREAM, "wait");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.event_wait(ctx, s ? s->gpu : e->gpu, e->p, s ? s->p : ctx->stream[e->gpu]), 0);
+}
+
+static int event_synchronize(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "synchronize");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.event_synchronize(ctx, e->p), 0);
+}
+
+static int event_query(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "query");
+  ty_ctx *ctx = context(L);
+  bool done = false;
+  ty_status s = gpu.event_query(ctx, e->p, &done);
+  lua_pushboolean(L, done);
+  return answer(L, ctx, s, 1);
+}
+
+static int event_elapsed(lua_State *L) {
+  resource *a = resource_at(L, 1, EVENT, "elapsed_time"), *b = resource_at(L, 2, EVENT, "elapsed_time");
+  ty_ctx *ctx = context(L);
+  double ms = 0;
+  ty_status s = gpu.event_elapsed(ctx, a->p, b->p, &ms);
+  lua_pushnumber(L, ms);
+  return answer(L, ctx, s, 1);
+}
+
+/* ---- pinned memory ---- */
+
+static void unpin(void *owner) { gpu.unpin(owner); }
+
+static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinned memory */
+  ty_state *s = ty_state_of(L);
+  ty_tensor *t = ty_check(L, 1, "pin_memory", "argument 1");
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_meta m = {.dtype = t->dtype, .ndim = t->ndim};
+  void *p = NULL;
+  if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
+  if (!available(L)) return luaL_error(L, "pin_memory: %s", reason);
+  memcpy(m.shape, t->shape, sizeof m.shape);
+  size_t n = (size_t)(ty_numel(t) * ty_itemsize(t));
+  ty_handle *h = ty_new_handle(L, s);
+  if (gpu.pin(ctx, TY_MAX(n, 1), &p) != TY_OK) return ty_raise(L, ctx);
+  if (ty_from_memory(ctx, p, n, &m, unpin, p, &h->t) != TY_OK) { unpin(p); return ty_raise(L, ctx); }
+  return ty_copy_into(ctx, h->t, t) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+static int resource_gpu(lua_State *L) {
+  resource *r = lua_touserdata(L, 1);
+  if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT)) return luaL_error(L, "device: argument 1 must be a stream or an event");
+  lua_pushinteger(L, r->gpu);
+  return 1;
+}
+
+void ty_open_gpu(lua_State *L) {
+  lua_newtable(L);
+  static const struct { const char *name; lua_CFunction f; } plain[] = {
+    {"is_available", is_available}, {"device_count", device_count}, {"current_device", current_device}, {"set_device", set_device},
+    {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count}, {"mem_get_info", mem_get_info},
+    {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory},
+    {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
+    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"device_of", resource_gpu}};
+  for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
+  static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
+    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}};
+  int top = lua_gettop(L);
+  for (int k = 0; k < 2; k++) {            /* metatables of streams and of events */
+    lua_newtable(L);
+    ty_closure(L, resource_gc, 0);
+    lua_setfield(L, -2, "__gc");
+    lua_pushvalue(L, -1);
+    lua_setfield(L, top, k ? "event_meta" : "stream_meta");
+  }
+  for (unsigned i = 0; i < sizeof makers / sizeof *makers; i++) {
+    lua_pushvalue(L, top + 1 + makers[i].meta);
+    ty_closure(L, makers[i].f, 1);
+    lua_setfield(L, top, makers[i].name);
+  }
+  lua_settop(L, top);
+  lua_setfield(L, -2, "gpu");
+}
