@@ -63,6 +63,48 @@ $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 endef
 $(foreach f,loops pool_loops,$(eval $(call VECTOR,$(f))))
 
+# ---- the GPU library: where there is nvcc; and its simulation, where there are CUDA's headers ----
+
+CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null)))
+NVCC := $(CUDA_HOME)/bin/nvcc
+CUDA_ARCHS ?= 80 89 90
+CUDA_C  := $(wildcard src/cuda/*.c)
+KERNELS := $(wildcard kernels/*.cu)
+CUDA_HDR := $(HDR) $(wildcard kernels/*.h kernels/*.cuh)
+CUDA_INC := -iquote kernels -iquote src/cuda -I$(CUDA_HOME)/include
+GENCODE  := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+
+ifneq ($(CUDA_HOME),)
+cuda: all $(BUILD)/tycho/cuda.so
+endif
+
+$(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.o)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ -shared -Wl,-z,nodelete -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart
+
+$(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
+
+$(BUILD)/kernels/%.o: kernels/%.cu $(CUDA_HDR)
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
+
+SIM := $(BUILD)/sim
+SIM_FLAGS = -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
+
+$(SIM)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(SIM)/%.o) $(SIM)/sim.o
+	@mkdir -p $(@D)
+	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete
+
+$(SIM)/kernels/%.o: kernels/%.cu $(CUDA_HDR) spec/simgpu/sim.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
+
+$(SIM)/sim.o: spec/simgpu/sim.cpp spec/simgpu/sim.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -c $< -o $@
+
 # ---- what users run: packages first, then make again, since the paths above depend on them ----
 
 demo:

@@ -13,7 +13,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __CUDACC__
+#define TY_INLINE static __host__ __device__ __forceinline__ __attribute__((unused))
+#else
 #define TY_INLINE static inline __attribute__((always_inline, unused))
+#endif
 
 TY_INLINE uint32_t ty_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }

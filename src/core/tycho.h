@@ -32,7 +32,7 @@ typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
 /* ---- dtypes ---- */
 
-typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, TY_NDTYPE } ty_dtype;
+#include "names.h"
 
 extern const char *const ty_dtype_names[TY_NDTYPE];
 static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2, 8, 4, 8, 1, 1};
@@ -160,14 +160,6 @@ typedef struct ty_op {
   uint32_t diff, save_in[TY_MAXPARAM];
   uint8_t save_out[TY_MAXPARAM];
 } ty_op;
-
-typedef enum {
-#define POINTWISE(n, name, ...) TY_OP_##name,
-#define REDUCE(name, ...) TY_OP_##name,
-#define OP(name, ...) TY_OP_##name,
-#include "ops.def"
-  TY_NOP
-} ty_op_id;
 
 extern ty_op ty_ops[TY_NOP];            /* device libraries see it through calls only */
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */

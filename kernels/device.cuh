@@ -1,0 +1,59 @@
+/* What every kernel file uses: launches, elements of any dtype, indices.
+ *
+ * Idea: kernels are launched through TY_LAUNCH alone, so that they also build for the host, where spec/simgpu runs them. */
+#ifndef TY_DEVICE_CUH
+#define TY_DEVICE_CUH
+#ifdef TY_SIM
+#include "sim.h"
+#define TY_LAUNCH(kernel, grid, block, stream, ...) sim_launch(grid, block, stream, [=] { kernel(__VA_ARGS__); })
+#else
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#define TY_LAUNCH(kernel, grid, block, stream, ...) (kernel<<<grid, block, 0, stream>>>(__VA_ARGS__), cudaPeekAtLastError())
+#endif
+#include "kernels.h"
+#include "math.h"
+
+#ifdef __CUDA_ARCH__
+static __device__ __forceinline__ float half_to_float(uint16_t h) { return __half2float(__ushort_as_half(h)); }
+static __device__ __forceinline__ uint16_t float_to_half(float x) { return __half_as_ushort(__float2half_rn(x)); }
+#else
+static __device__ inline float half_to_float(uint16_t h) { return ty_f16_to_f32(h); }
+static __device__ inline uint16_t float_to_half(float x) { return ty_f32_to_f16(x); }
+#endif
+
+/* A floating value as a whole number: NaN gives 0, what is out of range the nearest. */
+static __device__ __forceinline__ int64_t whole(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
+static __device__ __forceinline__ int64_t whole(int64_t v) { return v; }
+
+template <class T> struct as { static __device__ __forceinline__ T of(double v) { return (T)v; } static __device__ __forceinline__ T of(float v) { return (T)v; } static __device__ __forceinline__ T of(int64_t v) { return (T)v; } };
+template <> struct as<int64_t> { static __device__ __forceinline__ int64_t of(double v) { return whole(v); } static __device__ __forceinline__ int64_t of(float v) { return whole((double)v); } static __device__ __forceinline__ int64_t of(int64_t v) { return v; } };
+
+/* Element i of memory of a dtype, as the type computed in. */
+template <class T> static __device__ __forceinline__ T load(const void *p, int dtype, int64_t i) {
+  switch (dtype) {
+    case TY_F32: return as<T>::of(((const float *)p)[i]);
+    case TY_F64: return as<T>::of(((const double *)p)[i]);
+    case TY_F16: return as<T>::of(half_to_float(((const uint16_t *)p)[i]));
+    case TY_BF16: return as<T>::of(ty_bf16_to_f32(((const uint16_t *)p)[i]));
+    case TY_I32: return as<T>::of((int64_t)((const int32_t *)p)[i]);
+    case TY_I64: return as<T>::of(((const int64_t *)p)[i]);
+    default: return as<T>::of((int64_t)((const uint8_t *)p)[i]);
+  }
+}
+
+template <class T> static __device__ __forceinline__ void store(void *p, int dtype, int64_t i, T v) {
+  switch (dtype) {
+    case TY_F32: ((float *)p)[i] = (float)v; break;
+    case TY_F64: ((double *)p)[i] = (double)v; break;
+    case TY_F16: ((uint16_t *)p)[i] = float_to_half((float)v); break;
+    case TY_BF16: ((uint16_t *)p)[i] = ty_f32_to_bf16((float)v); break;
+    case TY_I32: ((int32_t *)p)[i] = (int32_t)as<int64_t>::of(v); break;
+    case TY_I64: ((int64_t *)p)[i] = as<int64_t>::of(v); break;
+    case TY_BOOL: ((uint8_t *)p)[i] = v != 0; break;
+    default: ((uint8_t *)p)[i] = (uint8_t)as<int64_t>::of(v);
+  }
+}
+
+static inline unsigned blocks_for(int64_t n, int64_t each) { int64_t b = (n + each - 1) / each; return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0x7fffffff : b); }
+#endif

@@ -1,0 +1,174 @@
+/* Pointwise ops: every row of ops.def whose expression is a scalar's.
+ *
+ * Idea: where all operands have one dtype and lie as the result does, a thread computes 16 bytes of neighbours; else one element, found
+ * by strides and converted from and to any dtype. The first kind is built for each dtype, the second for each type computed in.
+ * Invariant: an element is read before it is written, by the same thread: a result may be one of the operands. */
+#include "device.cuh"
+
+#define THREADS 256
+
+/* ---- the expressions, for each type computed in ---- */
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define M(f) PASTE(f##_, S)
+#define EXPRESSION(name, expr) \
+  struct PASTE(name##_op_, S) { static __device__ __forceinline__ T run(T a, T b, T c, T p, T q) { const T x = a; (void)x; (void)b; (void)c; (void)p; (void)q; return (T)(expr); } };
+#define REAL_SAME EXPRESSION
+#define REAL_FLOAT EXPRESSION
+#define REAL_BOOL EXPRESSION
+#define REAL_FIRST EXPRESSION
+#define REAL_WHERE EXPRESSION
+#define REAL_WHOLE(name, expr)
+#define INTEGER_SAME EXPRESSION
+#define INTEGER_FLOAT(name, expr)
+#define INTEGER_BOOL EXPRESSION
+#define INTEGER_FIRST EXPRESSION
+#define INTEGER_WHERE EXPRESSION
+#define INTEGER_WHOLE EXPRESSION
+#define T float
+#define S f32
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) REAL_##dt(name, ex)
+#include "ops.def"
+#undef T
+#undef S
+#define T double
+#define S f64
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) REAL_##dt(name, ex)
+#include "ops.def"
+#undef T
+#undef S
+#define T int64_t
+#define S i64
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTEGER_##dt(name, ex)
+#include "ops.def"
+#undef T
+#undef S
+struct convert { template <class T> static __device__ __forceinline__ T run(T a, T, T, T, T) { return a; } };
+
+/* ---- kernels ---- */
+
+template <class T> static __device__ __forceinline__ T number(const ty_k_operand &o);
+template <> __device__ __forceinline__ float number<float>(const ty_k_operand &o) { return o.p ? load<float>(o.p, o.dtype, 0) : (float)o.f; }
+template <> __device__ __forceinline__ double number<double>(const ty_k_operand &o) { return o.p ? load<double>(o.p, o.dtype, 0) : o.f; }
+template <> __device__ __forceinline__ int64_t number<int64_t>(const ty_k_operand &o) { return o.p ? load<int64_t>(o.p, o.dtype, 0) : o.i; }
+
+template <class D> struct stored { static __device__ __forceinline__ D in(D d) { return d; } template <class T> static __device__ __forceinline__ D out(T v) { return (D)v; } };
+struct half16 { uint16_t bits; };
+struct brain16 { uint16_t bits; };
+struct truth { uint8_t b; };
+template <> struct stored<half16> { static __device__ __forceinline__ float in(half16 d) { return half_to_float(d.bits); } static __device__ __forceinline__ half16 out(float v) { return {float_to_half(v)}; } };
+template <> struct stored<brain16> { static __device__ __forceinline__ float in(brain16 d) { return ty_bf16_to_f32(d.bits); } static __device__ __forceinline__ brain16 out(float v) { return {ty_f32_to_bf16(v)}; } };
+template <> struct stored<truth> { template <class T> static __device__ __forceinline__ truth out(T v) { return {(uint8_t)(v != 0)}; } };
+
+template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
+
+/* All operands are D and dense, or numbers; the result is R and dense. */
+template <class F, class T, class D, class R> __global__ void __launch_bounds__(THREADS) dense(const ty_k_point a) {
+  constexpr int EACH = 16 / sizeof(D);
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
+  if (i >= a.n) return;
+  const int m = a.n - i < EACH ? (int)(a.n - i) : EACH;
+  const T p = (T)a.p, q = (T)a.q;
+  pack<D, EACH> v[3];
+  T same[3];
+  pack<R, EACH> r;
+#pragma unroll
+  for (int k = 0; k < 3; k++) {
+    same[k] = 0;
+    if (k >= a.nin) continue;
+    if (a.o[k + 1].how == TY_K_NUMBER) same[k] = number<T>(a.o[k + 1]);
+    else if (m == EACH) v[k] = *(const pack<D, EACH> *)((const D *)a.o[k + 1].p + i);
+    else for (int e = 0; e < m; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e];
+  }
+#pragma unroll
+  for (int e = 0; e < EACH; e++) {
+    if (e >= m) break;
+    T x[3];
+#pragma unroll
+    for (int k = 0; k < 3; k++) x[k] = k < a.nin && a.o[k + 1].how != TY_K_NUMBER ? (T)stored<D>::in(v[k].d[e]) : same[k];
+    r.d[e] = stored<R>::out(F::run(x[0], x[1], x[2], p, q));
+  }
+  if (m == EACH) *(pack<R, EACH> *)((R *)a.o[0].p + i) = r;
+  else for (int e = 0; e < m; e++) ((R *)a.o[0].p)[i + e] = r.d[e];
+}
+
+template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(const ty_k_point a) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= a.n) return;
+  int64_t rest = i, at[4] = {0, 0, 0, 0};
+  for (int d = a.ndim - 1; d >= 0; d--) {
+    const int64_t size = a.shape[d];
+    const int64_t c = a.n <= INT32_MAX ? (int64_t)((uint32_t)rest % (uint32_t)size) : rest % size;
+    rest = a.n <= INT32_MAX ? (int64_t)((uint32_t)rest / (uint32_t)size) : rest / size;
+#pragma unroll
+    for (int k = 0; k < 4; k++) at[k] += c * a.o[k].stride[d];
+  }
+  T x[3];
+#pragma unroll
+  for (int k = 0; k < 3; k++) {
+    x[k] = 0;
+    if (k >= a.nin) continue;
+    x[k] = a.o[k + 1].how == TY_K_NUMBER ? number<T>(a.o[k + 1]) : load<T>(a.o[k + 1].p, a.o[k + 1].dtype, a.o[k + 1].how == TY_K_DENSE ? i : at[k + 1]);
+  }
+  store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], (T)a.p, (T)a.q));
+}
+
+/* ---- launcher ---- */
+
+template <class F, class T, class D, class R> static cudaError_t launch_dense(const ty_k_point *a, cudaStream_t s) {
+  const ty_k_point args = *a;
+  auto kernel = dense<F, T, D, R>;
+  return TY_LAUNCH(kernel, blocks_for(a->n, THREADS * (16 / sizeof(D))), THREADS, s, args);
+}
+
+/* Whether all that is dense has dtype d (the result r) and lies on borders of 16 bytes. */
+static bool all_dense(const ty_k_point *a, int d, int r) {
+  for (int k = 0; k <= a->nin; k++) {
+    const ty_k_operand *o = &a->o[k];
+    if (o->how == TY_K_NUMBER) continue;
+    if (o->how != TY_K_DENSE || o->dtype != (k ? d : r) || (uintptr_t)o->p % 16) return false;
+  }
+  return true;
+}
+
+#define DENSE(dtype, D) if (all_dense(a, dtype, LOGICAL ? TY_BOOL : dtype)) return launch_dense<F, T, D, typename choose<LOGICAL, D>::type>(a, s);
+template <bool LOGICAL, class D> struct choose { typedef D type; };
+template <class D> struct choose<true, D> { typedef truth type; };
+template <class F, class T> static cudaError_t launch_strided(const ty_k_point *a, cudaStream_t s) {
+  const ty_k_point args = *a;
+  auto kernel = strided<F, T>;
+  return TY_LAUNCH(kernel, blocks_for(a->n, THREADS), THREADS, s, args);
+}
+template <class F, bool LOGICAL> static cudaError_t launch_f32(const ty_k_point *a, cudaStream_t s) {
+  typedef float T;
+  DENSE(TY_F32, float) DENSE(TY_F16, half16) DENSE(TY_BF16, brain16)
+  return launch_strided<F, T>(a, s);
+}
+template <class F, bool LOGICAL> static cudaError_t launch_f64(const ty_k_point *a, cudaStream_t s) {
+  typedef double T;
+  DENSE(TY_F64, double)
+  return launch_strided<F, T>(a, s);
+}
+template <class F, bool LOGICAL> static cudaError_t launch_i64(const ty_k_point *a, cudaStream_t s) {
+  typedef int64_t T;
+  DENSE(TY_I64, int64_t)
+  return launch_strided<F, T>(a, s);
+}
+
+#define REAL(name, logical) a->k ? launch_f64<name##_op_f64, logical>(a, s) : launch_f32<name##_op_f32, logical>(a, s)
+#define ANY(name, logical) a->k == 2 ? launch_i64<name##_op_i64, logical>(a, s) : REAL(name, logical)
+#define LAUNCH_SAME(name) ANY(name, false)
+#define LAUNCH_FIRST(name) ANY(name, false)
+#define LAUNCH_WHERE(name) ANY(name, false)
+#define LAUNCH_BOOL(name) ANY(name, true)
+#define LAUNCH_FLOAT(name) REAL(name, false)
+#define LAUNCH_WHOLE(name) launch_i64<name##_op_i64, false>(a, s)
+
+cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s) {
+  switch (a->op) {
+    case -1: return a->k == 2 ? launch_i64<convert, false>(a, s) : a->k ? launch_f64<convert, false>(a, s) : launch_f32<convert, false>(a, s);
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) case TY_OP_##name: return LAUNCH_##dt(name);
+#include "ops.def"
+    default: return cudaErrorInvalidValue;
+  }
+}

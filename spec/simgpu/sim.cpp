@@ -1,0 +1,499 @@
+/* The CUDA runtime's calls that src/cuda makes, answered by a simulation that is stricter than hardware.
+ *
+ * Idea: a device is a list of mappings with guard pages, a stream is a queue. Lockstep (TYCHO_SIM=lockstep, the default): what is put
+ * into a stream runs at once, and device memory is readable only meanwhile, so that every access of the host to it faults. Asynchronous
+ * (TYCHO_SIM=async): each stream is a thread that waits at random, so that a missing wait shows as a wrong answer. TYCHO_SIM_SEED decides
+ * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is. Fresh device
+ * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error.
+ * Invariants: what is in one stream happens in order; nothing else orders two streams but events; a kernel's threads meet at every
+ * barrier or the launch is an error, which stays. */
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+#include "sim.h"
+#undef threadIdx
+#undef blockIdx
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+typedef std::chrono::steady_clock timer;
+
+namespace {
+
+long setting(const char *name, long otherwise) { const char *v = getenv(name); return v && *v ? atol(v) : otherwise; }
+bool asynchronous() { static const bool is = getenv("TYCHO_SIM") && !strcmp(getenv("TYCHO_SIM"), "async"); return is; }
+int devices() { static const int n = (int)std::min(16L, std::max(0L, setting("TYCHO_SIM_DEVICES", 2))); return n; }
+size_t capacity() { static const size_t n = (size_t)setting("TYCHO_SIM_MEMORY", 512) << 20; return n; }
+
+uint64_t next_random() {                   /* splitmix64; one stream of numbers for the process */
+  static std::atomic<uint64_t> state{(uint64_t)setting("TYCHO_SIM_SEED", 1) * 0x9E3779B97F4A7C15u};
+  uint64_t z = state += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+template <class T> void shuffle(std::vector<T> &v) {
+  for (size_t i = v.size(); i > 1; i--) std::swap(v[i - 1], v[next_random() % i]);
+}
+
+/* ---- errors ---- */
+
+std::atomic<long> fail_in{0}, calls{0};
+std::atomic<int> fail_with{0}, sticky{0};
+thread_local cudaError_t last = cudaSuccess;
+thread_local int current = 0;
+
+cudaError_t give(cudaError_t e) {
+  if (e != cudaSuccess && e != cudaErrorNotReady) last = e;
+  return e;
+}
+
+/* For the start of a call: an error that was asked for, or one that stays. */
+cudaError_t enter() {
+  calls++;
+  if (fail_in > 0 && --fail_in == 0) return give((cudaError_t)fail_with.load());
+  if (sticky) return give((cudaError_t)sticky.load());
+  return cudaSuccess;
+}
+#define ENTER do { cudaError_t e_ = enter(); if (e_ != cudaSuccess) return e_; } while (0)
+
+void device_error(cudaError_t e, const char *what) {
+  fprintf(stderr, "simulated GPU: %s\n", what);
+  sticky = e;
+}
+
+/* ---- memory ---- */
+
+struct region { size_t size, mapped; int device; };
+std::map<char *, region> regions, pinned;
+size_t used[16];
+std::mutex memory_lock;
+std::recursive_mutex device_lock;          /* lockstep: one piece of device work at a time */
+int unlocked = 0;
+
+const size_t PAGE = 4096;
+
+void protect_all(int how) {
+  std::lock_guard<std::mutex> hold(memory_lock);
+  for (auto &r : regions) mprotect(r.first, r.second.mapped - PAGE, how);
+}
+
+/* Device memory can be read while one of these lives. */
+struct device_work {
+  device_work() {
+    if (asynchronous()) return;
+    device_lock.lock();
+    if (unlocked++ == 0) protect_all(PROT_READ | PROT_WRITE);
+  }
+  ~device_work() {
+    if (asynchronous()) return;
+    if (--unlocked == 0) protect_all(PROT_NONE);
+    device_lock.unlock();
+  }
+};
+
+bool within(const std::map<char *, region> &m, const void *p, size_t n) {
+  auto it = m.upper_bound((char *)p);
+  if (it == m.begin()) return false;
+  --it;
+  return (char *)p + n <= it->first + it->second.size;
+}
+bool on_device(const void *p, size_t n) { std::lock_guard<std::mutex> hold(memory_lock); return within(regions, p, n); }
+bool touches_device(const void *p) { std::lock_guard<std::mutex> hold(memory_lock); return within(regions, p, 1); }
+bool is_pinned(const void *p, size_t n) { std::lock_guard<std::mutex> hold(memory_lock); return within(pinned, p, n); }
+
+/* ---- streams and events ---- */
+
+struct moment {                            /* a point in a stream */
+  std::mutex lock;
+  std::condition_variable changed;
+  bool done = false;
+  timer::time_point at;
+  void happen() {
+    std::lock_guard<std::mutex> hold(lock);
+    done = true;
+    at = timer::now();
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock<std::mutex> hold(lock);
+    changed.wait(hold, [this] { return done; });
+  }
+};
+typedef std::shared_ptr<moment> point;
+
+}  // namespace
+
+struct CUstream_st {
+  int device;
+  std::deque<std::function<void()>> work;
+  std::mutex lock;
+  std::condition_variable changed;
+  bool busy = false, ending = false;
+  std::thread worker;
+
+  void run() {
+    std::unique_lock<std::mutex> hold(lock);
+    for (;;) {
+      changed.wait(hold, [this] { return ending || !work.empty(); });
+      if (work.empty()) return;
+      auto f = std::move(work.front());
+      work.pop_front();
+      busy = true;
+      hold.unlock();
+      if (next_random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(next_random() % 300));
+      f();
+      f = nullptr;
+      hold.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+  void add(std::function<void()> f) {
+    if (!asynchronous()) { device_work here; f(); return; }
+    std::lock_guard<std::mutex> hold(lock);
+    if (!worker.joinable()) worker = std::thread([this] { run(); });
+    work.push_back(std::move(f));
+    changed.notify_all();
+  }
+  bool idle() { std::lock_guard<std::mutex> hold(lock); return work.empty() && !busy; }
+  void drain() {
+    std::unique_lock<std::mutex> hold(lock);
+    changed.wait(hold, [this] { return work.empty() && !busy; });
+  }
+};
+
+struct CUevent_st { int device; bool timing; point p; };
+
+namespace {
+
+std::mutex streams_lock;
+std::vector<cudaStream_t> streams;
+
+/* Threads must not be joined by a library's destructors: the process may end with work in streams. */
+struct at_exit { ~at_exit() { for (auto s : streams) { s->drain(); { std::lock_guard<std::mutex> h(s->lock); s->ending = true; s->changed.notify_all(); } if (s->worker.joinable()) s->worker.join(); } } } ending;
+
+/* ---- kernels: fibers ---- */
+
+struct fiber { void *sp; char *stack; sim_place place; bool waiting, done; };
+const size_t STACK = 64 << 10;
+
+#if defined __SANITIZE_ADDRESS__
+}
+extern "C" void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+extern "C" void __sanitizer_finish_switch_fiber(void *save, const void **bottom, size_t *size);
+namespace {
+#endif
+
+struct block_run {
+  std::vector<fiber> fibers;
+  fiber *now = nullptr;
+  void *scheduler = nullptr;
+  const std::function<void()> *thread = nullptr;
+};
+thread_local block_run run;
+thread_local std::vector<char *> stacks;
+
+}  // namespace
+
+thread_local sim_place *sim_here;
+
+/* save = this stack; continue on the other: what a call keeps is kept */
+extern "C" void sim_switch(void **save, void *to);
+asm(R"(
+.text
+.type sim_switch, @function
+sim_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size sim_switch, .-sim_switch
+)");
+
+namespace {
+
+#if defined __SANITIZE_ADDRESS__
+thread_local const void *host_bottom;
+thread_local size_t host_size;
+#endif
+
+void to_scheduler() {
+  fiber *f = run.now;
+#if defined __SANITIZE_ADDRESS__
+  void *fake = nullptr;
+  __sanitizer_start_switch_fiber(f->done ? nullptr : &fake, host_bottom, host_size);
+  sim_switch(&f->sp, run.scheduler);
+  __sanitizer_finish_switch_fiber(fake, &host_bottom, &host_size);
+#else
+  sim_switch(&f->sp, run.scheduler);
+#endif
+}
+
+void fiber_main() {
+#if defined __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(nullptr, &host_bottom, &host_size);
+#endif
+  (*run.thread)();
+  run.now->done = true;
+  to_scheduler();
+}
+
+void resume(fiber *f) {
+  run.now = f;
+  sim_here = &f->place;
+#if defined __SANITIZE_ADDRESS__
+  void *fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, f->stack, STACK);
+  sim_switch(&run.scheduler, f->sp);
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#else
+  sim_switch(&run.scheduler, f->sp);
+#endif
+}
+
+void run_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread) {
+  const size_t n = (size_t)block.x * block.y * block.z;
+  while (stacks.size() < n) stacks.push_back((char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  run.fibers.resize(n);
+  run.thread = &thread;
+  std::vector<fiber *> order;
+  for (size_t i = 0; i < n; i++) {
+    fiber &f = run.fibers[i];
+    uint3 t = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
+    f = {nullptr, stacks[i], {t, at, block, grid}, false, false};
+    void **top = (void **)(f.stack + STACK) - 1;         /* so that fiber_main finds the stack aligned as after a call */
+    *--top = (void *)fiber_main;
+    for (int k = 0; k < 6; k++) *--top = nullptr;
+    f.sp = top;
+    order.push_back(&f);
+  }
+  size_t left = n;
+  while (left) {
+    shuffle(order);
+    size_t waiting = 0, before = left;
+    for (fiber *f : order) {
+      if (f->done || f->waiting) continue;
+      resume(f);
+      if (f->done) left--;
+    }
+    for (fiber *f : order) waiting += !f->done && f->waiting;
+    if (waiting && waiting == left) {
+      if (left != n) { device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before"); return; }
+      for (fiber *f : order) f->waiting = false;
+    } else if (left && left == before) { device_error(cudaErrorLaunchFailure, "a block that can't go on"); return; }
+  }
+}
+
+}  // namespace
+
+void sim_barrier() {
+  run.now->waiting = true;
+  to_scheduler();
+}
+
+cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread) {
+  ENTER;
+  const size_t n = (size_t)block.x * block.y * block.z;
+  if (!stream || n == 0 || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return give(cudaErrorInvalidConfiguration);
+  if (stream->device != current) return give(cudaErrorInvalidResourceHandle);
+  stream->add([=] {
+    std::vector<uint3> at;
+    for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) at.push_back({x, y, z});
+    shuffle(at);
+    for (uint3 b : at) if (!sticky) run_block(grid, block, b, thread);
+  });
+  return cudaSuccess;
+}
+
+/* ---- the runtime's calls ---- */
+
+EXPORT void sim_fail(long n, int error) { fail_with = error; fail_in = n; }
+EXPORT long sim_calls() { return calls; }
+
+extern "C" {
+
+cudaError_t cudaGetLastError() { cudaError_t e = last; last = cudaSuccess; return e; }
+cudaError_t cudaPeekAtLastError() { return last; }
+const char *cudaGetErrorName(cudaError_t e) {
+  switch (e) {
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    default: return "an error of the simulation";
+  }
+}
+const char *cudaGetErrorString(cudaError_t e) { return cudaGetErrorName(e); }
+
+cudaError_t cudaGetDeviceCount(int *n) { ENTER; *n = devices(); return cudaSuccess; }
+cudaError_t cudaSetDevice(int d) { ENTER; if (d < 0 || d >= devices()) return give(cudaErrorInvalidDevice); current = d; return cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
+  ENTER;
+  memset(p, 0, sizeof *p);
+  snprintf(p->name, sizeof p->name, "simulated GPU %d", d);
+  p->totalGlobalMem = capacity();
+  p->major = 9;
+  p->multiProcessorCount = 4;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+  ENTER;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  *total = capacity();
+  *free = capacity() - used[current];
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **p, size_t n) {
+  ENTER;
+  device_work here;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  const size_t mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
+  if (used[current] + n > capacity()) return give(cudaErrorMemoryAllocation);
+  char *base = (char *)mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) return give(cudaErrorMemoryAllocation);
+  memset(base, 0xff, mapped - PAGE);       /* NaN in every floating dtype */
+  mprotect(base + mapped - PAGE, PAGE, PROT_NONE);
+  regions[base] = {n, mapped, current};
+  used[current] += n;
+  *p = base;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *p) {            /* waits for the device, as the real one does */
+  ENTER;
+  for (auto s : std::vector<cudaStream_t>(streams)) s->drain();
+  device_work here;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  auto it = regions.find((char *)p);
+  if (it == regions.end()) return give(cudaErrorInvalidValue);
+  used[it->second.device] -= it->second.size;
+  munmap(it->first, it->second.mapped);
+  regions.erase(it);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
+  ENTER;
+  *p = malloc(n ? n : 1);
+  if (!*p) return give(cudaErrorMemoryAllocation);
+  std::lock_guard<std::mutex> hold(memory_lock);
+  pinned[(char *)*p] = {n, n, -1};
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *p) {
+  ENTER;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  if (!pinned.erase((char *)p)) return give(cudaErrorInvalidValue);
+  free(p);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
+  ENTER;
+  std::lock_guard<std::mutex> hold(streams_lock);
+  *s = new CUstream_st;
+  (*s)->device = current;
+  streams.push_back(*s);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; (void)s; return cudaSuccess; }   /* kept until the process ends */
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { ENTER; s->drain(); return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; return s->idle() ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaDeviceSynchronize() {
+  ENTER;
+  std::vector<cudaStream_t> all;
+  { std::lock_guard<std::mutex> hold(streams_lock); all = streams; }
+  for (auto s : all) if (s->device == current) s->drain();
+  return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { ENTER; *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr}; return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t e) { ENTER; delete e; return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  ENTER;
+  if (e->device != s->device) return give(cudaErrorInvalidResourceHandle);
+  point p = e->p = std::make_shared<moment>();
+  s->add([p] { p->happen(); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  ENTER;
+  point p = e->p;
+  if (p) s->add([p] { p->wait(); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t e) {
+  ENTER;
+  if (!e->p) return cudaSuccess;
+  std::lock_guard<std::mutex> hold(e->p->lock);
+  return e->p->done ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t e) { ENTER; if (e->p) e->p->wait(); return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
+  ENTER;
+  if (!a->timing || !b->timing || !a->p || !b->p) return give(cudaErrorInvalidResourceHandle);
+  if (!a->p->done || !b->p->done) return cudaErrorNotReady;
+  *ms = std::chrono::duration<float, std::milli>(b->p->at - a->p->at).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind kind, cudaStream_t s) {
+  ENTER;
+  const bool to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (n == 0) return cudaSuccess;
+  if (!s || (to ? !on_device(dst, n) : touches_device(dst)) || (from ? !on_device(src, n) : touches_device(src))) return give(cudaErrorInvalidValue);
+  if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) {   /* staged: the source may change when this returns */
+    auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
+    s->add([=] { memcpy(dst, stage->data(), n); });
+    return cudaSuccess;
+  }
+  s->add([=] { memcpy(dst, src, n); });
+  if (kind == cudaMemcpyDeviceToHost && !is_pinned(dst, n)) s->drain();
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t n, cudaStream_t s) {
+  ENTER;
+  (void)to; (void)from;
+  if (!on_device(dst, n) || !on_device(src, n)) return give(cudaErrorInvalidValue);
+  s->add([=] { memcpy(dst, src, n); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) {
+  ENTER;
+  if (!on_device(p, n)) return give(cudaErrorInvalidValue);
+  s->add([=] { memset(p, v, n); });
+  return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,35 @@
+/* What kernels find instead of CUDA when they are built for the host (kernels/device.cuh): the language's extensions as C++.
+ *
+ * Idea: a block's threads are fibers of one thread of the host; shared memory is that thread's. Invariant: a kernel that runs here runs
+ * the same statements as on a device, barriers included; warps run in no particular order. */
+#ifndef TY_SIM_H
+#define TY_SIM_H
+#include <cuda_runtime_api.h>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __forceinline__
+#undef __launch_bounds__
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static thread_local
+#define __launch_bounds__(...)
+
+struct sim_place { uint3 thread, block; dim3 block_dim, grid_dim; };
+extern thread_local sim_place *sim_here;
+#define threadIdx (sim_here->thread)
+#define blockIdx (sim_here->block)
+#define blockDim (sim_here->block_dim)
+#define gridDim (sim_here->grid_dim)
+
+void sim_barrier();
+static inline void __syncthreads() { sim_barrier(); }
+cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread);
+#endif

@@ -1,0 +1,146 @@
+/* Copies: between devices, and rearrangements on one.
+ *
+ * Idea: a rearrangement sets up strides; the conversion kernel, or one plain copy where both sides are dense, does the rest. Invariant:
+ * host memory that isn't pinned is done with when the call returns. */
+#include <string.h>
+#include "cuda.h"
+
+static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from) {
+  return to->gpu < 0 ? cudaMemcpyDeviceToHost : from->gpu < 0 ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+}
+
+ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait) {
+  const ty_backend *to = dst->backend, *from = src->backend;
+  char *d = (char *)dst->data + dst_at;
+  const char *s = (const char *)src->data + src_at;
+  ty_stream *stream = ty_stream_of(ctx, b->gpu);
+  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  if (to->gpu >= 0 && from->gpu >= 0) {    /* the source's stream first, and it goes on after */
+    ty_stream *theirs = ty_stream_of(ctx, from->gpu);
+    cudaEvent_t e;
+    CUDA(ctx, from->gpu, ty_use(from->gpu));
+    CUDA(ctx, from->gpu, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    cudaError_t st = cudaEventRecord(e, theirs->s);
+    if (st == cudaSuccess) st = ty_use(to->gpu);
+    stream = ty_stream_of(ctx, to->gpu);
+    if (st == cudaSuccess) st = cudaStreamWaitEvent(stream->s, e, 0);
+    if (st == cudaSuccess) st = cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s);
+    cudaEventDestroy(e);
+    ty_used_on(src, stream);
+    ty_used_on(dst, stream);
+    return st == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, st, "cudaMemcpyPeerAsync", to->gpu);
+  }
+  const void *host = to->gpu < 0 ? (const void *)d : s;
+  const bool pinned = ty_pinned(host);
+  ty_used_on(to->gpu < 0 ? src : dst, stream);
+  CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
+  if (pinned) ty_pinned_used_on(host, stream);
+  if (!pinned ? to->gpu < 0 : wait) {      /* from pageable memory the call has read all when it returns */
+    ty_count_sync();
+    CUDA(ctx, b->gpu, cudaStreamSynchronize(stream->s));
+  }
+  return TY_OK;
+}
+
+ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n) {
+  const int gpu = src->backend->gpu;
+  ty_stream *stream = ty_stream_of(ctx, gpu);
+  CUDA(ctx, gpu, ty_use(gpu));
+  ty_used_on(src, stream);
+  CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));
+  ty_count_sync();
+  CUDA(ctx, gpu, cudaStreamSynchronize(stream->s));
+  return TY_OK;
+}
+
+/* ---- on one device ---- */
+
+cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s) {
+  const int k = src->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)src->dtype) ? 0 : 2;
+  ty_k_point a = {.op = -1, .k = k, .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
+  if (a.n == 0) return cudaSuccess;
+  bool same = src->ndim == dst->ndim && !memcmp(src->shape, dst->shape, sizeof(int64_t) * dst->ndim);
+  if (same && src->dtype == dst->dtype && ty_is_contiguous(src) && ty_is_contiguous(dst))
+    return cudaMemcpyAsync(ty_data(dst), ty_data(src), (size_t)(a.n * ty_itemsize(dst)), cudaMemcpyDeviceToDevice, s);
+  memcpy(a.shape, dst->shape, sizeof a.shape);
+  same = same && ty_is_contiguous(src) && ty_is_contiguous(dst);
+  a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = same ? TY_K_DENSE : TY_K_STRIDED};
+  a.o[1] = (ty_k_operand){.p = ty_data(src), .dtype = src->dtype, .how = same ? TY_K_DENSE : TY_K_STRIDED};
+  memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);
+  const int lead = dst->ndim - src->ndim;                /* negative: src has leading dims of size 1 */
+  for (int i = 0; i < dst->ndim; i++) a.o[1].stride[i] = i < lead || src->shape[i - lead] == 1 ? 0 : src->stride[i - lead];
+  return ty_k_pointwise(&a, s);
+}
+
+cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
+  const bool whole = v.kind != TY_FLOAT;
+  ty_k_point a = {.op = -1, .k = whole ? 2 : 1, .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
+  if (a.n == 0) return cudaSuccess;
+  memcpy(a.shape, dst->shape, sizeof a.shape);
+  a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = ty_is_contiguous(dst) ? TY_K_DENSE : TY_K_STRIDED};
+  memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);
+  a.o[1] = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.i};
+  return ty_k_pointwise(&a, s);
+}
+
+/* The part of t in which dim goes from first in steps, count elements. */
+static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t step) {
+  t->offset += first * t->stride[dim];
+  t->shape[dim] = count;
+  t->stride[dim] *= step;
+}
+
+static cudaError_t pad(ty_call *c, cudaStream_t s) {
+  ty_tensor src = *c->in[0].t, dst = *c->out[0];
+  const ty_attr *p = &c->at[0];
+  cudaError_t e = ty_fill_number(&dst, ty_op_float(c->at[1].f), s);
+  for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
+    const int d = src.ndim - 1 - k;
+    const int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d], from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
+    if (to <= from) return e;
+    window(&src, d, from, to - from, 1);
+    window(&dst, d, TY_MAX(lo, 0), to - from, 1);
+  }
+  return e == cudaSuccess ? ty_convert(&dst, &src, s) : e;
+}
+
+static cudaError_t flip(ty_call *c, cudaStream_t s) {
+  ty_tensor src = *c->in[0].t;
+  for (int i = 0; i < c->at[0].n; i++) {
+    const int d = (int)c->at[0].v[i];
+    if (src.ndim && src.shape[d]) window(&src, d, src.shape[d] - 1, src.shape[d], -1);
+  }
+  return ty_convert(c->out[0], &src, s);
+}
+
+ty_status ty_cuda_copy(ty_call *c) {
+  int gpu;
+  cudaStream_t s;
+  cudaError_t e;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  switch (c->op->id) {
+    case TY_OP_copy: e = c->in[1].t ? ty_convert(c->out[0], c->in[1].t, s) : ty_fill_number(c->out[0], c->in[1], s); break;
+    case TY_OP_clone: case TY_OP_cast: e = ty_convert(c->out[0], c->in[0].t, s); break;
+    case TY_OP_flip: e = flip(c, s); break;
+    case TY_OP_pad_constant: e = pad(c, s); break;
+    default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
+  }
+  return ty_launched(c, gpu, e);
+}
+
+ty_status ty_cuda_cat(ty_call *c) {
+  int gpu;
+  cudaStream_t s;
+  cudaError_t e = cudaSuccess;
+  const int d = (int)c->at[0].i;
+  int64_t first = 0;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  for (int i = 0; i < c->nin && e == cudaSuccess; i++) {
+    const ty_tensor *t = c->in[i].t;
+    ty_tensor part = *c->out[0];
+    window(&part, d, first, t->shape[d], 1);
+    if (t->shape[d]) e = ty_convert(&part, t, s);
+    first += t->shape[d];
+  }
+  return ty_launched(c, gpu, e);
+}

@@ -1,0 +1,68 @@
+/* The CUDA backend's own interfaces.
+ *
+ * Idea: every device has a default stream of its own and a cache of memory; ops are put into the context's current stream and never wait.
+ * Invariants: the device is set before the runtime is called for it; memory that a stream works with is recorded with its block; a wait
+ * of the host is counted. */
+#ifndef TY_CUDA_H
+#define TY_CUDA_H
+#include <cuda_runtime_api.h>
+#include "gpu.h"
+#include "kernels.h"
+
+/* ---- device.c ---- */
+extern ty_backend ty_gpus[TY_MAXGPU];
+extern int ty_gpu_count;
+ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
+#define CUDA(ctx, gpu, e) do { cudaError_t e_ = (e); if (e_ != cudaSuccess) return ty_cuda_fail(ctx, e_, #e, gpu); } while (0)
+cudaError_t ty_use(int gpu);                                 /* makes it this thread's device */
+void ty_count_sync(void);
+ty_k_generator *ty_generator_of(int gpu);                    /* in device memory */
+
+/* ---- stream.c ---- */
+typedef struct ty_stream { cudaStream_t s; int gpu; struct ty_stream *next; } ty_stream;
+ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
+cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
+ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out);
+void ty_stream_free(int gpu, void *stream);
+ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
+ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done);
+ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out);
+void ty_event_free(int gpu, void *event);
+ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream);
+ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream);
+ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
+ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
+ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
+
+/* ---- memory.c ---- */
+void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
+void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
+void ty_cuda_empty_cache(const ty_backend *b);
+void ty_cuda_memory(const ty_backend *b, char *text, size_t size);
+void ty_cuda_stats(int gpu, ty_gpu_stats *out);
+void ty_cuda_reset_peaks(int gpu);
+void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream works with s: its memory isn't given to others until that is done */
+ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);
+void ty_unpin(void *p);
+bool ty_pinned(const void *p);
+void ty_pinned_used_on(const void *p, ty_stream *stream);
+
+/* ---- copy.c ---- */
+ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait);
+ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);
+ty_status ty_cuda_copy(ty_call *c);
+ty_status ty_cuda_cat(ty_call *c);
+
+/* ---- ops.c ---- */
+ty_status ty_cuda_pointwise(ty_call *c);
+ty_status ty_cuda_fill(ty_call *c);
+ty_status ty_cuda_random(ty_call *c);
+ty_status ty_cuda_reduce(ty_call *c);
+/* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
+ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);
+/* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
+cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
+/* One element of memory of a dtype into all of dst. */
+cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);
+#endif

@@ -1,0 +1,112 @@
+/* The devices: opening them, errors, what they are, random generators. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include "cuda.h"
+
+extern const ty_services *ty_core;
+ty_backend ty_gpus[TY_MAXGPU];
+int ty_gpu_count;
+static ty_k_generator *generators[TY_MAXGPU];
+static atomic_llong syncs;
+
+ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
+  int n = (int)strcspn(call, "(");
+  bool lost = false;
+  cudaGetLastError();                      /* else the next launch would report it once more */
+  switch (e) {
+    case cudaErrorIllegalAddress: case cudaErrorAssert: case cudaErrorLaunchFailure: case cudaErrorMisalignedAddress: case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction: case cudaErrorInvalidAddressSpace: case cudaErrorHardwareStackError: case cudaErrorECCUncorrectable: case cudaErrorLaunchTimeout:
+      lost = true;
+      break;
+    default: break;
+  }
+  return ty_error(ctx, "%.*s failed on cuda:%d: %s (%s)%s", n, call, gpu, cudaGetErrorString(e), cudaGetErrorName(e),
+                  lost ? "; the device can't be used any more by this process, which must restart; tensors on the cpu stay usable" : "");
+}
+
+cudaError_t ty_use(int gpu) {
+  static __thread int current = -1;
+  if (gpu == current) return cudaSuccess;
+  cudaError_t e = cudaSetDevice(gpu);
+  if (e == cudaSuccess) current = gpu;
+  return e;
+}
+
+void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
+static long long sync_count(void) { return atomic_load(&syncs); }
+ty_k_generator *ty_generator_of(int gpu) { return generators[gpu]; }
+
+static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
+  struct cudaDeviceProp p;
+  CUDA(ctx, gpu, cudaGetDeviceProperties(&p, gpu));
+  *out = (ty_gpu_properties){.major = p.major, .minor = p.minor, .multiprocessors = p.multiProcessorCount, .memory = p.totalGlobalMem};
+  snprintf(out->name, sizeof out->name, "%s", p.name);
+  return TY_OK;
+}
+
+static ty_status synchronize(ty_ctx *ctx, int gpu) {
+  CUDA(ctx, gpu, ty_use(gpu));
+  ty_count_sync();
+  CUDA(ctx, gpu, cudaDeviceSynchronize());
+  return TY_OK;
+}
+
+static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) {
+  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, cudaMemGetInfo(free, total));
+  return TY_OK;
+}
+
+static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
+  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  CUDA(ctx, b->gpu, ty_k_seed(generators[b->gpu], g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
+  return TY_OK;
+}
+
+static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
+  ty_k_generator k;
+  cudaStream_t s = ty_stream_of(ctx, b->gpu)->s;
+  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  CUDA(ctx, b->gpu, cudaMemcpyAsync(&k, generators[b->gpu], sizeof k, cudaMemcpyDeviceToHost, s));
+  ty_count_sync();
+  CUDA(ctx, b->gpu, cudaStreamSynchronize(s));
+  *g = (ty_generator){k.seed, k.offset};
+  return TY_OK;
+}
+
+static bool channels_last(ty_dtype d) { return ty_is_half(d); }
+
+static cudaError_t open_device(int gpu) {
+  ty_backend *b = &ty_gpus[gpu];
+  cudaError_t e = ty_use(gpu);
+  if (e == cudaSuccess) e = ty_streams_open(gpu);
+  if (e == cudaSuccess) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
+  if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, ty_stream_of(NULL, gpu)->s);
+  *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
+    .channels_last = channels_last, .transfer = ty_cuda_transfer, .read = ty_cuda_read, .seed = seed, .get_seed = get_seed,
+    .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_cuda_cat, [TY_C_FILL] = ty_cuda_fill,
+            [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce}};
+  snprintf(b->name, sizeof b->name, "cuda:%d", gpu);
+  return e;
+}
+
+__attribute__((visibility("default"))) const char *ty_cuda_open(const ty_services *core, ty_gpu *out) {
+  static char why[200];
+  int n = 0;
+  ty_core = core;
+  cudaError_t e = cudaGetDeviceCount(&n);
+  for (int i = 0; e == cudaSuccess && i < n && i < TY_MAXGPU; i++) {
+    e = open_device(i);
+    if (e == cudaSuccess) ty_gpu_count = i + 1;
+  }
+  if (e != cudaSuccess || n == 0) {
+    snprintf(why, sizeof why, "%s", e == cudaSuccess ? "there is no CUDA device" : cudaGetErrorString(e));
+    return why;
+  }
+  *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize, .sync_count = sync_count, .memory_info = memory_info,
+    .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks, .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
+    .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free, .event_record = ty_event_record, .event_wait = ty_event_wait,
+    .event_synchronize = ty_event_synchronize, .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin};
+  return NULL;
+}

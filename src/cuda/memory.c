@@ -1,0 +1,310 @@
+/* The caching allocator of device memory, and pinned host memory.
+ *
+ * Idea: memory is taken from the driver in segments and cut into blocks; a freed block goes back to the stream it was made for, at once,
+ * since whatever that stream does next comes after what it did with the block. A block that other streams have worked with waits for
+ * events on those. Invariants: the blocks of a segment, linked in order, cover it; no two free neighbours are of one stream; blocks in
+ * use never move. One lock guards all. TYCHO_CUDA_CACHE=0 gives each tensor its own allocation, for memory checkers. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cuda.h"
+
+#define UNIT ((size_t)512)                 /* sizes are multiples of it */
+#define SMALL ((size_t)1 << 20)            /* up to here blocks come from segments of SMALL_SEGMENT */
+#define SMALL_SEGMENT ((size_t)2 << 20)
+#define LARGE_SEGMENT ((size_t)20 << 20)   /* for blocks up to half of it; larger ones have their own, rounded to SMALL_SEGMENT */
+#define BINS 48
+#define USERS 4
+
+typedef struct block {
+  char *p;
+  size_t size;
+  struct block *before, *after;            /* neighbours in the segment */
+  struct block *prev, *next;               /* in the list of free blocks, or next of those that wait */
+  ty_stream *stream;
+  ty_stream *user[USERS];                  /* others that have worked with it since it was handed out */
+  int nuser, nwait;
+  cudaEvent_t wait[USERS];                 /* what must happen before it is free */
+  bool free, small;
+} block;
+
+typedef struct {
+  block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
+  block *waiting;
+  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments;
+} heap;
+
+static heap heaps[TY_MAXGPU];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int bin_of(size_t n) { return TY_MIN(BINS - 1, 63 - __builtin_clzll((unsigned long long)n)); }
+
+static void list_add(heap *h, block *b) {
+  block **first = &h->bin[b->small][bin_of(b->size)];
+  b->free = true;
+  b->prev = NULL;
+  b->next = *first;
+  if (*first) (*first)->prev = b;
+  *first = b;
+}
+
+static void list_remove(heap *h, block *b) {
+  if (b->prev) b->prev->next = b->next;
+  else h->bin[b->small][bin_of(b->size)] = b->next;
+  if (b->next) b->next->prev = b->prev;
+  b->free = false;
+}
+
+/* Joins b, which is in no list, with its free neighbours, and lists it. */
+static void settle(heap *h, block *b) {
+  block *n = b->after;
+  if (n && n->free && n->stream == b->stream) {
+    list_remove(h, n);
+    b->size += n->size;
+    b->after = n->after;
+    if (b->after) b->after->before = b;
+    free(n);
+  }
+  n = b->before;
+  if (n && n->free && n->stream == b->stream) {
+    list_remove(h, n);
+    n->size += b->size;
+    n->after = b->after;
+    if (n->after) n->after->before = n;
+    free(b);
+    b = n;
+  }
+  list_add(h, b);
+}
+
+/* Blocks whose other streams have done with them become free; all: waits for that. */
+static void collect(heap *h, bool all) {
+  for (block **at = &h->waiting; *at;) {
+    block *b = *at;
+    while (b->nwait) {
+      cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
+      if (e == cudaErrorNotReady) break;
+      cudaEventDestroy(b->wait[--b->nwait]);
+    }
+    if (b->nwait) { at = &b->next; continue; }
+    *at = b->next;
+    settle(h, b);
+  }
+}
+
+static block *find(heap *h, bool small, size_t n, const ty_stream *s) {
+  block *best = NULL;
+  for (int k = bin_of(n); k < BINS && !best; k++)
+    for (block *b = h->bin[small][k]; b; b = b->next)
+      if (b->stream == s && b->size >= n && (!best || b->size < best->size)) best = b;
+  return best;
+}
+
+static bool cached(void) {
+  static int on = -1;
+  if (on < 0) { const char *v = getenv("TYCHO_CUDA_CACHE"); on = !v || strcmp(v, "0"); }
+  return on;
+}
+
+static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
+  size_t size = !cached() ? n : small ? SMALL_SEGMENT : n <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT : (n + SMALL_SEGMENT - 1) / SMALL_SEGMENT * SMALL_SEGMENT;
+  block *b = calloc(1, sizeof *b);
+  void *p = NULL;
+  if (!b) return NULL;
+  cudaError_t e = cudaMalloc(&p, size);
+  if (e != cudaSuccess) {
+    cudaGetLastError();
+    free(b);
+    return NULL;
+  }
+  *b = (block){.p = p, .size = size, .stream = s, .small = small};
+  h->reserved += (long long)size;
+  h->peak_reserved = TY_MAX(h->peak_reserved, h->reserved);
+  h->segments++;
+  return b;
+}
+
+static void release_segments(heap *h) {
+  for (int small = 0; small < 2; small++)
+    for (int k = 0; k < BINS; k++)
+      for (block *b = h->bin[small][k], *next; b; b = next) {
+        next = b->next;
+        if (b->before || b->after) continue;             /* part of a segment that is in use */
+        list_remove(h, b);
+        cudaFree(b->p);
+        h->reserved -= (long long)b->size;
+        h->segments--;
+        free(b);
+      }
+}
+
+void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
+  heap *h = &heaps[dev->gpu];
+  ty_stream *s = ty_stream_of(ctx, dev->gpu);
+  n = (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT;
+  const bool small = n <= SMALL;
+  if (ty_use(dev->gpu) != cudaSuccess) return NULL;
+  pthread_mutex_lock(&lock);
+  collect(h, false);
+  block *b = cached() ? find(h, small, n, s) : NULL;
+  if (b) list_remove(h, b);
+  else b = segment_new(h, small, n, s);
+  if (b && b->size - n >= (small ? UNIT : SMALL)) {      /* the rest is a block of its own */
+    block *rest = calloc(1, sizeof *rest);
+    if (rest) {
+      *rest = (block){.p = b->p + n, .size = b->size - n, .before = b, .after = b->after, .stream = s, .small = small};
+      if (rest->after) rest->after->before = rest;
+      b->after = rest;
+      b->size = n;
+      list_add(h, rest);
+    }
+  }
+  if (b) {
+    b->nuser = 0;
+    h->allocated += (long long)b->size;
+    h->peak_allocated = TY_MAX(h->peak_allocated, h->allocated);
+    h->allocations++;
+  }
+  pthread_mutex_unlock(&lock);
+  *out = b;
+  return b ? b->p : NULL;
+}
+
+void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
+  heap *h = &heaps[dev->gpu];
+  block *b = record;
+  (void)p; (void)n;
+  pthread_mutex_lock(&lock);
+  h->allocated -= (long long)b->size;
+  h->allocations--;
+  ty_use(dev->gpu);
+  b->nwait = 0;
+  for (int i = 0; i < b->nuser; i++) {
+    cudaEvent_t e;
+    if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) != cudaSuccess) { cudaStreamSynchronize(b->user[i]->s); ty_count_sync(); continue; }
+    cudaEventRecord(e, b->user[i]->s);
+    b->wait[b->nwait++] = e;
+  }
+  if (!cached()) {                         /* its own stream's work too */
+    for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
+    cudaStreamSynchronize(b->stream->s);
+    cudaFree(b->p);
+    h->reserved -= (long long)b->size;
+    h->segments--;
+    free(b);
+  } else if (b->nwait) {
+    b->next = h->waiting;
+    h->waiting = b;
+  } else settle(h, b);
+  pthread_mutex_unlock(&lock);
+}
+
+void ty_used_on(const ty_storage *s, ty_stream *stream) {
+  block *b = s->block;
+  if (!b || b->stream == stream) return;
+  pthread_mutex_lock(&lock);
+  bool known = false;
+  for (int i = 0; i < b->nuser; i++) known = known || b->user[i] == stream;
+  if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
+  else if (!known) {                       /* more streams than there is room for: the last one waits for this one from now on */
+    cudaEvent_t e;
+    ty_stream *last = b->user[USERS - 1];
+    if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {
+      cudaEventRecord(e, last->s);
+      cudaStreamWaitEvent(stream->s, e, 0);
+      cudaEventDestroy(e);
+    }
+    b->user[USERS - 1] = stream;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void ty_cuda_empty_cache(const ty_backend *dev) {
+  if (ty_use(dev->gpu) != cudaSuccess) return;
+  ty_count_sync();
+  cudaDeviceSynchronize();
+  pthread_mutex_lock(&lock);
+  collect(&heaps[dev->gpu], true);
+  release_segments(&heaps[dev->gpu]);
+  pthread_mutex_unlock(&lock);
+}
+
+void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
+  size_t left = 0, total = 0;
+  const heap *h = &heaps[dev->gpu];
+  if (ty_use(dev->gpu) == cudaSuccess) cudaMemGetInfo(&left, &total);
+  snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use", total, left, h->reserved, h->allocated);
+}
+
+void ty_cuda_stats(int gpu, ty_gpu_stats *out) {
+  pthread_mutex_lock(&lock);
+  const heap *h = &heaps[gpu];
+  *out = (ty_gpu_stats){h->allocated, h->peak_allocated, h->reserved, h->peak_reserved, h->allocations, h->segments};
+  pthread_mutex_unlock(&lock);
+}
+
+void ty_cuda_reset_peaks(int gpu) {
+  pthread_mutex_lock(&lock);
+  heaps[gpu].peak_allocated = heaps[gpu].allocated;
+  heaps[gpu].peak_reserved = heaps[gpu].reserved;
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- pinned host memory: few and long-lived, so a list ---- */
+
+typedef struct pinned { char *p; size_t n; struct pinned *next; cudaEvent_t last; bool used; } pinned;
+static pinned *pins;
+
+ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
+  pinned *b = ty_malloc(sizeof *b);
+  void *p = NULL;
+  if (!b) return ty_error(ctx, "pin_memory: out of memory"), TY_OOM;
+  cudaError_t e = cudaHostAlloc(&p, n, cudaHostAllocPortable);
+  if (e != cudaSuccess) { ty_free(b); return ty_cuda_fail(ctx, e, "cudaHostAlloc", ctx->gpu); }
+  pthread_mutex_lock(&lock);
+  *b = (pinned){.p = p, .n = n, .next = pins};
+  pins = b;
+  pthread_mutex_unlock(&lock);
+  *out = p;
+  return TY_OK;
+}
+
+static pinned *pin_of(const void *p) {
+  for (pinned *b = pins; b; b = b->next)
+    if ((const char *)p >= b->p && (const char *)p < b->p + b->n) return b;
+  return NULL;
+}
+
+bool ty_pinned(const void *p) {
+  pthread_mutex_lock(&lock);
+  bool is = pin_of(p);
+  pthread_mutex_unlock(&lock);
+  return is;
+}
+
+/* A copy in stream reads or writes p: its memory isn't given back before that. */
+void ty_pinned_used_on(const void *p, ty_stream *stream) {
+  pthread_mutex_lock(&lock);
+  pinned *b = pin_of(p);
+  if (b && (b->used || cudaEventCreateWithFlags(&b->last, cudaEventDisableTiming) == cudaSuccess)) {
+    if (b->used) cudaStreamWaitEvent(stream->s, b->last, 0);     /* copies of one block follow one another, so one event stands for all */
+    b->used = true;
+    cudaEventRecord(b->last, stream->s);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void ty_unpin(void *p) {
+  pthread_mutex_lock(&lock);
+  for (pinned **at = &pins; *at; at = &(*at)->next)
+    if ((*at)->p == p) {
+      pinned *b = *at;
+      *at = b->next;
+      if (b->used) { cudaEventSynchronize(b->last); cudaEventDestroy(b->last); }
+      cudaFreeHost(b->p);
+      ty_free(b);
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,175 @@
+/* Ops that one kernel of this project computes: geometry from tensors to the launchers' structs. */
+#include <string.h>
+#include "cuda.h"
+
+ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
+  *gpu = ty_device_of(c->out[0])->gpu;
+  ty_stream *stream = ty_stream_of(c->ctx, *gpu);
+  CUDA(c->ctx, *gpu, ty_use(*gpu));
+  for (int i = 0; i < c->nin; i++)
+    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_used_on(c->in[i].t->storage, stream);
+  for (int i = 0; i < c->op->nout; i++)
+    if (c->out[i]) ty_used_on(c->out[i]->storage, stream);
+  *s = stream->s;
+  return TY_OK;
+}
+
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { return e == cudaSuccess ? TY_OK : ty_cuda_fail(c->ctx, e, c->op->shown, gpu); }
+
+/* ---- pointwise ---- */
+
+static double parameter(const ty_call *c, int slot) {
+  for (int i = 0; i < c->op->nparam; i++)
+    if (c->op->param[i].type > TY_P_TENSORS && c->op->param[i].slot == slot)
+      return c->op->param[i].type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
+  return 0;
+}
+
+/* Whether t's elements lie as o's do: the same shape and strides (of dims that have several elements), without holes. */
+static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
+  if (t->ndim != o->ndim) return false;
+  for (int i = 0; i < o->ndim; i++)
+    if (t->shape[i] != o->shape[i] || (o->shape[i] > 1 && t->stride[i] != o->stride[i])) return false;
+  return true;
+}
+
+static bool dense(const ty_tensor *t) {    /* in some order of its dims */
+  int64_t n = 1;
+  unsigned left = 0;
+  for (int i = 0; i < t->ndim; i++)
+    if (t->shape[i] > 1) left |= 1u << i;
+  while (left) {
+    int found = -1;
+    for (int i = 0; i < t->ndim; i++)
+      if (left >> i & 1 && t->stride[i] == n) found = i;
+    if (found < 0) return false;
+    n *= t->shape[found];
+    left &= ~(1u << found);
+  }
+  return true;
+}
+
+static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of the CPU */
+  const void *p = ty_data(t);
+  if (ty_is_float((ty_dtype)t->dtype)) return ty_op_float(ty_get(p, (ty_dtype)t->dtype));
+  int64_t v = t->dtype == TY_I64 ? *(const int64_t *)p : (int64_t)ty_get(p, (ty_dtype)t->dtype);
+  return ty_op_int(v);
+}
+
+ty_status ty_cuda_pointwise(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
+  ty_k_point a = {.op = c->op->id, .k = k, .nin = c->nin, .ndim = o->ndim, .n = ty_numel(o)};
+  const bool flat = dense(o), chooses = ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
+  int gpu;
+  cudaStream_t s;
+  if (a.n == 0) return TY_OK;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (c->op->nattr > 0) a.p = parameter(c, 0);
+  if (c->op->nattr > 1) a.q = parameter(c, 1);
+  memcpy(a.shape, o->shape, sizeof a.shape);
+  a.o[0] = (ty_k_operand){.p = ty_data(o), .dtype = o->dtype, .how = flat ? TY_K_DENSE : TY_K_STRIDED};
+  memcpy(a.o[0].stride, o->stride, sizeof a.o[0].stride);
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    ty_k_operand *q = &a.o[i + 1];
+    ty_operand v = c->in[i];
+    if (t && ty_device_of(t)->gpu < 0) { v = element_of(t); t = NULL; }
+    if (!t) {
+      *q = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.kind == TY_FLOAT ? (int64_t)v.f : v.i};
+      if (chooses) { uint64_t bits; ty_set(&bits, c->common, v.f); q->f = ty_get(&bits, c->common); }
+      continue;
+    }
+    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype, .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
+    for (int d = 0; d < o->ndim; d++) {
+      const int at = d - (o->ndim - t->ndim);
+      q->stride[d] = at < 0 || t->shape[at] == 1 ? 0 : t->stride[at];
+    }
+  }
+  return ty_launched(c, gpu, ty_k_pointwise(&a, s));
+}
+
+/* ---- creation ---- */
+
+ty_status ty_cuda_fill(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  const ty_attr *a = c->at;
+  int gpu;
+  cudaStream_t s;
+  cudaError_t e = cudaSuccess;
+  const int64_t n = ty_numel(o);
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (n == 0) return TY_OK;
+  switch (c->op->id) {
+    case TY_OP_empty: break;
+    case TY_OP_zeros: e = cudaMemsetAsync(ty_data(o), 0, (size_t)(n * ty_itemsize(o)), s); break;
+    case TY_OP_ones: e = ty_fill_number(o, ty_op_int(1), s); break;
+    case TY_OP_full: e = ty_fill_number(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i), s); break;
+    case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, s); break;
+    case TY_OP_linspace: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0, s); break;
+    case TY_OP_eye: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s); break;
+    default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
+  }
+  return ty_launched(c, gpu, e);
+}
+
+/* ---- random numbers ---- */
+
+ty_status ty_cuda_random(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  int gpu;
+  cudaStream_t s;
+  ty_tensor *x = NULL;
+  ty_k_draw d = {.op = c->op->id, .dtype = o->dtype, .n = ty_numel(o), .o = ty_data(o)};
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (d.n == 0) return TY_OK;
+  switch (c->op->id) {
+    case TY_OP_rand: d.b = 1; break;
+    case TY_OP_randn: d.b = 1; break;
+    case TY_OP_randint: d.low = c->at[0].i; d.high = c->at[1].i; break;
+    case TY_OP_uniform: case TY_OP_normal: d.a = c->at[0].f; d.b = c->at[1].f; break;
+    case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[0].f; break;
+    case TY_OP_bernoulli: break;
+    default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
+  }
+  if (c->op->id == TY_OP_bernoulli || c->op->id == TY_OP_dropout_mask) {
+    TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+    d.x = ty_data(x);
+    if (c->op->id == TY_OP_dropout_mask) d.mask = ty_data(c->out[1]);
+  }
+  d.g = ty_generator_of(gpu);
+  cudaError_t e = ty_k_random(&d, s);
+  ty_release(x);
+  return ty_launched(c, gpu, e);
+}
+
+/* ---- reductions ---- */
+
+ty_status ty_cuda_reduce(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *o = c->out[0];
+  const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
+  ty_k_reduction r = {.op = c->op->id, .k = k, .dtype = x->dtype, .out_dtype = o->dtype, .outputs = ty_numel(o), .length = 1, .x = ty_data(x), .o = ty_data(o)};
+  int gpu;
+  cudaStream_t s;
+  unsigned mask = 0;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (r.outputs == 0) return TY_OK;
+  if (!c->at[0].set) mask = ~0u;
+  else for (int i = 0; i < c->at[0].n; i++) mask |= 1u << c->at[0].v[i];
+  for (int i = 0; i < x->ndim; i++) {
+    const bool gone = mask >> i & 1;
+    if (x->shape[i] == 1) continue;
+    if (gone) { r.reduce[r.nreduce] = x->shape[i]; r.reduce_stride[r.nreduce++] = x->stride[i]; r.length *= x->shape[i]; }
+    else { r.keep[r.nkeep] = x->shape[i]; r.keep_stride[r.nkeep++] = x->stride[i]; }
+  }
+  r.splits = ty_k_reduce_splits(r.outputs, r.length);
+  ty_tensor *partial = NULL;
+  if (r.splits > 1) {
+    ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {r.outputs * r.splits}};
+    TY_TRY(ty_empty(c->ctx, ty_device_of(o), &m, &partial));
+    r.partial = ty_data(partial);
+  }
+  cudaError_t e = ty_k_reduce(&r, s);
+  ty_release(partial);                     /* goes back to this stream: what comes next waits for the kernel */
+  return ty_launched(c, gpu, e);
+}

@@ -1,0 +1,26 @@
+/* The core's functions under their own names: each goes through the struct that the core handed over. */
+#include "gpu.h"
+
+const ty_services *ty_core;
+
+#define SERVICE(type, name, params, args) type name params { return ty_core->name args; }
+#define SERVICE_VOID(name, params, args) void name params { ty_core->name args; }
+#include "services.def"
+
+ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap) { return ty_core->ty_verror(ctx, who, fmt, ap); }
+
+ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ty_verror(ctx, NULL, fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}
+
+ty_status ty_fail(ty_call *c, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ty_verror(c->ctx, c->op->shown, fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}

@@ -1,0 +1,101 @@
+/* Streams and events.
+ *
+ * Idea: streams that nobody needs go back to a pool and are handed out again; none is destroyed, so that a block or a handle that still
+ * names one names a stream. Invariant: a stream's struct lives as long as the process. */
+#include <pthread.h>
+#include "cuda.h"
+
+static ty_stream defaults[TY_MAXGPU], *pool[TY_MAXGPU];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+cudaError_t ty_streams_open(int gpu) {
+  defaults[gpu].gpu = gpu;
+  return cudaStreamCreateWithFlags(&defaults[gpu].s, cudaStreamNonBlocking);
+}
+
+static ty_stream *stream_or_default(int gpu, void *stream) { return stream ? stream : &defaults[gpu]; }
+ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
+
+ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out) {
+  pthread_mutex_lock(&lock);
+  ty_stream *s = pool[gpu];
+  if (s) pool[gpu] = s->next;
+  pthread_mutex_unlock(&lock);
+  if (!s) {
+    cudaStream_t made;
+    CUDA(ctx, gpu, ty_use(gpu));
+    CUDA(ctx, gpu, cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    s = ty_malloc(sizeof *s);
+    if (!s) { cudaStreamDestroy(made); return ty_error(ctx, "Stream: out of memory"), TY_OOM; }
+    *s = (ty_stream){made, gpu, NULL};
+  }
+  *out = s;
+  return TY_OK;
+}
+
+void ty_stream_free(int gpu, void *stream) {
+  ty_stream *s = stream;
+  pthread_mutex_lock(&lock);
+  s->next = pool[gpu];
+  pool[gpu] = s;
+  pthread_mutex_unlock(&lock);
+}
+
+ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream) {
+  ty_count_sync();
+  CUDA(ctx, gpu, cudaStreamSynchronize(stream_or_default(gpu, stream)->s));
+  return TY_OK;
+}
+
+static ty_status done_or_error(ty_ctx *ctx, int gpu, cudaError_t e, const char *call, bool *done) {
+  *done = e == cudaSuccess;
+  return e == cudaSuccess || e == cudaErrorNotReady ? TY_OK : ty_cuda_fail(ctx, e, call, gpu);
+}
+
+ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done) {
+  return done_or_error(ctx, gpu, cudaStreamQuery(stream_or_default(gpu, stream)->s), "cudaStreamQuery", done);
+}
+
+ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out) {
+  cudaEvent_t e;
+  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, cudaEventCreateWithFlags(&e, timing ? cudaEventDefault : cudaEventDisableTiming));
+  *out = e;
+  return TY_OK;
+}
+
+void ty_event_free(int gpu, void *event) {
+  if (ty_use(gpu) == cudaSuccess) cudaEventDestroy(event);
+}
+
+ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
+  ty_stream *s = stream_or_default(gpu, stream);
+  if (s->gpu != gpu) return ty_error(ctx, "record: the event is of cuda:%d, the stream of cuda:%d", gpu, s->gpu);
+  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, cudaEventRecord(event, s->s));
+  return TY_OK;
+}
+
+ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream) {
+  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, cudaStreamWaitEvent(stream_or_default(gpu, stream)->s, event, 0));
+  return TY_OK;
+}
+
+ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
+  ty_count_sync();
+  CUDA(ctx, ctx->gpu, cudaEventSynchronize(event));
+  return TY_OK;
+}
+
+ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) { return done_or_error(ctx, ctx->gpu, cudaEventQuery(event), "cudaEventQuery", done); }
+
+ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
+  float f = 0;
+  cudaError_t e = cudaEventElapsedTime(&f, from, to);
+  if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: synchronize() first");
+  if (e == cudaErrorInvalidResourceHandle || e == cudaErrorInvalidValue) { cudaGetLastError(); return ty_error(ctx, "elapsed_time: both events must have been recorded, and made with enable_timing"); }
+  if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaEventElapsedTime", ctx->gpu);
+  *ms = f;
+  return TY_OK;
+}
