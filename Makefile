@@ -4,6 +4,7 @@
 #   make demo       train examples/fashion_mnist.lua        make test       the specs, under busted
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
 #   make test-asan, make test-valgrind                      make golden     golden files, from PyTorch
+#   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
 #   make docs       docs/ops.md and the editor stubs, from the op table
 
 CC      ?= gcc
@@ -80,7 +81,7 @@ endif
 
 $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.o)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ -shared -Wl,-z,nodelete -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart
+	$(CC) -o $@ $^ -shared -Wl,-z,nodelete -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -lcublasLt
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
@@ -93,7 +94,10 @@ $(BUILD)/kernels/%.o: kernels/%.cu $(CUDA_HDR)
 SIM := $(BUILD)/sim
 SIM_FLAGS = -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
-$(SIM)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(SIM)/%.o) $(SIM)/sim.o
+# what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim blas blas_kernel)
+
+$(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
 	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete
 
@@ -101,9 +105,30 @@ $(SIM)/kernels/%.o: kernels/%.cu $(CUDA_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
 
+$(SIM)/blas_kernel.o: spec/simgpu/blas.cu $(CUDA_HDR) spec/simgpu/sim.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -x c++ -c $< -o $@
+
+$(SIM)/blas.o: spec/simgpu/blas.c $(CUDA_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
+
 $(SIM)/sim.o: spec/simgpu/sim.cpp spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -c $< -o $@
+
+# Lockstep: every access of the host to device memory faults; asynchronous: missing waits show. SEED=n for another order.
+SEED ?= $(shell date +%j)
+SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_SIM_SEED=$(SEED) LUA_CPATH="$(CURDIR)/$(SIM)/?.so;$(LUA_CPATH)"
+ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
+test-sim: all $(SIM)/tycho/cuda.so
+	@echo "simulated GPU, seed $(SEED)"
+	@$(SIM_ENV) TYCHO_SIM=lockstep scripts/specs $(BUILD)/sim-lockstep.log $(BUSTED) $(ARGS) spec/golden_spec.lua spec/cuda_spec.lua
+	@$(SIM_ENV) TYCHO_SIM=async scripts/specs $(BUILD)/sim-async.log $(BUSTED) $(ARGS) spec/golden_spec.lua spec/cuda_spec.lua
+else
+test-sim:
+	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
+endif
 
 # ---- what users run: packages first, then make again, since the paths above depend on them ----
 
@@ -169,4 +194,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all demo test run-specs lint test-asan test-valgrind bench docs golden install clean
+.PHONY: all cuda demo test test-sim run-specs lint test-asan test-valgrind bench docs golden install clean

@@ -17,7 +17,8 @@
 
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, as the result lies, one value for all */
-typedef struct { void *p; int dtype, how; int64_t stride[TY_K_DIMS]; double f; int64_t i; } ty_k_operand;   /* number: p NULL and f, or i (k 2); or one element at p */
+typedef struct { void *p; int dtype, how, rounded; int64_t stride[TY_K_DIMS]; double f; int64_t i; } ty_k_operand;   /* number: p NULL and f, or i (k 2); or one
+ * element at p, rounded to a 16-bit dtype first where rounded says so (1 + the dtype) */
 typedef struct {
   int op, k, nin, ndim;                                  /* op: a ty_op_id, or -1: conversion of the operand to the result's dtype */
   int64_t n, shape[TY_K_DIMS];

@@ -48,7 +48,10 @@ struct convert { template <class T> static __device__ __forceinline__ T run(T a,
 /* ---- kernels ---- */
 
 template <class T> static __device__ __forceinline__ T number(const ty_k_operand &o);
-template <> __device__ __forceinline__ float number<float>(const ty_k_operand &o) { return o.p ? load<float>(o.p, o.dtype, 0) : (float)o.f; }
+template <> __device__ __forceinline__ float number<float>(const ty_k_operand &o) {
+  const float v = o.p ? load<float>(o.p, o.dtype, 0) : (float)o.f;
+  return o.rounded == 1 + TY_F16 ? half_to_float(float_to_half(v)) : o.rounded == 1 + TY_BF16 ? ty_bf16_to_f32(ty_f32_to_bf16(v)) : v;
+}
 template <> __device__ __forceinline__ double number<double>(const ty_k_operand &o) { return o.p ? load<double>(o.p, o.dtype, 0) : o.f; }
 template <> __device__ __forceinline__ int64_t number<int64_t>(const ty_k_operand &o) { return o.p ? load<int64_t>(o.p, o.dtype, 0) : o.i; }
 

@@ -3,6 +3,16 @@ local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = {}
 
+-- TYCHO_TEST_DEVICE=cuda runs what goes through device() there; what the device has no kernel for yet is pending, by name.
+helper.device = os.getenv("TYCHO_TEST_DEVICE") or "cpu"
+function helper.on_device(x) return helper.device == "cpu" and x or x:to(helper.device) end
+function helper.supported(fn)
+  local ok, err = pcall(fn)
+  if ok then return true end
+  if helper.device ~= "cpu" and tostring(err):find("not supported on cuda", 1, true) then return false, tostring(err):match("[%w_]+: not supported on cuda") end
+  error(err, 0)
+end
+
 local TOLERANCE = {float64 = 1e-10, float32 = 2e-5, float16 = 2e-3, bfloat16 = 1.6e-2}
 
 -- Raises where a and b differ in shape or dtype, or by more than the dtype's tolerance (relative, and absolute by scale).
@@ -12,7 +22,7 @@ function helper.close(a, b, what, tolerance)
   if a.dtype ~= b.dtype then error(("%s: dtype %s, expected %s"):format(what, a.dtype, b.dtype), 2) end
   if a:numel() == 0 then return end
   local tol = tolerance or TOLERANCE[a.dtype] or 0
-  local x, y = a:detach():double(), b:detach():double()
+  local x, y = a:detach():cpu():double(), b:detach():cpu():double()
   local same = tycho.logical_or(x:eq(y), tycho.logical_and(x:isnan(), y:isnan()))
   local near = ((x - y):abs()):le((y:abs() + 1) * tol)
   local bad = tycho.logical_or(same, near):logical_not()
@@ -35,13 +45,13 @@ helper.layouts = {
   transposed = function(x) if x:dim() >= 2 then return x:transpose(1, -1):contiguous():transpose(1, -1) end end,
   strided = function(x)
     if x:dim() == 0 then return end
-    local big = tycho.zeros(x.shape, {dtype = x.dtype}):unsqueeze(-1):tile(unpack((function() local r = {} for i = 1, x:dim() do r[i] = 1 end r[#r + 1] = 2 return r end)()))
+    local big = tycho.zeros(x.shape, {dtype = x.dtype, device = x.device}):unsqueeze(-1):tile(unpack((function() local r = {} for i = 1, x:dim() do r[i] = 1 end r[#r + 1] = 2 return r end)()))
     local v = big:select(-1, 2)
     v:copy_(x)
     return v
   end,
   offset = function(x)
-    local flat = tycho.zeros(x:numel() + 3, {dtype = x.dtype})
+    local flat = tycho.zeros(x:numel() + 3, {dtype = x.dtype, device = x.device})
     local v = flat[{ {4, x:numel() + 3} }]:view(x.shape)
     v:copy_(x)
     return v
@@ -69,7 +79,7 @@ function helper.run(name, case, inputs)
     if type(a) == "string" and a:match("^%$%d+$") then return inputs[tonumber(a:sub(2))] end
     if a == "$nil" then return nil end
     if a == "inf" then return math.huge end
-    if type(a) == "table" and a.tensor then return tycho.tensor(a.tensor, {dtype = a.dtype}) end
+    if type(a) == "table" and a.tensor then return tycho.tensor(a.tensor, {dtype = a.dtype, device = helper.device}) end
     if type(a) == "table" then
       local out = {}
       for k, v in pairs(a) do out[k] = value(v) end
@@ -85,7 +95,7 @@ function helper.run(name, case, inputs)
     args[n] = {}
     for k, v in pairs(case.opts) do
       if type(v) == "table" and v.tensor then v = value(v) end
-      if type(v) == "table" and (k == "weight" or k == "pos_weight") then v = tycho.tensor(v, {dtype = inputs[1].dtype}) end
+      if type(v) == "table" and (k == "weight" or k == "pos_weight") then v = tycho.tensor(v, {dtype = inputs[1].dtype, device = helper.device}) end
       args[n][k] = v
     end
   end

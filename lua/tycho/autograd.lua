@@ -119,7 +119,7 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
   local leaves = {}
   for k, i in ipairs(wanted) do leaves[k] = inputs[i] end
   -- each output weighed by fixed numbers, so that one backward checks all its elements
-  local function weights(y) return core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64"}) * 1.7):view(y.shape) end
+  local function weights(y) return core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7):view(y.shape) end
   local function total()
     local sum
     for _, y in ipairs(outputs()) do

@@ -14,7 +14,7 @@ local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for
 local R = {}
 
 local function zero(g) return ops.fill(g, 0) end
-local function zeros(shape, like) return ops.zeros(shape, {dtype = like.dtype}) end
+local function zeros(shape, like) return ops.zeros(shape, {dtype = like.dtype, device = like.device}) end
 
 -- g of a reduction's result, seen in the shape of its operand
 local function spread(g, x_shape, dim, keepdim)
@@ -138,7 +138,7 @@ R.hypot = {a = function(g, a, out) return g * (a / out) end, b = function(g, b, 
 R.copysign = {a = function(g, a, out) return g * ops.sign(a) * ops.sign(out) end, b = zero}
 R.logaddexp = {a = function(g, a, out) return g * ops.exp(a - out) end, b = function(g, b, out) return g * ops.exp(b - out) end}
 R.xlogy = {a = function(g, a, b)
-  if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype}) end
+  if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype, device = g.device}) end
   return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
 end, b = function(g, a, b) return g * a / b end}
 R.atan2 = {a = function(g, a, b) return g * b / (a * a + b * b) end, b = function(g, a, b) return -g * a / (a * a + b * b) end}
@@ -172,7 +172,7 @@ local function products_before(x)
   local n = x.shape[#x.shape]
   local shape = x.shape
   shape[#shape] = 1
-  return ops.cumprod(ops.cat({ops.ones(setmetatable(shape, nil), {dtype = x.dtype}), ops.slice(x, -1, 1, n - 1 > 0 and n - 1 or nil)}, -1), -1)
+  return ops.cumprod(ops.cat({ops.ones(setmetatable(shape, nil), {dtype = x.dtype, device = x.device}), ops.slice(x, -1, 1, n - 1 > 0 and n - 1 or nil)}, -1), -1)
 end
 R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- right where elements are 0, too
   if recording() and M.numel(x) > 0 and #x_shape > 0 then    -- all others' product, without a division
@@ -220,7 +220,7 @@ R.cumprod = {x = function(g, x, out, dim)
   local y, h = M.movedim(x, dim, -1), M.movedim(g, dim, -1)
   local n, wide = y.shape[#y.shape], y.shape
   table.insert(wide, n)
-  local eye = ops.eye(n, {dtype = "bool"})
+  local eye = ops.eye(n, {dtype = "bool", device = g.device})
   local p = ops.cumprod(ops.masked_fill(ops.expand(M.unsqueeze(y, -2), setmetatable(wide, nil)), eye, 1), -1)
   return M.movedim(ops.sum(ops.triu(p * M.unsqueeze(h, -2)), -1), -1, dim)
 end}
@@ -279,7 +279,8 @@ R.diagonal = {x = function(g, x_shape, offset, dim1, dim2)
 end}
 R.unfold = {x = function(g, x_shape, dim, size, step)   -- windows may overlap: what they share adds up
   local windows = (x_shape[dim] - size) / step + 1
-  local at = ops.range(0, math.floor(windows) - 1, 1, {dtype = "int64"}):view(-1, 1) * step + ops.range(1, size, 1, {dtype = "int64"})
+  local index = {dtype = "int64", device = g.device}
+  local at = ops.range(0, math.floor(windows) - 1, 1, index):view(-1, 1) * step + ops.range(1, size, 1, index)
   return ops.index_put(zeros(x_shape, g), M.movedim(g, -1, dim + 1), {at}, dim, {accumulate = true})
 end}
 R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
@@ -297,11 +298,11 @@ end
 R.strided_take = {x = function(g, x_shape, layout, size, stride, offset)
   if not overlaps(size, stride) then return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset) end
   if M.numel(g) == 0 then return zeros(x_shape, g) end
-  local at, extent, own, n = ops.full({}, offset + 1, {dtype = "int64"}), 1, {}, 1     -- what is seen twice adds up
+  local at, extent, own, n = ops.full({}, offset + 1, {dtype = "int64", device = g.device}), 1, {}, 1     -- what is seen twice adds up
   for i, s in ipairs(size) do
     local shape = {}
     for k = 1, #size do shape[k] = k == i and s or 1 end
-    at = at + ops.range(0, s - 1, 1, {dtype = "int64"}):view(shape) * stride[i]
+    at = at + ops.range(0, s - 1, 1, {dtype = "int64", device = g.device}):view(shape) * stride[i]
   end
   for i = #x_shape, 1, -1 do
     own[i] = #layout > 0 and layout[i] or n
@@ -434,7 +435,7 @@ R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, s
   if not recording() then return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout}) end
   if dropout > 0 then error("attention: there is no second derivative through its dropout") end
   local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
-  if causal then s = ops.masked_fill(s, ops.logical_not(ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool"}))), -math.huge) end
+  if causal then s = ops.masked_fill(s, ops.logical_not(ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool", device = q.device}))), -math.huge) end
   if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
   local p = attention_weights(s)
   local dp = ops.matmul(g, M.transpose(v, -2, -1))

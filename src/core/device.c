@@ -5,7 +5,7 @@
 #include <string.h>
 #include "shape.h"
 
-const ty_backend *ty_devices[1 + TY_MAXGPU] = {&ty_cpu};
+const ty_backend *ty_devices[2 + TY_MAXGPU] = {&ty_cpu};
 
 ty_status ty_infer_to_device(ty_call *c) {
   ty_meta_of(c->in[0].t, &c->meta[0]);

@@ -13,7 +13,6 @@
 
 /* ---- dtypes ---- */
 
-const char *const ty_dtype_names[TY_NDTYPE] = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"};
 
 int ty_dtype_find(const char *name) {
   for (int i = 0; i < TY_NDTYPE; i++)

@@ -34,7 +34,7 @@ typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
 #include "names.h"
 
-extern const char *const ty_dtype_names[TY_NDTYPE];
+static const char *const ty_dtype_names[TY_NDTYPE] __attribute__((unused)) = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"};
 static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2, 8, 4, 8, 1, 1};
 static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
 static inline bool ty_is_half(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
@@ -225,7 +225,7 @@ int ty_get_num_threads(void);
 bool ty_native_bf16(int set);          /* whether the CPU's products are computed in bfloat16 as it is; set: 0 or 1 decide it, -1 asks */
 
 /* The devices: 0 is the CPU, 1 + n GPU n, as attributes of type device hold them. */
-extern const ty_backend *ty_devices[1 + TY_MAXGPU];
+extern const ty_backend *ty_devices[2 + TY_MAXGPU];    /* ends with NULL */
 static inline const ty_backend *ty_device_of(const ty_tensor *t);
 /* src's elements into dst, or t (contiguous there) on b, whatever devices they are on; dtypes and strides may differ. */
 ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking);

@@ -58,6 +58,7 @@ ty_status ty_cuda_pointwise(ty_call *c);
 ty_status ty_cuda_fill(ty_call *c);
 ty_status ty_cuda_random(ty_call *c);
 ty_status ty_cuda_reduce(ty_call *c);
+ty_status ty_cuda_matmul(ty_call *c);                        /* matmul.c */
 /* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);

@@ -49,6 +49,23 @@ static bool dense(const ty_tensor *t) {    /* in some order of its dims */
   return true;
 }
 
+/* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory. */
+static void in_memory_order(ty_k_point *a) {
+  int n = 0;
+  for (int i = 0; i < a->ndim; i++) {      /* dims of size 1 say nothing */
+    if (a->shape[i] == 1) continue;
+    a->shape[n] = a->shape[i];
+    for (int k = 0; k <= a->nin; k++) a->o[k].stride[n] = a->o[k].stride[i];
+    n++;
+  }
+  a->ndim = n;
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && a->o[0].stride[j] > a->o[0].stride[j - 1]; j--) {
+      int64_t t = a->shape[j]; a->shape[j] = a->shape[j - 1]; a->shape[j - 1] = t;
+      for (int k = 0; k <= a->nin; k++) { t = a->o[k].stride[j]; a->o[k].stride[j] = a->o[k].stride[j - 1]; a->o[k].stride[j - 1] = t; }
+    }
+}
+
 static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of the CPU */
   const void *p = ty_data(t);
   if (ty_is_float((ty_dtype)t->dtype)) return ty_op_float(ty_get(p, (ty_dtype)t->dtype));
@@ -80,12 +97,13 @@ ty_status ty_cuda_pointwise(ty_call *c) {
       if (chooses) { uint64_t bits; ty_set(&bits, c->common, v.f); q->f = ty_get(&bits, c->common); }
       continue;
     }
-    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype, .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
+    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype, .rounded = chooses && t->ndim == 0 && t->dtype != c->common ? 1 + c->common : 0, .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
     for (int d = 0; d < o->ndim; d++) {
       const int at = d - (o->ndim - t->ndim);
       q->stride[d] = at < 0 || t->shape[at] == 1 ? 0 : t->stride[at];
     }
   }
+  in_memory_order(&a);
   return ty_launched(c, gpu, ty_k_pointwise(&a, s));
 }
 

@@ -21,14 +21,17 @@ static const ty_services services = {
   ty_verror,
 };
 
-static void open_library(const char *path) {
+static void open_library(const char *path, ty_ctx *ctx) {
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ty_gpu_open open;
   if (!lib) { snprintf(reason, sizeof reason, "%s", dlerror()); return; }
   *(void **)&open = dlsym(lib, "ty_cuda_open");
   const char *why = open ? open(&services, &gpu) : "it has no entry";
   if (why) { snprintf(reason, sizeof reason, "%s", why); gpu.count = 0; return; }
-  for (int i = 0; i < gpu.count && i < TY_MAXGPU; i++) ty_devices[1 + i] = &gpu.device[i];
+  for (int i = 0; i < gpu.count && i < TY_MAXGPU; i++) {
+    ty_devices[1 + i] = &gpu.device[i];
+    gpu.device[i].seed(ctx, &gpu.device[i], (ty_generator){ty_cpu_generator.seed, 0});   /* manual_seed may have come before */
+  }
 }
 
 /* Whether there is a GPU; reason says why not. */
@@ -47,7 +50,7 @@ static bool available(lua_State *L) {
     }
     pthread_mutex_lock(&lock);
     if (!opened) {
-      if (path) open_library(path);
+      if (path) open_library(path, ty_ctx_of(L, ty_state_of(L)));
       else snprintf(reason, sizeof reason, "tycho was built without CUDA: there is no tycho/cuda.so on package.cpath");
       opened = true;
     }

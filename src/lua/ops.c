@@ -99,8 +99,8 @@ static int op_table(lua_State *L) {
 
 static int nearest(lua_State *L) {       /* name, list -> nearest name or nil */
   luaL_checktype(L, 2, LUA_TTABLE);
-  const char *name = luaL_checkstring(L, 1), *names[512];
-  int n = TY_MIN((int)lua_objlen(L, 2), 512);
+  const char *name = luaL_checkstring(L, 1), *names[2048];
+  int n = TY_MIN((int)lua_objlen(L, 2), 2048);
   for (int i = 0; i < n; i++) { lua_rawgeti(L, 2, i + 1); names[i] = luaL_checkstring(L, -1); lua_pop(L, 1); }
   lua_pushstring(L, ty_nearest(name, names, n));
   return 1;

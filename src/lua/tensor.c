@@ -322,6 +322,9 @@ static int manual_seed(lua_State *L) {
   int64_t n;
   if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return luaL_error(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_manual_seed((uint64_t)n);
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  for (int i = 1; i <= TY_MAXGPU && ty_devices[i]; i++)
+    if (ty_devices[i]->seed(ctx, ty_devices[i], ty_cpu_generator) != TY_OK) return ty_raise(L, ctx);
   return 0;
 }
 

@@ -112,19 +112,20 @@ def("pad", "x, pad:ints, *, mode:enum(constant,reflect,replicate,circular)=const
     local n = x.shape[d]
     local most = mode == "reflect" and n - 1 or mode == "circular" and n or math.huge
     if n < 1 or before > most or after > most then fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape)) end
-    if before ~= 0 or after ~= 0 then x = ops.index(x, {beyond(n, before, after, mode)}, d) end
+    if before ~= 0 or after ~= 0 then x = ops.index(x, {M.to(beyond(n, before, after, mode), x.device)}, d) end
   end
   return x
 end, NN)
-local function windows_at(n, k, stride, padding, dilation)
+local function windows_at(n, k, stride, padding, dilation, device)
   local count = math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1
-  local at = ops.range(0, count - 1, 1, {dtype = "int64"}):view(-1, 1) * stride + ops.range(0, k - 1, 1, {dtype = "int64"}) * dilation + 1
+  local index = {dtype = "int64", device = device}
+  local at = ops.range(0, count - 1, 1, index):view(-1, 1) * stride + ops.range(0, k - 1, 1, index) * dilation + 1
   return at, count
 end
 def("im2col", "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1", "windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold", function(x, k, dilation, padding, stride)
   return batched("im2col", x, 4, function(y)
-    local h, nh = windows_at(y.shape[3], k[1], stride[1], padding[1], dilation[1])
-    local w, nw = windows_at(y.shape[4], k[2], stride[2], padding[2], dilation[2])
+    local h, nh = windows_at(y.shape[3], k[1], stride[1], padding[1], dilation[1], y.device)
+    local w, nw = windows_at(y.shape[4], k[2], stride[2], padding[2], dilation[2], y.device)
     if nh < 1 or nw < 1 then fail("im2col", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
     local p = ops.pad_constant(y, {padding[2], padding[2], padding[1], padding[1]})
     local v = ops.index(ops.index(p, {h}, 3), {w}, 5)      -- N, C, nh, kh, nw, kw
@@ -133,15 +134,15 @@ def("im2col", "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair
 end, NN)
 def("fold", "x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1", "columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose", function(x, size, k, dilation, padding, stride)
   return batched("fold", x, 3, function(y)
-    local h, nh = windows_at(size[1], k[1], stride[1], padding[1], dilation[1])
-    local w, nw = windows_at(size[2], k[2], stride[2], padding[2], dilation[2])
+    local h, nh = windows_at(size[1], k[1], stride[1], padding[1], dilation[1], y.device)
+    local w, nw = windows_at(size[2], k[2], stride[2], padding[2], dilation[2], y.device)
     local c = y.shape[2] / (k[1] * k[2])
     if c % 1 ~= 0 or y.shape[3] ~= nh * nw then fail("fold", "argument 1 has shape %s; it must have channels in multiples of %d and %d columns", tostring(y.shape), k[1] * k[2], nh * nw) end
     local H, W = size[1] + 2 * padding[1], size[2] + 2 * padding[2]
     local v = ops.permute(M.reshape(y, y.shape[1], c, k[1], k[2], nh, nw), {1, 2, 5, 3, 6, 4})      -- N, C, nh, kh, nw, kw
-    local zero = ops.zeros({y.shape[1], c, nh, k[1], W}, {dtype = y.dtype})
+    local zero = ops.zeros({y.shape[1], c, nh, k[1], W}, {dtype = y.dtype, device = y.device})
     v = ops.index_put(zero, v, {w}, 5, {accumulate = true})
-    v = ops.index_put(ops.zeros({y.shape[1], c, H, W}, {dtype = y.dtype}), v, {h}, 3, {accumulate = true})
+    v = ops.index_put(ops.zeros({y.shape[1], c, H, W}, {dtype = y.dtype, device = y.device}), v, {h}, 3, {accumulate = true})
     return ops.pad_constant(v, {-padding[2], -padding[2], -padding[1], -padding[1]})
   end)
 end, NN)
@@ -226,7 +227,7 @@ local function channels(name, dims)
     local n = M.dim(x)
     local first = n - math.min(dims, math.max(n - 2, 1))      -- (N,C,L) counts as a batch
     for i = 1, n do shape[i] = i <= first and x.shape[i] or 1 end
-    return x * (ops.dropout_mask(ops.ones(shape, {dtype = x.dtype}), p))
+    return x * (ops.dropout_mask(ops.ones(shape, {dtype = x.dtype, device = x.device}), p))
   end, NN)
 end
 channels("dropout1d", 1)
@@ -237,7 +238,7 @@ def("alpha_dropout", "x, p:number=0.5, *, training:bool=false", "dropout that ke
   if p == 1 then return x * 0 end
   local alpha = -1.7580993408473766
   local a = (((1 - p) * (1 + p * alpha * alpha)) ^ -0.5)
-  local keep = ops.gt(ops.rand(x.shape), p)
+  local keep = ops.gt(ops.rand(x.shape, {device = x.device}), p)
   return ops.where(keep, x, alpha) * a - a * alpha * p
 end, NN)
 
@@ -261,7 +262,7 @@ def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one elemen
 end, NN)
 def("rrelu", "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false", "leaky_relu whose slope is drawn from lower..upper while training", function(x, lower, upper, training)
   if not training then return ops.leaky_relu(x, (lower + upper) / 2) end
-  return ops.where(ops.ge(x, 0), x, x * (ops.rand(x.shape, {dtype = x.dtype}) * (upper - lower) + lower))
+  return ops.where(ops.ge(x, 0), x, x * (ops.rand(x.shape, {dtype = x.dtype, device = x.device}) * (upper - lower) + lower))
 end, NN)
 def("gumbel_softmax", "x, tau:number=1, hard:bool=false, dim:int=-1", "a sample from the categories along dim that gradients flow through", function(x, tau, hard, dim)
   local noise = -ops.log(ops.exponential(M.detach(x)))
@@ -299,7 +300,7 @@ def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:numbe
   local lead = leading(q)
   if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
     local parts = {}
-    for i, x in ipairs {q, k, v} do parts[i] = ops.expand(ops.zeros({}, {dtype = "bool"}), leading(x)) end
+    for i, x in ipairs {q, k, v} do parts[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = x.device}), leading(x)) end
     lead = F.broadcast_tensors(parts)[1].shape
     local function widened(x)
       local s = {unpack(lead)}

@@ -93,7 +93,7 @@ def("matrix_power", "x, n:int", "a square matrix n times with itself", function(
     if n > 0 then x = ops.matmul(x, x) end
   end
   if n0 == 1 then return ops.clone(y) end
-  return y or ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype}), x.shape)
+  return y or ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device}), x.shape)
 end)
 def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
   a, b = unpack(F.broadcast_tensors({a, b}))
@@ -138,7 +138,7 @@ def("index_add", "x, dim:int, index, src, *, alpha:number=1", "x with alpha time
   return ops.index_put(x, alpha == 1 and src or src * alpha, {whole("index_add", 3, index)}, dim, {accumulate = true})
 end, {inplace = true})
 def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
-  local shape = ops.logical_or(ops.zeros({}, {dtype = "bool"}):expand(x.shape), mask).shape   -- what both broadcast to
+  local shape = ops.logical_or(ops.zeros({}, {dtype = "bool", device = x.device}):expand(x.shape), mask).shape   -- what both broadcast to
   return ops.expand(x, shape)[ops.expand(mask, shape)]
 end)
 def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids name; that of padding_idx gets no gradient", function(ids, weight, padding)
@@ -166,7 +166,7 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
   for i = 1, #first do
     local last = (first[i + 1] or n + 1) - 1
     if first[i] < 1 or last > n or last < first[i] - 1 then fail("embedding_bag", "offsets must ascend within 1..%d", n) end
-    if last < first[i] then out[i] = ops.zeros({weight.shape[2]}, {dtype = weight.dtype})
+    if last < first[i] then out[i] = ops.zeros({weight.shape[2]}, {dtype = weight.dtype, device = weight.device})
     else
       local y = rows(ops.slice(ids, 1, first[i], last), scale and ops.slice(scale, 1, first[i], last))
       out[i] = mode == "max" and ops.amax(y, 1) or (mode == "mean" and ops.mean or ops.sum)(y, 1)
@@ -180,7 +180,7 @@ def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last d
   if M.numel(ids) > 0 and ops.amax(ids):item() > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes) end
   local size = ids.shape
   size[#size + 1] = classes
-  return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64"}), -1, M.unsqueeze(ids, -1), 1)
+  return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
 end, NN)
 for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
   local name, value = unpack(row)

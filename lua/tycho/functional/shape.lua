@@ -165,7 +165,7 @@ end)
 def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
 -- The shape that all broadcast to.
 local function common_shape(list)
-  local y = ops.zeros({}, {dtype = "bool"})
+  local y = ops.zeros({}, {dtype = "bool"})             -- on the CPU, whatever the tensors' devices: no element is looked at but this one
   for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, {dtype = "bool"}), x.shape)) end
   return y.shape
 end
@@ -188,7 +188,7 @@ def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeat
       for _ = 1, k do at[#at + 1] = i end
     end
     if #at == 0 then return ops.slice(x, dim, 1, 0) end
-    return ops.index(x, {core.from_value(at, "int64")}, dim)
+    return ops.index(x, {M.to(core.from_value(at, "int64"), x.device)}, dim)
   end
   if type(repeats) ~= "number" or repeats < 0 or repeats % 1 ~= 0 then fail("repeat_interleave", "argument 2 (repeats) must be a whole number from 0 or a tensor, got %s", tostring(repeats)) end
   local wide, size = {}, {}
@@ -214,11 +214,11 @@ def("diag_embed", "x, offset:int=0", "matrices whose diagonal is x's last dim", 
   for i = 1, M.dim(x) - 1 do shape[i] = x.shape[i] end
   local size = n + math.abs(offset)
   shape[#shape + 1], shape[#shape + 2] = size, size
-  if M.numel(x) == 0 then return ops.zeros(shape, {dtype = x.dtype}) end
+  if M.numel(x) == 0 then return ops.zeros(shape, {dtype = x.dtype, device = x.device}) end
   local stride, step = {}, size * size
   for i = #shape - 2, 1, -1 do stride[i], step = step, step * shape[i] end
   stride[#shape - 1] = size + 1
-  return ops.strided_put(ops.zeros(shape, {dtype = x.dtype}), x, {}, x.shape, stride, math.max(-offset, 0) * size + math.max(offset, 0))
+  return ops.strided_put(ops.zeros(shape, {dtype = x.dtype, device = x.device}), x, {}, x.shape, stride, math.max(-offset, 0) * size + math.max(offset, 0))
 end)
 def("diag", "x, offset:int=0", "a matrix with the vector x on its diagonal, or the diagonal of the matrix x", function(x, offset)
   if M.dim(x) == 1 then return M.diag_embed(x, offset) end

@@ -186,7 +186,7 @@ local function median(name, ignore)
     if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
     local v, i = ops.sort(x, dim)
     if M.dim(x) > 0 then
-      local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64"})
+      local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64", device = x.device})
       if M.is_floating_point(x) then
         local nan = ops.isnan(x)
         local valid = n - ops.sum(nan, dim, {keepdim = true})

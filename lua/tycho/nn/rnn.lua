@@ -55,7 +55,7 @@ local function check_input(name, x, dims, size)
 end
 
 local function state(name, what, given, shape, x)
-  if not given then return ops.zeros(shape, {dtype = x.dtype}) end
+  if not given then return ops.zeros(shape, {dtype = x.dtype, device = x.device}) end
   if not core.is_tensor(given) or tostring(given.shape) ~= table.concat(shape, "x") then
     error(("%s: %s must be a tensor of shape %s, got %s"):format(name, what, table.concat(shape, "x"), core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given)), 3)
   end

@@ -11,10 +11,10 @@ local layer, options, whole = lib.layer, lib.options, lib.whole
 local nn = lib.classes
 
 -- One mask for the attention op (true or large: attend), from a forbidding one (L,S), (N,L,S) or (N h,L,S) and one of padding (N,S).
-local function joined(attn_mask, padding, n, heads, dtype, causal, rows, cols)
+local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows, cols)
   local mask = attn_mask
   if mask and mask.dtype == "bool" then mask = ops.logical_not(mask) end
-  if causal and not mask then mask = ops.tril(ops.ones(rows, cols, {dtype = "bool"})) end
+  if causal and not mask then mask = ops.tril(ops.ones(rows, cols, {dtype = "bool", device = device})) end
   if mask and M.dim(mask) == 3 then mask = mask.shape[1] == n and n ~= n * heads and M.unsqueeze(mask, 2) or M.view(mask, n, heads, mask.shape[2], mask.shape[3]) end
   if not padding then return mask end
   if M.dim(padding) == 1 then padding = M.unsqueeze(padding, 1) end
@@ -22,7 +22,7 @@ local function joined(attn_mask, padding, n, heads, dtype, causal, rows, cols)
   p = M.view(p, p.shape[1], 1, 1, p.shape[2])
   if not mask then return p end
   if mask.dtype == "bool" and p.dtype == "bool" then return ops.logical_and(mask, p) end
-  local function added(x) return x.dtype == "bool" and ops.where(x, ops.zeros({}, {dtype = dtype}), -math.huge) or x end
+  local function added(x) return x.dtype == "bool" and ops.where(x, ops.zeros({}, {dtype = dtype, device = device}), -math.huge) or x end
   return added(mask) + added(p)
 end
 
@@ -76,7 +76,7 @@ function MHA:forward(query, key, value, o)
   q, k, v = heads(q), heads(k), heads(v)
   -- alone, is_causal needs no mask in memory
   local causal = o.is_causal and not o.attn_mask and not o.key_padding_mask and not o.need_weights
-  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, o.is_causal and not causal, q.shape[3], k.shape[3])
+  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, q.device, o.is_causal and not causal, q.shape[3], k.shape[3])
   local y, weights
   if o.need_weights then
     local s = ops.matmul(q, M.transpose(k, -2, -1)) * (1 / math.sqrt(E / h))

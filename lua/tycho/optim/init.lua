@@ -104,7 +104,7 @@ local function field(list, name)
   for i, s in ipairs(list) do out[i] = s[name] end
   return out
 end
-local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype})) end
+local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
 
 -- Parameters by their place over all groups, so that it can be saved.
 function Optimizer:state_dict()
@@ -194,7 +194,7 @@ function RMSprop:update(group, b)
 end
 
 local Adagrad = new_class("Adagrad", {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false})
-function Adagrad:new_state(p, group) return {step = 0, sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype}))} end
+function Adagrad:new_state(p, group) return {step = 0, sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device}))} end
 function Adagrad:update(group, b)
   ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), group.lr / (1 + (b.steps[1] - 1) * group.lr_decay), group.eps, group.weight_decay, group.maximize)
 end

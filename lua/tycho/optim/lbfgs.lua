@@ -77,7 +77,7 @@ return function(new_class)
 
   local function flat_grad(params)
     local list = {}
-    for i, p in ipairs(params) do list[i] = p.grad and M.reshape(p.grad, -1) or ops.zeros({M.numel(p)}, {dtype = p.dtype}) end
+    for i, p in ipairs(params) do list[i] = p.grad and M.reshape(p.grad, -1) or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device}) end
     return ops.cat(list)
   end
   local function move(params, t, d)                  -- params += t d

@@ -1,0 +1,196 @@
+-- The GPU backend: devices, copies, memory, streams and events, random numbers. On a real or a simulated GPU; nothing without one.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+
+describe("cuda", function()
+  if not tycho.cuda.is_available() then
+    it("says why there is no GPU", function()
+      local ok, why = tycho.cuda.is_available()
+      assert.is_false(ok)
+      assert.is_string(why)
+      helper.fails("cuda", tycho.zeros, 2, {device = "cuda"})
+      helper.fails("cuda", function() return tycho.zeros(2):cuda() end)
+      helper.fails(why, tycho.cuda.Stream)
+      assert.equal(0, tycho.cuda.device_count())
+    end)
+    return
+  end
+
+  local function several() return tycho.cuda.device_count() > 1 end
+
+  it("moves tensors of any dtype and layout there and back", function()
+    for _, dtype in ipairs {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"} do
+      local x = tycho.randint(0, 100, {5, 7}):to(dtype)
+      helper.close(x:cuda():cpu(), x)
+      helper.close(x:t():cuda():cpu(), x:t())
+      helper.close(x:cuda():t():cpu(), x:t())
+      helper.close(x:cuda()[{ {2, 4}, {1, 7, 2} }]:cpu(), x[{ {2, 4}, {1, 7, 2} }])
+      assert.same(x:totable(), x:cuda():totable())
+    end
+    local x = tycho.randn(3, 4)
+    local y = tycho.zeros(4, 3, {device = "cuda"})
+    y:t():copy_(x)
+    helper.close(y:cpu(), x:t())
+    assert.equal("cuda:0", y.device)
+    assert.equal(x[{2, 3}], y[{3, 2}])
+    assert.equal(y, y:to("cuda"))
+    assert.equal(y, y:to("cuda:0"))
+  end)
+
+  it("names both devices where they are mixed, and takes numbers from the CPU", function()
+    local x = tycho.ones(2, 3, {device = "cuda"})
+    helper.fails("add: argument 2 is on cpu, argument 1 on cuda:0", function() return x + tycho.ones(2, 3) end)
+    helper.fails("add: argument 2 is on cuda:0, argument 1 on cpu", function() return tycho.ones(2, 3) + x end)
+    helper.close((x + tycho.tensor(2)):cpu(), tycho.full({2, 3}, 3))
+    helper.close((tycho.tensor(2) * x):cpu(), tycho.full({2, 3}, 2))
+    helper.fails("there are", tycho.zeros, 1, {device = "cuda:15"})
+    helper.fails("device", tycho.zeros, 1, {device = "cuda:x"})
+    helper.fails("data: the tensor is on cuda:0", function() return x:data() end)
+  end)
+
+  it("lets gradients flow between devices", function()
+    local w = tycho.randn(4, {requires_grad = true})
+    local loss = (w:cuda() * 3):square():sum():cpu()
+    loss:backward()
+    helper.close(w.grad, w:detach() * 18)
+    assert.equal("cpu", w.grad.device)
+    local v = tycho.zeros(4, {device = "cuda"})
+    v:copy_(w)
+    v:sum():backward()
+    helper.close(w.grad, w:detach() * 18 + 1)
+  end)
+
+  it("gives the CPU's random numbers for the same seed", function()
+    for _, draw in ipairs {function(o) return tycho.randn(1001, o) end, function(o) return tycho.rand(30, 33, o) end, function(o) return tycho.randint(-5, 900, {777}, o) end,
+                           function(o) return tycho.zeros(999, o):uniform_(-2, 3) end, function(o) return tycho.zeros(999, o):normal_(1, 2) end,
+                           function(o) return tycho.bernoulli(tycho.full({500}, 0.3, o)) end, function(o) return tycho.zeros(500, o):exponential_(2) end,
+                           function(o) return tycho.dropout(tycho.ones(40, 25, o), 0.4) end} do
+      tycho.manual_seed(11)
+      local a, b = draw {device = "cuda"}, draw {device = "cuda"}
+      tycho.manual_seed(11)
+      helper.close(a:cpu(), draw {}, "first", 1e-6)
+      helper.close(b:cpu(), draw {}, "second", 1e-6)
+    end
+  end)
+
+  it("counts memory, gives it back, and says what there was when there is no more", function()
+    collectgarbage() collectgarbage()
+    local before = tycho.cuda.memory_allocated()
+    local x = tycho.empty(1000, 1000, {device = "cuda"})
+    assert.is_true(tycho.cuda.memory_allocated() - before >= 4e6)
+    assert.is_true(tycho.cuda.max_memory_allocated() >= tycho.cuda.memory_allocated())
+    assert.is_true(tycho.cuda.memory_reserved() >= tycho.cuda.memory_allocated())
+    x:free()
+    assert.equal(before, tycho.cuda.memory_allocated())
+    tycho.cuda.reset_peak_memory_stats()
+    assert.equal(before, tycho.cuda.max_memory_allocated())
+    local free, total = tycho.cuda.mem_get_info()
+    assert.is_true(free > 0 and total >= free)
+    helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})
+    assert.equal(before, tycho.cuda.memory_allocated())
+    assert.is_truthy(tycho.cuda.memory_summary():find("allocated by tensors", 1, true))
+    tycho.cuda.empty_cache()
+    helper.close(tycho.ones(3, {device = "cuda"}):cpu(), tycho.ones(3))
+  end)
+
+  it("uses blocks again, cuts them and joins them", function()
+    tycho.manual_seed(1)
+    local held, random = {}, 12345
+    for step = 1, 400 do
+      random = (random * 1103515245 + 12345) % 2 ^ 31
+      local k = random % 20 + 1
+      if held[k] then
+        assert.equal(held[k].n, held[k].t:sum():item() / k)        -- nobody wrote into it
+        held[k].t:free()
+        held[k] = nil
+      else
+        local n = (random / 64) % 3000 + 1
+        n = n - n % 1
+        held[k] = {n = n, t = tycho.full({n}, k, {device = "cuda"})}
+      end
+    end
+    for _, h in pairs(held) do h.t:free() end
+  end)
+
+  it("keeps what another stream works with until that is done", function()
+    local side = tycho.cuda.Stream()
+    for round = 1, 30 do
+      local x = tycho.full({5000}, round, {device = "cuda"})
+      side:wait_stream(tycho.cuda.current_stream())
+      local y = tycho.cuda.stream(side, function()
+        local z = x * 2
+        for _ = 1, 3 do z = z + x end
+        return z
+      end)
+      x:free()
+      tycho.full({5000}, -1000, {device = "cuda"})                 -- wants x's memory
+      tycho.cuda.current_stream():wait_stream(side)
+      helper.close((y + 0):cpu(), tycho.full({5000}, round * 5))
+    end
+  end)
+
+  it("orders streams by events, and restores the stream also after an error", function()
+    local default = tostring(tycho.cuda.current_stream())
+    local s, e = tycho.cuda.Stream(), tycho.cuda.Event {enable_timing = true}
+    local f = tycho.cuda.Event {enable_timing = true}
+    helper.fails("boom", tycho.cuda.stream, s, function() error("boom") end)
+    assert.equal(default, tostring(tycho.cuda.current_stream()))
+    local x = tycho.ones(100, {device = "cuda"})
+    e:record()
+    s:wait_event(e)
+    local y = tycho.cuda.stream(s, function() return x + 1 end)
+    s:record_event(f)
+    f:synchronize()
+    assert.is_true(f:query())
+    assert.is_true(e:elapsed_time(f) >= 0)
+    helper.close(tycho.cuda.stream(s, function() return y:cpu() end), tycho.full({100}, 2))
+    assert.is_true(s:query())
+    helper.fails("enable_timing", function() return tycho.cuda.Event():elapsed_time(f) end)
+    tycho.cuda.synchronize()
+  end)
+
+  it("copies from pinned memory without waiting, from other memory at once", function()
+    local pinned, plain = tycho.full({10000}, 3):pin_memory(), tycho.full({10000}, 3)
+    local syncs = tycho.cuda.sync_count()
+    local a, b = pinned:to("cuda", {non_blocking = true}), plain:to("cuda", {non_blocking = true})
+    plain:fill_(7)                                                 -- may change as soon as the call returns
+    assert.equal(syncs, tycho.cuda.sync_count())
+    helper.close(a:cpu(), tycho.full({10000}, 3))
+    helper.close(b:cpu(), tycho.full({10000}, 3))
+    local back = tycho.zeros(10000):pin_memory()
+    back:copy_(a + 1)
+    tycho.cuda.synchronize()
+    helper.close(back, tycho.full({10000}, 4))
+  end)
+
+  it("trains without waiting for the device", function()
+    tycho.manual_seed(2)
+    local x, y = tycho.randn(32, 10, {device = "cuda"}), tycho.randn(32, 1, {device = "cuda"})
+    local w, b = tycho.randn(10, 1, {device = "cuda", requires_grad = true}), tycho.zeros(1, {device = "cuda", requires_grad = true})
+    local first = ((x:matmul(w) + b - y):square():mean()):item()
+    local syncs = tycho.cuda.sync_count()
+    for _ = 1, 40 do
+      local loss = (x:matmul(w) + b - y):square():mean()
+      loss:backward()
+      tycho.no_grad(function()
+        w:sub_(w.grad * 0.1)
+        b:sub_(b.grad * 0.1)
+      end)
+      w.grad, b.grad = nil, nil
+    end
+    assert.equal(syncs, tycho.cuda.sync_count())
+    assert.is_true((x:matmul(w) + b - y):square():mean():item() < first / 2)
+  end)
+
+  it("works on each of several devices", function()
+    if not several() then return pending("one device") end
+    local a = tycho.ones(4, {device = "cuda:1"})
+    helper.close((a:to("cuda:0") + tycho.ones(4, {device = "cuda:0"})):cpu(), tycho.full({4}, 2))
+    helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.ones(4, {device = "cuda:0"}) end)
+    helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.tensor(1, {device = "cuda:0"}) end)
+    tycho.cuda.set_device(1)
+    assert.equal("cuda:1", tycho.zeros(1, {device = "cuda"}).device)
+    assert.equal(1, tycho.cuda.current_device())
+    tycho.cuda.set_device(0)
+  end)
+end)

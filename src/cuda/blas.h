@@ -1,0 +1,18 @@
+/* Matrix products as the backend asks for them; cuBLASLt answers (blas_lt.c), or the simulation.
+ *
+ * C = A B (+ bias of n elements for each row) (then relu), row-major and contiguous; A is m x k, B k x n, each as it lies (ld: elements
+ * between rows) or transposed. Batches step by stride elements (0: the same matrix). Accumulates in float32, float64 for float64. */
+#ifndef TY_BLAS_H
+#define TY_BLAS_H
+#include "cuda.h"
+
+typedef struct {
+  int dtype;
+  int64_t m, n, k, batch, lda, ldb, stride_a, stride_b;
+  bool ta, tb, relu;
+  const void *a, *b, *bias;
+  void *c;
+} ty_product;
+
+ty_status ty_blas_product(ty_call *c, int gpu, const ty_product *p, ty_stream *s);
+#endif

@@ -1,0 +1,106 @@
+/* Matrix products: operands in any strides that BLAS can read aren't copied; many rows against one matrix are one product. */
+#include <string.h>
+#include "blas.h"
+
+/* A matrix, or a batch of them, as BLAS takes it. */
+typedef struct { const ty_tensor *t; int nb; int64_t rows, cols, rs, cs; } matrix;
+
+static matrix matrix_of(const ty_tensor *t, bool left) {
+  matrix m = {.t = t, .nb = TY_MAX(t->ndim - 2, 0)};
+  if (t->ndim == 1) {
+    m.rows = left ? 1 : t->shape[0];
+    m.cols = left ? t->shape[0] : 1;
+    m.rs = left ? t->shape[0] : t->stride[0];
+    m.cs = left ? t->stride[0] : 1;
+  } else {
+    m.rows = t->shape[m.nb]; m.rs = t->stride[m.nb];
+    m.cols = t->shape[m.nb + 1]; m.cs = t->stride[m.nb + 1];
+  }
+  return m;
+}
+
+static bool plain(const matrix *m) { return (m->cols <= 1 || m->cs == 1) && (m->rows <= 1 || m->rs >= TY_MAX(m->cols, 1)); }
+static bool turned(const matrix *m) { return (m->rows <= 1 || m->rs == 1) && (m->cols <= 1 || m->cs >= TY_MAX(m->rows, 1)); }
+
+/* The one step that leads from each matrix of the batch to the next, or -1. shape: the result's batch dims. */
+static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
+  int64_t step = -1, inner = 1;
+  for (int d = nd - 1; d >= 0; d--) {
+    if (shape[d] == 1) continue;
+    const int k = d - (nd - m->nb);
+    const int64_t s = k < 0 || m->t->shape[k] == 1 ? 0 : m->t->stride[k];
+    if (step < 0) step = s;
+    else if (s != step * inner) return -1;
+    inner *= shape[d];
+  }
+  return step < 0 ? 0 : step;
+}
+
+static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu) {
+  const ty_tensor *o = c->out[0];
+  matrix x = matrix_of(a, true), y = matrix_of(b, false);
+  const int nd = TY_MAX(x.nb, y.nb);
+  ty_tensor *ca = NULL, *cb = NULL, *cbias = NULL;
+  ty_status s = TY_OK;
+  ty_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o)};
+  int gpu;
+  cudaStream_t stream;
+  TY_TRY(ty_begin(c, &gpu, &stream));
+  for (int i = 0; i < nd; i++) p.batch *= o->shape[i];
+  if (!plain(&x) && !turned(&x)) { s = ty_contiguous(c->ctx, (ty_tensor *)a, &ca); if (s == TY_OK) x = matrix_of(ca, true); }
+  if (s == TY_OK && !plain(&y) && !turned(&y)) { s = ty_contiguous(c->ctx, (ty_tensor *)b, &cb); if (s == TY_OK) y = matrix_of(cb, false); }
+  if (s == TY_OK && y.nb == 0 && x.nb > 0 && ty_is_contiguous(x.t)) {   /* one product over all rows */
+    p.m = x.rows = x.rows * p.batch;
+    x.rs = x.cols;
+    x.nb = 0;
+    p.batch = 1;
+  }
+  if (s == TY_OK && bias) { s = ty_contiguous(c->ctx, (ty_tensor *)bias, &cbias); if (s == TY_OK) p.bias = ty_data(cbias); }
+  p.ta = !plain(&x);
+  p.tb = !plain(&y);
+  p.lda = TY_MAX(p.ta ? x.cs : x.rs, p.ta ? x.rows : x.cols);
+  p.ldb = TY_MAX(p.tb ? y.cs : y.rs, p.tb ? y.rows : y.cols);
+  p.stride_a = p.batch > 1 ? step_of(&x, o->shape, nd) : 0;
+  p.stride_b = p.batch > 1 ? step_of(&y, o->shape, nd) : 0;
+  const int64_t each = p.m * p.n, item = ty_itemsize(o);
+  if (s == TY_OK && p.m * p.n * p.batch == 0) {}
+  else if (s == TY_OK && p.k == 0 && !bias) s = ty_launched(c, gpu, cudaMemsetAsync(p.c, 0, (size_t)(each * p.batch * item), stream));
+  else if (s == TY_OK && p.stride_a >= 0 && p.stride_b >= 0) {
+    p.a = ty_data(x.t);
+    p.b = ty_data(y.t);
+    s = ty_blas_product(c, gpu, &p, ty_stream_of(c->ctx, gpu));
+  } else if (s == TY_OK) {                 /* no one step: a product for each */
+    const int64_t batch = p.batch;
+    p.batch = 1;
+    p.stride_a = p.stride_b = 0;
+    for (int64_t i = 0; i < batch && s == TY_OK; i++) {
+      int64_t at[2] = {0, 0}, rest = i;
+      for (int d = nd - 1; d >= 0; d--) {
+        const int64_t k = rest % o->shape[d];
+        rest /= o->shape[d];
+        const matrix *m[2] = {&x, &y};
+        for (int w = 0; w < 2; w++) {
+          const int q = d - (nd - m[w]->nb);
+          if (q >= 0 && m[w]->t->shape[q] != 1) at[w] += k * m[w]->t->stride[q];
+        }
+      }
+      p.a = (const char *)ty_data(x.t) + at[0] * item;
+      p.b = (const char *)ty_data(y.t) + at[1] * item;
+      p.c = (char *)ty_data(o) + i * each * item;
+      s = ty_blas_product(c, gpu, &p, ty_stream_of(c->ctx, gpu));
+    }
+  }
+  ty_release(ca);
+  ty_release(cb);
+  ty_release(cbias);
+  return s;
+}
+
+ty_status ty_cuda_matmul(ty_call *c) {
+  if (!ty_is_float((ty_dtype)c->out[0]->dtype)) return ty_fail(c, "products of dtype %s are not supported on cuda", ty_dtype_names[c->out[0]->dtype]);
+  if (c->op->id == TY_OP_matmul) return product(c, c->in[0].t, c->in[1].t, NULL, false);
+  ty_tensor w = *c->in[1].t;               /* transposed: a view */
+  w.shape[0] = c->in[1].t->shape[1]; w.stride[0] = c->in[1].t->stride[1];
+  w.shape[1] = c->in[1].t->shape[0]; w.stride[1] = c->in[1].t->stride[0];
+  return product(c, c->in[0].t, &w, c->in[2].t, c->op->id == TY_OP_linear_relu);
+}
