@@ -56,4 +56,38 @@ typedef struct {
 } ty_k_reduction;
 TY_K int ty_k_reduce_splits(int64_t outputs, int64_t length);
 TY_K cudaError_t ty_k_reduce(const ty_k_reduction *a, cudaStream_t s);
+
+/* ---- softmax, cross-entropy (softmax.cu): contiguous memory ---- */
+typedef struct {
+  int dtype, log;
+  int64_t lines, n, inner;                               /* elements of a line lie inner apart */
+  const void *x, *g;                                     /* backward: x is the result, g its gradient; else g is NULL */
+  void *o;
+} ty_k_lines;
+TY_K cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s);
+
+/* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
+ * 1 + the ty_op_id. */
+typedef struct { volatile int op; volatile int64_t value, limit; } ty_k_fault;
+typedef struct {
+  int op, dtype;
+  int64_t rows, n, ignore, label_step, g_step;           /* n: classes */
+  double smoothing;
+  const void *x, *weight, *g;                            /* rows x n; n or NULL; backward: rows, else NULL */
+  const int64_t *labels;
+  void *o, *lse;                                         /* forward: rows; backward: o is rows x n */
+  ty_k_fault *fault;
+} ty_k_entropy;
+TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
+
+/* ---- optimizer steps over many tensors (optim.cu) ---- */
+#define TY_K_TENSORS 24
+typedef struct {
+  int op, dtype, count;                                  /* tensors in this launch */
+  int first, nesterov, maximize, decoupled;
+  double lr, a, b, eps, weight_decay, correction1, correction2, momentum;   /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
+  int64_t n[TY_K_TENSORS];
+  void *p[5][TY_K_TENSORS];                              /* params, grads and the op's further lists; NULL: left out */
+} ty_k_step;
+TY_K cudaError_t ty_k_optim(const ty_k_step *a, cudaStream_t s);
 #endif

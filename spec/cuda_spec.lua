@@ -96,7 +96,7 @@ describe("cuda", function()
   it("uses blocks again, cuts them and joins them", function()
     tycho.manual_seed(1)
     local held, random = {}, 12345
-    for step = 1, 400 do
+    for _ = 1, 400 do
       random = (random * 1103515245 + 12345) % 2 ^ 31
       local k = random % 20 + 1
       if held[k] then

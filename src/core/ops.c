@@ -147,6 +147,8 @@ ty_status ty_ops_init(char *err) {
   return init_error[0] ? TY_ERR : TY_OK;
 }
 
+const char *ty_op_name(int id) { return id >= 0 && id < TY_NOP ? ty_ops[id].shown : "an op"; }
+
 ty_op *ty_op_find(const char *name) {
   for (int i = 0; i < TY_NOP; i++)
     if (!strcmp(ty_ops[i].name, name)) return &ty_ops[i];

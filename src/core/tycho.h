@@ -164,6 +164,7 @@ typedef struct ty_op {
 extern ty_op ty_ops[TY_NOP];            /* device libraries see it through calls only */
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
 ty_op *ty_op_find(const char *name);
+const char *ty_op_name(int id);                          /* as error texts say it */
 const ty_param *ty_op_param(const ty_op *op, const char *name);
 ty_status ty_sig_parse(const char *sig, ty_op *into, char *err);
 /* The name in list (n of them) nearest to name, or NULL where none is near. */

@@ -16,6 +16,7 @@ ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
 #define CUDA(ctx, gpu, e) do { cudaError_t e_ = (e); if (e_ != cudaSuccess) return ty_cuda_fail(ctx, e_, #e, gpu); } while (0)
 cudaError_t ty_use(int gpu);                                 /* makes it this thread's device */
 void ty_count_sync(void);
+ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 ty_k_generator *ty_generator_of(int gpu);                    /* in device memory */
 
 /* ---- stream.c ---- */
@@ -59,6 +60,12 @@ ty_status ty_cuda_fill(ty_call *c);
 ty_status ty_cuda_random(ty_call *c);
 ty_status ty_cuda_reduce(ty_call *c);
 ty_status ty_cuda_matmul(ty_call *c);                        /* matmul.c */
+ty_status ty_cuda_softmax(ty_call *c);                       /* train.c */
+ty_status ty_cuda_loss(ty_call *c);
+ty_status ty_cuda_optim(ty_call *c);
+/* *o = 2-norm of x; x *= v, in place. */
+ty_status ty_norm_into(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, void *o, ty_dtype d);
+ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v);
 /* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);

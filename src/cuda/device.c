@@ -8,6 +8,7 @@ extern const ty_services *ty_core;
 ty_backend ty_gpus[TY_MAXGPU];
 int ty_gpu_count;
 static ty_k_generator *generators[TY_MAXGPU];
+static ty_k_fault *faults[TY_MAXGPU];      /* pinned: devices write, the host reads without a wait */
 static atomic_llong syncs;
 
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
@@ -36,6 +37,8 @@ cudaError_t ty_use(int gpu) {
 void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
 static long long sync_count(void) { return atomic_load(&syncs); }
 ty_k_generator *ty_generator_of(int gpu) { return generators[gpu]; }
+
+ty_k_fault *ty_fault_of(int gpu) { return faults[gpu]; }
 
 static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
   struct cudaDeviceProp p;
@@ -82,11 +85,14 @@ static cudaError_t open_device(int gpu) {
   cudaError_t e = ty_use(gpu);
   if (e == cudaSuccess) e = ty_streams_open(gpu);
   if (e == cudaSuccess) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
+  if (e == cudaSuccess) e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
+  if (e == cudaSuccess) memset(faults[gpu], 0, sizeof(ty_k_fault));
   if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, ty_stream_of(NULL, gpu)->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .transfer = ty_cuda_transfer, .read = ty_cuda_read, .seed = seed, .get_seed = get_seed,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_cuda_cat, [TY_C_FILL] = ty_cuda_fill,
-            [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul}};
+            [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,
+            [TY_C_SOFTMAX] = ty_cuda_softmax, [TY_C_LOSS] = ty_cuda_loss, [TY_C_OPTIM] = ty_cuda_optim}};
   snprintf(b->name, sizeof b->name, "cuda:%d", gpu);
   return e;
 }

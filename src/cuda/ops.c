@@ -2,10 +2,23 @@
 #include <string.h>
 #include "cuda.h"
 
+/* What a kernel of an earlier op found wrong. */
+static ty_status reported(ty_ctx *ctx, int gpu) {
+  ty_k_fault *f = ty_fault_of(gpu);
+  if (!f->op) return TY_OK;
+  const long long value = f->value, limit = f->limit;
+  const char *name = ty_op_name(f->op - 1);
+  f->op = 0;
+  return value == 0 ? ty_error(ctx, "%s (an earlier call on cuda:%d): index 0: indices and labels begin at 1", name, gpu)
+                    : ty_error(ctx, "%s (an earlier call on cuda:%d): index %lld is out of range 1 to %lld", name, gpu, value, limit);
+}
+
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
-  *gpu = ty_device_of(c->out[0])->gpu;
+  const ty_tensor *here = c->op->nout ? c->out[0] : c->in[0].t;
+  *gpu = ty_device_of(here)->gpu;
   ty_stream *stream = ty_stream_of(c->ctx, *gpu);
   CUDA(c->ctx, *gpu, ty_use(*gpu));
+  TY_TRY(reported(c->ctx, *gpu));
   for (int i = 0; i < c->nin; i++)
     if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_used_on(c->in[i].t->storage, stream);
   for (int i = 0; i < c->op->nout; i++)
@@ -107,6 +120,19 @@ ty_status ty_cuda_pointwise(ty_call *c) {
   return ty_launched(c, gpu, ty_k_pointwise(&a, s));
 }
 
+ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v) {
+  const int k = x->dtype == TY_F64;
+  ty_k_point a = {.op = TY_OP_mul, .k = k, .nin = 2, .ndim = x->ndim, .n = ty_numel(x), .p = 1};
+  if (a.n == 0) return TY_OK;
+  memcpy(a.shape, x->shape, sizeof a.shape);
+  a.o[0] = (ty_k_operand){.p = ty_data(x), .dtype = x->dtype, .how = dense(x) ? TY_K_DENSE : TY_K_STRIDED};
+  memcpy(a.o[0].stride, x->stride, sizeof a.o[0].stride);
+  a.o[1] = a.o[0];
+  a.o[2] = v.t ? (ty_k_operand){.p = ty_data(v.t), .dtype = v.t->dtype, .how = TY_K_NUMBER} : (ty_k_operand){.how = TY_K_NUMBER, .f = v.f};
+  in_memory_order(&a);
+  return ty_launched(c, gpu, ty_k_pointwise(&a, s));
+}
+
 /* ---- creation ---- */
 
 ty_status ty_cuda_fill(ty_call *c) {
@@ -163,17 +189,10 @@ ty_status ty_cuda_random(ty_call *c) {
 
 /* ---- reductions ---- */
 
-ty_status ty_cuda_reduce(ty_call *c) {
-  const ty_tensor *x = c->in[0].t, *o = c->out[0];
-  const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
-  ty_k_reduction r = {.op = c->op->id, .k = k, .dtype = x->dtype, .out_dtype = o->dtype, .outputs = ty_numel(o), .length = 1, .x = ty_data(x), .o = ty_data(o)};
-  int gpu;
-  cudaStream_t s;
-  unsigned mask = 0;
-  TY_TRY(ty_begin(c, &gpu, &s));
+/* x's dims in mask go; o: contiguous. */
+static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, const ty_tensor *x, unsigned mask, void *o, int out_dtype, int64_t outputs) {
+  ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1, .x = ty_data(x), .o = o};
   if (r.outputs == 0) return TY_OK;
-  if (!c->at[0].set) mask = ~0u;
-  else for (int i = 0; i < c->at[0].n; i++) mask |= 1u << c->at[0].v[i];
   for (int i = 0; i < x->ndim; i++) {
     const bool gone = mask >> i & 1;
     if (x->shape[i] == 1) continue;
@@ -184,10 +203,25 @@ ty_status ty_cuda_reduce(ty_call *c) {
   ty_tensor *partial = NULL;
   if (r.splits > 1) {
     ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {r.outputs * r.splits}};
-    TY_TRY(ty_empty(c->ctx, ty_device_of(o), &m, &partial));
+    TY_TRY(ty_empty(c->ctx, ty_device_of(x), &m, &partial));
     r.partial = ty_data(partial);
   }
   cudaError_t e = ty_k_reduce(&r, s);
   ty_release(partial);                     /* goes back to this stream: what comes next waits for the kernel */
   return ty_launched(c, gpu, e);
+}
+
+ty_status ty_cuda_reduce(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *o = c->out[0];
+  int gpu;
+  cudaStream_t s;
+  unsigned mask = 0;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (!c->at[0].set) mask = ~0u;
+  else for (int i = 0; i < c->at[0].n; i++) mask |= 1u << c->at[0].v[i];
+  return reduce(c, gpu, s, c->op->id, c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2, x, mask, ty_data(o), o->dtype, ty_numel(o));
+}
+
+ty_status ty_norm_into(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, void *o, ty_dtype d) {
+  return reduce(c, gpu, s, TY_OP_norm2, x->dtype == TY_F64, x, ~0u, o, d, 1);
 }

@@ -1,0 +1,140 @@
+/* Softmax and cross-entropy, forward and backward: a block for each row, which it reads twice at most.
+ *
+ * Idea: one pass finds the row's maximum and the sum of exponentials together (a thread corrects its sum when its maximum grows), the next
+ * writes. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed in. */
+#include "device.cuh"
+
+#define THREADS 256
+
+template <class T> static __device__ __forceinline__ T exp_of(T x);
+template <> __device__ __forceinline__ float exp_of<float>(float x) { return exp_f32(x); }
+template <> __device__ __forceinline__ double exp_of<double>(double x) { return exp(x); }
+template <class T> static __device__ __forceinline__ T log_of(T x);
+template <> __device__ __forceinline__ float log_of<float>(float x) { return log_f32(x); }
+template <> __device__ __forceinline__ double log_of<double>(double x) { return log(x); }
+
+/* The sum of v over the block's threads, for all of them. */
+template <class T> static __device__ T sum_of_block(T v, T *s) {
+  const int t = threadIdx.x;
+  __syncthreads();
+  s[t] = v;
+  for (int half = THREADS / 2; half; half /= 2) {
+    __syncthreads();
+    if (t < half) s[t] += s[t + half];
+  }
+  __syncthreads();
+  return s[0];
+}
+
+/* The maximum and the sum of exp(x - maximum) of n elements step apart, for all threads. Rows of -inf have maximum 0, so that their sum is 0. */
+template <class T> static __device__ void largest_and_sum(const void *x, int dtype, int64_t base, int64_t n, int64_t step, T *top, T *sum, T *s, T *u) {
+  const int t = threadIdx.x;
+  T m = -INFINITY, a = 0;
+  for (int64_t j = t; j < n; j += THREADS) {
+    const T v = load<T>(x, dtype, base + j * step);
+    if (v > m) { a = (m == -INFINITY ? 0 : a * exp_of(m - v)) + 1; m = v; }
+    else a += v == -INFINITY ? 0 : exp_of(v - m);        /* a NaN stays */
+  }
+  s[t] = m;
+  u[t] = a;
+  for (int half = THREADS / 2; half; half /= 2) {
+    __syncthreads();
+    if (t < half) {
+      const T m1 = s[t], m2 = s[t + half], big = m1 > m2 ? m1 : m2;
+      u[t] = (m1 == -INFINITY ? u[t] : u[t] * exp_of(m1 - big)) + (m2 == -INFINITY ? u[t + half] : u[t + half] * exp_of(m2 - big));
+      s[t] = big;
+    }
+  }
+  __syncthreads();
+  *top = s[0] == -INFINITY ? 0 : s[0];
+  *sum = u[0];
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) softmax(const ty_k_lines a) {
+  __shared__ T s[THREADS], u[THREADS];
+  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
+  T top, sum;
+  largest_and_sum<T>(a.x, a.dtype, base, a.n, a.inner, &top, &sum, s, u);
+  const T scale = 1 / sum, shift = log_of(sum);
+  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
+    const int64_t i = base + j * a.inner;
+    const T v = load<T>(a.x, a.dtype, i) - top;
+    store(a.o, a.dtype, i, a.log ? v - shift : exp_of(v) * scale);
+  }
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) softmax_backward(const ty_k_lines a) {
+  __shared__ T s[THREADS];
+  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
+  T part = 0;
+  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
+    const int64_t i = base + j * a.inner;
+    part += a.log ? load<T>(a.g, a.dtype, i) : load<T>(a.g, a.dtype, i) * load<T>(a.x, a.dtype, i);
+  }
+  const T sum = sum_of_block(part, s);
+  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
+    const int64_t i = base + j * a.inner;
+    const T g = load<T>(a.g, a.dtype, i), y = load<T>(a.x, a.dtype, i);
+    store(a.o, a.dtype, i, a.log ? g - exp_of(y) * sum : y * (g - sum));
+  }
+}
+
+/* ---- cross-entropy of rows with 1-based labels ---- */
+
+static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
+  if (t == a.ignore || (t >= 1 && t <= a.n)) return false;
+  if (threadIdx.x == 0) { a.fault->value = t; a.fault->limit = a.n; a.fault->op = 1 + a.op; }
+  return true;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(const ty_k_entropy a) {
+  __shared__ T s[THREADS], u[THREADS];
+  const int64_t row = blockIdx.x, base = row * a.n, t = a.labels[row * a.label_step];
+  const T eps = (T)a.smoothing;
+  T top, sum, part = 0;
+  if (bad_label(a, t)) return;
+  largest_and_sum<T>(a.x, a.dtype, base, a.n, 1, &top, &sum, s, u);
+  const T lse = top + log_of(sum), w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
+  if (eps > 0) {
+    for (int64_t j = threadIdx.x; j < a.n; j += THREADS) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
+    part = sum_of_block(part, s);
+  }
+  if (threadIdx.x) return;
+  store(a.o, a.dtype, row, t == a.ignore ? 0 : (1 - eps) * w * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
+  store(a.lse, a.dtype, row, lse);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_backward(const ty_k_entropy a) {
+  __shared__ T s[THREADS];
+  const int64_t row = blockIdx.x, base = row * a.n, t = a.labels[row * a.label_step];
+  const T eps = (T)a.smoothing;
+  T part = 0;
+  if (bad_label(a, t)) return;
+  if (a.weight && eps > 0) {
+    for (int64_t j = threadIdx.x; j < a.n; j += THREADS) part += load<T>(a.weight, a.dtype, j);
+    part = sum_of_block(part, s);
+  } else part = (T)a.n;
+  const T w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
+  const T up = load<T>(a.g, a.dtype, row * a.g_step), lse = load<T>(a.lse, a.dtype, row), mass = (1 - eps) * w + eps / (T)a.n * part;
+  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
+    const T smooth = eps / (T)a.n * (a.weight && eps > 0 ? load<T>(a.weight, a.dtype, j) : 1);
+    const T v = up * (mass * exp_of(load<T>(a.x, a.dtype, base + j) - lse) - smooth - (j == t - 1 ? (1 - eps) * w : 0));
+    store(a.o, a.dtype, base + j, t == a.ignore ? 0 : v);
+  }
+}
+
+/* ---- launchers ---- */
+
+cudaError_t ty_k_softmax(const ty_k_lines *p, cudaStream_t s) {
+  const ty_k_lines a = *p;
+  const unsigned blocks = blocks_for(a.lines, 1);
+  if (a.dtype == TY_F64) return a.g ? TY_LAUNCH(softmax_backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<double>, blocks, THREADS, s, a);
+  return a.g ? TY_LAUNCH(softmax_backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<float>, blocks, THREADS, s, a);
+}
+
+cudaError_t ty_k_cross_entropy(const ty_k_entropy *p, cudaStream_t s) {
+  const ty_k_entropy a = *p;
+  const unsigned blocks = blocks_for(a.rows, 1);
+  if (a.dtype == TY_F64) return a.g ? TY_LAUNCH(cross_entropy_backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(cross_entropy<double>, blocks, THREADS, s, a);
+  return a.g ? TY_LAUNCH(cross_entropy_backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(cross_entropy<float>, blocks, THREADS, s, a);
+}
