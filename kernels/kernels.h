@@ -90,4 +90,41 @@ typedef struct {
   void *p[5][TY_K_TENSORS];                              /* params, grads and the op's further lists; NULL: left out */
 } ty_k_step;
 TY_K cudaError_t ty_k_optim(const ty_k_step *a, cudaStream_t s);
+
+/* ---- index ops (index.cu) ---- */
+enum { TY_K_TAKE, TY_K_PUT, TY_K_ADD };                  /* small = large at the indices; large there = small; += small */
+typedef struct {
+  int op, how, dtype, small_dtype, ndim, nindex, negative;   /* negative: indices may count from the end */
+  int64_t n, shape[TY_K_DIMS];                           /* the walk: the indexed part's shape */
+  int64_t large[TY_K_DIMS], small[TY_K_DIMS];            /* strides in the walk; large: 0 where an index leads */
+  void *p, *q;                                           /* large, small; q NULL: the number v */
+  double v;
+  int64_t vi;
+  struct { const int64_t *p; int64_t stride[TY_K_DIMS], size, step; } index[TY_K_DIMS];   /* size: of the dim in large; step: its stride there */
+  ty_k_fault *fault;
+} ty_k_indexing;
+TY_K cudaError_t ty_k_index(const ty_k_indexing *a, cudaStream_t s);
+
+/* ---- lines: scans, extremes with their places (scan.cu): element j of line (o, i) lies at (o * n + j) * inner + i ---- */
+typedef struct {
+  int op, k, dtype;
+  int64_t lines, n, inner;
+  const void *x;
+  void *o;                                               /* scans: as x; extremes: one element a line */
+  int64_t *place;                                        /* cummax, cummin, max_dim, min_dim: 1-based */
+} ty_k_scan;
+TY_K cudaError_t ty_k_scan_lines(const ty_k_scan *a, cudaStream_t s);
+
+/* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
+typedef struct {
+  int dtype, wdtype, rms;                                /* wdtype: of w and b; rms: no mean, no bias */
+  int64_t rows, n;
+  double eps;
+  const void *x, *w, *b, *g;                             /* w, b may be NULL; g: the result's gradient, in backward */
+  void *o, *mean, *rstd;                                 /* backward: o is x's gradient, mean and rstd are read */
+  void *dw, *db;                                         /* backward: n elements each; db NULL for rms */
+  void *partial;                                         /* backward: 8 bytes times 2 n times ty_k_norm_parts(rows) */
+} ty_k_norm;
+TY_K int ty_k_norm_parts(int64_t rows);
+TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
 #endif

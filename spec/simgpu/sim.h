@@ -31,5 +31,19 @@ extern thread_local sim_place *sim_here;
 
 void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
+/* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
+template <class T> static inline T sim_add(T *p, T v) {
+  T old = *p, next;
+  do next = old + v; while (!__atomic_compare_exchange(p, &old, &next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return old;
+}
+static inline float atomicAdd(float *p, float v) { return sim_add(p, v); }
+static inline double atomicAdd(double *p, double v) { return sim_add(p, v); }
+static inline int atomicAdd(int *p, int v) { return sim_add(p, v); }
+static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return sim_add(p, v); }
+static inline unsigned atomicCAS(unsigned *p, unsigned seen, unsigned next) {
+  __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return seen;
+}
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread);
 #endif

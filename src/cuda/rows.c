@@ -1,0 +1,103 @@
+/* Ops that go along lines of a tensor: normalisation of rows, scans, extremes with their places. */
+#include <string.h>
+#include "cuda.h"
+
+/* ---- normalisation ---- */
+
+/* layer_norm_stats, layer_norm_backward and RMS's. Weights of another dtype than their bias don't occur. */
+static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
+  const int id = c->op->id;
+  const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward, back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
+  const ty_tensor *stat = back ? c->in[rms ? 3 : 4].t : c->out[rms ? 1 : 2];
+  ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *r = NULL, *partial = NULL;
+  const ty_tensor *o = c->out[0], *wt = c->in[back ? 2 : 1].t, *bt = back || rms ? NULL : c->in[2].t;
+  const int64_t rows = ty_numel(stat), n = rows ? ty_numel(o) / rows : 0;
+  ty_k_norm k = {.dtype = o->dtype, .wdtype = wt ? wt->dtype : bt ? bt->dtype : o->dtype, .rms = rms, .rows = rows, .n = n};
+  ty_status st = ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x);
+  if (rows == 0 || n == 0) {
+    ty_release(x);
+    for (int i = 1; i < c->op->nout && back && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));
+    return st;
+  }
+  if (st == TY_OK && back) st = ty_contiguous(c->ctx, c->in[0].t, &g);
+  if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
+  if (st == TY_OK && bt && bt->dtype != k.wdtype) st = ty_cast(c->ctx, (ty_tensor *)bt, (ty_dtype)k.wdtype, &b);
+  else if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
+  if (st == TY_OK && !ty_is_contiguous(o)) {
+    ty_meta m = {.dtype = o->dtype, .ndim = o->ndim};
+    memcpy(m.shape, o->shape, sizeof m.shape);
+    st = ty_empty(c->ctx, ty_device_of(o), &m, &r);
+  }
+  if (st == TY_OK && back) {
+    const ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {2 * n * ty_k_norm_parts(rows)}};
+    st = ty_empty(c->ctx, ty_device_of(o), &m, &partial);
+  }
+  if (st == TY_OK) {
+    k.x = ty_data(x);
+    k.w = w ? ty_data(w) : NULL;
+    k.b = b ? ty_data(b) : NULL;
+    k.o = ty_data(r ? r : o);
+    k.rstd = ty_data(stat);
+    if (!rms) k.mean = ty_data(back ? c->in[3].t : c->out[1]);
+    if (back) {
+      k.g = ty_data(g);
+      k.partial = ty_data(partial);
+      k.dw = ty_data(c->out[1]);
+      k.db = rms ? NULL : ty_data(c->out[2]);
+    } else k.eps = c->at[1].f;
+    cudaError_t e = ty_k_layer_norm(&k, s);
+    if (e == cudaSuccess && r) e = ty_convert(o, r, s);
+    st = ty_launched(c, gpu, e);
+  }
+  ty_tensor *held[] = {x, g, w, b, r, partial};
+  for (int i = 0; i < 6; i++) ty_release(held[i]);
+  return st;
+}
+
+ty_status ty_cuda_norm(ty_call *c) {
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_fail(c, "not supported on cuda:%d yet", gpu);
+  return layer_norm(c, gpu, s);
+}
+
+/* ---- scans, extremes ---- */
+
+static ty_status scan(ty_call *c, bool one) {
+  ty_tensor *x = NULL;
+  const ty_tensor *t = c->in[0].t;
+  const int dim = (int)c->at[0].i;
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (c->op->id == TY_OP_cumprod_backward) return ty_fail(c, "not supported on cuda:%d yet", gpu);
+  if (ty_numel(t) == 0) return TY_OK;
+  ty_tensor *places = c->op->nout > 1 ? c->out[1] : NULL;
+  if (!one && !ty_is_contiguous(c->out[0])) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
+  TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)t, &x));
+  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)t->dtype) ? 0 : 2, .dtype = t->dtype, .lines = 1, .n = t->ndim ? t->shape[dim] : 1, .inner = 1,
+                 .x = ty_data(x), .o = ty_data(c->out[0]), .place = places ? ty_data(places) : NULL};
+  for (int i = 0; i < t->ndim; i++) {
+    if (i != dim) k.lines *= t->shape[i];
+    if (i > dim) k.inner *= t->shape[i];
+  }
+  cudaError_t e = cudaSuccess;
+  if (c->out[0]->dtype != t->dtype) {      /* sums of bool and small integers are int64 */
+    ty_release(x);
+    TY_TRY(ty_cast(c->ctx, (ty_tensor *)t, (ty_dtype)c->out[0]->dtype, &x));
+    ty_tensor *y;
+    ty_status st = ty_contiguous(c->ctx, x, &y);
+    ty_release(x);
+    TY_TRY(st);
+    x = y;
+    k.x = ty_data(x);
+    k.dtype = c->out[0]->dtype;
+  }
+  e = ty_k_scan_lines(&k, s);
+  ty_release(x);
+  return ty_launched(c, gpu, e);
+}
+
+ty_status ty_cuda_scan(ty_call *c) { return scan(c, false); }
+ty_status ty_cuda_reduce_index(ty_call *c) { return scan(c, true); }
