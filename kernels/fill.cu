@@ -16,6 +16,13 @@ static __global__ void eye(void *o, int dtype, int64_t n, int64_t cols) {
   if (i < n) store(o, dtype, i, (double)(i / cols == i % cols));
 }
 
+template <class T> __global__ void triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= n) return;
+  const int64_t ahead = i % cols - i / cols % rows;
+  store(o, dtype, i, (lower ? ahead <= k : ahead >= k) ? load<T>(x, dtype, i) : (T)0);
+}
+
 static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t offset) { g->seed = seed; g->offset = offset; }
 static __global__ void move_on(ty_k_generator *g, uint64_t blocks) { g->offset += blocks; }
 
@@ -74,4 +81,9 @@ cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
   ty_k_generator *g = a->g;
   cudaError_t e = TY_LAUNCH(draw, blocks_for((int64_t)blocks, THREADS), THREADS, s, args);
   return e == cudaSuccess ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+}
+
+cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s) {
+  if (dtype <= TY_F64) return TY_LAUNCH(triangle<double>, blocks_for(n, THREADS), THREADS, s, o, x, dtype, n, rows, cols, k, lower);
+  return TY_LAUNCH(triangle<int64_t>, blocks_for(n, THREADS), THREADS, s, o, x, dtype, n, rows, cols, k, lower);
 }

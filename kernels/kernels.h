@@ -127,4 +127,28 @@ typedef struct {
 } ty_k_norm;
 TY_K int ty_k_norm_parts(int64_t rows);
 TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
+
+/* Batch norm (norm.cu): x, g and o lie alike: images sn apart, channels sc, pixels sp. */
+typedef struct {
+  int dtype, wdtype, bdtype, run_dtype, training;        /* run_dtype: of the running mean and variance */
+  int64_t images, channels, pixels, sn, sc, sp, run_step[2], w_step, b_step;
+  double momentum, eps;
+  const void *x, *w, *b, *g;
+  void *o, *mean, *rstd;                                 /* forward: mean and rstd are written; backward: read */
+  void *run_mean, *run_var;                              /* NULL: none */
+  void *dw, *db;
+} ty_k_batch_norm;
+TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s);
+
+/* ---- pooling (pool.cu) ---- */
+typedef struct {
+  int dtype, max, back, adaptive, include_pad;
+  int64_t n, c, h, w, oh, ow, kernel[2], stride[2], padding[2], dilation[2], divisor;
+  int64_t xs[4], ys[4], is[4];                           /* strides (n, c, h, w) of pixels, windows, positions */
+  void *x, *y;
+  int64_t *places;                                       /* of maxima: 1-based in the plane, 0 where a window is all padding */
+} ty_k_pooling;
+TY_K cudaError_t ty_k_pool(const ty_k_pooling *a, cudaStream_t s);
+/* o = x's lower (or upper) triangle from diagonal k; contiguous matrices */
+TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s);
 #endif

@@ -1,4 +1,4 @@
-/* Layer and root-mean-square normalisation of rows: a block for each row.
+/* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, a block for each channel.
  *
  * Idea: forward takes the moments of x less the row's first element, in one pass. Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
@@ -80,6 +80,68 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
   if (a.db) store(a.db, a.dtype, j, db);
 }
 
+/* ---- batch norm: a block for each channel ---- */
+
+template <class T> __global__ void __launch_bounds__(THREADS) batch_forward(const ty_k_batch_norm a) {
+  __shared__ T s[THREADS], u[THREADS];
+  const int64_t ch = blockIdx.x, base = ch * a.sc, count = a.images * a.pixels;
+  const int stat = sizeof(T) == 8 ? TY_F64 : TY_F32;
+  T m, v;
+  if (a.training && count) {
+    const T shift = load<T>(a.x, a.dtype, base);
+    T s1 = 0, s2 = 0;
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) {
+      const T d = load<T>(a.x, a.dtype, base + i / a.pixels * a.sn + i % a.pixels * a.sp) - shift;
+      s1 += d;
+      s2 += d * d;
+    }
+    sum_of_block(&s1, &s2, s, u);
+    const T e = s1 / (T)count;
+    m = e + shift;
+    v = s2 / (T)count - e * e;
+    v = v < 0 ? 0 : v;                     /* a NaN stays */
+  } else {
+    m = a.run_mean && !a.training ? load<T>(a.run_mean, a.run_dtype, ch * a.run_step[0]) : 0;
+    v = a.run_var && !a.training ? load<T>(a.run_var, a.run_dtype, ch * a.run_step[1]) : 0;
+  }
+  const T r = (T)(1 / sqrt((double)v + a.eps)), gain = (a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1) * r, bias = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : 0;
+  for (int64_t i = threadIdx.x; i < count; i += THREADS) {
+    const int64_t at = base + i / a.pixels * a.sn + i % a.pixels * a.sp;
+    store(a.o, a.dtype, at, (load<T>(a.x, a.dtype, at) - m) * gain + bias);
+  }
+  if (threadIdx.x) return;
+  store(a.mean, stat, ch, m);
+  store(a.rstd, stat, ch, r);
+  if (!a.training || !count) return;
+  const double keep = 1 - a.momentum, whole = (double)count / (double)(count > 1 ? count - 1 : 1);
+  if (a.run_mean) store(a.run_mean, a.run_dtype, ch * a.run_step[0], keep * load<double>(a.run_mean, a.run_dtype, ch * a.run_step[0]) + a.momentum * (double)m);
+  if (a.run_var) store(a.run_var, a.run_dtype, ch * a.run_step[1], keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) batch_backward(const ty_k_batch_norm a) {
+  __shared__ T s[THREADS], u[THREADS];
+  const int64_t ch = blockIdx.x, base = ch * a.sc, count = a.images * a.pixels;
+  const int stat = sizeof(T) == 8 ? TY_F64 : TY_F32;
+  const T m = load<T>(a.mean, stat, ch), r = load<T>(a.rstd, stat, ch), gain = (a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1) * r;
+  T s1 = 0, s2 = 0;
+  for (int64_t i = threadIdx.x; i < count; i += THREADS) {
+    const int64_t at = base + i / a.pixels * a.sn + i % a.pixels * a.sp;
+    const T g = load<T>(a.g, a.dtype, at);
+    s1 += g;
+    s2 += g * (load<T>(a.x, a.dtype, at) - m);
+  }
+  sum_of_block(&s1, &s2, s, u);
+  const bool through = a.training && count > 0;
+  const T slope = through ? -gain * r * r * s2 / (T)count : 0, shift = through ? -gain * s1 / (T)count : 0;
+  for (int64_t i = threadIdx.x; i < count; i += THREADS) {
+    const int64_t at = base + i / a.pixels * a.sn + i % a.pixels * a.sp;
+    store(a.o, a.dtype, at, gain * load<T>(a.g, a.dtype, at) + slope * (load<T>(a.x, a.dtype, at) - m) + shift);
+  }
+  if (threadIdx.x) return;
+  store(a.dw, a.dtype, ch, s2 * r);
+  store(a.db, a.dtype, ch, s1);
+}
+
 /* ---- launchers ---- */
 
 int ty_k_norm_parts(int64_t rows) { return rows < PARTS ? (int)(rows < 1 ? 1 : rows) : PARTS; }
@@ -92,3 +154,10 @@ template <class T> static cudaError_t launch(const ty_k_norm &a, cudaStream_t s)
 }
 
 cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s); }
+
+cudaError_t ty_k_batch(const ty_k_batch_norm *p, cudaStream_t s) {
+  const ty_k_batch_norm a = *p;
+  const unsigned blocks = blocks_for(a.channels, 1);
+  if (a.dtype == TY_F64) return a.g ? TY_LAUNCH(batch_backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(batch_forward<double>, blocks, THREADS, s, a);
+  return a.g ? TY_LAUNCH(batch_backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(batch_forward<float>, blocks, THREADS, s, a);
+}

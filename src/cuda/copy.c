@@ -113,6 +113,57 @@ static cudaError_t flip(ty_call *c, cudaStream_t s) {
   return ty_convert(c->out[0], &src, s);
 }
 
+static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
+  const ty_tensor *o = c->out[0];
+  ty_tensor *x;
+  if (ty_numel(o) == 0) return TY_OK;
+  if (!ty_is_contiguous(o)) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2], o->shape[o->ndim - 1], c->at[0].i, c->op->id == TY_OP_tril, s);
+  ty_release(x);
+  return ty_launched(c, gpu, e);
+}
+
+/* What the strided ops speak of: x, which has the memory layout they name, through a window of other sizes and strides. */
+static ty_tensor picked(const ty_call *c, const ty_tensor *x) {
+  const ty_attr *size = &c->at[1], *stride = &c->at[2];
+  ty_tensor v = *x;
+  v.ndim = size->n;
+  v.offset += c->at[3].i;
+  memcpy(v.shape, size->v, sizeof(int64_t) * size->n);
+  memcpy(v.stride, stride->v, sizeof(int64_t) * size->n);
+  return v;
+}
+
+/* A tensor of t's shape and the layout that the op names (or like's, where it names none); fresh memory of exactly that geometry. */
+static ty_status of_layout(ty_call *c, const ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
+  const ty_attr *lay = &c->at[0];
+  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
+  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * (lay->n ? lay->v[i] : like->stride[i]);
+  TY_TRY(ty_empty(c->ctx, ty_device_of(t), &m, out));
+  (*out)->ndim = t->ndim;
+  memcpy((*out)->shape, t->shape, sizeof(int64_t) * t->ndim);
+  memcpy((*out)->stride, lay->n ? lay->v : like->stride, sizeof(int64_t) * t->ndim);
+  return TY_OK;
+}
+
+static ty_status strided(ty_call *c, int gpu, cudaStream_t s) {
+  const bool take = c->op->id == TY_OP_strided_take;
+  const ty_tensor *t = c->in[0].t;
+  ty_tensor *x = NULL;
+  if (take && !c->at[0].n) TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)t, &x));
+  else {
+    TY_TRY(of_layout(c, t, c->out[0], &x));
+    const cudaError_t e = ty_convert(x, t, s);
+    if (e != cudaSuccess) { ty_release(x); return ty_launched(c, gpu, e); }
+  }
+  const ty_tensor v = picked(c, x);
+  cudaError_t e = take ? ty_convert(c->out[0], &v, s) : c->in[1].t ? ty_convert(&v, c->in[1].t, s) : ty_fill_number(&v, c->in[1], s);
+  if (e == cudaSuccess && !take) e = ty_convert(c->out[0], x, s);
+  ty_release(x);
+  return ty_launched(c, gpu, e);
+}
+
 ty_status ty_cuda_copy(ty_call *c) {
   int gpu;
   cudaStream_t s;
@@ -123,7 +174,8 @@ ty_status ty_cuda_copy(ty_call *c) {
     case TY_OP_clone: case TY_OP_cast: e = ty_convert(c->out[0], c->in[0].t, s); break;
     case TY_OP_flip: e = flip(c, s); break;
     case TY_OP_pad_constant: e = pad(c, s); break;
-    default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
+    case TY_OP_tril: case TY_OP_triu: return triangle(c, gpu, s);
+    default: return strided(c, gpu, s);
   }
   return ty_launched(c, gpu, e);
 }

@@ -67,6 +67,7 @@ ty_status ty_cuda_norm(ty_call *c);                          /* rows.c */
 ty_status ty_cuda_scan(ty_call *c);
 ty_status ty_cuda_reduce_index(ty_call *c);
 ty_status ty_cuda_index(ty_call *c);                         /* index.c */
+ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
 /* *o = 2-norm of x; x *= v, in place. */
 ty_status ty_norm_into(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, void *o, ty_dtype d);
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v);

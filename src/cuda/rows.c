@@ -54,11 +54,54 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
+/* t in o's layout: channels-last or contiguous. */
+static ty_status laid_out_as(ty_call *c, ty_tensor *t, const ty_tensor *o, cudaStream_t s, int gpu, ty_tensor **out) {
+  const bool last = !ty_is_contiguous(o);
+  if (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
+  ty_meta m = {.dtype = t->dtype, .ndim = t->ndim, .has_stride = last};
+  memcpy(m.shape, t->shape, sizeof m.shape);
+  memcpy(m.stride, o->stride, sizeof m.stride);
+  TY_TRY(ty_empty(c->ctx, ty_device_of(o), &m, out));
+  ty_status st = ty_launched(c, gpu, ty_convert(*out, t, s));
+  if (st != TY_OK) { ty_release(*out); *out = NULL; }
+  return st;
+}
+
+static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
+  const bool back = c->op->id == TY_OP_batch_norm_backward;
+  const ty_tensor *o = c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
+  ty_tensor *x = NULL, *g = NULL;
+  ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = ty_data(o)};
+  const bool last = !ty_is_contiguous(o);
+  k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
+  k.sn = k.pixels * k.channels;
+  k.sc = last ? 1 : k.pixels;
+  k.sp = last ? k.channels : 1;
+  if (w) { k.w = ty_data(w); k.wdtype = w->dtype; k.w_step = w->stride[0]; }
+  if (b) { k.b = ty_data(b); k.bdtype = b->dtype; k.b_step = b->stride[0]; }
+  if (rm && rv && rm->dtype != rv->dtype) return ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
+  if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
+  if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
+  if (back) { k.mean = ty_data(c->in[3].t); k.rstd = ty_data(c->in[4].t); k.dw = ty_data(c->out[1]); k.db = ty_data(c->out[2]); }
+  else { k.mean = ty_data(c->out[1]); k.rstd = ty_data(c->out[2]); k.momentum = c->at[1].f; k.eps = c->at[2].f; }
+  if (k.channels == 0) return TY_OK;
+  ty_status st = laid_out_as(c, c->in[back ? 1 : 0].t, o, s, gpu, &x);
+  if (st == TY_OK && back) st = laid_out_as(c, c->in[0].t, o, s, gpu, &g);
+  if (st == TY_OK) {
+    k.x = ty_data(x);
+    k.g = g ? ty_data(g) : NULL;
+    st = ty_launched(c, gpu, ty_k_batch(&k, s));
+  }
+  ty_release(x);
+  ty_release(g);
+  return st;
+}
+
 ty_status ty_cuda_norm(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_fail(c, "not supported on cuda:%d yet", gpu);
+  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return batch_norm(c, gpu, s);
   return layer_norm(c, gpu, s);
 }
 
