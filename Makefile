@@ -81,7 +81,7 @@ endif
 
 $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.o)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ -shared -Wl,-z,nodelete -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -lcublasLt
+	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -lcublasLt
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
@@ -99,7 +99,7 @@ SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c,$(CUDA_C))) 
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete
+	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete,--no-undefined
 
 $(SIM)/kernels/%.o: kernels/%.cu $(CUDA_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
@@ -119,7 +119,7 @@ $(SIM)/sim.o: spec/simgpu/sim.cpp spec/simgpu/sim.h
 
 # Lockstep: every access of the host to device memory faults; asynchronous: missing waits show. SEED=n for another order.
 SEED ?= $(shell date +%j)
-SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_SIM_SEED=$(SEED) LUA_CPATH="$(CURDIR)/$(SIM)/?.so;$(LUA_CPATH)"
+SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/$(SIM)/tycho/cuda.so"
 ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
 test-sim: all $(SIM)/tycho/cuda.so
 	@echo "simulated GPU, seed $(SEED)"
@@ -190,6 +190,7 @@ install: all
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/
 	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so
+	if [ -e $(BUILD)/tycho/cuda.so ]; then install -m 755 $(BUILD)/tycho/cuda.so $(PREFIX_LIB)/tycho/cuda.so; fi
 
 clean:
 	rm -rf build build-*

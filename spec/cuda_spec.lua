@@ -129,6 +129,20 @@ describe("cuda", function()
     end
   end)
 
+  if os.getenv("TYCHO_SIM") == "async" then
+    it("is told by the simulation when a wait is missing", function()
+      local side, wrong = tycho.cuda.Stream(), 0
+      for round = 1, 60 do
+        local x = tycho.full({64}, round, {device = "cuda"})
+        for _ = 1, 4 do x:add_(1) end
+        local y = tycho.cuda.stream(side, function() return (x * 1):cpu() end)     -- nothing says that x is ready
+        if y[1] ~= round + 4 then wrong = wrong + 1 end
+        tycho.cuda.synchronize()
+      end
+      assert.is_true(wrong > 0)
+    end)
+  end
+
   it("orders streams by events, and restores the stream also after an error", function()
     local default = tostring(tycho.cuda.current_stream())
     local s, e = tycho.cuda.Stream(), tycho.cuda.Event {enable_timing = true}

@@ -20,7 +20,7 @@ static unsigned victim;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ty_status blas_fail(ty_call *c, cublasStatus_t e, const char *call, int gpu) {
-  return ty_fail(c, "%s failed on cuda:%d: %s (%s)", call, gpu, cublasGetStatusString(e), cublasGetStatusName(e));
+  return ty_fail(c, "%s failed on cuda:%d: %s (%s)", call, gpu, cublasLtGetStatusString(e), cublasLtGetStatusName(e));
 }
 #define LT(e) do { cublasStatus_t e_ = (e); if (e_ != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e_, #e, gpu); } while (0)
 

@@ -1,6 +1,6 @@
 /* Devices as Lua names them, the GPU library's opening, and tycho.cuda's functions as lua/tycho/cuda.lua wants them.
  *
- * Idea: the library (tycho/cuda.so on package.cpath) is opened when a GPU is first asked for, once for the process. Invariant: without
+ * Idea: the library (tycho/cuda.so on package.cpath, or the file that TYCHO_CUDA_LIBRARY names) is opened when a GPU is first asked for, once for the process. Invariant: without
  * it everything else works, and every mention of a GPU says why there is none. */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -38,11 +38,11 @@ static void open_library(const char *path, ty_ctx *ctx) {
 static bool available(lua_State *L) {
   if (!opened) {
     int top = lua_gettop(L);
-    const char *path = NULL;
+    const char *path = getenv("TYCHO_CUDA_LIBRARY");
     luaL_checkstack(L, 6, "cuda");
     lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
     lua_getfield(L, -1, "package");
-    if (lua_istable(L, -1)) {
+    if (!path && lua_istable(L, -1)) {
       lua_getfield(L, -1, "searchpath");
       lua_pushliteral(L, "tycho.cuda");
       lua_getfield(L, -3, "cpath");
