@@ -26,6 +26,16 @@ static ty_status run(ty_call *c, const ty_backend *b) {
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);
+  for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {   /* a number in a 0-dim CPU tensor; pointwise ops take it as it is */
+    ty_tensor *t = c->in[i].t, *moved;
+    if (!t || ty_device_of(t)->gpu >= 0) continue;
+    TY_TRY(ty_move(c->ctx, t, b, &moved));
+    c->in[i].t = moved;
+    ty_status s = run(c, b);
+    c->in[i].t = t;
+    ty_release(moved);
+    return s;
+  }
   return k ? k(c) : ty_fail(c, "not supported on %s", b->name);
 }
 
