@@ -69,7 +69,7 @@ $(foreach f,loops pool_loops,$(eval $(call VECTOR,$(f))))
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null)))
 NVCC := $(CUDA_HOME)/bin/nvcc
 CUDA_ARCHS ?= 80 89 90
-CUDA_C  := $(wildcard src/cuda/*.c)
+CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h kernels/*.cuh)
 CUDA_INC := -iquote kernels -iquote src/cuda -I$(CUDA_HOME)/include

@@ -28,6 +28,10 @@ template <class T> static __device__ void add_to(void *p, int dtype, int64_t i, 
   }
 }
 
+static __device__ __forceinline__ void number(const ty_k_indexing &a, double *v) { *v = a.v; }
+static __device__ __forceinline__ void number(const ty_k_indexing &a, float *v) { *v = (float)a.v; }
+static __device__ __forceinline__ void number(const ty_k_indexing &a, int64_t *v) { *v = a.vi; }
+
 template <class T> __global__ void __launch_bounds__(THREADS) walk(const ty_k_indexing a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n) return;
@@ -51,7 +55,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) walk(const ty_k_in
     large += (v < 0 ? v + size : v - 1) * a.index[j].step;
   }
   if (a.how == TY_K_TAKE) { store(a.q, a.dtype, small, load<T>(a.p, a.dtype, large)); return; }
-  const T v = a.q ? load<T>(a.q, a.small_dtype, small) : sizeof(T) == 8 && (T)0.5 == 0 ? (T)a.vi : (T)a.v;
+  T v;
+  if (a.q) v = load<T>(a.q, a.small_dtype, small);
+  else number(a, &v);
   if (a.how == TY_K_ADD) add_to(a.p, a.dtype, large, v);
   else store(a.p, a.dtype, large, v);
 }

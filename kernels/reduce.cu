@@ -18,7 +18,6 @@
     static __device__ __forceinline__ T take(T acc, T x) { x = (T)(MAP); return (T)(COMB); } \
     static __device__ __forceinline__ T join(T acc, T x) { return (T)(COMB); } \
     static __device__ __forceinline__ T end(T acc, T n) { (void)n; return (T)(FIN); } };
-static __device__ __forceinline__ int64_t sqrt_i64(int64_t x) { return x; }   /* named by rows that are never computed in whole numbers */
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #define T float
 #define S f32

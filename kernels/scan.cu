@@ -1,7 +1,7 @@
 /* Scans along a dim, and extremes with their places.
  *
  * Idea: a thread goes along a line, neighbouring threads along neighbouring lines. Invariant: the order is the line's, so results don't
- * depend on the device. */
+ * depend on the device. Floats are scanned in float64. */
 #include "device.cuh"
 
 #define THREADS 128

@@ -1,5 +1,6 @@
 -- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the rest raises it.
 local core = require "tycho.core"
+local options = require "tycho.options"
 local gpu = core.gpu
 local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, current_device = gpu.current_device, set_device = gpu.set_device,
   get_device_properties = gpu.get_device_properties, synchronize = gpu.synchronize, sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info,
@@ -25,7 +26,7 @@ gpu.event_meta.__index = Event
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
 
 -- {enable_timing=} An event of the current device; recorded by record(stream?).
-function cuda.Event(options) return gpu.event_new(options and options.enable_timing or false) end
+function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_timing = false}, 2).enable_timing) end
 
 ---- streams ----
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}

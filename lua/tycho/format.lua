@@ -66,10 +66,11 @@ local function lines(x, summarize, show, width, indent)
 end
 
 return function(x)
-  local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device == "cpu" and "cpu" or x.device)
+  local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device)
   local old = core.set_grad_enabled(false)
   local ok, text = pcall(function()
     local summarize, values, show = M.numel(x) > THRESHOLD, {}, tostring
+    if not summarize then x = M.cpu(x) end   -- one copy, not one for each element; of large tensors few are shown
     collect(x, summarize, values)
     if x.dtype ~= "bool" then
       show = x.dtype:find("float") and number_format(values) or function(v) return ("%.0f"):format(v) end

@@ -25,7 +25,7 @@ local function encode(v, path, seen, names, tensors, used)
     local name, n = path == "" and "tensor" or path, 1
     while used[name] do n = n + 1; name = path .. "#" .. n end
     used[name] = true
-    names[#names + 1], tensors[#tensors + 1] = name, M.contiguous(v:detach())
+    names[#names + 1], tensors[#tensors + 1] = name, M.contiguous(M.cpu(v:detach()))
     return {t = name}
   elseif t == "number" then return {n = number_text(v)}
   elseif t == "boolean" then return {b = v}
@@ -88,8 +88,9 @@ local function decode(node, tensors, path)
   return out
 end
 
-saving.load = core.define("load", "path:string, *, device:device?", function(path)
+saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
   local tensors, tree = core.read_safetensors(path)
+  for name, t in pairs(device and tensors or {}) do tensors[name] = core.methods.to(t, device) end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
   if not ok then error("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", ""), 3) end

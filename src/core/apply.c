@@ -6,15 +6,15 @@
 #include "shape.h"
 
 /* Where the op runs: on the device it names, else where its operands are, which must be one device; only numbers in 0-dim
- * CPU tensors may meet a GPU's operands. */
+ * CPU tensors may meet a GPU's operands, and those that the op changes may not. */
 static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   const ty_operand *in = c->in;
   int first = -1;
   *out = &ty_cpu;
   for (int i = 0; i < c->nin; i++) {
     if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
-    if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0)) { first = i; *out = ty_device_of(in[i].t); }
-    else if ((in[i].t->ndim || ty_device_of(in[i].t)->gpu >= 0) && c->op->id != TY_OP_copy)
+    if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
+    else if ((in[i].t->ndim || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
       return ty_fail(c, "argument %d is on %s, argument %d on %s: to() brings them together", i + 1, ty_device_of(in[i].t)->name, first + 1, (*out)->name);
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
@@ -94,7 +94,7 @@ static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
          !memcmp(t->shape, into->shape, sizeof(int64_t) * t->ndim) && !memcmp(t->stride, into->stride, sizeof(int64_t) * t->ndim);
 }
 
-static ty_status check_inplace(ty_call *c, ty_tensor *into) {
+static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
   const ty_meta *m = &c->meta[0];
   const ty_tensor *root = into->base ? into->base : into;
   if (c->ctx->grad_enabled && (into->requires_grad || root->requires_grad))
@@ -105,6 +105,7 @@ static ty_status check_inplace(ty_call *c, ty_tensor *into) {
     return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
     return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
+  if (ty_device_of(into) != b) return ty_fail(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);
   if (ty_overlaps_itself(into)) return ty_fail(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it", ty_shape_of(into));
   return TY_OK;
 }
@@ -127,7 +128,7 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   ty_status s = TY_OK;
   bool direct = c->op->cls == TY_C_POINTWISE || c->op->cls == TY_C_INDEX || c->op->id == TY_OP_copy;   /* may write where they read */
   if (c->op->cls == TY_C_VIEW || c->op->nout != 1) return ty_fail(c, "has no in-place form");
-  TY_TRY(check_inplace(c, into));
+  TY_TRY(check_inplace(c, b, into));
   for (int i = 0; i < c->nin; i++) {
     direct = direct && safe_to_write(into, c->in[i].t);
     if (c->op->cls == TY_C_INDEX && i && c->in[i].t) direct = direct && !share_memory(into, c->in[i].t);   /* read in another order */
@@ -243,3 +244,25 @@ static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand
 
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_copy, dst, ty_op_tensor(src)); }
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value) { return write_into(ctx, TY_OP_fill, dst, value); }
+
+/* ---- layouts ---- */
+
+static ty_status copy_of(ty_ctx *ctx, ty_tensor *t, const int64_t *stride, ty_tensor **out) {
+  ty_meta m;
+  ty_meta_of(t, &m);
+  if (stride) { m.has_stride = m.own_layout = true; memcpy(m.stride, stride, sizeof(int64_t) * t->ndim); }
+  TY_TRY(ty_empty(ctx, t->storage->backend, &m, out));
+  ty_status s = ty_copy_into(ctx, *out, t);
+  if (s != TY_OK) { ty_release(*out); *out = NULL; }
+  return s;
+}
+
+ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
+  const int64_t c = t->shape[1], h = t->shape[2], w = t->shape[3], stride[4] = {h * w * c, 1, w * c, c};
+  return ty_is_channels_last(t) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, stride, out);
+}
+
+ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
+  const bool last = ty_is_channels_last(like);
+  return (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, last ? like->stride : NULL, out);
+}

@@ -5,7 +5,7 @@
 #ifndef TY_GPU_H
 #define TY_GPU_H
 #include <stdarg.h>
-#include "tycho.h"
+#include "shape.h"
 
 typedef struct {
 #define SERVICE(type, name, params, args) type (*name) params;

@@ -147,6 +147,13 @@ ty_status ty_ops_init(char *err) {
   return init_error[0] ? TY_ERR : TY_OK;
 }
 
+double ty_parameter(const ty_call *c, int slot) {
+  for (int i = 0; i < c->op->nparam; i++)
+    if (c->op->param[i].type > TY_P_TENSORS && c->op->param[i].slot == slot)
+      return c->op->param[i].type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
+  return 0;
+}
+
 const char *ty_op_name(int id) { return id >= 0 && id < TY_NOP ? ty_ops[id].shown : "an op"; }
 
 ty_op *ty_op_find(const char *name) {

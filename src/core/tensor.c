@@ -82,22 +82,6 @@ ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap) {
   return TY_ERR;
 }
 
-ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  ty_verror(ctx, NULL, fmt, ap);
-  va_end(ap);
-  return TY_ERR;
-}
-
-ty_status ty_fail(ty_call *c, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  ty_verror(c->ctx, c->op->shown, fmt, ap);
-  va_end(ap);
-  return TY_ERR;
-}
-
 const char *ty_shape_text(const int64_t *shape, int ndim) {
   static __thread char ring[8][128];
   static __thread int at;

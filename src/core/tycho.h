@@ -163,6 +163,7 @@ typedef struct ty_op {
 
 extern ty_op ty_ops[TY_NOP];            /* device libraries see it through calls only */
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
+double ty_parameter(const ty_call *c, int slot);         /* an attribute as a number, whatever its type */
 ty_op *ty_op_find(const char *name);
 const char *ty_op_name(int id);                          /* as error texts say it */
 const ty_param *ty_op_param(const ty_op *op, const char *name);
@@ -306,6 +307,10 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
+ty_status ty_rearrange(ty_call *c);                      /* what COPY and CAT ops a device has no kernel of its own for */
+/* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */
+ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value);
 /* An op of one or two operands; at: its attributes, NULL for the defaults. */
 ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);

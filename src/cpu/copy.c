@@ -95,31 +95,6 @@ static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t 
   t->stride[dim] *= step;
 }
 
-static void pad(ty_call *c) {
-  ty_tensor src = *c->in[0].t, dst = *c->out[0];
-  const ty_attr *p = &c->at[0];
-  bool empty = false;
-  fill_value(c->out[0], ty_op_float(c->at[1].f));
-  for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
-    int d = src.ndim - 1 - k;
-    int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d];
-    int64_t from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
-    if (to <= from) { empty = true; break; }
-    window(&src, d, from, to - from, 1);
-    window(&dst, d, TY_MAX(lo, 0), to - from, 1);
-  }
-  if (!empty) copy(&dst, &src);
-}
-
-static void flip(ty_call *c) {
-  ty_tensor src = *c->in[0].t;
-  for (int i = 0; i < c->at[0].n; i++) {
-    int d = (int)c->at[0].v[i];
-    if (src.ndim && src.shape[d]) window(&src, d, src.shape[d] - 1, src.shape[d], -1);
-  }
-  copy(c->out[0], &src);
-}
-
 static void triangle(ty_call *c, bool lower) {
   ty_tensor src = *c->in[0].t, dst = *c->out[0];
   int r = src.ndim - 2, q = src.ndim - 1;
@@ -137,61 +112,6 @@ static void triangle(ty_call *c, bool lower) {
   }
 }
 
-/* t with the memory layout that the strided ops speak of: itself, or a copy in a buffer of that geometry. */
-static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
-  const ty_attr *lay = &c->at[0];
-  bool same = lay->n ? true : ty_is_contiguous(t);
-  for (int i = 0; i < lay->n; i++) same = same && (t->shape[i] <= 1 || t->stride[i] == lay->v[i]);
-  if (same) { *out = ty_retain(t); return TY_OK; }
-  if (!lay->n) return ty_contiguous(c->ctx, t, out);
-  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
-  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * lay->v[i];
-  TY_TRY(ty_empty(c->ctx, t->storage->backend, &m, out));
-  ty_tensor *o = *out;
-  o->ndim = t->ndim;
-  memcpy(o->shape, t->shape, sizeof(int64_t) * t->ndim);
-  memcpy(o->stride, lay->v, sizeof(int64_t) * t->ndim);
-  copy(o, t);
-  return TY_OK;
-}
-
-/* The elements that size, stride and offset pick from a tensor in its layout. */
-static ty_tensor picked(ty_call *c, const ty_tensor *t) {
-  ty_tensor v = *t;
-  v.ndim = c->at[1].n;
-  memcpy(v.shape, c->at[1].v, sizeof(int64_t) * v.ndim);
-  memcpy(v.stride, c->at[2].v, sizeof(int64_t) * v.ndim);
-  v.offset += c->at[3].i;
-  return v;
-}
-
-static ty_status strided(ty_call *c) {
-  ty_tensor *x;
-  if (c->op->id == TY_OP_strided_take) {
-    TY_TRY(laid_out(c, c->in[0].t, &x));
-    ty_tensor v = picked(c, x);
-    copy(c->out[0], &v);
-    ty_release(x);
-    return TY_OK;
-  }
-  /* put: into a fresh copy in that layout, then to the result */
-  ty_tensor *t = c->in[0].t;
-  const ty_attr *lay = &c->at[0];
-  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
-  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * (lay->n ? lay->v[i] : c->out[0]->stride[i]);
-  TY_TRY(ty_empty(c->ctx, t->storage->backend, &m, &x));
-  x->ndim = t->ndim;
-  memcpy(x->shape, t->shape, sizeof(int64_t) * t->ndim);
-  memcpy(x->stride, lay->n ? lay->v : c->out[0]->stride, sizeof(int64_t) * t->ndim);
-  copy(x, t);
-  ty_tensor v = picked(c, x);
-  if (c->in[1].t) copy(&v, c->in[1].t);
-  else fill_value(&v, c->in[1]);
-  copy(c->out[0], x);
-  ty_release(x);
-  return TY_OK;
-}
-
 ty_status ty_cpu_copy(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_copy:
@@ -200,24 +120,9 @@ ty_status ty_cpu_copy(ty_call *c) {
       return TY_OK;
     case TY_OP_tril: triangle(c, true); return TY_OK;
     case TY_OP_triu: triangle(c, false); return TY_OK;
-    case TY_OP_flip: flip(c); return TY_OK;
-    case TY_OP_pad_constant: pad(c); return TY_OK;
-    case TY_OP_strided_take: case TY_OP_strided_put: return strided(c);
-    default: copy(c->out[0], c->in[0].t); return TY_OK;
+    case TY_OP_clone: case TY_OP_cast: copy(c->out[0], c->in[0].t); return TY_OK;
+    default: return ty_rearrange(c);
   }
-}
-
-ty_status ty_cpu_cat(ty_call *c) {
-  int d = (int)c->at[0].i;
-  int64_t first = 0;
-  for (int i = 0; i < c->nin; i++) {
-    const ty_tensor *t = c->in[i].t;
-    ty_tensor part = *c->out[0];
-    window(&part, d, first, t->shape[d], 1);
-    if (t->shape[d]) copy(&part, t);
-    first += t->shape[d];
-  }
-  return TY_OK;
 }
 
 /* ---- creation ---- */

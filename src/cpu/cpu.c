@@ -165,28 +165,6 @@ const ty_loops *ty_cpu_loops(void) {
   return best = l;
 }
 
-/* ---- layouts ---- */
-
-static ty_status copy_of(ty_ctx *ctx, ty_tensor *t, const int64_t *stride, ty_tensor **out) {
-  ty_meta m;
-  ty_meta_of(t, &m);
-  if (stride) { m.has_stride = m.own_layout = true; memcpy(m.stride, stride, sizeof(int64_t) * t->ndim); }
-  TY_TRY(ty_empty(ctx, t->storage->backend, &m, out));
-  ty_status s = ty_copy_into(ctx, *out, t);
-  if (s != TY_OK) { ty_release(*out); *out = NULL; }
-  return s;
-}
-
-ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
-  const int64_t c = t->shape[1], h = t->shape[2], w = t->shape[3], stride[4] = {h * w * c, 1, w * c, c};
-  return ty_is_channels_last(t) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, stride, out);
-}
-
-ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
-  const bool last = ty_is_channels_last(like);
-  return (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, last ? like->stride : NULL, out);
-}
-
 /* ---- 16-bit operands ---- */
 
 bool ty_native_bf16(int set) {
@@ -247,7 +225,7 @@ const ty_backend ty_cpu = {
   .channels_last = channels_last,
   .run = {
     [TY_C_POINTWISE] = ty_cpu_pointwise, [TY_C_REDUCE] = ty_cpu_reduce, [TY_C_REDUCE_INDEX] = ty_cpu_reduce_index, [TY_C_SCAN] = ty_cpu_scan,
-    [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_cpu_cat, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random, [TY_C_MATMUL] = ty_cpu_matmul,
+    [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random, [TY_C_MATMUL] = ty_cpu_matmul,
     [TY_C_SOFTMAX] = ty_cpu_softmax, [TY_C_INDEX] = ty_cpu_index, [TY_C_SORT] = ty_cpu_sort, [TY_C_CONV] = ty_cpu_conv, [TY_C_POOL] = ty_cpu_pool,
     [TY_C_RESIZE] = ty_cpu_resize, [TY_C_NORM] = ty_cpu_norm, [TY_C_ATTENTION] = ty_cpu_attention, [TY_C_LOSS] = ty_cpu_loss, [TY_C_OPTIM] = ty_cpu_optim,
   },

@@ -91,9 +91,6 @@ void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn
 int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
 void *ty_scratch(size_t n);                                  /* per call; free with ty_scratch_free */
 void ty_scratch_free(void *p);
-/* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */
-ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
-ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
 /* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */
 ty_status ty_widened(ty_call *c, ty_kernel kernel);
 /* C = op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). Never within a parallel region of one thread: OpenMP takes the
@@ -117,7 +114,6 @@ ty_status ty_cpu_copy(ty_call *c);
 ty_status ty_cpu_sort(ty_call *c);
 ty_status ty_cpu_resize(ty_call *c);
 ty_status ty_cpu_attention(ty_call *c);
-ty_status ty_cpu_cat(ty_call *c);
 ty_status ty_cpu_fill(ty_call *c);
 ty_status ty_cpu_random(ty_call *c);
 ty_status ty_cpu_matmul(ty_call *c);

@@ -64,8 +64,6 @@
   TY_INLINE T PASTE(merge_##name, PASTE(_, S))(T acc, T x) { return (T)(COMB); } \
   TY_INLINE T PASTE(last_##name, PASTE(_, S))(T acc, double n) { (void)n; return (T)(FIN); }
 
-TY_INLINE int64_t sqrt_i64(int64_t x) { return x; }  /* named by rows that are never computed in whole numbers */
-
 #define T double
 #define S f64
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) MERGE(name, comb, fin)

@@ -39,14 +39,6 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
   }
 }
 
-/* The first two attributes as numbers, whatever their type. */
-static double parameter(const ty_call *c, int slot) {
-  for (int i = 0; i < c->op->nparam; i++)
-    if (c->op->param[i].type > TY_P_TENSORS && c->op->param[i].slot == slot)
-      return c->op->param[i].type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
-  return 0;
-}
-
 /* All operands contiguous, of the result's shape, in the loop's type. */
 static bool plain(const ty_call *c) {
   const ty_tensor *o = c->out[0];
@@ -76,8 +68,8 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   bool chooses = ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
   w.loop = l->pointwise[c->op->id][w.k];
   if (!w.loop) return ty_fail(c, "not defined for dtype %s", ty_dtype_names[c->compute]);
-  if (c->op->nattr > 0) w.p = parameter(c, 0);
-  if (c->op->nattr > 1) w.q = parameter(c, 1);
+  if (c->op->nattr > 0) w.p = ty_parameter(c, 0);
+  if (c->op->nattr > 1) w.q = ty_parameter(c, 1);
   int64_t n = ty_numel(o);
   if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
     w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);

@@ -110,14 +110,16 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
     w.part = p->c = 1;
   } else cut_planes(&w);
   w.parts = ((back && !w.planes ? p->c : p->oh) + w.part - 1) / w.part;
-  char *memory = ty_scratch(w.bytes * (size_t)threads);
+  char *memory = w.bytes ? ty_scratch(w.bytes * (size_t)threads) : NULL;
+  if (w.bytes && !memory) {
+    ty_scratch_free(windows);
+    return ty_fail(c, "out of memory"), TY_OOM;
+  }
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t t = 0; t < w.n * w.parts; t++)
-    if (!memory) continue;
-    else if (w.planes) planes(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
+    if (w.planes) planes(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
     else channels(&w, t);
   ty_scratch_free(windows);
-  if (!memory) return ty_fail(c, "out of memory"), TY_OOM;
   ty_scratch_free(memory);
   return TY_OK;
 }

@@ -1,8 +1,8 @@
 /* Products through cuBLASLt.
  *
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
- * the epilogue. For each shape the library's heuristic is asked once and its first answer kept. Invariants: a handle and a workspace for
- * each device and stream's use are taken under one lock; results don't depend on the workspace. */
+ * the epilogue. For each shape the library's heuristic is asked once and its first answer kept. Invariants: one lock guards handles and
+ * plans; each product's workspace is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Copies: between devices, and rearrangements on one.
+/* Copies: between devices, and on one.
  *
- * Idea: a rearrangement sets up strides; the conversion kernel, or one plain copy where both sides are dense, does the rest. Invariant:
+ * Idea: on one device the conversion kernel, or one plain copy where both sides are dense, does it all. Invariant:
  * host memory that isn't pinned is done with when the call returns. */
 #include <string.h>
 #include "cuda.h"
@@ -83,36 +83,6 @@ cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
   return ty_k_pointwise(&a, s);
 }
 
-/* The part of t in which dim goes from first in steps, count elements. */
-static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t step) {
-  t->offset += first * t->stride[dim];
-  t->shape[dim] = count;
-  t->stride[dim] *= step;
-}
-
-static cudaError_t pad(ty_call *c, cudaStream_t s) {
-  ty_tensor src = *c->in[0].t, dst = *c->out[0];
-  const ty_attr *p = &c->at[0];
-  cudaError_t e = ty_fill_number(&dst, ty_op_float(c->at[1].f), s);
-  for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
-    const int d = src.ndim - 1 - k;
-    const int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d], from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
-    if (to <= from) return e;
-    window(&src, d, from, to - from, 1);
-    window(&dst, d, TY_MAX(lo, 0), to - from, 1);
-  }
-  return e == cudaSuccess ? ty_convert(&dst, &src, s) : e;
-}
-
-static cudaError_t flip(ty_call *c, cudaStream_t s) {
-  ty_tensor src = *c->in[0].t;
-  for (int i = 0; i < c->at[0].n; i++) {
-    const int d = (int)c->at[0].v[i];
-    if (src.ndim && src.shape[d]) window(&src, d, src.shape[d] - 1, src.shape[d], -1);
-  }
-  return ty_convert(c->out[0], &src, s);
-}
-
 static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
   const ty_tensor *o = c->out[0];
   ty_tensor *x;
@@ -120,46 +90,6 @@ static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
   if (!ty_is_contiguous(o)) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2], o->shape[o->ndim - 1], c->at[0].i, c->op->id == TY_OP_tril, s);
-  ty_release(x);
-  return ty_launched(c, gpu, e);
-}
-
-/* What the strided ops speak of: x, which has the memory layout they name, through a window of other sizes and strides. */
-static ty_tensor picked(const ty_call *c, const ty_tensor *x) {
-  const ty_attr *size = &c->at[1], *stride = &c->at[2];
-  ty_tensor v = *x;
-  v.ndim = size->n;
-  v.offset += c->at[3].i;
-  memcpy(v.shape, size->v, sizeof(int64_t) * size->n);
-  memcpy(v.stride, stride->v, sizeof(int64_t) * size->n);
-  return v;
-}
-
-/* A tensor of t's shape and the layout that the op names (or like's, where it names none); fresh memory of exactly that geometry. */
-static ty_status of_layout(ty_call *c, const ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
-  const ty_attr *lay = &c->at[0];
-  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
-  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * (lay->n ? lay->v[i] : like->stride[i]);
-  TY_TRY(ty_empty(c->ctx, ty_device_of(t), &m, out));
-  (*out)->ndim = t->ndim;
-  memcpy((*out)->shape, t->shape, sizeof(int64_t) * t->ndim);
-  memcpy((*out)->stride, lay->n ? lay->v : like->stride, sizeof(int64_t) * t->ndim);
-  return TY_OK;
-}
-
-static ty_status strided(ty_call *c, int gpu, cudaStream_t s) {
-  const bool take = c->op->id == TY_OP_strided_take;
-  const ty_tensor *t = c->in[0].t;
-  ty_tensor *x = NULL;
-  if (take && !c->at[0].n) TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)t, &x));
-  else {
-    TY_TRY(of_layout(c, t, c->out[0], &x));
-    const cudaError_t e = ty_convert(x, t, s);
-    if (e != cudaSuccess) { ty_release(x); return ty_launched(c, gpu, e); }
-  }
-  const ty_tensor v = picked(c, x);
-  cudaError_t e = take ? ty_convert(c->out[0], &v, s) : c->in[1].t ? ty_convert(&v, c->in[1].t, s) : ty_fill_number(&v, c->in[1], s);
-  if (e == cudaSuccess && !take) e = ty_convert(c->out[0], x, s);
   ty_release(x);
   return ty_launched(c, gpu, e);
 }
@@ -172,27 +102,8 @@ ty_status ty_cuda_copy(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_copy: e = c->in[1].t ? ty_convert(c->out[0], c->in[1].t, s) : ty_fill_number(c->out[0], c->in[1], s); break;
     case TY_OP_clone: case TY_OP_cast: e = ty_convert(c->out[0], c->in[0].t, s); break;
-    case TY_OP_flip: e = flip(c, s); break;
-    case TY_OP_pad_constant: e = pad(c, s); break;
     case TY_OP_tril: case TY_OP_triu: return triangle(c, gpu, s);
-    default: return strided(c, gpu, s);
-  }
-  return ty_launched(c, gpu, e);
-}
-
-ty_status ty_cuda_cat(ty_call *c) {
-  int gpu;
-  cudaStream_t s;
-  cudaError_t e = cudaSuccess;
-  const int d = (int)c->at[0].i;
-  int64_t first = 0;
-  TY_TRY(ty_begin(c, &gpu, &s));
-  for (int i = 0; i < c->nin && e == cudaSuccess; i++) {
-    const ty_tensor *t = c->in[i].t;
-    ty_tensor part = *c->out[0];
-    window(&part, d, first, t->shape[d], 1);
-    if (t->shape[d]) e = ty_convert(&part, t, s);
-    first += t->shape[d];
+    default: return ty_rearrange(c);
   }
   return ty_launched(c, gpu, e);
 }

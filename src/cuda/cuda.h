@@ -52,7 +52,6 @@ void ty_pinned_used_on(const void *p, ty_stream *stream);
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait);
 ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);
 ty_status ty_cuda_copy(ty_call *c);
-ty_status ty_cuda_cat(ty_call *c);
 
 /* ---- ops.c ---- */
 ty_status ty_cuda_pointwise(ty_call *c);

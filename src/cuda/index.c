@@ -1,6 +1,7 @@
 /* Index ops: tensors and lists of indices to the walk that kernels/index.cu makes. */
 #include <string.h>
 #include "cuda.h"
+#include "shape.h"
 
 static ty_k_indexing walk(const ty_call *c, int gpu, int how, const ty_tensor *large) {
   return (ty_k_indexing){.op = c->op->id, .how = how, .dtype = large->dtype, .p = ty_data(large), .n = 1, .fault = ty_fault_of(gpu)};
@@ -20,18 +21,11 @@ static void set_small(ty_k_indexing *k, const ty_operand *v) {
   }
 }
 
-/* Where the index dims stand in the result: in place of the indexed dims if those are neighbours, else first. */
-static int place_of(const ty_attr *dims) {
-  for (int i = 1; i < dims->n; i++)
-    if (dims->v[i] != dims->v[i - 1] + 1) return 0;
-  return (int)dims->v[0];
-}
-
 /* large's dims in the walk: those that aren't indexed, around the index dims, whose broadcast shape is ishape. */
 static void set_indexed(ty_k_indexing *k, const ty_tensor *large, const ty_attr *dims, const ty_operand *idx) {
   int64_t ishape[TY_K_DIMS];
   int inum = 0, nd = 0, rest = 0;
-  const int place = place_of(dims);
+  const int place = ty_index_place(dims);
   bool placed = false;
   for (int j = 0; j < dims->n; j++) inum = TY_MAX(inum, idx[j].t->ndim);
   for (int i = 0; i < inum; i++) {

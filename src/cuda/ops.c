@@ -31,34 +31,11 @@ ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { return e == cudaSucc
 
 /* ---- pointwise ---- */
 
-static double parameter(const ty_call *c, int slot) {
-  for (int i = 0; i < c->op->nparam; i++)
-    if (c->op->param[i].type > TY_P_TENSORS && c->op->param[i].slot == slot)
-      return c->op->param[i].type == TY_P_NUMBER ? c->at[slot].f : (double)c->at[slot].i;
-  return 0;
-}
-
 /* Whether t's elements lie as o's do: the same shape and strides (of dims that have several elements), without holes. */
 static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
   if (t->ndim != o->ndim) return false;
   for (int i = 0; i < o->ndim; i++)
     if (t->shape[i] != o->shape[i] || (o->shape[i] > 1 && t->stride[i] != o->stride[i])) return false;
-  return true;
-}
-
-static bool dense(const ty_tensor *t) {    /* in some order of its dims */
-  int64_t n = 1;
-  unsigned left = 0;
-  for (int i = 0; i < t->ndim; i++)
-    if (t->shape[i] > 1) left |= 1u << i;
-  while (left) {
-    int found = -1;
-    for (int i = 0; i < t->ndim; i++)
-      if (left >> i & 1 && t->stride[i] == n) found = i;
-    if (found < 0) return false;
-    n *= t->shape[found];
-    left &= ~(1u << found);
-  }
   return true;
 }
 
@@ -90,13 +67,13 @@ ty_status ty_cuda_pointwise(ty_call *c) {
   const ty_tensor *o = c->out[0];
   const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
   ty_k_point a = {.op = c->op->id, .k = k, .nin = c->nin, .ndim = o->ndim, .n = ty_numel(o)};
-  const bool flat = dense(o), chooses = ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
+  const bool flat = ty_is_dense(o), chooses = ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
   int gpu;
   cudaStream_t s;
   if (a.n == 0) return TY_OK;
   TY_TRY(ty_begin(c, &gpu, &s));
-  if (c->op->nattr > 0) a.p = parameter(c, 0);
-  if (c->op->nattr > 1) a.q = parameter(c, 1);
+  if (c->op->nattr > 0) a.p = ty_parameter(c, 0);
+  if (c->op->nattr > 1) a.q = ty_parameter(c, 1);
   memcpy(a.shape, o->shape, sizeof a.shape);
   a.o[0] = (ty_k_operand){.p = ty_data(o), .dtype = o->dtype, .how = flat ? TY_K_DENSE : TY_K_STRIDED};
   memcpy(a.o[0].stride, o->stride, sizeof a.o[0].stride);
@@ -122,10 +99,10 @@ ty_status ty_cuda_pointwise(ty_call *c) {
 
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v) {
   const int k = x->dtype == TY_F64;
-  ty_k_point a = {.op = TY_OP_mul, .k = k, .nin = 2, .ndim = x->ndim, .n = ty_numel(x), .p = 1};
+  ty_k_point a = {.op = TY_OP_mul, .k = k, .nin = 2, .ndim = x->ndim, .n = ty_numel(x)};
   if (a.n == 0) return TY_OK;
   memcpy(a.shape, x->shape, sizeof a.shape);
-  a.o[0] = (ty_k_operand){.p = ty_data(x), .dtype = x->dtype, .how = dense(x) ? TY_K_DENSE : TY_K_STRIDED};
+  a.o[0] = (ty_k_operand){.p = ty_data(x), .dtype = x->dtype, .how = ty_is_dense(x) ? TY_K_DENSE : TY_K_STRIDED};
   memcpy(a.o[0].stride, x->stride, sizeof a.o[0].stride);
   a.o[1] = a.o[0];
   a.o[2] = v.t ? (ty_k_operand){.p = ty_data(v.t), .dtype = v.t->dtype, .how = TY_K_NUMBER} : (ty_k_operand){.how = TY_K_NUMBER, .f = v.f};

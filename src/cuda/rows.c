@@ -4,7 +4,7 @@
 
 /* ---- normalisation ---- */
 
-/* layer_norm_stats, layer_norm_backward and RMS's. Weights of another dtype than their bias don't occur. */
+/* layer_norm_stats, layer_norm_backward and RMS's. A bias of another dtype than the weight's is converted. */
 static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   const int id = c->op->id;
   const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward, back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
@@ -54,25 +54,12 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
-/* t in o's layout: channels-last or contiguous. */
-static ty_status laid_out_as(ty_call *c, ty_tensor *t, const ty_tensor *o, cudaStream_t s, int gpu, ty_tensor **out) {
-  const bool last = !ty_is_contiguous(o);
-  if (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
-  ty_meta m = {.dtype = t->dtype, .ndim = t->ndim, .has_stride = last};
-  memcpy(m.shape, t->shape, sizeof m.shape);
-  memcpy(m.stride, o->stride, sizeof m.stride);
-  TY_TRY(ty_empty(c->ctx, ty_device_of(o), &m, out));
-  ty_status st = ty_launched(c, gpu, ty_convert(*out, t, s));
-  if (st != TY_OK) { ty_release(*out); *out = NULL; }
-  return st;
-}
-
 static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
   const ty_tensor *o = c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
   ty_tensor *x = NULL, *g = NULL;
   ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = ty_data(o)};
-  const bool last = !ty_is_contiguous(o);
+  const bool last = ty_is_channels_last(o);
   k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
   k.sn = k.pixels * k.channels;
   k.sc = last ? 1 : k.pixels;
@@ -85,8 +72,8 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (back) { k.mean = ty_data(c->in[3].t); k.rstd = ty_data(c->in[4].t); k.dw = ty_data(c->out[1]); k.db = ty_data(c->out[2]); }
   else { k.mean = ty_data(c->out[1]); k.rstd = ty_data(c->out[2]); k.momentum = c->at[1].f; k.eps = c->at[2].f; }
   if (k.channels == 0) return TY_OK;
-  ty_status st = laid_out_as(c, c->in[back ? 1 : 0].t, o, s, gpu, &x);
-  if (st == TY_OK && back) st = laid_out_as(c, c->in[0].t, o, s, gpu, &g);
+  ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
+  if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.g = g ? ty_data(g) : NULL;
@@ -118,26 +105,18 @@ static ty_status scan(ty_call *c, bool one) {
   if (ty_numel(t) == 0) return TY_OK;
   ty_tensor *places = c->op->nout > 1 ? c->out[1] : NULL;
   if (!one && !ty_is_contiguous(c->out[0])) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
-  TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)t, &x));
-  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)t->dtype) ? 0 : 2, .dtype = t->dtype, .lines = 1, .n = t->ndim ? t->shape[dim] : 1, .inner = 1,
+  ty_tensor *y;
+  TY_TRY(ty_cast(c->ctx, (ty_tensor *)t, (ty_dtype)c->out[0]->dtype, &y));   /* sums of bool and small integers are int64 */
+  ty_status st = ty_contiguous(c->ctx, y, &x);
+  ty_release(y);
+  TY_TRY(st);
+  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? 0 : 2, .dtype = x->dtype, .lines = 1, .n = t->ndim ? t->shape[dim] : 1, .inner = 1,
                  .x = ty_data(x), .o = ty_data(c->out[0]), .place = places ? ty_data(places) : NULL};
   for (int i = 0; i < t->ndim; i++) {
     if (i != dim) k.lines *= t->shape[i];
     if (i > dim) k.inner *= t->shape[i];
   }
-  cudaError_t e = cudaSuccess;
-  if (c->out[0]->dtype != t->dtype) {      /* sums of bool and small integers are int64 */
-    ty_release(x);
-    TY_TRY(ty_cast(c->ctx, (ty_tensor *)t, (ty_dtype)c->out[0]->dtype, &x));
-    ty_tensor *y;
-    ty_status st = ty_contiguous(c->ctx, x, &y);
-    ty_release(x);
-    TY_TRY(st);
-    x = y;
-    k.x = ty_data(x);
-    k.dtype = c->out[0]->dtype;
-  }
-  e = ty_k_scan_lines(&k, s);
+  const cudaError_t e = ty_k_scan_lines(&k, s);
   ty_release(x);
   return ty_launched(c, gpu, e);
 }

@@ -8,19 +8,3 @@ const ty_services *ty_core;
 #include "services.def"
 
 ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap) { return ty_core->ty_verror(ctx, who, fmt, ap); }
-
-ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  ty_verror(ctx, NULL, fmt, ap);
-  va_end(ap);
-  return TY_ERR;
-}
-
-ty_status ty_fail(ty_call *c, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  ty_verror(c->ctx, c->op->shown, fmt, ap);
-  va_end(ap);
-  return TY_ERR;
-}

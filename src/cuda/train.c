@@ -73,12 +73,6 @@ static bool alike(const ty_tensor *a, const ty_tensor *b) {
   return a->dtype == b->dtype;
 }
 
-static bool dense(const ty_tensor *t) {
-  int64_t n = 1, last = 1;
-  for (int i = 0; i < t->ndim; i++) { n *= t->shape[i]; last += (t->shape[i] - 1) * t->stride[i]; if (t->stride[i] < 0) return false; }
-  return n == last || n == 0;              /* as many elements as it reaches: a parameter never overlaps itself */
-}
-
 static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
   ty_status st = k->count ? ty_launched(c, gpu, ty_k_optim(k, s)) : TY_OK;
   k->count = 0;
@@ -107,7 +101,7 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
       if (c->span[l].count) t[l] = c->in[c->span[l].start + i].t;
       if (t[l]) direct = direct && alike(t[0], t[l]);
     }
-    direct = direct && dense(t[0]);
+    direct = direct && ty_is_dense(t[0]);
     if (k.count == TY_K_TENSORS || (k.count && k.dtype != t[0]->dtype) || !direct) st = launch(c, gpu, &k, s);
     k.dtype = t[0]->dtype;
     for (int l = 0; l < LISTS && st == TY_OK; l++) {

@@ -118,7 +118,7 @@ static int get_device_properties(lua_State *L) {
   ty_gpu_properties p;
   ty_ctx *ctx = context(L);
   int k = gpu_at(L, 1, "get_device_properties");
-  TY_TRY(gpu.properties(ctx, k, &p) == TY_OK ? TY_OK : (ty_status)ty_raise(L, ctx));
+  if (gpu.properties(ctx, k, &p) != TY_OK) return ty_raise(L, ctx);
   lua_createtable(L, 0, 5);
   lua_pushstring(L, p.name); lua_setfield(L, -2, "name");
   lua_pushinteger(L, p.major); lua_setfield(L, -2, "major");

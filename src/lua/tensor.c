@@ -166,6 +166,7 @@ static int newindex_event(lua_State *L) {
       g = ty_check(L, 3, "grad", "the value");
       if (g->dtype != t->dtype || g->ndim != t->ndim || memcmp(g->shape, t->shape, sizeof(int64_t) * t->ndim))
         return luaL_error(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
+      if (ty_device_of(g) != ty_device_of(t)) return luaL_error(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
       if (g == t) return luaL_error(L, "grad: a tensor can't be its own gradient");
       ty_register(L, 3);
       ty_retain(g);

@@ -165,7 +165,7 @@ end)
 def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
 -- The shape that all broadcast to.
 local function common_shape(list)
-  local y = ops.zeros({}, {dtype = "bool"})             -- on the CPU, whatever the tensors' devices: no element is looked at but this one
+  local y = ops.zeros({}, {dtype = "bool"})             -- on the CPU, whatever the tensors' devices: only shapes count
   for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, {dtype = "bool"}), x.shape)) end
   return y.shape
 end

@@ -1,0 +1,19 @@
+/* Error texts. Part of core.so and of each device library: functions with any number of arguments can't be handed over in a struct. */
+#include <stdarg.h>
+#include "gpu.h"
+
+ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ty_verror(ctx, NULL, fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}
+
+ty_status ty_fail(ty_call *c, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ty_verror(c->ctx, c->op->shown, fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}

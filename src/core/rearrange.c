@@ -1,0 +1,107 @@
+/* Rearrangements: pad, flip, cat, strided take and put. Each sets up strides; the devices' copies and fills do the rest. */
+#include <string.h>
+#include "tycho.h"
+
+/* The part of t in which dim goes from first in steps, count elements. */
+static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t step) {
+  t->offset += first * t->stride[dim];
+  t->shape[dim] = count;
+  t->stride[dim] *= step;
+}
+
+static ty_status pad(ty_call *c) {
+  ty_tensor src = *c->in[0].t, dst = *c->out[0];
+  const ty_attr *p = &c->at[0];
+  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_op_float(c->at[1].f)));
+  for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
+    const int d = src.ndim - 1 - k;
+    const int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d], from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
+    if (to <= from) return TY_OK;
+    window(&src, d, from, to - from, 1);
+    window(&dst, d, TY_MAX(lo, 0), to - from, 1);
+  }
+  return ty_copy_into(c->ctx, &dst, &src);
+}
+
+static ty_status flip(ty_call *c) {
+  ty_tensor src = *c->in[0].t;
+  for (int i = 0; i < c->at[0].n; i++) {
+    const int d = (int)c->at[0].v[i];
+    if (src.ndim && src.shape[d]) window(&src, d, src.shape[d] - 1, src.shape[d], -1);
+  }
+  return ty_copy_into(c->ctx, c->out[0], &src);
+}
+
+static ty_status cat(ty_call *c) {
+  const int d = (int)c->at[0].i;
+  int64_t first = 0;
+  for (int i = 0; i < c->nin; i++) {
+    ty_tensor *t = c->in[i].t, part = *c->out[0];
+    window(&part, d, first, t->shape[d], 1);
+    if (t->shape[d]) TY_TRY(ty_copy_into(c->ctx, &part, t));
+    first += t->shape[d];
+  }
+  return TY_OK;
+}
+
+/* A copy of t in memory of the given strides: a buffer of exactly that geometry, which may overlap itself. */
+static ty_status copy_with(ty_call *c, ty_tensor *t, const int64_t *stride, ty_tensor **out) {
+  ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
+  for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * stride[i];
+  TY_TRY(ty_empty(c->ctx, ty_device_of(t), &m, out));
+  (*out)->ndim = t->ndim;
+  memcpy((*out)->shape, t->shape, sizeof(int64_t) * t->ndim);
+  memcpy((*out)->stride, stride, sizeof(int64_t) * t->ndim);
+  ty_status s = ty_copy_into(c->ctx, *out, t);
+  if (s != TY_OK) { ty_release(*out); *out = NULL; }
+  return s;
+}
+
+/* t with the memory layout that the strided ops speak of: itself, or a copy. */
+static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
+  const ty_attr *lay = &c->at[0];
+  bool same = true;
+  if (!lay->n) return ty_contiguous(c->ctx, t, out);
+  for (int i = 0; i < lay->n; i++) same = same && (t->shape[i] <= 1 || t->stride[i] == lay->v[i]);
+  return same ? (*out = ty_retain(t), TY_OK) : copy_with(c, t, lay->v, out);
+}
+
+/* The elements that size, stride and offset pick from a tensor in its layout. */
+static ty_tensor picked(const ty_call *c, const ty_tensor *t) {
+  ty_tensor v = *t;
+  v.ndim = c->at[1].n;
+  memcpy(v.shape, c->at[1].v, sizeof(int64_t) * v.ndim);
+  memcpy(v.stride, c->at[2].v, sizeof(int64_t) * v.ndim);
+  v.offset += c->at[3].i;
+  return v;
+}
+
+static ty_status strided_take(ty_call *c) {
+  ty_tensor *x;
+  TY_TRY(laid_out(c, c->in[0].t, &x));
+  ty_tensor v = picked(c, x);
+  ty_status s = ty_copy_into(c->ctx, c->out[0], &v);
+  ty_release(x);
+  return s;
+}
+
+static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout, then to the result */
+  ty_tensor *x;
+  TY_TRY(copy_with(c, c->in[0].t, c->at[0].n ? c->at[0].v : c->out[0]->stride, &x));
+  ty_tensor v = picked(c, x);
+  ty_status s = c->in[1].t ? ty_copy_into(c->ctx, &v, c->in[1].t) : ty_fill_into(c->ctx, &v, c->in[1]);
+  if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], x);
+  ty_release(x);
+  return s;
+}
+
+ty_status ty_rearrange(ty_call *c) {
+  switch (c->op->id) {
+    case TY_OP_pad_constant: return pad(c);
+    case TY_OP_flip: return flip(c);
+    case TY_OP_cat: return cat(c);
+    case TY_OP_strided_take: return strided_take(c);
+    case TY_OP_strided_put: return strided_put(c);
+    default: return ty_fail(c, "is no rearrangement");
+  }
+}
