@@ -92,10 +92,10 @@ $(BUILD)/kernels/%.o: kernels/%.cu $(CUDA_HDR)
 	$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
 
 SIM := $(BUILD)/sim
-SIM_FLAGS = -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
+SIM_FLAGS = -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim blas blas_kernel)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c %/dnn_graph.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim libraries)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
@@ -105,11 +105,7 @@ $(SIM)/kernels/%.o: kernels/%.cu $(CUDA_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
 
-$(SIM)/blas_kernel.o: spec/simgpu/blas.cu $(CUDA_HDR) spec/simgpu/sim.h
-	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -x c++ -c $< -o $@
-
-$(SIM)/blas.o: spec/simgpu/blas.c $(CUDA_HDR)
+$(SIM)/libraries.o: spec/simgpu/libraries.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 

@@ -63,6 +63,51 @@ static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
   }
 }
 
+/* ---- random orders ---- */
+
+static __device__ __forceinline__ double open_unit(const uint32_t w[4]) { return ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16; }   /* (0, 1) */
+
+static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double *x, int64_t n, int per, const ty_k_generator *g) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  uint32_t r[4];
+  if (i >= n) return;
+  ty_philox(g->seed, g->offset + (uint64_t)(i / per), r);
+  if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* orders as the bits do */
+  else ((double *)o)[i] = x[i] > 0 ? -log(open_unit(r)) / x[i] : (double)INFINITY;
+}
+
+static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, const ty_k_generator *g) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  uint32_t r[4];
+  if (i >= rows * m) return;
+  ty_philox(g->seed, g->offset + (uint64_t)i, r);
+  const double *sum = sums + i / m * n;
+  const double u = open_unit(r) * sum[n - 1];
+  int64_t lo = 0, hi = n - 1;
+  while (lo < hi) {
+    const int64_t mid = (lo + hi) / 2;
+    if (sum[mid] > u) hi = mid;
+    else lo = mid + 1;
+  }
+  while (lo > 0 && sum[lo] == sum[lo - 1]) lo--;         /* rounding at the end: no index of probability 0 */
+  o[i] = lo + 1;
+}
+
+static __global__ void check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op) {
+  const int64_t r = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (r >= rows) return;
+  int64_t likely = 0;
+  bool bad = false;
+  for (int64_t i = 0; i < n; i++) {
+    bad = bad || !(p[r * n + i] >= 0) || p[r * n + i] == (double)INFINITY;
+    likely += p[r * n + i] > 0;
+  }
+  if (!bad && likely >= need) return;
+  fault->value = r + 1;
+  fault->limit = bad ? -1 : -2;
+  fault->op = 1 + op;
+}
+
 /* ---- launchers ---- */
 
 cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s) {
@@ -86,4 +131,20 @@ cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
 cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s) {
   if (dtype <= TY_F64) return TY_LAUNCH(triangle<double>, blocks_for(n, THREADS), THREADS, s, o, x, dtype, n, rows, cols, k, lower);
   return TY_LAUNCH(triangle<int64_t>, blocks_for(n, THREADS), THREADS, s, o, x, dtype, n, rows, cols, k, lower);
+}
+
+cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s) {
+  const uint64_t blocks = (uint64_t)((n + per - 1) / per);
+  cudaError_t e = TY_LAUNCH(keys, blocks_for(n, THREADS), THREADS, s, o, x, n, per, g);
+  return e == cudaSuccess ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+}
+
+cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g, cudaStream_t s) {
+  const uint64_t blocks = (uint64_t)(rows * m);
+  cudaError_t e = TY_LAUNCH(draws, blocks_for(rows * m, THREADS), THREADS, s, o, sums, rows, n, m, g);
+  return e == cudaSuccess ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+}
+
+cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s) {
+  return TY_LAUNCH(check_weights, blocks_for(rows, THREADS), THREADS, s, p, rows, n, need, fault, op);
 }

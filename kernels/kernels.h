@@ -15,6 +15,10 @@
 #define TY_K
 #endif
 
+/* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
+ * 1 + the ty_op_id. limit -1, -2: row value of probabilities has a bad one, too few above 0. */
+typedef struct { volatile int op; volatile int64_t value, limit; } ty_k_fault;
+
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, as the result lies, one value for all */
 typedef struct { void *p; int dtype, how, rounded; int64_t stride[TY_K_DIMS]; double f; int64_t i; } ty_k_operand;   /* number: p NULL and f, or i (k 2); or one
@@ -41,6 +45,13 @@ typedef struct {
   ty_k_generator *g;
 } ty_k_draw;
 TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also moves the generator on */
+/* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a random order. per: Philox
+ * blocks, one gives per elements (1 or 2) */
+TY_K cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s);
+/* m draws for each of rows x n running sums: the place of each, 1-based */
+TY_K cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g, cudaStream_t s);
+/* reports what of the rows can't be drawn from */
+TY_K cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s);
 TY_K cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s);
 
 /* ---- reductions (reduce.cu) ---- */
@@ -66,9 +77,6 @@ typedef struct {
 } ty_k_lines;
 TY_K cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s);
 
-/* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
- * 1 + the ty_op_id. */
-typedef struct { volatile int op; volatile int64_t value, limit; } ty_k_fault;
 typedef struct {
   int op, dtype;
   int64_t rows, n, ignore, label_step, g_step;           /* n: classes */
@@ -114,6 +122,36 @@ typedef struct {
   int64_t *place;                                        /* cummax, cummin, max_dim, min_dim: 1-based */
 } ty_k_scan;
 TY_K cudaError_t ty_k_scan_lines(const ty_k_scan *a, cudaStream_t s);
+TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double *products, cudaStream_t s);   /* a.o: x's gradient; products: room for all elements */
+
+/* ---- sorting (sort.cu): contiguous lines ---- */
+typedef struct {
+  int dtype, descending;
+  int64_t lines, n, take;                                /* take: how many of each order are wanted */
+  const void *x;
+  void *values;                                          /* lines x take, of x's dtype; NULL: not wanted */
+  int64_t *places;                                       /* lines x take, 1-based */
+  void *work[2];                                         /* ty_k_sort_bytes each */
+} ty_k_sorting;
+TY_K size_t ty_k_sort_bytes(const ty_k_sorting *a);
+TY_K cudaError_t ty_k_sort(const ty_k_sorting *a, cudaStream_t s);
+typedef struct { int dtype, right; int64_t count, n, per; const void *sorted, *values; int64_t *o; } ty_k_searching;   /* per: values for each sorted line, 0: one line */
+TY_K cudaError_t ty_k_search(const ty_k_searching *a, cudaStream_t s);
+
+/* ---- results of a size that the data decides (select.cu) ---- */
+typedef struct {
+  int dtype, ndim;
+  int64_t n, shape[TY_K_DIMS], stride[TY_K_DIMS];
+  const void *x;
+  const int64_t *order;                                  /* NULL: what isn't 0; else groups of equal elements of contiguous x in this order, 1-based */
+  int64_t *starts;                                       /* ty_k_select_tiles + 1; the last becomes how many were found */
+  int64_t *coordinates;                                  /* found x ndim */
+  void *values;                                          /* groups: found */
+  int64_t *inverse, *first, *sizes;                      /* n; found; found */
+} ty_k_selection;
+TY_K int64_t ty_k_select_tiles(int64_t n);
+TY_K cudaError_t ty_k_select_count(const ty_k_selection *a, cudaStream_t s);
+TY_K cudaError_t ty_k_select_write(const ty_k_selection *a, int64_t found, cudaStream_t s);
 
 /* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
 typedef struct {
@@ -151,4 +189,44 @@ typedef struct {
 TY_K cudaError_t ty_k_pool(const ty_k_pooling *a, cudaStream_t s);
 /* o = x's lower (or upper) triangle from diagonal k; contiguous matrices */
 TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s);
+
+/* ---- matrix products (product.cu) ---- */
+typedef struct {
+  int dtype, ta, tb, relu;
+  int64_t m, n, k, batch, lda, ldb, stride_a, stride_b;  /* as src/cuda/blas.h says */
+  const void *a, *b, *bias;
+  void *c;
+} ty_k_product;
+TY_K cudaError_t ty_k_multiply(const ty_k_product *a, cudaStream_t s);
+
+/* ---- convolution (conv.cu): strides (n, c, h, w) ---- */
+typedef struct {
+  int op, dtype;                                         /* conv2d, conv2d_backward_input (writes x), conv2d_backward_weight (writes weight) */
+  int64_t n, c, h, w, o, oh, ow, kh, kw, groups, stride[2], padding[2], dilation[2];
+  int64_t xs[4], ws[4], ys[4], bias_step;
+  void *x, *weight, *y;
+  const void *bias;
+} ty_k_convolution;
+TY_K cudaError_t ty_k_convolve(const ty_k_convolution *a, cudaStream_t s);
+
+/* ---- resizing (resize.cu) ---- */
+typedef struct {
+  int dtype, mode, corners, back;
+  int64_t n, c, in[2], out[2], xs[4], ys[4];             /* x: the input's side */
+  double factor[2];
+  void *x, *y;
+} ty_k_resizing;
+TY_K cudaError_t ty_k_resize(const ty_k_resizing *a, cudaStream_t s);
+
+/* ---- attention (attention.cu) ---- */
+typedef struct { const void *p; int64_t stride[4]; } ty_k_heads;   /* (N,H,L,D) */
+typedef struct {
+  int dtype, mask_dtype, causal;
+  int64_t heads, h, lq, lk, d, dv;                       /* heads: N times h */
+  double scale, dropout;
+  ty_k_heads q, k, v, mask, o, g, dq, dk, dvalue;        /* forward: g.p is NULL, o is written */
+  void *lse, *delta;                                     /* heads x lq, float64 for float64, else float32 */
+  int64_t *rng;                                          /* seed, offset: kept by forward, read by backward */
+} ty_k_attention;
+TY_K cudaError_t ty_k_attend(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s);   /* g: forward's, else NULL */
 #endif

@@ -71,7 +71,7 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
   if (i >= a.n) return;
   const int m = a.n - i < EACH ? (int)(a.n - i) : EACH;
-  const T p = (T)a.p, q = (T)a.q;
+  const T p = as<T>::of(a.p), q = as<T>::of(a.q);
   pack<D, EACH> v[3];
   T same[3];
   pack<R, EACH> r;
@@ -113,7 +113,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
     if (k >= a.nin) continue;
     x[k] = a.o[k + 1].how == TY_K_NUMBER ? number<T>(a.o[k + 1]) : load<T>(a.o[k + 1].p, a.o[k + 1].dtype, a.o[k + 1].how == TY_K_DENSE ? i : at[k + 1]);
   }
-  store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], (T)a.p, (T)a.q));
+  store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], as<T>::of(a.p), as<T>::of(a.q)));
 }
 
 /* ---- launcher ---- */

@@ -45,6 +45,41 @@ template <class T> __global__ void __launch_bounds__(THREADS) lines(const ty_k_s
   a.place[line] = place;
 }
 
+/* With y the running products: dx[i] = sum over j >= i of g[j] y[j] / x[i] before the first 0; at it, the products that leave it out; after
+ * it, 0. products: room for y. */
+static __global__ void __launch_bounds__(THREADS) cumprod_gradient(const ty_k_scan a, const void *g, double *products) {
+  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (line >= a.lines) return;
+  const int64_t base = line / a.inner * a.n * a.inner + line % a.inner;
+  int64_t zero = a.n;
+  double acc = 1, tail = 0;
+  for (int64_t j = 0; j < a.n; j++) {
+    const double x = load<double>(a.x, a.dtype, base + j * a.inner);
+    if (x == 0 && zero == a.n) zero = j;
+    products[base + j * a.inner] = acc *= x;
+    if (j > zero) store(a.o, a.dtype, base + j * a.inner, 0.0);
+  }
+  for (int64_t j = zero - 1; j >= 0; j--) {
+    const int64_t i = base + j * a.inner;
+    store(a.o, a.dtype, i, (tail += load<double>(g, a.dtype, i) * products[i]) / load<double>(a.x, a.dtype, i));
+  }
+  if (zero == a.n) return;
+  double rest = zero ? products[base + (zero - 1) * a.inner] : 1, sum = 0;
+  for (int64_t j = zero; j < a.n; j++) {
+    const int64_t i = base + j * a.inner;
+    if (j > zero) rest *= load<double>(a.x, a.dtype, i);
+    sum += load<double>(g, a.dtype, i) * rest;
+  }
+  store(a.o, a.dtype, base + zero * a.inner, sum);
+}
+
+/* ---- launchers ---- */
+
+cudaError_t ty_k_cumprod_gradient(const ty_k_scan *p, const void *g, double *products, cudaStream_t s) {
+  const ty_k_scan a = *p;
+  return TY_LAUNCH(cumprod_gradient, blocks_for(a.lines, THREADS), THREADS, s, a, g, products);
+}
+
 cudaError_t ty_k_scan_lines(const ty_k_scan *p, cudaStream_t s) {
   const ty_k_scan a = *p;
   const unsigned blocks = blocks_for(a.lines, THREADS);

@@ -86,9 +86,13 @@ int unlocked = 0;
 
 const size_t PAGE = 4096;
 
-void protect_all(int how) {
+/* A protection key closes and opens all device memory at once; without keys each mapping is closed and opened. */
+int key() { static const int k = asynchronous() ? -1 : pkey_alloc(0, 0); return k; }
+
+void protect_all(bool closed) {
+  if (key() >= 0) { pkey_set(key(), closed ? PKEY_DISABLE_ACCESS : 0); return; }
   std::lock_guard<std::mutex> hold(memory_lock);
-  for (auto &r : regions) mprotect(r.first, r.second.mapped - PAGE, how);
+  for (auto &r : regions) mprotect(r.first, r.second.mapped - PAGE, closed ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
 /* Device memory can be read while one of these lives. */
@@ -96,11 +100,11 @@ struct device_work {
   device_work() {
     if (asynchronous()) return;
     device_lock.lock();
-    if (unlocked++ == 0) protect_all(PROT_READ | PROT_WRITE);
+    if (unlocked++ == 0) protect_all(false);
   }
   ~device_work() {
     if (asynchronous()) return;
-    if (--unlocked == 0) protect_all(PROT_NONE);
+    if (--unlocked == 0) protect_all(true);
     device_lock.unlock();
   }
 };
@@ -188,7 +192,7 @@ struct at_exit { ~at_exit() { for (auto s : streams) { s->drain(); { std::lock_g
 
 /* ---- kernels: fibers ---- */
 
-struct fiber { void *sp; char *stack; sim_place place; bool waiting, done; };
+struct fiber { void *sp; char *stack; sim_place place; bool done; };
 const size_t STACK = 64 << 10;
 
 #if defined __SANITIZE_ADDRESS__
@@ -199,13 +203,12 @@ namespace {
 #endif
 
 struct block_run {
-  std::vector<fiber> fibers;
-  fiber *now = nullptr;
-  void *scheduler = nullptr;
-  const std::function<void()> *thread = nullptr;
+  fiber *fibers, *now;
+  fiber **order;
+  void *scheduler;
+  const std::function<void()> *thread;
 };
-thread_local block_run run;
-thread_local std::vector<char *> stacks;
+thread_local block_run run;                /* plain data: an access costs no check of its construction */
 
 }  // namespace
 
@@ -276,45 +279,45 @@ void resume(fiber *f) {
 #endif
 }
 
+/* Fibers for up to 1024 threads, made once for each thread of the host. */
+void make_fibers() {
+  run.fibers = (fiber *)calloc(1024, sizeof(fiber));
+  run.order = (fiber **)calloc(1024, sizeof(fiber *));
+  char *stacks = (char *)mmap(nullptr, 1024 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  for (size_t i = 0; i < 1024; i++) run.fibers[i].stack = stacks + i * STACK;
+}
+
 void run_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread) {
   const size_t n = (size_t)block.x * block.y * block.z;
-  while (stacks.size() < n) stacks.push_back((char *)mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  run.fibers.resize(n);
+  if (!run.fibers) make_fibers();
   run.thread = &thread;
-  std::vector<fiber *> order;
   for (size_t i = 0; i < n; i++) {
     fiber &f = run.fibers[i];
-    uint3 t = {(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)};
-    f = {nullptr, stacks[i], {t, at, block, grid}, false, false};
+    f.place = {{(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)}, at, block, grid};
+    f.done = false;
     void **top = (void **)(f.stack + STACK) - 1;         /* so that fiber_main finds the stack aligned as after a call */
     *--top = (void *)fiber_main;
     for (int k = 0; k < 6; k++) *--top = nullptr;
     f.sp = top;
-    order.push_back(&f);
+    const size_t j = next_random() % (i + 1);            /* the threads in any order */
+    run.order[i] = run.order[j];
+    run.order[j] = &f;
   }
-  size_t left = n;
-  while (left) {
-    shuffle(order);
-    size_t waiting = 0, before = left;
-    for (fiber *f : order) {
-      if (f->done || f->waiting) continue;
+  for (size_t left = n; left;) {                         /* each to its next barrier, or its end */
+    const size_t first = next_random() % n;
+    for (size_t i = 0; i < n; i++) {
+      fiber *f = run.order[first + i < n ? first + i : first + i - n];
+      if (f->done) continue;
       resume(f);
-      if (f->done) left--;
+      left -= f->done;
     }
-    for (fiber *f : order) waiting += !f->done && f->waiting;
-    if (waiting && waiting == left) {
-      if (left != n) { device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before"); return; }
-      for (fiber *f : order) f->waiting = false;
-    } else if (left && left == before) { device_error(cudaErrorLaunchFailure, "a block that can't go on"); return; }
+    if (left && left != n) { device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before"); return; }
   }
 }
 
 }  // namespace
 
-void sim_barrier() {
-  run.now->waiting = true;
-  to_scheduler();
-}
+void sim_barrier() { to_scheduler(); }
 
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread) {
   ENTER;
@@ -383,6 +386,7 @@ cudaError_t cudaMalloc(void **p, size_t n) {
   if (base == MAP_FAILED) return give(cudaErrorMemoryAllocation);
   memset(base, 0xff, mapped - PAGE);       /* NaN in every floating dtype */
   mprotect(base + mapped - PAGE, PAGE, PROT_NONE);
+  if (key() >= 0) pkey_mprotect(base, mapped - PAGE, PROT_READ | PROT_WRITE, key());
   regions[base] = {n, mapped, current};
   used[current] += n;
   *p = base;

@@ -1,37 +1,23 @@
 /* Resizing of images: each result is a weighted sum of up to four neighbours along each of the last two dims.
  *
  * Idea: where an output index reads along a dim, and with what weights, is the same for every line, so it is worked out once
- * (taps); forward gathers and backward scatters by the same table. Coordinates are PyTorch's. */
-#include <math.h>
+ * (core/taps.h); forward gathers and backward scatters by the same table. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
+#include "taps.h"
 
-enum { NEAREST, NEAREST_EXACT, BILINEAR, BICUBIC };
 typedef struct { int32_t *at[4]; double *w[4]; } taps;      /* by tap, then by output index */
 
-static int taps_of(int mode) { return mode == BICUBIC ? 4 : mode == BILINEAR ? 2 : 1; }
-
-static double cubic(double t) {          /* Keys' kernel with a = -3/4 */
-  t = fabs(t);
-  return t <= 1 ? (1.25 * t - 2.25) * t * t + 1 : t < 2 ? ((-0.75 * t + 3.75) * t - 6) * t + 3 : 0;
-}
-
-/* factor: how many outputs an input becomes, 0: the sizes decide */
+/* in and out: a dim's sizes; factor: as ty_taps takes it */
 static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool corners, double factor) {
-  double scale = factor > 0 ? 1 / factor : (double)in / (double)out;
-  if (corners && mode >= BILINEAR) scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
+  int64_t at[4];
+  double w[4];
   for (int64_t i = 0; i < out; i++) {
-    double x = corners ? (double)i * scale : ((double)i + 0.5) * scale - 0.5;
-    if (mode == NEAREST) x = out == in ? (double)i : out == 2 * in ? (double)(i / 2) : (double)floorf((float)i * (float)scale);   /* PyTorch's, in float32 */
-    if (mode == NEAREST_EXACT) x = (double)floorf(((float)i + 0.5f) * (float)scale);
-    if (mode == BILINEAR && x < 0) x = 0;
-    int64_t base = (int64_t)floor(x);
-    double f = x - (double)base;
-    for (int j = 0; j < taps_of(mode); j++) {
-      int64_t at = base + j - (mode == BICUBIC);
-      t->at[j][i] = (int32_t)TY_MIN(TY_MAX(at, 0), in - 1);
-      t->w[j][i] = mode == BICUBIC ? cubic(f - (j - 1)) : mode == BILINEAR ? (j ? f : 1 - f) : 1;
+    ty_taps(in, out, mode, corners, factor, i, at, w);
+    for (int j = 0; j < ty_taps_of(mode); j++) {
+      t->at[j][i] = (int32_t)at[j];
+      t->w[j][i] = w[j];
     }
   }
 }
@@ -60,7 +46,7 @@ static ty_status run(ty_call *c) {
   bool back = c->op->id == TY_OP_resize_backward;
   ty_tensor *x = back ? c->out[0] : c->in[0].t, *y = back ? c->in[0].t : c->out[0];   /* x: the input's side, y: the result's */
   const ty_attr *a = c->at + back;
-  int mode = (int)a[1].i, n = taps_of(mode), size = ty_itemsize(x);
+  int mode = (int)a[1].i, n = ty_taps_of(mode), size = ty_itemsize(x);
   int64_t h = x->shape[2], w = x->shape[3], oh = y->shape[2], ow = y->shape[3], planes = x->shape[0] * x->shape[1];
   const int64_t s[4] = {x->stride[2], x->stride[3], y->stride[2], y->stride[3]};
   if (back && x->storage->nbytes) memset(ty_data(x), 0, x->storage->nbytes);

@@ -6,13 +6,5 @@
 #define TY_BLAS_H
 #include "cuda.h"
 
-typedef struct {
-  int dtype;
-  int64_t m, n, k, batch, lda, ldb, stride_a, stride_b;
-  bool ta, tb, relu;
-  const void *a, *b, *bias;
-  void *c;
-} ty_product;
-
-ty_status ty_blas_product(ty_call *c, int gpu, const ty_product *p, ty_stream *s);
+ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s);
 #endif

@@ -43,7 +43,7 @@ static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtyp
   return TY_OK;
 }
 
-static ty_status build(ty_call *c, int gpu, plan *w, const ty_product *p) {
+static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasLtEpilogue_t epilogue = p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
   LT(cublasLtMatmulDescCreate(&w->op, p->dtype == TY_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, p->dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F));
@@ -68,7 +68,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const ty_product *p) {
   return TY_OK;
 }
 
-static ty_status plan_for(ty_call *c, int gpu, const ty_product *p, plan **out) {
+static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, plan **out) {
   key k;
   uint64_t h = 1469598103934665603u;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3,
@@ -90,7 +90,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_product *p, plan **out) 
   return TY_OK;
 }
 
-ty_status ty_blas_product(ty_call *c, int gpu, const ty_product *p, ty_stream *s) {
+ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s) {
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const bool wide = p->dtype == TY_F64;

@@ -67,8 +67,15 @@ ty_status ty_cuda_scan(ty_call *c);
 ty_status ty_cuda_reduce_index(ty_call *c);
 ty_status ty_cuda_index(ty_call *c);                         /* index.c */
 ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
-/* *o = 2-norm of x; x *= v, in place. */
-ty_status ty_norm_into(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, void *o, ty_dtype d);
+ty_status ty_cuda_resize(ty_call *c);
+ty_status ty_cuda_conv(ty_call *c);                          /* conv.c */
+ty_status ty_cuda_attention(ty_call *c);                     /* attention.c */
+ty_status ty_cuda_sort(ty_call *c);                          /* sort.c */
+ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space */
+ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
+/* *o = all of x, reduced by an op of the table, in dtype d */
+ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, void *o, ty_dtype d);
+/* x *= v, in place. */
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v);
 /* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);

@@ -83,8 +83,8 @@ ty_status ty_cuda_index(ty_call *c) {
   int gpu;
   cudaStream_t s;
   const int id = c->op->id;
-  if (id == TY_OP_nonzero) return ty_fail(c, "not supported on cuda yet");   /* its size depends on the data */
   TY_TRY(ty_begin(c, &gpu, &s));
+  if (id == TY_OP_nonzero) return ty_cuda_nonzero(c, gpu, s);
   ty_tensor *o = c->out[0], *idx = NULL;
   const ty_tensor *x = c->in[0].t;
   ty_status st = TY_OK;

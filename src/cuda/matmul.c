@@ -36,13 +36,18 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
   return step < 0 ? 0 : step;
 }
 
+static ty_status multiply(ty_call *c, int gpu, const ty_k_product *p) {
+  ty_stream *s = ty_stream_of(c->ctx, gpu);
+  return ty_is_float((ty_dtype)p->dtype) ? ty_blas_product(c, gpu, p, s) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
+}
+
 static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu) {
   const ty_tensor *o = c->out[0];
   matrix x = matrix_of(a, true), y = matrix_of(b, false);
   const int nd = TY_MAX(x.nb, y.nb);
   ty_tensor *ca = NULL, *cb = NULL, *cbias = NULL;
   ty_status s = TY_OK;
-  ty_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o)};
+  ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o)};
   int gpu;
   cudaStream_t stream;
   TY_TRY(ty_begin(c, &gpu, &stream));
@@ -68,7 +73,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   else if (s == TY_OK && p.stride_a >= 0 && p.stride_b >= 0) {
     p.a = ty_data(x.t);
     p.b = ty_data(y.t);
-    s = ty_blas_product(c, gpu, &p, ty_stream_of(c->ctx, gpu));
+    s = multiply(c, gpu, &p);
   } else if (s == TY_OK) {                 /* no one step: a product for each */
     const int64_t batch = p.batch;
     p.batch = 1;
@@ -87,7 +92,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
       p.a = (const char *)ty_data(x.t) + at[0] * item;
       p.b = (const char *)ty_data(y.t) + at[1] * item;
       p.c = (char *)ty_data(o) + i * each * item;
-      s = ty_blas_product(c, gpu, &p, ty_stream_of(c->ctx, gpu));
+      s = multiply(c, gpu, &p);
     }
   }
   ty_release(ca);
@@ -97,7 +102,6 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
 }
 
 ty_status ty_cuda_matmul(ty_call *c) {
-  if (!ty_is_float((ty_dtype)c->out[0]->dtype)) return ty_fail(c, "products of dtype %s are not supported on cuda", ty_dtype_names[c->out[0]->dtype]);
   if (c->op->id == TY_OP_matmul) return product(c, c->in[0].t, c->in[1].t, NULL, false);
   ty_tensor w = *c->in[1].t;               /* transposed: a view */
   w.shape[0] = c->in[1].t->shape[1]; w.stride[0] = c->in[1].t->stride[1];

@@ -9,12 +9,14 @@ static ty_status reported(ty_ctx *ctx, int gpu) {
   const long long value = f->value, limit = f->limit;
   const char *name = ty_op_name(f->op - 1);
   f->op = 0;
+  if (limit == -1) return ty_error(ctx, "%s (an earlier call on cuda:%d): row %lld has an element that is no probability: they must be finite and not negative", name, gpu, value);
+  if (limit == -2) return ty_error(ctx, "%s (an earlier call on cuda:%d): row %lld has too few elements above 0 to draw from", name, gpu, value);
   return value == 0 ? ty_error(ctx, "%s (an earlier call on cuda:%d): index 0: indices and labels begin at 1", name, gpu)
                     : ty_error(ctx, "%s (an earlier call on cuda:%d): index %lld is out of range 1 to %lld", name, gpu, value, limit);
 }
 
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
-  const ty_tensor *here = c->op->nout ? c->out[0] : c->in[0].t;
+  const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result isn't there yet */
   *gpu = ty_device_of(here)->gpu;
   ty_stream *stream = ty_stream_of(c->ctx, *gpu);
   CUDA(c->ctx, *gpu, ty_use(*gpu));
@@ -136,6 +138,52 @@ ty_status ty_cuda_fill(ty_call *c) {
 
 /* ---- random numbers ---- */
 
+/* The order of random keys. */
+static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *keys = NULL, *places = NULL, *o = c->out[0];
+  const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {o->shape[0]}};
+  ty_k_sorting k = {.dtype = TY_I64, .lines = 1, .n = o->shape[0], .take = o->shape[0]};
+  ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
+  if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_of(gpu), s));
+  if (st == TY_OK) {
+    k.x = ty_data(keys);
+    k.places = ty_data(places ? places : o);
+    st = ty_cuda_sort_lines(c, gpu, s, &k);
+  }
+  if (st == TY_OK && places) st = ty_launched(c, gpu, ty_convert(o, places, s));
+  ty_release(keys);
+  ty_release(places);
+  return st;
+}
+
+/* As on the CPU: with replacement by the running sums, else the first of an order of random keys. Rows that can't be drawn from are
+ * reported later. */
+static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
+  const ty_tensor *t = c->in[0].t;
+  ty_tensor *x, *p = NULL, *work = NULL, *o = c->out[0];
+  const int64_t n = c->at[0].i, m = t->shape[t->ndim - 1], rows = ty_numel(o) / n;
+  const bool replace = c->at[1].i;
+  const ty_meta meta = {.dtype = TY_F64, .ndim = 1, .shape = {rows * m}};
+  TY_TRY(ty_cast(c->ctx, (ty_tensor *)t, TY_F64, &x));
+  ty_status st = ty_contiguous(c->ctx, x, &p);
+  ty_release(x);
+  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &meta, &work);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_fault_of(gpu), c->op->id, s));
+  if (st == TY_OK && replace) {
+    const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
+    cudaError_t e = ty_k_scan_lines(&k, s);
+    st = ty_launched(c, gpu, e == cudaSuccess ? ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_of(gpu), s) : e);
+  } else if (st == TY_OK) {
+    ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
+    st = ty_launched(c, gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_of(gpu), s));
+    if (st == TY_OK) st = ty_cuda_sort_lines(c, gpu, s, &k);
+  }
+  ty_release(p);
+  ty_release(work);
+  return st;
+}
+
 ty_status ty_cuda_random(ty_call *c) {
   const ty_tensor *o = c->out[0];
   int gpu;
@@ -150,6 +198,8 @@ ty_status ty_cuda_random(ty_call *c) {
     case TY_OP_randint: d.low = c->at[0].i; d.high = c->at[1].i; break;
     case TY_OP_uniform: case TY_OP_normal: d.a = c->at[0].f; d.b = c->at[1].f; break;
     case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[0].f; break;
+    case TY_OP_randperm: return permutation(c, gpu, s);
+    case TY_OP_multinomial: return multinomial(c, gpu, s);
     case TY_OP_bernoulli: break;
     default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
   }
@@ -199,6 +249,6 @@ ty_status ty_cuda_reduce(ty_call *c) {
   return reduce(c, gpu, s, c->op->id, c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2, x, mask, ty_data(o), o->dtype, ty_numel(o));
 }
 
-ty_status ty_norm_into(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, void *o, ty_dtype d) {
-  return reduce(c, gpu, s, TY_OP_norm2, x->dtype == TY_F64, x, ~0u, o, d, 1);
+ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, void *o, ty_dtype d) {
+  return reduce(c, gpu, s, op, x->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)x->dtype) ? 0 : 2, x, ~0u, o, d, 1);
 }

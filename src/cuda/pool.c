@@ -1,4 +1,4 @@
-/* Pooling: geometry to the kernels' struct; any strides. */
+/* Pooling and resizing: geometry to the kernels' struct; any strides. */
 #include "cuda.h"
 
 static void strides_of(const ty_tensor *t, int64_t s[4]) {
@@ -31,4 +31,18 @@ ty_status ty_cuda_pool(ty_call *c) {
   strides_of(small, k.ys);
   if (places) strides_of(places, k.is);
   return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_pool(&k, s)) : TY_OK;
+}
+
+ty_status ty_cuda_resize(ty_call *c) {
+  const bool back = c->op->id == TY_OP_resize_backward;
+  const ty_tensor *x = back ? c->out[0] : c->in[0].t, *y = back ? c->in[0].t : c->out[0];
+  const ty_attr *a = c->at + back;
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  ty_k_resizing k = {.dtype = x->dtype, .mode = (int)a[1].i, .corners = (int)a[2].i, .back = back, .n = x->shape[0], .c = x->shape[1], .in = {x->shape[2], x->shape[3]},
+                     .out = {y->shape[2], y->shape[3]}, .factor = {a[3].f, a[4].f}, .x = ty_data(x), .y = ty_data(y)};
+  strides_of(x, k.xs);
+  strides_of(y, k.ys);
+  return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_resize(&k, s)) : TY_OK;
 }

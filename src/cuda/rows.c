@@ -101,7 +101,6 @@ static ty_status scan(ty_call *c, bool one) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  if (c->op->id == TY_OP_cumprod_backward) return ty_fail(c, "not supported on cuda:%d yet", gpu);
   if (ty_numel(t) == 0) return TY_OK;
   ty_tensor *places = c->op->nout > 1 ? c->out[1] : NULL;
   if (!one && !ty_is_contiguous(c->out[0])) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
@@ -121,5 +120,35 @@ static ty_status scan(ty_call *c, bool one) {
   return ty_launched(c, gpu, e);
 }
 
-ty_status ty_cuda_scan(ty_call *c) { return scan(c, false); }
+static ty_status cumprod_gradient(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  const int dim = (int)c->at[0].i;
+  ty_tensor *g = NULL, *x = NULL, *r = NULL, *products = NULL;
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  ty_k_scan k = {.op = c->op->id, .dtype = o->dtype, .lines = 1, .n = o->ndim ? o->shape[dim] : 1, .inner = 1};
+  for (int i = 0; i < o->ndim; i++) {
+    if (i != dim) k.lines *= o->shape[i];
+    if (i > dim) k.inner *= o->shape[i];
+  }
+  if (k.lines * k.n == 0) return TY_OK;
+  ty_meta m = {.dtype = o->dtype, .ndim = o->ndim}, wide = {.dtype = TY_F64, .ndim = 1, .shape = {k.lines * k.n}};
+  memcpy(m.shape, o->shape, sizeof m.shape);
+  ty_status st = ty_contiguous(c->ctx, c->in[0].t, &g);
+  if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[1].t, &x);
+  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &r);
+  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &wide, &products);
+  if (st == TY_OK) {
+    k.x = ty_data(x);
+    k.o = ty_data(r);
+    cudaError_t e = ty_k_cumprod_gradient(&k, ty_data(g), ty_data(products), s);
+    st = ty_launched(c, gpu, e == cudaSuccess ? ty_convert(o, r, s) : e);
+  }
+  ty_tensor *held[] = {g, x, r, products};
+  for (int i = 0; i < 4; i++) ty_release(held[i]);
+  return st;
+}
+
+ty_status ty_cuda_scan(ty_call *c) { return c->op->id == TY_OP_cumprod_backward ? cumprod_gradient(c) : scan(c, false); }
 ty_status ty_cuda_reduce_index(ty_call *c) { return scan(c, true); }

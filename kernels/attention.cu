@@ -1,0 +1,209 @@
+/* softmax(q k^T * scale + mask) v and its gradients, tile by tile (Dao et al. 2022), for any dtype, head size, mask and strides.
+ *
+ * Idea: a block has 32 rows, four threads a row; everything passes through tiles of 32 x 32 in shared memory. Forward and q's gradient go
+ * along the keys, k's and v's along the queries, so that no sum needs atomics; probabilities are made again from the rows' log-sum-exp.
+ * Dropout's element (n, h, i, j) takes random word ((n H + h) Lq + i) Lk + j of the stream at the offset kept with the result, as on the CPU.
+ * Invariant: threads of a block meet at every barrier; what lies outside a tile is 0 or, as a score, -inf. */
+#include "device.cuh"
+
+#define SIDE 32
+#define LANES 4
+#define THREADS (SIDE * LANES)
+#define EACH (SIDE / LANES)     /* columns of a tile that a thread has: lane, lane + 4, ... */
+#define WIDTH 4                 /* tiles of columns that a block makes: the grid's second dim goes over more */
+
+template <class T> using tile = T (*)[SIDE + 1];
+
+static __device__ __forceinline__ float power(float x) { return exp_f32(x); }
+static __device__ __forceinline__ double power(double x) { return exp(x); }
+static __device__ __forceinline__ float logarithm(float x) { return log_f32(x); }
+static __device__ __forceinline__ double logarithm(double x) { return log(x); }
+
+static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) { return head / h * t.stride[0] + head % h * t.stride[1]; }
+
+/* to = rows r0.. and columns c0.. of one head, 0 beyond its rows and width */
+template <class T> static __device__ __forceinline__ void fetch(tile<T> to, const ty_k_heads &t, int dtype, int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
+  for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += THREADS) {
+    const int64_t r = r0 + i / SIDE, c = c0 + i % SIDE;
+    to[i / SIDE][i % SIDE] = r < rows && c < width ? load<T>(t.p, dtype, base + r * t.stride[2] + c * t.stride[3]) : (T)0;
+  }
+}
+
+/* dot[k] = row y of a's tile times row lane + 4 k of b's, over width columns */
+template <class T> static __device__ __forceinline__ void dots(T *dot, tile<T> ta, tile<T> tb, int dtype, const ty_k_heads &a, int64_t abase, int64_t a0, int64_t an, const ty_k_heads &b,
+                                                               int64_t bbase, int64_t b0, int64_t bn, int64_t width) {
+  const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+  for (int k = 0; k < EACH; k++) dot[k] = 0;
+  for (int64_t c = 0; c < width; c += SIDE) {
+    fetch<T>(ta, a, dtype, abase, a0, an, c, width);
+    fetch<T>(tb, b, dtype, bbase, b0, bn, c, width);
+    __syncthreads();
+    for (int i = 0; i < SIDE; i++)
+      for (int k = 0; k < EACH; k++) dot[k] += ta[y][i] * tb[lane + LANES * k][i];
+    __syncthreads();
+  }
+}
+
+/* acc[w][k] += row y of p times column lane + 4 k of tile w of t's rows r0.. */
+template <class T> static __device__ __forceinline__ void gather(T (*acc)[EACH], tile<T> p, tile<T> room, const ty_k_heads &t, int dtype, int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
+  const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+  for (int w = 0; w < WIDTH; w++) {
+    if (c0 + w * SIDE >= width) break;
+    fetch<T>(room, t, dtype, base, r0, rows, c0 + w * SIDE, width);
+    __syncthreads();
+    for (int i = 0; i < SIDE; i++)
+      for (int k = 0; k < EACH; k++) acc[w][k] += p[y][i] * room[i][lane + LANES * k];
+    __syncthreads();
+  }
+}
+
+template <class T> static __device__ __forceinline__ void put(const T (*acc)[EACH], const ty_k_heads &t, int dtype, int64_t base, int64_t row, int64_t c0, int64_t width, T factor) {
+  for (int w = 0; w < WIDTH; w++)
+    for (int k = 0; k < EACH; k++) {
+      const int64_t c = c0 + w * SIDE + (int)threadIdx.x % LANES + LANES * k;
+      if (c < width) store((void *)t.p, dtype, base + row * t.stride[2] + c * t.stride[3], acc[w][k] * factor);
+    }
+}
+
+/* The score of query i and key j from their product; -inf where i doesn't see j. */
+template <class T> static __device__ __forceinline__ T score(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T dot) {
+  if (i >= a.lq || j >= a.lk || (a.causal && j > i)) return (T)-INFINITY;
+  T s = dot * (T)a.scale;
+  if (!a.mask.p) return s;
+  const int64_t at = base_of(a.mask, a.h, head) + i * a.mask.stride[2] + j * a.mask.stride[3];
+  if (a.mask_dtype == TY_BOOL) return ((const uint8_t *)a.mask.p)[at] ? s : (T)-INFINITY;
+  return s + load<T>(a.mask.p, a.mask_dtype, at);
+}
+
+/* 0, or what a kept probability is multiplied with */
+static __device__ __forceinline__ float keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
+  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
+  uint32_t r[4];
+  if (a.dropout <= 0) return 1;
+  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
+  return (double)ty_uniform(r[word & 3]) >= a.dropout ? (float)(1 / (1 - a.dropout)) : 0;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_attention a) {
+  __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], p[SIDE][SIDE + 1];
+  const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+  const int64_t tiles = (a.lq + SIDE - 1) / SIDE, head = blockIdx.x / tiles, q0 = blockIdx.x % tiles * SIDE, i = q0 + y, c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
+  const int64_t qb = base_of(a.q, a.h, head), kb = base_of(a.k, a.h, head), vb = base_of(a.v, a.h, head);
+  const int64_t end = a.causal && q0 + SIDE < a.lk ? q0 + SIDE : a.lk;
+  T dot[EACH], acc[WIDTH][EACH] = {}, top = (T)-INFINITY, sum = 0;
+  for (int64_t k0 = 0; k0 < end; k0 += SIDE) {
+    dots<T>(dot, ta, tb, a.dtype, a.q, qb, q0, a.lq, a.k, kb, k0, a.lk, a.d);
+    for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] = score<T>(a, head, i, k0 + lane + LANES * k, dot[k]);
+    __syncthreads();
+    T m = top, part = 0;
+    for (int j = 0; j < SIDE; j++) m = p[y][j] > m || p[y][j] != p[y][j] ? p[y][j] : m;
+    const T shift = m == (T)-INFINITY ? (T)0 : m, old = top == (T)-INFINITY ? (T)0 : power(top - shift);
+    __syncthreads();                       /* all have read the scores */
+    for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] = power(p[y][lane + LANES * k] - shift);
+    __syncthreads();
+    for (int j = 0; j < SIDE; j++) part += p[y][j];
+    __syncthreads();
+    sum = sum * old + part;
+    top = m;
+    for (int w = 0; w < WIDTH; w++)
+      for (int k = 0; k < EACH; k++) acc[w][k] *= old;
+    if (a.dropout > 0)
+      for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] *= (T)keep(a, head, i, k0 + lane + LANES * k);
+    gather<T>(acc, p, ta, a.v, a.dtype, vb, k0, a.lk, c0, a.dv);
+  }
+  if (i >= a.lq) return;
+  const bool none = sum == 0;              /* no key to attend to: the result is 0, as PyTorch's */
+  put<T>(acc, a.o, a.dtype, base_of(a.o, a.h, head), i, c0, a.dv, none ? (T)0 : 1 / sum);
+  if (blockIdx.y == 0 && lane == 0) ((T *)a.lse)[head * a.lq + i] = none ? (T)INFINITY : top + logarithm(sum);
+}
+
+/* delta[row] = the row of the result times that of its gradient */
+template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_attention a) {
+  const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x, head = row / a.lq, i = row % a.lq;
+  if (row >= a.heads * a.lq) return;
+  const int64_t gb = base_of(a.g, a.h, head) + i * a.g.stride[2], ob = base_of(a.o, a.h, head) + i * a.o.stride[2];
+  T sum = 0;
+  for (int64_t c = 0; c < a.dv; c++) sum += load<T>(a.g.p, a.dtype, gb + c * a.g.stride[3]) * load<T>(a.o.p, a.dtype, ob + c * a.o.stride[3]);
+  ((T *)a.delta)[row] = sum;
+}
+
+/* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in). */
+template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T *dot, T *dp) {
+  const T s = score<T>(a, head, i, j, *dot);
+  if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
+  const T p = power(s - ((const T *)a.lse)[head * a.lq + i]), kept = (T)keep(a, head, i, j);
+  *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.scale;
+  *dp = p * kept;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(const ty_k_attention a) {
+  __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], ds[SIDE][SIDE + 1];
+  const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+  const int64_t tiles = (a.lq + SIDE - 1) / SIDE, head = blockIdx.x / tiles, q0 = blockIdx.x % tiles * SIDE, i = q0 + y, c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
+  const int64_t qb = base_of(a.q, a.h, head), kb = base_of(a.k, a.h, head), vb = base_of(a.v, a.h, head), gb = base_of(a.g, a.h, head);
+  const int64_t end = a.causal && q0 + SIDE < a.lk ? q0 + SIDE : a.lk;
+  T dot[EACH], dp[EACH], acc[WIDTH][EACH] = {};
+  for (int64_t k0 = 0; k0 < end; k0 += SIDE) {
+    dots<T>(dot, ta, tb, a.dtype, a.q, qb, q0, a.lq, a.k, kb, k0, a.lk, a.d);
+    dots<T>(dp, ta, tb, a.dtype, a.g, gb, q0, a.lq, a.v, vb, k0, a.lk, a.dv);
+    for (int k = 0; k < EACH; k++) {
+      slope<T>(a, head, i, k0 + lane + LANES * k, &dot[k], &dp[k]);
+      ds[y][lane + LANES * k] = dot[k];
+    }
+    gather<T>(acc, ds, ta, a.k, a.dtype, kb, k0, a.lk, c0, a.d);
+  }
+  if (i < a.lq) put<T>(acc, a.dq, a.dtype, base_of(a.dq, a.h, head), i, c0, a.d, (T)1);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) key_gradients(const ty_k_attention a) {
+  __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], ds[SIDE][SIDE + 1], p[SIDE][SIDE + 1];
+  const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+  const int64_t tiles = (a.lk + SIDE - 1) / SIDE, head = blockIdx.x / tiles, k0 = blockIdx.x % tiles * SIDE, j = k0 + y, c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
+  const int64_t qb = base_of(a.q, a.h, head), kb = base_of(a.k, a.h, head), vb = base_of(a.v, a.h, head), gb = base_of(a.g, a.h, head);
+  T dot[EACH], dp[EACH], acc_k[WIDTH][EACH] = {}, acc_v[WIDTH][EACH] = {};
+  for (int64_t q0 = a.causal ? k0 : 0; q0 < a.lq; q0 += SIDE) {    /* earlier queries don't see these keys */
+    dots<T>(dot, ta, tb, a.dtype, a.k, kb, k0, a.lk, a.q, qb, q0, a.lq, a.d);
+    dots<T>(dp, ta, tb, a.dtype, a.v, vb, k0, a.lk, a.g, gb, q0, a.lq, a.dv);
+    for (int k = 0; k < EACH; k++) {
+      slope<T>(a, head, q0 + lane + LANES * k, j, &dot[k], &dp[k]);
+      ds[y][lane + LANES * k] = dot[k];
+      p[y][lane + LANES * k] = dp[k];
+    }
+    gather<T>(acc_k, ds, ta, a.q, a.dtype, qb, q0, a.lq, c0, a.d);
+    gather<T>(acc_v, p, tb, a.g, a.dtype, gb, q0, a.lq, c0, a.dv);
+  }
+  if (j >= a.lk) return;
+  put<T>(acc_k, a.dk, a.dtype, base_of(a.dk, a.h, head), j, c0, a.d, (T)1);
+  put<T>(acc_v, a.dvalue, a.dtype, base_of(a.dvalue, a.h, head), j, c0, a.dv, (T)1);
+}
+
+/* Keeps where the generator is and moves it on. */
+static __global__ void remember(ty_k_generator *g, int64_t *rng, uint64_t blocks) {
+  rng[0] = blocks ? (int64_t)g->seed : 0;
+  rng[1] = blocks ? (int64_t)g->offset : 0;
+  g->offset += blocks;
+}
+
+/* ---- launchers ---- */
+
+static dim3 grid_of(int64_t heads, int64_t rows, int64_t columns) {
+  return dim3((unsigned)(heads * ((rows + SIDE - 1) / SIDE)), (unsigned)((columns + WIDTH * SIDE - 1) / (WIDTH * SIDE)));
+}
+
+template <class T> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
+  if (!a.g.p) return TY_LAUNCH(forward<T>, grid_of(a.heads, a.lq, a.dv), THREADS, s, a);
+  cudaError_t e = TY_LAUNCH(deltas<T>, blocks_for(a.heads * a.lq, THREADS), THREADS, s, a);
+  if (e == cudaSuccess && a.d) e = TY_LAUNCH(query_gradient<T>, grid_of(a.heads, a.lq, a.d), THREADS, s, a);
+  if (e == cudaSuccess) e = TY_LAUNCH(key_gradients<T>, grid_of(a.heads, a.lk, a.d > a.dv ? a.d : a.dv), THREADS, s, a);
+  return e;
+}
+
+cudaError_t ty_k_attend(const ty_k_attention *p, ty_k_generator *g, cudaStream_t s) {
+  const ty_k_attention a = *p;
+  const uint64_t blocks = a.dropout > 0 ? (uint64_t)(a.heads * a.lq * a.lk + 3) / 4 : 0;
+  cudaError_t e = cudaSuccess;
+  int64_t *rng = a.rng;
+  if (a.heads * ((a.lq > a.lk ? a.lq : a.lk) / SIDE + 1) > INT32_MAX) return cudaErrorInvalidValue;
+  if (g) e = TY_LAUNCH(remember, 1, 1, s, g, rng, blocks);
+  return e != cudaSuccess ? e : a.dtype == TY_F64 ? attend<double>(a, s) : attend<float>(a, s);
+}

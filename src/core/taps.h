@@ -1,0 +1,32 @@
+/* Where resizing reads: for output i of a dim, up to four inputs and their weights. One definition for all backends; coordinates are
+ * PyTorch's. */
+#ifndef TY_TAPS_H
+#define TY_TAPS_H
+#include "math.h"
+
+enum { TY_NEAREST, TY_NEAREST_EXACT, TY_BILINEAR, TY_BICUBIC };
+
+TY_INLINE int ty_taps_of(int mode) { return mode == TY_BICUBIC ? 4 : mode == TY_BILINEAR ? 2 : 1; }
+
+TY_INLINE double ty_cubic(double t) {    /* Keys' kernel with a = -3/4 */
+  t = fabs(t);
+  return t <= 1 ? (1.25 * t - 2.25) * t * t + 1 : t < 2 ? ((-0.75 * t + 3.75) * t - 6) * t + 3 : 0;
+}
+
+/* factor: how many outputs an input becomes, 0: the sizes decide. at: 0-based, ascending in i and in tap. */
+TY_INLINE void ty_taps(int64_t in, int64_t out, int mode, int corners, double factor, int64_t i, int64_t at[4], double w[4]) {
+  double scale = factor > 0 ? 1 / factor : (double)in / (double)out;
+  if (corners && mode >= TY_BILINEAR) scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
+  double x = corners ? (double)i * scale : ((double)i + 0.5) * scale - 0.5;
+  if (mode == TY_NEAREST) x = out == in ? (double)i : out == 2 * in ? (double)(i / 2) : (double)floorf((float)i * (float)scale);   /* PyTorch's, in float32 */
+  if (mode == TY_NEAREST_EXACT) x = (double)floorf(((float)i + 0.5f) * (float)scale);
+  if (mode == TY_BILINEAR && x < 0) x = 0;
+  int64_t base = (int64_t)floor(x);
+  double f = x - (double)base;
+  for (int j = 0; j < ty_taps_of(mode); j++) {
+    int64_t k = base + j - (mode == TY_BICUBIC);
+    at[j] = k < 0 ? 0 : k > in - 1 ? in - 1 : k;
+    w[j] = mode == TY_BICUBIC ? ty_cubic(f - (j - 1)) : mode == TY_BILINEAR ? (j ? f : 1 - f) : 1;
+  }
+}
+#endif

@@ -1,0 +1,178 @@
+/* Sorting, and ops whose result's size depends on the data: those read it from the device, which is a synchronization.
+ *
+ * Idea: kernels work on contiguous lines; a dim that isn't the last is moved there and back. */
+#include <string.h>
+#include "cuda.h"
+
+static ty_status new_tensor(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
+  ty_meta m = {.dtype = d, .ndim = ndim};
+  memcpy(m.shape, shape, sizeof(int64_t) * (size_t)ndim);
+  return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
+}
+
+static ty_status new_numbers(ty_call *c, int gpu, int64_t n, ty_tensor **out) { return new_tensor(c, gpu, TY_I64, 1, &n, out); }
+
+/* t with dim last: a view */
+static ty_tensor turned(const ty_tensor *t, int dim) {
+  ty_tensor v = *t;
+  for (int i = dim; i + 1 < t->ndim; i++) { v.shape[i] = t->shape[i + 1]; v.stride[i] = t->stride[i + 1]; }
+  if (t->ndim) { v.shape[t->ndim - 1] = t->shape[dim]; v.stride[t->ndim - 1] = t->stride[dim]; }
+  return v;
+}
+
+ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k) {
+  ty_tensor *work[2] = {NULL, NULL};
+  const int64_t words = (int64_t)(ty_k_sort_bytes(k) / 8);
+  ty_status st = TY_OK;
+  for (int i = 0; i < 2 && words && st == TY_OK; i++)
+    if ((st = new_numbers(c, gpu, words, &work[i])) == TY_OK) k->work[i] = ty_data(work[i]);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_sort(k, s));
+  ty_release(work[0]);
+  ty_release(work[1]);
+  return st;
+}
+
+/* sort, topk: values and places along dim */
+static ty_status order(ty_call *c, int gpu, cudaStream_t s, int dim, bool descending) {
+  ty_tensor *x = NULL, view = turned(c->in[0].t, dim), o[2], *r[2] = {NULL, NULL};
+  const int last = TY_MAX(view.ndim - 1, 0);
+  ty_k_sorting k = {.dtype = view.dtype, .descending = descending, .lines = 1, .n = view.ndim ? view.shape[last] : 1};
+  k.take = c->op->id == TY_OP_topk ? c->at[0].i : k.n;
+  for (int i = 0; i < last; i++) k.lines *= view.shape[i];
+  if (k.lines * k.n * k.take == 0) return TY_OK;
+  ty_status st = ty_contiguous(c->ctx, &view, &x);
+  for (int i = 0; i < 2 && st == TY_OK; i++) {
+    o[i] = turned(c->out[i], dim);
+    if (!ty_is_contiguous(&o[i])) st = new_tensor(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
+  }
+  if (st == TY_OK) {
+    k.x = ty_data(x);
+    k.values = ty_data(r[0] ? r[0] : &o[0]);
+    k.places = ty_data(r[1] ? r[1] : &o[1]);
+    st = ty_cuda_sort_lines(c, gpu, s, &k);
+  }
+  for (int i = 0; i < 2; i++) {
+    if (st == TY_OK && r[i]) st = ty_launched(c, gpu, ty_convert(&o[i], r[i], s));
+    ty_release(r[i]);
+  }
+  ty_release(x);
+  return st;
+}
+
+/* ---- sizes that depend on the data ---- */
+
+/* Counts what k selects; the host waits for it. */
+static ty_status found_of(ty_call *c, int gpu, cudaStream_t s, ty_k_selection *k, ty_tensor **starts, int64_t *found) {
+  const int64_t tiles = ty_k_select_tiles(k->n);
+  TY_TRY(new_numbers(c, gpu, tiles + 1, starts));
+  k->starts = ty_data(*starts);
+  TY_TRY(ty_launched(c, gpu, ty_k_select_count(k, s)));
+  return ty_cuda_read(c->ctx, (*starts)->storage, (size_t)tiles * 8, found, 8);
+}
+
+ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s) {
+  const ty_tensor *x = c->in[0].t;
+  ty_tensor *starts = NULL;
+  int64_t found = 0;
+  ty_status st = TY_OK;
+  ty_k_selection k = {.dtype = x->dtype, .ndim = x->ndim, .n = ty_numel(x), .x = ty_data(x)};
+  memcpy(k.shape, x->shape, sizeof k.shape);
+  memcpy(k.stride, x->stride, sizeof k.stride);
+  if (k.n) st = found_of(c, gpu, s, &k, &starts, &found);
+  const int64_t shape[2] = {found, x->ndim};
+  if (st == TY_OK) st = new_tensor(c, gpu, TY_I64, 2, shape, &c->out[0]);
+  if (st == TY_OK && found && x->ndim) {
+    k.coordinates = ty_data(c->out[0]);
+    st = ty_launched(c, gpu, ty_k_select_write(&k, found, s));
+  }
+  ty_release(starts);
+  return st;
+}
+
+static ty_status unique(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *x, *places = NULL, *starts = NULL, *first = NULL;
+  int64_t found = 0;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  ty_k_selection k = {.dtype = x->dtype, .n = ty_numel(x), .x = ty_data(x), .inverse = ty_data(c->out[1])};
+  ty_k_sorting order = {.dtype = x->dtype, .lines = 1, .n = k.n, .take = k.n, .x = ty_data(x)};
+  ty_status st = new_numbers(c, gpu, k.n, &places);
+  if (st == TY_OK && k.n) {
+    order.places = ty_data(places);
+    k.order = order.places;
+    st = ty_cuda_sort_lines(c, gpu, s, &order);
+    if (st == TY_OK) st = found_of(c, gpu, s, &k, &starts, &found);
+  }
+  if (st == TY_OK) st = new_tensor(c, gpu, (ty_dtype)x->dtype, 1, &found, &c->out[0]);
+  if (st == TY_OK) st = new_numbers(c, gpu, found, &c->out[2]);
+  if (st == TY_OK) st = new_numbers(c, gpu, found, &first);
+  if (st == TY_OK && found) {
+    k.values = ty_data(c->out[0]);
+    k.sizes = ty_data(c->out[2]);
+    k.first = ty_data(first);
+    st = ty_launched(c, gpu, ty_k_select_write(&k, found, s));
+  }
+  ty_tensor *held[] = {x, places, starts, first};
+  for (int i = 0; i < 4; i++) ty_release(held[i]);
+  return st;
+}
+
+static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
+  const ty_tensor *x = c->in[0].t, *w = c->in[1].t;
+  ty_tensor *ends, *one = NULL;
+  int64_t end[2] = {1, 0}, top = c->at[0].i;
+  ty_status st = TY_OK;
+  if (x->shape[0]) {
+    TY_TRY(new_numbers(c, gpu, 2, &ends));
+    st = ty_reduce_into(c, gpu, s, TY_OP_amin, x, ty_data(ends), TY_I64);
+    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_amax, x, (int64_t *)ty_data(ends) + 1, TY_I64);
+    if (st == TY_OK) st = ty_cuda_read(c->ctx, ends->storage, 0, end, sizeof end);
+    ty_release(ends);
+    TY_TRY(st);
+  }
+  if (end[0] == 0) return ty_fail(c, "id 0 in argument 1: ids begin at 1");
+  if (end[0] < 0) return ty_fail(c, "id %lld in argument 1 is negative", (long long)end[0]);
+  if (end[1] > (int64_t)1 << 40) return ty_fail(c, "id %lld in argument 1 is too large", (long long)end[1]);
+  top = TY_MAX(top, end[1]);
+  TY_TRY(new_tensor(c, gpu, !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64, 1, &top, &c->out[0]));
+  if (top == 0) return TY_OK;
+  ty_tensor *o = c->out[0];
+  TY_TRY(ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(top * ty_itemsize(o)), s)));
+  if (x->shape[0] == 0) return TY_OK;
+  TY_TRY(ty_cast(c->ctx, (ty_tensor *)x, TY_I64, &one));
+  ty_k_indexing k = {.op = c->op->id, .how = TY_K_ADD, .dtype = o->dtype, .ndim = 1, .nindex = 1, .n = x->shape[0], .shape = {x->shape[0]}, .p = ty_data(o), .v = 1, .vi = 1, .fault = ty_fault_of(gpu)};
+  k.index[0].p = ty_data(one);
+  k.index[0].stride[0] = one->stride[0];
+  k.index[0].size = top;
+  k.index[0].step = 1;
+  if (w) { k.q = ty_data(w); k.small_dtype = w->dtype; k.small[0] = w->stride[0]; }
+  st = ty_launched(c, gpu, ty_k_index(&k, s));
+  ty_release(one);
+  return st;
+}
+
+static ty_status searchsorted(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *x, *v;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  ty_status st = ty_contiguous(c->ctx, c->in[1].t, &v);
+  if (st == TY_OK) {
+    const ty_k_searching k = {.dtype = x->dtype, .right = (int)c->at[0].i, .count = ty_numel(v), .n = x->shape[x->ndim - 1], .per = x->ndim > 1 ? v->shape[v->ndim - 1] : 0,
+                              .sorted = ty_data(x), .values = ty_data(v), .o = ty_data(c->out[0])};
+    if (k.count) st = ty_launched(c, gpu, ty_k_search(&k, s));
+    ty_release(v);
+  }
+  ty_release(x);
+  return st;
+}
+
+ty_status ty_cuda_sort(ty_call *c) {
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  switch (c->op->id) {
+    case TY_OP_sort: return order(c, gpu, s, (int)c->at[0].i, c->at[1].i);
+    case TY_OP_topk: return order(c, gpu, s, (int)c->at[1].i, c->at[2].i);
+    case TY_OP_unique_values: return unique(c, gpu, s);
+    case TY_OP_searchsorted: return searchsorted(c, gpu, s);
+    default: return bincount(c, gpu, s);
+  }
+}
