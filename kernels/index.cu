@@ -1,8 +1,9 @@
 /* Index ops: a thread for each element of the indexed part.
  *
  * Idea: a walk over the indexed part's shape; in the large tensor dims move by strides, and indices by what they say. Indices are 1-based;
- * a bad one is reported and nothing is read or written for it. Invariant: additions that meet are atomic (their order, and so the last
- * bit of a float's sum, is not fixed). */
+ * a bad one is reported and nothing is read or written for it. Writes that meet: additions are atomic, in no fixed order, and of plain
+ * writes any stays; or positions are sorted by where they lead, and one thread makes all that meet in one element, in the walk's order,
+ * rounding once. Invariant: both ways give the same but for that. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -32,40 +33,97 @@ static __device__ __forceinline__ void number(const ty_k_indexing &a, double *v)
 static __device__ __forceinline__ void number(const ty_k_indexing &a, float *v) { *v = (float)a.v; }
 static __device__ __forceinline__ void number(const ty_k_indexing &a, int64_t *v) { *v = a.vi; }
 
-template <class T> __global__ void __launch_bounds__(THREADS) walk(const ty_k_indexing a) {
-  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= a.n) return;
-  int64_t rest = i, large = 0, small = 0, at[TY_K_DIMS];
-  for (int d = a.ndim - 1; d >= 0; d--) {
-    at[d] = rest % a.shape[d];
-    rest /= a.shape[d];
-    large += at[d] * a.large[d];
-    small += at[d] * a.small[d];
-  }
+/* Adds to the place in the large tensor what the index tensors say at the indices at; false, and reported: one is bad. */
+static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_t *at, int dims, int64_t *large) {
   for (int j = 0; j < a.nindex; j++) {
     int64_t where = 0;
-    for (int d = 0; d < a.ndim; d++) where += at[d] * a.index[j].stride[d];
+    for (int d = 0; d < dims; d++) where += at[d] * a.index[j].stride[d];
     const int64_t v = a.index[j].p[where], size = a.index[j].size;
     if (v == 0 || v > size || v < (a.negative ? -size : 1)) {
       a.fault->value = v;
       a.fault->limit = size;
       a.fault->op = 1 + a.op;
-      return;
+      return false;
     }
-    large += (v < 0 ? v + size : v - 1) * a.index[j].step;
+    *large += (v < 0 ? v + size : v - 1) * a.index[j].step;
   }
-  if (a.how == TY_K_TAKE) { store(a.q, a.dtype, small, load<T>(a.p, a.dtype, large)); return; }
+  return true;
+}
+
+/* Position i of dims from..to, as offsets in both tensors. */
+static __device__ __forceinline__ void locate(const ty_k_indexing &a, int64_t i, int from, int to, int64_t *at, int64_t *large, int64_t *small) {
+  for (int d = to - 1; d >= from; d--) {
+    at[d] = i % a.shape[d];
+    i /= a.shape[d];
+    *large += at[d] * a.large[d];
+    *small += at[d] * a.small[d];
+  }
+}
+
+template <class T> static __device__ __forceinline__ T value_of(const ty_k_indexing &a, int64_t small) {
   T v;
   if (a.q) v = load<T>(a.q, a.small_dtype, small);
   else number(a, &v);
-  if (a.how == TY_K_ADD) add_to(a.p, a.dtype, large, v);
-  else store(a.p, a.dtype, large, v);
+  return v;
 }
+
+template <class T> __global__ void __launch_bounds__(THREADS) walk(const ty_k_indexing a) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  int64_t large = 0, small = 0, at[TY_K_DIMS];
+  if (i >= a.n) return;
+  locate(a, i, 0, a.ndim, at, &large, &small);
+  if (!lead(a, at, a.ndim, &large)) return;
+  if (a.how == TY_K_TAKE) store(a.q, a.dtype, small, load<T>(a.p, a.dtype, large));
+  else if (a.how == TY_K_ADD) add_to(a.p, a.dtype, large, value_of<T>(a, small));
+  else store(a.p, a.dtype, large, value_of<T>(a, small));
+}
+
+#define BAD INT64_MIN
+
+static __global__ void __launch_bounds__(THREADS) targets(const ty_k_indexing a, int64_t *o) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  int64_t large = 0, small = 0, at[TY_K_DIMS];
+  if (i >= a.positions) return;
+  locate(a, i, 0, a.lead, at, &large, &small);
+  o[i] = lead(a, at, a.lead, &large) ? large : BAD;
+}
+
+/* Thread i: position i / each of the order, element i % each of what one position writes. */
+template <class T> __global__ void __launch_bounds__(THREADS) in_order(const ty_k_indexing a, const int64_t *target, const int64_t *order) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = a.n / a.positions;
+  int64_t large = 0, small = 0, at[TY_K_DIMS], p = i / each;
+  if (i >= a.n) return;
+  const int64_t here = target[order[p] - 1];
+  if (here == BAD || (p && target[order[p - 1] - 1] == here)) return;    /* the first of those that meet does it */
+  locate(a, i % each, a.lead, a.ndim, at, &large, &small);
+  T v = a.how == TY_K_ADD ? load<T>(a.p, a.dtype, here + large) : (T)0;
+  for (; p < a.positions && target[order[p] - 1] == here; p++) {
+    int64_t more = small, unused = 0;
+    locate(a, order[p] - 1, 0, a.lead, at, &unused, &more);
+    v = a.how == TY_K_ADD ? v + value_of<T>(a, more) : value_of<T>(a, more);
+  }
+  store(a.p, a.dtype, here + large, v);
+}
+
+/* ---- launchers ---- */
 
 cudaError_t ty_k_index(const ty_k_indexing *p, cudaStream_t s) {
   const ty_k_indexing a = *p;
   const unsigned blocks = blocks_for(a.n, THREADS);
   if (a.dtype == TY_F64) return TY_LAUNCH(walk<double>, blocks, THREADS, s, a);
-  if (a.dtype == TY_F32 || a.dtype == TY_F16 || a.dtype == TY_BF16) return TY_LAUNCH(walk<float>, blocks, THREADS, s, a);
+  if (a.dtype < TY_F64) return TY_LAUNCH(walk<float>, blocks, THREADS, s, a);
   return TY_LAUNCH(walk<int64_t>, blocks, THREADS, s, a);
+}
+
+cudaError_t ty_k_index_targets(const ty_k_indexing *p, int64_t *targets_of, cudaStream_t s) {
+  const ty_k_indexing a = *p;
+  return TY_LAUNCH(targets, blocks_for(a.positions, THREADS), THREADS, s, a, targets_of);
+}
+
+cudaError_t ty_k_index_in_order(const ty_k_indexing *p, const int64_t *target, const int64_t *order, cudaStream_t s) {
+  const ty_k_indexing a = *p;
+  const unsigned blocks = blocks_for(a.n, THREADS);
+  if (a.dtype == TY_F64) return TY_LAUNCH(in_order<double>, blocks, THREADS, s, a, target, order);
+  if (a.dtype < TY_F64) return TY_LAUNCH(in_order<float>, blocks, THREADS, s, a, target, order);
+  return TY_LAUNCH(in_order<int64_t>, blocks, THREADS, s, a, target, order);
 }

@@ -16,7 +16,8 @@
 #endif
 
 /* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
- * 1 + the ty_op_id. limit -1, -2: row value of probabilities has a bad one, too few above 0. */
+ * 1 + the ty_op_id. limit -1: row value of
+ * probabilities has a bad one; -2 - n: it has n above 0, too few. */
 typedef struct { volatile int op; volatile int64_t value, limit; } ty_k_fault;
 
 /* ---- pointwise (pointwise.cu) ---- */
@@ -109,9 +110,14 @@ typedef struct {
   double v;
   int64_t vi;
   struct { const int64_t *p; int64_t stride[TY_K_DIMS], size, step; } index[TY_K_DIMS];   /* size: of the dim in large; step: its stride there */
+  int lead;                                              /* writes in order: the first dims of the walk decide where; the others lead nowhere else */
+  int64_t positions;                                     /* of those first dims */
   ty_k_fault *fault;
 } ty_k_indexing;
 TY_K cudaError_t ty_k_index(const ty_k_indexing *a, cudaStream_t s);
+/* Writes in order: where each position leads; then, with the order of that (1-based, stable), the writes. */
+TY_K cudaError_t ty_k_index_targets(const ty_k_indexing *a, int64_t *targets_of, cudaStream_t s);
+TY_K cudaError_t ty_k_index_in_order(const ty_k_indexing *a, const int64_t *target, const int64_t *order, cudaStream_t s);
 
 /* ---- lines: scans, extremes with their places (scan.cu): element j of line (o, i) lies at (o * n + j) * inner + i ---- */
 typedef struct {

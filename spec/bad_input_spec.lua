@@ -36,13 +36,13 @@ describe("bad input", function()
     fails("zeros: size -1 is negative", tycho.zeros, -1)
     fails("too large", tycho.zeros, 2 ^ 50)
     fails("at most 8 dims", tycho.zeros, 1, 1, 1, 1, 1, 1, 1, 1, 1)
-    fails("not available", tycho.zeros, 2, {device = "cuda"})
+    fails("not available", tycho.zeros, 2, {device = "cuda:15"})
     fails("cat: argument 1 (tensors) must be a list of tensors, got number at 2", tycho.cat, {tycho.ones(1), 2})
     fails("cat: argument 1 is an empty list", tycho.cat, {})
     fails("tensor 2 has shape 3x3; apart from dim 1 it must match tensor 1 of shape 2x2", tycho.cat, {tycho.ones(2, 2), tycho.ones(3, 3)})
     fails("don't broadcast: dim 2 has 3 and 4 elements", tycho.add, tycho.ones(2, 3), tycho.ones(2, 4))
     fails("index 0", tycho.gather, tycho.ones(2), 1, tycho.tensor({0}, {dtype = "int64"}))
-    fails("index 3 in argument 'index' is out of range for dim 1 of shape 2", tycho.gather, tycho.ones(2), 1, tycho.tensor({3}, {dtype = "int64"}))
+    fails(helper.device == "cpu" and "index 3 in argument 'index' is out of range for dim 1 of shape 2" or "index 3 is out of range 1 to 2", tycho.gather, tycho.ones(2), 1, tycho.tensor({3}, {dtype = "int64"}))
     fails("must hold indices", tycho.gather, tycho.ones(2), 1, tycho.ones(1))
     fails("label 0", tycho.cross_entropy, tycho.ones(1, 3), tycho.tensor({0}, {dtype = "int64"}))
     fails("label 4 is not one of 3 classes", tycho.cross_entropy, tycho.ones(1, 3), tycho.tensor({4}, {dtype = "int64"}))
@@ -90,6 +90,7 @@ describe("bad input", function()
         for k = 1, n do args[k] = pool[random(#pool)]() end
         if f[1] ~= "set_num_threads" or args[1] ~= 2 ^ 53 then
           local ok, err = pcall(f[2], unpack(args, 1, n))
+          if helper.device ~= "cpu" then pcall(tycho.zeros, 1) end    -- raises what was found late
           calls = calls + 1
           if not ok then
             refused = refused + 1

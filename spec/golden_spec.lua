@@ -37,7 +37,7 @@ local function laid_out(name, case, layout)
   if (name == "view" or name == "view_as") and (layout == "transposed" or layout == "strided") then return nil end   -- refused: tensor_spec
   local inputs, changed = {}, false
   for k = 1, case.tensors do
-    local x = helper.on_device(case.tensor("in", k))
+    local x = case.tensor("in", k)
     local y = helper.layouts[layout](x)
     changed = changed or (y and y ~= x)
     inputs[k] = y or x
@@ -70,7 +70,7 @@ describe("golden", function()
                 local expected = case.tensor("out", j)
                 if expected.dtype ~= out[j].dtype and (name == "empty") then expected = out[j] end
                 close(out[j], expected, what)
-                if case.tensor("gout", j) and expected:numel() > 0 then roots[#roots + 1], gouts[#gouts + 1] = out[j], case.tensor("gout", j):to(out[j].device) end
+                if case.tensor("gout", j) and expected:numel() > 0 then roots[#roots + 1], gouts[#gouts + 1] = out[j], case.tensor("gout", j) end
               end
               if case.grad and #roots > 0 then
                 local wanted = {}
@@ -91,7 +91,7 @@ describe("golden", function()
         for _, case in ipairs(helper.golden(name) or {}) do
           local expanded, copies, any = {}, {}, false
           for k = 1, case.tensors do
-            local x = helper.on_device(case.tensor("in", k))
+            local x = case.tensor("in", k)
             if x:dim() > 0 and x:size(1) > 1 then x, any = x:narrow(1, 1, 1):expand(x.shape), true end
             expanded[k], copies[k] = x, x:clone({memory_format = "contiguous"})
           end
@@ -109,7 +109,7 @@ describe("golden", function()
         for _, case in ipairs(helper.golden(name) or {}) do
           if case.check and case.grad and #case.grad > 0 then
             local inputs, free = {}, {}
-            for k = 1, case.tensors do inputs[k] = helper.on_device(case.tensor("in", k)):detach() end
+            for k = 1, case.tensors do inputs[k] = case.tensor("in", k):detach() end
             for _, k in ipairs(case.grad) do
               inputs[k] = inputs[k]:clone():requires_grad_()
               free[#free + 1] = inputs[k]

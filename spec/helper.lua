@@ -3,8 +3,9 @@ local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = {}
 
--- TYCHO_TEST_DEVICE=cuda runs what goes through device() there; what the device has no kernel for yet is pending, by name.
+-- TYCHO_TEST_DEVICE=cuda makes tensors there, where a spec says nothing else; what the device has no kernel for yet is pending, by name.
 helper.device = os.getenv("TYCHO_TEST_DEVICE") or "cpu"
+if helper.device ~= "cpu" then tycho.set_default_device(helper.device) end
 function helper.on_device(x) return helper.device == "cpu" and x or x:to(helper.device) end
 function helper.supported(fn)
   local ok, err = pcall(fn)
@@ -34,7 +35,9 @@ end
 
 -- fn must raise an error that contains pattern (plain text).
 function helper.fails(pattern, fn, ...)
+  if helper.device ~= "cpu" then tycho.cuda.set_sync_debug(true) end   -- else a bad index is reported later
   local ok, err = pcall(fn, ...)
+  if helper.device ~= "cpu" then tycho.cuda.set_sync_debug(false) end
   if ok then error("no error; expected one with '" .. pattern .. "'", 2) end
   if not tostring(err):find(pattern, 1, true) then error(("error '%s' lacks '%s'"):format(tostring(err), pattern), 2) end
 end
@@ -58,13 +61,23 @@ helper.layouts = {
   end,
 }
 
+-- A file's tensors, on the device, and its metadata.
+function helper.read(path)
+  local tensors, json = core.read_safetensors(path)
+  for name, t in pairs(tensors) do tensors[name] = helper.on_device(t) end
+  return tensors, json
+end
+
+-- Its elements by an FFI pointer, 0-based: a copy's where x isn't on the CPU.
+function helper.pointer(x) return x:cpu():contiguous():data() end
+
 -- The cases of a golden file, with their tensors.
 function helper.golden(name)
   local path = "spec/golden/" .. name .. ".safetensors"
   local f = io.open(path, "rb")
   if not f then return nil end
   f:close()
-  local tensors, json = core.read_safetensors(path)
+  local tensors, json = helper.read(path)
   local cases = core.json_decode(json)
   for i, c in ipairs(cases) do
     function c.tensor(kind, k) return tensors[("c%d.%s%d"):format(i, kind, k)] end

@@ -5,7 +5,7 @@ local helper = require "spec.helper"
 local nn, optim = tycho.nn, tycho.optim
 
 local function golden(name)
-  local tensors, json = core.read_safetensors("spec/golden/" .. name .. ".safetensors")
+  local tensors, json = helper.read("spec/golden/" .. name .. ".safetensors")
   return tensors, core.json_decode(json)
 end
 
@@ -55,8 +55,8 @@ describe("layers", function()
           local leaf = x:detach():requires_grad_()
           local grad = tycho.grad(tycho.max_pool2d(leaf, k, s, p, d), leaf, {grad_outputs = g})
           local slope = mean and tycho.grad(tycho.avg_pool2d(leaf, k, s, p), leaf, {grad_outputs = g})
-          local px, py, pat, pg, pgrad = x:double():contiguous():data(), y:double():contiguous():data(), at:contiguous():data(), g:double():contiguous():data(), grad:double():contiguous():data()
-          local pm, ps = mean and mean:double():contiguous():data(), slope and slope:double():contiguous():data()
+          local px, py, pat, pg, pgrad = helper.pointer(x:double()), helper.pointer(y:double()), helper.pointer(at), helper.pointer(g:double()), helper.pointer(grad:double())
+          local pm, ps = mean and helper.pointer(mean:double()), slope and helper.pointer(slope:double())
           local oh, ow, wrong, want, wants = y.shape[3], y.shape[4], 0, {}, {}
           for i = 0, n * c * h * w - 1 do want[i], wants[i] = 0, 0 end
           for plane = 0, n * c - 1 do
@@ -155,7 +155,7 @@ describe("layers", function()
 end)
 
 describe("models of examples/", function()
-  local tensors = core.read_safetensors("spec/golden/models.safetensors")
+  local tensors = helper.read("spec/golden/models.safetensors")
   for name, make in pairs {
     resnet = function() return require("examples.resnet18") {width = 4, classes = 5} end,
     transformer = function() return require("examples.char_gpt") {tokens = 11, width = 16, length = 12} end} do

@@ -6,7 +6,7 @@ local nn, optim, fails = tycho.nn, tycho.optim, helper.fails
 local function gc() collectgarbage() collectgarbage() end
 
 describe("regression", function()
-  it("convolution keeps apart the weights of one storage", function()
+  it("convolution keeps apart the weights of one storage #cpu", function()
     local w, x = tycho.randn(2, 16, 16, 3, 3), tycho.randn(1, 16, 6, 6)
     tycho.conv2d(x, w:select(1, 1))
     helper.close(tycho.conv2d(x, w:select(1, 2)), tycho.conv2d(x, w:select(1, 2):clone()))
@@ -175,7 +175,7 @@ describe("regression", function()
     v:detach():mul_(2)
   end)
 
-  it("reading through a pointer changes no version", function()
+  it("reading through a pointer changes no version #cpu", function()
     local w = tycho.ones(2, {requires_grad = true})
     local y = (w * w):sum()
     assert.equal(1, w:data()[0])
@@ -187,7 +187,7 @@ describe("regression", function()
     fails("zero byte", tycho.save, os.tmpname(), {["a\0b"] = tycho.ones(1)})
   end)
 
-  it("index ops in place write where they lie, and read operands that share memory first", function()
+  it("index ops in place write where they lie, and read operands that share memory first #cpu", function()
     local x = tycho.range(1, 4)
     local address = tonumber(require("ffi").cast("intptr_t", x:data()))
     x:index_add_(1, tycho.tensor({1, 1, 4}, {dtype = "int64"}), tycho.ones(3))
@@ -254,7 +254,7 @@ describe("regression", function()
     end
   end)
 
-  it("tensors made from the same address are told apart from strangers", function()
+  it("tensors made from the same address are told apart from strangers #cpu", function()
     local x = tycho.range(1, 5)
     local y = tycho.from_ffi(x:data(), 5)
     x[{ {2, 5} }] = y[{ {1, 4} }]

@@ -12,6 +12,21 @@ function cuda.max_memory_allocated(device) return gpu.memory_stats(device).max_a
 function cuda.memory_reserved(device) return gpu.memory_stats(device).reserved end
 function cuda.max_memory_reserved(device) return gpu.memory_stats(device).max_reserved end
 
+-- The random generator of a device (nil: the current one): a seed and an offset.
+local function named(device) return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device()) end
+function cuda.get_rng_state(device) return gpu.rng_state(named(device)) end
+function cuda.set_rng_state(seed, offset, device) gpu.rng_state(named(device), seed, offset or 0) end
+function cuda.manual_seed(seed) gpu.rng_state(named(), seed, 0) end
+function cuda.manual_seed_all(seed)
+  for i = 0, gpu.device_count() - 1 do gpu.rng_state(named(i), seed, 0) end
+end
+
+-- true: each op is waited for, so that an error (a bad index, a fault of the device) comes from the call that made it. Slow: for debugging.
+function cuda.set_sync_debug(on)
+  if type(on) ~= "boolean" then error("set_sync_debug: argument 1 must be a boolean, got " .. type(on), 2) end
+  gpu.flag("sync_debug", on)
+end
+
 -- A table of what the allocator holds, as text.
 function cuda.memory_summary(device)
   local s = gpu.memory_stats(device)
@@ -53,6 +68,31 @@ end
 function cuda.stream(s, fn, ...)
   if type(fn) ~= "function" then error("stream: argument 2 must be a function, got " .. type(fn), 2) end
   return leave(gpu.set_stream(s), pcall(fn, ...))
+end
+
+---- graphs ----
+local Graph = {}
+gpu.graph_meta.__index = Graph
+gpu.graph_meta.__tostring = function(g) return "graph of cuda:" .. gpu.device_of(g) end
+-- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
+function Graph:replay() gpu.graph_replay(self) end
+
+local function finish(graph, old, ok, ...)
+  gpu.set_stream(old)
+  if not ok then
+    gpu.graph_end(graph, false)
+    error((...), 0)
+  end
+  gpu.graph_end(graph, true)
+  return graph, ...
+end
+-- graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph and fn's results, which hold
+-- values after g:replay(). Sizes stay as they are, new inputs are copied into the old ones (copy_), and fn must not wait for the device.
+-- What is made once at first use (plans, an optimizer's state) must be there: call fn once before.
+function cuda.graph(fn, ...)
+  if type(fn) ~= "function" then error("graph: argument 1 must be a function, got " .. type(fn), 2) end
+  local old = gpu.current_stream()
+  return finish(gpu.graph_begin(), old, pcall(fn, ...))
 end
 
 return cuda

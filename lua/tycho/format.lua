@@ -1,5 +1,6 @@
 -- Tensors as text, as PyTorch prints them: precision 4, edge items of large tensors, width 80.
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 local THRESHOLD, EDGE, WIDTH, PRECISION = 1000, 3, 80, 4
 
@@ -67,8 +68,7 @@ end
 
 return function(x)
   local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device)
-  local old = core.set_grad_enabled(false)
-  local ok, text = pcall(function()
+  local text = no_grad(function()
     local summarize, values, show = M.numel(x) > THRESHOLD, {}, tostring
     if not summarize then x = M.cpu(x) end   -- one copy, not one for each element; of large tensors few are shown
     collect(x, summarize, values)
@@ -79,7 +79,5 @@ return function(x)
     for _, v in ipairs(values) do width = math.max(width, #show(v)) end
     return lines(x, summarize, show, width, 0)
   end)
-  core.set_grad_enabled(old)
-  if not ok then error(text, 0) end
   return text .. "\n" .. last
 end

@@ -53,7 +53,7 @@ tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?
   local x
   if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
   else x = core.from_value(value, dtype) end
-  if device then x = M.to(x, device) end
+  if device or not core.is_tensor(value) then x = M.to(x, device or core.gpu.default_device()) end
   if pin_memory then x = M.pin_memory(x) end
   return requires_grad and M.requires_grad_(x) or x
 end)
@@ -95,19 +95,8 @@ function M.describe(x)
 end
 
 ---- modes ----
-local function results(after, ok, ...)
-  after()
-  if not ok then error((...), 0) end
-  return ...
-end
-local function with_grad(on)
-  return function(fn, ...)
-    if type(fn) ~= "function" then error((on and "enable_grad" or "no_grad") .. ": argument 1 must be a function, got " .. type(fn), 2) end
-    local old = core.set_grad_enabled(on)
-    return results(function() core.set_grad_enabled(old) end, pcall(fn, ...))
-  end
-end
-tycho.no_grad, tycho.enable_grad = with_grad(false), with_grad(true)
+local modes = require "tycho.modes"
+tycho.no_grad, tycho.enable_grad = modes.no_grad, modes.enable_grad
 tycho.is_grad_enabled = core.is_grad_enabled
 
 local function leave(scope, ok, ...)
@@ -125,7 +114,22 @@ tycho.keep = core.keep
 tycho.is_tensor = core.is_tensor
 tycho.numel, tycho.is_floating_point, tycho.detach = M.numel, M.is_floating_point, M.detach
 tycho.manual_seed = core.manual_seed
-tycho.get_rng_state, tycho.set_rng_state = core.get_rng_state, core.set_rng_state
+-- The CPU's random generator: a seed and an offset, that set_rng_state takes. tycho.cuda has those of GPUs.
+function tycho.get_rng_state() return core.gpu.rng_state("cpu") end
+function tycho.set_rng_state(seed, offset) core.gpu.rng_state("cpu", seed, offset or 0) end
+-- Where tensors are made of which no device is said; "cpu" at first.
+function tycho.get_default_device() return core.gpu.default_device() end
+function tycho.set_default_device(device)
+  if type(device) ~= "string" then error("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device), 2) end
+  core.gpu.default_device(device)
+end
+-- true: the same inputs give the same bits on every run; slower on a GPU.
+function tycho.use_deterministic_algorithms(on)
+  if type(on) ~= "boolean" then error("use_deterministic_algorithms: argument 1 must be a boolean, got " .. type(on), 2) end
+  core.gpu.flag("deterministic", on)
+end
+function tycho.are_deterministic_algorithms_enabled() return core.gpu.flag("deterministic") end
+tycho.backends = require "tycho.backends"
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
 tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad

@@ -12,7 +12,7 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
 function plot.save_curve(path, ys, o)
   local xs = o and o.xs or {}
   if type(ys) ~= "table" or #ys == 0 then error("save_curve: argument 2 must be a list of numbers", 2) end
-  local image = core.ops.full({H, W, 3}, 255, {dtype = "uint8"})
+  local image = core.ops.full({H, W, 3}, 255, {dtype = "uint8", device = "cpu"})
   local px = image:data()
   local function dot(x, y, r, g, b)
     x, y = math.floor(x + 0.5), math.floor(y + 0.5)

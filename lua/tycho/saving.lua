@@ -90,7 +90,8 @@ end
 
 saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
   local tensors, tree = core.read_safetensors(path)
-  for name, t in pairs(device and tensors or {}) do tensors[name] = core.methods.to(t, device) end
+  device = device or core.gpu.default_device()
+  for name, t in pairs(device ~= "cpu" and tensors or {}) do tensors[name] = core.methods.to(t, device) end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
   if not ok then error("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", ""), 3) end

@@ -85,11 +85,22 @@ function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
 utils.interrupted = core.interrupted
 
 ---- activation checkpointing ----
+-- The states of the generators that a function of these arguments may draw from.
+local function generators(args, n)
+  local kept = {cpu = core.gpu.keep_rng("cpu")}
+  for i = 1, n do
+    local device = core.is_tensor(args[i]) and args[i].device
+    if device and not kept[device] then kept[device] = core.gpu.keep_rng(device) end
+  end
+  return kept
+end
+local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
+
 local Again = autograd.Function {
   -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
   forward = function(ctx, _, fn, ...)
     ctx.fn, ctx.args, ctx.n = fn, {...}, select("#", ...)
-    ctx.seed, ctx.offset = core.get_rng_state()
+    ctx.rng = generators(ctx.args, ctx.n)
     return fn(...)
   end,
   backward = function(ctx, ...)
@@ -103,12 +114,12 @@ local Again = autograd.Function {
       end
       args[i] = x
     end
-    local seed, offset = core.get_rng_state()
-    core.set_rng_state(ctx.seed, ctx.offset)
+    local now = generators(ctx.args, ctx.n)
+    restore(ctx.rng)
     local old = core.set_grad_enabled(true)
     local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
     core.set_grad_enabled(old)
-    core.set_rng_state(seed, offset)
+    restore(now)
     if not out[1] then error(out[2], 0) end
     local roots, grads = {}, {}
     for k = 2, table.maxn(out) do

@@ -139,10 +139,35 @@ struct moment {                            /* a point in a stream */
 };
 typedef std::shared_ptr<moment> point;
 
+/* Work that is recorded: each piece with those that come before it. */
+struct recording {
+  struct piece { std::function<void()> work; std::vector<size_t> after; };
+  std::vector<piece> pieces;
+  std::vector<cudaStream_t> joined;        /* the first one began it */
+  std::thread::id thread;
+  bool spoilt = false;
+};
+typedef std::shared_ptr<recording> record;
+
+record capturing;                          /* one at a time is enough here */
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeThreadLocal;
+
+/* For calls that a capturing thread must not make. */
+bool refused() {
+  if (!capturing || capturing->thread != std::this_thread::get_id() || capture_mode == cudaStreamCaptureModeRelaxed) return false;
+  return capturing->spoilt = true;
+}
+#define REFUSE_CAPTURE do { if (refused()) return give(cudaErrorStreamCaptureUnsupported); } while (0)
+
 }  // namespace
+
+struct CUgraph_st { std::vector<recording::piece> pieces; };
+struct CUgraphExec_st { std::vector<recording::piece> pieces; };
 
 struct CUstream_st {
   int device;
+  record into;                             /* what is added is recorded there */
+  std::vector<size_t> tail;                /* the pieces that the next one comes after */
   std::deque<std::function<void()>> work;
   std::mutex lock;
   std::condition_variable changed;
@@ -167,6 +192,11 @@ struct CUstream_st {
     }
   }
   void add(std::function<void()> f) {
+    if (into) {
+      into->pieces.push_back({std::move(f), tail});
+      tail = {into->pieces.size() - 1};
+      return;
+    }
     if (!asynchronous()) { device_work here; f(); return; }
     std::lock_guard<std::mutex> hold(lock);
     if (!worker.joinable()) worker = std::thread([this] { run(); });
@@ -180,7 +210,7 @@ struct CUstream_st {
   }
 };
 
-struct CUevent_st { int device; bool timing; point p; };
+struct CUevent_st { int device; bool timing; point p; record in; std::vector<size_t> tail; };   /* in: recorded while that was captured */
 
 namespace {
 
@@ -351,6 +381,11 @@ const char *cudaGetErrorName(cudaError_t e) {
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation: return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
     default: return "an error of the simulation";
   }
 }
@@ -378,6 +413,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
 
 cudaError_t cudaMalloc(void **p, size_t n) {
   ENTER;
+  REFUSE_CAPTURE;
   device_work here;
   std::lock_guard<std::mutex> hold(memory_lock);
   const size_t mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
@@ -395,6 +431,7 @@ cudaError_t cudaMalloc(void **p, size_t n) {
 
 cudaError_t cudaFree(void *p) {            /* waits for the device, as the real one does */
   ENTER;
+  REFUSE_CAPTURE;
   for (auto s : std::vector<cudaStream_t>(streams)) s->drain();
   device_work here;
   std::lock_guard<std::mutex> hold(memory_lock);
@@ -408,6 +445,7 @@ cudaError_t cudaFree(void *p) {            /* waits for the device, as the real 
 
 cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   ENTER;
+  REFUSE_CAPTURE;
   *p = malloc(n ? n : 1);
   if (!*p) return give(cudaErrorMemoryAllocation);
   std::lock_guard<std::mutex> hold(memory_lock);
@@ -432,38 +470,51 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; (void)s; return cudaSuccess; }   /* kept until the process ends */
-cudaError_t cudaStreamSynchronize(cudaStream_t s) { ENTER; s->drain(); return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; return s->idle() ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { ENTER; REFUSE_CAPTURE; s->drain(); return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->idle() ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
+  REFUSE_CAPTURE;
   std::vector<cudaStream_t> all;
   { std::lock_guard<std::mutex> hold(streams_lock); all = streams; }
   for (auto s : all) if (s->device == current) s->drain();
   return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { ENTER; *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr}; return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { ENTER; *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}}; return cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { ENTER; delete e; return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   ENTER;
   if (e->device != s->device) return give(cudaErrorInvalidResourceHandle);
+  e->in = s->into;
+  e->tail = s->tail;
+  if (s->into) { e->p = nullptr; return cudaSuccess; }
   point p = e->p = std::make_shared<moment>();
   s->add([p] { p->happen(); });
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   ENTER;
+  if (e->in && e->in == capturing) {       /* the stream joins what is captured */
+    if (!s->into) { s->into = e->in; s->tail.clear(); e->in->joined.push_back(s); }
+    s->tail.insert(s->tail.end(), e->tail.begin(), e->tail.end());
+    return cudaSuccess;
+  }
+  if (e->in) return give(cudaErrorCapturedEvent);
+  if (s->into) { s->into->spoilt = true; return give(cudaErrorStreamCaptureIsolation); }
   point p = e->p;
   if (p) s->add([p] { p->wait(); });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {
   ENTER;
+  REFUSE_CAPTURE;
+  if (e->in) return give(cudaErrorCapturedEvent);
   if (!e->p) return cudaSuccess;
   std::lock_guard<std::mutex> hold(e->p->lock);
   return e->p->done ? cudaSuccess : cudaErrorNotReady;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t e) { ENTER; if (e->p) e->p->wait(); return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) { ENTER; REFUSE_CAPTURE; if (e->in) return give(cudaErrorCapturedEvent); if (e->p) e->p->wait(); return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
   ENTER;
   if (!a->timing || !b->timing || !a->p || !b->p) return give(cudaErrorInvalidResourceHandle);
@@ -477,6 +528,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind
   const bool to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (n == 0) return cudaSuccess;
   if (!s || (to ? !on_device(dst, n) : touches_device(dst)) || (from ? !on_device(src, n) : touches_device(src))) return give(cudaErrorInvalidValue);
+  if ((kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) || (kind == cudaMemcpyDeviceToHost && !is_pinned(dst, n))) REFUSE_CAPTURE;
   if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) {   /* staged: the source may change when this returns */
     auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
     s->add([=] { memcpy(dst, stage->data(), n); });
@@ -497,6 +549,75 @@ cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) {
   ENTER;
   if (!on_device(p, n)) return give(cudaErrorInvalidValue);
   s->add([=] { memset(p, v, n); });
+  return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) { ENTER; std::swap(*mode, capture_mode); return cudaSuccess; }
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
+  ENTER;
+  if (capturing || mode != cudaStreamCaptureModeThreadLocal) return give(cudaErrorIllegalState);
+  capturing = s->into = std::make_shared<recording>();
+  capturing->thread = std::this_thread::get_id();
+  capturing->joined = {s};
+  s->tail.clear();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
+  ENTER;
+  *out = nullptr;
+  record r = s->into;
+  if (!r || r->joined[0] != s) return give(cudaErrorIllegalState);
+  std::vector<char> before(r->pieces.size(), 0);           /* what the stream's end comes after */
+  std::vector<size_t> open = s->tail;
+  while (!open.empty()) {
+    const size_t k = open.back();
+    open.pop_back();
+    if (before[k]) continue;
+    before[k] = 1;
+    open.insert(open.end(), r->pieces[k].after.begin(), r->pieces[k].after.end());
+  }
+  bool whole = true;
+  for (auto j : r->joined) {
+    for (size_t k : j->tail) whole = whole && before[k];
+    j->into = nullptr;
+    j->tail.clear();
+  }
+  capturing = nullptr;
+  if (r->spoilt) return give(cudaErrorStreamCaptureInvalidated);
+  if (!whole) return give(cudaErrorStreamCaptureUnjoined);
+  *out = new CUgraph_st{r->pieces};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) { ENTER; *out = new CUgraphExec_st{g->pieces}; return cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t g) { ENTER; delete g; return cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { ENTER; delete g; return cudaSuccess; }
+
+/* The pieces in any order that they allow. */
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+  ENTER;
+  if (s->into) { s->into->spoilt = true; return give(cudaErrorStreamCaptureUnsupported); }
+  auto pieces = std::make_shared<std::vector<recording::piece>>(g->pieces);
+  s->add([pieces] {
+    std::vector<size_t> waits(pieces->size()), ready;
+    std::vector<std::vector<size_t>> then(pieces->size());
+    for (size_t i = 0; i < pieces->size(); i++) {
+      waits[i] = (*pieces)[i].after.size();
+      for (size_t k : (*pieces)[i].after) then[k].push_back(i);
+      if (!waits[i]) ready.push_back(i);
+    }
+    while (!ready.empty()) {
+      std::swap(ready[next_random() % ready.size()], ready.back());
+      const size_t i = ready.back();
+      ready.pop_back();
+      (*pieces)[i].work();
+      for (size_t k : then[i]) if (--waits[k] == 0) ready.push_back(k);
+    }
+  });
   return cudaSuccess;
 }
 

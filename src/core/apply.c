@@ -5,8 +5,11 @@
 #include <string.h>
 #include "shape.h"
 
+/* x[list]: the list's tensors. */
+static bool is_index(const ty_call *c, int i) { return c->op->cls == TY_C_INDEX && c->op->has_list && i >= c->op->nin - 1; }
+
 /* Where the op runs: on the device it names, else where its operands are, which must be one device; only numbers in 0-dim
- * CPU tensors may meet a GPU's operands, and those that the op changes may not. */
+ * CPU tensors and indices may meet a GPU's operands, and those that the op changes may not. */
 static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   const ty_operand *in = c->in;
   int first = -1;
@@ -14,11 +17,11 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   for (int i = 0; i < c->nin; i++) {
     if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
     if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
-    else if ((in[i].t->ndim || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
+    else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
       return ty_fail(c, "argument %d is on %s, argument %d on %s: to() brings them together", i + 1, ty_device_of(in[i].t)->name, first + 1, (*out)->name);
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
-  if (c->op->device >= 0 && c->at[c->op->device].set) *out = ty_devices[c->at[c->op->device].i];
+  if (c->op->device >= 0) *out = ty_devices[c->at[c->op->device].set ? c->at[c->op->device].i : c->ctx->device];
   return TY_OK;
 }
 
@@ -26,7 +29,7 @@ static ty_status run(ty_call *c, const ty_backend *b) {
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);
-  for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {   /* a number in a 0-dim CPU tensor; pointwise ops take it as it is */
+  for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {   /* a number or an index on the CPU; pointwise ops take numbers as they are */
     ty_tensor *t = c->in[i].t, *moved;
     if (!t || ty_device_of(t)->gpu >= 0) continue;
     TY_TRY(ty_move(c->ctx, t, b, &moved));

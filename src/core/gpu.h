@@ -7,7 +7,16 @@
 #include <stdarg.h>
 #include "shape.h"
 
+/* What users have set for all devices of the process. */
 typedef struct {
+  bool deterministic;                  /* the same bits for the same inputs, always */
+  bool cudnn_benchmark, cudnn_deterministic;   /* time plans; only plans that repeat */
+  bool allow_tf32;                     /* in float32 products and convolutions */
+  bool sync_debug;                     /* wait for each op, so that an error comes from the call that made it */
+} ty_gpu_flags;
+
+typedef struct {
+  const ty_gpu_flags *flags;
 #define SERVICE(type, name, params, args) type (*name) params;
 #include "services.def"
   ty_status (*ty_verror)(ty_ctx *ctx, const char *who, const char *fmt, va_list ap);
@@ -40,6 +49,11 @@ typedef struct {
   ty_status (*event_elapsed)(ty_ctx *ctx, void *from, void *to, double *ms);
   ty_status (*pin)(ty_ctx *ctx, size_t n, void **out);                        /* host memory that copies reach without the host's help */
   void (*unpin)(void *p);
+  /* Between begin and end what the calling thread puts into stream is recorded, not done; keep false: end forgets it. */
+  ty_status (*graph_begin)(ty_ctx *ctx, int gpu, void **graph, void **stream);
+  ty_status (*graph_end)(ty_ctx *ctx, void *graph, bool keep);
+  ty_status (*graph_replay)(ty_ctx *ctx, void *graph);
+  void (*graph_free)(void *graph);
 } ty_gpu;
 
 /* The library's one entry. Gives NULL, or why there is no device. */

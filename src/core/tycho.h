@@ -218,6 +218,7 @@ struct ty_backend {
   ty_status (*read)(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);   /* to the host's memory; waits */
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets, or reads, the device's generator */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
+  ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
 };
 
@@ -245,6 +246,7 @@ typedef struct {
 
 struct ty_ctx {
   bool grad_enabled;
+  int device;                          /* in ty_devices: where what is made of nothing goes */
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   const ty_host *host;

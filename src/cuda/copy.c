@@ -32,10 +32,13 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   }
   const void *host = to->gpu < 0 ? (const void *)d : s;
   const bool pinned = ty_pinned(host);
+  if (!pinned || (wait && to->gpu < 0)) TY_TRY(ty_refuse_capture(ctx, pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
+  ty_capture_keeps(dst);
+  ty_capture_keeps((ty_storage *)src);
   ty_used_on(to->gpu < 0 ? src : dst, stream);
   CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
   if (pinned) ty_pinned_used_on(host, stream);
-  if (!pinned ? to->gpu < 0 : wait) {      /* from pageable memory the call has read all when it returns */
+  if (!pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu)) {      /* from pageable memory the call has read all when it returns */
     ty_count_sync();
     CUDA(ctx, b->gpu, cudaStreamSynchronize(stream->s));
   }
@@ -45,6 +48,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
 ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n) {
   const int gpu = src->backend->gpu;
   ty_stream *stream = ty_stream_of(ctx, gpu);
+  TY_TRY(ty_refuse_capture(ctx, "an element's value is needed"));
   CUDA(ctx, gpu, ty_use(gpu));
   ty_used_on(src, stream);
   CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));

@@ -10,6 +10,7 @@
 #include "kernels.h"
 
 /* ---- device.c ---- */
+extern const ty_services *ty_core;                           /* services.c */
 extern ty_backend ty_gpus[TY_MAXGPU];
 extern int ty_gpu_count;
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
@@ -20,7 +21,7 @@ ty_k_fault *ty_fault_of(int gpu);                            /* where kernels re
 ty_k_generator *ty_generator_of(int gpu);                    /* in device memory */
 
 /* ---- stream.c ---- */
-typedef struct ty_stream { cudaStream_t s; int gpu; struct ty_stream *next; } ty_stream;
+typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; struct ty_stream *next; } ty_stream;   /* captured: a graph's */
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out);
@@ -35,7 +36,19 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
+/* ---- graph.c ---- */
+typedef struct ty_graph ty_graph;
+ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream);
+ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep);
+ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
+void ty_graph_free(void *graph);
+ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
+void ty_capture_keeps(ty_storage *s);
+ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
+
 /* ---- memory.c ---- */
+bool ty_cuda_cached(void);
+ty_stream *ty_owner_of(const ty_storage *s);                 /* whose stream's memory it is; NULL: not a device's */
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
 void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
 void ty_cuda_empty_cache(const ty_backend *b);
@@ -66,6 +79,7 @@ ty_status ty_cuda_norm(ty_call *c);                          /* rows.c */
 ty_status ty_cuda_scan(ty_call *c);
 ty_status ty_cuda_reduce_index(ty_call *c);
 ty_status ty_cuda_index(ty_call *c);                         /* index.c */
+ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);   /* writes meet in a fixed order where that is asked for */
 ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
 ty_status ty_cuda_resize(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);                          /* conv.c */
@@ -80,6 +94,7 @@ ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, t
 /* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);
+ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
 /* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
 /* One element of memory of a dtype into all of dst. */

@@ -4,7 +4,6 @@
 #include <string.h>
 #include "cuda.h"
 
-extern const ty_services *ty_core;
 ty_backend ty_gpus[TY_MAXGPU];
 int ty_gpu_count;
 static ty_k_generator *generators[TY_MAXGPU];
@@ -49,6 +48,7 @@ static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
 }
 
 static ty_status synchronize(ty_ctx *ctx, int gpu) {
+  TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   CUDA(ctx, gpu, ty_use(gpu));
   ty_count_sync();
   CUDA(ctx, gpu, cudaDeviceSynchronize());
@@ -70,11 +70,21 @@ static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
 static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   ty_k_generator k;
   cudaStream_t s = ty_stream_of(ctx, b->gpu)->s;
+  TY_TRY(ty_refuse_capture(ctx, "get_rng_state: called"));
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   CUDA(ctx, b->gpu, cudaMemcpyAsync(&k, generators[b->gpu], sizeof k, cudaMemcpyDeviceToHost, s));
   ty_count_sync();
   CUDA(ctx, b->gpu, cudaStreamSynchronize(s));
   *g = (ty_generator){k.seed, k.offset};
+  return TY_OK;
+}
+
+static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set) {
+  ty_stream *s = ty_stream_of(ctx, b->gpu);
+  void *g = generators[b->gpu];
+  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  ty_used_on(t->storage, s);
+  CUDA(ctx, b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, sizeof(ty_k_generator), cudaMemcpyDeviceToDevice, s->s));
   return TY_OK;
 }
 
@@ -89,7 +99,7 @@ static cudaError_t open_device(int gpu) {
   if (e == cudaSuccess) memset(faults[gpu], 0, sizeof(ty_k_fault));
   if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, ty_stream_of(NULL, gpu)->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
-    .channels_last = channels_last, .transfer = ty_cuda_transfer, .read = ty_cuda_read, .seed = seed, .get_seed = get_seed,
+    .channels_last = channels_last, .transfer = ty_cuda_transfer, .read = ty_cuda_read, .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,
             [TY_C_SOFTMAX] = ty_cuda_softmax, [TY_C_LOSS] = ty_cuda_loss, [TY_C_OPTIM] = ty_cuda_optim,
@@ -116,6 +126,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
   *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize, .sync_count = sync_count, .memory_info = memory_info,
     .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks, .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free, .event_record = ty_event_record, .event_wait = ty_event_wait,
-    .event_synchronize = ty_event_synchronize, .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin};
+    .event_synchronize = ty_event_synchronize, .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
+    .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay, .graph_free = ty_graph_free};
   return NULL;
 }

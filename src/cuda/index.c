@@ -79,6 +79,56 @@ static void set_along(ty_k_indexing *k, const ty_tensor *large, int dim, const t
   }
 }
 
+/* Brings the dims that decide where a write goes before those that only move along. */
+static void split_walk(ty_k_indexing *k) {
+  ty_k_indexing from = *k;
+  int to = 0;
+  k->positions = 1;
+  for (int part = 0; part < 2; part++) {
+    for (int d = 0; d < from.ndim; d++) {
+      bool leads = from.large[d] == 0;
+      for (int j = 0; j < from.nindex; j++) leads = leads || from.index[j].stride[d] != 0;
+      if (leads == (part == 1)) continue;
+      k->shape[to] = from.shape[d];
+      k->large[to] = from.large[d];
+      k->small[to] = from.small[d];
+      for (int j = 0; j < from.nindex; j++) k->index[j].stride[to] = from.index[j].stride[d];
+      if (leads) k->positions *= from.shape[d];
+      to++;
+    }
+    if (part == 0) k->lead = to;
+  }
+}
+
+/* Writes whose order is fixed: positions sorted by where they lead. */
+static ty_status in_order(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k) {
+  ty_tensor *target = NULL, *order = NULL;
+  split_walk(k);
+  const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {k->positions}};
+  ty_k_sorting sorting = {.dtype = TY_I64, .lines = 1, .n = k->positions, .take = k->positions};
+  ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &target);
+  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &order);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_index_targets(k, ty_data(target), s));
+  if (st == TY_OK) {
+    sorting.x = ty_data(target);
+    sorting.places = ty_data(order);
+    st = ty_cuda_sort_lines(c, gpu, s, &sorting);
+  }
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_index_in_order(k, ty_data(target), ty_data(order), s));
+  ty_release(target);
+  ty_release(order);
+  return st;
+}
+
+ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k) {
+  const bool floats = ty_is_float((ty_dtype)k->dtype);
+  if (k->n == 0) return TY_OK;
+  /* whole numbers' sums don't depend on the order; atomics of 16 bits are slow, and round each time */
+  if ((k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_half((ty_dtype)k->dtype))) || (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
+    return in_order(c, gpu, s, k);
+  return ty_launched(c, gpu, ty_k_index(k, s));
+}
+
 ty_status ty_cuda_index(ty_call *c) {
   int gpu;
   cudaStream_t s;
@@ -106,7 +156,7 @@ ty_status ty_cuda_index(ty_call *c) {
     set_small(&k, id == TY_OP_gather ? &out : &c->in[2]);
     for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = (id == TY_OP_gather ? o : c->in[2].t)->stride[i];   /* src may be larger than the index */
   }
-  if (k.n) st = ty_launched(c, gpu, ty_k_index(&k, s));
+  st = ty_cuda_index_walk(c, gpu, s, &k);
   ty_release(idx);
   return st;
 }

@@ -78,10 +78,12 @@ static void settle(heap *h, block *b) {
   list_add(h, b);
 }
 
-/* Blocks whose other streams have done with them become free; all: waits for that. */
+/* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
+ * until it ends. */
 static void collect(heap *h, bool all) {
   for (block **at = &h->waiting; *at;) {
     block *b = *at;
+    if (b->stream->captured) { at = &b->next; continue; }
     while (b->nwait) {
       cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
       if (e == cudaErrorNotReady) break;
@@ -101,18 +103,21 @@ static block *find(heap *h, bool small, size_t n, const ty_stream *s) {
   return best;
 }
 
-static bool cached(void) {
+bool ty_cuda_cached(void) {
   static int on = -1;
   if (on < 0) { const char *v = getenv("TYCHO_CUDA_CACHE"); on = !v || strcmp(v, "0"); }
   return on;
 }
 
 static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
-  size_t size = !cached() ? n : small ? SMALL_SEGMENT : n <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT : (n + SMALL_SEGMENT - 1) / SMALL_SEGMENT * SMALL_SEGMENT;
+  size_t size = !ty_cuda_cached() ? n : small ? SMALL_SEGMENT : n <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT : (n + SMALL_SEGMENT - 1) / SMALL_SEGMENT * SMALL_SEGMENT;
   block *b = calloc(1, sizeof *b);
   void *p = NULL;
   if (!b) return NULL;
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  if (s->captured) cudaThreadExchangeStreamCaptureMode(&mode);         /* the pool of a graph grows: not part of what is recorded */
   cudaError_t e = cudaMalloc(&p, size);
+  if (s->captured) cudaThreadExchangeStreamCaptureMode(&mode);
   if (e != cudaSuccess) {
     cudaGetLastError();
     free(b);
@@ -130,7 +135,7 @@ static void release_segments(heap *h) {
     for (int k = 0; k < BINS; k++)
       for (block *b = h->bin[small][k], *next; b; b = next) {
         next = b->next;
-        if (b->before || b->after) continue;             /* part of a segment that is in use */
+        if (b->before || b->after || b->stream->captured) continue;    /* part of a segment that is in use, or of a graph's pool */
         list_remove(h, b);
         cudaFree(b->p);
         h->reserved -= (long long)b->size;
@@ -141,13 +146,13 @@ static void release_segments(heap *h) {
 
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   heap *h = &heaps[dev->gpu];
-  ty_stream *s = ty_stream_of(ctx, dev->gpu);
+  ty_stream *pool = ty_captures(dev->gpu), *s = pool ? pool : ty_stream_of(ctx, dev->gpu);
   n = (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT;
   const bool small = n <= SMALL;
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
-  collect(h, false);
-  block *b = cached() ? find(h, small, n, s) : NULL;
+  if (!pool) collect(h, false);
+  block *b = ty_cuda_cached() ? find(h, small, n, s) : NULL;
   if (b) list_remove(h, b);
   else b = segment_new(h, small, n, s);
   if (b && b->size - n >= (small ? UNIT : SMALL)) {      /* the rest is a block of its own */
@@ -180,20 +185,20 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   h->allocations--;
   ty_use(dev->gpu);
   b->nwait = 0;
-  for (int i = 0; i < b->nuser; i++) {
+  for (int i = 0; i < b->nuser && !b->stream->captured; i++) {
     cudaEvent_t e;
     if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) != cudaSuccess) { cudaStreamSynchronize(b->user[i]->s); ty_count_sync(); continue; }
     cudaEventRecord(e, b->user[i]->s);
     b->wait[b->nwait++] = e;
   }
-  if (!cached()) {                         /* its own stream's work too */
+  if (!ty_cuda_cached()) {                         /* its own stream's work too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);
     cudaFree(b->p);
     h->reserved -= (long long)b->size;
     h->segments--;
     free(b);
-  } else if (b->nwait) {
+  } else if (b->nwait || (b->nuser && b->stream->captured)) {
     b->next = h->waiting;
     h->waiting = b;
   } else settle(h, b);
@@ -220,8 +225,10 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   pthread_mutex_unlock(&lock);
 }
 
+ty_stream *ty_owner_of(const ty_storage *s) { return s->block ? ((const block *)s->block)->stream : NULL; }
+
 void ty_cuda_empty_cache(const ty_backend *dev) {
-  if (ty_use(dev->gpu) != cudaSuccess) return;
+  if (ty_captures(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
   ty_count_sync();
   cudaDeviceSynchronize();
   pthread_mutex_lock(&lock);
@@ -285,6 +292,7 @@ bool ty_pinned(const void *p) {
 
 /* A copy in stream reads or writes p: its memory isn't given back before that. */
 void ty_pinned_used_on(const void *p, ty_stream *stream) {
+  if (ty_captures(stream->gpu)) return;    /* the graph keeps it */
   pthread_mutex_lock(&lock);
   pinned *b = pin_of(p);
   if (b && (b->used || cudaEventCreateWithFlags(&b->last, cudaEventDisableTiming) == cudaSuccess)) {

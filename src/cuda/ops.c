@@ -1,18 +1,31 @@
 /* Ops that one kernel of this project computes: geometry from tensors to the launchers' structs. */
+#include <stdio.h>
 #include <string.h>
 #include "cuda.h"
 
-/* What a kernel of an earlier op found wrong. */
-static ty_status reported(ty_ctx *ctx, int gpu) {
+/* What a kernel of this op or, where that can't be told, of an earlier one found wrong. */
+static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   ty_k_fault *f = ty_fault_of(gpu);
   if (!f->op) return TY_OK;
   const long long value = f->value, limit = f->limit;
-  const char *name = ty_op_name(f->op - 1);
+  const int op = f->op - 1;
+  const char *name = ty_op_name(op);
+  char where[40] = "";
   f->op = 0;
-  if (limit == -1) return ty_error(ctx, "%s (an earlier call on cuda:%d): row %lld has an element that is no probability: they must be finite and not negative", name, gpu, value);
-  if (limit == -2) return ty_error(ctx, "%s (an earlier call on cuda:%d): row %lld has too few elements above 0 to draw from", name, gpu, value);
-  return value == 0 ? ty_error(ctx, "%s (an earlier call on cuda:%d): index 0: indices and labels begin at 1", name, gpu)
-                    : ty_error(ctx, "%s (an earlier call on cuda:%d): index %lld is out of range 1 to %lld", name, gpu, value, limit);
+  if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
+  if (limit == -1) return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative", name, where, value);
+  if (limit < -1) return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, -2 - limit);
+  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward)
+    return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where) : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
+  return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
+                    : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);
+}
+
+ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
+
+static void uses(ty_stream *stream, const ty_tensor *t) {
+  ty_used_on(t->storage, stream);
+  if (ty_captures(stream->gpu)) ty_capture_keeps(t->storage);
 }
 
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
@@ -20,16 +33,23 @@ ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   *gpu = ty_device_of(here)->gpu;
   ty_stream *stream = ty_stream_of(c->ctx, *gpu);
   CUDA(c->ctx, *gpu, ty_use(*gpu));
-  TY_TRY(reported(c->ctx, *gpu));
+  TY_TRY(reported(c->ctx, *gpu, true));
   for (int i = 0; i < c->nin; i++)
-    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_used_on(c->in[i].t->storage, stream);
+    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) uses(stream, c->in[i].t);
   for (int i = 0; i < c->op->nout; i++)
-    if (c->out[i]) ty_used_on(c->out[i]->storage, stream);
+    if (c->out[i]) uses(stream, c->out[i]);
   *s = stream->s;
   return TY_OK;
 }
 
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { return e == cudaSuccess ? TY_OK : ty_cuda_fail(c->ctx, e, c->op->shown, gpu); }
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) {
+  if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
+    ty_count_sync();
+    e = cudaStreamSynchronize(ty_stream_of(c->ctx, gpu)->s);
+    if (e == cudaSuccess) return reported(c->ctx, gpu, false);
+  }
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(c->ctx, e, c->op->shown, gpu);
+}
 
 /* ---- pointwise ---- */
 

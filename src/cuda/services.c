@@ -1,5 +1,5 @@
 /* The core's functions under their own names: each goes through the struct that the core handed over. */
-#include "gpu.h"
+#include "cuda.h"
 
 const ty_services *ty_core;
 

@@ -145,7 +145,7 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   k.index[0].size = top;
   k.index[0].step = 1;
   if (w) { k.q = ty_data(w); k.small_dtype = w->dtype; k.small[0] = w->stride[0]; }
-  st = ty_launched(c, gpu, ty_k_index(&k, s));
+  st = ty_cuda_index_walk(c, gpu, s, &k);
   ty_release(one);
   return st;
 }

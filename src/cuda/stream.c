@@ -27,7 +27,7 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out) {
     CUDA(ctx, gpu, cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
     s = ty_malloc(sizeof *s);
     if (!s) { cudaStreamDestroy(made); return ty_error(ctx, "Stream: out of memory"), TY_OOM; }
-    *s = (ty_stream){made, gpu, NULL};
+    *s = (ty_stream){.s = made, .gpu = gpu};
   }
   *out = s;
   return TY_OK;
@@ -42,6 +42,7 @@ void ty_stream_free(int gpu, void *stream) {
 }
 
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream) {
+  TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   ty_count_sync();
   CUDA(ctx, gpu, cudaStreamSynchronize(stream_or_default(gpu, stream)->s));
   return TY_OK;
@@ -83,6 +84,7 @@ ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream) {
 }
 
 ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
+  TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   ty_count_sync();
   CUDA(ctx, ctx->gpu, cudaEventSynchronize(event));
   return TY_OK;

@@ -15,10 +15,12 @@ static char reason[300];
 static bool opened;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static ty_gpu_flags flags;
 static const ty_services services = {
-#define SERVICE(type, name, params, args) name,
+  .flags = &flags,
+#define SERVICE(type, name, params, args) .name = name,
 #include "services.def"
-  ty_verror,
+  .ty_verror = ty_verror,
 };
 
 static void open_library(const char *path, ty_ctx *ctx) {
@@ -74,12 +76,82 @@ int ty_device_at(lua_State *L, const char *name, const char *who) {
 
 /* ---- tycho.cuda ---- */
 
+static ty_ctx *context(lua_State *L) { return ty_ctx_of(L, ty_state_of(L)); }
+
 static int is_available(lua_State *L) {
   bool ok = available(L);
   lua_pushboolean(L, ok);
   if (ok) return 1;
   lua_pushstring(L, reason);
   return 2;
+}
+
+/* flag(name, value or nil) -> the value so far */
+static int flag(lua_State *L) {
+  static const struct { const char *name; bool *at; } names[] = {{"deterministic", &flags.deterministic}, {"cudnn_benchmark", &flags.cudnn_benchmark},
+    {"cudnn_deterministic", &flags.cudnn_deterministic}, {"allow_tf32", &flags.allow_tf32}, {"sync_debug", &flags.sync_debug}};
+  const char *name = luaL_checkstring(L, 1);
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(name, names[i].name)) continue;
+    lua_pushboolean(L, *names[i].at);
+    if (!lua_isnoneornil(L, 2)) *names[i].at = lua_toboolean(L, 2);
+    return 1;
+  }
+  return luaL_error(L, "there is no flag '%s'", name);
+}
+
+/* The generator of device 1: seed, offset. Or sets it. */
+static int rng_state(lua_State *L) {
+  const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
+  ty_ctx *ctx = context(L);
+  ty_generator g = ty_cpu_generator;
+  int64_t seed, offset;
+  if (d < 0) return luaL_error(L, "argument 1 must be a device such as 'cpu' or 'cuda:0', got '%s'", lua_tostring(L, 1));
+  if (lua_isnoneornil(L, 2)) {
+    if (d && ty_devices[d]->get_seed(ctx, ty_devices[d], &g) != TY_OK) return ty_raise(L, ctx);
+    lua_pushnumber(L, (lua_Number)g.seed);
+    lua_pushnumber(L, (lua_Number)g.offset);
+    return 2;
+  }
+  if (!ty_whole(luaL_checknumber(L, 2), &seed) || !ty_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0) return luaL_error(L, "set_rng_state: whole numbers from 0 are needed");
+  g = (ty_generator){(uint64_t)seed, (uint64_t)offset};
+  if (!d) ty_cpu_generator = g;
+  else if (ty_devices[d]->seed(ctx, ty_devices[d], g) != TY_OK) return ty_raise(L, ctx);
+  return 0;
+}
+
+/* keep_rng(device) -> the generator's state as two int64 on that device; give_rng(state) sets it. Neither waits for a device. */
+static int keep_rng(lua_State *L) {
+  const int d = ty_device_at(L, luaL_checkstring(L, 1), "keep_rng");
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {2}};
+  if (d < 0) return luaL_error(L, "keep_rng: there is no device '%s'", lua_tostring(L, 1));
+  ty_handle *h = ty_new_handle(L, s);
+  if (ty_empty(ctx, ty_devices[d], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
+  if (!d) memcpy(ty_data(h->t), &ty_cpu_generator, sizeof ty_cpu_generator);
+  else if (ty_devices[d]->copy_seed(ctx, ty_devices[d], h->t, false) != TY_OK) return ty_raise(L, ctx);
+  return 1;
+}
+
+static int give_rng(lua_State *L) {
+  ty_tensor *t = ty_check(L, 1, "give_rng", "argument 1");
+  const ty_backend *b = ty_device_of(t);
+  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t)) return luaL_error(L, "give_rng: argument 1 is no generator's state");
+  if (b->gpu < 0) memcpy(&ty_cpu_generator, ty_data(t), sizeof ty_cpu_generator);
+  else if (b->copy_seed(context(L), b, t, true) != TY_OK) return ty_raise(L, context(L));
+  return 0;
+}
+
+/* Where tensors are made of which no device is said: a coroutine that there is keeps its own modes' device. */
+static int default_device(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  lua_pushstring(L, ty_devices[ty_ctx_of(L, s)->device]->name);
+  if (lua_isnoneornil(L, 1)) return 1;
+  const int d = lua_type(L, 1) == LUA_TSTRING ? ty_device_at(L, lua_tostring(L, 1), "set_default_device") : -1;
+  if (d < 0) return luaL_error(L, "set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
+  s->modes.ctx.device = ty_ctx_of(L, s)->device = d;
+  return 1;
 }
 
 static int device_count(lua_State *L) { lua_pushinteger(L, available(L) ? gpu.count : 0); return 1; }
@@ -99,7 +171,6 @@ static int gpu_at(lua_State *L, int i, const char *who) {
   return (int)k;
 }
 
-static ty_ctx *context(lua_State *L) { return ty_ctx_of(L, ty_state_of(L)); }
 static int answer(lua_State *L, ty_ctx *ctx, ty_status s, int n) { return s == TY_OK ? n : ty_raise(L, ctx); }
 
 static int current_device(lua_State *L) { lua_pushinteger(L, gpu_at(L, 1, "current_device")); return 1; }
@@ -163,16 +234,17 @@ static int empty_gpu_cache(lua_State *L) {
   return 0;
 }
 
-/* ---- streams and events: userdata {gpu, pointer} ---- */
+/* ---- streams, events and graphs: userdata {gpu, pointer} ---- */
 
 typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
 #define STREAM 0x54795374u
 #define EVENT 0x54794576u
+#define GRAPH 0x54794772u
 
 static resource *resource_at(lua_State *L, int i, uint32_t magic, const char *who) {
   resource *r = lua_touserdata(L, i);
   if (!r || lua_type(L, i) != LUA_TUSERDATA || lua_objlen(L, i) != sizeof *r || r->magic != magic)
-    luaL_error(L, "%s: argument %d must be %s", who, i, magic == STREAM ? "a stream" : "an event");
+    luaL_error(L, "%s: argument %d must be %s", who, i, magic == STREAM ? "a stream" : magic == EVENT ? "an event" : "a graph");
   return r;
 }
 
@@ -181,6 +253,7 @@ static int resource_gc(lua_State *L) {
   if (r && lua_objlen(L, 1) == sizeof *r && r->owned && r->p) {
     if (r->magic == STREAM) gpu.stream_free(r->gpu, r->p);
     else if (r->magic == EVENT) gpu.event_free(r->gpu, r->p);
+    else if (r->magic == GRAPH) gpu.graph_free(r->p);
     r->p = NULL;
   }
   return 0;
@@ -285,6 +358,31 @@ static int event_elapsed(lua_State *L) {
   return answer(L, ctx, s, 1);
 }
 
+/* graph_begin(device) -> graph, whose stream is now the current one; from here to graph_end this thread's work on the device is recorded */
+static int graph_begin(lua_State *L) {
+  const int k = gpu_at(L, 1, "graph");
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = context(L);
+  void *stream = NULL;
+  resource *g = resource_new(L, GRAPH, k);
+  if (gpu.graph_begin(ctx, k, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
+  g->owned = true;
+  ty_own_modes(L, s)->ctx.stream[k] = stream;
+  return 1;
+}
+
+static int graph_end(lua_State *L) {     /* (graph, keep) */
+  resource *g = resource_at(L, 1, GRAPH, "graph");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.graph_end(ctx, g->p, lua_toboolean(L, 2)), 0);
+}
+
+static int graph_replay(lua_State *L) {
+  resource *g = resource_at(L, 1, GRAPH, "replay");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, gpu.graph_replay(ctx, g->p), 0);
+}
+
 /* ---- pinned memory ---- */
 
 static void unpin(void *owner) { gpu.unpin(owner); }
@@ -307,7 +405,7 @@ static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinne
 
 static int resource_gpu(lua_State *L) {
   resource *r = lua_touserdata(L, 1);
-  if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT)) return luaL_error(L, "device: argument 1 must be a stream or an event");
+  if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT && r->magic != GRAPH)) return luaL_error(L, "device: argument 1 must be a stream, an event or a graph");
   lua_pushinteger(L, r->gpu);
   return 1;
 }
@@ -319,17 +417,19 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count}, {"mem_get_info", mem_get_info},
     {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
-    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"device_of", resource_gpu}};
+    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
+    {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
-    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}};
+    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};
   int top = lua_gettop(L);
-  for (int k = 0; k < 2; k++) {            /* metatables of streams and of events */
+  static const char *const metas[] = {"stream_meta", "event_meta", "graph_meta"};
+  for (int k = 0; k < 3; k++) {
     lua_newtable(L);
     ty_closure(L, resource_gc, 0);
     lua_setfield(L, -2, "__gc");
     lua_pushvalue(L, -1);
-    lua_setfield(L, top, k ? "event_meta" : "stream_meta");
+    lua_setfield(L, top, metas[k]);
   }
   for (unsigned i = 0; i < sizeof makers / sizeof *makers; i++) {
     lua_pushvalue(L, top + 1 + makers[i].meta);

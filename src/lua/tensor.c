@@ -329,19 +329,6 @@ static int manual_seed(lua_State *L) {
   return 0;
 }
 
-static int get_rng_state(lua_State *L) {
-  lua_pushnumber(L, (lua_Number)ty_cpu_generator.seed);
-  lua_pushnumber(L, (lua_Number)ty_cpu_generator.offset);
-  return 2;
-}
-
-static int set_rng_state(lua_State *L) {
-  int64_t seed, offset;
-  if (!ty_whole(luaL_checknumber(L, 1), &seed) || !ty_whole(luaL_checknumber(L, 2), &offset)) return luaL_error(L, "set_rng_state: whole numbers are needed");
-  ty_cpu_generator = (ty_generator){(uint64_t)seed, (uint64_t)offset};
-  return 0;
-}
-
 static void operator(lua_State *L, const char *event, const char *op) {   /* ops table at -2, metatable at -1 */
   lua_getfield(L, -2, op);
   lua_setfield(L, -2, event);
@@ -367,8 +354,6 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "set_num_threads", set_num_threads);
   ty_add(L, "get_num_threads", get_num_threads);
   ty_add(L, "manual_seed", manual_seed);
-  ty_add(L, "get_rng_state", get_rng_state);
-  ty_add(L, "set_rng_state", set_rng_state);
   lua_getfield(L, -1, "ops");
   lua_pushvalue(L, lua_upvalueindex(3));
   operator(L, "__add", "add");

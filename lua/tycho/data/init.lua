@@ -51,12 +51,12 @@ function data.Subset(dataset, indices)
   return self
 end
 
--- Calls fn under a seed of its own, and leaves the generator as it was.
+-- Calls fn under a seed of its own, and leaves the CPU's generator as it was.
 local function seeded(seed, fn)
-  local s, o = core.get_rng_state()
-  core.manual_seed(seed)
+  local s, o = core.gpu.rng_state("cpu")
+  core.gpu.rng_state("cpu", seed, 0)
   local ok, v = pcall(fn)
-  core.set_rng_state(s, o)
+  core.gpu.rng_state("cpu", s, o)
   if not ok then error(v, 0) end
   return v
 end
@@ -76,7 +76,7 @@ function data.random_split(dataset, sizes, o)
     sizes, total = whole, have
   end
   if total ~= dataset:size() then error(("random_split: the sizes add up to %d, the dataset has %d items"):format(total, dataset:size()), 2) end
-  local order = o and o.seed and seeded(o.seed, function() return ops.randperm(total) end) or ops.randperm(total)
+  local order = o and o.seed and seeded(o.seed, function() return ops.randperm(total, {device = "cpu"}) end) or ops.randperm(total, {device = "cpu"})
   for i, n in ipairs(sizes) do
     out[i] = data.Subset(dataset, ops.slice(order, 1, first, first + n - 1))
     first = first + n
@@ -145,8 +145,8 @@ function DataLoader:order()
     return core.from_value(list, "int64")
   end
   local n, epoch = self.dataset:size(), self.epoch
-  if not self.shuffle then return n > 0 and ops.range(1, n, {dtype = "int64"}) or ops.zeros(0, {dtype = "int64"}) end
-  return seeded((self.seed * 1000003 + epoch) % 2 ^ 52, function() return ops.randperm(n) end)
+  if not self.shuffle then return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"}) end
+  return seeded((self.seed * 1000003 + epoch) % 2 ^ 52, function() return ops.randperm(n, {device = "cpu"}) end)
 end
 
 -- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do

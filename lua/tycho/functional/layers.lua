@@ -1,5 +1,6 @@
 -- The arithmetic of layers.
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
@@ -200,11 +201,11 @@ def("instance_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?
   if not own then return F.batch_norm(x, mean, var, w, b, {eps = eps}) end
   local n, c = x.shape[1], x.shape[2]
   if mean and var then
-    local old = core.set_grad_enabled(false)
-    local rows = M.reshape(x, n, c, -1)
-    M.lerp_(mean, M.to(ops.mean(ops.mean(rows, 3), 1), mean.dtype), momentum)
-    M.lerp_(var, M.to(ops.mean(M.var(rows, 3), 1), var.dtype), momentum)
-    core.set_grad_enabled(old)
+    no_grad(function()
+      local rows = M.reshape(x, n, c, -1)
+      M.lerp_(mean, M.to(ops.mean(ops.mean(rows, 3), 1), mean.dtype), momentum)
+      M.lerp_(var, M.to(ops.mean(M.var(rows, 3), 1), var.dtype), momentum)
+    end)
   end
   return F.group_norm(x, c, w, b, {eps = eps})
 end, NN)

@@ -165,8 +165,9 @@ end)
 def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
 -- The shape that all broadcast to.
 local function common_shape(list)
-  local y = ops.zeros({}, {dtype = "bool"})             -- on the CPU, whatever the tensors' devices: only shapes count
-  for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, {dtype = "bool"}), x.shape)) end
+  local as = {dtype = "bool", device = "cpu"}           -- whatever the tensors' devices: only shapes count
+  local y = ops.zeros({}, as)
+  for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, as), x.shape)) end
   return y.shape
 end
 def("broadcast_tensors", "tensors:tensors", "a list of the tensors, all expanded to one shape", function(list)

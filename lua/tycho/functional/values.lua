@@ -61,7 +61,7 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
   end
   if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
   local shape = lib.functions.broadcast_tensors(tensors)[1].shape
-  return ops.randn(shape, {dtype = dtype or tensors[1].dtype}) * std + mean
+  return ops.randn(shape, {dtype = dtype or tensors[1].dtype, device = tensors[1].device}) * std + mean
 end, lib.MAKES)
 
 ---- reductions ----

@@ -1,5 +1,6 @@
 -- Layers. Each is a class of its own: parameters in init, arithmetic in forward; names and defaults are PyTorch's.
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
@@ -288,13 +289,11 @@ function nn.summary(model, sizes, o)
   end
   local training = {}
   for _, m in ipairs(model:modules()) do training[m] = m.training end
-  local old = core.set_grad_enabled(false)
   module.observe(function(m, y)
     if #m:children() == 0 then rows[#rows + 1] = {depth_of[m] or "", m._name, core.is_tensor(y) and tostring(y.shape) or "-", count(m)} end
   end)
-  local ok, err = pcall(function() model:eval()(input) end)
+  local ok, err = pcall(no_grad, function() model:eval()(input) end)
   module.observe(nil)
-  core.set_grad_enabled(old)
   for m, t in pairs(training) do rawset(m, "training", t) end
   if not ok then error(err, 0) end
   local lines = {("%-28s %-18s %-20s %12s"):format("layer", "kind", "output", "parameters"), ("-"):rep(81)}

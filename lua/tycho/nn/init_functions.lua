@@ -1,14 +1,13 @@
 -- tycho.nn.init: fill a parameter in place, and return it. Formulas: Glorot & Bengio 2010, He et al. 2015.
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local M = core.methods
 local check = require("tycho.options").check
 local init = {}
 
 local function quietly(fn)
   return function(...)
-    local old = core.set_grad_enabled(false)
-    local ok, x = pcall(fn, ...)
-    core.set_grad_enabled(old)
+    local ok, x = pcall(no_grad, fn, ...)
     if not ok then error(x, 2) end
     return x
   end

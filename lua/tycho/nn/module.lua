@@ -4,6 +4,7 @@
 -- that assigning anew is seen too. A class made by extend() is called to construct, an instance to run forward.
 -- Errors from forward carry the path of modules that led to them.
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local check = require("tycho.options").check
 local M = core.methods
 
@@ -234,9 +235,9 @@ function Module:load_state_dict(state, options)
     table.sort(wrong)
     error("load_state_dict: " .. table.concat(wrong, "; "), 2)
   end
-  local old = core.set_grad_enabled(false)
-  for _, p in ipairs(pairs_) do p[1]:copy_(p[2]) end
-  core.set_grad_enabled(old)
+  no_grad(function()
+    for _, p in ipairs(pairs_) do p[1]:copy_(p[2]) end
+  end)
   return self
 end
 
@@ -244,8 +245,7 @@ end
 function Module:to(target)
   if core.is_tensor(target) then target = target.dtype end
   if type(target) == "string" and (target:match("^u?int") or target == "bool") then error("to: parameters need a floating dtype, got " .. target, 2) end
-  local old = core.set_grad_enabled(false)
-  local ok, err = pcall(function()
+  local ok, err = pcall(no_grad, function()
     for _, kind in ipairs {"parameter", "buffer"} do
       walk(self, kind, "", {}, function(_, v)
         local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target)
@@ -253,12 +253,11 @@ function Module:to(target)
           local grad = v.grad
           v.grad = nil
           core.set_data(v, new:detach())
-          if grad then v.grad = M.to(grad, new.dtype) end
+          if grad then v.grad = M.to(grad, target) end
         end
       end)
     end
   end)
-  core.set_grad_enabled(old)
   if not ok then error(err, 2) end
   return self
 end

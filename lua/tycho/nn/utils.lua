@@ -1,5 +1,6 @@
 -- tycho.nn.utils: over all parameters at once.
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 local utils = {}
 
@@ -38,13 +39,13 @@ function utils.vector_to_parameters(v, params)
   local at, total = 1, 0
   for _, p in ipairs(params) do total = total + M.numel(p) end
   if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then error(("vector_to_parameters: argument 1 must be a vector of %d elements"):format(total), 2) end
-  local old = core.set_grad_enabled(false)
-  for _, p in ipairs(params) do
-    local n = M.numel(p)
-    M.copy_(p, M.view(ops.slice(v, 1, at, at + n - 1), p.shape))
-    at = at + n
-  end
-  core.set_grad_enabled(old)
+  no_grad(function()
+    for _, p in ipairs(params) do
+      local n = M.numel(p)
+      M.copy_(p, M.view(ops.slice(v, 1, at, at + n - 1), p.shape))
+      at = at + n
+    end
+  end)
 end
 
 return utils

@@ -2,6 +2,7 @@
 -- loss, runs backward and returns it) up to max_eval times. Defaults, stopping rules and the strong Wolfe search are PyTorch's
 -- (Nocedal & Wright 2006, algorithms 3.5, 3.6 and 7.4).
 local core = require "tycho.core"
+local modes = require "tycho.modes"
 local ops, M = core.ops, core.methods
 
 -- The minimum of the cubic through two points with their slopes, within lo..hi.
@@ -100,15 +101,10 @@ return function(new_class)
     self.state[params[1]] = s
     local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
     local function evaluate()
-      local old = core.set_grad_enabled(true)
-      local ok, loss = pcall(closure)
-      core.set_grad_enabled(old)
-      if not ok then error(loss, 0) end
-      return loss
+      return (modes.enable_grad(closure))
     end
     local first = evaluate()
-    local old = core.set_grad_enabled(false)
-    local ok, err = pcall(function()
+    modes.no_grad(function()
       local loss, evals = number(first), 1
       s.evals = s.evals + 1
       local g = flat_grad(params)
@@ -173,8 +169,6 @@ return function(new_class)
       end
       s.d, s.t, s.dirs, s.steps, s.ro, s.diag, s.g_old, s.loss_old = core.keep(d), t, dirs, steps, ro, diag, core.keep(g_old), loss_old
     end)
-    core.set_grad_enabled(old)
-    if not ok then error(err, 0) end
     return first
   end
 

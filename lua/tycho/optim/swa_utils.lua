@@ -1,6 +1,7 @@
 -- Averages of a model's parameters over training: an exponential moving average where decay is given, else the mean of all updates
 -- (stochastic weight averaging, Izmailov et al. 2018).
 local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local M = core.methods
 local fill = require("tycho.options").fill
 local Module = require("tycho.nn.module").Module
@@ -20,8 +21,7 @@ function AveragedModel:forward(...) return self.module(...) end
 function AveragedModel:update_parameters(model)
   local n = self.n_averaged:item()
   local weight = n == 0 and 1 or self.decay and 1 - self.decay or 1 / (n + 1)
-  local old = core.set_grad_enabled(false)
-  local ok, err = pcall(function()
+  local ok, err = pcall(no_grad, function()
     local mine, theirs = self.module:parameters(), model:parameters()
     if #mine ~= #theirs then error(("update_parameters: the model has %d parameters, the average %d"):format(#theirs, #mine), 0) end
     for i, p in ipairs(mine) do
@@ -34,7 +34,6 @@ function AveragedModel:update_parameters(model)
     end
     M.add_(self.n_averaged, 1)
   end)
-  core.set_grad_enabled(old)
   if not ok then error(err, 2) end
 end
 

@@ -1,0 +1,20 @@
+-- tycho.backends: switches of the libraries underneath, as fields: tycho.backends.cudnn.benchmark = true.
+--   cudnn.benchmark      convolutions of a new shape time the ways there are; else the library's first choice is taken
+--   cudnn.deterministic  only ways that give the same bits each time
+--   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
+local core = require "tycho.core"
+
+local function switches(name, flags)
+  return setmetatable({}, {
+    __index = function(_, k)
+      if not flags[k] then error(("backends.%s has no '%s'"):format(name, tostring(k)), 2) end
+      return core.gpu.flag(flags[k])
+    end,
+    __newindex = function(_, k, v)
+      if not flags[k] then error(("backends.%s has no '%s'"):format(name, tostring(k)), 2) end
+      if type(v) ~= "boolean" then error(("backends.%s.%s must be a boolean, got %s"):format(name, k, type(v)), 2) end
+      core.gpu.flag(flags[k], v)
+    end})
+end
+
+return {cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic"}), cuda = switches("cuda", {allow_tf32 = "allow_tf32"})}

@@ -1,0 +1,117 @@
+/* CUDA graphs: what a function puts into streams is recorded once and then launched as one piece of work.
+ *
+ * Idea: a graph has a stream of its own. While it captures, everything is allocated for that stream, whose blocks nobody else gets, so they
+ * are its private pool; the pool ends with the graph, when the stream goes back. Memory from outside that the recorded work reads or
+ * writes is kept alive by the graph. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event
+ * and gives no memory back to the driver. */
+#include <stdlib.h>
+#include <string.h>
+#include "cuda.h"
+
+struct ty_graph {
+  int gpu;
+  ty_stream *stream, *ran;                 /* ran: the stream of the last launch */
+  cudaGraphExec_t exec;
+  ty_storage **kept;
+  int nkept, room;
+};
+
+static __thread ty_graph *capturing;
+
+ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->stream : NULL; }
+
+ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
+  return capturing ? ty_error(ctx, "%s while a graph is captured: the recorded work has not run yet, so the host can't wait for it", what) : TY_OK;
+}
+
+/* A storage that the recorded work uses; once each. */
+void ty_capture_keeps(ty_storage *s) {
+  ty_graph *g = capturing;
+  if (!g || ty_owner_of(s) == g->stream) return;           /* its own pool's blocks come and go within it */
+  for (int i = g->nkept - 1; i >= 0; i--)
+    if (g->kept[i] == s) return;
+  if (g->nkept == g->room) {
+    const int room = TY_MAX(64, 2 * g->room);
+    ty_storage **more = realloc(g->kept, sizeof *more * (size_t)room);
+    if (!more) return;                     /* then it lives as long as the user lets it, as with any other library */
+    g->kept = more;
+    g->room = room;
+  }
+  ty_storage_retain(s);
+  g->kept[g->nkept++] = s;
+}
+
+void ty_graph_free(void *graph) {
+  ty_graph *g = graph;
+  if (capturing == g) capturing = NULL;
+  if (ty_use(g->gpu) == cudaSuccess) {
+    cudaEvent_t e;
+    if (g->ran && cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {    /* whoever gets the blocks comes after the last launch */
+      cudaEventRecord(e, g->ran->s);
+      cudaStreamWaitEvent(g->stream->s, e, 0);
+      cudaEventDestroy(e);
+    }
+    if (g->exec) cudaGraphExecDestroy(g->exec);
+  }
+  for (int i = 0; i < g->nkept; i++) {
+    if (g->ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], g->ran);
+    ty_storage_release(g->kept[i]);
+  }
+  free(g->kept);
+  g->stream->captured = false;
+  ty_stream_free(g->gpu, g->stream);
+  ty_free(g);
+}
+
+ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
+  if (capturing) return ty_error(ctx, "graph: a graph is being captured already");
+  if (!ty_cuda_cached()) return ty_error(ctx, "graph: graphs need the caching allocator (TYCHO_CUDA_CACHE=0 is set)");
+  ty_graph *g = ty_malloc(sizeof *g);
+  void *s;
+  if (!g) return ty_error(ctx, "graph: out of memory"), TY_OOM;
+  memset(g, 0, sizeof *g);
+  g->gpu = gpu;
+  ty_status st = ty_stream_new(ctx, gpu, &s);
+  if (st != TY_OK) { ty_free(g); return st; }
+  g->stream = s;
+  g->stream->captured = true;
+  cudaError_t e = ty_use(gpu);
+  if (e == cudaSuccess) e = cudaStreamBeginCapture(g->stream->s, cudaStreamCaptureModeThreadLocal);
+  if (e != cudaSuccess) { ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
+  capturing = g;
+  *out = g;
+  *stream = s;
+  return TY_OK;
+}
+
+ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep) {
+  ty_graph *g = graph;
+  cudaGraph_t made = NULL;
+  cudaError_t e = ty_use(g->gpu);
+  if (e == cudaSuccess) e = cudaStreamEndCapture(g->stream->s, &made);
+  capturing = NULL;
+  if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
+  if (made) cudaGraphDestroy(made);
+  if (!keep) { cudaGetLastError(); return TY_OK; }
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "graph: capture", g->gpu);
+}
+
+ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
+  ty_graph *g = graph;
+  ty_stream *s = ty_stream_of(ctx, g->gpu);
+  if (!g->exec) return ty_error(ctx, "replay: the graph has not been captured");
+  TY_TRY(ty_refuse_capture(ctx, "replay: a graph can't be launched"));
+  CUDA(ctx, g->gpu, ty_use(g->gpu));
+  TY_TRY(ty_reported(ctx, g->gpu));
+  if (g->ran && g->ran != s) {             /* launches of one graph share its memory, so they follow one another */
+    cudaEvent_t e;
+    CUDA(ctx, g->gpu, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    cudaError_t st = cudaEventRecord(e, g->ran->s);
+    if (st == cudaSuccess) st = cudaStreamWaitEvent(s->s, e, 0);
+    cudaEventDestroy(e);
+    CUDA(ctx, g->gpu, st);
+  }
+  CUDA(ctx, g->gpu, cudaGraphLaunch(g->exec, s->s));
+  g->ran = s;
+  return TY_OK;
+}
