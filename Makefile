@@ -5,6 +5,7 @@
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
 #   make test-asan, make test-valgrind                      make golden     golden files, from PyTorch
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
+#   make test-sim-asan, test-plans, test-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md and the editor stubs, from the op table
 
 CC      ?= gcc
@@ -72,7 +73,9 @@ CUDA_ARCHS ?= 80 89 90
 CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h kernels/*.cuh)
-CUDA_INC := -iquote kernels -iquote src/cuda -I$(CUDA_HOME)/include
+CUDNN_HOME ?= $(CUDA_HOME)
+CUDA_INC := -iquote kernels -iquote src/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
+CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))
 GENCODE  := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 
 ifneq ($(CUDA_HOME),)
@@ -81,7 +84,7 @@ endif
 
 $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.o)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -lcublasLt -lcudnn
+	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
@@ -92,18 +95,22 @@ $(BUILD)/kernels/%.o: kernels/%.cu $(CUDA_HDR)
 	$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
 
 SIM := $(BUILD)/sim
-SIM_FLAGS = -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
+SIM_FLAGS = $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
 SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c %/dnn_graph.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim libraries)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete,--no-undefined
+	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete $(SIM_MORE)
 
 $(SIM)/kernels/%.o: kernels/%.cu $(CUDA_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
+
+$(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(CUDA_HDR)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o -o $@ -pthread
 
 $(SIM)/libraries.o: spec/simgpu/libraries.c $(CUDA_HDR)
 	@mkdir -p $(@D)
@@ -117,8 +124,9 @@ $(SIM)/sim.o: spec/simgpu/sim.cpp spec/simgpu/sim.h
 SEED ?= $(shell date +%j)
 SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/$(SIM)/tycho/cuda.so"
 ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
-test-sim: all $(SIM)/tycho/cuda.so
+test-sim: all $(SIM)/tycho/cuda.so $(SIM)/planted
 	@echo "simulated GPU, seed $(SEED)"
+	@TYCHO_SIM_SEED=$(SEED) $(SIM)/planted
 	@$(SIM_ENV) TYCHO_SIM=lockstep scripts/specs $(BUILD)/sim-lockstep.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 	@$(SIM_ENV) TYCHO_SIM=async scripts/specs $(BUILD)/sim-async.log $(BUSTED) --exclude-tags=cpu,long --exclude-pattern=golden $(ARGS)
 else
@@ -126,10 +134,15 @@ test-sim:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
+# The same specs on hardware; the library is built where it isn't there yet.
+test-gpu: all
+	@test -e $(BUILD)/tycho/cuda.so || $(MAKE) --no-print-directory cuda
+	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+
 # Whether cuDNN has plans for an H200 for the convolutions that Tycho asks for; without a device.
 $(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_graph.c $(CUDA_HDR)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(CUDA_INC) $< -o $@ -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64:$(CUDA_HOME)/lib -lcudnn -lcudart -pthread
+	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(CUDA_INC) $< -o $@ $(CUDA_LIB) -lcudnn -lcudart -pthread
 
 test-plans: $(BUILD)/plans
 	@$<
@@ -162,6 +175,14 @@ test-asan:
 	TYCHO_BUILD=build-asan LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
 	  build-asan/host $(shell command -v busted) $(ARGS)
 
+# The same with the simulated GPU: kernels' accesses are checked too, each tensor in an allocation of its own.
+test-sim-asan:
+	@$(MAKE) --no-print-directory BUILD=build-asan CFLAGS="$(ASAN)" LDFLAGS="-fsanitize=address,undefined" SIM_MORE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+	  build-asan/tycho/core.so build-asan/host build-asan/sim/tycho/cuda.so
+	TYCHO_BUILD=build-asan TYCHO_TEST_DEVICE=cuda TYCHO_CUDA_CACHE=0 TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/build-asan/sim/tycho/cuda.so" \
+	  LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
+	  build-asan/host $(shell command -v busted) --exclude-tags=cpu,long $(ARGS)
+
 build-asan/host: spec/host.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(LDFLAGS_HOST) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
@@ -182,6 +203,9 @@ build/host: spec/host.c
 bench: all
 	$(LUAJIT) bench/bench.lua $(ARGS)
 
+bench-gpu: all
+	$(LUAJIT) bench/gpu.lua $(ARGS)
+
 docs: all
 	$(LUAJIT) scripts/docs.lua
 
@@ -199,4 +223,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-plans run-specs lint test-asan test-valgrind bench docs golden install clean
+.PHONY: all cuda demo test test-sim test-plans run-specs lint test-asan test-sim-asan test-valgrind test-gpu bench bench-gpu docs golden install clean

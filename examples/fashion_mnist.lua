@@ -1,13 +1,15 @@
 -- Trains a small CNN on Fashion-MNIST and tests it.
 --
 --   luajit examples/fashion_mnist.lua [--data DIR] [--epochs 3] [--batch 128] [--lr 0.01] [--seed 1] [--out runs/fashion_mnist] [--resume] [--threads N]
+--     [--device cpu|cuda|cuda:N]
 --
--- --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoint.safetensors (everything
+-- --device: where to train; the GPU, where there is one. --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoint.safetensors (everything
 -- needed to go on, also after Ctrl-C) and loss.png.
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
-local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = false}
+local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = false,
+  device = tycho.cuda.is_available() and "cuda" or "cpu"}
 local i = 1
 while arg[i] do
   local name = arg[i]:match("^%-%-(.+)$")
@@ -41,11 +43,13 @@ end
 
 local train, test = open(true), open(false)
 tycho.manual_seed(options.seed)
-local net = Net(#train.classes)
-local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed})
+local net = Net(#train.classes):to(options.device)
+local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, pin_memory = options.device ~= "cpu"})
 local optimizer = optim.AdamW(net:parameters(), {lr = options.lr, weight_decay = 0.05})
 local schedule = optim.lr_scheduler.OneCycleLR(optimizer, {max_lr = options.lr, total_steps = options.epochs * loader:size()})
 local curve, first_epoch = {}, 1
+
+local function to_device(x) return x:to(options.device, {non_blocking = true}) end
 
 os.execute("mkdir -p '" .. options.out:gsub("'", "'\\''") .. "'")
 local checkpoint = options.out .. "/checkpoint.safetensors"
@@ -71,23 +75,32 @@ for epoch = first_epoch, options.epochs do
   net:train()
   local bar = tycho.utils.progress(loader, {desc = ("epoch %d/%d"):format(epoch, options.epochs), unit = "images"})
   local mean, n = 0, 0
+  local pending = {}                                   -- losses not read yet: reading waits for the device
+  local function read_losses()
+    for _, v in ipairs(#pending > 0 and tycho.stack(pending):totable() or pending) do
+      curve[#curve + 1] = v
+      mean, n = mean + v, n + 1
+    end
+    pending = {}
+    if n > 0 then bar:set {loss = mean / n} end
+  end
   for x, y in bar do
-    local loss = tycho.cross_entropy(net(x), y)
+    local loss = tycho.cross_entropy(net(to_device(x)), to_device(y))
     optimizer:zero_grad()
     loss:backward()
     optimizer:step()
     schedule:step()
-    local v = loss:item()
-    curve[#curve + 1] = v
-    mean, n = mean + v, n + 1
-    bar:set {loss = mean / n}
+    pending[#pending + 1] = loss:detach()
+    if #pending == 10 then read_losses() end
     if tycho.utils.interrupted() then
+      read_losses()
       bar:close()
       save(epoch)
       io.stderr:write("stopped; --resume goes on from " .. checkpoint .. "\n")
       os.exit(130)
     end
   end
+  read_losses()
   save(epoch + 1)
 end
 
@@ -95,9 +108,9 @@ net:eval()
 local right = 0
 tycho.no_grad(function()
   for x, y in tycho.data.DataLoader(test, {batch_size = 1000}):iter() do
-    right = right + net(x):argmax(2):eq(y):sum():item()
+    right = right + net(to_device(x)):argmax(2):eq(to_device(y)):sum()
   end
 end)
 tycho.save(options.out .. "/model.safetensors", net:state_dict())
 tycho.utils.save_curve(options.out .. "/loss.png", curve)
-print(("test accuracy: %.4f"):format(right / test:size()))
+print(("test accuracy: %.4f"):format(right:item() / test:size()))

@@ -118,6 +118,9 @@ describe("cuda", function()
     helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})
     assert.equal(before, tycho.cuda.memory_allocated())
     assert.is_truthy(tycho.cuda.memory_summary():find("allocated by tensors", 1, true))
+    local y, held = tycho.empty(1000, {device = "cuda"}), tycho.cuda.memory_summary()
+    assert.is_truthy(held:match("4 KiB%s+[1-9]"))
+    y:free()
     tycho.cuda.empty_cache()
     helper.close(tycho.ones(3, {device = "cuda"}):cpu(), tycho.ones(3))
   end)
@@ -206,6 +209,89 @@ describe("cuda", function()
     helper.close(back, tycho.full({10000}, 4))
   end)
 
+  it("uses pinned memory again, after the copies from it", function()
+    local loader = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 4000):view(40, 100), tycho.range(1, 40)), {batch_size = 2, pin_memory = true})
+    local at, held = 0, {}
+    for x, y in loader:iter() do
+      held[#held + 1] = {x:to("cuda", {non_blocking = true}), y:to("cuda", {non_blocking = true})}
+      x, y = x:free(), y:free()                                    -- at once
+    end
+    for _, pair in ipairs(held) do
+      helper.close(pair[1]:cpu(), tycho.range(at * 100 + 1, at * 100 + 200):view(2, 100))
+      helper.close(pair[2]:cpu(), tycho.range(at + 1, at + 2))
+      at = at + 2
+    end
+    tycho.cuda.empty_cache()
+  end)
+
+  it("moves a module's gradients with it", function()
+    local net = tycho.nn.Linear(3, 2)
+    net(tycho.ones(1, 3)):sum():backward()
+    net:cuda()
+    assert.equal("cuda:0", net.weight.grad.device)
+    helper.close(net.weight.grad:cpu(), tycho.ones(2, 3))
+    net:cpu()
+    assert.equal("cpu", net.weight.grad.device)
+  end)
+
+  it("limits whole numbers from one side", function()
+    local x = tycho.tensor({-5, 0, 7}, {dtype = "int64", device = "cuda"})
+    assert.same({1, 1, 7}, x:clamp(1):totable())
+    assert.same({-5, 0, 3}, x:clamp(nil, 3):totable())
+  end)
+
+  it("keeps its generator where data are shuffled and split under a seed", function()
+    tycho.manual_seed(5)
+    local a = {tycho.cuda.get_rng_state()}
+    tycho.data.random_split(tycho.data.TensorDataset(tycho.zeros(10)), {4, 6}, {seed = 3})
+    assert.same(a, {tycho.cuda.get_rng_state()})
+  end)
+
+  it("gives the same bits where determinism is asked for, and the same sums as the CPU", function()
+    tycho.use_deterministic_algorithms(true)
+    local at, rows = tycho.randint(1, 7, {300}), tycho.randn(300, 5)
+    local first
+    for round = 1, 5 do
+      local y = tycho.zeros(7, 5, {device = "cuda"}):index_add(1, at:cuda(), rows:cuda())
+      local z = tycho.zeros(7, {device = "cuda"}):scatter(1, at:cuda(), rows:select(2, 1):cuda())
+      if first then
+        helper.close(y, first[1], "sums", 0)
+        helper.close(z, first[2], "the last of those that meet", 0)
+      else
+        first = {y, z}
+        helper.close(y:cpu(), tycho.zeros(7, 5):index_add(1, at, rows))
+        helper.close(z:cpu(), tycho.zeros(7):scatter(1, at, rows:select(2, 1)))
+      end
+    end
+    tycho.use_deterministic_algorithms(false)
+    assert.is_false(tycho.are_deterministic_algorithms_enabled())
+  end)
+
+  it("reports a bad index later, or at once where that is asked for", function()
+    local x = tycho.zeros(4, {device = "cuda"})
+    local at = tycho.tensor({9}, {dtype = "int64", device = "cuda"})
+    local y = x:index_select(1, at)
+    tycho.cuda.synchronize()
+    helper.fails("(an earlier call on cuda:0): index 9 is out of range 1 to 4", function() return x + 1 end)
+    helper.close((x + 1):cpu(), tycho.ones(4))
+    tycho.cuda.set_sync_debug(true)
+    local ok, err = pcall(x.index_select, x, 1, at)
+    tycho.cuda.set_sync_debug(false)
+    assert.is_false(ok)
+    assert.is_nil(err:find("earlier", 1, true))
+    assert.is_truthy(err:find("index 9 is out of range 1 to 4", 1, true))
+    assert.is_truthy(y)
+  end)
+
+  it("has switches for the libraries underneath", function()
+    assert.is_false(tycho.backends.cudnn.benchmark)
+    tycho.backends.cudnn.benchmark = true
+    assert.is_true(tycho.backends.cudnn.benchmark)
+    tycho.backends.cudnn.benchmark = false
+    helper.fails("has no 'benchmrk'", function() tycho.backends.cudnn.benchmrk = true end)
+    helper.fails("must be a boolean", function() tycho.backends.cuda.allow_tf32 = 1 end)
+  end)
+
   it("trains without waiting for the device", function()
     tycho.manual_seed(2)
     local x, y = tycho.randn(32, 10, {device = "cuda"}), tycho.randn(32, 1, {device = "cuda"})
@@ -225,6 +311,33 @@ describe("cuda", function()
     assert.is_true((x:matmul(w) + b - y):square():mean():item() < first / 2)
   end)
 
+  it("trains a CNN without waiting for the device, and as the CPU does", function()
+    local nn = tycho.nn
+    tycho.manual_seed(4)
+    local net = nn.Sequential(nn.Conv2d(1, 4, 3, {padding = 1, bias = false}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 16), nn.ReLU(),
+      nn.Dropout(0.3), nn.Linear(16, 3))
+    local x, y = tycho.randn(12, 1, 8, 8), tycho.randint(1, 3, {12})
+    local function train(n, a, b)
+      tycho.manual_seed(6)
+      local opt = tycho.optim.AdamW(n:parameters(), {lr = 0.01})
+      local schedule = tycho.optim.lr_scheduler.OneCycleLR(opt, {max_lr = 0.01, total_steps = 10})
+      local losses, syncs = {}, tycho.cuda.sync_count()
+      for i = 1, 10 do
+        losses[i] = tycho.cross_entropy(n(a), b)
+        opt:zero_grad()
+        losses[i]:backward()
+        nn.utils.clip_grad_norm_(n:parameters(), 1)
+        opt:step()
+        schedule:step()
+        losses[i] = losses[i]:detach()
+      end
+      assert.equal(syncs, tycho.cuda.sync_count())
+      return tycho.stack(losses):cpu()
+    end
+    local twin = net:clone():cuda()
+    helper.close(train(twin, x:cuda(), y:cuda()), train(net, x, y), "losses", 1e-4)
+  end)
+
   it("works on each of several devices", function()
     if not several() then return pending("one device") end
     local a = tycho.ones(4, {device = "cuda:1"})
@@ -238,6 +351,10 @@ describe("cuda", function()
   end)
 
   describe("graphs", function()
+    if os.getenv("TYCHO_CUDA_CACHE") == "0" then
+      it("need the caching allocator", function() helper.fails("caching allocator", tycho.cuda.graph, function() end) end)
+      return
+    end
     it("run a recorded training step again, with new inputs and new random numbers", function()
       tycho.manual_seed(3)
       local net = tycho.nn.Sequential(tycho.nn.Linear(6, 16), tycho.nn.ReLU(), tycho.nn.Dropout(0.5), tycho.nn.Linear(16, 3)):to("cuda")

@@ -4,7 +4,7 @@
  * into a stream runs at once, and device memory is readable only meanwhile, so that every access of the host to it faults. Asynchronous
  * (TYCHO_SIM=async): each stream is a thread that waits at random, so that a missing wait shows as a wrong answer. TYCHO_SIM_SEED decides
  * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is. Fresh device
- * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error.
+ * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error; 0: none does.
  * Invariants: what is in one stream happens in order; nothing else orders two streams but events; a kernel's threads meet at every
  * barrier or the launch is an error, which stays. */
 #include <sys/mman.h>
@@ -77,7 +77,7 @@ void device_error(cudaError_t e, const char *what) {
 
 /* ---- memory ---- */
 
-struct region { size_t size, mapped; int device; };
+struct region { size_t size; char *mapping; size_t mapped; int device; };   /* the memory ends where the guard page begins */
 std::map<char *, region> regions, pinned;
 size_t used[16];
 std::mutex memory_lock;
@@ -92,7 +92,7 @@ int key() { static const int k = asynchronous() ? -1 : pkey_alloc(0, 0); return 
 void protect_all(bool closed) {
   if (key() >= 0) { pkey_set(key(), closed ? PKEY_DISABLE_ACCESS : 0); return; }
   std::lock_guard<std::mutex> hold(memory_lock);
-  for (auto &r : regions) mprotect(r.first, r.second.mapped - PAGE, closed ? PROT_NONE : PROT_READ | PROT_WRITE);
+  for (auto &r : regions) mprotect(r.second.mapping, r.second.mapped - PAGE, closed ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
 /* Device memory can be read while one of these lives. */
@@ -367,6 +367,7 @@ cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function
 
 EXPORT void sim_fail(long n, int error) { fail_with = error; fail_in = n; }
 EXPORT long sim_calls() { return calls; }
+EXPORT bool sim_failing() { return fail_in > 0; }    /* not come yet */
 
 extern "C" {
 
@@ -423,9 +424,10 @@ cudaError_t cudaMalloc(void **p, size_t n) {
   memset(base, 0xff, mapped - PAGE);       /* NaN in every floating dtype */
   mprotect(base + mapped - PAGE, PAGE, PROT_NONE);
   if (key() >= 0) pkey_mprotect(base, mapped - PAGE, PROT_READ | PROT_WRITE, key());
-  regions[base] = {n, mapped, current};
+  char *const start = base + mapped - PAGE - (n + 15) / 16 * 16;
+  regions[start] = {n, base, mapped, current};
   used[current] += n;
-  *p = base;
+  *p = start;
   return cudaSuccess;
 }
 
@@ -438,7 +440,7 @@ cudaError_t cudaFree(void *p) {            /* waits for the device, as the real 
   auto it = regions.find((char *)p);
   if (it == regions.end()) return give(cudaErrorInvalidValue);
   used[it->second.device] -= it->second.size;
-  munmap(it->first, it->second.mapped);
+  munmap(it->second.mapping, it->second.mapped);
   regions.erase(it);
   return cudaSuccess;
 }
@@ -449,7 +451,7 @@ cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   *p = malloc(n ? n : 1);
   if (!*p) return give(cudaErrorMemoryAllocation);
   std::lock_guard<std::mutex> hold(memory_lock);
-  pinned[(char *)*p] = {n, n, -1};
+  pinned[(char *)*p] = {n, nullptr, 0, -1};
   return cudaSuccess;
 }
 

@@ -32,13 +32,19 @@ typedef struct block {
 typedef struct {
   block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
   block *waiting;
-  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments;
+  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
 } heap;
 
 static heap heaps[TY_MAXGPU];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int bin_of(size_t n) { return TY_MIN(BINS - 1, 63 - __builtin_clzll((unsigned long long)n)); }
+
+static int size_class(size_t n) {
+  int k = 0;
+  for (size_t most = 4096; k < TY_GPU_SIZES - 1 && n > most; most *= 16) k++;
+  return k;
+}
 
 static void list_add(heap *h, block *b) {
   block **first = &h->bin[b->small][bin_of(b->size)];
@@ -95,6 +101,19 @@ static void collect(heap *h, bool all) {
   }
 }
 
+/* An event of what the stream has been given so far; NULL, and all that is done already, where none can be had. */
+static cudaEvent_t mark(ty_stream *s) {
+  cudaEvent_t e;
+  if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {
+    if (cudaEventRecord(e, s->s) == cudaSuccess) return e;
+    cudaEventDestroy(e);
+  }
+  cudaGetLastError();
+  ty_count_sync();
+  cudaStreamSynchronize(s->s);
+  return NULL;
+}
+
 static block *find(heap *h, bool small, size_t n, const ty_stream *s) {
   block *best = NULL;
   for (int k = bin_of(n); k < BINS && !best; k++)
@@ -147,7 +166,7 @@ static void release_segments(heap *h) {
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   heap *h = &heaps[dev->gpu];
   ty_stream *pool = ty_captures(dev->gpu), *s = pool ? pool : ty_stream_of(ctx, dev->gpu);
-  n = (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT;
+  n = ty_cuda_cached() ? (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT : TY_MAX(n, 1);
   const bool small = n <= SMALL;
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
@@ -155,7 +174,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   block *b = ty_cuda_cached() ? find(h, small, n, s) : NULL;
   if (b) list_remove(h, b);
   else b = segment_new(h, small, n, s);
-  if (b && b->size - n >= (small ? UNIT : SMALL)) {      /* the rest is a block of its own */
+  if (b && ty_cuda_cached() && b->size - n >= (small ? UNIT : SMALL)) {      /* the rest is a block of its own */
     block *rest = calloc(1, sizeof *rest);
     if (rest) {
       *rest = (block){.p = b->p + n, .size = b->size - n, .before = b, .after = b->after, .stream = s, .small = small};
@@ -170,6 +189,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
     h->allocated += (long long)b->size;
     h->peak_allocated = TY_MAX(h->peak_allocated, h->allocated);
     h->allocations++;
+    h->used[size_class(b->size)]++;
   }
   pthread_mutex_unlock(&lock);
   *out = b;
@@ -183,13 +203,12 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   pthread_mutex_lock(&lock);
   h->allocated -= (long long)b->size;
   h->allocations--;
+  h->used[size_class(b->size)]--;
   ty_use(dev->gpu);
   b->nwait = 0;
   for (int i = 0; i < b->nuser && !b->stream->captured; i++) {
-    cudaEvent_t e;
-    if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) != cudaSuccess) { cudaStreamSynchronize(b->user[i]->s); ty_count_sync(); continue; }
-    cudaEventRecord(e, b->user[i]->s);
-    b->wait[b->nwait++] = e;
+    cudaEvent_t e = mark(b->user[i]);
+    if (e) b->wait[b->nwait++] = e;
   }
   if (!ty_cuda_cached()) {                         /* its own stream's work too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
@@ -213,19 +232,18 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   for (int i = 0; i < b->nuser; i++) known = known || b->user[i] == stream;
   if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
   else if (!known) {                       /* more streams than there is room for: the last one waits for this one from now on */
-    cudaEvent_t e;
     ty_stream *last = b->user[USERS - 1];
-    if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {
-      cudaEventRecord(e, last->s);
-      cudaStreamWaitEvent(stream->s, e, 0);
-      cudaEventDestroy(e);
-    }
+    cudaEvent_t e = mark(last);
+    if (e && cudaStreamWaitEvent(stream->s, e, 0) != cudaSuccess) { ty_count_sync(); cudaStreamSynchronize(last->s); }
+    if (e) cudaEventDestroy(e);
     b->user[USERS - 1] = stream;
   }
   pthread_mutex_unlock(&lock);
 }
 
 ty_stream *ty_owner_of(const ty_storage *s) { return s->block ? ((const block *)s->block)->stream : NULL; }
+
+static void release_pinned(void);
 
 void ty_cuda_empty_cache(const ty_backend *dev) {
   if (ty_captures(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
@@ -234,6 +252,7 @@ void ty_cuda_empty_cache(const ty_backend *dev) {
   pthread_mutex_lock(&lock);
   collect(&heaps[dev->gpu], true);
   release_segments(&heaps[dev->gpu]);
+  release_pinned();
   pthread_mutex_unlock(&lock);
 }
 
@@ -247,7 +266,10 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
 void ty_cuda_stats(int gpu, ty_gpu_stats *out) {
   pthread_mutex_lock(&lock);
   const heap *h = &heaps[gpu];
-  *out = (ty_gpu_stats){h->allocated, h->peak_allocated, h->reserved, h->peak_reserved, h->allocations, h->segments};
+  *out = (ty_gpu_stats){h->allocated, h->peak_allocated, h->reserved, h->peak_reserved, h->allocations, h->segments, {0}, {0}};
+  memcpy(out->used, h->used, sizeof out->used);
+  for (int k = 0; k < 2 * BINS; k++)
+    for (const block *b = h->bin[k / BINS][k % BINS]; b; b = b->next) out->free[size_class(b->size)]++;
   pthread_mutex_unlock(&lock);
 }
 
@@ -258,22 +280,50 @@ void ty_cuda_reset_peaks(int gpu) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- pinned host memory: few and long-lived, so a list ---- */
+/* ---- pinned host memory: few blocks, so lists; those given back wait here for the next that wants as much ---- */
 
-typedef struct pinned { char *p; size_t n; struct pinned *next; cudaEvent_t last; bool used; } pinned;
-static pinned *pins;
+typedef struct pinned { char *p; size_t n; struct pinned *next; cudaEvent_t last; } pinned;   /* last: after the last copy, or NULL */
+static pinned *pins, *spare;
+
+static void forget(pinned *b) {
+  if (b->last) { cudaEventSynchronize(b->last); cudaEventDestroy(b->last); }
+  cudaFreeHost(b->p);
+  ty_free(b);
+}
+
+/* A block given back that is large enough, and not much larger, and whose copies are done. */
+static pinned *take_spare(size_t n) {
+  for (pinned **at = &spare; *at; at = &(*at)->next) {
+    pinned *b = *at;
+    if (b->n < n || b->n > 2 * n + UNIT) continue;
+    if (b->last && cudaEventQuery(b->last) != cudaSuccess) continue;
+    if (b->last) cudaEventDestroy(b->last);
+    b->last = NULL;
+    *at = b->next;
+    return b;
+  }
+  return NULL;
+}
 
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
-  pinned *b = ty_malloc(sizeof *b);
-  void *p = NULL;
-  if (!b) return ty_error(ctx, "pin_memory: out of memory"), TY_OOM;
-  cudaError_t e = cudaHostAlloc(&p, n, cudaHostAllocPortable);
-  if (e != cudaSuccess) { ty_free(b); return ty_cuda_fail(ctx, e, "cudaHostAlloc", ctx->gpu); }
+  TY_TRY(ty_refuse_capture(ctx, "pin_memory: called"));
+  CUDA(ctx, ctx->gpu, ty_use(ctx->gpu));
   pthread_mutex_lock(&lock);
-  *b = (pinned){.p = p, .n = n, .next = pins};
+  pinned *b = take_spare(n);
+  pthread_mutex_unlock(&lock);
+  if (!b) {
+    void *p = NULL;
+    b = ty_malloc(sizeof *b);
+    if (!b) return ty_error(ctx, "pin_memory: out of memory"), TY_OOM;
+    cudaError_t e = cudaHostAlloc(&p, n, cudaHostAllocPortable);
+    if (e != cudaSuccess) { ty_free(b); return ty_cuda_fail(ctx, e, "cudaHostAlloc", ctx->gpu); }
+    *b = (pinned){.p = p, .n = n};
+  }
+  pthread_mutex_lock(&lock);
+  b->next = pins;
   pins = b;
   pthread_mutex_unlock(&lock);
-  *out = p;
+  *out = b->p;
   return TY_OK;
 }
 
@@ -290,15 +340,15 @@ bool ty_pinned(const void *p) {
   return is;
 }
 
-/* A copy in stream reads or writes p: its memory isn't given back before that. */
+/* A copy in stream reads or writes p: its memory isn't used again before that. */
 void ty_pinned_used_on(const void *p, ty_stream *stream) {
   if (ty_captures(stream->gpu)) return;    /* the graph keeps it */
   pthread_mutex_lock(&lock);
   pinned *b = pin_of(p);
-  if (b && (b->used || cudaEventCreateWithFlags(&b->last, cudaEventDisableTiming) == cudaSuccess)) {
-    if (b->used) cudaStreamWaitEvent(stream->s, b->last, 0);     /* copies of one block follow one another, so one event stands for all */
-    b->used = true;
-    cudaEventRecord(b->last, stream->s);
+  if (b) {
+    if (b->last && cudaStreamWaitEvent(stream->s, b->last, 0) != cudaSuccess) { ty_count_sync(); cudaEventSynchronize(b->last); }
+    if (b->last) cudaEventDestroy(b->last);    /* copies of one block follow one another, so one event stands for all */
+    b->last = mark(stream);
   }
   pthread_mutex_unlock(&lock);
 }
@@ -309,10 +359,17 @@ void ty_unpin(void *p) {
     if ((*at)->p == p) {
       pinned *b = *at;
       *at = b->next;
-      if (b->used) { cudaEventSynchronize(b->last); cudaEventDestroy(b->last); }
-      cudaFreeHost(b->p);
-      ty_free(b);
+      if (ty_cuda_cached()) { b->next = spare; spare = b; }
+      else forget(b);
       break;
     }
   pthread_mutex_unlock(&lock);
+}
+
+static void release_pinned(void) {
+  while (spare) {
+    pinned *b = spare;
+    spare = b->next;
+    forget(b);
+  }
 }

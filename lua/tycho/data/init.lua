@@ -117,6 +117,18 @@ function data.collate(items)
   return unpack(out)
 end
 
+-- What a batch consists of, in pinned memory where there is a GPU.
+local function pinned(v, ...)
+  if core.is_tensor(v) and v.device == "cpu" then v = core.gpu.pin_memory(v)
+  elseif type(v) == "table" and not core.is_tensor(v) then
+    local out = {}
+    for k, w in pairs(v) do out[k] = pinned(w) end
+    v = out
+  end
+  if select("#", ...) == 0 then return v end
+  return v, pinned(...)
+end
+
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
@@ -156,6 +168,7 @@ function DataLoader:iter()
   local order, at = core.keep(self:order()), self.position
   local total = #order / self.batch_size
   total = self.drop_last and math.floor(total) or math.ceil(total)
+  local place = self.pin_memory and core.gpu.is_available() and pinned or function(...) return ... end
   return function()
     if at >= total then
       if self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end
@@ -164,13 +177,13 @@ function DataLoader:iter()
     local indices = ops.slice(order, 1, at * self.batch_size + 1, (at + 1) * self.batch_size)
     at = at + 1
     self.position = at
-    if self.dataset.batch and not self.collate then return self.dataset:batch(indices) end
+    if self.dataset.batch and not self.collate then return place(self.dataset:batch(indices)) end
     local items = {}
     for i, k in ipairs(indices:totable()) do
       items[i] = {self.dataset:get(k)}
       if #items[i] == 0 then error(("DataLoader: the dataset's get(%d) returned nothing"):format(k), 2) end
     end
-    return (self.collate or data.collate)(items)
+    return place((self.collate or data.collate)(items))
   end
 end
 

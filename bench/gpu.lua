@@ -1,0 +1,147 @@
+-- Timings on a GPU, beside PyTorch's on the same one in the same run, where a python3 with torch and CUDA is found.
+--   make bench-gpu [ARGS="--python /path/to/python3 --only TEXT --rounds 3 --small 1"]      --small: tiny shapes, to see that it runs
+-- A figure is the median of 20 calls, each between two events, and of rounds that alternate between the two; "ratio" is Tycho's time over
+-- PyTorch's, "of copy" the bytes a second over those of a copy on the device in the same run. Data are fresh random numbers.
+local options = {python = os.getenv("PYTHON") or "python3", rounds = 3, only = "", small = 0}
+for i = 1, #(arg or {}), 2 do
+  local k = arg[i]:match("^%-%-(.+)$")
+  options[k] = tonumber(arg[i + 1]) or arg[i + 1]
+end
+local here = arg[0]:match("^(.*)/") or "."
+local tycho = require "tycho"
+local ok, why = tycho.cuda.is_available()
+if not ok then io.stderr:write("no GPU: ", why, "\n") os.exit(1) end
+tycho.set_default_device("cuda")
+
+local small = options.small ~= 0
+local function size(n, least) return small and (least or math.max(1, math.floor(n / 1024))) or n end
+local function median(list)
+  table.sort(list)
+  return list[math.ceil(#list / 2)]
+end
+
+-- Milliseconds a call.
+local function time(fn)
+  local list = {}
+  for i = 1, 23 do
+    local from, to = tycho.cuda.Event {enable_timing = true}, tycho.cuda.Event {enable_timing = true}
+    from:record()
+    fn()
+    to:record()
+    to:synchronize()
+    if i > 3 then list[#list + 1] = from:elapsed_time(to) end
+  end
+  return median(list)
+end
+
+-- Cases in the order of gpu_peer.py's: name, what makes the function to time, bytes that it moves at least.
+local cases = {}
+local function case(name, make, bytes) cases[#cases + 1] = {name = name, make = make, bytes = bytes} end
+local function backward(fn, ...)           -- of one op, with its forward
+  local inputs, g = {...}, nil
+  for _, x in ipairs(inputs) do if x:is_floating_point() then x:requires_grad_() end end
+  return function()
+    local y = fn(unpack(inputs))
+    g = g or tycho.ones_like(y)
+    for _, x in ipairs(inputs) do x.grad = nil end
+    y:backward(g)
+  end
+end
+
+local N = size(64 * 2 ^ 20)                -- elements: 256 MB of float32
+case("copy 256 MB", function() local x, y = tycho.randn(N), tycho.empty(N) return function() y:copy_(x) end end, 8 * N)
+case("add 256 MB", function() local x, y = tycho.randn(N), tycho.randn(N) return function() return x + y end end, 12 * N)
+case("gelu 256 MB", function() local x = tycho.randn(N) return function() return tycho.gelu(x) end end, 8 * N)
+case("add 256 MB float16", function() local x, y = tycho.randn(2 * N):half(), tycho.randn(2 * N):half() return function() return x + y end end, 12 * N)
+case("sum of 256 MB", function() local x = tycho.randn(N) return function() return x:sum() end end, 4 * N)
+case("sum of rows 8192x8192", function() local x = tycho.randn(size(8192, 8), size(8192, 64)) return function() return x:sum(2) end end, 4 * N)
+case("sum of columns 8192x8192", function() local x = tycho.randn(size(8192, 8), size(8192, 64)) return function() return x:sum(1) end end, 4 * N)
+case("softmax 8192x8192 float16", function() local x = tycho.randn(size(8192, 8), size(8192, 64)):half() return function() return tycho.softmax(x, 2) end end, 4 * N)
+local rows, width = size(32768, 16), size(1024, 32)
+local function norm() return tycho.randn(rows, width):half(), tycho.randn(width):half(), tycho.randn(width):half() end
+case("layer_norm 32768x1024 float16", function() local x, w, b = norm() return function() return tycho.layer_norm(x, {width}, w, b) end end, 4 * rows * width)
+case("layer_norm forward and backward", function() local x, w, b = norm() return backward(function(p, q, r) return tycho.layer_norm(p, {width}, q, r) end, x, w, b) end, 12 * rows * width)
+local classes = size(50304, 100)
+case("cross_entropy 8192x50304 float16, both", function()
+  local x, y = tycho.randn(size(8192, 8), classes):half(), tycho.randint(1, classes, {size(8192, 8)})
+  return backward(function(p) return tycho.cross_entropy(p, y) end, x)
+end, 6 * size(8192, 8) * classes)
+case("embedding backward 32768 of 50304x768", function()
+  local ids, w = tycho.randint(1, classes, {size(32768, 16)}), tycho.randn(classes, size(768, 8))
+  return backward(function(p) return tycho.embedding(ids, p) end, w)
+end)
+local M = size(4096, 32)
+case("matmul 4096 float16", function() local a, b = tycho.randn(M, M):half(), tycho.randn(M, M):half() return function() return a:matmul(b) end end)
+case("matmul 4096 float32", function() local a, b = tycho.randn(M, M), tycho.randn(M, M) return function() return a:matmul(b) end end)
+case("linear 8192x1024 by 4096 float16, both", function()
+  return backward(tycho.linear, tycho.randn(size(8192, 8), width):half(), tycho.randn(M, width):half(), tycho.randn(M):half())
+end)
+for _, s in ipairs {{64, 56, 64, 1, 1}, {64, 56, 64, 3, 1}, {256, 56, 128, 1, 2}, {128, 28, 128, 3, 1}, {256, 14, 256, 3, 1}, {512, 7, 512, 3, 1}, {1024, 14, 2048, 1, 2}} do
+  local c, side, o, k, stride = unpack(s)
+  local name = ("conv %dx%dx%d to %d, %dx%d/%d, 64 images, float16"):format(c, side, side, o, k, k, stride)
+  local function make()
+    return tycho.randn(small and 1 or 64, size(c, 4), size(side, 7), size(side, 7)):half(), tycho.randn(size(o, 4), size(c, 4), k, k):half()
+  end
+  local opt = {stride = stride, padding = (k - 1) / 2}
+  case(name, function() local x, w = make() return function() return tycho.conv2d(x, w, nil, opt) end end)
+  case(name .. ", both", function() return backward(function(p, q) return tycho.conv2d(p, q, nil, opt) end, make()) end)
+end
+local L = size(1024, 40)
+local function heads() return tycho.randn(small and 1 or 16, small and 2 or 16, L, 64):half() end
+case("attention 16x16x1024x64 causal float16", function()
+  local q, k, v = heads(), heads(), heads()
+  return function() return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end
+end)
+case("attention, both", function() return backward(function(q, k, v) return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end, heads(), heads(), heads()) end)
+case("AdamW, 124 M parameters", function()
+  local list = {}
+  local function add(...) list[#list + 1] = tycho.randn(...):requires_grad_() end
+  add(classes, size(768, 8))
+  for _ = 1, 12 do add(size(2304, 24), size(768, 8)) add(size(768, 8), size(768, 8)) add(size(3072, 32), size(768, 8)) add(size(768, 8), size(3072, 32)) add(size(768, 8)) add(size(768, 8)) end
+  for _, p in ipairs(list) do p.grad = tycho.randn(p.shape) end
+  local opt = tycho.optim.AdamW(list, {lr = 1e-4})
+  return function() opt:step() end
+end, 28 * 124e6)
+case("pinned to device, 256 MB", function() local x = tycho.randn(N, {device = "cpu"}):pin_memory() return function() return x:to("cuda", {non_blocking = true}) end end)
+case("device to pinned, 256 MB", function() local x, y = tycho.randn(N), tycho.empty(N, {device = "cpu"}):pin_memory() return function() y:copy_(x) end end)
+case("1000 small adds", function() local x = tycho.randn(100) return function() for _ = 1, 1000 do x:add_(1) end end end)
+
+tycho.backends.cudnn.benchmark = true
+local mine, theirs = {}, {}
+for _ = 1, options.rounds do
+  for _, c in ipairs(cases) do
+    if c.name:find(options.only, 1, true) then
+      local fn = c.make()
+      mine[c.name] = mine[c.name] or {}
+      table.insert(mine[c.name], time(fn))
+      fn = nil
+      collectgarbage() collectgarbage()
+      tycho.cuda.empty_cache()
+    end
+  end
+  if not small then
+    local p = io.popen(("%s %s/gpu_peer.py '%s' 2>&1"):format(options.python, here, options.only))
+    for line in p:lines() do
+      local name, ms = line:match("^(.-)\t([%d.e+-]+)$")
+      if name then
+        theirs[name] = theirs[name] or {}
+        table.insert(theirs[name], tonumber(ms))
+      elseif not line:find("Warning") then io.stderr:write("peer: ", line, "\n") end
+    end
+    p:close()
+  end
+end
+
+print(("# %s, %s, Tycho %s"):format(os.date("%Y-%m-%d"), tycho.cuda.get_device_name(), tycho.version))
+print("| case | Tycho ms | PyTorch ms | ratio | GB/s | of copy |")
+print("|---|---|---|---|---|---|")
+local copy
+for _, c in ipairs(cases) do
+  if mine[c.name] then
+    local a, b = median(mine[c.name]), theirs[c.name] and median(theirs[c.name])
+    local speed = c.bytes and c.bytes / a / 1e6
+    copy = copy or (c.name == "copy 256 MB" and speed)
+    print(("| %s | %.4f | %s | %s | %s | %s |"):format(c.name, a, b and ("%.4f"):format(b) or "-", b and ("%.2f"):format(a / b) or "-", speed and ("%.0f"):format(speed) or "-",
+      speed and copy and ("%.2f"):format(speed / copy) or "-"))
+  end
+end

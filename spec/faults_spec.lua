@@ -1,0 +1,86 @@
+-- Failures of the CUDA runtime: whichever call of a training step fails, there is an error or the right result, nothing leaks, and the next
+-- step is right. On the simulated GPU.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn = tycho.nn
+
+local path = os.getenv("TYCHO_CUDA_LIBRARY")
+local ffi = require "ffi"
+pcall(ffi.cdef, "void sim_fail(long n, int error); bool sim_failing(void); long sim_calls(void);")
+local sim = path and helper.device ~= "cpu" and ffi.load(path)
+local simulated = sim and pcall(function() return sim.sim_calls end)
+
+if simulated then
+  describe("failing calls of the runtime", function()
+    it("end in an error or in the right result, and leave all as it was", function()
+      tycho.manual_seed(5)
+      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(36, 5))
+      local opt = tycho.optim.AdamW(net:parameters(), {lr = 0.01})
+      local x, y = tycho.randn(6, 1, 8, 8), tycho.randint(1, 5, {6})
+      local side = tycho.cuda.Stream()
+      local function step()
+        opt:zero_grad()
+        side:wait_stream(tycho.cuda.current_stream())
+        local z = tycho.cuda.stream(side, function() return x * 1 end)
+        tycho.cuda.current_stream():wait_stream(side)
+        local loss = tycho.cross_entropy(net(z), y)
+        loss:backward()
+        nn.utils.clip_grad_norm_(net:parameters(), 1)
+        opt:step()
+        return loss:item()
+      end
+      step()
+      local start, state = {}, {}
+      for k, v in pairs(net:state_dict()) do start[k] = v:cpu():clone() end
+      local function copy(v)
+        if tycho.is_tensor(v) then return v:clone() end
+        if type(v) ~= "table" then return v end
+        local out = {}
+        for k, w in pairs(v) do out[k] = copy(w) end
+        return out
+      end
+      state = copy(opt:state_dict())
+      local function again()
+        net:load_state_dict(start)
+        opt:load_state_dict(copy(state))
+        tycho.manual_seed(9)
+      end
+      local function settled()
+        opt:zero_grad()
+        collectgarbage() collectgarbage()
+        tycho.cuda.synchronize()
+        return tycho.cuda.memory_allocated()
+      end
+      again()
+      local want = step()
+      local weights = {}
+      for k, v in pairs(net:state_dict()) do weights[k] = v:cpu():clone() end
+      local held = settled()
+      local n, errors, right = 1, 0, 0
+      while true do
+        again()
+        if n % 3 == 0 then tycho.cuda.empty_cache() end            -- else few calls allocate
+        sim.sim_fail(n, 2)
+        local ok, loss = pcall(step)
+        local done = sim.sim_failing()
+        sim.sim_fail(0, 0)
+        if ok then
+          right = right + 1
+          assert.is_true(math.abs(loss - want) < 1e-6, ("call %d fails, nothing is said, and the loss is %g, not %g"):format(n, loss, want))
+          for k, v in pairs(net:state_dict()) do helper.close(v, weights[k], ("call %d fails, nothing is said: %s"):format(n, k), 1e-6) end
+        else
+          errors = errors + 1
+          assert.equal("string", type(loss))
+          assert.is_truthy(loss:find("failed on cuda", 1, true) or loss:find("out of memory", 1, true), loss)
+        end
+        if done then break end
+        loss = nil
+        again()
+        assert.is_true(math.abs(step() - want) < 1e-6, "the step after call " .. n .. " failed")
+        assert.equal(held, settled(), "bytes held after call " .. n .. " failed")
+        n = n + 1
+      end
+      assert.is_true(n > 50 and errors > 9 * right, ("%d calls, %d errors, %d right"):format(n, errors, right))
+    end)
+  end)
+end
