@@ -5,7 +5,7 @@
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
 #   make test-asan, make test-valgrind                      make golden     golden files, from PyTorch
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
-#   make test-sim-asan, test-plans, test-gpu, bench-gpu: see docs/verified.md
+#   make test-sim-full, test-sim-asan, test-plans, test-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md and the editor stubs, from the op table
 
 CC      ?= gcc
@@ -129,8 +129,12 @@ test-sim: all $(SIM)/tycho/cuda.so $(SIM)/planted
 	@TYCHO_SIM_SEED=$(SEED) $(SIM)/planted
 	@$(SIM_ENV) TYCHO_SIM=lockstep scripts/specs $(BUILD)/sim-lockstep.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 	@$(SIM_ENV) TYCHO_SIM=async scripts/specs $(BUILD)/sim-async.log $(BUSTED) --exclude-tags=cpu,long --exclude-pattern=golden $(ARGS)
+# 20 seeds, then under sanitizers: hours.
+test-sim-full:
+	@for s in $$(seq 1 20); do $(MAKE) --no-print-directory test-sim SEED=$$s || exit 1; done
+	@$(MAKE) --no-print-directory test-sim-asan
 else
-test-sim:
+test-sim test-sim-full:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
@@ -223,4 +227,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-plans run-specs lint test-asan test-sim-asan test-valgrind test-gpu bench bench-gpu docs golden install clean
+.PHONY: all cuda demo test test-sim test-sim-full test-plans run-specs lint test-asan test-sim-asan test-valgrind test-gpu bench bench-gpu docs golden install clean

@@ -33,12 +33,14 @@ template <class T> static __device__ __forceinline__ void fetch(tile<T> to, cons
 template <class T> static __device__ __forceinline__ void dots(T *dot, tile<T> ta, tile<T> tb, int dtype, const ty_k_heads &a, int64_t abase, int64_t a0, int64_t an, const ty_k_heads &b,
                                                                int64_t bbase, int64_t b0, int64_t bn, int64_t width) {
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+#pragma unroll
   for (int k = 0; k < EACH; k++) dot[k] = 0;
   for (int64_t c = 0; c < width; c += SIDE) {
     fetch<T>(ta, a, dtype, abase, a0, an, c, width);
     fetch<T>(tb, b, dtype, bbase, b0, bn, c, width);
     __syncthreads();
     for (int i = 0; i < SIDE; i++)
+#pragma unroll
       for (int k = 0; k < EACH; k++) dot[k] += ta[y][i] * tb[lane + LANES * k][i];
     __syncthreads();
   }
@@ -47,18 +49,22 @@ template <class T> static __device__ __forceinline__ void dots(T *dot, tile<T> t
 /* acc[w][k] += row y of p times column lane + 4 k of tile w of t's rows r0.. */
 template <class T> static __device__ __forceinline__ void gather(T (*acc)[EACH], tile<T> p, tile<T> room, const ty_k_heads &t, int dtype, int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+#pragma unroll                  /* so that acc stays in registers */
   for (int w = 0; w < WIDTH; w++) {
-    if (c0 + w * SIDE >= width) break;
+    if (c0 + w * SIDE >= width) continue;
     fetch<T>(room, t, dtype, base, r0, rows, c0 + w * SIDE, width);
     __syncthreads();
     for (int i = 0; i < SIDE; i++)
+#pragma unroll
       for (int k = 0; k < EACH; k++) acc[w][k] += p[y][i] * room[i][lane + LANES * k];
     __syncthreads();
   }
 }
 
 template <class T> static __device__ __forceinline__ void put(const T (*acc)[EACH], const ty_k_heads &t, int dtype, int64_t base, int64_t row, int64_t c0, int64_t width, T factor) {
+#pragma unroll
   for (int w = 0; w < WIDTH; w++)
+#pragma unroll
     for (int k = 0; k < EACH; k++) {
       const int64_t c = c0 + w * SIDE + (int)threadIdx.x % LANES + LANES * k;
       if (c < width) store((void *)t.p, dtype, base + row * t.stride[2] + c * t.stride[3], acc[w][k] * factor);
@@ -93,6 +99,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   T dot[EACH], acc[WIDTH][EACH] = {}, top = (T)-INFINITY, sum = 0;
   for (int64_t k0 = 0; k0 < end; k0 += SIDE) {
     dots<T>(dot, ta, tb, a.dtype, a.q, qb, q0, a.lq, a.k, kb, k0, a.lk, a.d);
+#pragma unroll
     for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] = score<T>(a, head, i, k0 + lane + LANES * k, dot[k]);
     __syncthreads();
     T m = top, part = 0;
@@ -105,7 +112,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
     __syncthreads();
     sum = sum * old + part;
     top = m;
+#pragma unroll
     for (int w = 0; w < WIDTH; w++)
+#pragma unroll
       for (int k = 0; k < EACH; k++) acc[w][k] *= old;
     if (a.dropout > 0)
       for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] *= (T)keep(a, head, i, k0 + lane + LANES * k);
@@ -146,6 +155,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(con
   for (int64_t k0 = 0; k0 < end; k0 += SIDE) {
     dots<T>(dot, ta, tb, a.dtype, a.q, qb, q0, a.lq, a.k, kb, k0, a.lk, a.d);
     dots<T>(dp, ta, tb, a.dtype, a.g, gb, q0, a.lq, a.v, vb, k0, a.lk, a.dv);
+#pragma unroll
     for (int k = 0; k < EACH; k++) {
       slope<T>(a, head, i, k0 + lane + LANES * k, &dot[k], &dp[k]);
       ds[y][lane + LANES * k] = dot[k];
@@ -164,6 +174,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) key_gradients(cons
   for (int64_t q0 = a.causal ? k0 : 0; q0 < a.lq; q0 += SIDE) {    /* earlier queries don't see these keys */
     dots<T>(dot, ta, tb, a.dtype, a.k, kb, k0, a.lk, a.q, qb, q0, a.lq, a.d);
     dots<T>(dp, ta, tb, a.dtype, a.v, vb, k0, a.lk, a.g, gb, q0, a.lq, a.dv);
+#pragma unroll
     for (int k = 0; k < EACH; k++) {
       slope<T>(a, head, q0 + lane + LANES * k, j, &dot[k], &dp[k]);
       ds[y][lane + LANES * k] = dot[k];

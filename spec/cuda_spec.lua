@@ -283,6 +283,43 @@ describe("cuda", function()
     assert.is_truthy(y)
   end)
 
+  it("scans, sorts, selects and reduces long lines as the CPU does", function()
+    tycho.manual_seed(12)
+    local nan = 0 / 0
+    local x = tycho.randn(3, 5000)
+    x[{2, 700}] = nan
+    x[{2, 4100}] = nan
+    local whole, equal = tycho.randint(-9, 9, {3, 5000}), tycho.randint(1, 40, {2, 3000}):float()
+    local function same(name, fn, tolerance)
+      for _, v in ipairs {x, x:t():contiguous():t(), whole, equal} do
+        local want, got = {fn(v)}, {fn(v:cuda())}
+        for k = 1, #want do helper.close(got[k]:cpu(), want[k], name .. " of " .. v.dtype .. ", result " .. k, tolerance) end
+      end
+    end
+    same("cumsum", function(v) return v:cumsum(2) end, 1e-4)
+    same("cumprod", function(v) return (v * 0.01 + 1):cumprod(2) end, 1e-4)
+    same("cummax", function(v) return v:cummax(2) end)
+    same("cummin", function(v) return v:cummin(2) end)
+    same("max", function(v) return v:max(2) end)
+    same("min", function(v) return v:min(2) end)
+    same("sort", function(v) return v:sort(2) end)
+    same("sort, descending, along dim 1", function(v) return v:sort(1, {descending = true}) end)
+    same("sort of one long line", function(v) return v:flatten():sort() end)
+    same("topk, few", function(v) return v:topk(7, 2) end)
+    same("topk, many", function(v) return v:topk(1500, 2) end)
+    same("topk, smallest", function(v) return v:topk(200, 2, {largest = false}) end)
+    same("unique", function(v) return v:unique({return_inverse = true, return_counts = true}) end)
+    same("nonzero", function(v) return v:nonzero() end)
+    helper.close(x:logcumsumexp(2)[1], x:cuda():logcumsumexp(2)[1]:cpu(), "logcumsumexp", 1e-4)
+    helper.close(equal:flatten():long():bincount(), equal:cuda():flatten():long():bincount():cpu())
+    tycho.manual_seed(3)
+    local order, draws = tycho.randperm(5000, {device = "cuda"}), tycho.rand(4, 3000):cuda():multinomial(500)
+    tycho.manual_seed(3)
+    helper.close(order:cpu(), tycho.randperm(5000))
+    assert.same({4, 500}, {draws:size(1), draws:size(2)})
+    for i = 1, 4 do assert.equal(500, draws[i]:unique():numel()) end
+  end)
+
   it("has switches for the libraries underneath", function()
     assert.is_false(tycho.backends.cudnn.benchmark)
     tycho.backends.cudnn.benchmark = true

@@ -1,5 +1,5 @@
--- Failures of the CUDA runtime: whichever call of a training step fails, there is an error or the right result, nothing leaks, and the next
--- step is right. On the simulated GPU.
+-- Failures of the CUDA runtime: whichever call of a training step fails, there is an error or (an allocation was tried again) the right
+-- result, nothing leaks, and the next step is right. On the simulated GPU.
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local nn = tycho.nn
@@ -80,7 +80,7 @@ if simulated then
         assert.equal(held, settled(), "bytes held after call " .. n .. " failed")
         n = n + 1
       end
-      assert.is_true(n > 50 and errors > 9 * right, ("%d calls, %d errors, %d right"):format(n, errors, right))
+      assert.is_true(n > 50 and errors > 40, ("%d calls, %d errors, %d right"):format(n, errors, right))
     end)
   end)
 end

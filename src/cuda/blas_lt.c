@@ -1,8 +1,8 @@
 /* Products through cuBLASLt.
  *
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
- * the epilogue. For each shape the library's heuristic is asked once and its first answer kept. Invariants: one lock guards handles and
- * plans; each product's workspace is a block of its own stream. */
+ * the epilogue. For each shape the library's heuristic is asked once and its first answer kept, or, where backends.cudnn.benchmark is set,
+ * the fastest of several. Invariants: one lock guards handles and plans; each product's workspace is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
 #include <string.h>
@@ -10,6 +10,8 @@
 
 #define WORKSPACE ((size_t)32 << 20)
 #define PLANS 512
+#define TIMED 8                  /* ways that are timed */
+#define ROUNDS 3
 
 typedef struct { int64_t v[14]; } key;     /* what decides a plan; compared as bytes */
 typedef struct { bool used; key k; int gpu; cublasLtMatmulDesc_t op; cublasLtMatrixLayout_t a, b, c; cublasLtMatmulAlgo_t algo; } plan;
@@ -43,10 +45,42 @@ static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtyp
   return TY_OK;
 }
 
-static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p) {
+static cublasStatus_t launch(int gpu, const plan *w, const cublasLtMatmulAlgo_t *algo, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
+  const float one = 1, zero = 0;
+  const double one64 = 1, zero64 = 0;
+  const bool wide = p->dtype == TY_F64;
+  return cublasLtMatmul(handles[gpu], w->op, wide ? (const void *)&one64 : &one, p->b, w->a, p->a, w->b, wide ? (const void *)&zero64 : &zero, p->c, w->c, p->c, w->c, algo,
+                        ty_data(workspace), WORKSPACE, s->s);
+}
+
+/* The fastest of n; the host waits for each. */
+static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t *found, int n, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
+  cudaEvent_t from, to;
+  float least = 0;
+  int best = 0;
+  bool any = false;
+  if (cudaEventCreate(&from) != cudaSuccess) return 0;
+  if (cudaEventCreate(&to) != cudaSuccess) { cudaEventDestroy(from); return 0; }
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k <= ROUNDS; k++) {    /* the first one warms up */
+      float ms = 0;
+      cudaEventRecord(from, s->s);
+      if (launch(gpu, w, &found[i].algo, p, workspace, s) != CUBLAS_STATUS_SUCCESS) break;
+      cudaEventRecord(to, s->s);
+      ty_count_sync();
+      if (cudaEventSynchronize(to) != cudaSuccess || cudaEventElapsedTime(&ms, from, to) != cudaSuccess) break;
+      if (k && (!any || ms < least)) { any = true; least = ms; best = i; }
+    }
+  cudaEventDestroy(from);
+  cudaEventDestroy(to);
+  return best;
+}
+
+static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasLtEpilogue_t epilogue = p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
-  LT(cublasLtMatmulDescCreate(&w->op, p->dtype == TY_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, p->dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F));
+  const bool tf32 = p->dtype == TY_F32 && ty_core->flags->allow_tf32;
+  LT(cublasLtMatmulDescCreate(&w->op, p->dtype == TY_F64 ? CUBLAS_COMPUTE_64F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, p->dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
@@ -55,23 +89,24 @@ static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p) {
   TY_TRY(layout(c, gpu, &w->b, p->dtype, p->ta ? p->m : p->k, p->ta ? p->k : p->m, p->lda, p->batch, p->stride_a));
   TY_TRY(layout(c, gpu, &w->c, p->dtype, p->n, p->m, p->n, p->batch, p->m * p->n));
   cublasLtMatmulPreference_t want;
-  cublasLtMatmulHeuristicResult_t found;
+  cublasLtMatmulHeuristicResult_t found[TIMED];
+  const bool timed = ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu);
   const size_t most = WORKSPACE;
   int n = 0;
   LT(cublasLtMatmulPreferenceCreate(&want));
   cublasStatus_t e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
-  if (e == CUBLAS_STATUS_SUCCESS) e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, 1, &found, &n);
+  if (e == CUBLAS_STATUS_SUCCESS) e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, timed ? TIMED : 1, found, &n);
   cublasLtMatmulPreferenceDestroy(want);
   if (e == CUBLAS_STATUS_SUCCESS && n == 0) e = CUBLAS_STATUS_NOT_SUPPORTED;
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
-  w->algo = found.algo;
+  w->algo = found[timed ? fastest(gpu, w, found, n, p, workspace, s) : 0].algo;
   return TY_OK;
 }
 
-static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, plan **out) {
+static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, ty_stream *stream, plan **out) {
   key k;
   uint64_t h = 1469598103934665603u;
-  const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3,
+  const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 | ty_core->flags->cudnn_benchmark << 5,
     /* alignment decides what the heuristic may give */ (uintptr_t)p->a % 16, (uintptr_t)p->b % 16, (uintptr_t)p->c % 16};
   memcpy(k.v, v, sizeof v);
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;
@@ -82,7 +117,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, plan **out
     if (!q->used && !w) w = q;
   }
   if (!w) drop(w = &plans[(h + victim++ % 8) % PLANS]);
-  ty_status s = build(c, gpu, w, p);
+  ty_status s = build(c, gpu, w, p, workspace, stream);
   if (s != TY_OK) { drop(w); return s; }
   w->used = true;
   w->k = k;
@@ -91,9 +126,6 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, plan **out
 }
 
 ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s) {
-  const float one = 1, zero = 0;
-  const double one64 = 1, zero64 = 0;
-  const bool wide = p->dtype == TY_F64;
   ty_tensor *workspace = NULL;
   plan *w = NULL;
   const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)WORKSPACE}};
@@ -104,14 +136,13 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
     cublasStatus_t e = cublasLtCreate(&handles[gpu]);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
   }
-  if (st == TY_OK) st = plan_for(c, gpu, p, &w);
+  if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w);
   if (st == TY_OK && p->bias) {
     cublasStatus_t e = cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmulDescSetAttribute", gpu);
   }
   if (st == TY_OK) {
-    cublasStatus_t e = cublasLtMatmul(handles[gpu], w->op, wide ? (const void *)&one64 : &one, p->b, w->a, p->a, w->b, wide ? (const void *)&zero64 : &zero, p->c, w->c,
-                                      p->c, w->c, &w->algo, ty_data(workspace), WORKSPACE, s->s);
+    cublasStatus_t e = launch(gpu, w, &w->algo, p, workspace, s);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmul", gpu);
   }
   pthread_mutex_unlock(&lock);
