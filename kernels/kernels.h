@@ -172,16 +172,18 @@ typedef struct {
 TY_K int ty_k_norm_parts(int64_t rows);
 TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
 
-/* Batch norm (norm.cu): x, g and o lie alike: images sn apart, channels sc, pixels sp. */
+/* Batch norm (norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or channels-last (sc 1). */
 typedef struct {
   int dtype, wdtype, bdtype, run_dtype, training;        /* run_dtype: of the running mean and variance */
-  int64_t images, channels, pixels, sn, sc, sp, run_step[2], w_step, b_step;
+  int64_t images, channels, pixels, sn, sc, run_step[2], w_step, b_step;
   double momentum, eps;
   const void *x, *w, *b, *g;
   void *o, *mean, *rstd;                                 /* forward: mean and rstd are written; backward: read */
   void *run_mean, *run_var;                              /* NULL: none */
   void *dw, *db;
+  void *work;                                            /* 8 bytes times channels times (4 + 2 ty_k_batch_parts) */
 } ty_k_batch_norm;
+TY_K int ty_k_batch_parts(const ty_k_batch_norm *a);
 TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s);
 
 /* ---- pooling (pool.cu) ---- */

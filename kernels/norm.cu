@@ -1,4 +1,4 @@
-/* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, a block for each channel.
+/* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, by parts of channels.
  *
  * Idea: forward takes the moments of x less the row's first element, in one pass. Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
@@ -80,66 +80,116 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
   if (a.db) store(a.db, a.dtype, j, db);
 }
 
-/* ---- batch norm: a block for each channel ---- */
+/* ---- batch norm: sums of each channel by parts, then coefficients, then one pass over all elements ----
+ *
+ * Element i of channel ch, in memory order: planes, i / pixels * sn + ch * sc + i % pixels; channels-last, i * channels + ch. */
 
-template <class T> __global__ void __launch_bounds__(THREADS) batch_forward(const ty_k_batch_norm a) {
+#define LANES 32                 /* channels side by side, where they are innermost */
+#define EACH 4                   /* elements that a thread of the last pass makes */
+#define TALL (THREADS / LANES)
+
+/* Forward: sums of x - shift and its square; backward: of g and g (x - mean). */
+template <class T> static __device__ __forceinline__ void take(const ty_k_batch_norm &a, int64_t at, T center, T *s1, T *s2) {
+  const T d = load<T>(a.x, a.dtype, at) - center, g = a.g ? load<T>(a.g, a.dtype, at) : d;
+  *s1 += g;
+  *s2 += g * d;
+}
+
+template <class T> static __device__ __forceinline__ T center_of(const ty_k_batch_norm &a, int64_t ch) {
+  return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, ch * a.sc);
+}
+
+template <class T> static __device__ __forceinline__ void keep_sums(const ty_k_batch_norm &a, int64_t ch, T s1, T s2) {
+  ((T *)a.work)[(2 * (int64_t)blockIdx.y) * a.channels + ch] = s1;
+  ((T *)a.work)[(2 * (int64_t)blockIdx.y + 1) * a.channels + ch] = s2;
+}
+
+static __device__ __forceinline__ void part_of(int64_t count, int64_t *from, int64_t *to) {
+  const int64_t each = (count + gridDim.y - 1) / gridDim.y;
+  *from = blockIdx.y * each;
+  *to = *from + each < count ? *from + each : count;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a) {
   __shared__ T s[THREADS], u[THREADS];
-  const int64_t ch = blockIdx.x, base = ch * a.sc, count = a.images * a.pixels;
-  const int stat = sizeof(T) == 8 ? TY_F64 : TY_F32;
-  T m, v;
+  const int64_t ch = blockIdx.x;
+  const T center = center_of<T>(a, ch);
+  int64_t from, to;
+  T s1 = 0, s2 = 0;
+  part_of(a.images * a.pixels, &from, &to);
+  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) take(a, i / a.pixels * a.sn + ch * a.sc + i % a.pixels, center, &s1, &s2);
+  sum_of_block(&s1, &s2, s, u);
+  if (threadIdx.x == 0) keep_sums(a, ch, s1, s2);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a) {
+  __shared__ T s[TALL][LANES], u[TALL][LANES];
+  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
+  const int64_t ch = (int64_t)blockIdx.x * LANES + x;
+  int64_t from, to;
+  T s1 = 0, s2 = 0;
+  part_of(a.images * a.pixels, &from, &to);
+  if (ch < a.channels) {
+    const T center = center_of<T>(a, ch);
+    for (int64_t i = from + y; i < to; i += TALL) take(a, i * a.channels + ch, center, &s1, &s2);
+  }
+  s[y][x] = s1;
+  u[y][x] = s2;
+  __syncthreads();
+  if (y || ch >= a.channels) return;
+  for (int k = 1; k < TALL; k++) { s1 += s[k][x]; s2 += u[k][x]; }
+  keep_sums(a, ch, s1, s2);
+}
+
+/* A thread for each channel. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
+template <class T> __global__ void __launch_bounds__(THREADS) coefficients(const ty_k_batch_norm a, int parts) {
+  const int64_t ch = (int64_t)blockIdx.x * THREADS + threadIdx.x, count = a.images * a.pixels;
+  if (ch >= a.channels) return;
+  T s1 = 0, s2 = 0, *c = (T *)a.work + 2 * (int64_t)parts * a.channels + ch, m, v;
+  for (int p = 0; p < parts; p++) { s1 += ((const T *)a.work)[2 * (int64_t)p * a.channels + ch]; s2 += ((const T *)a.work)[(2 * (int64_t)p + 1) * a.channels + ch]; }
+  const T w = a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1;
+  if (a.g) {
+    const T r = ((const T *)a.rstd)[ch], gain = w * r;
+    const bool through = a.training && count > 0;
+    c[0] = ((const T *)a.mean)[ch];
+    c[a.channels] = gain;
+    c[2 * a.channels] = through ? -gain * r * r * s2 / (T)count : 0;
+    c[3 * a.channels] = through ? -gain * s1 / (T)count : 0;
+    store(a.dw, a.dtype, ch, s2 * r);
+    store(a.db, a.dtype, ch, s1);
+    return;
+  }
   if (a.training && count) {
-    const T shift = load<T>(a.x, a.dtype, base);
-    T s1 = 0, s2 = 0;
-    for (int64_t i = threadIdx.x; i < count; i += THREADS) {
-      const T d = load<T>(a.x, a.dtype, base + i / a.pixels * a.sn + i % a.pixels * a.sp) - shift;
-      s1 += d;
-      s2 += d * d;
-    }
-    sum_of_block(&s1, &s2, s, u);
     const T e = s1 / (T)count;
-    m = e + shift;
+    m = e + center_of<T>(a, ch);
     v = s2 / (T)count - e * e;
     v = v < 0 ? 0 : v;                     /* a NaN stays */
   } else {
     m = a.run_mean && !a.training ? load<T>(a.run_mean, a.run_dtype, ch * a.run_step[0]) : 0;
     v = a.run_var && !a.training ? load<T>(a.run_var, a.run_dtype, ch * a.run_step[1]) : 0;
   }
-  const T r = (T)(1 / sqrt((double)v + a.eps)), gain = (a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1) * r, bias = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : 0;
-  for (int64_t i = threadIdx.x; i < count; i += THREADS) {
-    const int64_t at = base + i / a.pixels * a.sn + i % a.pixels * a.sp;
-    store(a.o, a.dtype, at, (load<T>(a.x, a.dtype, at) - m) * gain + bias);
-  }
-  if (threadIdx.x) return;
-  store(a.mean, stat, ch, m);
-  store(a.rstd, stat, ch, r);
+  const T r = (T)(1 / sqrt((double)v + a.eps));
+  c[0] = ((T *)a.mean)[ch] = m;
+  ((T *)a.rstd)[ch] = r;
+  c[a.channels] = w * r;
+  c[3 * a.channels] = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : 0;
   if (!a.training || !count) return;
   const double keep = 1 - a.momentum, whole = (double)count / (double)(count > 1 ? count - 1 : 1);
   if (a.run_mean) store(a.run_mean, a.run_dtype, ch * a.run_step[0], keep * load<double>(a.run_mean, a.run_dtype, ch * a.run_step[0]) + a.momentum * (double)m);
   if (a.run_var) store(a.run_var, a.run_dtype, ch * a.run_step[1], keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) batch_backward(const ty_k_batch_norm a) {
-  __shared__ T s[THREADS], u[THREADS];
-  const int64_t ch = blockIdx.x, base = ch * a.sc, count = a.images * a.pixels;
-  const int stat = sizeof(T) == 8 ? TY_F64 : TY_F32;
-  const T m = load<T>(a.mean, stat, ch), r = load<T>(a.rstd, stat, ch), gain = (a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1) * r;
-  T s1 = 0, s2 = 0;
-  for (int64_t i = threadIdx.x; i < count; i += THREADS) {
-    const int64_t at = base + i / a.pixels * a.sn + i % a.pixels * a.sp;
-    const T g = load<T>(a.g, a.dtype, at);
-    s1 += g;
-    s2 += g * (load<T>(a.x, a.dtype, at) - m);
+template <class T> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, int parts) {
+  const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * EACH + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int64_t i = first + k * THREADS;
+    if (i >= n) return;
+    const int64_t ch = a.sc == 1 ? i % a.channels : i / a.pixels % a.channels;
+    const T *c = (const T *)a.work + 2 * (int64_t)parts * a.channels + ch, d = load<T>(a.x, a.dtype, i) - c[0];
+    if (a.g) store(a.o, a.dtype, i, c[a.channels] * load<T>(a.g, a.dtype, i) + c[2 * a.channels] * d + c[3 * a.channels]);
+    else store(a.o, a.dtype, i, d * c[a.channels] + c[3 * a.channels]);
   }
-  sum_of_block(&s1, &s2, s, u);
-  const bool through = a.training && count > 0;
-  const T slope = through ? -gain * r * r * s2 / (T)count : 0, shift = through ? -gain * s1 / (T)count : 0;
-  for (int64_t i = threadIdx.x; i < count; i += THREADS) {
-    const int64_t at = base + i / a.pixels * a.sn + i % a.pixels * a.sp;
-    store(a.o, a.dtype, at, gain * load<T>(a.g, a.dtype, at) + slope * (load<T>(a.x, a.dtype, at) - m) + shift);
-  }
-  if (threadIdx.x) return;
-  store(a.dw, a.dtype, ch, s2 * r);
-  store(a.db, a.dtype, ch, s1);
 }
 
 /* ---- launchers ---- */
@@ -155,9 +205,22 @@ template <class T> static cudaError_t launch(const ty_k_norm &a, cudaStream_t s)
 
 cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s); }
 
-cudaError_t ty_k_batch(const ty_k_batch_norm *p, cudaStream_t s) {
-  const ty_k_batch_norm a = *p;
-  const unsigned blocks = blocks_for(a.channels, 1);
-  if (a.dtype == TY_F64) return a.g ? TY_LAUNCH(batch_backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(batch_forward<double>, blocks, THREADS, s, a);
-  return a.g ? TY_LAUNCH(batch_backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(batch_forward<float>, blocks, THREADS, s, a);
+static int64_t groups_of(const ty_k_batch_norm &a) { return a.sc == 1 ? (a.channels + LANES - 1) / LANES : a.channels; }
+
+int ty_k_batch_parts(const ty_k_batch_norm *a) {
+  const int64_t groups = groups_of(*a), most = (a->images * a->pixels + 1023) / 1024, want = 1024 / (groups ? groups : 1);
+  return (int)(want < 1 ? 1 : want < most ? want : most < 1 ? 1 : most);
 }
+
+template <class T> static cudaError_t batch(const ty_k_batch_norm &a, cudaStream_t s) {
+  const int parts = ty_k_batch_parts(&a);
+  const int64_t n = a.images * a.channels * a.pixels;
+  const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
+  cudaError_t e = cudaSuccess;
+  if (n && (a.training || a.g)) e = a.sc == 1 ? TY_LAUNCH(channel_sums<T>, grid, THREADS, s, a) : TY_LAUNCH(plane_sums<T>, grid, THREADS, s, a);
+  else e = cudaMemsetAsync(a.work, 0, sizeof(T) * 2 * (size_t)(parts * a.channels), s);
+  if (e == cudaSuccess) e = TY_LAUNCH(coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
+  return e == cudaSuccess && n ? TY_LAUNCH(apply<T>, blocks_for(n, THREADS * EACH), THREADS, s, a, parts) : e;
+}
+
+cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? batch<double>(*a, s) : batch<float>(*a, s); }

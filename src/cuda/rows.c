@@ -57,13 +57,12 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
 static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
   const ty_tensor *o = c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
-  ty_tensor *x = NULL, *g = NULL;
+  ty_tensor *x = NULL, *g = NULL, *work = NULL;
   ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = ty_data(o)};
   const bool last = ty_is_channels_last(o);
   k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
   k.sn = k.pixels * k.channels;
   k.sc = last ? 1 : k.pixels;
-  k.sp = last ? k.channels : 1;
   if (w) { k.w = ty_data(w); k.wdtype = w->dtype; k.w_step = w->stride[0]; }
   if (b) { k.b = ty_data(b); k.bdtype = b->dtype; k.b_step = b->stride[0]; }
   if (rm && rv && rm->dtype != rv->dtype) return ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
@@ -74,13 +73,17 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (k.channels == 0) return TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
+  const ty_meta room = {.dtype = TY_F64, .ndim = 1, .shape = {k.channels * (4 + 2 * ty_k_batch_parts(&k))}};
+  if (st == TY_OK) st = ty_empty(c->ctx, ty_device_of(o), &room, &work);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.g = g ? ty_data(g) : NULL;
+    k.work = ty_data(work);
     st = ty_launched(c, gpu, ty_k_batch(&k, s));
   }
   ty_release(x);
   ty_release(g);
+  ty_release(work);
   return st;
 }
 
