@@ -1,10 +1,13 @@
-/* Whether cuDNN has plans for Tycho's convolutions, asked without a device: `make test-plans`.
+/* Whether cuDNN has plans for Tycho's convolutions and attention, asked without a device: `make test-plans`.
  *
- * Idea: cuDNN's heuristics and plans can be given a device's properties instead of a device. So the graphs that src/cuda/dnn_graph.c
- * builds, and the choice that it makes among engines, are tried for an H200 wherever cuDNN is installed. Nothing is executed: results stay
- * unproven. Ends with 1 if a convolution of the usual kinds has no plan. */
+ * Idea: cuDNN's heuristics and plans can be given a device's properties instead of a device. So the graphs that src/cuda/dnn_conv.c and
+ * dnn_attention.c describe, and dnn_plan.c's choice among engines, are tried for an H200 wherever cuDNN is installed: this file's ty_dnn_run
+ * stands in for the one that would run them. Attention's engines compile kernels, which can't be loaded without a driver: there an engine
+ * that takes the graph is what is asked for. Nothing is executed: results stay unproven. Ends with 1 if something has no plan. */
 #include <stdio.h>
-#include "../../src/cuda/dnn_graph.c"
+#define ty_dnn_run run_on_device
+#include "../../src/cuda/dnn_plan.c"
+#undef ty_dnn_run
 
 /* An H200's, as published; names as cuDNN wants them. */
 static const char h200[] = "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,\"deviceName\":\"NVIDIA H200\",\"multiProcessorCount\":132,\"warpSize\":32,"
@@ -13,7 +16,7 @@ static const char h200[] = "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceI
   "\"maxThreadsPerSM\":2048,\"pciDeviceId\":9013,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":150000000000,\"smClockRateKHz\":1980000,"
   "\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560}";
 
-/* What dnn_graph.c needs of the rest, which is never reached here. */
+/* What those files need of the rest, which is never reached here. */
 static ty_gpu_flags flags;
 static ty_services services = {.flags = &flags};
 const ty_services *ty_core = &services;
@@ -24,8 +27,13 @@ void ty_release(ty_tensor *t) { (void)t; }
 void ty_count_sync(void) {}
 ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
 
-static desc plan_for(desc device, desc config, int64_t *workspace) {
-  desc plan = NULL;
+static ty_desc device;
+static char what_for[140];
+static bool compiles;            /* the plan's kernels are compiled when it is made */
+static int missing;
+
+static ty_desc plan_for(ty_desc config, int64_t *workspace) {
+  ty_desc plan = NULL;
   int64_t n = 0;
   if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
   if (cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device) == CUDNN_STATUS_SUCCESS &&
@@ -36,15 +44,19 @@ static desc plan_for(desc device, desc config, int64_t *workspace) {
   return NULL;
 }
 
-/* Says what there is for a; whether there is a plan. */
-static bool try(desc device, const ty_k_convolution *a, const char *what) {
+/* Says what there is for the graph. */
+ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s, bool *taken) {
   static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-  graph g = {0};
-  desc all = graph_of(&g, NULL, a), plan = NULL;
+  ty_dnn_graph g = {0};
   char why[200] = "";
+  bool good = false;
+  (void)c; (void)gpu; (void)k; (void)s;
+  describe(&g, what);
+  ty_desc all = whole(&g, NULL);
+  *taken = true;
   if (g.e != CUDNN_STATUS_SUCCESS) cudnnGetLastErrorString(why, sizeof why);
-  for (int m = 0; m < 2 && g.e == CUDNN_STATUS_SUCCESS && !plan; m++) {
-    desc found[ENGINES] = {NULL}, heuristic = NULL;
+  for (int m = 0; m < 2 && g.e == CUDNN_STATUS_SUCCESS && !good; m++) {
+    ty_desc found[ENGINES] = {NULL}, heuristic = NULL, plan = NULL;
     int64_t n = 0, workspace = 0;
     int usable = 0;
     for (int i = 0; i < ENGINES; i++) cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[i]);
@@ -56,18 +68,21 @@ static bool try(desc device, const ty_k_convolution *a, const char *what) {
       cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES, &n, found);
     else cudnnGetLastErrorString(why, sizeof why);
     for (int64_t i = 0; i < TY_MIN(n, ENGINES); i++) {
-      if (!allowed(found[i], a)) continue;
+      if (!allowed(found[i], p->dtype)) continue;
       usable++;
-      if (!plan) plan = plan_for(device, found[i], &workspace);
+      if (!plan && !compiles) plan = plan_for(found[i], &workspace);
     }
-    if (plan) printf("%-60s %2d engines, %2d of them allowed, workspace %lld%s\n", what, (int)n, usable, (long long)workspace, m ? " (fallback)" : "");
+    good = plan || (compiles && usable);
+    if (good && compiles) printf("%-75s %2d engines take it, %2d of them allowed\n", what_for, (int)n, usable);
+    else if (good) printf("%-75s %2d engines, %2d of them allowed, workspace %lld%s\n", what_for, (int)n, usable, (long long)workspace, m ? " (fallback)" : "");
+    if (plan) cudnnBackendDestroyDescriptor(plan);
     for (int i = 0; i < ENGINES; i++) cudnnBackendDestroyDescriptor(found[i]);
     if (heuristic) cudnnBackendDestroyDescriptor(heuristic);
   }
-  if (!plan) printf("%-60s no plan: %s\n", what, why);
-  else cudnnBackendDestroyDescriptor(plan);
+  if (!good) printf("%-75s no plan: %s\n", what_for, why);
+  missing += !good;
   destroy(&g);
-  return plan;
+  return TY_OK;
 }
 
 static void strides_of(int64_t s[4], bool last, int64_t c, int64_t h, int64_t w) {
@@ -75,33 +90,53 @@ static void strides_of(int64_t s[4], bool last, int64_t c, int64_t h, int64_t w)
   memcpy(s, last ? channels : rows, sizeof rows);
 }
 
-int main(void) {
+static void convolutions(void) {
   static const char *const ops[3] = {"conv2d", "its input's gradient", "its weight's gradient"};
   static const int ids[3] = {TY_OP_conv2d, TY_OP_conv2d_backward_input, TY_OP_conv2d_backward_weight};
   static const int64_t shapes[][9] = {   /* n, c, h, w, o, kernel, stride, padding, groups */
     {8, 64, 56, 56, 64, 3, 1, 1, 1}, {8, 3, 224, 224, 64, 7, 2, 3, 1}, {8, 256, 56, 56, 64, 1, 1, 0, 1}, {8, 128, 56, 56, 128, 3, 2, 1, 1}, {8, 64, 28, 28, 64, 3, 1, 1, 64}, {8, 64, 28, 28, 64, 3, 1, 1, 8}};
-  desc device = NULL;
-  int missing = 0;
-  cudnnStatus_t e = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device);
-  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendSetAttribute(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof h200 - 1, h200);
-  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendFinalize(device);
-  if (e != CUDNN_STATUS_SUCCESS) { printf("this cuDNN takes no device's properties: %s\n", cudnnGetErrorString(e)); return 1; }
+  bool taken;
   for (int op = 0; op < 3; op++)
     for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++)
       for (int dtype = 0; dtype <= TY_F64; dtype++)
         for (int bias = 0; bias <= (op == 0); bias++) {
           const int64_t *s = shapes[i], oh = (s[2] + 2 * s[7] - s[5]) / s[6] + 1, ow = (s[3] + 2 * s[7] - s[5]) / s[6] + 1;
           const bool last = ty_is_half((ty_dtype)dtype);
-          char what[120];
           ty_k_convolution a = {.op = ids[op], .dtype = dtype, .n = s[0], .c = s[1], .h = s[2], .w = s[3], .o = s[4], .oh = oh, .ow = ow, .kh = s[5], .kw = s[5], .groups = s[8],
             .stride = {s[6], s[6]}, .padding = {s[7], s[7]}, .dilation = {1, 1}, .bias = bias ? (void *)16 : NULL, .bias_step = 1};
           strides_of(a.xs, last, a.c, a.h, a.w);
           strides_of(a.ws, last, a.c / a.groups, a.kh, a.kw);
           strides_of(a.ys, last, a.o, oh, ow);
-          snprintf(what, sizeof what, "%s%s, %s, %lldx%lldx%lldx%lld by %lldx%lldx%lld/%lld groups %lld", ops[op], bias ? " with bias" : "", ty_dtype_names[dtype], (long long)s[0], (long long)s[1],
-                   (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[5], (long long)s[6], (long long)s[8]);
-          missing += !try(device, &a, what);
+          snprintf(what_for, sizeof what_for, "%s%s, %s, %lldx%lldx%lldx%lld by %lldx%lldx%lld/%lld groups %lld", ops[op], bias ? " with bias" : "", ty_dtype_names[dtype], (long long)s[0],
+                   (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[5], (long long)s[6], (long long)s[8]);
+          ty_dnn_convolve(NULL, 0, &a, NULL, &taken);
         }
+}
+
+static void attention(void) {
+  for (int back = 0; back < 2; back++)
+    for (int dtype = TY_F16; dtype <= TY_BF16; dtype++)
+      for (int64_t d = 64; d <= 128; d *= 2)
+        for (int causal = 0; causal < 2; causal++)
+          for (int64_t length = 1000; length <= 1024; length += 24) {
+            const ty_k_heads rows = {(void *)16, {length * 16 * d, d, 16 * d, 1}};   /* (N,L,H,D), as from a projection */
+            ty_k_attention a = {.dtype = dtype, .causal = causal, .heads = 4 * 16, .h = 16, .lq = length, .lk = length, .d = d, .dv = d, .scale = 0.125, .q = rows, .k = rows, .v = rows, .o = rows, .lse = (void *)16};
+            bool taken = false;
+            if (back) { a.g = a.dq = a.dk = a.dvalue = rows; }
+            snprintf(what_for, sizeof what_for, "attention%s, %s, 4x16x%lldx%lld%s", back ? "'s gradients" : "", ty_dtype_names[dtype], (long long)length, (long long)d, causal ? ", causal" : "");
+            ty_dnn_attend(NULL, 0, &a, NULL, &taken);
+            if (!taken) { printf("%s isn't asked for\n", what_for); missing++; }
+          }
+}
+
+int main(void) {
+  cudnnStatus_t e = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device);
+  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendSetAttribute(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof h200 - 1, h200);
+  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendFinalize(device);
+  if (e != CUDNN_STATUS_SUCCESS) { printf("this cuDNN takes no device's properties: %s\n", cudnnGetErrorString(e)); return 1; }
+  convolutions();
+  compiles = true;
+  attention();
   printf("%d without a plan\n", missing);
   return missing > 0;
 }

@@ -1,6 +1,6 @@
-/* Attention: operands to the kernels' struct, strides as they are. */
+/* Attention: operands to the kernels' struct, strides as they are; to cuDNN, else to the own kernel. */
 #include <string.h>
-#include "cuda.h"
+#include "dnn.h"
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
@@ -13,6 +13,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   const ty_operand *in = c->in + back;
   const ty_tensor *q = in[0].t, *k = in[1].t, *v = in[2].t, *mask = in[3].t;
   ty_tensor *delta = NULL;
+  bool taken = false;
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
@@ -24,7 +25,8 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.lse = ty_data(c->out[1]);
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
-    return ty_launched(c, gpu, ty_k_attend(&a, ty_generator_of(gpu), s));
+    TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+    return ty_launched(c, gpu, taken ? cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s) : ty_k_attend(&a, ty_generator_of(gpu), s));
   }
   a.g = heads_of(c->in[0].t);
   a.o = heads_of(c->in[5].t);
@@ -37,6 +39,8 @@ ty_status ty_cuda_attention(ty_call *c) {
     for (int i = 0; i < 3; i++) TY_TRY(ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }
+  TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+  if (taken) return TY_OK;
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);

@@ -1,10 +1,11 @@
-/* Convolutions as the backend asks for them; cuDNN's graphs answer (dnn_graph.c), or the simulation.
+/* Convolutions and attention as the backend asks for them; cuDNN's graphs answer (dnn_conv.c, dnn_attention.c), or the simulation.
  *
- * a: geometry, strides and pointers as kernels/kernels.h says; x, weight and y have the dtype a.dtype. Sets *taken to false where the
- * library has no way to do it: kernels/conv.cu has. */
+ * a: geometry, strides and pointers as kernels/kernels.h says. Sets *taken to false where the library has no way to do it: the own kernels
+ * have. */
 #ifndef TY_DNN_H
 #define TY_DNN_H
 #include "cuda.h"
 
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken);
+ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken);
 #endif

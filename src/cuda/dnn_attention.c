@@ -1,0 +1,149 @@
+/* Attention in 16 bits as cuDNN graphs, which the library's flash kernels recognize.
+ *
+ * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its log-sum-exp, product;
+ * backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by their strides. What isn't offered here (other
+ * dtypes, masks, dropout, wide heads) kernels/attention.cu does. */
+#include <float.h>
+#include <string.h>
+#include "dnn_plan.h"
+
+enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV };
+#define F CUDNN_DATA_FLOAT
+
+static ty_desc product(ty_dnn_graph *g, ty_desc a, ty_desc b, ty_desc c) {
+  const cudnnDataType_t compute = F;
+  ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  ty_dnn_set(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  ty_dnn_finish(g, how);
+  ty_desc op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &a);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c);
+  ty_dnn_finish(g, op);
+  g->op[g->nop++] = op;
+  return c;
+}
+
+static ty_desc reduction(ty_dnn_graph *g, cudnnReduceTensorOp_t kind, ty_desc x, ty_desc y) {
+  const cudnnDataType_t compute = F;
+  ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  ty_dnn_set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &kind);
+  ty_dnn_set(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  ty_dnn_finish(g, how);
+  ty_desc op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+  ty_dnn_finish(g, op);
+  g->op[g->nop++] = op;
+  return y;
+}
+
+/* x's last two dims exchanged, in type */
+static ty_desc transposed(ty_dnn_graph *g, ty_desc x, cudnnDataType_t type, const int64_t dims[4]) {
+  const int64_t td[4] = {dims[0], dims[1], dims[3], dims[2]}, ts[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], 1, dims[3]};
+  ty_desc y = ty_dnn_tensor(g, 1000 + g->uid++, type, td, ts, TY_DNN_INNER), op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+  ty_dnn_finish(g, op);
+  g->op[g->nop++] = op;
+  return y;
+}
+
+static ty_desc binary(ty_dnn_graph *g, cudnnPointwiseMode_t mode, ty_desc a, ty_desc b, cudnnDataType_t type, const int64_t dims[4]) {
+  return ty_dnn_point(g, mode, F, -1, a, b, NULL, ty_dnn_inner(g, type, dims));
+}
+
+static ty_desc unary(ty_dnn_graph *g, cudnnPointwiseMode_t mode, ty_desc x, const int64_t dims[4]) { return ty_dnn_point(g, mode, F, -1, x, NULL, NULL, ty_dnn_inner(g, F, dims)); }
+
+/* The shapes of a call, and where its tensors lie; t: the last two dims exchanged. */
+typedef struct { int64_t q[4], k[4], v[4], kt[4], vt[4], s[4], row[4], row_stride[4], one[4]; } shapes;
+
+static shapes shapes_of(const ty_k_attention *a) {
+  const int64_t n = a->h ? a->heads / a->h : 0;
+  return (shapes){.q = {n, a->h, a->lq, a->d}, .k = {n, a->h, a->lk, a->d}, .v = {n, a->h, a->lk, a->dv}, .kt = {n, a->h, a->d, a->lk}, .vt = {n, a->h, a->dv, a->lk},
+                  .s = {n, a->h, a->lq, a->lk}, .row = {n, a->h, a->lq, 1}, .row_stride = {a->h * a->lq, a->lq, 1, 1}, .one = {1, 1, 1, 1}};
+}
+
+static ty_desc heads(ty_dnn_graph *g, int64_t uid, int dtype, const int64_t dims[4], const ty_k_heads *t, bool turned) {
+  const int64_t strides[4] = {t->stride[0], t->stride[1], t->stride[turned ? 3 : 2], t->stride[turned ? 2 : 3]};
+  return ty_dnn_tensor(g, uid, ty_dnn_type(dtype), dims, strides, TY_DNN_REAL);
+}
+
+/* q k^T * scale, with what a query doesn't see far below */
+static ty_desc scores(ty_dnn_graph *g, const ty_k_attention *a, const shapes *d, ty_desc q, ty_desc kt, ty_desc scale) {
+  ty_desc s = product(g, q, kt, ty_dnn_inner(g, F, d->s));
+  s = binary(g, CUDNN_POINTWISE_MUL, s, scale, F, d->s);
+  if (!a->causal) return s;
+  ty_desc row = ty_dnn_point(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, 2, s, NULL, NULL, ty_dnn_inner(g, CUDNN_DATA_INT32, d->s));
+  ty_desc col = ty_dnn_point(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, 3, s, NULL, NULL, ty_dnn_inner(g, CUDNN_DATA_INT32, d->s));
+  ty_desc sees = ty_dnn_point(g, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, -1, row, col, NULL, ty_dnn_inner(g, CUDNN_DATA_BOOLEAN, d->s));
+  ty_desc low = ty_dnn_tensor(g, UID_LOW, F, d->one, d->one, TY_DNN_VALUE);
+  return ty_dnn_point(g, CUDNN_POINTWISE_BINARY_SELECT, F, -1, s, low, sees, ty_dnn_inner(g, F, d->s));
+}
+
+static void forward(ty_dnn_graph *g, const void *what) {
+  const ty_k_attention *a = what;
+  const shapes d = shapes_of(a);
+  ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true), v = heads(g, UID_V, a->dtype, d.v, &a->v, false);
+  ty_desc o = heads(g, UID_O, a->dtype, (int64_t[4]){d.q[0], d.q[1], a->lq, a->dv}, &a->o, false), lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL);
+  ty_desc s = scores(g, a, &d, q, kt, ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE));
+  ty_desc top = reduction(g, CUDNN_REDUCE_TENSOR_MAX, s, ty_dnn_inner(g, F, d.row));
+  ty_desc e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, top, F, d.s), d.s);
+  ty_desc sum = reduction(g, CUDNN_REDUCE_TENSOR_ADD, e, ty_dnn_inner(g, F, d.row));
+  ty_dnn_point(g, CUDNN_POINTWISE_ADD, F, -1, top, unary(g, CUDNN_POINTWISE_LOG, sum, d.row), NULL, lse);
+  product(g, binary(g, CUDNN_POINTWISE_DIV, e, sum, ty_dnn_type(a->dtype), d.s), v, o);
+}
+
+static void backward(ty_dnn_graph *g, const void *what) {
+  const ty_k_attention *a = what;
+  const shapes d = shapes_of(a);
+  const cudnnDataType_t type = ty_dnn_type(a->dtype);
+  ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true), k = heads(g, UID_K, a->dtype, d.k, &a->k, false);
+  ty_desc vt = heads(g, UID_VT, a->dtype, d.vt, &a->v, true), o = heads(g, UID_O, a->dtype, d.q, &a->o, false), go = heads(g, UID_G, a->dtype, d.q, &a->g, false);
+  ty_desc dq = heads(g, UID_DQ, a->dtype, d.q, &a->dq, false), dk = heads(g, UID_DK, a->dtype, d.k, &a->dk, false), dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
+  ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL), scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
+  ty_desc delta = reduction(g, CUDNN_REDUCE_TENSOR_ADD, binary(g, CUDNN_POINTWISE_MUL, go, o, F, d.q), ty_dnn_inner(g, F, d.row));
+  ty_desc s = scores(g, a, &d, q, kt, scale);
+  ty_desc p = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, lse, F, d.s), d.s);
+  product(g, transposed(g, p, type, d.s), go, dv);
+  ty_desc ds = binary(g, CUDNN_POINTWISE_SUB, product(g, go, vt, ty_dnn_inner(g, F, d.s)), delta, F, d.s);
+  ds = binary(g, CUDNN_POINTWISE_MUL, ds, p, F, d.s);
+  ds = binary(g, CUDNN_POINTWISE_MUL, ds, scale, type, d.s);
+  product(g, transposed(g, ds, type, d.s), q, dk);
+  product(g, ds, k, dq);
+}
+
+static bool fits(const ty_k_heads *t) {
+  for (int i = 0; i < 3; i++)
+    if (t->stride[i] % 8) return false;
+  return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
+}
+
+static ty_dnn_key key_of(const ty_k_attention *a) {
+  ty_dnn_key k = {{1000 + (a->g.p != NULL), a->dtype, a->causal, a->heads, a->h, a->lq, a->lk, a->d, a->dv}};
+  const ty_k_heads *t[9] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
+  for (int i = 0; i < 8; i++)
+    for (int j = 0; j < 3; j++) k.v[9 + 3 * i + j] = t[i]->p ? t[i]->stride[j] : 0;
+  return k;
+}
+
+ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
+  const bool back = a->g.p;
+  float scale = (float)a->scale, low = -FLT_MAX;
+  const ty_dnn_key k = key_of(a);
+  const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
+  *taken = false;
+  if (!ty_is_half((ty_dtype)a->dtype) || a->mask.p || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 128 || a->heads * a->lq * a->lk == 0) return TY_OK;
+  for (int i = 0; i < (back ? 8 : 4); i++)
+    if (!fits(t[i])) return TY_OK;
+  ty_dnn_pack p = {.dtype = a->dtype};
+#define GIVE(id, at) (p.uid[p.n] = (id), p.data[p.n++] = (void *)(at))
+  GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);
+  if (a->causal) GIVE(UID_LOW, &low);
+  if (!back) GIVE(UID_V, a->v.p);
+  else { GIVE(UID_K, a->k.p); GIVE(UID_VT, a->v.p); GIVE(UID_G, a->g.p); GIVE(UID_DQ, a->dq.p); GIVE(UID_DK, a->dk.p); GIVE(UID_DV, a->dvalue.p); }
+#undef GIVE
+  return ty_dnn_run(c, gpu, &k, back ? backward : forward, a, &p, s, taken);
+}

@@ -1,0 +1,238 @@
+/* Plans of cuDNN's graphs.
+ *
+ * Idea: the library's heuristic lists engines for a graph, best first, and the first that may be used and can be built is the plan, or,
+ * where backends.cudnn.benchmark is set, the fastest of several. Which may be used: for float32 none that rounds operands unless TF32 is
+ * allowed; none that gives other bits each time where determinism is asked for. Invariants: descriptors of a graph are destroyed once the
+ * plan stands; one lock guards handles and plans; a key without a plan is remembered as such. */
+#include <pthread.h>
+#include <string.h>
+#include "dnn_plan.h"
+
+#define PLANS 512
+#define ENGINES 64               /* of the heuristic's list: those that round to TF32 come first */
+#define TIMED 8
+#define ROUNDS 3
+
+typedef struct { bool used; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;   /* plan NULL: there is none */
+
+static cudnnHandle_t handles[TY_MAXGPU];
+static entry plans[PLANS];
+static unsigned victim;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static ty_status dnn_fail(ty_call *c, cudnnStatus_t e, const char *call, int gpu) {
+  char more[200] = "";
+  cudnnGetLastErrorString(more, sizeof more);
+  return ty_fail(c, "%s failed on cuda:%d: %s %s", call, gpu, cudnnGetErrorString(e), more);
+}
+
+/* ---- descriptors ---- */
+
+ty_desc ty_dnn_make(ty_dnn_graph *g, cudnnBackendDescriptorType_t type) {
+  ty_desc d = NULL;
+  if (g->e == CUDNN_STATUS_SUCCESS && g->n == sizeof g->part / sizeof *g->part) g->e = CUDNN_STATUS_INTERNAL_ERROR;
+  if (g->e == CUDNN_STATUS_SUCCESS) g->e = cudnnBackendCreateDescriptor(type, &d);
+  return g->e == CUDNN_STATUS_SUCCESS ? (g->part[g->n++] = d) : NULL;
+}
+
+void ty_dnn_set(ty_dnn_graph *g, ty_desc d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *v) {
+  if (g->e == CUDNN_STATUS_SUCCESS) g->e = cudnnBackendSetAttribute(d, name, type, n, v);
+}
+
+void ty_dnn_finish(ty_dnn_graph *g, ty_desc d) {
+  if (g->e == CUDNN_STATUS_SUCCESS) g->e = cudnnBackendFinalize(d);
+}
+
+static void destroy(ty_dnn_graph *g) {
+  while (g->n) cudnnBackendDestroyDescriptor(g->part[--g->n]);
+}
+
+cudnnDataType_t ty_dnn_type(int dtype) { return dtype == TY_F16 ? CUDNN_DATA_HALF : dtype == TY_BF16 ? CUDNN_DATA_BFLOAT16 : dtype == TY_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT; }
+
+ty_desc ty_dnn_tensor(ty_dnn_graph *g, int64_t uid, cudnnDataType_t type, const int64_t dims[4], const int64_t strides[4], int kind) {
+  const int64_t align = 16;
+  const bool inner = kind == TY_DNN_INNER, value = kind == TY_DNN_VALUE;
+  ty_desc t = ty_dnn_make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &inner);
+  if (value) ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &value);
+  ty_dnn_finish(g, t);
+  return t;
+}
+
+ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4]) {
+  const int64_t strides[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
+  return ty_dnn_tensor(g, 1000 + g->uid++, type, dims, strides, TY_DNN_INNER);
+}
+
+ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x, ty_desc b, ty_desc t, ty_desc y) {
+  ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  if (axis >= 0) ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
+  ty_dnn_finish(g, how);
+  ty_desc op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
+  if (b) ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
+  if (t) ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t);
+  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+  ty_dnn_finish(g, op);
+  g->op[g->nop++] = op;
+  return y;
+}
+
+static ty_desc whole(ty_dnn_graph *g, cudnnHandle_t handle) {
+  ty_desc all = ty_dnn_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  if (handle) ty_dnn_set(g, all, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  ty_dnn_set(g, all, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->nop, g->op);
+  ty_dnn_finish(g, all);
+  return all;
+}
+
+/* ---- plans ---- */
+
+/* Whether an engine's way of computing is allowed. */
+static bool allowed(ty_desc config, int dtype) {
+  const ty_gpu_flags *f = ty_core->flags;
+  cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+  ty_desc engine = NULL;
+  int64_t n = 0;
+  bool ok = true;
+  if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS) return false;
+  if (cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note) == CUDNN_STATUS_SUCCESS)
+    for (int64_t i = 0; i < n; i++) {
+      if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && (f->deterministic || f->cudnn_deterministic)) ok = false;
+      if ((note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) && dtype == TY_F32 && !f->allow_tf32) ok = false;
+      if (note[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ok = false;
+    }
+  cudnnBackendDestroyDescriptor(engine);
+  return ok;
+}
+
+static ty_desc plan_of(cudnnHandle_t handle, ty_desc config, int64_t *workspace) {
+  ty_desc plan = NULL;
+  int64_t n = 0;
+  if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
+  if (cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, workspace) == CUDNN_STATUS_SUCCESS) return plan;
+  cudnnBackendDestroyDescriptor(plan);
+  return NULL;
+}
+
+static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
+  ty_dnn_graph g = {0};
+  ty_tensor *room = NULL;
+  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {TY_MAX(w->workspace, 1)}};
+  TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &room));        /* goes back to this stream */
+  void *work = ty_data(room);
+  ty_desc pack = ty_dnn_make(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  ty_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, p->n, p->data);
+  ty_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, p->n, p->uid);
+  ty_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &work);
+  ty_dnn_finish(&g, pack);
+  if (g.e == CUDNN_STATUS_SUCCESS) g.e = cudnnSetStream(handles[gpu], s->s);
+  if (g.e == CUDNN_STATUS_SUCCESS) g.e = cudnnBackendExecute(handles[gpu], w->plan, pack);
+  destroy(&g);
+  ty_release(room);
+  return g.e == CUDNN_STATUS_SUCCESS ? TY_OK : dnn_fail(c, g.e, "cudnnBackendExecute", gpu);
+}
+
+/* Milliseconds of a run, the least of a few; negative: it fails. The host waits. */
+static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
+  cudaEvent_t from, to;
+  double best = -1;
+  if (cudaEventCreate(&from) != cudaSuccess) return -1;
+  if (cudaEventCreate(&to) != cudaSuccess) { cudaEventDestroy(from); return -1; }
+  for (int i = 0; i <= ROUNDS; i++) {      /* the first one warms up */
+    float ms = 0;
+    cudaEventRecord(from, s->s);
+    if (run(c, gpu, w, p, s) != TY_OK) { best = -1; break; }
+    cudaEventRecord(to, s->s);
+    ty_count_sync();
+    if (cudaEventSynchronize(to) != cudaSuccess || cudaEventElapsedTime(&ms, from, to) != cudaSuccess) { best = -1; break; }
+    if (i && (best < 0 || ms < best)) best = ms;
+  }
+  cudaEventDestroy(from);
+  cudaEventDestroy(to);
+  return best;
+}
+
+/* Sets w->plan, or leaves NULL where no engine will do. */
+static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s) {
+  static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+  const bool timed = ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu);
+  double best = -1;
+  ty_dnn_graph g = {0};
+  describe(&g, what);
+  ty_desc all = whole(&g, handles[gpu]);
+  for (int m = 0; m < 2 && g.e == CUDNN_STATUS_SUCCESS && !w->plan; m++) {
+    ty_desc found[ENGINES] = {NULL}, heuristic = NULL;
+    int64_t n = 0;
+    int made = 0, tried = 0;
+    while (made < ENGINES && cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[made]) == CUDNN_STATUS_SUCCESS) made++;
+    if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic) == CUDNN_STATUS_SUCCESS &&
+        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all) == CUDNN_STATUS_SUCCESS &&
+        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &modes[m]) == CUDNN_STATUS_SUCCESS &&
+        cudnnBackendFinalize(heuristic) == CUDNN_STATUS_SUCCESS)
+      cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &n, found);
+    for (int64_t i = 0; i < TY_MIN(n, made) && tried < (timed ? TIMED : 1); i++) {
+      entry one = {0};
+      if (!allowed(found[i], p->dtype) || !(one.plan = plan_of(handles[gpu], found[i], &one.workspace))) continue;
+      tried++;
+      const double ms = timed ? time_of(c, gpu, &one, p, s) : 0;
+      if (ms >= 0 && (!w->plan || ms < best)) {
+        if (w->plan) cudnnBackendDestroyDescriptor(w->plan);
+        w->plan = one.plan;
+        w->workspace = one.workspace;
+        best = ms;
+      } else cudnnBackendDestroyDescriptor(one.plan);
+    }
+    for (int i = 0; i < made; i++) cudnnBackendDestroyDescriptor(found[i]);
+    if (heuristic) cudnnBackendDestroyDescriptor(heuristic);
+  }
+  destroy(&g);
+}
+
+ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s, bool *taken) {
+  const ty_gpu_flags *f = ty_core->flags;
+  const int last = sizeof key->v / sizeof *key->v - 1;
+  ty_dnn_key k = *key;
+  uint64_t h = 1469598103934665603u;
+  ty_status st = TY_OK;
+  entry *w = NULL;
+  *taken = false;
+  k.v[last - 1] = gpu;
+  k.v[last] = f->deterministic | f->cudnn_deterministic << 1 | f->allow_tf32 << 2 | f->cudnn_benchmark << 3;
+  for (int i = 0; i <= last; i++) h = (h ^ (uint64_t)k.v[i]) * 1099511628211u;
+  pthread_mutex_lock(&lock);
+  if (!handles[gpu]) {
+    cudnnStatus_t e = cudnnCreate(&handles[gpu]);
+    if (e != CUDNN_STATUS_SUCCESS) { handles[gpu] = NULL; st = dnn_fail(c, e, "cudnnCreate", gpu); }
+  }
+  for (int i = 0; i < 8 && st == TY_OK; i++) {
+    entry *q = &plans[(h + (uint64_t)i) % PLANS];
+    if (q->used && !memcmp(&q->k, &k, sizeof k)) { w = q; break; }
+  }
+  if (!w && st == TY_OK) {
+    for (int i = 0; i < 8 && !w; i++)
+      if (!plans[(h + (uint64_t)i) % PLANS].used) w = &plans[(h + (uint64_t)i) % PLANS];
+    if (!w) w = &plans[(h + victim++ % 8) % PLANS];
+    if (w->plan) cudnnBackendDestroyDescriptor(w->plan);
+    *w = (entry){.used = true, .k = k};
+    choose(c, gpu, w, describe, what, p, s);
+  }
+  if (st == TY_OK && w->plan) {
+    st = run(c, gpu, w, p, s);
+    *taken = st == TY_OK;
+  }
+  pthread_mutex_unlock(&lock);
+  return st;
+}

@@ -1,0 +1,29 @@
+/* cuDNN's graphs (its backend API): describing operations, choosing and keeping plans, running them.
+ *
+ * Idea: a caller has a key of everything that decides a plan, a function that describes the graph, and the tensors' ids and pointers; the
+ * rest is the same for all. Descriptors are made through a ty_dnn_graph, which holds them and the first error: after one nothing more is
+ * made. */
+#ifndef TY_DNN_PLAN_H
+#define TY_DNN_PLAN_H
+#include <cudnn.h>
+#include "dnn.h"
+
+typedef cudnnBackendDescriptor_t ty_desc;
+typedef struct { ty_desc part[128], op[24]; int n, nop; int64_t uid; cudnnStatus_t e; } ty_dnn_graph;   /* op: the operations so far */
+typedef struct { int64_t v[48]; } ty_dnn_key;                              /* unused words 0 */
+typedef struct { int n, dtype; int64_t uid[16]; void *data[16]; } ty_dnn_pack;   /* dtype: of the operands; decides which engines may be used */
+typedef void (*ty_dnn_describe)(ty_dnn_graph *g, const void *what);
+
+enum { TY_DNN_REAL, TY_DNN_INNER, TY_DNN_VALUE };                          /* in memory; between operations; one number of the host's, given by pointer */
+
+ty_desc ty_dnn_make(ty_dnn_graph *g, cudnnBackendDescriptorType_t type);
+void ty_dnn_set(ty_dnn_graph *g, ty_desc d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *v);
+void ty_dnn_finish(ty_dnn_graph *g, ty_desc d);
+ty_desc ty_dnn_tensor(ty_dnn_graph *g, int64_t uid, cudnnDataType_t type, const int64_t dims[4], const int64_t strides[4], int kind);
+ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4]);      /* in rows, with an id of its own */
+/* y = mode of x, b and t (NULL: left out); axis -1: none. Gives y. */
+ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x, ty_desc b, ty_desc t, ty_desc y);
+cudnnDataType_t ty_dnn_type(int dtype);
+/* Finds or makes the plan and puts it into s; *taken false: there is none. */
+ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what, const ty_dnn_pack *pack, ty_stream *s, bool *taken);
+#endif
