@@ -72,7 +72,8 @@ NVCC := $(CUDA_HOME)/bin/nvcc
 CUDA_ARCHS ?= 80 89 90
 CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
-CUDA_HDR := $(HDR) $(wildcard kernels/*.h kernels/*.cuh)
+CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
+KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h math.h taps.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
 CUDA_INC := -iquote kernels -iquote src/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))
@@ -90,7 +91,7 @@ $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 
-$(BUILD)/kernels/%.o: kernels/%.cu $(CUDA_HDR)
+$(BUILD)/kernels/%.o: kernels/%.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
 
@@ -104,11 +105,11 @@ $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
 	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete $(SIM_MORE)
 
-$(SIM)/kernels/%.o: kernels/%.cu $(CUDA_HDR) spec/simgpu/sim.h
+$(SIM)/kernels/%.o: kernels/%.cu $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
 
-$(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(CUDA_HDR)
+$(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o -o $@ -pthread
 

@@ -82,5 +82,16 @@ if simulated then
       end
       assert.is_true(n > 50 and errors > 40, ("%d calls, %d errors, %d right"):format(n, errors, right))
     end)
+
+    it("that end the device's use say so, and leave the CPU's tensors usable", function()
+      local x, y = tycho.ones(4), tycho.ones(4, {device = "cpu"})
+      sim.sim_fail(1, 700)                                         -- cudaErrorIllegalAddress
+      local ok, err = pcall(function() return x * 2 end)
+      sim.sim_fail(0, 0)
+      assert.is_false(ok)
+      assert.is_truthy(err:find("mul failed on cuda:0", 1, true))
+      assert.is_truthy(err:find("this process, which must restart; tensors on the cpu stay usable", 1, true))
+      helper.close(y * 2, tycho.full({4}, 2, {device = "cpu"}))
+    end)
   end)
 end
