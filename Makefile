@@ -99,7 +99,7 @@ SIM := $(BUILD)/sim
 SIM_FLAGS = $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c %/dnn_plan.c %/dnn_conv.c %/dnn_attention.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim libraries)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c %/dnn_plan.c %/dnn_conv.c %/dnn_attention.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers libraries)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
@@ -109,15 +109,15 @@ $(SIM)/kernels/%.o: kernels/%.cu $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
 
-$(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(KERNEL_HDR)
+$(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(SIM)/fibers.o $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o -o $@ -pthread
+	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o $(SIM)/fibers.o -o $@ -pthread
 
 $(SIM)/libraries.o: spec/simgpu/libraries.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 
-$(SIM)/sim.o: spec/simgpu/sim.cpp spec/simgpu/sim.h
+$(SIM)/%.o: spec/simgpu/%.cpp spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -c $< -o $@
 

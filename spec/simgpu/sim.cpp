@@ -37,7 +37,9 @@ bool asynchronous() { static const bool is = getenv("TYCHO_SIM") && !strcmp(gete
 int devices() { static const int n = (int)std::min(16L, std::max(0L, setting("TYCHO_SIM_DEVICES", 2))); return n; }
 size_t capacity() { static const size_t n = (size_t)setting("TYCHO_SIM_MEMORY", 512) << 20; return n; }
 
-uint64_t next_random() {                   /* splitmix64; one stream of numbers for the process */
+}  // namespace
+
+uint64_t sim_random() {                    /* splitmix64; one stream of numbers for the process */
   static std::atomic<uint64_t> state{(uint64_t)setting("TYCHO_SIM_SEED", 1) * 0x9E3779B97F4A7C15u};
   uint64_t z = state += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -45,8 +47,10 @@ uint64_t next_random() {                   /* splitmix64; one stream of numbers 
   return z ^ (z >> 31);
 }
 
+namespace {
+
 template <class T> void shuffle(std::vector<T> &v) {
-  for (size_t i = v.size(); i > 1; i--) std::swap(v[i - 1], v[next_random() % i]);
+  for (size_t i = v.size(); i > 1; i--) std::swap(v[i - 1], v[sim_random() % i]);
 }
 
 /* ---- errors ---- */
@@ -183,7 +187,7 @@ struct CUstream_st {
       work.pop_front();
       busy = true;
       hold.unlock();
-      if (next_random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(next_random() % 300));
+      if (sim_random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(sim_random() % 300));
       f();
       f = nullptr;
       hold.lock();
@@ -220,134 +224,7 @@ std::vector<cudaStream_t> streams;
 /* Threads must not be joined by a library's destructors: the process may end with work in streams. */
 struct at_exit { ~at_exit() { for (auto s : streams) { s->drain(); { std::lock_guard<std::mutex> h(s->lock); s->ending = true; s->changed.notify_all(); } if (s->worker.joinable()) s->worker.join(); } } } ending;
 
-/* ---- kernels: fibers ---- */
-
-struct fiber { void *sp; char *stack; sim_place place; bool done; };
-const size_t STACK = 64 << 10;
-
-#if defined __SANITIZE_ADDRESS__
-}
-extern "C" void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
-extern "C" void __sanitizer_finish_switch_fiber(void *save, const void **bottom, size_t *size);
-namespace {
-#endif
-
-struct block_run {
-  fiber *fibers, *now;
-  fiber **order;
-  void *scheduler;
-  const std::function<void()> *thread;
-};
-thread_local block_run run;                /* plain data: an access costs no check of its construction */
-
 }  // namespace
-
-thread_local sim_place *sim_here;
-
-/* save = this stack; continue on the other: what a call keeps is kept */
-extern "C" void sim_switch(void **save, void *to);
-asm(R"(
-.text
-.type sim_switch, @function
-sim_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-.size sim_switch, .-sim_switch
-)");
-
-namespace {
-
-#if defined __SANITIZE_ADDRESS__
-thread_local const void *host_bottom;
-thread_local size_t host_size;
-#endif
-
-void to_scheduler() {
-  fiber *f = run.now;
-#if defined __SANITIZE_ADDRESS__
-  void *fake = nullptr;
-  __sanitizer_start_switch_fiber(f->done ? nullptr : &fake, host_bottom, host_size);
-  sim_switch(&f->sp, run.scheduler);
-  __sanitizer_finish_switch_fiber(fake, &host_bottom, &host_size);
-#else
-  sim_switch(&f->sp, run.scheduler);
-#endif
-}
-
-void fiber_main() {
-#if defined __SANITIZE_ADDRESS__
-  __sanitizer_finish_switch_fiber(nullptr, &host_bottom, &host_size);
-#endif
-  (*run.thread)();
-  run.now->done = true;
-  to_scheduler();
-}
-
-void resume(fiber *f) {
-  run.now = f;
-  sim_here = &f->place;
-#if defined __SANITIZE_ADDRESS__
-  void *fake = nullptr;
-  __sanitizer_start_switch_fiber(&fake, f->stack, STACK);
-  sim_switch(&run.scheduler, f->sp);
-  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#else
-  sim_switch(&run.scheduler, f->sp);
-#endif
-}
-
-/* Fibers for up to 1024 threads, made once for each thread of the host. */
-void make_fibers() {
-  run.fibers = (fiber *)calloc(1024, sizeof(fiber));
-  run.order = (fiber **)calloc(1024, sizeof(fiber *));
-  char *stacks = (char *)mmap(nullptr, 1024 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  for (size_t i = 0; i < 1024; i++) run.fibers[i].stack = stacks + i * STACK;
-}
-
-void run_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread) {
-  const size_t n = (size_t)block.x * block.y * block.z;
-  if (!run.fibers) make_fibers();
-  run.thread = &thread;
-  for (size_t i = 0; i < n; i++) {
-    fiber &f = run.fibers[i];
-    f.place = {{(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)}, at, block, grid};
-    f.done = false;
-    void **top = (void **)(f.stack + STACK) - 1;         /* so that fiber_main finds the stack aligned as after a call */
-    *--top = (void *)fiber_main;
-    for (int k = 0; k < 6; k++) *--top = nullptr;
-    f.sp = top;
-    const size_t j = next_random() % (i + 1);            /* the threads in any order */
-    run.order[i] = run.order[j];
-    run.order[j] = &f;
-  }
-  for (size_t left = n; left;) {                         /* each to its next barrier, or its end */
-    const size_t first = next_random() % n;
-    for (size_t i = 0; i < n; i++) {
-      fiber *f = run.order[first + i < n ? first + i : first + i - n];
-      if (f->done) continue;
-      resume(f);
-      left -= f->done;
-    }
-    if (left && left != n) { device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before"); return; }
-  }
-}
-
-}  // namespace
-
-void sim_barrier() { to_scheduler(); }
 
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread) {
   ENTER;
@@ -358,7 +235,8 @@ cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function
     std::vector<uint3> at;
     for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) at.push_back({x, y, z});
     shuffle(at);
-    for (uint3 b : at) if (!sticky) run_block(grid, block, b, thread);
+    for (uint3 b : at)
+      if (!sticky && !sim_block(grid, block, b, thread)) device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before");;
   });
   return cudaSuccess;
 }
@@ -613,7 +491,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
       if (!waits[i]) ready.push_back(i);
     }
     while (!ready.empty()) {
-      std::swap(ready[next_random() % ready.size()], ready.back());
+      std::swap(ready[sim_random() % ready.size()], ready.back());
       const size_t i = ready.back();
       ready.pop_back();
       (*pieces)[i].work();

@@ -45,5 +45,8 @@ static inline unsigned atomicCAS(unsigned *p, unsigned seen, unsigned next) {
   __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return seen;
 }
+uint64_t sim_random();
+/* Runs a block; false: a barrier that some of its threads had returned before. */
+bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread);
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread);
 #endif

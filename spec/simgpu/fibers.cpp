@@ -1,0 +1,143 @@
+/* Blocks of kernels: a block's threads are fibers of one thread of the host.
+ *
+ * Idea: each fiber runs to its next barrier or its end; then all go on. Which comes first changes with the seed. Invariants: a fiber is left
+ * at barriers only; either all of a block's threads meet at a barrier, or the block is wrong. */
+#include <sys/mman.h>
+#include <cstdlib>
+#include "sim.h"
+#undef threadIdx
+#undef blockIdx
+
+#ifndef __x86_64__
+#error "fibers are switched by code for x86-64"
+#endif
+
+namespace {
+
+struct fiber { void *sp; char *stack; sim_place place; bool done; };
+const size_t STACK = 64 << 10;
+
+#if defined __SANITIZE_ADDRESS__
+}
+extern "C" void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
+extern "C" void __sanitizer_finish_switch_fiber(void *save, const void **bottom, size_t *size);
+namespace {
+#endif
+
+struct block_run {
+  fiber *fibers, *now;
+  fiber **order;
+  void *scheduler;
+  const std::function<void()> *thread;
+};
+thread_local block_run run;                /* plain data: an access costs no check of its construction */
+
+}  // namespace
+
+thread_local sim_place *sim_here;
+
+/* save = this stack; continue on the other: what a call keeps is kept */
+extern "C" void sim_switch(void **save, void *to);
+asm(R"(
+.text
+.type sim_switch, @function
+sim_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size sim_switch, .-sim_switch
+)");
+
+namespace {
+
+#if defined __SANITIZE_ADDRESS__
+thread_local const void *host_bottom;
+thread_local size_t host_size;
+#endif
+
+void to_scheduler() {
+  fiber *f = run.now;
+#if defined __SANITIZE_ADDRESS__
+  void *fake = nullptr;
+  __sanitizer_start_switch_fiber(f->done ? nullptr : &fake, host_bottom, host_size);
+  sim_switch(&f->sp, run.scheduler);
+  __sanitizer_finish_switch_fiber(fake, &host_bottom, &host_size);
+#else
+  sim_switch(&f->sp, run.scheduler);
+#endif
+}
+
+void fiber_main() {
+#if defined __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(nullptr, &host_bottom, &host_size);
+#endif
+  (*run.thread)();
+  run.now->done = true;
+  to_scheduler();
+}
+
+void resume(fiber *f) {
+  run.now = f;
+  sim_here = &f->place;
+#if defined __SANITIZE_ADDRESS__
+  void *fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, f->stack, STACK);
+  sim_switch(&run.scheduler, f->sp);
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#else
+  sim_switch(&run.scheduler, f->sp);
+#endif
+}
+
+/* Fibers for up to 1024 threads, made once for each thread of the host. */
+void make_fibers() {
+  run.fibers = (fiber *)calloc(1024, sizeof(fiber));
+  run.order = (fiber **)calloc(1024, sizeof(fiber *));
+  char *stacks = (char *)mmap(nullptr, 1024 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  for (size_t i = 0; i < 1024; i++) run.fibers[i].stack = stacks + i * STACK;
+}
+
+}  // namespace
+
+bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread) {
+  const size_t n = (size_t)block.x * block.y * block.z;
+  if (!run.fibers) make_fibers();
+  run.thread = &thread;
+  for (size_t i = 0; i < n; i++) {
+    fiber &f = run.fibers[i];
+    f.place = {{(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)}, at, block, grid};
+    f.done = false;
+    void **top = (void **)(f.stack + STACK) - 1;         /* so that fiber_main finds the stack aligned as after a call */
+    *--top = (void *)fiber_main;
+    for (int k = 0; k < 6; k++) *--top = nullptr;
+    f.sp = top;
+    const size_t j = sim_random() % (i + 1);            /* the threads in any order */
+    run.order[i] = run.order[j];
+    run.order[j] = &f;
+  }
+  for (size_t left = n; left;) {                         /* each to its next barrier, or its end */
+    const size_t first = sim_random() % n;
+    for (size_t i = 0; i < n; i++) {
+      fiber *f = run.order[first + i < n ? first + i : first + i - n];
+      if (f->done) continue;
+      resume(f);
+      left -= f->done;
+    }
+    if (left && left != n) return false;
+  }
+  return true;
+}
+
+void sim_barrier() { to_scheduler(); }
