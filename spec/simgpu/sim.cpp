@@ -236,7 +236,7 @@ cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function
     for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) at.push_back({x, y, z});
     shuffle(at);
     for (uint3 b : at)
-      if (!sticky && !sim_block(grid, block, b, thread)) device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before");;
+      if (!sticky && !sim_block(grid, block, b, thread)) device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before");
   });
   return cudaSuccess;
 }
