@@ -2334,19 +2334,23 @@ function tycho.pixel_unshuffle(x, factor) end
 ---@return tycho.Tensor
 function Tensor.pixel_unshuffle(x, factor) end
 
---- x in another dtype, on another device, or as target is; x itself where nothing changes
+--- x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes
 ---@param x tycho.Tensor
----@param target any
+---@param target? any
+---@param dtype? string
+---@param device? string
 ---@param non_blocking? boolean
 ---@return tycho.Tensor
-function tycho.to(x, target, non_blocking) end
+function tycho.to(x, target, dtype, device, non_blocking) end
 
---- x in another dtype, on another device, or as target is; x itself where nothing changes
+--- x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes
 ---@param x tycho.Tensor
----@param target any
+---@param target? any
+---@param dtype? string
+---@param device? string
 ---@param non_blocking? boolean
 ---@return tycho.Tensor
-function Tensor.to(x, target, non_blocking) end
+function Tensor.to(x, target, dtype, device, non_blocking) end
 
 --- zeros in x's shape and dtype
 ---@param x tycho.Tensor

@@ -15,7 +15,7 @@ function Model:init(o)
   self.length = o.length
   self.token, self.position = nn.Embedding(o.tokens, w), nn.Embedding(o.length, w)
   self.dropout = nn.Dropout(o.dropout or 0)
-  local layer = nn.TransformerEncoderLayer(w, o.heads or 4, {dim_feedforward = 4 * w, dropout = o.dropout or 0, activation = "gelu", norm_first = true, bias = bias})
+  local layer = nn.TransformerEncoderLayer(w, o.heads or 4, {dim_feedforward = 4 * w, dropout = o.dropout or 0, activation = "gelu", norm_first = true, bias = bias, batch_first = true})
   self.encoder = nn.TransformerEncoder(layer, layers, nn.LayerNorm(w, {bias = bias}))
   self.head = nn.Linear(w, o.tokens, {bias = bias})
   -- GPT-2's start: narrow, and narrower where a layer adds to the stream that all layers share

@@ -224,6 +224,34 @@ describe("cuda", function()
     tycho.cuda.empty_cache()
   end)
 
+  it("goes to the GPU that is named", function()
+    if not several() then return pending("one device") end
+    assert.equal("cuda:1", tycho.ones(1):cuda(1).device)
+    assert.equal("cuda:1", tycho.nn.Linear(1, 1):cuda(1).weight.device)
+    assert.equal("cuda:1", tycho.ones(1):to("cuda:1", "float64").device)
+    helper.fails("there are", function() return tycho.ones(1):cuda(14) end)
+  end)
+
+  it("resumes an optimizer on the device of its parameters", function()
+    local path = os.tmpname()
+    local net = tycho.nn.Linear(2, 1)
+    local function step(n, o)
+      o:zero_grad()
+      n(tycho.ones(3, 2, {device = n.weight.device})):sum():backward()
+      o:step()
+    end
+    local opt = tycho.optim.AdamW(net:parameters(), {lr = 0.1})
+    step(net, opt)
+    local twin = net:clone():cuda()
+    tycho.save(path, opt:state_dict())
+    local other = tycho.optim.AdamW(twin:parameters(), {lr = 0.1})
+    other:load_state_dict(tycho.load(path))
+    step(net, opt)
+    step(twin, other)
+    helper.close(twin.weight:cpu(), net.weight:detach())
+    os.remove(path)
+  end)
+
   it("moves a module's gradients with it", function()
     local net = tycho.nn.Linear(3, 2)
     net(tycho.ones(1, 3)):sum():backward()
@@ -425,6 +453,26 @@ describe("cuda", function()
         tycho.randn(500, {device = "cuda"}):free()
       end
       for i, p in ipairs(net:parameters()) do helper.close(p, twin:parameters()[i], "parameter " .. i, 1e-6) end
+    end)
+
+    it("refuse an optimizer's step that can't be done again as it is", function()
+      local nn, optim = tycho.nn, tycho.optim
+      local function capture(make, steps)
+        local net = nn.Linear(2, 1):cuda()
+        local opt, x = make(net:parameters()), tycho.ones(3, 2, {device = "cuda"})
+        local function step()
+          opt:zero_grad()
+          net(x):sum():backward()
+          opt:step()
+        end
+        for _ = 1, steps do step() end
+        return tycho.cuda.graph(step)
+      end
+      helper.fails("its step count is a number of the host's", capture, function(p) return optim.AdamW(p) end, 2)
+      helper.fails("call step() once before", capture, function(p) return optim.SGD(p, {momentum = 0.9}) end, 0)
+      helper.fails("call step() once before", capture, function(p) return optim.RMSprop(p) end, 0)
+      assert.is_truthy(capture(function(p) return optim.SGD(p, {momentum = 0.9}) end, 1))
+      assert.is_truthy(capture(function(p) return optim.RMSprop(p) end, 1))
     end)
 
     it("record several streams, and run them in their order", function()

@@ -90,7 +90,7 @@ describe("layers", function()
 
   it("attention heeds masks, and gives its weights", function()
     tycho.manual_seed(5)
-    local m = nn.MultiheadAttention(8, 2)
+    local m = nn.MultiheadAttention(8, 2, {batch_first = true})
     local x = tycho.randn(2, 5, 8)
     local forbidden = tycho.ones(5, 5, {dtype = "bool"}):triu(1)
     local causal = m(x, {is_causal = true})
@@ -106,6 +106,11 @@ describe("layers", function()
     z[{1, {4, 5}}] = 100
     helper.close(m(x, x, x, {key_padding_mask = padding})[{1, {1, 3}}], m(z[{ {1, 1}, {1, 3} }])[1] * 0 + m(x[{ {1, 1}, {1, 3} }])[1], "padding", 1e-5)
     helper.close(m(x, {key_padding_mask = padding, attn_mask = forbidden})[1][1], causal[1][1], "both masks", 1e-5)
+    local s = nn.MultiheadAttention(8, 2)                          -- sequences first
+    s:load_state_dict(m:state_dict())
+    local z2, w2 = s(x:transpose(1, 2), {attn_mask = forbidden})
+    helper.close(z2:transpose(1, 2), causal, "sequences first", 1e-5)
+    helper.close(w2, w, "its weights", 1e-5)
   end)
 
   it("attention by tiles of any size equals attention written out", function()

@@ -270,7 +270,7 @@ describe("regression", function()
   end)
 
   it("attention weights of a row that may attend to nothing are 0, not NaN", function()
-    local m = tycho.nn.MultiheadAttention(4, 2)
+    local m = tycho.nn.MultiheadAttention(4, 2, {batch_first = true})
     local x = tycho.randn(1, 3, 4)
     local forbidden = tycho.tensor {{true, true, true}, {false, true, true}, {false, false, true}}
     local y, w = m(x, {attn_mask = forbidden, need_weights = true})
@@ -343,5 +343,38 @@ describe("regression", function()
   it("an error within a part without gradients leaves them on", function()
     fails("broadcast", tycho.instance_norm, tycho.randn(2, 3, 4), tycho.zeros(5), tycho.ones(5))
     assert.is_true(tycho.is_grad_enabled())
+  end)
+
+  it("a fraction makes a bool tensor true", function()
+    local m = tycho.tensor {true, false}
+    assert.same({true, true}, tycho.zeros(2, {dtype = "bool"}):fill_(0.5):totable())
+    assert.same({true, false}, m:masked_fill(m, 0.5):totable())
+    assert.same({false, false}, m:masked_fill(m, 0):totable())
+  end)
+
+  it("containers and clipping take lists, and say so", function()
+    fails("one list is needed", nn.ModuleList, nn.Linear(1, 1), nn.Linear(1, 1))
+    fails("one list is needed", nn.ParameterList, tycho.ones(1))
+    fails("one list is needed", nn.ModuleDict, nn.Linear(1, 1))
+    fails("such as net:parameters()", nn.utils.clip_grad_norm_, nn.Linear(1, 1), 1)
+    fails("class labels must be int64", tycho.cross_entropy, tycho.zeros(2, 3), tycho.tensor {1, 2})
+    fails("must be a dtype such as 'float32' or a device", function() return tycho.ones(1):to("gpu") end)
+  end)
+
+  it("buffers may be left out of the state dict", function()
+    local M = nn.Module:extend("M")
+    function M:init()
+      self:register_buffer("a", tycho.ones(1), {persistent = false})
+      self:register_buffer("b", tycho.zeros(1))
+    end
+    local m = M()
+    for _, x in ipairs {m, m:clone()} do
+      local names = {}
+      for name in pairs(x:state_dict()) do names[#names + 1] = name end
+      assert.same({"b"}, names)
+      x:load_state_dict {b = tycho.ones(1)}
+      assert.equal(1, x.b:item())
+    end
+    fails("persistant", function() m:register_buffer("c", nil, {persistant = true}) end)
   end)
 end)

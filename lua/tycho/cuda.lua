@@ -7,16 +7,16 @@ local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, 
   memory_stats = gpu.memory_stats, reset_peak_memory_stats = gpu.reset_peak_memory_stats, empty_cache = gpu.empty_cache, current_stream = gpu.current_stream}
 
 function cuda.get_device_name(device) return gpu.get_device_properties(device).name end
-function cuda.memory_allocated(device) return gpu.memory_stats(device).allocated end
-function cuda.max_memory_allocated(device) return gpu.memory_stats(device).max_allocated end
-function cuda.memory_reserved(device) return gpu.memory_stats(device).reserved end
-function cuda.max_memory_reserved(device) return gpu.memory_stats(device).max_reserved end
+for name, field in pairs {memory_allocated = "allocated", max_memory_allocated = "max_allocated", memory_reserved = "reserved", max_memory_reserved = "max_reserved"} do
+  cuda[name] = function(device) return gpu.is_available() and gpu.memory_stats(device)[field] or 0 end    -- bytes
+end
 
 -- The random generator of a device (nil: the current one): a seed and an offset.
 local function named(device) return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device()) end
 function cuda.get_rng_state(device) return gpu.rng_state(named(device)) end
 function cuda.set_rng_state(seed, offset, device) gpu.rng_state(named(device), seed, offset or 0) end
-function cuda.manual_seed(seed) gpu.rng_state(named(), seed, 0) end
+-- Without a GPU there is nothing to seed, and nothing is held.
+function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end
 function cuda.manual_seed_all(seed)
   for i = 0, gpu.device_count() - 1 do gpu.rng_state(named(i), seed, 0) end
 end

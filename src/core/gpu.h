@@ -58,6 +58,7 @@ typedef struct {
   ty_status (*graph_end)(ty_ctx *ctx, void *graph, bool keep);
   ty_status (*graph_replay)(ty_ctx *ctx, void *graph);
   void (*graph_free)(void *graph);
+  bool (*capturing)(void);             /* whether the calling thread does */
 } ty_gpu;
 
 /* The library's one entry. Gives NULL, or why there is no device. */

@@ -43,6 +43,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
+bool ty_capturing(void);
 void ty_capture_keeps(ty_storage *s);
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 

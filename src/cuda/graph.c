@@ -20,6 +20,8 @@ static __thread ty_graph *capturing;
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->stream : NULL; }
 
+bool ty_capturing(void) { return capturing; }
+
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
   return capturing ? ty_error(ctx, "%s while a graph is captured: the recorded work has not run yet, so the host can't wait for it", what) : TY_OK;
 }

@@ -91,9 +91,9 @@ local function collate_values(list)
   if type(v) == "number" then
     local whole = true
     for _, n in ipairs(list) do whole = whole and n % 1 == 0 end
-    return core.from_value(list, whole and "int64" or "float32")
+    return M.to(core.from_value(list, whole and "int64" or "float32"), core.gpu.default_device())
   end
-  if type(v) == "boolean" then return core.from_value(list) end
+  if type(v) == "boolean" then return M.to(core.from_value(list), core.gpu.default_device()) end
   if type(v) == "table" and v[1] == nil then
     local out = {}
     for k in pairs(v) do

@@ -61,6 +61,7 @@ end
 def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label_smoothing:number=0, " .. REDUCTION,
   "cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape", function(x, target, weight, ignore_index, smoothing, reduction)
   if M.is_floating_point(target) then
+    if target.shape ~= x.shape and M.dim(target) < M.dim(x) then fail("cross_entropy", "argument 2 (target) has dtype %s and shape %s: class labels must be int64 (target:long())", target.dtype, tostring(target.shape)) end
     if target.shape ~= x.shape then fail("cross_entropy", "probabilities have shape %s; they must have argument 1's, %s", tostring(target.shape), tostring(x.shape)) end
     local dim = M.dim(x) == 1 and 1 or 2
     if smoothing > 0 then target = target * (1 - smoothing) + smoothing / x.shape[dim] end

@@ -6,7 +6,14 @@ local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 local F = lib.functions
 
 ---- dtype, device, copies ----
-def("to", "x, target:any, *, non_blocking:bool=false", "x in another dtype, on another device, or as target is; x itself where nothing changes", function(x, target, non_blocking)
+local names, DTYPES = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"}, {}
+for _, name in ipairs(names) do DTYPES[name] = true end
+def("to", "x, target:any?, dtype:dtype?, *, device:device?, non_blocking:bool=false", "x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes", function(x, target, dtype, device, non_blocking)
+  if device or dtype then
+    local y = target and M.to(x, target, {non_blocking = non_blocking}) or x
+    if device then y = M.to(y, device, {non_blocking = non_blocking}) end
+    return dtype and M.to(y, dtype) or y
+  end
   if core.is_tensor(target) then return M.to(M.to(x, target.dtype), target.device, {non_blocking = non_blocking}) end
   if type(target) ~= "string" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target)) end
   if target == x.device or target == x.dtype then return x end
@@ -14,13 +21,21 @@ def("to", "x, target:any, *, non_blocking:bool=false", "x in another dtype, on a
     if target == "cuda" and x.device ~= "cpu" and x.device == "cuda:" .. core.gpu.current_device() then return x end
     return ops.to_device(x, target, {non_blocking = non_blocking})
   end
+  if not DTYPES[target] then
+    local near = core.nearest(target, names)
+    fail("to", "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0', got '%s'%s", target, near and "; did you mean '" .. near .. "'?" or "")
+  end
   return ops.cast(x, target)
 end)
 for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64", int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
   M[name] = function(x) return M.to(x, dtype) end
 end
 M.cpu = function(x) return M.to(x, "cpu") end
-M.cuda = function(x) return M.to(x, "cuda") end
+-- x:cuda(n?, {non_blocking=}): on that GPU, or the current one
+M.cuda = function(x, gpu, o)
+  if type(gpu) == "table" then gpu, o = nil, gpu end
+  return M.to(x, type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda", o)
+end
 M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end     -- without a GPU there is nothing to pin for
 M.is_floating_point = function(x) return x.dtype:find("float", 1, true) ~= nil end
 M.zero_ = function(x) return M.fill_(x, 0) end

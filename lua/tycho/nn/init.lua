@@ -50,15 +50,24 @@ function Sequential:forward(input)
 end
 
 local ModuleList = container("ModuleList")
-function ModuleList:init(list)
-  for _, m in ipairs(list or {}) do append(self, m) end
+-- What a container is made from: one list, or nothing.
+local function only_list(name, list, ...)
+  if list ~= nil and (type(list) ~= "table" or core.is_tensor(list) or module.is_module(list) or select("#", ...) > 0) then
+    error(("%s: one list is needed, such as %s{a, b}"):format(name, name), 3)
+  end
+  return list or {}
+end
+
+function ModuleList:init(list, ...)
+  list = only_list("ModuleList", list, ...)
+  for _, m in ipairs(list) do append(self, m) end
 end
 ModuleList.append = append
 
 local ParameterList = container("ParameterList")
 -- ParameterList{parameter or tensor, ...}
-function ParameterList:init(list)
-  for _, p in ipairs(list or {}) do self:append(p) end
+function ParameterList:init(list, ...)
+  for _, p in ipairs(only_list("ParameterList", list, ...)) do self:append(p) end
 end
 function ParameterList:append(p)
   if not core.is_tensor(p) then error("ParameterList: a tensor is needed, got " .. type(p), 2) end
@@ -74,8 +83,9 @@ end
 local ModuleDict = layer("ModuleDict")
 ModuleDict._library = nil
 -- ModuleDict{name = module, ...} in alphabetical order, or ModuleDict{{name, module}, ...} in the list's
-function ModuleDict:init(map)
+function ModuleDict:init(map, ...)
   local names = {}
+  map = only_list("ModuleDict", map, ...)
   if map and map[1] then
     for i, pair_ in ipairs(map) do
       if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then error(("ModuleDict: item %d must be {name, module}"):format(i), 2) end

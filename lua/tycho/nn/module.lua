@@ -139,9 +139,15 @@ end
 function Module.init() end
 function Module:forward() error(self._name .. " has no forward", 2) end
 
-function Module:register_buffer(name, value)
+-- A tensor that moves with the module; {persistent = false}: left out of its state dict.
+function Module:register_buffer(name, value, options)
+  if options == false then options = {persistent = false} end
+  if options ~= nil then check("register_buffer", options, {persistent = true}, 2) end
   if value ~= nil and not core.is_tensor(value) then error("register_buffer: argument 2 must be a tensor or nil, got " .. type(value), 2) end
   put(self, "buffer", name, value and core.keep(value))
+  local passing = rawget(self, "_passing") or {}
+  passing[name] = options and options.persistent == false or nil
+  rawset(self, "_passing", passing)
 end
 function Module:register_parameter(name, value)
   if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then error("register_parameter: argument 2 must be a Parameter or nil", 2) end
@@ -155,7 +161,7 @@ local function walk(m, kind, prefix, seen, fn)
     local label = m._is_list and tostring(name - 1) or name
     if k == kind and v ~= nil and not (seen and seen[v]) then
       if seen then seen[v] = true end
-      fn(prefix .. label, v)
+      fn(prefix .. label, v, m, name)
     end
     if k == "module" then walk(v, kind, prefix .. label .. ".", seen, fn) end
   end
@@ -203,10 +209,11 @@ function Module:named_children()
 end
 
 -- Parameters and buffers by name, sharing memory with the module.
+local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
 function Module:state_dict()
   local out = {}
   for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", nil, function(name, v) out[name] = v:detach() end)
+    walk(self, kind, "", nil, function(name, v, m, own) if not passes(m, own) then out[name] = v:detach() end end)
   end
   return out
 end
@@ -218,7 +225,8 @@ function Module:load_state_dict(state, options)
   if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), 2) end
   local wrong, pairs_, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", nil, function(name, v)
+    walk(self, kind, "", nil, function(name, v, m, own)
+      if passes(m, own) then return end
       known[name] = true
       local new = state[name]
       if new == nil then
@@ -242,8 +250,9 @@ function Module:load_state_dict(state, options)
 end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
-function Module:to(target)
-  if core.is_tensor(target) then target = target.dtype end
+function Module:to(target, dtype)
+  if dtype then return self:to(target):to(dtype) end
+  if core.is_tensor(target) then return self:to(target.device):to(target.dtype) end
   if type(target) == "string" and (target:match("^u?int") or target == "bool") then error("to: parameters need a floating dtype, got " .. target, 2) end
   local ok, err = pcall(no_grad, function()
     for _, kind in ipairs {"parameter", "buffer"} do
@@ -266,7 +275,7 @@ function Module:bfloat16() return self:to("bfloat16") end
 function Module:float() return self:to("float32") end
 function Module:double() return self:to("float64") end
 function Module:cpu() return self:to("cpu") end
-function Module:cuda() return self:to("cuda") end
+function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
 function Module:train(on)
   for _, m in ipairs(self:modules()) do rawset(m, "training", on ~= false) end
@@ -283,11 +292,12 @@ function Module:clone()
   local function copy(v, kind)
     if v == nil or seen[v] then return seen[v] end
     if kind == "module" then
-      local m = {_kinds = {}, _order = {}, _plain = {}, training = rawget(v, "training"), _label = rawget(v, "_label")}
+      local m = {_kinds = {}, _order = {}, _plain = {}, training = rawget(v, "training"), _label = rawget(v, "_label"), _passing = {}}
       m._parts = rawget(v, "_parts") == v and m or {}
       is_module[m], seen[v] = true, m
       setmetatable(m, getmetatable(v))
       for k, w in pairs(v._plain) do m._plain[k] = w end
+      for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
       for i, name in ipairs(v._order) do
         m._order[i], m._kinds[name] = name, v._kinds[name]
         rawset(m._parts, name, copy(rawget(v._parts, name), v._kinds[name]))

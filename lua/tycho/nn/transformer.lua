@@ -1,4 +1,4 @@
--- Attention layers. Batches come first: (N, L, E); PyTorch's modules with batch_first=True, whose state dicts they load. Masks follow
+-- Attention layers: PyTorch's, whose state dicts they load. Sequences come first, (L, N, E), or batches, (N, L, E), with batch_first. Masks follow
 -- PyTorch: a bool mask is true where attention is forbidden, a float mask is added to the scores.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
@@ -27,16 +27,12 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
 end
 
 local MHA = layer("MultiheadAttention")
-local function batch_first(name, o)
-  if not o.batch_first then error(name .. ": batch_first must be true: batches come first, (N, L, E)", 3) end
-end
-
--- MultiheadAttention(embed_dim, heads, {dropout=0, bias=true, kdim=, vdim=, batch_first=true}); batches can only come first
--- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=false}) -> output (N,L,E) and, where asked for,
--- the weights (N,L,S), mean over heads. key and value default to query.
+-- MultiheadAttention(embed_dim, heads, {dropout=0, bias=true, kdim=, vdim=, batch_first=false})
+-- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true}) -> output (L,N,E), or (N,L,E) with batch_first,
+-- and the weights (N,L,S), mean over heads; without them (need_weights = false) it is faster. key and value default to query.
 function MHA:init(embed_dim, heads, o)
-  o = options("MultiheadAttention", o, {dropout = 0, bias = true, kdim = false, vdim = false, batch_first = true})
-  batch_first("MultiheadAttention", o)
+  o = options("MultiheadAttention", o, {dropout = 0, bias = true, kdim = false, vdim = false, batch_first = false})
+  self.batch_first = o.batch_first
   self.embed_dim, self.num_heads, self.dropout = whole("MultiheadAttention", "embed_dim", embed_dim), whole("MultiheadAttention", "num_heads", heads), o.dropout
   if embed_dim % heads ~= 0 then error(("MultiheadAttention: %d heads don't divide embed_dim %d"):format(heads, embed_dim), 2) end
   local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
@@ -52,7 +48,7 @@ function MHA:init(embed_dim, heads, o)
   self.out_proj = nn.Linear(embed_dim, embed_dim, {bias = o.bias})
   if o.bias then init.zeros_(self.out_proj.bias) end
 end
-local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = false}
+local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true}
 function MHA:forward(query, key, value, o)
   if type(key) == "table" and not core.is_tensor(key) then key, o = nil, key end
   if type(value) == "table" and not core.is_tensor(value) then value, o = nil, value end
@@ -60,8 +56,17 @@ function MHA:forward(query, key, value, o)
   key = key or query
   value = value or key
   local alone = M.dim(query) == 2
-  if alone then query, key, value = M.unsqueeze(query, 1), M.unsqueeze(key, 1), M.unsqueeze(value, 1) end
-  if M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim then error(("MultiheadAttention: the query has shape %s; (N, L, %d) is needed"):format(tostring(query.shape), self.embed_dim), 2) end
+  local swapped = not alone and not self.batch_first
+  if not alone and (M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim) then
+    error(("MultiheadAttention: the query has shape %s; (%s, %d) is needed"):format(tostring(query.shape), swapped and "L, N" or "N, L", self.embed_dim), 2)
+  end
+  if alone or swapped then               -- to (N, L, E); one tensor stays one
+    local function turned(x) return alone and M.unsqueeze(x, 1) or M.transpose(x, 1, 2) end
+    local k_is_q, v_is_k = rawequal(key, query), rawequal(value, key)
+    query = turned(query)
+    key = k_is_q and query or turned(key)
+    value = v_is_k and key or turned(value)
+  end
   local n, E, h = query.shape[1], self.embed_dim, self.num_heads
   local b = self.in_proj_bias
   local q, k, v
@@ -88,14 +93,14 @@ function MHA:forward(query, key, value, o)
     y = F.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0, causal)
   end
   y = self.out_proj(M.reshape(ops.permute(y, {1, 3, 2, 4}), n, -1, E))
-  if alone then y, weights = M.squeeze(y, 1), weights and M.squeeze(weights, 1) end
+  if alone then y, weights = M.squeeze(y, 1), weights and M.squeeze(weights, 1)
+  elseif swapped then y = M.transpose(y, 1, 2) end
   return y, weights
 end
 function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embed_dim, self.num_heads) end
 
-local LAYER = {dim_feedforward = 2048, dropout = 0.1, activation = "relu", layer_norm_eps = 1e-5, norm_first = false, bias = true, batch_first = true}
+local LAYER = {dim_feedforward = 2048, dropout = 0.1, activation = "relu", layer_norm_eps = 1e-5, norm_first = false, bias = true, batch_first = false}
 local function feed_forward(self, d, o, norms)
-  batch_first(self._name, o)
   self.linear1 = nn.Linear(d, o.dim_feedforward, {bias = o.bias})
   self.dropout = nn.Dropout(o.dropout)
   self.linear2 = nn.Linear(o.dim_feedforward, d, {bias = o.bias})
@@ -112,13 +117,13 @@ local EncoderLayer = layer("TransformerEncoderLayer")
 -- layer(x, {src_mask=, src_key_padding_mask=, is_causal=})
 function EncoderLayer:init(d, heads, o)
   o = options("TransformerEncoderLayer", o, LAYER)
-  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias})
+  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
   feed_forward(self, d, o, 2)
 end
 local MASKS = {src_mask = false, src_key_padding_mask = false, is_causal = false}
 function EncoderLayer:forward(x, o)
   o = options("TransformerEncoderLayer", o, MASKS)
-  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal}))) end
+  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal, need_weights = false}))) end
   if self.norm_first then
     x = x + attend(self.norm1(x))
     return x + self.dropout2(fed(self, self.norm2(x)))
@@ -131,15 +136,15 @@ local DecoderLayer = layer("TransformerDecoderLayer")
 -- layer(x, memory, {tgt_mask=, memory_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, tgt_is_causal=})
 function DecoderLayer:init(d, heads, o)
   o = options("TransformerDecoderLayer", o, LAYER)
-  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias})
-  self.multihead_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias})
+  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
+  self.multihead_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
   feed_forward(self, d, o, 3)
 end
 local TARGET = {tgt_mask = false, memory_mask = false, tgt_key_padding_mask = false, memory_key_padding_mask = false, tgt_is_causal = false}
 function DecoderLayer:forward(x, memory, o)
   o = options("TransformerDecoderLayer", o, TARGET)
-  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal}))) end
-  local function cross(y) return self.dropout2((self.multihead_attn(y, memory, memory, {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask}))) end
+  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal, need_weights = false}))) end
+  local function cross(y) return self.dropout2((self.multihead_attn(y, memory, memory, {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask, need_weights = false}))) end
   if self.norm_first then
     x = x + attend(self.norm1(x))
     x = x + cross(self.norm2(x))

@@ -4,9 +4,13 @@ local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 local utils = {}
 
-local function grads(params)
+local function grads(who, params)
   local list = {}
-  for _, p in ipairs(core.is_tensor(params) and {params} or params) do
+  if type(params) ~= "table" and not core.is_tensor(params) or (type(params) == "table" and rawget(params, "_parts")) then
+    error(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()", 3)
+  end
+  for i, p in ipairs(core.is_tensor(params) and {params} or params) do
+    if not core.is_tensor(p) then error(("%s: item %d of argument 1 is a %s, not a tensor"):format(who, i, type(p)), 3) end
     local g = p.grad
     if g then list[#list + 1] = g end
   end
@@ -16,7 +20,7 @@ end
 -- Scales gradients so that their common 2-norm is at most max. Returns the norm they had. No value comes to the host.
 function utils.clip_grad_norm_(params, max)
   if type(max) ~= "number" then error("clip_grad_norm_: argument 2 (max) must be a number, got " .. type(max), 2) end
-  local list = grads(params)
+  local list = grads("clip_grad_norm_", params)
   if #list == 0 then return ops.zeros({}) end
   local total = ops.multi_norm(list)
   ops.multi_scale(list, ops.clamp(max / (total + 1e-6), nil, 1))
@@ -26,7 +30,7 @@ end
 -- Limits every gradient's elements to -max..max.
 function utils.clip_grad_value_(params, max)
   if type(max) ~= "number" or max < 0 or max ~= max then error("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max), 2) end
-  for _, g in ipairs(grads(params)) do M.clamp_(g, -max, max) end
+  for _, g in ipairs(grads("clip_grad_value_", params)) do M.clamp_(g, -max, max) end
 end
 
 -- All parameters' elements as one vector, and back.

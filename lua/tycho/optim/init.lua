@@ -67,6 +67,18 @@ function Optimizer:zero_grad()
   end
 end
 
+-- A graph does again what was recorded: it may hold no number of the host's that changes from step to step, nor the making of state.
+local function check_capture(self, group, b)
+  if not self.key or (self._name == "LBFGS") then
+    error(self._name .. ": its step count is a number of the host's, which a graph would keep as it is: capture the forward and backward pass, and call step() after replay()", 3)
+  end
+  for i, s in ipairs(b.state) do
+    if b.steps[i] == 1 or (self._name == "SGD" and group.momentum ~= 0 and not s.momentum_buffer) then
+      error(self._name .. ": a graph can't record the first step, which makes the state: call step() once before", 3)
+    end
+  end
+end
+
 -- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
 function Optimizer:step(closure)
   local loss = closure and closure()
@@ -92,6 +104,7 @@ function Optimizer:step(closure)
       end
     end
     for _, b in pairs(buckets) do
+      if core.gpu.capturing() then check_capture(self, group, b) end
       self:update(group, b)
       for i, s in ipairs(b.state) do s.step = b.steps[i] end    -- after the update: one that failed didn't happen
     end
@@ -140,7 +153,7 @@ function Optimizer:load_state_dict(d)
         for name, v in pairs(s) do
           if core.is_tensor(v) then
             if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), 2) end
-            t[name] = core.keep(ops.clone(M.to(v:detach(), M.is_floating_point(v) and p.dtype or v.dtype)))
+            t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), M.is_floating_point(v) and p.dtype or v.dtype), p.device)))
           else t[name] = v end
         end
         new[p] = t
