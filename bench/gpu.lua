@@ -111,10 +111,8 @@ local mine, theirs = {}, {}
 for _ = 1, options.rounds do
   for _, c in ipairs(cases) do
     if c.name:find(options.only, 1, true) then
-      local fn = c.make()
       mine[c.name] = mine[c.name] or {}
-      table.insert(mine[c.name], time(fn))
-      fn = nil
+      table.insert(mine[c.name], time(c.make()))
       collectgarbage() collectgarbage()
       tycho.cuda.empty_cache()
     end

@@ -214,7 +214,8 @@ describe("cuda", function()
     local at, held = 0, {}
     for x, y in loader:iter() do
       held[#held + 1] = {x:to("cuda", {non_blocking = true}), y:to("cuda", {non_blocking = true})}
-      x, y = x:free(), y:free()                                    -- at once
+      x:free()                                                     -- at once
+      y:free()
     end
     for _, pair in ipairs(held) do
       helper.close(pair[1]:cpu(), tycho.range(at * 100 + 1, at * 100 + 200):view(2, 100))
@@ -279,7 +280,7 @@ describe("cuda", function()
     tycho.use_deterministic_algorithms(true)
     local at, rows = tycho.randint(1, 7, {300}), tycho.randn(300, 5)
     local first
-    for round = 1, 5 do
+    for _ = 1, 5 do
       local y = tycho.zeros(7, 5, {device = "cuda"}):index_add(1, at:cuda(), rows:cuda())
       local z = tycho.zeros(7, {device = "cuda"}):scatter(1, at:cuda(), rows:select(2, 1):cuda())
       if first then
@@ -497,15 +498,16 @@ describe("cuda", function()
       collectgarbage() collectgarbage()
       local before = tycho.cuda.memory_allocated()
       local x = tycho.ones(1000, {device = "cuda"})
-      local g, y = tycho.cuda.graph(function() return ((x * 2 + 1) * 3):exp():log() + 1 end)
+      local held = {tycho.cuda.graph(function() return ((x * 2 + 1) * 3):exp():log() + 1 end)}
       tycho.cuda.empty_cache()
       local others = {}
       for i = 1, 20 do others[i] = tycho.full({1000}, i, {device = "cuda"}) end
       x:free()                                                     -- the graph holds it
-      g:replay()
-      helper.close(y:cpu(), tycho.full({1000}, 10))
+      held[1]:replay()
+      helper.close(held[2]:cpu(), tycho.full({1000}, 10))
       for i = 1, 20 do helper.close(others[i]:cpu(), tycho.full({1000}, i)) end
-      g, y, others = nil, nil, nil
+      for i = 1, 20 do others[i] = nil end
+      held[1], held[2] = nil, nil
       collectgarbage() collectgarbage()
       assert.equal(before, tycho.cuda.memory_allocated())
     end)

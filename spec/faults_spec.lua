@@ -30,7 +30,7 @@ if simulated then
         return loss:item()
       end
       step()
-      local start, state = {}, {}
+      local start = {}
       for k, v in pairs(net:state_dict()) do start[k] = v:cpu():clone() end
       local function copy(v)
         if tycho.is_tensor(v) then return v:clone() end
@@ -39,7 +39,7 @@ if simulated then
         for k, w in pairs(v) do out[k] = copy(w) end
         return out
       end
-      state = copy(opt:state_dict())
+      local state = copy(opt:state_dict())
       local function again()
         net:load_state_dict(start)
         opt:load_state_dict(copy(state))
@@ -74,7 +74,6 @@ if simulated then
           assert.is_truthy(loss:find("failed on cuda", 1, true) or loss:find("out of memory", 1, true), loss)
         end
         if done then break end
-        loss = nil
         again()
         assert.is_true(math.abs(step() - want) < 1e-6, "the step after call " .. n .. " failed")
         assert.equal(held, settled(), "bytes held after call " .. n .. " failed")
