@@ -198,6 +198,7 @@ static __global__ void remember(ty_k_generator *g, int64_t *rng, uint64_t blocks
 /* ---- launchers ---- */
 
 static dim3 grid_of(int64_t heads, int64_t rows, int64_t columns) {
+  if (columns < 1) columns = 1;            /* the rows' sums are wanted all the same */
   return dim3((unsigned)(heads * ((rows + SIDE - 1) / SIDE)), (unsigned)((columns + WIDTH * SIDE - 1) / (WIDTH * SIDE)));
 }
 

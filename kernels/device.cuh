@@ -55,5 +55,15 @@ template <class T> static __device__ __forceinline__ void store(void *p, int dty
   }
 }
 
-static inline unsigned blocks_for(int64_t n, int64_t each) { int64_t b = (n + each - 1) / each; return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0x7fffffff : b); }
+/* Reports what an op found, unless something is reported already. */
+static __device__ __forceinline__ void report(ty_k_fault *f, int op, int64_t value, int64_t limit) {
+  if (atomicCAS_system(&f->claimed, 0, 1)) return;
+  f->value = value;
+  f->limit = limit;
+  __threadfence_system();                  /* the host sees the rest before op */
+  f->op = 1 + op;
+}
+
+/* 0, which no launch takes, where there would be more than a grid can have */
+static inline unsigned blocks_for(int64_t n, int64_t each) { int64_t b = (n + each - 1) / each; return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0 : b); }
 #endif

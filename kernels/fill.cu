@@ -103,9 +103,7 @@ static __global__ void check_weights(const double *p, int64_t rows, int64_t n, i
     likely += p[r * n + i] > 0;
   }
   if (!bad && likely >= need) return;
-  fault->value = r + 1;
-  fault->limit = bad ? -1 : -2 - likely;
-  fault->op = 1 + op;
+  report(fault, op, r + 1, bad ? -1 : -2 - likely);
 }
 
 /* ---- launchers ---- */

@@ -40,9 +40,7 @@ static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_
     for (int d = 0; d < dims; d++) where += at[d] * a.index[j].stride[d];
     const int64_t v = a.index[j].p[where], size = a.index[j].size;
     if (v == 0 || v > size || v < (a.negative ? -size : 1)) {
-      a.fault->value = v;
-      a.fault->limit = size;
-      a.fault->op = 1 + a.op;
+      report(a.fault, a.op, v, size);
       return false;
     }
     *large += (v < 0 ? v + size : v - 1) * a.index[j].step;

@@ -18,7 +18,7 @@
 /* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
  * 1 + the ty_op_id. limit -1: row value of
  * probabilities has a bad one; -2 - n: it has n above 0, too few. */
-typedef struct { volatile int op; volatile int64_t value, limit; } ty_k_fault;
+typedef struct { int claimed; volatile int op; volatile int64_t value, limit; } ty_k_fault;   /* claimed: 0 until a kernel reports; op is written last */
 
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, as the result lies, one value for all */

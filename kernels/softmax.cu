@@ -83,7 +83,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) softmax_backward(c
 
 static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
   if (t == a.ignore || (t >= 1 && t <= a.n)) return false;
-  if (threadIdx.x == 0) { a.fault->value = t; a.fault->limit = a.n; a.fault->op = 1 + a.op; }
+  if (threadIdx.x == 0) report(a.fault, a.op, t, a.n);
   return true;
 }
 

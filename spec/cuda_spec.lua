@@ -349,6 +349,14 @@ describe("cuda", function()
     for i = 1, 4 do assert.equal(500, draws[i]:unique():numel()) end
   end)
 
+  it("says of a value that its index was bad, not the next op", function()
+    local at = tycho.tensor({9}, {dtype = "int64", device = "cuda"})
+    helper.fails("index 9 is out of range 1 to 4", function() return tycho.zeros(4, {device = "cuda"}):index_select(1, at):item() end)
+    helper.fails("index 9 is out of range 1 to 4", function() return tycho.zeros(4, 3000, {device = "cuda"}):index_select(1, at:expand(50)):cpu() end)
+    tycho.cuda.synchronize()
+    helper.close((tycho.zeros(2, {device = "cuda"}) + 1):cpu(), tycho.ones(2))     -- once is enough
+  end)
+
   it("has switches for the libraries underneath", function()
     assert.is_false(tycho.backends.cudnn.benchmark)
     tycho.backends.cudnn.benchmark = true
@@ -406,6 +414,14 @@ describe("cuda", function()
 
   it("works on each of several devices", function()
     if not several() then return pending("one device") end
+    local one, two = tycho.cuda.Stream(1), tycho.cuda.Stream(1)
+    one:wait_stream(two)
+    for i = 1, 20 do                                               -- a copy to another device has read before its source changes
+      local from = tycho.full({4000}, i, {device = "cuda:0"})
+      local to = from:to("cuda:1")
+      from:zero_()
+      helper.close(to:cpu(), tycho.full({4000}, i))
+    end
     local a = tycho.ones(4, {device = "cuda:1"})
     helper.close((a:to("cuda:0") + tycho.ones(4, {device = "cuda:0"})):cpu(), tycho.full({4}, 2))
     helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.ones(4, {device = "cuda:0"}) end)
@@ -492,6 +508,51 @@ describe("cuda", function()
         g:replay()
         helper.close(y:cpu(), tycho.full({100}, (i + 1) * 8 + i))
       end
+    end)
+
+    it("give branches memory of their own", function()
+      local side, x = tycho.cuda.Stream(), tycho.ones(3000, {device = "cuda"})
+      local g, a, b = tycho.cuda.graph(function()
+        side:wait_stream(tycho.cuda.current_stream())
+        local t = x * 2
+        local u = t + 1
+        t:free()
+        local z = tycho.cuda.stream(side, function()
+          local v = x * 5
+          local w = v:sum() + v
+          v:free()
+          return w
+        end)
+        local y = (u * 3 + x):sum() + u
+        tycho.cuda.current_stream():wait_stream(side)
+        return y, z
+      end)
+      for i = 1, 15 do
+        x:fill_(i)
+        g:replay()
+        helper.close(a:cpu(), tycho.full({3000}, 3000 * (3 * (2 * i + 1) + i) + 2 * i + 1), "one branch", 1e-5)
+        helper.close(b:cpu(), tycho.full({3000}, 3000 * 5 * i + 5 * i), "the other", 1e-5)
+      end
+    end)
+
+    it("may be many over the same tensors", function()
+      local w, graphs = tycho.ones(10, {device = "cuda"}), {}
+      for i = 1, 7 do graphs[i] = {tycho.cuda.graph(function() return w * i end)} end
+      for i = 1, 7 do
+        graphs[i][1]:replay()
+        helper.close(graphs[i][2]:cpu(), tycho.full({10}, i))
+      end
+    end)
+
+    it("that were never captured to the end leave the device usable", function()
+      local co = coroutine.create(function() tycho.cuda.graph(function() coroutine.yield() end) end)
+      coroutine.resume(co)
+      co = nil
+      collectgarbage() collectgarbage()
+      local g, y = tycho.cuda.graph(function() return tycho.ones(3, {device = "cuda"}) + 1 end)
+      g:replay()
+      helper.close(y:cpu(), tycho.full({3}, 2))
+      assert.is_nil(co)
     end)
 
     it("keep their memory, and give it back", function()

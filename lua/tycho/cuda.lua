@@ -52,7 +52,7 @@ gpu.stream_meta.__index = Stream
 gpu.stream_meta.__tostring = function(s) return "stream of cuda:" .. gpu.device_of(s) end
 function Stream:wait_event(e) gpu.event_wait(e, self) end
 function Stream:record_event(e)
-  e = e or cuda.Event()
+  e = e or gpu.event_new(false, gpu.device_of(self))
   gpu.event_record(e, self)
   return e
 end

@@ -14,7 +14,7 @@
 #define ROUNDS 3
 
 typedef struct { int64_t v[14]; } key;     /* what decides a plan; compared as bytes */
-typedef struct { bool used; key k; int gpu; cublasLtMatmulDesc_t op; cublasLtMatrixLayout_t a, b, c; cublasLtMatmulAlgo_t algo; } plan;
+typedef struct { bool used, none; key k; int gpu; cublasLtMatmulDesc_t op; cublasLtMatrixLayout_t a, b, c; cublasLtMatmulAlgo_t algo; } plan;
 
 static cublasLtHandle_t handles[TY_MAXGPU];
 static plan plans[PLANS];
@@ -25,6 +25,9 @@ static ty_status blas_fail(ty_call *c, cublasStatus_t e, const char *call, int g
   return ty_fail(c, "%s failed on cuda:%d: %s (%s)", call, gpu, cublasLtGetStatusString(e), cublasLtGetStatusName(e));
 }
 #define LT(e) do { cublasStatus_t e_ = (e); if (e_ != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e_, #e, gpu); } while (0)
+
+/* Up to 256 bytes. */
+static int64_t alignment(const void *p) { return (uintptr_t)p % 256 ? (int64_t)((uintptr_t)p & -(uintptr_t)p) : 256; }
 
 static cudaDataType_t type_of(int dtype) { return dtype == TY_F16 ? CUDA_R_16F : dtype == TY_BF16 ? CUDA_R_16BF : dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F; }
 
@@ -95,9 +98,15 @@ static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p, cons
   int n = 0;
   LT(cublasLtMatmulPreferenceCreate(&want));
   cublasStatus_t e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+  const uint32_t align[4] = {(uint32_t)alignment(p->b), (uint32_t)alignment(p->a), (uint32_t)alignment(p->c), (uint32_t)alignment(p->c)}, scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  static const cublasLtMatmulPreferenceAttributes_t names[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+  for (int i = 0; i < 4 && e == CUBLAS_STATUS_SUCCESS; i++) e = cublasLtMatmulPreferenceSetAttribute(want, names[i], &align[i], sizeof align[i]);
+  /* partial sums stay in float32 */
+  if (e == CUBLAS_STATUS_SUCCESS) e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme);
   if (e == CUBLAS_STATUS_SUCCESS) e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, timed ? TIMED : 1, found, &n);
   cublasLtMatmulPreferenceDestroy(want);
-  if (e == CUBLAS_STATUS_SUCCESS && n == 0) e = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
   w->algo = found[timed ? fastest(gpu, w, found, n, p, workspace, s) : 0].algo;
   return TY_OK;
@@ -107,7 +116,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
   key k;
   uint64_t h = 1469598103934665603u;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 | ty_core->flags->cudnn_benchmark << 5,
-    /* alignment decides what the heuristic may give */ (uintptr_t)p->a % 16, (uintptr_t)p->b % 16, (uintptr_t)p->c % 16};
+    /* alignment decides what the heuristic may give */ alignment(p->a), alignment(p->b), alignment(p->c)};
   memcpy(k.v, v, sizeof v);
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;
   plan *w = NULL;
@@ -137,11 +146,12 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
   }
   if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w);
-  if (st == TY_OK && p->bias) {
+  if (st == TY_OK && !w->none && p->bias) {
     cublasStatus_t e = cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmulDescSetAttribute", gpu);
   }
-  if (st == TY_OK) {
+  if (st == TY_OK && w->none) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
+  else if (st == TY_OK) {
     cublasStatus_t e = launch(gpu, w, &w->algo, p, workspace, s);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmul", gpu);
   }

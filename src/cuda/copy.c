@@ -28,6 +28,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
     cudaEventDestroy(e);
     ty_used_on(src, stream);
     ty_used_on(dst, stream);
+    if (st == cudaSuccess) st = ty_wait_for(theirs, stream);
     return st == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, st, "cudaMemcpyPeerAsync", to->gpu);
   }
   const void *host = to->gpu < 0 ? (const void *)d : s;
@@ -35,12 +36,13 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (!pinned || (wait && to->gpu < 0)) TY_TRY(ty_refuse_capture(ctx, pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
   ty_capture_keeps(dst);
   ty_capture_keeps((ty_storage *)src);
-  ty_used_on(to->gpu < 0 ? src : dst, stream);
+  if (!ty_captures(b->gpu)) ty_used_on(to->gpu < 0 ? src : dst, stream);
   CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
   if (pinned) ty_pinned_used_on(host, stream);
   if (!pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu)) {      /* from pageable memory the call has read all when it returns */
     ty_count_sync();
     CUDA(ctx, b->gpu, cudaStreamSynchronize(stream->s));
+    return ty_reported(ctx, b->gpu);       /* what was copied may come from an op that found a bad index */
   }
   return TY_OK;
 }
@@ -54,7 +56,7 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
   CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));
   ty_count_sync();
   CUDA(ctx, gpu, cudaStreamSynchronize(stream->s));
-  return TY_OK;
+  return ty_reported(ctx, gpu);
 }
 
 /* ---- on one device ---- */

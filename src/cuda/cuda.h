@@ -18,10 +18,10 @@ ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
 cudaError_t ty_use(int gpu);                                 /* makes it this thread's device */
 void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
-ty_k_generator *ty_generator_of(int gpu);                    /* in device memory */
 
 /* ---- stream.c ---- */
 typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; struct ty_stream *next; } ty_stream;   /* captured: a graph's */
+ty_k_generator *ty_generator_of(int gpu, ty_stream *s);      /* in device memory; s waits for the stream that used it last */
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out);
@@ -35,6 +35,8 @@ ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream);
 ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
+
+cudaError_t ty_wait_for(ty_stream *s, ty_stream *other);     /* what s gets from now on comes after what other has; memory.c */
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;

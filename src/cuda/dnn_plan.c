@@ -12,6 +12,7 @@
 #define ENGINES 64               /* of the heuristic's list: those that round to TF32 come first */
 #define TIMED 8
 #define ROUNDS 3
+#define WORKSPACE ((int64_t)1 << 30)     /* a plan that wants more is not taken: attention's may want the square of the length */
 
 typedef struct { bool used; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;   /* plan NULL: there is none */
 
@@ -186,6 +187,7 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
     for (int64_t i = 0; i < TY_MIN(n, made) && tried < (timed ? TIMED : 1); i++) {
       entry one = {0};
       if (!allowed(found[i], p->dtype) || !(one.plan = plan_of(handles[gpu], found[i], &one.workspace))) continue;
+      if (one.workspace > WORKSPACE) { cudnnBackendDestroyDescriptor(one.plan); continue; }
       tried++;
       const double ms = timed ? time_of(c, gpu, &one, p, s) : 0;
       if (ms >= 0 && (!w->plan || ms < best)) {
@@ -228,6 +230,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     if (w->plan) cudnnBackendDestroyDescriptor(w->plan);
     *w = (entry){.used = true, .k = k};
     choose(c, gpu, w, describe, what, p, s);
+    if (!w->plan && ty_captures(gpu)) w->used = false;       /* capture may be why: ask again */
   }
   if (st == TY_OK && w->plan) {
     st = run(c, gpu, w, p, s);

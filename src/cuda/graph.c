@@ -45,18 +45,18 @@ void ty_capture_keeps(ty_storage *s) {
 
 void ty_graph_free(void *graph) {
   ty_graph *g = graph;
-  if (capturing == g) capturing = NULL;
-  if (ty_use(g->gpu) == cudaSuccess) {
-    cudaEvent_t e;
-    if (g->ran && cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {    /* whoever gets the blocks comes after the last launch */
-      cudaEventRecord(e, g->ran->s);
-      cudaStreamWaitEvent(g->stream->s, e, 0);
-      cudaEventDestroy(e);
-    }
-    if (g->exec) cudaGraphExecDestroy(g->exec);
+  if (capturing == g) {                    /* never ended */
+    cudaGraph_t made = NULL;
+    if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->stream->s, &made);
+    if (made) cudaGraphDestroy(made);
+    cudaGetLastError();
+    capturing = NULL;
   }
+  if (g->ran && g->ran != g->stream) ty_wait_for(g->stream, g->ran);     /* whoever gets the blocks comes after the last launch */
+  if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   for (int i = 0; i < g->nkept; i++) {
     if (g->ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], g->ran);
+    else if (g->ran && g->kept[i]->backend->gpu < 0) ty_pinned_used_on(g->kept[i]->data, g->ran);
     ty_storage_release(g->kept[i]);
   }
   free(g->kept);
@@ -94,6 +94,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep) {
   capturing = NULL;
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
   if (made) cudaGraphDestroy(made);
+  if (e == cudaSuccess && keep) g->ran = g->stream;        /* its blocks may have work of that stream before them */
   if (!keep) { cudaGetLastError(); return TY_OK; }
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "graph: capture", g->gpu);
 }
@@ -105,14 +106,8 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   TY_TRY(ty_refuse_capture(ctx, "replay: a graph can't be launched"));
   CUDA(ctx, g->gpu, ty_use(g->gpu));
   TY_TRY(ty_reported(ctx, g->gpu));
-  if (g->ran && g->ran != s) {             /* launches of one graph share its memory, so they follow one another */
-    cudaEvent_t e;
-    CUDA(ctx, g->gpu, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
-    cudaError_t st = cudaEventRecord(e, g->ran->s);
-    if (st == cudaSuccess) st = cudaStreamWaitEvent(s->s, e, 0);
-    cudaEventDestroy(e);
-    CUDA(ctx, g->gpu, st);
-  }
+  if (g->ran != s) CUDA(ctx, g->gpu, ty_wait_for(s, g->ran));             /* launches of one graph share its memory, so they follow one another */
+  ty_generator_of(g->gpu, s);
   CUDA(ctx, g->gpu, cudaGraphLaunch(g->exec, s->s));
   g->ran = s;
   return TY_OK;

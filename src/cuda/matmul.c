@@ -38,7 +38,7 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
 
 static ty_status multiply(ty_call *c, int gpu, const ty_k_product *p) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
-  return ty_is_float((ty_dtype)p->dtype) ? ty_blas_product(c, gpu, p, s) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
+  return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && (uintptr_t)p->bias % 16 == 0 ? ty_blas_product(c, gpu, p, s) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
 }
 
 static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu) {

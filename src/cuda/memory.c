@@ -104,6 +104,7 @@ static void collect(heap *h, bool all) {
 /* An event of what the stream has been given so far; NULL, and all that is done already, where none can be had. */
 static cudaEvent_t mark(ty_stream *s) {
   cudaEvent_t e;
+  ty_use(s->gpu);
   if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {
     if (cudaEventRecord(e, s->s) == cudaSuccess) return e;
     cudaEventDestroy(e);
@@ -112,6 +113,14 @@ static cudaEvent_t mark(ty_stream *s) {
   ty_count_sync();
   cudaStreamSynchronize(s->s);
   return NULL;
+}
+
+cudaError_t ty_wait_for(ty_stream *s, ty_stream *other) {
+  cudaEvent_t e = mark(other);
+  cudaError_t st = ty_use(s->gpu);
+  if (e && st == cudaSuccess) st = cudaStreamWaitEvent(s->s, e, 0);
+  if (e) cudaEventDestroy(e);
+  return st;
 }
 
 static block *find(heap *h, bool small, size_t n, const ty_stream *s) {
@@ -166,12 +175,13 @@ static void release_segments(heap *h) {
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   heap *h = &heaps[dev->gpu];
   ty_stream *pool = ty_captures(dev->gpu), *s = pool ? pool : ty_stream_of(ctx, dev->gpu);
-  n = ty_cuda_cached() ? (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT : TY_MAX(n, 1);
+  n = ty_cuda_cached() ? (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT : (TY_MAX(n, 1) + 3) / 4 * 4;
   const bool small = n <= SMALL;
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
   if (!pool) collect(h, false);
-  block *b = ty_cuda_cached() ? find(h, small, n, s) : NULL;
+  ty_stream *user = ty_stream_of(ctx, dev->gpu);
+  block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;    /* another branch of a capture gets memory that no branch had */
   if (b) list_remove(h, b);
   else b = segment_new(h, small, n, s);
   if (b && ty_cuda_cached() && b->size - n >= (small ? UNIT : SMALL)) {      /* the rest is a block of its own */
@@ -186,6 +196,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   }
   if (b) {
     b->nuser = 0;
+    if (user != s) b->user[b->nuser++] = user;
     h->allocated += (long long)b->size;
     h->peak_allocated = TY_MAX(h->peak_allocated, h->allocated);
     h->allocations++;
@@ -206,8 +217,9 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   h->used[size_class(b->size)]--;
   ty_use(dev->gpu);
   b->nwait = 0;
-  for (int i = 0; i < b->nuser && !b->stream->captured; i++) {
+  for (int i = 0; i < b->nuser && ty_captures(dev->gpu) != b->stream; i++) {
     cudaEvent_t e = mark(b->user[i]);
+    ty_use(dev->gpu);
     if (e) b->wait[b->nwait++] = e;
   }
   if (!ty_cuda_cached()) {                         /* its own stream's work too */
@@ -233,9 +245,7 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
   else if (!known) {                       /* more streams than there is room for: the last one waits for this one from now on */
     ty_stream *last = b->user[USERS - 1];
-    cudaEvent_t e = mark(last);
-    if (e && cudaStreamWaitEvent(stream->s, e, 0) != cudaSuccess) { ty_count_sync(); cudaStreamSynchronize(last->s); }
-    if (e) cudaEventDestroy(e);
+    if (ty_wait_for(stream, last) != cudaSuccess) { ty_count_sync(); cudaStreamSynchronize(last->s); }
     b->user[USERS - 1] = stream;
   }
   pthread_mutex_unlock(&lock);

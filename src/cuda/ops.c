@@ -11,7 +11,9 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   const int op = f->op - 1;
   const char *name = ty_op_name(op);
   char where[40] = "";
+  if (!ty_capturing()) { ty_count_sync(); cudaDeviceSynchronize(); }     /* what still runs would report the same again */
   f->op = 0;
+  f->claimed = 0;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
   if (limit == -1) return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative", name, where, value);
   if (limit < -1) return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, -2 - limit);
@@ -24,8 +26,9 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
 ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
 
 static void uses(ty_stream *stream, const ty_tensor *t) {
-  ty_used_on(t->storage, stream);
-  if (ty_captures(stream->gpu)) ty_capture_keeps(t->storage);
+  ty_stream *pool = ty_captures(stream->gpu);
+  if (!pool || ty_owner_of(t->storage) == pool) ty_used_on(t->storage, stream);
+  else ty_capture_keeps(t->storage);       /* from outside: the graph holds it */
 }
 
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
@@ -165,7 +168,7 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   ty_k_sorting k = {.dtype = TY_I64, .lines = 1, .n = o->shape[0], .take = o->shape[0]};
   ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
   if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_of(gpu), s));
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_of(gpu, ty_stream_of(c->ctx, gpu)), s));
   if (st == TY_OK) {
     k.x = ty_data(keys);
     k.places = ty_data(places ? places : o);
@@ -193,10 +196,10 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && replace) {
     const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
     cudaError_t e = ty_k_scan_lines(&k, s);
-    st = ty_launched(c, gpu, e == cudaSuccess ? ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_of(gpu), s) : e);
+    st = ty_launched(c, gpu, e == cudaSuccess ? ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_of(gpu, ty_stream_of(c->ctx, gpu)), s) : e);
   } else if (st == TY_OK) {
     ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
-    st = ty_launched(c, gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_of(gpu), s));
+    st = ty_launched(c, gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_of(gpu, ty_stream_of(c->ctx, gpu)), s));
     if (st == TY_OK) st = ty_cuda_sort_lines(c, gpu, s, &k);
   }
   ty_release(p);
@@ -228,7 +231,7 @@ ty_status ty_cuda_random(ty_call *c) {
     d.x = ty_data(x);
     if (c->op->id == TY_OP_dropout_mask) d.mask = ty_data(c->out[1]);
   }
-  d.g = ty_generator_of(gpu);
+  d.g = ty_generator_of(gpu, ty_stream_of(c->ctx, gpu));
   cudaError_t e = ty_k_random(&d, s);
   ty_release(x);
   return ty_launched(c, gpu, e);
