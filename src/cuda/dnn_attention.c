@@ -1,13 +1,14 @@
 /* Attention in 16 bits as cuDNN graphs, which the library's flash kernels recognize.
  *
  * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its log-sum-exp, product;
- * backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by their strides. What isn't offered here (other
- * dtypes, masks, dropout, wide heads) kernels/attention.cu does. */
+ * backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by their strides. The query's gradient is summed up
+ * in float32 memory of the caller's, in no fixed order; where determinism is asked for it isn't, and the library then keeps the square of the
+ * length. What isn't offered here (other dtypes, masks, dropout, wide heads) kernels/attention.cu does. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
 
-enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV };
+enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV, UID_ONE, UID_SUMS };
 #define F CUDNN_DATA_FLOAT
 
 static ty_desc product(ty_dnn_graph *g, ty_desc a, ty_desc b, ty_desc c) {
@@ -96,6 +97,22 @@ static void forward(ty_dnn_graph *g, const void *what) {
   product(g, binary(g, CUDNN_POINTWISE_DIV, e, sum, ty_dnn_type(a->dtype), d.s), v, o);
 }
 
+/* Where the kernels add up the query's gradient: float32, in tiles. */
+static ty_desc sums_of(ty_dnn_graph *g, const shapes *d) {
+  const cudnnDataType_t type = F;
+  const cudnnBackendTensorReordering_t tiles = CUDNN_TENSOR_REORDERING_F16x16;
+  const int64_t uid = UID_SUMS, align = 16, strides[4] = {d->q[1] * d->q[2] * d->q[3], d->q[2] * d->q[3], d->q[3], 1};
+  ty_desc t = ty_dnn_make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, d->q);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align);
+  ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, 1, &tiles);
+  ty_dnn_finish(g, t);
+  return t;
+}
+
 static void backward(ty_dnn_graph *g, const void *what) {
   const ty_k_attention *a = what;
   const shapes d = shapes_of(a);
@@ -104,15 +121,19 @@ static void backward(ty_dnn_graph *g, const void *what) {
   ty_desc vt = heads(g, UID_VT, a->dtype, d.vt, &a->v, true), o = heads(g, UID_O, a->dtype, d.q, &a->o, false), go = heads(g, UID_G, a->dtype, d.q, &a->g, false);
   ty_desc dq = heads(g, UID_DQ, a->dtype, d.q, &a->dq, false), dk = heads(g, UID_DK, a->dtype, d.k, &a->dk, false), dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
   ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL), scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
+  ty_desc one = ty_dnn_tensor(g, UID_ONE, F, d.one, d.one, TY_DNN_VALUE);     /* stands where dropout's scale would: the pattern has it */
   ty_desc delta = reduction(g, CUDNN_REDUCE_TENSOR_ADD, binary(g, CUDNN_POINTWISE_MUL, go, o, F, d.q), ty_dnn_inner(g, F, d.row));
+  delta = binary(g, CUDNN_POINTWISE_MUL, delta, one, F, d.row);
   ty_desc s = scores(g, a, &d, q, kt, scale);
   ty_desc p = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, lse, F, d.s), d.s);
   product(g, transposed(g, p, type, d.s), go, dv);
-  ty_desc ds = binary(g, CUDNN_POINTWISE_SUB, product(g, go, vt, ty_dnn_inner(g, F, d.s)), delta, F, d.s);
+  ty_desc dp = binary(g, CUDNN_POINTWISE_MUL, product(g, go, vt, ty_dnn_inner(g, F, d.s)), one, F, d.s);
+  ty_desc ds = binary(g, CUDNN_POINTWISE_SUB, dp, delta, F, d.s);
   ds = binary(g, CUDNN_POINTWISE_MUL, ds, p, F, d.s);
   ds = binary(g, CUDNN_POINTWISE_MUL, ds, scale, type, d.s);
   product(g, transposed(g, ds, type, d.s), q, dk);
-  product(g, ds, k, dq);
+  if (a->delta) ty_dnn_point(g, CUDNN_POINTWISE_IDENTITY, F, -1, product(g, ds, k, sums_of(g, &d)), NULL, NULL, dq);
+  else product(g, ds, k, dq);
 }
 
 static bool fits(const ty_k_heads *t) {
@@ -122,7 +143,7 @@ static bool fits(const ty_k_heads *t) {
 }
 
 static ty_dnn_key key_of(const ty_k_attention *a) {
-  ty_dnn_key k = {{1000 + (a->g.p != NULL), a->dtype, a->causal, a->heads, a->h, a->lq, a->lk, a->d, a->dv}};
+  ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (a->delta != NULL), a->dtype, a->causal, a->heads, a->h, a->lq, a->lk, a->d, a->dv}};
   const ty_k_heads *t[9] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   for (int i = 0; i < 8; i++)
     for (int j = 0; j < 3; j++) k.v[9 + 3 * i + j] = t[i]->p ? t[i]->stride[j] : 0;
@@ -131,8 +152,7 @@ static ty_dnn_key key_of(const ty_k_attention *a) {
 
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
   const bool back = a->g.p;
-  float scale = (float)a->scale, low = -FLT_MAX;
-  const ty_dnn_key k = key_of(a);
+  float scale = (float)a->scale, low = -FLT_MAX, one = 1;
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
   if (!ty_is_half((ty_dtype)a->dtype) || a->mask.p || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 128 || a->heads * a->lq * a->lk == 0) return TY_OK;
@@ -143,7 +163,20 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);
   if (a->causal) GIVE(UID_LOW, &low);
   if (!back) GIVE(UID_V, a->v.p);
-  else { GIVE(UID_K, a->k.p); GIVE(UID_VT, a->v.p); GIVE(UID_G, a->g.p); GIVE(UID_DQ, a->dq.p); GIVE(UID_DK, a->dk.p); GIVE(UID_DV, a->dvalue.p); }
+  else { GIVE(UID_ONE, &one); GIVE(UID_K, a->k.p); GIVE(UID_VT, a->v.p); GIVE(UID_G, a->g.p); GIVE(UID_DQ, a->dq.p); GIVE(UID_DK, a->dk.p); GIVE(UID_DV, a->dvalue.p); }
+  ty_k_attention with = *a;                /* delta: the sums, here */
+  ty_tensor *sums = NULL;
+  ty_status st = TY_OK;
+  with.delta = NULL;
+  if (back && !ty_core->flags->deterministic && !ty_core->flags->cudnn_deterministic) {
+    const ty_meta m = {.dtype = TY_F32, .ndim = 1, .shape = {a->heads * ((a->lq + 127) / 128 * 128) * a->d}};
+    st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &sums);
+    if (st == TY_OK) { with.delta = ty_data(sums); st = ty_launched(c, gpu, cudaMemsetAsync(with.delta, 0, (size_t)(ty_numel(sums) * 4), s->s)); }
+    if (st == TY_OK) GIVE(UID_SUMS, with.delta);
+  }
 #undef GIVE
-  return ty_dnn_run(c, gpu, &k, back ? backward : forward, a, &p, s, taken);
+  const ty_dnn_key k = key_of(&with);
+  if (st == TY_OK) st = ty_dnn_run(c, gpu, &k, back ? backward : forward, &with, &p, s, taken);
+  ty_release(sums);
+  return st;
 }
