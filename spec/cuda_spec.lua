@@ -102,6 +102,20 @@ describe("cuda", function()
     end
   end)
 
+  it("draws other numbers on each stream", function()
+    local side = tycho.cuda.Stream()
+    for _ = 1, 20 do
+      local a = tycho.rand(2000, {device = "cuda"})
+      local b = tycho.cuda.stream(side, function() return tycho.rand(2000, {device = "cuda"}) end)
+      local c = tycho.rand(2000, {device = "cuda"})
+      tycho.cuda.synchronize()
+      a, b, c = a:cpu(), b:cpu(), c:cpu()
+      assert.is_false(a:equal(b))
+      assert.is_false(b:equal(c))
+      assert.is_false(a:equal(c))
+    end
+  end)
+
   it("counts memory, gives it back, and says what there was when there is no more", function()
     collectgarbage() collectgarbage()
     local before = tycho.cuda.memory_allocated()
