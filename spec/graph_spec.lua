@@ -1,0 +1,169 @@
+-- CUDA graphs: what is recorded runs again in its order, keeps its memory, and refuses what can't be recorded. On a real or a simulated GPU.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+
+describe("graphs", function()
+  if not tycho.cuda.is_available() then return end
+  setup(function() tycho.set_default_device("cpu") end)
+  teardown(function() tycho.set_default_device(helper.device) end)
+  if os.getenv("TYCHO_CUDA_CACHE") == "0" then
+    it("need the caching allocator", function() helper.fails("caching allocator", tycho.cuda.graph, function() end) end)
+    return
+  end
+  it("run a recorded training step again, with new inputs and new random numbers", function()
+    tycho.manual_seed(3)
+    local net = tycho.nn.Sequential(tycho.nn.Linear(6, 16), tycho.nn.ReLU(), tycho.nn.Dropout(0.5), tycho.nn.Linear(16, 3)):to("cuda")
+    local twin = net:clone()
+    local opt, other = tycho.optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9}), tycho.optim.SGD(twin:parameters(), {lr = 0.1, momentum = 0.9})
+    local function step(n, o, x, y)
+      o:zero_grad()
+      local loss = tycho.cross_entropy(n(x), y)
+      loss:backward()
+      o:step()
+      return loss
+    end
+    local xs, ys = tycho.randn(12, 8, 6, {device = "cuda"}), tycho.randint(1, 3, {12, 8}, {device = "cuda"})
+    local x, y = xs[1]:clone(), ys[1]:clone()
+    local rng = {tycho.cuda.get_rng_state()}
+    step(net, opt, x, y)
+    local g, loss = tycho.cuda.graph(step, net, opt, x, y)
+    local syncs, losses = tycho.cuda.sync_count(), {}
+    for i = 2, 12 do
+      x:copy_(xs[i])
+      y:copy_(ys[i])
+      g:replay()
+      losses[i] = loss:clone()
+      tycho.randn(500, {device = "cuda"}):free()                 -- wants memory, but not the graph's
+    end
+    assert.equal(syncs, tycho.cuda.sync_count())
+    tycho.cuda.set_rng_state(unpack(rng))
+    step(twin, other, xs[1], ys[1])
+    for i = 2, 12 do
+      helper.close(losses[i], step(twin, other, xs[i], ys[i]), "loss " .. i, 1e-6)
+      tycho.randn(500, {device = "cuda"}):free()
+    end
+    for i, p in ipairs(net:parameters()) do helper.close(p, twin:parameters()[i], "parameter " .. i, 1e-6) end
+  end)
+
+  it("refuse an optimizer's step that can't be done again as it is", function()
+    local nn, optim = tycho.nn, tycho.optim
+    local function capture(make, steps)
+      local net = nn.Linear(2, 1):cuda()
+      local opt, x = make(net:parameters()), tycho.ones(3, 2, {device = "cuda"})
+      local function step()
+        opt:zero_grad()
+        net(x):sum():backward()
+        opt:step()
+      end
+      for _ = 1, steps do step() end
+      return tycho.cuda.graph(step)
+    end
+    helper.fails("its step count is a number of the host's", capture, function(p) return optim.AdamW(p) end, 2)
+    helper.fails("call step() once before", capture, function(p) return optim.SGD(p, {momentum = 0.9}) end, 0)
+    helper.fails("call step() once before", capture, function(p) return optim.RMSprop(p) end, 0)
+    assert.is_truthy(capture(function(p) return optim.SGD(p, {momentum = 0.9}) end, 1))
+    assert.is_truthy(capture(function(p) return optim.RMSprop(p) end, 1))
+  end)
+
+  it("record several streams, and run them in their order", function()
+    local side = tycho.cuda.Stream()
+    local x = tycho.zeros(100, {device = "cuda"})
+    local g, y = tycho.cuda.graph(function()
+      local a = x + 1
+      side:wait_stream(tycho.cuda.current_stream())
+      local b = tycho.cuda.stream(side, function() return a * 3 + x end)
+      local c = a * 5
+      tycho.cuda.current_stream():wait_stream(side)
+      return b + c
+    end)
+    for i = 1, 20 do
+      x:fill_(i)
+      g:replay()
+      helper.close(y:cpu(), tycho.full({100}, (i + 1) * 8 + i))
+    end
+  end)
+
+  it("give branches memory of their own", function()
+    local side, x = tycho.cuda.Stream(), tycho.ones(3000, {device = "cuda"})
+    local g, a, b = tycho.cuda.graph(function()
+      side:wait_stream(tycho.cuda.current_stream())
+      local t = x * 2
+      local u = t + 1
+      t:free()
+      local z = tycho.cuda.stream(side, function()
+        local v = x * 5
+        local w = v:sum() + v
+        v:free()
+        return w
+      end)
+      local y = (u * 3 + x):sum() + u
+      tycho.cuda.current_stream():wait_stream(side)
+      return y, z
+    end)
+    for i = 1, 15 do
+      x:fill_(i)
+      g:replay()
+      helper.close(a:cpu(), tycho.full({3000}, 3000 * (3 * (2 * i + 1) + i) + 2 * i + 1), "one branch", 1e-5)
+      helper.close(b:cpu(), tycho.full({3000}, 3000 * 5 * i + 5 * i), "the other", 1e-5)
+    end
+  end)
+
+  it("may be many over the same tensors", function()
+    local w, graphs = tycho.ones(10, {device = "cuda"}), {}
+    for i = 1, 7 do graphs[i] = {tycho.cuda.graph(function() return w * i end)} end
+    for i = 1, 7 do
+      graphs[i][1]:replay()
+      helper.close(graphs[i][2]:cpu(), tycho.full({10}, i))
+    end
+  end)
+
+  it("that were never captured to the end leave the device usable", function()
+    local co = coroutine.create(function() tycho.cuda.graph(function() coroutine.yield() end) end)
+    coroutine.resume(co)
+    co = nil
+    collectgarbage() collectgarbage()
+    local g, y = tycho.cuda.graph(function() return tycho.ones(3, {device = "cuda"}) + 1 end)
+    g:replay()
+    helper.close(y:cpu(), tycho.full({3}, 2))
+    assert.is_nil(co)
+  end)
+
+  it("keep their memory, and give it back", function()
+    collectgarbage() collectgarbage()
+    local before = tycho.cuda.memory_allocated()
+    local x = tycho.ones(1000, {device = "cuda"})
+    local held = {tycho.cuda.graph(function() return ((x * 2 + 1) * 3):exp():log() + 1 end)}
+    tycho.cuda.empty_cache()
+    local others = {}
+    for i = 1, 20 do others[i] = tycho.full({1000}, i, {device = "cuda"}) end
+    x:free()                                                     -- the graph holds it
+    held[1]:replay()
+    helper.close(held[2]:cpu(), tycho.full({1000}, 10))
+    for i = 1, 20 do helper.close(others[i]:cpu(), tycho.full({1000}, i)) end
+    for i = 1, 20 do others[i] = nil end
+    held[1], held[2] = nil, nil
+    collectgarbage() collectgarbage()
+    assert.equal(before, tycho.cuda.memory_allocated())
+  end)
+
+  it("refuse what can't be recorded, and leave everything usable", function()
+    local x = tycho.ones(4, {device = "cuda"})
+    local stream = tostring(tycho.cuda.current_stream())
+    helper.fails("an element's value is needed while a graph is captured", tycho.cuda.graph, function() return x:sum():item() end)
+    helper.fails("isn't pinned while a graph is captured", tycho.cuda.graph, function() return tycho.ones(3):cuda() end)
+    helper.fails("synchronize: called while a graph is captured", tycho.cuda.graph, tycho.cuda.synchronize)
+    helper.fails("captured already", tycho.cuda.graph, function() tycho.cuda.graph(function() end) end)
+    helper.fails("boom", tycho.cuda.graph, function() error("boom") end)
+    helper.fails("must be a function", tycho.cuda.graph, 3)
+    local side = tycho.cuda.Stream()
+    helper.fails("graph: capture failed on cuda:0", tycho.cuda.graph, function()
+      side:wait_stream(tycho.cuda.current_stream())
+      tycho.cuda.stream(side, function() return x + 1 end)       -- nothing waits for it
+    end)
+    assert.equal(stream, tostring(tycho.cuda.current_stream()))
+    helper.close((x + 1):cpu(), tycho.full({4}, 2))
+    local g = tycho.cuda.graph(function() x:add_(1) end)
+    g:replay()
+    helper.close(x:cpu(), tycho.full({4}, 2))
+  end)
+end)
