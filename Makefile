@@ -96,14 +96,15 @@ $(BUILD)/kernels/%.o: kernels/%.cu $(KERNEL_HDR)
 	$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
 
 SIM := $(BUILD)/sim
+comma := ,
 SIM_FLAGS = $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out %/blas_lt.c %/dnn_plan.c %/dnn_conv.c %/dnn_attention.c,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers libraries)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers libraries)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete $(SIM_MORE)
+	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete $(if $(SIM_MORE),,-Wl$(comma)--no-undefined) $(SIM_MORE)
 
 $(SIM)/kernels/%.o: kernels/%.cu $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)

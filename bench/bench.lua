@@ -2,17 +2,10 @@
 --   make bench [ARGS="--threads 2 --python /path/to/python3 --only TEXT"]         --only: cases whose names hold the text
 -- A figure is the median of several rounds that alternate between the two; "ratio" is Tycho's time over PyTorch's. Peaks of memory are
 -- what a fresh process grew by after the library was loaded.
-local options = {threads = 2, python = os.getenv("PYTHON") or "python3", rounds = 5}
-for i = 1, #(arg or {}), 2 do
-  local k = arg[i]:match("^%-%-(.+)$")
-  options[k] = tonumber(arg[i + 1]) or arg[i + 1]
-end
 local here = arg[0]:match("^(.*)/") or "."
-
-local function median(list)
-  table.sort(list)
-  return list[math.ceil(#list / 2)]
-end
+local common = dofile(here .. "/common.lua")
+local median, backward = common.median, common.backward
+local options = common.options {threads = 2, python = os.getenv("PYTHON") or "python3", rounds = 5}
 
 -- require, in a fresh process
 local function require_ms()
@@ -55,17 +48,6 @@ local function training(net, x, y)
     opt:zero_grad()
     loss:backward()
     opt:step()
-  end
-end
-local function backward(fn, ...)           -- forward and backward through one op
-  local inputs = {...}
-  for _, x in ipairs(inputs) do if x:is_floating_point() then x:requires_grad_() end end
-  local g
-  return function()
-    local y = fn(unpack(inputs))
-    g = g or tycho.ones_like(y)
-    for _, x in ipairs(inputs) do x.grad = nil end
-    y:backward(g)
   end
 end
 local function labels(n, ...) return tycho.randint(1, n, {...}) end

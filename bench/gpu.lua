@@ -2,12 +2,10 @@
 --   make bench-gpu [ARGS="--python /path/to/python3 --only TEXT --rounds 3 --small 1"]      --small: tiny shapes, to see that it runs
 -- A figure is the median of 20 calls, each between two events, and of rounds that alternate between the two; "ratio" is Tycho's time over
 -- PyTorch's, "of copy" the bytes a second over those of a copy on the device in the same run. Data are fresh random numbers.
-local options = {python = os.getenv("PYTHON") or "python3", rounds = 3, only = "", small = 0}
-for i = 1, #(arg or {}), 2 do
-  local k = arg[i]:match("^%-%-(.+)$")
-  options[k] = tonumber(arg[i + 1]) or arg[i + 1]
-end
 local here = arg[0]:match("^(.*)/") or "."
+local common = dofile(here .. "/common.lua")
+local median, backward = common.median, common.backward
+local options = common.options {python = os.getenv("PYTHON") or "python3", rounds = 3, only = "", small = 0}
 local tycho = require "tycho"
 local ok, why = tycho.cuda.is_available()
 if not ok then io.stderr:write("no GPU: ", why, "\n") os.exit(1) end
@@ -15,11 +13,6 @@ tycho.set_default_device("cuda")
 
 local small = options.small ~= 0
 local function size(n, least) return small and (least or math.max(1, math.floor(n / 1024))) or n end
-local function median(list)
-  table.sort(list)
-  return list[math.ceil(#list / 2)]
-end
-
 -- Milliseconds a call.
 local function time(fn)
   local list = {}
@@ -37,16 +30,6 @@ end
 -- Cases in the order of gpu_peer.py's: name, what makes the function to time, bytes that it moves at least.
 local cases = {}
 local function case(name, make, bytes) cases[#cases + 1] = {name = name, make = make, bytes = bytes} end
-local function backward(fn, ...)           -- of one op, with its forward
-  local inputs, g = {...}, nil
-  for _, x in ipairs(inputs) do if x:is_floating_point() then x:requires_grad_() end end
-  return function()
-    local y = fn(unpack(inputs))
-    g = g or tycho.ones_like(y)
-    for _, x in ipairs(inputs) do x.grad = nil end
-    y:backward(g)
-  end
-end
 
 local N = size(64 * 2 ^ 20)                -- elements: 256 MB of float32
 case("copy 256 MB", function() local x, y = tycho.randn(N), tycho.empty(N) return function() y:copy_(x) end end, 8 * N)

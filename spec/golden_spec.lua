@@ -25,14 +25,6 @@ for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then names[#n
 for _, f in ipairs(functional.signatures) do names[#names + 1] = f.name end
 for _, n in ipairs(also) do names[#names + 1] = n end
 
--- it, on the device that the specs run on.
-local function check(what, fn)
-  it(what, function()
-    local ok, missing = helper.supported(fn)
-    if not ok then pending(missing) end
-  end)
-end
-
 local function laid_out(name, case, layout)
   if (name == "view" or name == "view_as") and (layout == "transposed" or layout == "strided") then return nil end   -- refused: tensor_spec
   local inputs, changed = {}, false
@@ -48,7 +40,7 @@ end
 describe("golden", function()
   for _, name in ipairs(names) do
     if not elsewhere[name] then
-      check(name, function()
+      it(name, function()
         local cases = helper.golden(name)
         assert.is_truthy(cases, name .. " has no golden file: run make golden")
         for _, case in ipairs(cases) do
@@ -87,7 +79,7 @@ describe("golden", function()
           end
         end
       end)
-      check(name .. " of expanded operands", function()   -- must give what it gives for their copies
+      it(name .. " of expanded operands", function()   -- must give what it gives for their copies
         for _, case in ipairs(helper.golden(name) or {}) do
           local expanded, copies, any = {}, {}, false
           for k = 1, case.tensors do
@@ -98,14 +90,13 @@ describe("golden", function()
           if any and name ~= "view" and name ~= "view_as" then
             local ok, got = pcall(helper.run, name, case, expanded)
             local ok2, want = pcall(helper.run, name, case, copies)
-            if not ok and tostring(got):find("not supported on cuda", 1, true) then error(got, 0) end
             assert.equal(ok2, ok, tostring(got))
             for j = 1, ok and #want or 0 do close(got[j], want[j], name .. ", case " .. case.number) end
           end
         end
         assert.is_true(true)
       end)
-      check(name .. " by differences", function()
+      it(name .. " by differences", function()
         for _, case in ipairs(helper.golden(name) or {}) do
           if case.check and case.grad and #case.grad > 0 then
             local inputs, free = {}, {}

@@ -3,17 +3,10 @@ local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = {}
 
--- TYCHO_TEST_DEVICE=cuda makes tensors there, where a spec says nothing else; what the device has no kernel for yet is pending, by name.
+-- TYCHO_TEST_DEVICE=cuda makes tensors there, where a spec says nothing else.
 helper.device = os.getenv("TYCHO_TEST_DEVICE") or "cpu"
 if helper.device ~= "cpu" then tycho.set_default_device(helper.device) end
 function helper.on_device(x) return helper.device == "cpu" and x or x:to(helper.device) end
-function helper.supported(fn)
-  local ok, err = pcall(fn)
-  if ok then return true end
-  if helper.device ~= "cpu" and tostring(err):find("not supported on cuda", 1, true) then return false, tostring(err):match("[%w_]+: not supported on cuda") end
-  error(err, 0)
-end
-
 local TOLERANCE = {float64 = 1e-10, float32 = 2e-5, float16 = 2e-3, bfloat16 = 1.6e-2}
 
 -- Raises where a and b differ in shape or dtype, or by more than the dtype's tolerance (relative, and absolute by scale).

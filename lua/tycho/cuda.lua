@@ -28,13 +28,15 @@ function cuda.set_sync_debug(on)
 end
 
 -- A table of what the allocator holds, as text.
-local SIZES = {"4 KiB", "64 KiB", "1 MiB", "16 MiB", "256 MiB", "any size"}
 function cuda.memory_summary(device)
   local s = gpu.memory_stats(device)
   local function line(name, now, peak) return ("%-24s %12.2f MiB %12.2f MiB"):format(name, now / 2^20, peak / 2^20) end
   local out = {("%-24s %16s %16s"):format("memory of " .. named(device), "now", "peak"), line("allocated by tensors", s.allocated, s.max_allocated),
     line("reserved from the device", s.reserved, s.max_reserved), ("%-24s %12d"):format("segments", s.segments), ("%-24s %16s %16s"):format("blocks up to", "in use", "cached")}
-  for i, size in ipairs(SIZES) do out[#out + 1] = ("%24s %16d %16d"):format(size, s.used_blocks[i], s.free_blocks[i]) end
+  for _, b in ipairs(s.blocks) do
+    local size = not b.most and "any size" or b.most < 2^20 and ("%d KiB"):format(b.most / 2^10) or ("%d MiB"):format(b.most / 2^20)
+    out[#out + 1] = ("%24s %16d %16d"):format(size, b.used, b.free)
+  end
   return table.concat(out, "\n")
 end
 

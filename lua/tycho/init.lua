@@ -53,7 +53,8 @@ tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?
   local x
   if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
   else x = core.from_value(value, dtype) end
-  if device or not core.is_tensor(value) then x = M.to(x, device or core.gpu.default_device()) end
+  if not device and not core.is_tensor(value) then device = core.gpu.default_device() end
+  if device and device ~= x.device then x = M.to(x, device) end
   if pin_memory then x = M.pin_memory(x) end
   return requires_grad and M.requires_grad_(x) or x
 end)

@@ -31,26 +31,13 @@ void ty_release(ty_tensor *t) { (void)t; }
 void ty_count_sync(void) {}
 ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
 
-static ty_desc device;
+static target device;
 static char what_for[140];
 static bool compiles;            /* the plan's kernels are compiled when it is made */
 static int missing;
 
-static ty_desc plan_for(ty_desc config, int64_t *workspace) {
-  ty_desc plan = NULL;
-  int64_t n = 0;
-  if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
-  if (cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, workspace) == CUDNN_STATUS_SUCCESS) return plan;
-  cudnnBackendDestroyDescriptor(plan);
-  return NULL;
-}
-
 /* Says what there is for the graph. */
 ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s, bool *taken) {
-  static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
   ty_dnn_graph g = {0};
   char why[200] = "";
   bool good = false;
@@ -60,28 +47,21 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe d
   *taken = true;
   if (g.e != CUDNN_STATUS_SUCCESS) cudnnGetLastErrorString(why, sizeof why);
   for (int m = 0; m < 2 && g.e == CUDNN_STATUS_SUCCESS && !good; m++) {
-    ty_desc found[ENGINES] = {NULL}, heuristic = NULL, plan = NULL;
-    int64_t n = 0, workspace = 0;
+    ty_desc found[ENGINES], plan = NULL;
+    int64_t workspace = 0;
     int usable = 0;
-    for (int i = 0; i < ENGINES; i++) cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[i]);
-    if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &modes[m]) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendFinalize(heuristic) == CUDNN_STATUS_SUCCESS)
-      cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ENGINES, &n, found);
-    else cudnnGetLastErrorString(why, sizeof why);
-    for (int64_t i = 0; i < TY_MIN(n, ENGINES); i++) {
+    const int n = engines_of(&device, all, modes[m], found);
+    if (n == 0) cudnnGetLastErrorString(why, sizeof why);
+    for (int i = 0; i < n; i++) {
       if (!allowed(found[i], p->dtype)) continue;
       usable++;
-      if (!plan && !compiles) plan = plan_for(found[i], &workspace);
+      if (!plan && !compiles) plan = plan_of(&device, found[i], &workspace);
     }
     good = plan || (compiles && usable);
-    if (good && compiles) printf("%-75s %2d engines take it, %2d of them allowed\n", what_for, (int)n, usable);
-    else if (good) printf("%-75s %2d engines, %2d of them allowed, workspace %lld%s\n", what_for, (int)n, usable, (long long)workspace, m ? " (fallback)" : "");
+    if (good && compiles) printf("%-75s %2d engines take it, %2d of them allowed\n", what_for, n, usable);
+    else if (good) printf("%-75s %2d engines, %2d of them allowed, workspace %lld%s\n", what_for, n, usable, (long long)workspace, m ? " (fallback)" : "");
     if (plan) cudnnBackendDestroyDescriptor(plan);
-    for (int i = 0; i < ENGINES; i++) cudnnBackendDestroyDescriptor(found[i]);
-    if (heuristic) cudnnBackendDestroyDescriptor(heuristic);
+    for (int i = 0; i < n; i++) cudnnBackendDestroyDescriptor(found[i]);
   }
   if (!good) printf("%-75s no plan: %s\n", what_for, why);
   missing += !good;
@@ -136,9 +116,9 @@ static void attention(void) {
 }
 
 int main(void) {
-  cudnnStatus_t e = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device);
-  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendSetAttribute(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof h200 - 1, h200);
-  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendFinalize(device);
+  cudnnStatus_t e = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device.properties);
+  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendSetAttribute(device.properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof h200 - 1, h200);
+  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendFinalize(device.properties);
   if (e != CUDNN_STATUS_SUCCESS) { printf("this cuDNN takes no device's properties: %s\n", cudnnGetErrorString(e)); return 1; }
   convolutions();
   compiles = true;

@@ -114,25 +114,21 @@ static verdict use_after_free(bool bug) {
   return cudaStreamSynchronize(side) == cudaSuccess ? RIGHT : WRONG;
 }
 
-static verdict malloc_in_capture(bool bug) {
+/* Captures a fill; forbidden, if any, is called meanwhile. */
+static verdict capture(void (*forbidden)(cudaStream_t s)) {
   cudaStream_t s = stream();
   cudaGraph_t g;
   float *p = device(N);
   cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
   TY_LAUNCH(fill, 1, N, s, p, N, 1.0f);
-  if (bug) device(N);
+  if (forbidden) forbidden(s);
   return cudaStreamEndCapture(s, &g) == cudaSuccess ? RIGHT : WRONG;
 }
 
-static verdict wait_in_capture(bool bug) {
-  cudaStream_t s = stream();
-  cudaGraph_t g;
-  float *p = device(N);
-  cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
-  TY_LAUNCH(fill, 1, N, s, p, N, 1.0f);
-  if (bug) cudaStreamSynchronize(s);
-  return cudaStreamEndCapture(s, &g) == cudaSuccess ? RIGHT : WRONG;
-}
+static void allocate(cudaStream_t) { device(N); }
+static void synchronize(cudaStream_t s) { cudaStreamSynchronize(s); }
+static verdict malloc_in_capture(bool bug) { return capture(bug ? allocate : nullptr); }
+static verdict wait_in_capture(bool bug) { return capture(bug ? synchronize : nullptr); }
 
 static verdict missing_wait_in_capture(bool bug) {
   cudaStream_t s = stream(), side = stream();

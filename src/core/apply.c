@@ -25,15 +25,8 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
-/* Filling a bool tensor: any number but 0 is true, a fraction too. */
-static void fill_of_bool(ty_call *c) {
-  ty_operand *v = &c->in[c->nin - 1];
-  if (c->op->cls == TY_C_POINTWISE && c->op->dtype == TY_D_FIRST && c->in[0].t && c->in[0].t->dtype == TY_BOOL && v->kind == TY_FLOAT) *v = ty_op_int(v->f != 0);
-}
-
 static ty_status run(ty_call *c, const ty_backend *b) {
   ty_kernel k = b->run[c->op->cls];
-  fill_of_bool(c);
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);
   for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {   /* a number or an index on the CPU; pointwise ops take numbers as they are */

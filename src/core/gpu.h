@@ -25,7 +25,8 @@ typedef struct {
 ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap);   /* who: NULL or the op */
 
 typedef struct { char name[256]; int major, minor, multiprocessors; size_t memory; } ty_gpu_properties;
-#define TY_GPU_SIZES 6                 /* blocks by size: up to 4 KiB, 64 KiB, 1 MiB, 16 MiB, 256 MiB, and above */
+#define TY_GPU_SIZES 6                 /* blocks by size: of class k up to so many bytes, but the last */
+#define TY_GPU_SIZE(k) ((size_t)4096 << 4 * (k))
 typedef struct {
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments;   /* bytes; counts */
   long long used[TY_GPU_SIZES], free[TY_GPU_SIZES];                                       /* blocks in tensors' use, and in the cache */

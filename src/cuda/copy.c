@@ -17,26 +17,19 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   if (to->gpu >= 0 && from->gpu >= 0) {    /* the source's stream first, and it goes on after */
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
-    cudaEvent_t e;
-    CUDA(ctx, from->gpu, ty_use(from->gpu));
-    CUDA(ctx, from->gpu, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
-    cudaError_t st = cudaEventRecord(e, theirs->s);
-    if (st == cudaSuccess) st = ty_use(to->gpu);
     stream = ty_stream_of(ctx, to->gpu);
-    if (st == cudaSuccess) st = cudaStreamWaitEvent(stream->s, e, 0);
-    if (st == cudaSuccess) st = cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s);
-    cudaEventDestroy(e);
-    ty_used_on(src, stream);
-    ty_used_on(dst, stream);
-    if (st == cudaSuccess) st = ty_wait_for(theirs, stream);
-    return st == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, st, "cudaMemcpyPeerAsync", to->gpu);
+    ty_wait_for(stream, theirs);
+    CUDA(ctx, to->gpu, cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s));
+    ty_uses(stream, (ty_storage *)src);
+    ty_uses(stream, dst);
+    ty_wait_for(theirs, stream);
+    return TY_OK;
   }
   const void *host = to->gpu < 0 ? (const void *)d : s;
   const bool pinned = ty_pinned(host);
   if (!pinned || (wait && to->gpu < 0)) TY_TRY(ty_refuse_capture(ctx, pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
-  ty_capture_keeps(dst);
-  ty_capture_keeps((ty_storage *)src);
-  if (!ty_captures(b->gpu)) ty_used_on(to->gpu < 0 ? src : dst, stream);
+  ty_uses(stream, dst);
+  ty_uses(stream, (ty_storage *)src);
   CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
   if (pinned) ty_pinned_used_on(host, stream);
   if (!pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu)) {      /* from pageable memory the call has read all when it returns */

@@ -21,7 +21,7 @@ ty_k_fault *ty_fault_of(int gpu);                            /* where kernels re
 
 /* ---- stream.c ---- */
 typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; struct ty_stream *next; } ty_stream;   /* captured: a graph's */
-ty_k_generator *ty_generator_of(int gpu, ty_stream *s);      /* in device memory; s waits for the stream that used it last */
+ty_k_generator *ty_generator_of(ty_ctx *ctx, int gpu);       /* in device memory; the current stream waits for the one that used it last */
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out);
@@ -36,7 +36,7 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
-cudaError_t ty_wait_for(ty_stream *s, ty_stream *other);     /* what s gets from now on comes after what other has; memory.c */
+void ty_wait_for(ty_stream *s, ty_stream *other);            /* what s gets from now on comes after what other has (else the host waits); memory.c */
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
@@ -46,7 +46,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
-void ty_capture_keeps(ty_storage *s);
+void ty_uses(ty_stream *stream, ty_storage *s);              /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 
 /* ---- memory.c ---- */
@@ -94,6 +94,10 @@ ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
 ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, void *o, ty_dtype d);
 /* x *= v, in place. */
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v);
+/* A contiguous tensor on gpu. */
+ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
+/* Of a contiguous tensor like t: lines along dim, of n elements that lie inner apart. */
+void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
 /* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);

@@ -36,8 +36,9 @@ cudaError_t ty_use(int gpu) {
 void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
 static long long sync_count(void) { return atomic_load(&syncs); }
 
-ty_k_generator *ty_generator_of(int gpu, ty_stream *s) {
+ty_k_generator *ty_generator_of(ty_ctx *ctx, int gpu) {
   static _Atomic(ty_stream *) last[TY_MAXGPU];
+  ty_stream *s = ty_stream_of(ctx, gpu);
   if (!ty_captures(gpu)) {                 /* a graph's launches come here too */
     ty_stream *before = atomic_exchange(&last[gpu], s);
     if (before && before != s) ty_wait_for(s, before);
@@ -71,7 +72,7 @@ static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) 
 
 static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  CUDA(ctx, b->gpu, ty_k_seed(ty_generator_of(b->gpu, ty_stream_of(ctx, b->gpu)), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
+  CUDA(ctx, b->gpu, ty_k_seed(ty_generator_of(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
   return TY_OK;
 }
 
@@ -80,7 +81,7 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   cudaStream_t s = ty_stream_of(ctx, b->gpu)->s;
   TY_TRY(ty_refuse_capture(ctx, "get_rng_state: called"));
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  CUDA(ctx, b->gpu, cudaMemcpyAsync(&k, ty_generator_of(b->gpu, ty_stream_of(ctx, b->gpu)), sizeof k, cudaMemcpyDeviceToHost, s));
+  CUDA(ctx, b->gpu, cudaMemcpyAsync(&k, ty_generator_of(ctx, b->gpu), sizeof k, cudaMemcpyDeviceToHost, s));
   ty_count_sync();
   CUDA(ctx, b->gpu, cudaStreamSynchronize(s));
   *g = (ty_generator){k.seed, k.offset};
@@ -89,10 +90,9 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
 
 static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set) {
   ty_stream *s = ty_stream_of(ctx, b->gpu);
-  void *g = ty_generator_of(b->gpu, s);
+  void *g = ty_generator_of(ctx, b->gpu);
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  ty_used_on(t->storage, s);
-  ty_capture_keeps(t->storage);
+  ty_uses(s, t->storage);
   CUDA(ctx, b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, sizeof(ty_k_generator), cudaMemcpyDeviceToDevice, s->s));
   return TY_OK;
 }

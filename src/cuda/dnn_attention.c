@@ -16,13 +16,8 @@ static ty_desc product(ty_dnn_graph *g, ty_desc a, ty_desc b, ty_desc c) {
   ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   ty_dnn_set(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   ty_dnn_finish(g, how);
-  ty_desc op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &a);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c);
-  ty_dnn_finish(g, op);
-  g->op[g->nop++] = op;
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, 4, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_MATMUL_DESC, how}, {CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+    {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b}, {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c}});
   return c;
 }
 
@@ -32,23 +27,16 @@ static ty_desc reduction(ty_dnn_graph *g, cudnnReduceTensorOp_t kind, ty_desc x,
   ty_dnn_set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &kind);
   ty_dnn_set(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   ty_dnn_finish(g, how);
-  ty_desc op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
-  ty_dnn_finish(g, op);
-  g->op[g->nop++] = op;
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 3, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_REDUCTION_DESC, how}, {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x},
+    {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y}});
   return y;
 }
 
 /* x's last two dims exchanged, in type */
 static ty_desc transposed(ty_dnn_graph *g, ty_desc x, cudnnDataType_t type, const int64_t dims[4]) {
   const int64_t td[4] = {dims[0], dims[1], dims[3], dims[2]}, ts[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], 1, dims[3]};
-  ty_desc y = ty_dnn_tensor(g, 1000 + g->uid++, type, td, ts, TY_DNN_INNER), op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
-  ty_dnn_finish(g, op);
-  g->op[g->nop++] = op;
+  ty_desc y = ty_dnn_tensor(g, 1000 + g->uid++, type, td, ts, TY_DNN_INNER);
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 2, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}});
   return y;
 }
 
@@ -171,8 +159,11 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   if (back && !ty_core->flags->deterministic && !ty_core->flags->cudnn_deterministic) {
     const ty_meta m = {.dtype = TY_F32, .ndim = 1, .shape = {a->heads * ((a->lq + 127) / 128 * 128) * a->d}};
     st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &sums);
-    if (st == TY_OK) { with.delta = ty_data(sums); st = ty_launched(c, gpu, cudaMemsetAsync(with.delta, 0, (size_t)(ty_numel(sums) * 4), s->s)); }
-    if (st == TY_OK) GIVE(UID_SUMS, with.delta);
+    if (st == TY_OK) {
+      GIVE(UID_SUMS, with.delta = ty_data(sums));
+      p.zeroed = with.delta;
+      p.nzeroed = (size_t)m.shape[0] * sizeof(float);
+    }
   }
 #undef GIVE
   const ty_dnn_key k = key_of(&with);

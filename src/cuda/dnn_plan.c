@@ -70,23 +70,28 @@ ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4
   return ty_dnn_tensor(g, 1000 + g->uid++, type, dims, strides, TY_DNN_INNER);
 }
 
+ty_desc ty_dnn_operation(ty_dnn_graph *g, cudnnBackendDescriptorType_t type, int n, const ty_dnn_with *with) {
+  ty_desc op = ty_dnn_make(g, type);
+  for (int i = 0; i < n; i++)
+    if (with[i].d) ty_dnn_set(g, op, with[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &with[i].d);
+  ty_dnn_finish(g, op);
+  if (g->e == CUDNN_STATUS_SUCCESS && g->nop == sizeof g->op / sizeof *g->op) g->e = CUDNN_STATUS_INTERNAL_ERROR;
+  if (g->e == CUDNN_STATUS_SUCCESS) g->op[g->nop++] = op;
+  return op;
+}
+
 ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x, ty_desc b, ty_desc t, ty_desc y) {
   ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   if (axis >= 0) ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
   ty_dnn_finish(g, how);
-  ty_desc op = ty_dnn_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
-  if (b) ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
-  if (t) ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t);
-  ty_dnn_set(g, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
-  ty_dnn_finish(g, op);
-  g->op[g->nop++] = op;
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 5, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how},
+    {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x}, {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b}, {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t}, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
   return y;
 }
 
+/* The graph of all operations; handle may be NULL. */
 static ty_desc whole(ty_dnn_graph *g, cudnnHandle_t handle) {
   ty_desc all = ty_dnn_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (handle) ty_dnn_set(g, all, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
@@ -116,17 +121,40 @@ static bool allowed(ty_desc config, int dtype) {
   return ok;
 }
 
-static ty_desc plan_of(cudnnHandle_t handle, ty_desc config, int64_t *workspace) {
+/* What engines and plans are for: a device by its handle, or by its properties (spec/simgpu/plans.c). */
+typedef struct { cudnnHandle_t handle; ty_desc properties; } target;
+
+static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
   ty_desc plan = NULL;
   int64_t n = 0;
   if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
-  if (cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
+  cudnnStatus_t e = t->handle ? cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle)
+                              : cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
+  if (e == CUDNN_STATUS_SUCCESS && cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, workspace) == CUDNN_STATUS_SUCCESS) return plan;
   cudnnBackendDestroyDescriptor(plan);
   return NULL;
 }
+
+/* The engines that a heuristic lists for a graph, best first; to be destroyed. Gives how many. */
+static int engines_of(const target *t, ty_desc all, cudnnBackendHeurMode_t mode, ty_desc found[ENGINES]) {
+  ty_desc heuristic = NULL;
+  int64_t n = 0;
+  int made = 0;
+  while (made < ENGINES && cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[made]) == CUDNN_STATUS_SUCCESS) made++;
+  if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) == CUDNN_STATUS_SUCCESS &&
+      (t->handle || cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties) == CUDNN_STATUS_SUCCESS) &&
+      cudnnBackendFinalize(heuristic) == CUDNN_STATUS_SUCCESS)
+    cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &n, found);
+  if (heuristic) cudnnBackendDestroyDescriptor(heuristic);
+  while (made > n) cudnnBackendDestroyDescriptor(found[--made]);
+  return made;
+}
+
+static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};      /* in the order to ask */
 
 static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
   ty_dnn_graph g = {0};
@@ -139,6 +167,10 @@ static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, 
   ty_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, p->n, p->uid);
   ty_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &work);
   ty_dnn_finish(&g, pack);
+  if (p->zeroed) {
+    ty_status st = ty_launched(c, gpu, cudaMemsetAsync(p->zeroed, 0, p->nzeroed, s->s));
+    if (st != TY_OK) { destroy(&g); ty_release(room); return st; }
+  }
   if (g.e == CUDNN_STATUS_SUCCESS) g.e = cudnnSetStream(handles[gpu], s->s);
   if (g.e == CUDNN_STATUS_SUCCESS) g.e = cudnnBackendExecute(handles[gpu], w->plan, pack);
   destroy(&g);
@@ -168,25 +200,18 @@ static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p,
 
 /* Sets w->plan, or leaves NULL where no engine will do. */
 static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s) {
-  static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
   const bool timed = ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu);
+  const target t = {.handle = handles[gpu]};
   double best = -1;
   ty_dnn_graph g = {0};
   describe(&g, what);
   ty_desc all = whole(&g, handles[gpu]);
   for (int m = 0; m < 2 && g.e == CUDNN_STATUS_SUCCESS && !w->plan; m++) {
-    ty_desc found[ENGINES] = {NULL}, heuristic = NULL;
-    int64_t n = 0;
-    int made = 0, tried = 0;
-    while (made < ENGINES && cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[made]) == CUDNN_STATUS_SUCCESS) made++;
-    if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &modes[m]) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendFinalize(heuristic) == CUDNN_STATUS_SUCCESS)
-      cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &n, found);
-    for (int64_t i = 0; i < TY_MIN(n, made) && tried < (timed ? TIMED : 1); i++) {
+    ty_desc found[ENGINES];
+    const int n = engines_of(&t, all, modes[m], found);
+    for (int i = 0, tried = 0; i < n && tried < (timed ? TIMED : 1); i++) {
       entry one = {0};
-      if (!allowed(found[i], p->dtype) || !(one.plan = plan_of(handles[gpu], found[i], &one.workspace))) continue;
+      if (!allowed(found[i], p->dtype) || !(one.plan = plan_of(&t, found[i], &one.workspace))) continue;
       if (one.workspace > WORKSPACE) { cudnnBackendDestroyDescriptor(one.plan); continue; }
       tried++;
       const double ms = timed ? time_of(c, gpu, &one, p, s) : 0;
@@ -197,8 +222,7 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
         best = ms;
       } else cudnnBackendDestroyDescriptor(one.plan);
     }
-    for (int i = 0; i < made; i++) cudnnBackendDestroyDescriptor(found[i]);
-    if (heuristic) cudnnBackendDestroyDescriptor(heuristic);
+    for (int i = 0; i < n; i++) cudnnBackendDestroyDescriptor(found[i]);
   }
   destroy(&g);
 }

@@ -10,8 +10,10 @@
 
 typedef cudnnBackendDescriptor_t ty_desc;
 typedef struct { ty_desc part[128], op[24]; int n, nop; int64_t uid; cudnnStatus_t e; } ty_dnn_graph;   /* op: the operations so far */
+typedef struct { cudnnBackendAttributeName_t name; ty_desc d; } ty_dnn_with;
 typedef struct { int64_t v[48]; } ty_dnn_key;                              /* unused words 0 */
-typedef struct { int n, dtype; int64_t uid[16]; void *data[16]; } ty_dnn_pack;   /* dtype: of the operands; decides which engines may be used */
+/* dtype: of the operands; decides which engines may be used. zeroed, or NULL: memory of nzeroed bytes that each run adds to, from 0. */
+typedef struct { int n, dtype; int64_t uid[16]; void *data[16], *zeroed; size_t nzeroed; } ty_dnn_pack;
 typedef void (*ty_dnn_describe)(ty_dnn_graph *g, const void *what);
 
 enum { TY_DNN_REAL, TY_DNN_INNER, TY_DNN_VALUE };                          /* in memory; between operations; one number of the host's, given by pointer */
@@ -21,6 +23,8 @@ void ty_dnn_set(ty_dnn_graph *g, ty_desc d, cudnnBackendAttributeName_t name, cu
 void ty_dnn_finish(ty_dnn_graph *g, ty_desc d);
 ty_desc ty_dnn_tensor(ty_dnn_graph *g, int64_t uid, cudnnDataType_t type, const int64_t dims[4], const int64_t strides[4], int kind);
 ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4]);      /* in rows, with an id of its own */
+/* An operation of the graph, with n descriptors as attributes; those that are NULL are left out. */
+ty_desc ty_dnn_operation(ty_dnn_graph *g, cudnnBackendDescriptorType_t type, int n, const ty_dnn_with *with);
 /* y = mode of x, b and t (NULL: left out); axis -1: none. Gives y. */
 ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x, ty_desc b, ty_desc t, ty_desc y);
 cudnnDataType_t ty_dnn_type(int dtype);

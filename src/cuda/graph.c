@@ -26,10 +26,8 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
   return capturing ? ty_error(ctx, "%s while a graph is captured: the recorded work has not run yet, so the host can't wait for it", what) : TY_OK;
 }
 
-/* A storage that the recorded work uses; once each. */
-void ty_capture_keeps(ty_storage *s) {
-  ty_graph *g = capturing;
-  if (!g || ty_owner_of(s) == g->stream) return;           /* its own pool's blocks come and go within it */
+/* A storage from outside the pool that the recorded work uses; once each. */
+static void keep(ty_graph *g, ty_storage *s) {
   for (int i = g->nkept - 1; i >= 0; i--)
     if (g->kept[i] == s) return;
   if (g->nkept == g->room) {
@@ -41,6 +39,12 @@ void ty_capture_keeps(ty_storage *s) {
   }
   ty_storage_retain(s);
   g->kept[g->nkept++] = s;
+}
+
+void ty_uses(ty_stream *stream, ty_storage *s) {
+  ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
+  if (g && ty_owner_of(s) != g->stream) keep(g, s);        /* the pool's own blocks come and go within it */
+  else ty_used_on(s, stream);
 }
 
 void ty_graph_free(void *graph) {
@@ -106,8 +110,8 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   TY_TRY(ty_refuse_capture(ctx, "replay: a graph can't be launched"));
   CUDA(ctx, g->gpu, ty_use(g->gpu));
   TY_TRY(ty_reported(ctx, g->gpu));
-  if (g->ran != s) CUDA(ctx, g->gpu, ty_wait_for(s, g->ran));             /* launches of one graph share its memory, so they follow one another */
-  ty_generator_of(g->gpu, s);
+  if (g->ran != s) ty_wait_for(s, g->ran);             /* launches of one graph share its memory, so they follow one another */
+  ty_generator_of(ctx, g->gpu);
   CUDA(ctx, g->gpu, cudaGraphLaunch(g->exec, s->s));
   g->ran = s;
   return TY_OK;

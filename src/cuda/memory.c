@@ -42,7 +42,7 @@ static int bin_of(size_t n) { return TY_MIN(BINS - 1, 63 - __builtin_clzll((unsi
 
 static int size_class(size_t n) {
   int k = 0;
-  for (size_t most = 4096; k < TY_GPU_SIZES - 1 && n > most; most *= 16) k++;
+  while (k < TY_GPU_SIZES - 1 && n > TY_GPU_SIZE(k)) k++;
   return k;
 }
 
@@ -115,12 +115,15 @@ static cudaEvent_t mark(ty_stream *s) {
   return NULL;
 }
 
-cudaError_t ty_wait_for(ty_stream *s, ty_stream *other) {
+void ty_wait_for(ty_stream *s, ty_stream *other) {
   cudaEvent_t e = mark(other);
-  cudaError_t st = ty_use(s->gpu);
-  if (e && st == cudaSuccess) st = cudaStreamWaitEvent(s->s, e, 0);
+  if (e && (ty_use(s->gpu) != cudaSuccess || cudaStreamWaitEvent(s->s, e, 0) != cudaSuccess)) {
+    cudaGetLastError();
+    ty_count_sync();
+    cudaStreamSynchronize(other->s);
+  }
   if (e) cudaEventDestroy(e);
-  return st;
+  ty_use(s->gpu);
 }
 
 static block *find(heap *h, bool small, size_t n, const ty_stream *s) {
@@ -245,26 +248,13 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
   else if (!known) {                       /* more streams than there is room for: the last one waits for this one from now on */
     ty_stream *last = b->user[USERS - 1];
-    if (ty_wait_for(stream, last) != cudaSuccess) { ty_count_sync(); cudaStreamSynchronize(last->s); }
+    ty_wait_for(stream, last);
     b->user[USERS - 1] = stream;
   }
   pthread_mutex_unlock(&lock);
 }
 
 ty_stream *ty_owner_of(const ty_storage *s) { return s->block ? ((const block *)s->block)->stream : NULL; }
-
-static void release_pinned(void);
-
-void ty_cuda_empty_cache(const ty_backend *dev) {
-  if (ty_captures(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
-  ty_count_sync();
-  cudaDeviceSynchronize();
-  pthread_mutex_lock(&lock);
-  collect(&heaps[dev->gpu], true);
-  release_segments(&heaps[dev->gpu]);
-  release_pinned();
-  pthread_mutex_unlock(&lock);
-}
 
 void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   size_t left = 0, total = 0;
@@ -382,4 +372,17 @@ static void release_pinned(void) {
     spare = b->next;
     forget(b);
   }
+}
+
+/* ---- the cache, of both kinds, given back ---- */
+
+void ty_cuda_empty_cache(const ty_backend *dev) {
+  if (ty_captures(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
+  ty_count_sync();
+  cudaDeviceSynchronize();
+  pthread_mutex_lock(&lock);
+  collect(&heaps[dev->gpu], true);
+  release_segments(&heaps[dev->gpu]);
+  release_pinned();
+  pthread_mutex_unlock(&lock);
 }

@@ -25,12 +25,6 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
 
 ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
 
-static void uses(ty_stream *stream, const ty_tensor *t) {
-  ty_stream *pool = ty_captures(stream->gpu);
-  if (!pool || ty_owner_of(t->storage) == pool) ty_used_on(t->storage, stream);
-  else ty_capture_keeps(t->storage);       /* from outside: the graph holds it */
-}
-
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result isn't there yet */
   *gpu = ty_device_of(here)->gpu;
@@ -38,9 +32,9 @@ ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   CUDA(c->ctx, *gpu, ty_use(*gpu));
   TY_TRY(reported(c->ctx, *gpu, true));
   for (int i = 0; i < c->nin; i++)
-    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) uses(stream, c->in[i].t);
+    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_uses(stream, c->in[i].t->storage);
   for (int i = 0; i < c->op->nout; i++)
-    if (c->out[i]) uses(stream, c->out[i]);
+    if (c->out[i]) ty_uses(stream, c->out[i]->storage);
   *s = stream->s;
   return TY_OK;
 }
@@ -52,6 +46,21 @@ ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) {
     if (e == cudaSuccess) return reported(c->ctx, gpu, false);
   }
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(c->ctx, e, c->op->shown, gpu);
+}
+
+ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
+  ty_meta m = {.dtype = d, .ndim = ndim};
+  memcpy(m.shape, shape, sizeof(int64_t) * (size_t)ndim);
+  return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
+}
+
+void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner) {
+  *lines = *inner = 1;
+  *n = t->ndim ? t->shape[dim] : 1;
+  for (int i = 0; i < t->ndim; i++) {
+    if (i != dim) *lines *= t->shape[i];
+    if (i > dim) *inner *= t->shape[i];
+  }
 }
 
 /* ---- pointwise ---- */
@@ -153,8 +162,7 @@ ty_status ty_cuda_fill(ty_call *c) {
     case TY_OP_full: e = ty_fill_number(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i), s); break;
     case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, s); break;
     case TY_OP_linspace: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0, s); break;
-    case TY_OP_eye: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s); break;
-    default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
+    default: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s);
   }
   return ty_launched(c, gpu, e);
 }
@@ -168,7 +176,7 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   ty_k_sorting k = {.dtype = TY_I64, .lines = 1, .n = o->shape[0], .take = o->shape[0]};
   ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
   if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_of(gpu, ty_stream_of(c->ctx, gpu)), s));
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_of(c->ctx, gpu), s));
   if (st == TY_OK) {
     k.x = ty_data(keys);
     k.places = ty_data(places ? places : o);
@@ -196,10 +204,10 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && replace) {
     const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
     cudaError_t e = ty_k_scan_lines(&k, s);
-    st = ty_launched(c, gpu, e == cudaSuccess ? ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_of(gpu, ty_stream_of(c->ctx, gpu)), s) : e);
+    st = ty_launched(c, gpu, e == cudaSuccess ? ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_of(c->ctx, gpu), s) : e);
   } else if (st == TY_OK) {
     ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
-    st = ty_launched(c, gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_of(gpu, ty_stream_of(c->ctx, gpu)), s));
+    st = ty_launched(c, gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_of(c->ctx, gpu), s));
     if (st == TY_OK) st = ty_cuda_sort_lines(c, gpu, s, &k);
   }
   ty_release(p);
@@ -223,15 +231,14 @@ ty_status ty_cuda_random(ty_call *c) {
     case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[0].f; break;
     case TY_OP_randperm: return permutation(c, gpu, s);
     case TY_OP_multinomial: return multinomial(c, gpu, s);
-    case TY_OP_bernoulli: break;
-    default: return ty_fail(c, "not supported on cuda:%d yet", gpu);
+    default: break;                        /* bernoulli has no attributes */
   }
   if (c->op->id == TY_OP_bernoulli || c->op->id == TY_OP_dropout_mask) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     d.x = ty_data(x);
     if (c->op->id == TY_OP_dropout_mask) d.mask = ty_data(c->out[1]);
   }
-  d.g = ty_generator_of(gpu, ty_stream_of(c->ctx, gpu));
+  d.g = ty_generator_of(c->ctx, gpu);
   cudaError_t e = ty_k_random(&d, s);
   ty_release(x);
   return ty_launched(c, gpu, e);

@@ -1,5 +1,4 @@
 /* Ops that go along lines of a tensor: normalisation of rows, scans, extremes with their places. */
-#include <string.h>
 #include "cuda.h"
 
 /* ---- normalisation ---- */
@@ -23,15 +22,9 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
   if (st == TY_OK && bt && bt->dtype != k.wdtype) st = ty_cast(c->ctx, (ty_tensor *)bt, (ty_dtype)k.wdtype, &b);
   else if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
-  if (st == TY_OK && !ty_is_contiguous(o)) {
-    ty_meta m = {.dtype = o->dtype, .ndim = o->ndim};
-    memcpy(m.shape, o->shape, sizeof m.shape);
-    st = ty_empty(c->ctx, ty_device_of(o), &m, &r);
-  }
-  if (st == TY_OK && back) {
-    const ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {2 * n * ty_k_norm_parts(rows)}};
-    st = ty_empty(c->ctx, ty_device_of(o), &m, &partial);
-  }
+  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  const int64_t sums = 2 * n * ty_k_norm_parts(rows);
+  if (st == TY_OK && back) st = ty_new(c, gpu, TY_F64, 1, &sums, &partial);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.w = w ? ty_data(w) : NULL;
@@ -73,8 +66,8 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (k.channels == 0) return TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
-  const ty_meta room = {.dtype = TY_F64, .ndim = 1, .shape = {k.channels * (4 + 2 * ty_k_batch_parts(&k))}};
-  if (st == TY_OK) st = ty_empty(c->ctx, ty_device_of(o), &room, &work);
+  const int64_t room = k.channels * (4 + 2 * ty_k_batch_parts(&k));
+  if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &room, &work);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.g = g ? ty_data(g) : NULL;
@@ -112,12 +105,9 @@ static ty_status scan(ty_call *c, bool one) {
   ty_status st = ty_contiguous(c->ctx, y, &x);
   ty_release(y);
   TY_TRY(st);
-  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? 0 : 2, .dtype = x->dtype, .lines = 1, .n = t->ndim ? t->shape[dim] : 1, .inner = 1,
+  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? 0 : 2, .dtype = x->dtype,
                  .x = ty_data(x), .o = ty_data(c->out[0]), .place = places ? ty_data(places) : NULL};
-  for (int i = 0; i < t->ndim; i++) {
-    if (i != dim) k.lines *= t->shape[i];
-    if (i > dim) k.inner *= t->shape[i];
-  }
+  ty_lines_of(t, dim, &k.lines, &k.n, &k.inner);
   const cudaError_t e = ty_k_scan_lines(&k, s);
   ty_release(x);
   return ty_launched(c, gpu, e);
@@ -130,18 +120,14 @@ static ty_status cumprod_gradient(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  ty_k_scan k = {.op = c->op->id, .dtype = o->dtype, .lines = 1, .n = o->ndim ? o->shape[dim] : 1, .inner = 1};
-  for (int i = 0; i < o->ndim; i++) {
-    if (i != dim) k.lines *= o->shape[i];
-    if (i > dim) k.inner *= o->shape[i];
-  }
+  ty_k_scan k = {.op = c->op->id, .dtype = o->dtype};
+  ty_lines_of(o, dim, &k.lines, &k.n, &k.inner);
   if (k.lines * k.n == 0) return TY_OK;
-  ty_meta m = {.dtype = o->dtype, .ndim = o->ndim}, wide = {.dtype = TY_F64, .ndim = 1, .shape = {k.lines * k.n}};
-  memcpy(m.shape, o->shape, sizeof m.shape);
+  const int64_t elements = k.lines * k.n;
   ty_status st = ty_contiguous(c->ctx, c->in[0].t, &g);
   if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[1].t, &x);
-  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &r);
-  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &wide, &products);
+  if (st == TY_OK) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &elements, &products);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.o = ty_data(r);

@@ -4,13 +4,7 @@
 #include <string.h>
 #include "cuda.h"
 
-static ty_status new_tensor(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
-  ty_meta m = {.dtype = d, .ndim = ndim};
-  memcpy(m.shape, shape, sizeof(int64_t) * (size_t)ndim);
-  return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
-}
-
-static ty_status new_numbers(ty_call *c, int gpu, int64_t n, ty_tensor **out) { return new_tensor(c, gpu, TY_I64, 1, &n, out); }
+static ty_status new_numbers(ty_call *c, int gpu, int64_t n, ty_tensor **out) { return ty_new(c, gpu, TY_I64, 1, &n, out); }
 
 /* t with dim last: a view */
 static ty_tensor turned(const ty_tensor *t, int dim) {
@@ -43,7 +37,7 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, int dim, bool descen
   ty_status st = ty_contiguous(c->ctx, &view, &x);
   for (int i = 0; i < 2 && st == TY_OK; i++) {
     o[i] = turned(c->out[i], dim);
-    if (!ty_is_contiguous(&o[i])) st = new_tensor(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
+    if (!ty_is_contiguous(&o[i])) st = ty_new(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
   }
   if (st == TY_OK) {
     k.x = ty_data(x);
@@ -80,7 +74,7 @@ ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s) {
   memcpy(k.stride, x->stride, sizeof k.stride);
   if (k.n) st = found_of(c, gpu, s, &k, &starts, &found);
   const int64_t shape[2] = {found, x->ndim};
-  if (st == TY_OK) st = new_tensor(c, gpu, TY_I64, 2, shape, &c->out[0]);
+  if (st == TY_OK) st = ty_new(c, gpu, TY_I64, 2, shape, &c->out[0]);
   if (st == TY_OK && found && x->ndim) {
     k.coordinates = ty_data(c->out[0]);
     st = ty_launched(c, gpu, ty_k_select_write(&k, found, s));
@@ -102,7 +96,7 @@ static ty_status unique(ty_call *c, int gpu, cudaStream_t s) {
     st = ty_cuda_sort_lines(c, gpu, s, &order);
     if (st == TY_OK) st = found_of(c, gpu, s, &k, &starts, &found);
   }
-  if (st == TY_OK) st = new_tensor(c, gpu, (ty_dtype)x->dtype, 1, &found, &c->out[0]);
+  if (st == TY_OK) st = ty_new(c, gpu, (ty_dtype)x->dtype, 1, &found, &c->out[0]);
   if (st == TY_OK) st = new_numbers(c, gpu, found, &c->out[2]);
   if (st == TY_OK) st = new_numbers(c, gpu, found, &first);
   if (st == TY_OK && found) {
@@ -133,7 +127,7 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   if (end[0] < 0) return ty_fail(c, "id %lld in argument 1 is negative", (long long)end[0]);
   if (end[1] > (int64_t)1 << 40) return ty_fail(c, "id %lld in argument 1 is too large", (long long)end[1]);
   top = TY_MAX(top, end[1]);
-  TY_TRY(new_tensor(c, gpu, !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64, 1, &top, &c->out[0]));
+  TY_TRY(ty_new(c, gpu, !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64, 1, &top, &c->out[0]));
   if (top == 0) return TY_OK;
   ty_tensor *o = c->out[0];
   TY_TRY(ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(top * ty_itemsize(o)), s)));

@@ -1,6 +1,5 @@
 /* What training is made of: softmax, cross-entropy, optimizer steps. */
 #include <math.h>
-#include <string.h>
 #include "cuda.h"
 
 /* ---- softmax ---- */
@@ -12,20 +11,13 @@ ty_status ty_cuda_softmax(ty_call *c) {
   int gpu;
   cudaStream_t s;
   ty_tensor *a = NULL, *b = NULL, *r = NULL;
-  ty_k_lines k = {.dtype = o->dtype, .log = c->op->id == TY_OP_log_softmax || c->op->id == TY_OP_log_softmax_backward, .lines = 1, .n = o->ndim ? o->shape[dim] : 1, .inner = 1};
+  ty_k_lines k = {.dtype = o->dtype, .log = c->op->id == TY_OP_log_softmax || c->op->id == TY_OP_log_softmax_backward};
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
-  for (int i = 0; i < o->ndim; i++) {
-    if (i != dim) k.lines *= o->shape[i];
-    if (i > dim) k.inner *= o->shape[i];
-  }
+  ty_lines_of(o, dim, &k.lines, &k.n, &k.inner);
   ty_status st = ty_contiguous(c->ctx, c->in[0].t, &a);
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, c->in[1].t, &b);
-  if (st == TY_OK && !ty_is_contiguous(o)) {
-    ty_meta m = {.dtype = o->dtype, .ndim = o->ndim};
-    memcpy(m.shape, o->shape, sizeof m.shape);
-    st = ty_empty(c->ctx, ty_device_of(o), &m, &r);
-  }
+  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
   if (st == TY_OK) {
     k.x = ty_data(back ? b : a);
     k.g = back ? ty_data(a) : NULL;
@@ -107,10 +99,8 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
     for (int l = 0; l < LISTS && st == TY_OK; l++) {
       use[l] = t[l];
       if (t[l] && !direct) {               /* through contiguous copies of the parameter's dtype */
-        ty_meta m = {.dtype = t[0]->dtype, .ndim = t[l]->ndim};
-        memcpy(m.shape, t[l]->shape, sizeof m.shape);
         use[l] = NULL;
-        st = ty_empty(c->ctx, ty_device_of(t[l]), &m, &use[l]);
+        st = ty_new(c, gpu, (ty_dtype)t[0]->dtype, t[l]->ndim, t[l]->shape, &use[l]);
         if (st == TY_OK) st = ty_launched(c, gpu, ty_convert(use[l], t[l], s));
       }
       k.p[l][k.count] = use[l] ? ty_data(use[l]) : NULL;

@@ -224,11 +224,15 @@ static int memory_stats(lua_State *L) {
     {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}};
   lua_createtable(L, 0, 6);
   for (unsigned i = 0; i < sizeof f / sizeof *f; i++) { lua_pushnumber(L, (lua_Number)f[i].v); lua_setfield(L, -2, f[i].name); }
-  for (int k = 0; k < 2; k++) {          /* blocks by size */
-    lua_createtable(L, TY_GPU_SIZES, 0);
-    for (int i = 0; i < TY_GPU_SIZES; i++) { lua_pushnumber(L, (lua_Number)(k ? st.free : st.used)[i]); lua_rawseti(L, -2, i + 1); }
-    lua_setfield(L, -2, k ? "free_blocks" : "used_blocks");
+  lua_createtable(L, TY_GPU_SIZES, 0);   /* blocks by size */
+  for (int i = 0; i < TY_GPU_SIZES; i++) {
+    lua_createtable(L, 0, 3);
+    lua_pushnumber(L, (lua_Number)st.used[i]); lua_setfield(L, -2, "used");
+    lua_pushnumber(L, (lua_Number)st.free[i]); lua_setfield(L, -2, "free");
+    if (i < TY_GPU_SIZES - 1) { lua_pushnumber(L, (lua_Number)TY_GPU_SIZE(i)); lua_setfield(L, -2, "most"); }
+    lua_rawseti(L, -2, i + 1);
   }
+  lua_setfield(L, -2, "blocks");
   return 1;
 }
 

@@ -112,4 +112,10 @@ void ty_open_ops(lua_State *L) {
   ty_add(L, "define", define);
   ty_add(L, "op_table", op_table);
   ty_add(L, "nearest", nearest);
+  lua_createtable(L, TY_NDTYPE, 0);
+  for (int i = 0; i < TY_NDTYPE; i++) {
+    lua_pushstring(L, ty_dtype_names[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "dtypes");
 }

@@ -6,8 +6,8 @@ local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 local F = lib.functions
 
 ---- dtype, device, copies ----
-local names, DTYPES = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"}, {}
-for _, name in ipairs(names) do DTYPES[name] = true end
+local DTYPES = {}
+for _, name in ipairs(core.dtypes) do DTYPES[name] = true end
 def("to", "x, target:any?, dtype:dtype?, *, device:device?, non_blocking:bool=false", "x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes", function(x, target, dtype, device, non_blocking)
   if device or dtype then
     local y = target and M.to(x, target, {non_blocking = non_blocking}) or x
@@ -22,7 +22,7 @@ def("to", "x, target:any?, dtype:dtype?, *, device:device?, non_blocking:bool=fa
     return ops.to_device(x, target, {non_blocking = non_blocking})
   end
   if not DTYPES[target] then
-    local near = core.nearest(target, names)
+    local near = core.nearest(target, core.dtypes)
     fail("to", "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0', got '%s'%s", target, near and "; did you mean '" .. near .. "'?" or "")
   end
   return ops.cast(x, target)

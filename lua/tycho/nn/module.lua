@@ -213,7 +213,7 @@ local function passes(m, name) return (rawget(m, "_passing") or {})[name] end   
 function Module:state_dict()
   local out = {}
   for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", nil, function(name, v, m, own) if not passes(m, own) then out[name] = v:detach() end end)
+    walk(self, kind, "", nil, function(name, v, m, own) if kind ~= "buffer" or not passes(m, own) then out[name] = v:detach() end end)
   end
   return out
 end
@@ -226,7 +226,7 @@ function Module:load_state_dict(state, options)
   local wrong, pairs_, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own)
-      if passes(m, own) then return end
+      if kind == "buffer" and passes(m, own) then return end
       known[name] = true
       local new = state[name]
       if new == nil then

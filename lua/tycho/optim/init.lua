@@ -69,11 +69,12 @@ end
 
 -- A graph does again what was recorded: it may hold no number of the host's that changes from step to step, nor the making of state.
 local function check_capture(self, group, b)
-  if not self.key or (self._name == "LBFGS") then
+  if not self.key then
     error(self._name .. ": its step count is a number of the host's, which a graph would keep as it is: capture the forward and backward pass, and call step() after replay()", 3)
   end
   for i, s in ipairs(b.state) do
-    if b.steps[i] == 1 or (self._name == "SGD" and group.momentum ~= 0 and not s.momentum_buffer) then
+    local key = self:key(s, group)
+    if key == "first" or (key ~= "plain" and b.steps[i] == 1) then
       error(self._name .. ": a graph can't record the first step, which makes the state: call step() once before", 3)
     end
   end
