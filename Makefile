@@ -225,6 +225,7 @@ docs: all
 PYTHON ?= python3
 golden: all
 	$(PYTHON) spec/make_golden.py
+	-$(PYTHON) spec/golden_amp.py
 
 install: all
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho

@@ -91,14 +91,32 @@ TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
 
 /* ---- optimizer steps over many tensors (optim.cu) ---- */
 #define TY_K_TENSORS 24
+#define TY_K_COPY 5                                      /* the list of the parameters' 16-bit copies */
+/* What a step's numbers come to once the device's are known; made by ty_k_begin. */
+typedef struct { double lr, sign, correction1, correction2; int skip, first; } ty_k_rates;
 typedef struct {
-  int op, dtype, count;                                  /* tensors in this launch */
-  int first, nesterov, maximize, decoupled;
-  double lr, a, b, eps, weight_decay, correction1, correction2, momentum;   /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
+  int op, lr_dtype, maximize;
+  int64_t *step;                                         /* counted up, unless found */
+  const void *lr_at;                                     /* NULL: lr */
+  const float *found, *scale;                            /* may be NULL */
+  double lr, a, b, lr_decay;                             /* a, b: Adam's betas */
+  ty_k_rates *rates;
+} ty_k_beginning;
+TY_K cudaError_t ty_k_begin(const ty_k_beginning *a, cudaStream_t s);
+typedef struct {
+  int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
+  int nesterov, decoupled;
+  double a, b, eps, weight_decay, momentum;              /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
+  const ty_k_rates *rates;
   int64_t n[TY_K_TENSORS];
-  void *p[5][TY_K_TENSORS];                              /* params, grads and the op's further lists; NULL: left out */
+  void *p[1 + TY_K_COPY][TY_K_TENSORS];                  /* params, grads, the op's further lists, copies; NULL: left out */
 } ty_k_step;
 TY_K cudaError_t ty_k_optim(const ty_k_step *a, cudaStream_t s);
+/* A GradScaler's: *found = 1 where an element is infinite or NaN; with scale, elements are divided by it. One launch, up to TY_K_TENSORS. */
+typedef struct { int count, dtype; const float *scale; float *found; int64_t n[TY_K_TENSORS]; void *p[TY_K_TENSORS]; } ty_k_unscaling;
+TY_K cudaError_t ty_k_unscale(const ty_k_unscaling *a, cudaStream_t s);
+typedef struct { int count; float *scale, *found[TY_K_TENSORS]; int64_t *growth, interval; double growth_factor, backoff_factor; } ty_k_scaling;
+TY_K cudaError_t ty_k_scale_update(const ty_k_scaling *a, cudaStream_t s);
 
 /* ---- index ops (index.cu) ---- */
 enum { TY_K_TAKE, TY_K_PUT, TY_K_ADD };                  /* small = large at the indices; large there = small; += small */
@@ -161,7 +179,7 @@ TY_K cudaError_t ty_k_select_write(const ty_k_selection *a, int64_t found, cudaS
 
 /* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
 typedef struct {
-  int dtype, wdtype, rms;                                /* wdtype: of w and b; rms: no mean, no bias */
+  int dtype, wdtype, ddtype, rms;                        /* wdtype: of w and b; ddtype: of dw and db; rms: no mean, no bias */
   int64_t rows, n;
   double eps;
   const void *x, *w, *b, *g;                             /* w, b may be NULL; g: the result's gradient, in backward */
@@ -174,7 +192,7 @@ TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
 
 /* Batch norm (norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or channels-last (sc 1). */
 typedef struct {
-  int dtype, wdtype, bdtype, run_dtype, training;        /* run_dtype: of the running mean and variance */
+  int dtype, wdtype, bdtype, ddtype, run_dtype, training;   /* ddtype: of dw and db; run_dtype: of the running mean and variance */
   int64_t images, channels, pixels, sn, sc, run_step[2], w_step, b_step;
   double momentum, eps;
   const void *x, *w, *b, *g;

@@ -76,8 +76,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
   if (j >= a.n) return;
   T dw = 0, db = 0;
   for (int p = 0; p < parts; p++) { dw += ((const T *)a.partial)[2 * (int64_t)p * a.n + j]; db += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j]; }
-  store(a.dw, a.dtype, j, dw);
-  if (a.db) store(a.db, a.dtype, j, db);
+  store(a.dw, a.ddtype, j, dw);
+  if (a.db) store(a.db, a.ddtype, j, db);
 }
 
 /* ---- batch norm: sums of each channel by parts, then coefficients, then one pass over all elements ----
@@ -155,8 +155,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) coefficients(const
     c[a.channels] = gain;
     c[2 * a.channels] = through ? -gain * r * r * s2 / (T)count : 0;
     c[3 * a.channels] = through ? -gain * s1 / (T)count : 0;
-    store(a.dw, a.dtype, ch, s2 * r);
-    store(a.db, a.dtype, ch, s1);
+    store(a.dw, a.ddtype, ch, s2 * r);
+    store(a.db, a.ddtype, ch, s1);
     return;
   }
   if (a.training && count) {

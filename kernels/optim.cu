@@ -1,6 +1,7 @@
-/* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state.
+/* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state, and their 16-bit copies.
  *
- * Idea: blocks are spread over the tensors in chunks; a block finds its tensor by counting chunks. Invariant: element i of a tensor's
+ * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory, where one thread makes
+ * of it the numbers that the others read; so a captured step stays right. Blocks are spread over the tensors in chunks; a block finds its tensor by counting chunks. Invariant: element i of a tensor's
  * lists is read and written by one thread. */
 #include "device.cuh"
 
@@ -11,16 +12,16 @@ template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
 template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
 
-template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, int t, int64_t i) {
+template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const ty_k_rates &r, int t, int64_t i) {
   const int d = a.dtype;
-  void *const v0 = a.p[2][t], *const v1 = a.p[3][t], *const v2 = a.p[4][t];
+  void *const v0 = a.p[2][t], *const v1 = a.p[3][t], *const v2 = a.p[4][t], *const copy = a.p[TY_K_COPY][t];
   T p = load<T>(a.p[0][t], d, i);
-  const T lr = (T)a.lr, wd = (T)a.weight_decay, g = (a.maximize ? -1 : 1) * load<T>(a.p[1][t], d, i);
+  const T lr = (T)r.lr, wd = (T)a.weight_decay, g = (T)r.sign * load<T>(a.p[1][t], a.grad_dtype, i);
   switch (a.op) {
     case TY_OP_sgd_step: {
       T u = g + wd * p;
       if (v0) {
-        const T mu = (T)a.momentum, v = a.first ? u : mu * load<T>(v0, d, i) + (T)(1 - a.a) * u;
+        const T mu = (T)a.momentum, v = r.first ? u : mu * load<T>(v0, d, i) + (T)(1 - a.a) * u;
         store(v0, d, i, v);
         u = a.nesterov ? u + mu * v : v;
       }
@@ -44,35 +45,101 @@ template <class T> static __device__ __forceinline__ void update(const ty_k_step
       break;
     }
     default: {                             /* Adam */
-      const T decay = (T)(a.decoupled ? 1 - a.lr * a.weight_decay : 1), u = g + (a.decoupled ? 0 : wd) * p;
+      const T decay = (T)(a.decoupled ? 1 - r.lr * a.weight_decay : 1), u = g + (a.decoupled ? 0 : wd) * p;
       const T m = (T)a.a * load<T>(v0, d, i) + (T)(1 - a.a) * u, v = (T)a.b * load<T>(v1, d, i) + (T)(1 - a.b) * u * u;
       T top = v;
       store(v0, d, i, m);
       store(v1, d, i, v);
       if (v2) { const T w = load<T>(v2, d, i); top = v > w ? v : w; store(v2, d, i, top); }
-      p = decay * p - (T)(a.lr / a.correction1) * m / (root(top) * (T)(1 / sqrt(a.correction2)) + (T)a.eps);
+      p = decay * p - (T)(r.lr / r.correction1) * m / (root(top) * (T)(1 / sqrt(r.correction2)) + (T)a.eps);
     }
   }
   store(a.p[0][t], d, i, p);
+  if (copy) store(copy, a.copy_dtype, i, p);
+}
+
+static __global__ void begin(const ty_k_beginning a) {
+  ty_k_rates r;
+  r.skip = a.found && *a.found != 0;
+  const int64_t n = *a.step + 1;
+  if (!r.skip) *a.step = n;
+  r.first = n == 1;
+  r.sign = (a.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
+  r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.lr_decay);
+  r.correction1 = 1 - pow(a.a, (double)n);
+  r.correction2 = 1 - pow(a.b, (double)n);
+  *a.rates = r;
+}
+
+/* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
+static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk) {
+  for (int t = 0; t < count; t++) {
+    const int64_t chunks = (n[t] + CHUNK - 1) / CHUNK;
+    if (chunk < chunks) return t;
+    chunk -= chunks;
+  }
+  return count;
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
+  const ty_k_rates r = *a.rates;
   int64_t chunk = blockIdx.x;
-  int t = 0;
-  for (; t < a.count; t++) {
-    const int64_t chunks = (a.n[t] + CHUNK - 1) / CHUNK;
-    if (chunk < chunks) break;
-    chunk -= chunks;
-  }
+  const int t = find_chunk(a.n, a.count, chunk);
+  if (t == a.count || r.skip) return;
+  const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) update<T>(a, r, t, i);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a) {
+  const T by = a.scale ? (T)(float)(1 / (double)*a.scale) : (T)1;
+  int64_t chunk = blockIdx.x;
+  const int t = find_chunk(a.n, a.count, chunk);
   if (t == a.count) return;
   const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) update<T>(a, t, i);
+  int infinite = 0;
+  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
+    const T g = load<T>(a.p[t], a.dtype, i);
+    if (!(g - g == 0)) infinite = 1;
+    if (a.scale) store(a.p[t], a.dtype, i, g * by);
+  }
+  if (infinite) *a.found = 1;              /* all who write it write the same */
+}
+
+static __global__ void scale_update(const ty_k_scaling a) {
+  int found = 0;
+  for (int i = 0; i < a.count; i++) {
+    if (*a.found[i] != 0) found = 1;
+    *a.found[i] = 0;
+  }
+  ty_scale_update(a.scale, a.growth, found, a.growth_factor, a.backoff_factor, a.interval);
+}
+
+static int64_t chunks_of(const int64_t *n, int count) {
+  int64_t chunks = 0;
+  for (int t = 0; t < count; t++) chunks += (n[t] + CHUNK - 1) / CHUNK;
+  return chunks;
+}
+
+cudaError_t ty_k_begin(const ty_k_beginning *p, cudaStream_t s) {
+  const ty_k_beginning a = *p;
+  return TY_LAUNCH(begin, 1, 1, s, a);
 }
 
 cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   const ty_k_step a = *p;
-  int64_t chunks = 0;
-  for (int t = 0; t < a.count; t++) chunks += (a.n[t] + CHUNK - 1) / CHUNK;
+  const int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0) return cudaSuccess;
   return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
+}
+
+cudaError_t ty_k_unscale(const ty_k_unscaling *p, cudaStream_t s) {
+  const ty_k_unscaling a = *p;
+  const int64_t chunks = chunks_of(a.n, a.count);
+  if (chunks == 0) return cudaSuccess;
+  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
+}
+
+cudaError_t ty_k_scale_update(const ty_k_scaling *p, cudaStream_t s) {
+  const ty_k_scaling a = *p;
+  return TY_LAUNCH(scale_update, 1, 1, s, a);
 }

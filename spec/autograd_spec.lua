@@ -95,7 +95,7 @@ describe("autograd", function()
   end)
 
   it("differentiates in-place changes of bases in any memory order", function()
-    local x = tycho.randn(2, 3, {dtype = "float64", requires_grad = true})
+    local x = tycho.rand(2, 3, {dtype = "float64", requires_grad = true})      -- exp of larger ones leaves differences few digits
     tycho.autograd.gradcheck(function(a)
       local t = (a * 1):t():contiguous():t() * a
       t[{ {}, 2 }]:mul_(a[1]:sum())

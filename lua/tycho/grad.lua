@@ -114,6 +114,7 @@ local function scaled(g, k) return k == 1 and g or g * k end
 R.add = {a = function(g) return g end, b = function(g, alpha) return scaled(g, alpha) end}
 R.sub = {a = function(g) return g end, b = function(g, alpha) return g * -alpha end}
 R.mul = {a = function(g, b) return g * b end, b = function(g, a) return g * a end}
+R.amp_scale = {loss = function(g, scale) return g * scale end}
 R.div = {a = function(g, b) return g / b end, b = function(g, b, out) return -g * out / b end}
 R.floor_divide = {a = zero, b = zero}
 R.remainder = {a = function(g) return g end, b = function(g, a, b) return -g * ops.floor_divide(a, b) end}
@@ -512,7 +513,8 @@ local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli nonzero unique_values searchsorted bincount
-  cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale]]
+  cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale
+  multi_found multi_unscale amp_update]]
 
 -- Registers a function under the operands it differentiates; its parameters' names are read from the function.
 local function register(op, n, operands, fn)

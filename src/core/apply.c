@@ -1,4 +1,4 @@
-/* The one way through: check -> infer -> allocate -> run -> record.
+/* The one way through: check -> autocast -> infer -> allocate -> run -> record.
  *
  * Idea: whatever concerns every op stands here and nowhere else. Invariants: on failure nothing is left allocated and no
  * operand has changed (an in-place op allocates before it writes); on success each result is a new reference. */
@@ -80,7 +80,10 @@ static ty_status make_view(ty_call *c) {
   return TY_OK;
 }
 
-static void bump(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
+static void changed(ty_tensor *t) {
+  atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
+  t->scaled = false;                       /* see check_inplace: what may change a scaled gradient makes it another */
+}
 
 /* Storages of our own never overlap; one over foreign memory (it has a drop) may overlap any. */
 static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
@@ -108,6 +111,8 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
     return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
+  const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill || c->op->id == TY_OP_copy;
+  if (into->scaled && !whole) return ty_fail(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
   if (ty_device_of(into) != b) return ty_fail(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);
   if (ty_overlaps_itself(into)) return ty_fail(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it", ty_shape_of(into));
   return TY_OK;
@@ -151,7 +156,7 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     c->out[0] = into;
   }
   if (s == TY_OK) {
-    bump(into);
+    changed(into);
     if (record) ty_commit_inplace(into, &pending);
   } else ty_abandon_inplace(&pending);
   for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
@@ -171,6 +176,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   if (span) memcpy(c.span, span, sizeof c.span);
   const ty_backend *b;
   TY_TRY(choose_backend(&c, &b));
+  ty_dtype to;
+  if (!into && ty_autocasts(&c, b, &to)) return ty_apply_autocast(&c, b, to, out);
   if (ctx->grad_enabled)
     for (int i = 0; i < nin; i++)
       if (in[i].t && in[i].t->base) TY_TRY(ty_history(ctx, in[i].t));
@@ -191,7 +198,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
         if (op->param[k].mutated) {
           ty_span sp = op->has_list ? c.span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};
           for (int i = 0; i < sp.count; i++)
-            if (in[sp.start + i].t) bump(in[sp.start + i].t);
+            if (in[sp.start + i].t) changed(in[sp.start + i].t);
         }
   }
   if (s == TY_OK && ctx->grad_enabled && ty_will_record(&c)) s = ty_record(&c);

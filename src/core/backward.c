@@ -26,6 +26,7 @@ typedef struct {
   ty_tensor **grad;
   int ngrad, grad_cap;
   int *heap, nheap;
+  bool scaled;             /* a GradScaler's product is among the nodes */
 } pass;
 
 static ty_status no_memory(ty_ctx *ctx) {
@@ -212,7 +213,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
 }
 
 /* leaf.grad += g; takes over g's reference. */
-static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g) {
+static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
   ty_tensor *sum = NULL;
   if (g->dtype != leaf->dtype) {           /* the leaf was converted after the graph was made */
     ty_status s = ty_cast(ctx, g, (ty_dtype)leaf->dtype, &sum);
@@ -222,6 +223,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g) {
     sum = NULL;
   }
   if (leaf->grad) {
+    leaf->grad->scaled = false;            /* what it is now is said below */
     ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
     if (s != TY_OK) return s;
@@ -234,6 +236,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g) {
   }
   ty_release(leaf->grad);
   leaf->grad = sum;
+  sum->scaled = scaled;
   return TY_OK;
 }
 
@@ -315,6 +318,7 @@ static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inpu
   }
   for (int i = 0; i < p->n; i++) {       /* entries append themselves: breadth first without recursion */
     ty_node *n = p->e[i].node;
+    p->scaled = p->scaled || (n && n->op && n->op->id == TY_OP_amp_scale);
     for (int k = 0; n && k < n->nin; k++)
       if (enter_edge(p, &n->edge[k]) == -1) return no_memory(p->ctx);
   }
@@ -377,7 +381,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
     else if (!inputs && g[0]) {
       ty_tensor *whole = g[0];
       g[0] = NULL;
-      TY_TRY(finish_leaf(p->ctx, p->e[i].leaf, whole));
+      TY_TRY(finish_leaf(p->ctx, p->e[i].leaf, whole, p->scaled));
     }
   }
   return TY_OK;
@@ -403,12 +407,15 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
     if (!ty_needs_grad(inputs[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
     result[k] = NULL;
   }
-  bool mode = ctx->grad_enabled;
+  const bool mode = ctx->grad_enabled;
+  const uint8_t cast[2] = {ctx->autocast[0], ctx->autocast[1]};
   ctx->grad_enabled = o.create_graph;
+  ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes that forward chose */
   hold(roots, grads, nroot, inputs, ninput, true);
   pass p = {.ctx = ctx};
   ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
   ctx->grad_enabled = mode;
+  memcpy(ctx->autocast, cast, sizeof cast);
   for (int k = 0; k < ninput && s == TY_OK; k++)
     if (!result[k] && !o.allow_unused) s = ty_error(ctx, "grad: input %d wasn't used in computing the outputs; pass allow_unused=true to get nil", k + 1);
   if (s != TY_OK)

@@ -350,4 +350,12 @@ TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
   *a = m * c;
   *b = m * s;
 }
+/* ---- loss scaling: PyTorch's rule; growth counts steps without an infinite gradient ---- */
+TY_INLINE void ty_scale_update(float *scale, int64_t *growth, int found, double growth_factor, double backoff_factor, int64_t growth_interval) {
+  const float grown = (float)(*scale * growth_factor);
+  if (found) *scale = (float)(*scale * backoff_factor);
+  else if (++*growth < growth_interval) return;
+  else if (grown - grown == 0) *scale = grown;             /* not past the largest float32 */
+  *growth = 0;
+}
 #endif

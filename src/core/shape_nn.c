@@ -319,6 +319,9 @@ ty_status ty_infer_layer_norm(ty_call *c) {
   return TY_OK;
 }
 
+/* A float32 weight's gradient stays float32 beside 16-bit data: sums over the data would overflow. */
+static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) { return w && w->dtype == TY_F32 && ty_is_half((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype; }
+
 /* Gradients of x, weight and bias; the latter two in the shape of weight (or of the statistics' complement). */
 ty_status ty_infer_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
@@ -337,9 +340,9 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   ty_meta_of(x, &c->meta[0]);
   if (batch) {
     if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
-    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, 1, &x->shape[1]);
+    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), 1, &x->shape[1]);
   } else
-    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, x->ndim - mean->ndim, x->shape + mean->ndim);
+    for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], weight_gradient(x, w), x->ndim - mean->ndim, x->shape + mean->ndim);
   return TY_OK;
 }
 
@@ -352,7 +355,7 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
   fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
   if (!fits) return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
   ty_meta_of(x, &c->meta[0]);
-  ty_set_shape(&c->meta[1], (ty_dtype)x->dtype, x->ndim - rstd->ndim, x->shape + rstd->ndim);
+  ty_set_shape(&c->meta[1], weight_gradient(x, w), x->ndim - rstd->ndim, x->shape + rstd->ndim);
   return TY_OK;
 }
 
@@ -390,15 +393,29 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
 
 /* ---- optimizers ---- */
 
+/* The single operands among the lists: numbers in 0-dim tensors. */
+static ty_status need_number(ty_call *c, int slot) {
+  const char *name = c->op->param[slot].name;
+  const ty_tensor *t = c->span[slot].count ? c->in[c->span[slot].start].t : NULL;
+  const ty_dtype want = !strcmp(name, "step") || !strcmp(name, "growth") ? TY_I64 : TY_F32;
+  if (!t) return TY_OK;
+  if (t->ndim) return ty_fail(c, "%s must be a 0-dim tensor, got shape %s", name, ty_shape_of(t));
+  if (!strcmp(name, "lr") || !strcmp(name, "factor") ? !ty_is_float((ty_dtype)t->dtype) : t->dtype != want) return ty_fail(c, "%s has dtype %s; it must be %s", name, ty_dtype_names[t->dtype], ty_dtype_names[want]);
+  return TY_OK;
+}
+
+static ty_status refuse_scaled(ty_call *c, const ty_span s, const char *way) {
+  for (int i = 0; i < s.count; i++)
+    if (c->in[s.start + i].t->scaled) return ty_fail(c, "gradient %d is scaled by a GradScaler: %s", i + 1, way);
+  return TY_OK;
+}
+
 ty_status ty_infer_optim(ty_call *c) {
-  int n = c->span[0].count;
-  if (c->op->id == TY_OP_multi_scale) {
-    const ty_tensor *f = c->in[c->span[1].start].t;
-    if (f->ndim) return ty_fail(c, "factor must be a 0-dim tensor, got shape %s", ty_shape_of(f));
-  }
+  const int n = c->span[0].count, id = c->op->id;
+  const bool step = id != TY_OP_multi_scale && id != TY_OP_multi_unscale && id != TY_OP_multi_found && id != TY_OP_amp_update;
   for (int k = 0; k < c->op->nin; k++) {
     ty_span s = c->span[k];
-    if (c->op->param[k].type != TY_P_TENSORS) continue;
+    if (c->op->param[k].type != TY_P_TENSORS) { TY_TRY(need_number(c, k)); continue; }
     if (s.count != n && !(s.count == 0 && c->op->param[k].optional)) return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
     for (int i = 0; i < s.count; i++) {
       const ty_tensor *p = c->in[c->span[0].start + i].t, *t = c->in[s.start + i].t;
@@ -408,12 +425,28 @@ ty_status ty_infer_optim(ty_call *c) {
       if (c->op->param[k].mutated && ty_overlaps_itself(t)) return ty_fail(c, "tensor %d of argument %d overlaps itself in memory", i + 1, k + 1);
     }
   }
+  if (id == TY_OP_multi_scale) TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
+  if (step) {
+    const ty_step s = ty_step_of(c);
+    if (!s.scale) TY_TRY(refuse_scaled(c, c->span[1], "call scaler:step(optimizer), or scaler:unscale_(optimizer) first"));
+  }
   return TY_OK;
+}
+
+ty_step ty_step_of(const ty_call *c) {
+  int lists = 0;
+  while (c->op->param[lists].type == TY_P_TENSORS) lists++;
+  const ty_span *s = c->span + lists;
+  ty_step k = {.lists = lists - 1, .copies = c->span[lists - 1], .step = c->in[s[0].start].t, .lr = c->in[s[1].start]};
+  if (s[2].count) k.found = c->in[s[2].start].t;
+  if (s[3].count) k.scale = c->in[s[3].start].t;
+  return k;
 }
 
 ty_status ty_infer_multi_norm(ty_call *c) {
   for (int i = 0; i < c->nin; i++)
     if (!ty_is_float((ty_dtype)c->in[i].t->dtype)) return ty_fail(c, "tensor %d has dtype %s; it must be floating", i + 1, ty_dtype_names[c->in[i].t->dtype]);
+  TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
   ty_set_shape(&c->meta[0], c->nin && c->in[0].t->dtype == TY_F64 ? TY_F64 : TY_F32, 0, c->meta[0].shape);
   return TY_OK;
 }

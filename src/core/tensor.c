@@ -298,6 +298,7 @@ void ty_release(ty_tensor *t) {
     if (t->node) ty_node_release(t->node);
     if (t->base) ty_release(t->base);    /* a base has no base */
     if (t->hooks) ty_hooks_free(t->hooks);
+    if (t->half) ty_half_free(t->half);
     if (!t->in_block) {
       ty_storage_release(t->storage);
       cell_free(&view_cells, t);
@@ -324,6 +325,7 @@ ty_tensor *ty_alias(const ty_tensor *t) {
   a->base = NULL;
   a->grad = NULL;
   a->hooks = NULL;
+  a->half = NULL;
   ty_storage_retain(t->storage);
   return a;
 }

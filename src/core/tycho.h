@@ -96,6 +96,8 @@ typedef struct {
   _Alignas(16) char small[TY_SMALL];  /* on the CPU, data of up to this size */
 } ty_storage;
 
+typedef struct ty_half ty_half;
+
 /* A tensor's hooks in Lua, by key. drop, where set: what keeps them alive is told when they go. */
 typedef struct { uint64_t key; void (*drop)(void *owner); void *owner; } ty_hooks;
 
@@ -106,6 +108,7 @@ struct ty_tensor {
   bool requires_grad;      /* a leaf that collects .grad; a result has a node instead */
   bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
   bool own_layout;         /* the op chose the strides (a convolution's channels-last): view() copies instead of failing */
+  bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
   bool in_block;           /* made together with a storage: one piece of memory */
   ty_storage *storage;
   int64_t offset;
@@ -115,6 +118,7 @@ struct ty_tensor {
   ty_tensor *base;         /* views: the tensor whose storage this is */
   ty_tensor *grad;
   ty_hooks *hooks;         /* a leaf's; a result's are its node's */
+  ty_half *half;           /* a parameter's: its 16-bit copy under autocast */
   int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
 };
 
@@ -197,6 +201,10 @@ struct ty_call {
   ty_tensor *out[TY_MAXOUT];
 };
 
+/* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
+typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_step;
+ty_step ty_step_of(const ty_call *c);
+
 /* ---- backends ---- */
 
 typedef ty_status (*ty_kernel)(ty_call *c);
@@ -218,6 +226,7 @@ struct ty_backend {
   ty_status (*read)(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);   /* to the host's memory; waits */
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets, or reads, the device's generator */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
+  uint64_t (*place)(ty_ctx *ctx, const ty_backend *b);     /* tells apart streams and captures, between which nothing orders writes and reads */
   ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
 };
@@ -246,6 +255,7 @@ typedef struct {
 
 struct ty_ctx {
   bool grad_enabled;
+  uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
   int device;                          /* in ty_devices: where what is made of nothing goes */
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
@@ -316,6 +326,17 @@ ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_te
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value);
 /* An op of one or two operands; at: its attributes, NULL for the defaults. */
 ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);
+
+/* ---- autocast (autocast.c) ---- */
+
+/* Whether the op's class asks for other operands; *to: in which dtype. Then this takes ty_apply's place. */
+bool ty_autocasts(const ty_call *c, const ty_backend *b, ty_dtype *to);
+ty_status ty_apply_autocast(const ty_call *c, const ty_backend *b, ty_dtype to, ty_tensor **out);
+/* A parameter's 16-bit copy that an optimizer step has to write along with the parameter, in the same layout; NULL: there is none.
+ * Refreshed: it was written, and apply will give the parameter its next version. */
+ty_tensor *ty_half_to_refresh(ty_ctx *ctx, const ty_tensor *t);
+void ty_half_refreshed(ty_tensor *t);
+void ty_half_free(ty_half *h);
 
 /* ---- the tape (tape.c) ---- */
 

@@ -6,9 +6,10 @@
 /* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
  * k: the loop's type: 0 float32, 1 float64, 2 int64. Accumulators are float64 (k 0 and 1) or int64 (k 2). */
 typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, int64_t n, double p, double q);
-typedef struct { double lr, momentum, dampening, weight_decay; int nesterov, first, maximize; } ty_sgd;
-typedef struct { double lr, alpha, eps, weight_decay, momentum; int maximize; } ty_rmsprop;
-typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2; int decoupled, maximize; } ty_adam;
+/* Optimizer steps. sign: what gradients are multiplied by: 1, -1 (maximize), or a GradScaler's 1 / scale. */
+typedef struct { double lr, momentum, dampening, weight_decay, sign; int nesterov, first; } ty_sgd;
+typedef struct { double lr, alpha, eps, weight_decay, momentum, sign; } ty_rmsprop;
+typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2, sign; int decoupled; } ty_adam;
 typedef struct { int64_t lo, hi, count; } ty_window;             /* what a window reads along a dim, every dilation-th; count: the divisor's part */
 typedef struct {
   int64_t c, h, w, oh, ow;                                     /* h x w pixels, oh x ow windows, each of c channels side by side */

@@ -253,14 +253,14 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb); } \
   static void sgd_##k(void *p_, const void *g_, void *buf_, int64_t n, const ty_sgd *s) { \
     T *p = p_, *buf = buf_; const T *g = g_; \
-    const T lr = (T)s->lr, mu = (T)s->momentum, keep = (T)(1 - s->dampening), wd = (T)s->weight_decay, sign = s->maximize ? -1 : 1; \
+    const T lr = (T)s->lr, mu = (T)s->momentum, keep = (T)(1 - s->dampening), wd = (T)s->weight_decay, sign = (T)s->sign; \
     if (!buf) for (int64_t i = 0; i < n; i++) p[i] -= lr * (sign * g[i] + wd * p[i]); \
     else for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], v = s->first ? d : mu * buf[i] + keep * d; \
       buf[i] = v; p[i] -= lr * (s->nesterov ? d + mu * v : v); } } \
   static void rmsprop_##k(void *p_, const void *g_, void *v_, void *buf_, void *avg_, int64_t n, const ty_rmsprop *s) { \
     T *p = p_, *v = v_, *buf = buf_, *avg = avg_; const T *g = g_; \
-    const T lr = (T)s->lr, al = (T)s->alpha, be = (T)(1 - s->alpha), eps = (T)s->eps, wd = (T)s->weight_decay, mu = (T)s->momentum, sign = s->maximize ? -1 : 1; \
+    const T lr = (T)s->lr, al = (T)s->alpha, be = (T)(1 - s->alpha), eps = (T)s->eps, wd = (T)s->weight_decay, mu = (T)s->momentum, sign = (T)s->sign; \
     for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], q = al * v[i] + be * d * d, c = q; \
       v[i] = q; \
@@ -269,13 +269,13 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       if (buf) { u = mu * buf[i] + u; buf[i] = u; } \
       p[i] -= lr * u; } } \
   static void adagrad_##k(void *p_, const void *g_, void *sum_, int64_t n, const ty_rmsprop *s) { \
-    T *p = p_, *sum = sum_; const T *g = g_; const T lr = (T)s->lr, eps = (T)s->eps, wd = (T)s->weight_decay, sign = s->maximize ? -1 : 1; \
+    T *p = p_, *sum = sum_; const T *g = g_; const T lr = (T)s->lr, eps = (T)s->eps, wd = (T)s->weight_decay, sign = (T)s->sign; \
     for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], q = sum[i] + d * d; \
       sum[i] = q; p[i] -= lr * d / (sqrt_##X(q) + eps); } } \
   static void adam_##k(void *p_, const void *g_, void *m_, void *v_, void *top_, int64_t n, const ty_adam *s) { \
     T *p = p_, *m = m_, *v = v_, *top = top_; const T *g = g_; \
-    const T b1 = (T)s->beta1, b2 = (T)s->beta2, c1 = (T)(1 - s->beta1), c2 = (T)(1 - s->beta2), eps = (T)s->eps, sign = s->maximize ? -1 : 1; \
+    const T b1 = (T)s->beta1, b2 = (T)s->beta2, c1 = (T)(1 - s->beta1), c2 = (T)(1 - s->beta2), eps = (T)s->eps, sign = (T)s->sign; \
     const T decay = (T)(s->decoupled ? 1 - s->lr * s->weight_decay : 1), wd = (T)(s->decoupled ? 0 : s->weight_decay); \
     const T step = (T)(s->lr / s->correction1), root = (T)(1 / sqrt(s->correction2)); \
     if (top) for (int64_t i = 0; i < n; i++) { \

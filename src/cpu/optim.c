@@ -1,24 +1,51 @@
 /* Optimizer steps over lists of tensors: one call updates every parameter. Tensors that agree in layout are updated where
- * they lie; others through contiguous copies in the loop's type. */
+ * they lie, a gradient of another dtype being converted on the way; others through contiguous copies in the loop's type. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"
+#include "math.h"
 
 #define LISTS 5
+#define CHUNK 4096
 typedef struct { ty_tensor *t, *use; bool back; } part;   /* use: what the loop reads and writes; t is NULL where a list is left out */
 
-static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
+static bool same_place(const ty_tensor *a, const ty_tensor *b) {
   for (int i = 0; i < a->ndim; i++)
     if (a->shape[i] != 1 && a->stride[i] != b->stride[i]) return false;
-  return a->dtype == b->dtype && ty_is_dense(b);
+  return ty_is_dense(b);
 }
 
-static ty_status step(ty_call *c, part *p, int n) {
-  ty_dtype d = ty_compute_dtype((ty_dtype)p[0].t->dtype);
-  int k = ty_k(d);
+static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), (ty_dtype)o->t->dtype) : o->f; }
+
+typedef struct { int id, k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; } rule;
+
+/* count: this step's number, from 1. */
+static rule rule_of(const ty_call *c, const ty_step *st, int64_t count) {
+  const ty_attr *a = c->at;
+  const double lr = number(&st->lr), sign = (a[c->op->nattr - 1].i ? -1 : 1) * (st->scale ? (double)(float)(1 / ty_get(ty_data(st->scale), TY_F32)) : 1);
+  rule r = {.id = c->op->id};
+  if (r.id == TY_OP_sgd_step) r.sgd = (ty_sgd){lr, a[0].f, a[1].f, a[2].f, sign, (int)a[3].i, count == 1};
+  else if (r.id == TY_OP_rmsprop_step) r.rms = (ty_rmsprop){lr, a[0].f, a[1].f, a[2].f, a[3].f, sign};
+  else if (r.id == TY_OP_adagrad_step) r.rms = (ty_rmsprop){lr / (1 + (double)(count - 1) * a[0].f), 0, a[1].f, a[2].f, 0, sign};
+  else r.adam = (ty_adam){lr, a[0].f, a[1].f, a[2].f, a[3].f, 1 - pow(a[0].f, (double)count), 1 - pow(a[1].f, (double)count), sign, (int)a[4].i};
+  return r;
+}
+
+static void update(const rule *r, char *const *q, int64_t n) {
+  const ty_loops *l = ty_cpu_loops();
+  if (r->id == TY_OP_sgd_step) l->sgd[r->k](q[0], q[1], q[2], n, &r->sgd);
+  else if (r->id == TY_OP_rmsprop_step) l->rmsprop[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->rms);
+  else if (r->id == TY_OP_adagrad_step) l->adagrad[r->k](q[0], q[1], q[2], n, &r->rms);
+  else l->adam[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->adam);
+}
+
+/* copy: the parameter's 16-bit copy, or NULL. */
+static ty_status step(ty_call *c, rule *r, part *p, int n, ty_tensor *copy) {
+  const ty_dtype d = ty_compute_dtype((ty_dtype)p[0].t->dtype), gd = (ty_dtype)p[1].t->dtype;
+  const int k = r->k = ty_k(d);
   bool direct = p[0].t->dtype == d && ty_is_dense(p[0].t);
   ty_status s = TY_OK;
-  for (int i = 1; i < n; i++) direct = direct && (!p[i].t || same_layout(p[0].t, p[i].t));
+  for (int i = 1; i < n; i++) direct = direct && (!p[i].t || (same_place(p[0].t, p[i].t) && (i == 1 || p[i].t->dtype == d)));
   for (int i = 0; i < n && s == TY_OK; i++) {
     if (!p[i].t) continue;
     if (direct) { p[i].use = ty_retain(p[i].t); continue; }
@@ -28,34 +55,47 @@ static ty_status step(ty_call *c, part *p, int n) {
     s = ty_empty(c->ctx, p[i].t->storage->backend, &m, &p[i].use);
     if (s == TY_OK) s = ty_copy_into(c->ctx, p[i].use, p[i].t);
   }
+  const bool convert = direct && gd != d, along = copy && direct && same_place(p[0].t, copy);
   if (s == TY_OK) {
-    const ty_attr *a = c->at;
     const ty_loops *l = ty_cpu_loops();
-    int64_t total = ty_numel(p[0].t), chunk = 16384, size = ty_ksize[k];
-    ty_sgd sgd;
-    ty_adam adam;
-    ty_rmsprop rms;
-    int id = c->op->id;
-    if (id == TY_OP_sgd_step) sgd = (ty_sgd){a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, (int)a[5].i, (int)a[6].i};
-    else if (id == TY_OP_rmsprop_step) rms = (ty_rmsprop){a[0].f, a[1].f, a[2].f, a[3].f, a[4].f, (int)a[5].i};
-    else if (id == TY_OP_adagrad_step) rms = (ty_rmsprop){a[0].f, 0, a[1].f, a[2].f, 0, (int)a[3].i};
-    else adam = (ty_adam){a[0].f, a[1].f, a[2].f, a[3].f, a[4].f, 1 - pow(a[1].f, a[5].f), 1 - pow(a[2].f, a[5].f), (int)a[6].i, (int)a[7].i};
+    const int64_t total = ty_numel(p[0].t), size = ty_ksize[k];
     #pragma omp parallel for num_threads(ty_threads_for(total * 2)) schedule(static)
-    for (int64_t at = 0; at < total; at += chunk) {
-      int64_t m = TY_MIN(chunk, total - at);
+    for (int64_t at = 0; at < total; at += CHUNK) {
+      const int64_t m = TY_MIN(CHUNK, total - at);
+      double buffer[CHUNK];
       char *q[LISTS] = {NULL};
       for (int i = 0; i < n; i++)
-        if (p[i].use) q[i] = (char *)ty_data(p[i].use) + at * size;
-      if (id == TY_OP_sgd_step) l->sgd[k](q[0], q[1], q[2], m, &sgd);
-      else if (id == TY_OP_rmsprop_step) l->rmsprop[k](q[0], q[1], q[2], q[3], q[4], m, &rms);
-      else if (id == TY_OP_adagrad_step) l->adagrad[k](q[0], q[1], q[2], m, &rms);
-      else l->adam[k](q[0], q[1], q[2], q[3], q[4], m, &adam);
+        if (p[i].use) q[i] = (char *)ty_data(p[i].use) + at * (i == 1 && convert ? ty_dtype_size[gd] : size);
+      if (convert) {
+        l->load[gd][k](buffer, q[1], 1, m);
+        q[1] = (char *)buffer;
+      }
+      update(r, q, m);
+      if (along) l->store[copy->dtype][k]((char *)ty_data(copy) + at * ty_itemsize(copy), 1, q[0], m);
     }
     for (int i = 0; i < n && !direct && s == TY_OK; i++)
       if (p[i].back && p[i].t) s = ty_copy_into(c->ctx, p[i].t, p[i].use);
+    if (s == TY_OK && copy && !along) s = ty_copy_into(c->ctx, copy, p[0].use);
   }
   for (int i = 0; i < n; i++) { ty_release(p[i].use); p[i].use = NULL; }
   return s;
+}
+
+static ty_status steps(ty_call *c) {
+  const ty_step st = ty_step_of(c);
+  int64_t *count = ty_data(st.step);
+  if (st.found && ty_get(ty_data(st.found), TY_F32) != 0) return TY_OK;
+  rule r = rule_of(c, &st, *count + 1);
+  for (int i = 0; i < c->span[0].count; i++) {
+    part p[LISTS] = {{0}};
+    for (int k = 0; k < st.lists; k++)
+      if (c->span[k].count) p[k] = (part){c->in[c->span[k].start + i].t, NULL, c->op->param[k].mutated};
+    ty_tensor *half = ty_half_to_refresh(c->ctx, p[0].t);
+    TY_TRY(step(c, &r, p, st.lists, st.copies.count ? c->in[st.copies.start + i].t : half));
+    if (half && !st.copies.count) ty_half_refreshed(p[0].t);
+  }
+  ++*count;
+  return TY_OK;
 }
 
 static ty_status norm_of_all(ty_call *c) {
@@ -77,25 +117,72 @@ static ty_status norm_of_all(ty_call *c) {
   return TY_OK;
 }
 
-ty_status ty_cpu_optim(ty_call *c) {
-  if (c->op->id == TY_OP_multi_norm) return norm_of_all(c);
-  ty_span s0 = c->span[0];
-  if (c->op->id == TY_OP_multi_scale) {
-    for (int i = 0; i < s0.count; i++) {
-      ty_operand in[2] = {c->in[s0.start + i], c->in[c->span[1].start]};
-      ty_call k = {.ctx = c->ctx, .op = &ty_ops[TY_OP_mul], .in = in, .nin = 2, .at = c->at};
-      k.out[0] = in[0].t;
-      k.compute = ty_compute_dtype((ty_dtype)in[0].t->dtype);
-      TY_TRY(ty_cpu_pointwise(&k));
-    }
-    return TY_OK;
-  }
-  int lists = c->op->nin;
-  for (int i = 0; i < s0.count; i++) {
-    part p[LISTS] = {{0}};
-    for (int k = 0; k < lists; k++)
-      if (c->span[k].count) p[k] = (part){c->in[c->span[k].start + i].t, NULL, c->op->param[k].mutated};
-    TY_TRY(step(c, p, lists));
+/* Each tensor of the list *= factor. */
+static ty_status scale(ty_call *c, ty_operand factor) {
+  for (int i = 0; i < c->span[0].count; i++) {
+    ty_operand in[2] = {c->in[c->span[0].start + i], factor};
+    ty_call k = {.ctx = c->ctx, .op = &ty_ops[TY_OP_mul], .in = in, .nin = 2, .at = c->at};
+    k.out[0] = in[0].t;
+    k.compute = ty_compute_dtype((ty_dtype)in[0].t->dtype);
+    TY_TRY(ty_cpu_pointwise(&k));
   }
   return TY_OK;
+}
+
+/* ---- a GradScaler's: found is 1 where an element is infinite or NaN ---- */
+
+typedef struct { ty_dtype d; const ty_loops *l; bool found; } looking;
+
+/* x - x is 0 for finite x alone. */
+static void look(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
+  looking *a = arg;
+  double block[TY_BLOCK];
+  int infinite = 0;
+  for (int64_t i = 0; i < n; i += TY_BLOCK) {
+    const int64_t m = TY_MIN(TY_BLOCK, n - i);
+    a->l->load[a->d][1](block, ptr[0] + i * stride[0] * ty_dtype_size[a->d], stride[0], m);
+    for (int64_t j = 0; j < m; j++) infinite |= !(block[j] - block[j] == 0);
+  }
+  if (infinite) {
+    #pragma omp atomic write
+    a->found = true;
+  }
+}
+
+static void find_infinite(ty_call *c, ty_tensor *found) {
+  for (int i = 0; i < c->span[0].count; i++) {
+    const ty_tensor *t = c->in[c->span[0].start + i].t;
+    looking a = {.d = (ty_dtype)t->dtype, .l = ty_cpu_loops()};
+    ty_iter it;
+    ty_iter_init(&it, t->shape, t->ndim);
+    ty_iter_tensor(&it, t);
+    ty_iter_done(&it);
+    ty_iter_each(&it, look, &a);
+    if (a.found) ty_set(ty_data(found), TY_F32, 1);
+  }
+}
+
+static void amp_update(ty_call *c) {
+  float *scale = ty_data(c->in[c->span[1].start].t);
+  int64_t *growth = ty_data(c->in[c->span[2].start].t);
+  bool found = false;
+  for (int i = 0; i < c->span[0].count; i++) {
+    float *f = ty_data(c->in[c->span[0].start + i].t);
+    found = found || *f != 0;
+    *f = 0;
+  }
+  ty_scale_update(scale, growth, found, c->at[0].f, c->at[1].f, c->at[2].i);
+}
+
+ty_status ty_cpu_optim(ty_call *c) {
+  switch (c->op->id) {
+    case TY_OP_multi_norm: return norm_of_all(c);
+    case TY_OP_multi_scale: return scale(c, c->in[c->span[1].start]);
+    case TY_OP_multi_found: find_infinite(c, c->in[c->span[1].start].t); return TY_OK;
+    case TY_OP_multi_unscale:
+      find_infinite(c, c->in[c->span[2].start].t);
+      return scale(c, ty_op_float((float)(1 / ty_get(ty_data(c->in[c->span[1].start].t), TY_F32))));
+    case TY_OP_amp_update: amp_update(c); return TY_OK;
+    default: return steps(c);
+  }
 }

@@ -46,6 +46,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
+uint64_t ty_place(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
 void ty_uses(ty_stream *stream, ty_storage *s);              /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 

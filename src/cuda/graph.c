@@ -10,6 +10,7 @@
 
 struct ty_graph {
   int gpu;
+  uint64_t id;                             /* never used twice */
   ty_stream *stream, *ran;                 /* ran: the stream of the last launch */
   cudaGraphExec_t exec;
   ty_storage **kept;
@@ -21,6 +22,8 @@ static __thread ty_graph *capturing;
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->stream : NULL; }
 
 bool ty_capturing(void) { return capturing; }
+
+uint64_t ty_place(ty_ctx *ctx, const ty_backend *b) { return ty_captures(b->gpu) ? capturing->id : (uint64_t)(uintptr_t)ty_stream_of(ctx, b->gpu); }
 
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
   return capturing ? ty_error(ctx, "%s while a graph is captured: the recorded work has not run yet, so the host can't wait for it", what) : TY_OK;
@@ -76,7 +79,9 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
   void *s;
   if (!g) return ty_error(ctx, "graph: out of memory"), TY_OOM;
   memset(g, 0, sizeof *g);
+  static _Atomic uint64_t captures;
   g->gpu = gpu;
+  g->id = ++captures;                      /* below any address */
   ty_status st = ty_stream_new(ctx, gpu, &s);
   if (st != TY_OK) { ty_free(g); return st; }
   g->stream = s;

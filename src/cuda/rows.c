@@ -33,6 +33,7 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
     k.rstd = ty_data(stat);
     if (!rms) k.mean = ty_data(back ? c->in[3].t : c->out[1]);
     if (back) {
+      k.ddtype = c->out[1]->dtype;
       k.g = ty_data(g);
       k.partial = ty_data(partial);
       k.dw = ty_data(c->out[1]);
@@ -61,7 +62,7 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (rm && rv && rm->dtype != rv->dtype) return ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
   if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
   if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
-  if (back) { k.mean = ty_data(c->in[3].t); k.rstd = ty_data(c->in[4].t); k.dw = ty_data(c->out[1]); k.db = ty_data(c->out[2]); }
+  if (back) { k.ddtype = c->out[1]->dtype; k.mean = ty_data(c->in[3].t); k.rstd = ty_data(c->in[4].t); k.dw = ty_data(c->out[1]); k.db = ty_data(c->out[2]); }
   else { k.mean = ty_data(c->out[1]); k.rstd = ty_data(c->out[2]); k.momentum = c->at[1].f; k.eps = c->at[2].f; }
   if (k.channels == 0) return TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);

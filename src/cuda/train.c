@@ -62,7 +62,7 @@ ty_status ty_cuda_loss(ty_call *c) {
 static bool alike(const ty_tensor *a, const ty_tensor *b) {
   for (int i = 0; i < a->ndim; i++)
     if (a->shape[i] > 1 && a->stride[i] != b->stride[i]) return false;
-  return a->dtype == b->dtype;
+  return true;
 }
 
 static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
@@ -71,31 +71,43 @@ static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
   return st;
 }
 
-static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
+/* The step's numbers, made on the device; *rates holds them. */
+static ty_status begin(ty_call *c, int gpu, const ty_step *step, ty_k_step *k, ty_tensor **rates, cudaStream_t s) {
   const ty_attr *a = c->at;
-  const int lists = c->op->nin, id = c->op->id, count = c->span[0].count;
-  ty_k_step k = {.op = id};
-  if (id == TY_OP_sgd_step) { k.lr = a[0].f; k.momentum = a[1].f; k.a = a[2].f; k.weight_decay = a[3].f; k.nesterov = (int)a[4].i; k.first = (int)a[5].i; k.maximize = (int)a[6].i; }
-  else if (id == TY_OP_rmsprop_step) { k.lr = a[0].f; k.a = a[1].f; k.eps = a[2].f; k.weight_decay = a[3].f; k.momentum = a[4].f; k.maximize = (int)a[5].i; }
-  else if (id == TY_OP_adagrad_step) { k.lr = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; k.maximize = (int)a[3].i; }
-  else {
-    k.lr = a[0].f; k.a = a[1].f; k.b = a[2].f; k.eps = a[3].f; k.weight_decay = a[4].f;
-    k.correction1 = 1 - pow(a[1].f, a[5].f);
-    k.correction2 = 1 - pow(a[2].f, a[5].f);
-    k.decoupled = (int)a[6].i;
-    k.maximize = (int)a[7].i;
-  }
-  ty_status st = TY_OK;
-  for (int i = 0; i < count && st == TY_OK; i++) {
-    ty_tensor *t[LISTS] = {NULL}, *use[LISTS] = {NULL};
+  const ty_tensor *lr = step->lr.t;
+  const int64_t room = (sizeof(ty_k_rates) + 7) / 8;
+  ty_k_beginning b = {.op = k->op, .maximize = (int)a[c->op->nattr - 1].i, .step = ty_data(step->step), .lr = step->lr.f, .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
+    .found = step->found ? ty_data(step->found) : NULL, .scale = step->scale ? ty_data(step->scale) : NULL};
+  if (k->op == TY_OP_sgd_step) { k->momentum = a[0].f; k->a = a[1].f; k->weight_decay = a[2].f; k->nesterov = (int)a[3].i; }
+  else if (k->op == TY_OP_rmsprop_step) { k->a = a[0].f; k->eps = a[1].f; k->weight_decay = a[2].f; k->momentum = a[3].f; }
+  else if (k->op == TY_OP_adagrad_step) { b.lr_decay = a[0].f; k->eps = a[1].f; k->weight_decay = a[2].f; }
+  else { b.a = k->a = a[0].f; b.b = k->b = a[1].f; k->eps = a[2].f; k->weight_decay = a[3].f; k->decoupled = (int)a[4].i; }
+  TY_TRY(ty_new(c, gpu, TY_F64, 1, &room, rates));
+  k->rates = b.rates = ty_data(*rates);
+  return ty_launched(c, gpu, ty_k_begin(&b, s));
+}
+
+static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
+  const ty_step step = ty_step_of(c);
+  const int lists = step.lists;
+  ty_k_step k = {.op = c->op->id};
+  ty_tensor *rates = NULL;
+  ty_status st = begin(c, gpu, &step, &k, &rates, s);
+  for (int i = 0; i < c->span[0].count && st == TY_OK; i++) {
+    ty_tensor *t[LISTS] = {NULL}, *use[LISTS] = {NULL}, *half, *copy;
     bool direct = true;
     for (int l = 0; l < lists; l++) {
       if (c->span[l].count) t[l] = c->in[c->span[l].start + i].t;
-      if (t[l]) direct = direct && alike(t[0], t[l]);
+      if (t[l]) direct = direct && alike(t[0], t[l]) && (l == 1 || t[l]->dtype == t[0]->dtype);
     }
-    direct = direct && ty_is_dense(t[0]);
-    if (k.count == TY_K_TENSORS || (k.count && k.dtype != t[0]->dtype) || !direct) st = launch(c, gpu, &k, s);
+    half = step.copies.count ? NULL : ty_half_to_refresh(c->ctx, t[0]);
+    copy = half ? half : step.copies.count ? c->in[step.copies.start + i].t : NULL;
+    direct = direct && ty_is_dense(t[0]) && (!copy || alike(t[0], copy));
+    const int gd = direct ? t[1]->dtype : t[0]->dtype, cd = copy ? copy->dtype : 0;
+    if (k.count == TY_K_TENSORS || (k.count && (k.dtype != t[0]->dtype || k.grad_dtype != gd || k.copy_dtype != cd)) || !direct) st = launch(c, gpu, &k, s);
     k.dtype = t[0]->dtype;
+    k.grad_dtype = gd;
+    k.copy_dtype = cd;
     for (int l = 0; l < LISTS && st == TY_OK; l++) {
       use[l] = t[l];
       if (t[l] && !direct) {               /* through contiguous copies of the parameter's dtype */
@@ -105,6 +117,7 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
       }
       k.p[l][k.count] = use[l] ? ty_data(use[l]) : NULL;
     }
+    k.p[TY_K_COPY][k.count] = copy && direct ? ty_data(copy) : NULL;
     k.n[k.count++] = ty_numel(t[0]);
     if (!direct) {
       if (st == TY_OK) st = launch(c, gpu, &k, s);
@@ -112,9 +125,51 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
         if (st == TY_OK && t[l] && c->op->param[l].mutated) st = ty_launched(c, gpu, ty_convert(t[l], use[l], s));
         ty_release(use[l]);
       }
+      if (st == TY_OK && copy) st = ty_launched(c, gpu, ty_convert(copy, t[0], s));
+    }
+    if (st == TY_OK && half) ty_half_refreshed(t[0]);
+  }
+  if (st == TY_OK) st = launch(c, gpu, &k, s);
+  ty_release(rates);
+  return st;
+}
+
+/* Looks for what is infinite or NaN in the list; scale, if given, divides its elements. */
+static ty_status unscale(ty_call *c, int gpu, cudaStream_t s, ty_tensor *scale, ty_tensor *found) {
+  ty_k_unscaling k = {.scale = scale ? ty_data(scale) : NULL, .found = ty_data(found)};
+  ty_status st = TY_OK;
+  for (int i = 0; i <= c->span[0].count && st == TY_OK; i++) {
+    ty_tensor *t = i < c->span[0].count ? c->in[c->span[0].start + i].t : NULL, *use = t;
+    const bool apart = t && !ty_is_dense(t);
+    if (k.count && (!t || k.count == TY_K_TENSORS || k.dtype != t->dtype || apart)) {
+      st = ty_launched(c, gpu, ty_k_unscale(&k, s));
+      k.count = 0;
+    }
+    if (!t || st != TY_OK) continue;
+    if (apart) {
+      st = ty_new(c, gpu, (ty_dtype)t->dtype, t->ndim, t->shape, &use);
+      if (st == TY_OK) st = ty_launched(c, gpu, ty_convert(use, t, s));
+      if (st != TY_OK) { ty_release(use); return st; }
+    }
+    k.dtype = t->dtype;
+    k.p[k.count] = ty_data(use);
+    k.n[k.count++] = ty_numel(t);
+    if (apart) {
+      st = ty_launched(c, gpu, ty_k_unscale(&k, s));
+      if (st == TY_OK && scale) st = ty_launched(c, gpu, ty_convert(t, use, s));
+      k.count = 0;
+      ty_release(use);
     }
   }
-  return st == TY_OK ? launch(c, gpu, &k, s) : st;
+  return st;
+}
+
+static ty_status amp_update(ty_call *c, int gpu, cudaStream_t s) {
+  ty_k_scaling k = {.count = c->span[0].count, .scale = ty_data(c->in[c->span[1].start].t), .growth = ty_data(c->in[c->span[2].start].t),
+    .growth_factor = c->at[0].f, .backoff_factor = c->at[1].f, .interval = c->at[2].i};
+  if (k.count > TY_K_TENSORS) return ty_fail(c, "update() takes at most %d optimizers, got %d", TY_K_TENSORS, k.count);
+  for (int i = 0; i < k.count; i++) k.found[i] = ty_data(c->in[c->span[0].start + i].t);
+  return ty_launched(c, gpu, ty_k_scale_update(&k, s));
 }
 
 /* The 2-norm of all tensors' elements: each one's norm, then the norm of those. */
@@ -130,14 +185,22 @@ static ty_status norm_of_all(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
+/* An operand that is no list. */
+static ty_operand single(const ty_call *c, int slot) { return c->in[c->span[slot].start]; }
+
 ty_status ty_cuda_optim(ty_call *c) {
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
-  if (c->op->id == TY_OP_multi_norm) return norm_of_all(c, gpu, s);
-  if (c->op->id != TY_OP_multi_scale) return steps(c, gpu, s);
-  const ty_operand scale = c->in[c->span[1].start];
   ty_status st = TY_OK;
-  for (int i = 0; i < c->span[0].count && st == TY_OK; i++) st = ty_scale_by(c, gpu, s, c->in[c->span[0].start + i].t, scale);
-  return st;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  switch (c->op->id) {
+    case TY_OP_multi_norm: return norm_of_all(c, gpu, s);
+    case TY_OP_multi_found: return unscale(c, gpu, s, NULL, single(c, 1).t);
+    case TY_OP_multi_unscale: return unscale(c, gpu, s, single(c, 1).t, single(c, 2).t);
+    case TY_OP_amp_update: return amp_update(c, gpu, s);
+    case TY_OP_multi_scale:
+      for (int i = 0; i < c->span[0].count && st == TY_OK; i++) st = ty_scale_by(c, gpu, s, c->in[c->span[0].start + i].t, single(c, 1));
+      return st;
+    default: return steps(c, gpu, s);
+  }
 }

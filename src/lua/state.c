@@ -233,7 +233,7 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 static bool is_default(const ty_modes *m) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
-  return m->ctx.grad_enabled && m->ctx.gpu == 0 && !m->scope && !m->pinned;
+  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->scope && !m->pinned;
 }
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
@@ -316,6 +316,20 @@ static int set_grad_enabled(lua_State *L) {
 
 static int is_grad_enabled(lua_State *L) {
   lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->grad_enabled);
+  return 1;
+}
+
+/* (gpu, dtype or nil) -> the dtype there was: what autocast computes in on GPUs, or on the CPU. Without a second argument: asks. */
+static int autocast(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  const bool gpu = lua_toboolean(L, 1);
+  const int was = ty_ctx_of(L, s)->autocast[gpu], now = lua_isnil(L, 2) ? 0 : lua_gettop(L) < 2 ? was : 1 + ty_dtype_find(luaL_checkstring(L, 2));
+  if (was != now) {
+    ty_own_modes(L, s)->ctx.autocast[gpu] = (uint8_t)now;
+    ty_modes_settle(L, s);
+  }
+  if (was) lua_pushstring(L, ty_dtype_names[was - 1]);
+  else lua_pushnil(L);
   return 1;
 }
 
@@ -450,6 +464,7 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_add(L, "free", handle_free);
   ty_add(L, "set_grad_enabled", set_grad_enabled);
   ty_add(L, "is_grad_enabled", is_grad_enabled);
+  ty_add(L, "autocast", autocast);
   ty_add(L, "scope_begin", scope_begin);
   ty_add(L, "scope_end", scope_end);
   ty_add(L, "keep", keep_value);

@@ -150,6 +150,29 @@ static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
   return 0;
 }
 
+/* The gradient at index i, or nil, becomes t's. */
+static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
+  ty_tensor *g = NULL;
+  if (!lua_isnil(L, i)) {
+    g = ty_check(L, i, "grad", "the value");
+    if ((g->dtype != t->dtype && !any_dtype) || g->ndim != t->ndim || memcmp(g->shape, t->shape, sizeof(int64_t) * t->ndim))
+      luaL_error(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
+    if (ty_device_of(g) != ty_device_of(t)) luaL_error(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
+    if (g == t) luaL_error(L, "grad: a tensor can't be its own gradient");
+    ty_register(L, i);
+    ty_retain(g);
+  }
+  ty_release(t->grad);
+  t->grad = g;
+}
+
+static int replace_grad(lua_State *L) { /* tensor, gradient -> gradient; its dtype may be another: a GradScaler's, of a parameter with a master */
+  ty_state_of(L);
+  assign_grad(L, ty_check(L, 1, "grad", "the tensor"), 2, true);
+  lua_settop(L, 2);
+  return 1;
+}
+
 static int newindex_event(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return ty_index_set(L);
   ty_state *s = ty_state_of(L);
@@ -160,20 +183,8 @@ static int newindex_event(lua_State *L) {
     if (lua_type(L, 3) != LUA_TBOOLEAN) return luaL_error(L, "requires_grad: a boolean is needed, got %s", ty_type_text(L, 3));
     set_requires_grad(L, t, lua_toboolean(L, 3));
     ty_register(L, 1);
-  } else if (!strcmp(k, "grad")) {
-    ty_tensor *g = NULL;
-    if (!lua_isnil(L, 3)) {
-      g = ty_check(L, 3, "grad", "the value");
-      if (g->dtype != t->dtype || g->ndim != t->ndim || memcmp(g->shape, t->shape, sizeof(int64_t) * t->ndim))
-        return luaL_error(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
-      if (ty_device_of(g) != ty_device_of(t)) return luaL_error(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
-      if (g == t) return luaL_error(L, "grad: a tensor can't be its own gradient");
-      ty_register(L, 3);
-      ty_retain(g);
-    }
-    ty_release(t->grad);
-    t->grad = g;
-  } else {
+  } else if (!strcmp(k, "grad")) assign_grad(L, t, 3, false);
+  else {
     for (int i = 0; i < 6; i++)
       if (!strcmp(k, fields[i])) return luaL_error(L, "field '%s' of a tensor can't be assigned", k);
     return luaL_error(L, "a tensor has no field '%s' to assign", k);
@@ -347,6 +358,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "is_tensor", is_tensor);
   ty_add(L, "data_ptr", data_ptr);
   ty_add(L, "set_data", set_data);
+  ty_add(L, "replace_grad", replace_grad);
   ty_add(L, "allocated", allocated);
   ty_add(L, "fail_alloc", fail_alloc);
   ty_add(L, "empty_cache", empty_cache);

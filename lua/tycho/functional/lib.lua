@@ -7,14 +7,28 @@ local lib = {
   functions = {},     -- name -> function
   signatures = {},    -- list of {name, signature, doc}, for docs and specs
   nn = {},            -- names that PyTorch keeps in torch.nn.functional
-  NN = {nn = true}, MAKES = {method = false},
+  NN = {nn = true}, MAKES = {method = false}, LOSS = {nn = true, float32 = true},
 }
 
--- options: nn = true: PyTorch keeps it in torch.nn.functional; method = false: no method; inplace = true: the result has x's
+-- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
+local function widened(fn)
+  local function widen(x)
+    local half = core.is_tensor(x) and (x.dtype == "float16" or x.dtype == "bfloat16")
+    return half and core.autocast(x.device ~= "cpu") and M.float(x) or x
+  end
+  return function(...)
+    if not (core.autocast(false) or core.autocast(true)) then return fn(...) end
+    local args, n = {...}, select("#", ...)
+    for i = 1, n do args[i] = widen(args[i]) end
+    return fn(unpack(args, 1, n))
+  end
+end
+
+-- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast; method = false: no method; inplace = true: the result has x's
 -- shape, and there is a form with a trailing _
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
-  local f = core.define(name, signature, fn)
+  local f = core.define(name, signature, options.float32 and widened(fn) or fn)
   lib.functions[name] = f
   lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}
   if options.nn then lib.nn[name] = true end

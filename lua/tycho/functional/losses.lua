@@ -2,7 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local def, fail, NN = lib.def, lib.fail, lib.NN
+local def, fail, LOSS = lib.def, lib.fail, lib.LOSS
 
 ---- losses ----
 local function reduced(loss, reduction)
@@ -11,32 +11,32 @@ local function reduced(loss, reduction)
   return loss
 end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
-def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction) return reduced(ops.square(x - y), reduction) end, NN)
-def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction) return reduced(ops.abs(x - y), reduction) end, NN)
+def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction) return reduced(ops.square(x - y), reduction) end, LOSS)
+def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction) return reduced(ops.abs(x - y), reduction) end, LOSS)
 def("smooth_l1_loss", "x, y, *, beta:number=1, " .. REDUCTION, "squared differences below beta, absolute ones above", function(x, y, beta, reduction)
   if beta < 0 then fail("smooth_l1_loss", "beta must not be negative, got %g", beta) end
   return reduced(ops.smooth_l1_terms(x, y, beta), reduction)
-end, NN)
+end, LOSS)
 def("huber_loss", "x, y, *, delta:number=1, " .. REDUCTION, "half the squared differences below delta, delta times absolute ones above", function(x, y, delta, reduction)
   if delta <= 0 then fail("huber_loss", "delta must be above 0, got %g", delta) end
   return reduced(ops.smooth_l1_terms(x, y, delta) * delta, reduction)
-end, NN)
+end, LOSS)
 local KL = "reduction:enum(none,mean,sum,batchmean)=mean"
 def("kl_div", "x, target, *, log_target:bool=false, " .. KL, "target * (log(target) - x); x is a logarithm, target too where log_target is true", function(x, target, log_target, reduction)
   local loss = log_target and ops.exp(target) * (target - x) or ops.xlogy(target, target) - target * x
   if reduction == "batchmean" then return ops.sum(loss) / (M.dim(x) > 0 and x.shape[1] or 1) end
   return reduced(loss, reduction)
-end, NN)
+end, LOSS)
 def("binary_cross_entropy", "x, y, *, weight:tensor?, " .. REDUCTION, "cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100", function(x, y, weight, reduction)
   local loss = ops.bce_terms(x, y)
   return reduced(weight and loss * weight or loss, reduction)
-end, NN)
+end, LOSS)
 def("binary_cross_entropy_with_logits", "x, y, *, weight:tensor?, pos_weight:tensor?, " .. REDUCTION, "cross-entropy of sigmoid(x) with y in 0..1", function(x, y, weight, pos_weight, reduction)
   local softplus = ops.softplus(-x, {threshold = 40})                 -- log(1 + exp(-x))
   local loss = pos_weight and (1 - y) * x + softplus * (y * (pos_weight - 1) + 1) or (1 - y) * x + softplus
   if weight then loss = loss * weight end
   return reduced(loss, reduction)
-end, NN)
+end, LOSS)
 -- Dims (N, C, ...) as rows of classes, and what brings a row's loss back.
 local function class_rows(name, x, target)
   local n = M.dim(x)
@@ -79,7 +79,7 @@ def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label
   if reduction == "mean" then return weighted_mean(loss, labels, weight, ignore_index) end
   if reduction == "sum" then return ops.sum(loss) end
   return M.view(loss, shape)
-end, NN)
+end, LOSS)
 def("nll_loss", "x, target, *, weight:tensor?, ignore_index:int=-100, " .. REDUCTION, "minus the log-probability in x of each label", function(x, target, weight, ignore_index, reduction)
   local rows, labels, shape = class_rows("nll_loss", x, target)
   local valid = ops.ne(labels, ignore_index)
@@ -89,7 +89,7 @@ def("nll_loss", "x, target, *, weight:tensor?, ignore_index:int=-100, " .. REDUC
   if reduction == "mean" then return weighted_mean(loss, labels, weight, ignore_index) end
   if reduction == "sum" then return ops.sum(loss) end
   return M.view(loss, shape)
-end, NN)
+end, LOSS)
 
 ---- losses of other targets ----
 def("poisson_nll_loss", "x, target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, " .. REDUCTION, "negative log-likelihood of counts under a Poisson of rate exp(x), or x", function(x, target, log_input, full, eps, reduction)
@@ -99,32 +99,32 @@ def("poisson_nll_loss", "x, target, *, log_input:bool=true, full:bool=false, eps
     loss = loss + ops.where(ops.gt(target, 1), t * ops.log(t) - t + ops.log(t * (2 * math.pi)) * 0.5, 0)
   end
   return reduced(loss, reduction)
-end, NN)
+end, LOSS)
 def("gaussian_nll_loss", "x, target, var, *, full:bool=false, eps:number=1e-6, " .. REDUCTION, "negative log-likelihood under a normal of mean x and variance var", function(x, target, var, full, eps, reduction)
   if M.dim(var) == M.dim(x) - 1 then var = M.unsqueeze(var, -1) end
   var = var + M.detach(ops.clamp(var, eps) - var)           -- limited without a say in the gradient
   local loss = (ops.log(var) + ops.square(x - target) / var) * 0.5
   return reduced(full and loss + 0.5 * math.log(2 * math.pi) or loss, reduction)
-end, NN)
+end, LOSS)
 def("hinge_embedding_loss", "x, target, *, margin:number=1, " .. REDUCTION, "x where target is 1, margin - x (not below 0) where it is -1", function(x, target, margin, reduction)
   return reduced(ops.where(ops.ne(target, 1), ops.relu(margin - x), 0) + ops.where(ops.ne(target, -1), x, 0), reduction)
-end, NN)
+end, LOSS)
 def("margin_ranking_loss", "a, b, target, *, margin:number=0, " .. REDUCTION, "how much target * (a - b) falls short of margin", function(a, b, target, margin, reduction)
   return reduced(ops.clamp(-target * (a - b) + margin, 0), reduction)
-end, NN)
+end, LOSS)
 def("soft_margin_loss", "x, target, *, " .. REDUCTION, "log(1 + exp(-target * x))", function(x, target, reduction)
   return reduced(ops.softplus(-target * x), reduction)
-end, NN)
+end, LOSS)
 def("cosine_embedding_loss", "a, b, target, *, margin:number=0, " .. REDUCTION, "1 - cos where target is 1, cos - margin (not below 0) where it is -1", function(a, b, target, margin, reduction)
   local eps = 1e-12
   local c = ops.sum(a * b, -1) / ops.sqrt((ops.sum(ops.square(a), -1) + eps) * (ops.sum(ops.square(b), -1) + eps))
   return reduced(ops.where(ops.eq(target, 1), 1 - c, 0) + ops.where(ops.eq(target, -1), ops.clamp(c - margin, 0), 0), reduction)
-end, NN)
+end, LOSS)
 def("triplet_margin_loss", "anchor, near, far, *, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, " .. REDUCTION, "how much the distance to near plus margin exceeds that to far", function(anchor, near, far, margin, p, eps, swap, reduction)
   local d, e = M.pairwise_distance(anchor, near, p, eps), M.pairwise_distance(anchor, far, p, eps)
   if swap then e = ops.minimum(e, M.pairwise_distance(near, far, p, eps)) end
   return reduced(ops.clamp(d - e + margin, 0), reduction)
-end, NN)
+end, LOSS)
 def("multi_margin_loss", "x, target, *, p:number=1, margin:number=1, weight:tensor?, " .. REDUCTION, "how much the other classes come within margin of the label's", function(x, target, p, margin, weight, reduction)
   local rows, labels = class_rows("multi_margin_loss", x, target)
   local label = M.unsqueeze(labels, 2)
@@ -133,8 +133,8 @@ def("multi_margin_loss", "x, target, *, p:number=1, margin:number=1, weight:tens
   if weight then m = m * ops.gather(ops.expand(weight, rows.shape), 2, label) end
   local loss = ops.sum(ops.scatter(m, 2, label, 0), 2) / rows.shape[2]
   return reduced(M.dim(x) == 1 and M.squeeze(loss, 1) or loss, reduction)
-end, NN)
+end, LOSS)
 def("multilabel_soft_margin_loss", "x, target, *, weight:tensor?, " .. REDUCTION, "binary cross-entropy with logits, mean over classes", function(x, target, weight, reduction)
   local loss = -(target * ops.logsigmoid(x) + (1 - target) * ops.logsigmoid(-x))
   return reduced(ops.mean(weight and loss * weight or loss, -1), reduction)
-end, NN)
+end, LOSS)

@@ -143,7 +143,7 @@ def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over 
   if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
   if p == 1 then return ops.sum(a, dim, o) end
   return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
-end))
+end), {float32 = true})
 def("logsumexp", "x, dim:dims, *, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
   if not M.is_floating_point(x) then x = M.float(x) end
   if M.numel(x) == 0 then return ops.log(ops.sum(x, dim, {keepdim = keepdim})) end
@@ -340,5 +340,5 @@ def("diff", "x, n:int=1, dim:int=-1", "differences of neighbours along dim, n ti
   end
   return x
 end)
-def("dist", "a, b, p:number=2", "the p-norm of a - b", function(a, b, p) return M.norm(a - b, p) end)
+def("dist", "a, b, p:number=2", "the p-norm of a - b", function(a, b, p) return M.norm(a - b, p) end, {float32 = true})
 def("argwhere", "x", "indices of the elements that are not 0, one row each", function(x) return ops.nonzero(x) end)

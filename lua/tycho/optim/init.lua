@@ -1,10 +1,12 @@
 -- Optimizers: each step is one call of a fused op over all parameters of a group that share hyperparameters.
 --
 -- Idea: the base class keeps groups and per-parameter state; a subclass names its defaults, makes state for a parameter
--- at its first step, and hands lists to the op. State tensors are kept beyond any scope.
+-- at its first step, and hands lists to the op. State tensors are kept beyond any scope. With master_weights = true, 16-bit parameters
+-- are copies of float32 masters in the state: the step updates the master and writes both.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local check = require("tycho.options").check
+local no_grad = require("tycho.modes").no_grad
 local optim = {}
 
 local Optimizer = {}
@@ -43,7 +45,7 @@ local function new_class(name, defaults)
     if type(params) ~= "table" or core.is_tensor(params) then error(name .. ": argument 1 must be a list of parameters or of groups, got " .. (core.is_tensor(params) and "tensor" or type(params)), 3) end
     o = o or {}
     check(name, o, defaults, 3)
-    local self = setmetatable({param_groups = {}, state = {}, defaults = {}}, class)
+    local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
     for k, v in pairs(defaults) do self.defaults[k] = v end
     for k, v in pairs(o) do self.defaults[k] = v end
     local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
@@ -67,15 +69,68 @@ function Optimizer:zero_grad()
   end
 end
 
--- A graph does again what was recorded: it may hold no number of the host's that changes from step to step, nor the making of state.
-local function check_capture(self, group, b)
-  if not self.key then
-    error(self._name .. ": its step count is a number of the host's, which a graph would keep as it is: capture the forward and backward pass, and call step() after replay()", 3)
-  end
-  for i, s in ipairs(b.state) do
-    local key = self:key(s, group)
-    if key == "first" or (key ~= "plain" and b.steps[i] == 1) then
-      error(self._name .. ": a graph can't record the first step, which makes the state: call step() once before", 3)
+-- Steps are counted on the device, by one number for all parameters that have always stepped together; sharers[step] says how many
+-- those are. So a skipped step needs no word from the device, and a recorded one counts on.
+local function count_with(self, s, step)
+  if s.step then self.sharers[s.step] = self.sharers[s.step] - 1 end
+  s.step = step
+  self.sharers[step] = (self.sharers[step] or 0) + 1
+end
+
+local function refuse_capture(self, what)
+  if core.gpu.capturing() then error(("%s: a graph can't record a step that %s: call step() once before"):format(self._name, what), 5) end
+end
+
+local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
+
+-- What others have changed in a 16-bit parameter since its float32 master was written goes to the master; the rest keeps its digits.
+local function follow(p, s)
+  M.copy_(s.master, ops.where(ops.eq(M.to(s.master, p.dtype), p), s.master, M.to(p, "float32")))
+end
+
+-- State for a parameter that has none, or that lacks what the group's options now ask for. fresh: this step's new counts.
+local function begin(self, p, group, s, fresh)
+  refuse_capture(self, "makes state")
+  if group.master_weights and is_half(p) and not (s and s.master) then s = {master = core.keep(M.to(p:detach(), "float32")), version = M._version(p)} end
+  s = s or {}
+  self:new_state(s.master or p, group, s)
+  local kind = p.device .. (s.master and " with master" or "")
+  fresh[kind] = fresh[kind] or core.keep(ops.zeros({}, {dtype = "int64", device = p.device}))
+  count_with(self, s, fresh[kind])
+  return s
+end
+
+-- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil.
+function Optimizer:apply_gradients(scaling)
+  for _, group in ipairs(self.param_groups) do
+    local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
+    for _, p in ipairs(group.params) do
+      local g = p.grad
+      if g then
+        local s = self.state[p]
+        if not s or (self.lacks and self:lacks(s, group)) then
+          s = begin(self, p, group, s, fresh)
+          self.state[p] = s
+        elseif s.master and s.version ~= M._version(p) then no_grad(follow, p, s) end
+        local b = buckets[s.step]
+        if not b then
+          b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = group.lr}
+          if scaling then b.found, b.scale = scaling.found(p.device), scaling.scale and scaling.scale(p.device) end
+          buckets[s.step], order[#order + 1] = b, b
+        end
+        local n = #b.params + 1
+        b.params[n], b.grads[n], b.state[n] = s.master or p, g, s
+        if s.master then b.copies[n] = p end
+      end
+    end
+    for _, b in ipairs(order) do
+      if #b.state < self.sharers[b.step] then             -- some that stepped along so far don't: these count on by themselves
+        refuse_capture(self, "leaves parameters out")
+        b.step = core.keep(ops.clone(b.step))
+        for _, s in ipairs(b.state) do count_with(self, s, b.step) end
+      end
+      self:update(group, b)
+      for i, s in ipairs(b.state) do s.version = s.master and M._version(b.copies[i]) end
     end
   end
 end
@@ -83,33 +138,7 @@ end
 -- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
 function Optimizer:step(closure)
   local loss = closure and closure()
-  for _, group in ipairs(self.param_groups) do
-    local buckets = {}                   -- by what the op takes as one number: PyTorch counts steps for each parameter
-    for _, p in ipairs(group.params) do
-      local g = p.grad
-      if g then
-        local s = self.state[p]
-        if not s then
-          s = self:new_state(p, group)
-          self.state[p] = s
-        end
-        local step = s.step + 1
-        local key = self.key and self:key(s, group) or step
-        local b = buckets[key]
-        if not b then
-          b = {params = {}, grads = {}, state = {}, steps = {}}
-          buckets[key] = b
-        end
-        local n = #b.params + 1
-        b.params[n], b.grads[n], b.state[n], b.steps[n] = p, g, s, step
-      end
-    end
-    for _, b in pairs(buckets) do
-      if core.gpu.capturing() then check_capture(self, group, b) end
-      self:update(group, b)
-      for i, s in ipairs(b.state) do s.step = b.steps[i] end    -- after the update: one that failed didn't happen
-    end
-  end
+  self:apply_gradients()
   return loss
 end
 
@@ -143,7 +172,7 @@ end
 function Optimizer:load_state_dict(d)
   if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", 2) end
   if #d.param_groups ~= #self.param_groups then error(("load_state_dict: %d groups, the optimizer has %d"):format(#d.param_groups, #self.param_groups), 2) end
-  local new, n = {}, 0
+  local new, n, counts, shared = {}, 0, {}, {}
   for i, group in ipairs(self.param_groups) do
     if #d.param_groups[i].params ~= #group.params then error(("load_state_dict: group %d has %d parameters, the optimizer's has %d"):format(i, #d.param_groups[i].params, #group.params), 2) end
     for _, p in ipairs(group.params) do
@@ -152,11 +181,20 @@ function Optimizer:load_state_dict(d)
       if s then
         local t = {}
         for name, v in pairs(s) do
-          if core.is_tensor(v) then
+          if name ~= "step" and core.is_tensor(v) then
             if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), 2) end
-            t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), M.is_floating_point(v) and p.dtype or v.dtype), p.device)))
-          else t[name] = v end
+            local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
+            t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
+          elseif name ~= "step" and name ~= "version" then t[name] = v end
         end
+        if s.step then                                    -- equal counts of a group become one again
+          local count = core.is_tensor(s.step) and s.step:item() or s.step
+          local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
+          counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
+          t.step = counts[key]
+          shared[t.step] = (shared[t.step] or 0) + 1
+        end
+        if t.master then t.version = false end            -- compared with the parameter at the next step
         new[p] = t
       end
     end
@@ -164,53 +202,45 @@ function Optimizer:load_state_dict(d)
   for i, group in ipairs(self.param_groups) do
     for k, v in pairs(d.param_groups[i]) do if k ~= "params" then group[k] = v end end
   end
-  self.state = new
+  self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
 end
 
 ---- SGD ----
-local SGD = new_class("SGD", {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false})
-function SGD:new_state() return {step = 0} end
--- Momentum begins with the first gradient after it was asked for, for each parameter.
-function SGD:key(s, group) return group.momentum == 0 and "plain" or s.momentum_buffer and "moving" or "first" end
+local SGD = new_class("SGD", {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
+-- Momentum begins with the first gradient after it was asked for.
+function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
+function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end
 function SGD:update(group, b)
-  local buffers, first = {}, false
-  if group.momentum ~= 0 then
-    for i, s in ipairs(b.state) do
-      first = first or not s.momentum_buffer
-      buffers[i] = s.momentum_buffer or like(b.params[i])
-    end
-  end
-  ops.sgd_step(b.params, b.grads, buffers, group.lr, group.momentum, group.dampening, group.weight_decay, group.nesterov, first, group.maximize)
-  if first then for i, s in ipairs(b.state) do s.momentum_buffer = buffers[i] end end
+  ops.sgd_step(b.params, b.grads, group.momentum ~= 0 and field(b.state, "momentum_buffer") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale,
+    group.momentum, group.dampening, group.weight_decay, group.nesterov, group.maximize)
 end
 
 ---- Adam: weight decay in the gradient; AdamW: decoupled ----
 for name, decay in pairs {Adam = 0, AdamW = 0.01} do
-  local Adam = new_class(name, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false})
-  function Adam:new_state(p, group)
-    return {step = 0, exp_avg = like(p), exp_avg_sq = like(p), max_exp_avg_sq = group.amsgrad and like(p) or nil}
+  local Adam = new_class(name, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false, master_weights = false})
+  function Adam:new_state(p, group, s)
+    s.exp_avg, s.exp_avg_sq, s.max_exp_avg_sq = like(p), like(p), group.amsgrad and like(p) or nil
   end
   function Adam:update(group, b)
     ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.amsgrad and field(b.state, "max_exp_avg_sq") or nil,
-      group.lr, group.betas[1], group.betas[2], group.eps, group.weight_decay, b.steps[1], name == "AdamW", group.maximize)
+      b.copies or nil, b.step, b.lr, b.found, b.scale, group.betas[1], group.betas[2], group.eps, group.weight_decay, name == "AdamW", group.maximize)
   end
 end
 
 ---- RMSprop (Hinton), Adagrad (Duchi et al. 2011) ----
-local RMSprop = new_class("RMSprop", {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false})
-function RMSprop:new_state(p, group)
-  return {step = 0, square_avg = like(p), momentum_buffer = group.momentum > 0 and like(p) or nil, grad_avg = group.centered and like(p) or nil}
+local RMSprop = new_class("RMSprop", {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false, master_weights = false})
+function RMSprop:new_state(p, group, s)
+  s.square_avg, s.momentum_buffer, s.grad_avg = like(p), group.momentum > 0 and like(p) or nil, group.centered and like(p) or nil
 end
-function RMSprop:key() return "all" end
 function RMSprop:update(group, b)
   ops.rmsprop_step(b.params, b.grads, field(b.state, "square_avg"), group.momentum > 0 and field(b.state, "momentum_buffer") or nil,
-    group.centered and field(b.state, "grad_avg") or nil, group.lr, group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
+    group.centered and field(b.state, "grad_avg") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale, group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
 end
 
-local Adagrad = new_class("Adagrad", {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false})
-function Adagrad:new_state(p, group) return {step = 0, sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device}))} end
+local Adagrad = new_class("Adagrad", {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false, master_weights = false})
+function Adagrad:new_state(p, group, s) s.sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device})) end
 function Adagrad:update(group, b)
-  ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), group.lr / (1 + (b.steps[1] - 1) * group.lr_decay), group.eps, group.weight_decay, group.maximize)
+  ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), b.copies or nil, b.step, b.lr, b.found, b.scale, group.lr_decay, group.eps, group.weight_decay, group.maximize)
 end
 
 require("tycho.optim.lbfgs")(new_class)

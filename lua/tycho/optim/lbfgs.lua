@@ -173,6 +173,7 @@ return function(new_class)
   end
 
   -- Its state belongs to all parameters at once; lists of tensors among it.
+  LBFGS.apply_gradients = false                       -- it evaluates the loss itself: nothing for a GradScaler to enter
   function LBFGS:state_dict()
     local o, copy = self.param_groups[1], {params = {}}
     for k, v in pairs(o) do if k ~= "params" then copy[k] = v end end

@@ -1,0 +1,213 @@
+-- Mixed precision: autocast, and loss scaling whose state never leaves the device.
+--
+-- Idea: autocast is a mode of the core: apply casts operands by the op's class in ops.def. A GradScaler holds its scale, the count of good
+-- steps and each optimizer's "found an infinite gradient" in device memory; an optimizer's step reads them there, so a training step
+-- waits for nothing. Invariant: between scale() and update() a gradient is either marked as scaled (the core refuses to clip or to step
+-- with it) or has been unscaled.
+local core = require "tycho.core"
+local check = require("tycho.options").check
+local fill = require("tycho.options").fill
+local ops, M = core.ops, core.methods
+local amp = {}
+
+---- autocast ----
+local half = {float16 = true, bfloat16 = true}
+local usual = {cpu = "bfloat16", cuda = "float16"}
+
+local function restore(old, ok, ...)
+  for kind, dtype in pairs(old) do core.autocast(kind == "cuda", dtype or nil) end
+  if not ok then error((...), 0) end
+  return ...
+end
+
+-- autocast({dtype = "float16", enabled = true, device = "cuda"}, fn, ...): calls fn; inside, matrix products, convolutions and attention
+-- compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on
+-- GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
+function amp.autocast(o, fn, ...)
+  if type(o) == "function" then return amp.autocast({}, o, fn, ...) end
+  check("autocast", o, {dtype = true, enabled = true, device = true}, 2)
+  if type(fn) ~= "function" then error("autocast: argument 2 must be a function, got " .. type(fn), 2) end
+  local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
+  if kind and not usual[kind] then error("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'", 2) end
+  if o.dtype ~= nil and not half[o.dtype] then error("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'", 2) end
+  local old = {}
+  for k, dtype in pairs(usual) do
+    if not kind or kind == k then old[k] = core.autocast(k == "cuda", o.enabled ~= false and (o.dtype or dtype) or nil) or false end
+  end
+  return restore(old, pcall(fn, ...))
+end
+
+-- Whether autocast is on for a device ("cpu" or "cuda"; nil: either), and the dtype it computes in.
+function amp.is_autocast_enabled(device)
+  local dtype
+  if device == nil or device:match("^cuda") then dtype = core.autocast(true) end
+  if not dtype and (device == nil or device == "cpu") then dtype = core.autocast(false) end
+  return dtype ~= nil, dtype
+end
+
+---- loss scaling ----
+local Scaler = {}
+Scaler.__index = Scaler
+
+local function number(value, dtype, device) return core.keep(ops.full({}, value, {dtype = dtype, device = device})) end
+
+-- A tensor of the scaler's on another device; where it is there already, itself.
+local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = true}) end
+
+local function start(self, device)
+  if not self._scale then
+    self._scale = number(self._init_scale, "float32", device)
+    self._growth = number(self._init_growth, "int64", device)
+  end
+end
+
+-- loss (or a list of losses) times the scale; its backward pass gives gradients that are scaled alike.
+function Scaler:scale(loss)
+  if not self._enabled then return loss end
+  if type(loss) == "table" and not core.is_tensor(loss) then
+    local out = {}
+    for i, l in ipairs(loss) do out[i] = self:scale(l) end
+    return out
+  end
+  if not core.is_tensor(loss) then error("scale: argument 1 must be a tensor or a list of tensors, got " .. type(loss), 2) end
+  if half[loss.dtype] then error("scale: the loss is " .. loss.dtype .. ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())", 2) end
+  start(self, loss.device)
+  return ops.amp_scale(loss, on(self._scale, loss.device))
+end
+
+-- What is known of an optimizer since the last update(): state, and per device whether an infinite gradient was found.
+local function entry(self, opt)
+  local e = self._optimizers[opt]
+  if not e then
+    e = {state = "ready", found = {}}
+    self._optimizers[opt] = e
+  end
+  return e
+end
+
+local function found_on(self, e, device)
+  local f = self._founds[device] and table.remove(self._founds[device]) or number(0, "float32", device)   -- those of earlier steps are 0 again
+  e.found[device] = f
+  return f
+end
+
+-- Calls fn(gradients, found, scale) for the optimizer's gradients on each device. What is 16-bit is no place to unscale: gradients of
+-- parameters with masters become float32 first.
+local function each_device(self, who, opt, e, widen, fn)
+  local lists, order = {}, {}
+  for _, group in ipairs(opt.param_groups) do
+    for _, p in ipairs(group.params) do
+      local g = p.grad
+      if g then
+        if g.dtype == "float16" and not group.master_weights then error(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under autocast, or give the optimizer master_weights = true", 3) end
+        if widen and half[g.dtype] and group.master_weights then g = core.replace_grad(p, M.to(g, "float32")) end
+        if not lists[g.device] then
+          lists[g.device] = {}
+          order[#order + 1] = g.device
+        end
+        local list = lists[g.device]
+        list[#list + 1] = g
+      end
+    end
+  end
+  if #order == 0 then error(who .. ": no gradient of this optimizer's parameters was found", 3) end
+  for _, device in ipairs(order) do fn(lists[device], e.found[device] or found_on(self, e, device), on(self._scale, device)) end
+end
+
+local function need_scale(self, who)
+  if not self._scale then error(who .. ": nothing was scaled: scaler:scale(loss):backward() comes first", 3) end
+end
+
+-- Divides the optimizer's gradients by the scale in place, for what works on them between backward() and step(): clipping, for one.
+function Scaler:unscale_(opt)
+  if not self._enabled then return end
+  need_scale(self, "unscale_")
+  local e = entry(self, opt)
+  if e.state == "unscaled" then error("unscale_: it has been called for this optimizer since the last update()", 2) end
+  if e.state == "stepped" then error("unscale_: it is called after step()", 2) end
+  each_device(self, "unscale_", opt, e, true, function(list, found, scale) ops.multi_unscale(list, scale, found) end)
+  e.state = "unscaled"
+end
+
+-- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't unscaled are within the step.
+function Scaler:step(opt, ...)
+  if not self._enabled then return opt:step(...) end
+  if select("#", ...) > 0 then error("step: closures aren't supported with a scaler", 2) end
+  need_scale(self, "step")
+  local e = entry(self, opt)
+  if e.state == "stepped" then error("step: it has been called for this optimizer since the last update()", 2) end
+  if not opt.apply_gradients then        -- an optimizer that decides on the host
+    if e.state == "ready" then self:unscale_(opt) end
+    local bad = false
+    for _, f in pairs(e.found) do bad = bad or f:item() ~= 0 end
+    e.state = "stepped"
+    if not bad then return opt:step() end
+    return
+  end
+  if e.state == "ready" then each_device(self, "step", opt, e, false, function(list, found) ops.multi_found(list, found) end) end
+  local scaled = e.state == "ready"
+  opt:apply_gradients {found = function(device) return e.found[device] end, scale = scaled and function(device) return on(self._scale, device) end or nil}
+  e.state = "stepped"
+end
+
+-- Ends the iteration: after an infinite gradient the scale shrinks, after growth_interval good steps in a row it grows. new_scale, a
+-- number or a 0-dim tensor, sets it instead.
+function Scaler:update(new_scale)
+  if not self._enabled then return end
+  need_scale(self, "update")
+  local founds, device = {}, self._scale.device
+  for _, e in pairs(self._optimizers) do
+    for at, f in pairs(e.found) do
+      self._founds[at] = self._founds[at] or {}
+      table.insert(self._founds[at], f)
+      founds[#founds + 1] = on(f, device)
+      if at ~= device then M.zero_(f) end
+    end
+  end
+  if #founds == 0 and new_scale == nil then error("update: no step() or unscale_() came before it", 2) end
+  if new_scale ~= nil then
+    for _, f in ipairs(founds) do M.zero_(f) end
+    if type(new_scale) == "number" then M.fill_(self._scale, new_scale)
+    elseif core.is_tensor(new_scale) and M.numel(new_scale) == 1 then M.copy_(self._scale, M.reshape(new_scale:detach(), {}))
+    else error("update: argument 1 must be a number or a tensor of one element", 2) end
+  else ops.amp_update(founds, self._scale, self._growth, self._growth_factor, self._backoff_factor, self._growth_interval) end
+  self._optimizers = setmetatable({}, {__mode = "k"})
+end
+
+-- The scale as a number. On a GPU this waits for the device.
+function Scaler:get_scale()
+  if not self._enabled then return 1 end
+  return self._scale and self._scale:item() or self._init_scale
+end
+function Scaler:is_enabled() return self._enabled end
+for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do
+  Scaler["get_" .. name] = function(self) return self["_" .. name] end
+  Scaler["set_" .. name] = function(self, v) self["_" .. name] = v end
+end
+
+function Scaler:state_dict()
+  if not self._enabled then return {} end
+  return {scale = self:get_scale(), growth_factor = self._growth_factor, backoff_factor = self._backoff_factor, growth_interval = self._growth_interval,
+    _growth_tracker = self._growth and self._growth:item() or self._init_growth}
+end
+function Scaler:load_state_dict(d)
+  if not self._enabled then return end
+  if type(d) ~= "table" or type(d.scale) ~= "number" then error("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing", 2) end
+  self._init_scale, self._init_growth = d.scale, d._growth_tracker or 0
+  for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do self["_" .. name] = d[name] or self["_" .. name] end
+  if self._scale then
+    M.fill_(self._scale, self._init_scale)
+    M.fill_(self._growth, self._init_growth)
+  end
+end
+
+-- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
+function amp.GradScaler(o)
+  o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}, 2)
+  if o.growth_factor <= 1 then error("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor), 2) end
+  if o.backoff_factor >= 1 then error("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor), 2) end
+  return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0, _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor,
+    _growth_interval = o.growth_interval, _optimizers = setmetatable({}, {__mode = "k"}), _founds = {}}, Scaler)
+end
+
+return amp

@@ -1,0 +1,114 @@
+/* Autocast: under tycho.amp.autocast, apply runs an op on operands of the dtype that its class in the table asks for.
+ *
+ * Idea: what is cast is cast by the op `cast`, so gradients come back through the tape in the operand's own dtype. A parameter's
+ * 16-bit copy hangs on the parameter and serves as long as the parameter is what it was; each use of it has a tape node of its own,
+ * so that only data is shared. Invariants: a copy that someone else still holds is never written to; a copy is read only on the
+ * stream, or in the capture, that it was written on. */
+#include <string.h>
+#include "tycho.h"
+
+struct ty_half {
+  ty_tensor *t;
+  uint64_t from, place;    /* the storage that it is a copy of; where it was written */
+  uint32_t version;        /* of that storage */
+};
+
+static uint32_t version_of(const ty_tensor *t) { return atomic_load_explicit(&t->storage->version, memory_order_relaxed); }
+
+static uint64_t place_of(ty_ctx *ctx, const ty_tensor *t) {
+  const ty_backend *b = ty_device_of(t);
+  return b->place ? b->place(ctx, b) : 0;
+}
+
+static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_half *h) {
+  return h->from == t->storage->id && h->version == version_of(t) && h->place == place_of(ctx, t) && !t->storage->exposed;
+}
+
+static bool sole(const ty_half *h) { return atomic_load(&h->t->refs) == 1 && !ty_storage_shared(h->t->storage); }
+
+void ty_half_free(ty_half *h) {
+  ty_release(h->t);
+  ty_free(h);
+}
+
+ty_tensor *ty_half_to_refresh(ty_ctx *ctx, const ty_tensor *t) {
+  const ty_half *h = t->half;
+  if (!h || !valid(ctx, t, h) || !sole(h)) return NULL;
+  for (int i = 0; i < t->ndim; i++)
+    if (t->shape[i] > 1 && t->stride[i] != h->t->stride[i]) return NULL;
+  return h->t;
+}
+
+static void bump(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
+
+void ty_half_refreshed(ty_tensor *t) {
+  bump(t->half->t);
+  t->half->version = version_of(t) + 1;
+}
+
+/* t's data in dtype to; a new reference, without history. */
+static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out) {
+  ty_half *h = t->half;
+  if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast(ctx, t, to, out);
+  if (h && h->t->dtype == to && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
+  if (h && h->t->dtype == to && h->from == t->storage->id && h->place == place_of(ctx, t) && sole(h)) {
+    TY_TRY(ty_copy_into(ctx, h->t, t));
+    bump(h->t);
+  } else {
+    ty_tensor *c;
+    TY_TRY(ty_cast(ctx, t, to, &c));
+    if (h) ty_release(h->t);
+    else if (!(h = t->half = ty_malloc(sizeof *h))) { *out = c; return TY_OK; }
+    h->t = c;
+  }
+  h->from = t->storage->id;
+  h->place = place_of(ctx, t);
+  h->version = version_of(t);
+  return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
+}
+
+static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out) {
+  ty_attr at = {.set = true, .i = to};
+  if (!ty_is_half(to) || !t->requires_grad) return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  TY_TRY(half_of(ctx, t, to, out));
+  if (!ctx->grad_enabled) return TY_OK;
+  ty_operand in = ty_op_tensor(t);
+  ty_call c = {.ctx = ctx, .op = &ty_ops[TY_OP_cast], .in = &in, .nin = 1, .at = &at, .out = {*out}};
+  ty_status s = ty_record(&c);
+  if (s != TY_OK) { ty_release(*out); *out = NULL; }
+  return s;
+}
+
+static bool wants(const ty_call *c, const ty_backend *b, int i, ty_dtype to) {
+  const ty_tensor *t = c->in[i].t;
+  if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float((ty_dtype)t->dtype) || c->op->param[i].mutated) return false;
+  return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_half((ty_dtype)t->dtype));
+}
+
+bool ty_autocasts(const ty_call *c, const ty_backend *b, ty_dtype *to) {
+  const uint8_t mode = c->ctx->autocast[b->gpu >= 0];
+  if (!mode || c->op->cast == TY_A_WIDEST || c->op->has_list) return false;
+  *to = c->op->cast == TY_A_FP16 ? (ty_dtype)(mode - 1) : TY_F32;
+  for (int i = 0; i < c->nin; i++)
+    if (wants(c, b, i, *to)) return true;
+  return false;
+}
+
+ty_status ty_apply_autocast(const ty_call *c, const ty_backend *b, ty_dtype to, ty_tensor **out) {
+  ty_ctx *ctx = c->ctx;
+  uint8_t *mode = &ctx->autocast[b->gpu >= 0], was = *mode;
+  ty_operand in[TY_MAXPARAM];
+  ty_status s = TY_OK;
+  *mode = 0;
+  memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);
+  int n = 0;
+  for (; n < c->nin && s == TY_OK; n++) {
+    if (wants(c, b, n, to)) s = cast_operand(ctx, c->in[n].t, to, &in[n].t);
+    else ty_retain(in[n].t);
+  }
+  if (s == TY_OK) s = ty_apply(ctx, c->op, in, c->nin, NULL, c->at, NULL, out);
+  else in[n - 1].t = NULL;
+  while (n--) ty_release(in[n].t);
+  *mode = was;
+  return s;
+}
