@@ -8,7 +8,7 @@ local core = require "tycho.core"
 local check = require("tycho.options").check
 local fill = require("tycho.options").fill
 local ops, M = core.ops, core.methods
-local amp = {}
+local amp = {debug = require "tycho.amp_debug"}
 
 ---- autocast ----
 local half = {float16 = true, bfloat16 = true}
