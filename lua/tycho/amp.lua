@@ -7,6 +7,7 @@
 local core = require "tycho.core"
 local check = require("tycho.options").check
 local fill = require("tycho.options").fill
+local callable = require("tycho.modes").callable
 local ops, M = core.ops, core.methods
 local amp = {debug = require "tycho.amp_debug"}
 
@@ -24,9 +25,9 @@ end
 -- compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on
 -- GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 function amp.autocast(o, fn, ...)
-  if type(o) == "function" then return amp.autocast({}, o, fn, ...) end
+  if callable(o) then return amp.autocast({}, o, fn, ...) end
   check("autocast", o, {dtype = true, enabled = true, device = true}, 2)
-  if type(fn) ~= "function" then error("autocast: argument 2 must be a function, got " .. type(fn), 2) end
+  if not callable(fn) then error("autocast: argument 2 must be a function, got " .. type(fn), 2) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
   if kind and not usual[kind] then error("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'", 2) end
   if o.dtype ~= nil and not half[o.dtype] then error("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'", 2) end

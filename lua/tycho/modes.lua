@@ -7,11 +7,14 @@ local function restore(old, ok, ...)
   return ...
 end
 
+-- A function, or what is called like one: a module.
+local function callable(fn) return type(fn) == "function" or (type(fn) == "table" and (getmetatable(fn) or {}).__call ~= nil) end
+
 local function under(on, name)
   return function(fn, ...)
-    if type(fn) ~= "function" then error(name .. ": argument 1 must be a function, got " .. type(fn), 2) end
+    if not callable(fn) then error(name .. ": argument 1 must be a function, got " .. type(fn), 2) end
     return restore(core.set_grad_enabled(on), pcall(fn, ...))
   end
 end
 
-return {no_grad = under(false, "no_grad"), enable_grad = under(true, "enable_grad")}
+return {callable = callable, no_grad = under(false, "no_grad"), enable_grad = under(true, "enable_grad")}
