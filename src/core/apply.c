@@ -1,8 +1,9 @@
 /* The one way through: check -> autocast -> infer -> allocate -> run -> record.
  *
- * Idea: whatever concerns every op stands here and nowhere else. Invariants: on failure nothing is left allocated and no
+ * Idea: whatever concerns every op stands here and nowhere else; where a program records or compares (program.h), it comes between. Invariants: on failure nothing is left allocated and no
  * operand has changed (an in-place op allocates before it writes); on success each result is a new reference. */
 #include <string.h>
+#include "program.h"
 #include "shape.h"
 
 /* x[list]: the list's tensors. */
@@ -25,7 +26,15 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
-static ty_status run(ty_call *c, const ty_backend *b) {
+/* Of a compiled function's values, its own coroutine alone knows when they are there. */
+static ty_status refuse_deferred(ty_call *c) {
+  for (int i = 0; i < c->nin; i++)
+    if (c->in[i].t && c->in[i].t->storage->deferred && *c->in[i].t->storage->deferred)
+      return ty_fail(c, "argument %d is a value within a compiled function's call, used in another coroutine", i + 1);
+  return TY_OK;
+}
+
+static ty_status run_now(ty_call *c, const ty_backend *b) {
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);
@@ -34,12 +43,18 @@ static ty_status run(ty_call *c, const ty_backend *b) {
     if (!t || ty_device_of(t)->gpu >= 0) continue;
     TY_TRY(ty_move(c->ctx, t, b, &moved));
     c->in[i].t = moved;
-    ty_status s = run(c, b);
+    ty_status s = run_now(c, b);
     c->in[i].t = t;
     ty_release(moved);
     return s;
   }
   return k ? k(c) : ty_fail(c, "not supported on %s", b->name);
+}
+
+static ty_status run(ty_call *c, const ty_backend *b) {
+  if (c->ctx->program) return ty_program_kernel(c, b, run_now);
+  TY_TRY(refuse_deferred(c));
+  return run_now(c, b);
 }
 
 static void drop_results(ty_call *c) {
@@ -164,6 +179,39 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   return s;
 }
 
+static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
+  ty_ctx *ctx = c->ctx;
+  ty_op *op = c->op;
+  if (ctx->grad_enabled)
+    for (int i = 0; i < c->nin; i++)
+      if (c->in[i].t && c->in[i].t->base) TY_TRY(ty_history(ctx, c->in[i].t));
+  TY_TRY(op->infer(c));
+  if (into) {
+    TY_TRY(apply_inplace(c, b, into));
+    out[0] = c->out[0];
+    return TY_OK;
+  }
+  ty_status s = TY_OK;
+  if (op->cls == TY_C_VIEW) s = make_view(c);
+  else {
+    for (int i = 0; i < op->nout && s == TY_OK; i++)
+      if (!(c->late >> i & 1)) s = ty_empty(ctx, b, &c->meta[i], &c->out[i]);
+    if (s == TY_OK) s = run(c, b);
+    if (op->mutates)                     /* also where it failed half-way */
+      for (int k = 0; k < op->nparam; k++)
+        if (op->param[k].mutated) {
+          ty_span sp = op->has_list ? c->span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};
+          for (int i = 0; i < sp.count; i++)
+            if (c->in[sp.start + i].t) changed(c->in[sp.start + i].t);
+        }
+  }
+  if (s == TY_OK && ctx->grad_enabled && ty_will_record(c)) s = ty_record(c);
+  if (s != TY_OK) drop_results(c);
+  else
+    for (int i = 0; i < op->nout; i++) out[i] = c->out[i];
+  return s;
+}
+
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out) {
   ty_call c;
   c.ctx = ctx;
@@ -172,40 +220,13 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   c.nin = nin;
   c.at = at;
   c.late = 0;
-  for (int i = 0; i < op->nout; i++) c.out[i] = NULL;
+  for (int i = 0; i < TY_MAXOUT; i++) c.out[i] = NULL;
   if (span) memcpy(c.span, span, sizeof c.span);
   const ty_backend *b;
   TY_TRY(choose_backend(&c, &b));
   ty_dtype to;
   if (!into && ty_autocasts(&c, b, &to)) return ty_apply_autocast(&c, b, to, out);
-  if (ctx->grad_enabled)
-    for (int i = 0; i < nin; i++)
-      if (in[i].t && in[i].t->base) TY_TRY(ty_history(ctx, in[i].t));
-  TY_TRY(op->infer(&c));
-  if (into) {
-    TY_TRY(apply_inplace(&c, b, into));
-    out[0] = c.out[0];
-    return TY_OK;
-  }
-  ty_status s = TY_OK;
-  if (op->cls == TY_C_VIEW) s = make_view(&c);
-  else {
-    for (int i = 0; i < op->nout && s == TY_OK; i++)
-      if (!(c.late >> i & 1)) s = ty_empty(ctx, b, &c.meta[i], &c.out[i]);
-    if (s == TY_OK) s = run(&c, b);
-    if (op->mutates)                     /* also where it failed half-way */
-      for (int k = 0; k < op->nparam; k++)
-        if (op->param[k].mutated) {
-          ty_span sp = op->has_list ? c.span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};
-          for (int i = 0; i < sp.count; i++)
-            if (in[sp.start + i].t) changed(in[sp.start + i].t);
-        }
-  }
-  if (s == TY_OK && ctx->grad_enabled && ty_will_record(&c)) s = ty_record(&c);
-  if (s != TY_OK) drop_results(&c);
-  else
-    for (int i = 0; i < op->nout; i++) out[i] = c.out[i];
-  return s;
+  return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
 }
 
 /* ---- ops from C ---- */

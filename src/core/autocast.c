@@ -69,7 +69,7 @@ static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out
 
 static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out) {
   ty_attr at = {.set = true, .i = to};
-  if (!ty_is_half(to) || !t->requires_grad) return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  if (!ty_is_half(to) || !t->requires_grad || ctx->program) return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
   TY_TRY(half_of(ctx, t, to, out));
   if (!ctx->grad_enabled) return TY_OK;
   ty_operand in = ty_op_tensor(t);

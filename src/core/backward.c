@@ -6,7 +6,7 @@
  * else; without retain_graph a node's saved tensors go as soon as it has run. */
 #include <stdlib.h>
 #include <string.h>
-#include "tycho.h"
+#include "program.h"
 
 typedef struct {
   void *key;               /* the node or the leaf */
@@ -213,7 +213,10 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
 }
 
 /* leaf.grad += g; takes over g's reference. */
+int ty_hooks_registered;
+
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
+  ty_tensor *const before = leaf->grad;
   ty_tensor *sum = NULL;
   if (g->dtype != leaf->dtype) {           /* the leaf was converted after the graph was made */
     ty_status s = ty_cast(ctx, g, (ty_dtype)leaf->dtype, &sum);
@@ -234,10 +237,11 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     ty_release(g);
     if (s != TY_OK) return s;
   }
-  ty_release(leaf->grad);
   leaf->grad = sum;
   sum->scaled = scaled;
-  return TY_OK;
+  ty_status s = ctx->program ? ty_program_leaf(ctx, leaf, before) : TY_OK;
+  ty_release(before);
+  return s;
 }
 
 static ty_status run_node(pass *p, int i, bool retain) {
@@ -262,7 +266,8 @@ static ty_status run_node(pass *p, int i, bool retain) {
   for (int k = 0; k < n->nout; k++) have = have || gout[k];
   if (any && have) {
     if (n->done) s = ty_error(ctx, "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
-    else if (!add_to_part(p, n, gout[0], &s)) s = ctx->host->rule(ctx, n, gout, needs, gin);
+    else if (!n->op && ctx->program) s = ty_program_settle(ctx, "autograd.Function runs Lua in backward");
+    if (s == TY_OK && !n->done && !add_to_part(p, n, gout[0], &s)) s = ctx->host->rule(ctx, n, gout, needs, gin);
     if (!retain && s == TY_OK) ty_node_finish(n);
   }
   for (int k = 0; k < n->nout; k++) { ty_release(gout[k]); gout[k] = NULL; }
@@ -359,6 +364,7 @@ static ty_status hooks(pass *p, int i) {
   for (int k = 0; k < (n ? n->nout : 1); k++) {
     const ty_hooks *h = n ? n->hook[k] : p->e[i].leaf->hooks;
     ty_tensor **g = &p->grad[p->e[i].grads + k];
+    if (h && *g && p->ctx->program) TY_TRY(ty_program_settle(p->ctx, "a gradient has a hook"));
     if (h && *g) TY_TRY(p->ctx->host->hook(p->ctx, h->key, g));
   }
   return TY_OK;
@@ -396,10 +402,11 @@ static void hold(ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **in
   for (int k = 0; k < ninput; k++) { if (on) ty_retain(inputs[k]); else ty_release(inputs[k]); }
 }
 
-ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
+static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
                       ty_tensor **result, ty_backward_opts o) {
   for (int k = 0; k < nroot; k++) {
     TY_TRY(ty_history(ctx, roots[k]));
+    if (roots[k]->node && roots[k]->node->done && !roots[k]->node->nin) return ty_error(ctx, "backward: the output comes from within a compiled function, which keeps no graph: run backward there too");
     if (!ty_needs_grad(roots[k])) return ty_error(ctx, "backward: the output doesn't require grad: nothing it was computed from does, or it was computed under no_grad");
   }
   for (int k = 0; k < ninput; k++) {
@@ -428,4 +435,8 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
   ty_free(p.grad);
   ty_free(p.heap);
   return s;
+}
+
+ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o) {
+  return ctx->program ? ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, backward_now) : backward_now(ctx, roots, grads, nroot, inputs, ninput, result, o);
 }

@@ -180,6 +180,7 @@ static void warm(const block *k) {
 }
 
 static _Atomic uint64_t next_id = 1;
+uint64_t ty_next_storage(void) { return atomic_load(&next_id); }
 
 static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const ty_meta *m) {
   block *k = cell_new(&block_cells, sizeof *k);

@@ -49,6 +49,7 @@ typedef enum { TY_NONE, TY_TENSOR, TY_INT, TY_FLOAT, TY_BOOLEAN } ty_kind;
 
 typedef struct ty_tensor ty_tensor;
 typedef struct ty_node ty_node;
+typedef struct ty_program ty_program;
 
 /* One operand: a tensor, or a plain number standing for a 0-dim tensor of weak dtype, or left out (TY_NONE). */
 typedef struct {
@@ -84,6 +85,8 @@ typedef struct ty_backend ty_backend;
 typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
+  uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
+  const bool *deferred;    /* of a compiled function: whether its contents are still to come */
   bool exposed;            /* its address was handed out: contents may change without a new version */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
@@ -259,6 +262,7 @@ struct ty_ctx {
   int device;                          /* in ty_devices: where what is made of nothing goes */
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
+  ty_program *program;                 /* what is being recorded or compared; NULL: nothing */
   const ty_host *host;
   void *host_data;
   ty_account *account;
@@ -284,6 +288,7 @@ ty_tensor *ty_retain(ty_tensor *t);
 void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply */
 void ty_storage_retain(ty_storage *s);
 void ty_storage_release(ty_storage *s);
+uint64_t ty_next_storage(void);        /* storages made from now on have this id, or a larger one */
 bool ty_storage_shared(const ty_storage *s);   /* by more than one tensor */
 void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
@@ -377,6 +382,7 @@ void ty_commit_inplace(ty_tensor *target, ty_pending *p);
 void ty_abandon_inplace(ty_pending *p);
 ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
+bool ty_served(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */
 void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);

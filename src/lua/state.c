@@ -233,7 +233,7 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 static bool is_default(const ty_modes *m) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
-  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->scope && !m->pinned;
+  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->scope && !m->pinned && !m->ctx.program;
 }
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
@@ -475,6 +475,7 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_open_autograd(L);
   ty_open_io(L);
   ty_open_gpu(L);
+  ty_open_program(L);
   lua_pushstring(L, TY_VERSION);
   lua_setfield(L, -2, "version");
   return 1;

@@ -1,6 +1,7 @@
 /* What a tensor handle answers: fields, element access, operators' dispatch, raw data. */
 #include <string.h>
 #include "binding.h"
+#include "program.h"
 
 /* ---- elements ---- */
 
@@ -18,6 +19,7 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
 
 static int item(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "item", "argument 1");
+  ty_settle(L, t, "item() is called");
   if (ty_numel(t) != 1) return luaL_error(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
   ty_push_element(L, t, t->offset);
   return 1;
@@ -36,6 +38,7 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 static int totable(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
+  ty_settle(L, t, "totable() is called");
   if (ty_device_of(t)->gpu >= 0) {
     ty_handle *h = ty_new_handle(L, s);
     ty_ctx *ctx = ty_ctx_of(L, s);
@@ -81,7 +84,9 @@ static int is_channels_last(lua_State *L) {
   lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));
   return 1;
 }
-static int version(lua_State *L) { lua_pushnumber(L, (lua_Number)atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version)); return 1; }
+static int version(lua_State *L) { lua_pushnumber(L, (lua_Number)(atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version) + ty_check(L, 1, "version", "argument 1")->storage->pending)); return 1; }
+
+static int is_unexposed(lua_State *L) { lua_pushboolean(L, !ty_check(L, 1, "is_unexposed", "argument 1")->storage->exposed); return 1; }
 
 static int length(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "#", "argument 1");
@@ -144,6 +149,7 @@ static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
   if (on && !ty_is_float((ty_dtype)t->dtype)) return luaL_error(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return luaL_error(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   if (t->node || t->requires_grad == on) return 0;
+  ty_settle(L, NULL, "requires_grad is changed");
   t->requires_grad = on;
   ty_release(t->base);                   /* a leaf of its own: changes of the base don't rewrite its history */
   t->base = NULL;
@@ -160,8 +166,10 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
     if (ty_device_of(g) != ty_device_of(t)) luaL_error(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
     if (g == t) luaL_error(L, "grad: a tensor can't be its own gradient");
     ty_register(L, i);
-    ty_retain(g);
   }
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  if (ctx->program && ty_program_grad(ctx, t, g) != TY_OK) ty_raise(L, ctx);
+  ty_retain(g);
   ty_release(t->grad);
   t->grad = g;
 }
@@ -247,14 +255,14 @@ static int detach(lua_State *L) {
   ty_check(L, 1, "detach", "argument 1");
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t = ty_check(L, 1, "detach", "argument 1");
-  h->t = ty_alias(t);
-  if (!h->t) return luaL_error(L, "detach: out of memory");
-  return 1;
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  return ty_program_detach(ctx, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 /* set_data(x, y): x is from now on what y is (memory, shape, dtype); handles, optimizers and leaves stay the same. */
 static int set_data(lua_State *L) {
   ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
+  ty_settle(L, NULL, "a tensor is given other data");
   if (x->node || y->node) return luaL_error(L, "set_data: only leaves take other data");
   ty_storage_retain(y->storage);
   ty_storage_release(x->storage);
@@ -281,6 +289,7 @@ static int storage_gc(lua_State *L) {
 
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
+  ty_settle(L, t, "data() is called");
   if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   ty_storage **p = lua_newuserdata(L, sizeof *p);
@@ -333,6 +342,7 @@ static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads
 static int manual_seed(lua_State *L) {
   int64_t n;
   if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return luaL_error(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
+  ty_settle(L, NULL, "manual_seed() is called");
   ty_manual_seed((uint64_t)n);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   for (int i = 1; i <= TY_MAXGPU && ty_devices[i]; i++)
@@ -349,7 +359,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_private(L, TY_R_METHODS);
   static const struct { const char *name; lua_CFunction f; } list[] = {
     {"item", item}, {"totable", totable}, {"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel}, {"is_contiguous", is_contiguous},
-    {"is_channels_last", is_channels_last}, {"detach", detach}, {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}};
+    {"is_channels_last", is_channels_last}, {"detach", detach}, {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}, {"_unexposed", is_unexposed}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
   lua_getfield(L, -2, "free");
   if (lua_isnil(L, -1)) lua_pop(L, 1);

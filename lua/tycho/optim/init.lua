@@ -4,7 +4,7 @@
 -- at its first step, and hands lists to the op. State tensors are kept beyond any scope. With master_weights = true, 16-bit parameters
 -- are copies of float32 masters in the state: the step updates the master and writes both.
 local core = require "tycho.core"
-local ops, M = core.ops, core.methods
+local ops, M, program = core.ops, core.methods, core.program
 local check = require("tycho.options").check
 local no_grad = require("tycho.modes").no_grad
 local optim = {}
@@ -130,6 +130,7 @@ function Optimizer:apply_gradients(scaling)
         for _, s in ipairs(b.state) do count_with(self, s, b.step) end
       end
       self:update(group, b)
+      if program.groups then program.groups[#program.groups + 1] = group end     -- a compiled function reads its learning rate again
       for i, s in ipairs(b.state) do s.version = s.master and M._version(b.copies[i]) end
     end
   end

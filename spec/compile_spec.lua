@@ -1,0 +1,333 @@
+-- Compiled functions: whatever a function does, and however it changes from call to call, it does the same compiled, to the bit.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim, amp, F = tycho.nn, tycho.optim, tycho.amp, tycho.nn.functional
+
+-- make(): a fresh setting, and a function of the call's number. Called n times plain and n times compiled, results must be equal, and
+-- so must what state() gives in the end. Returns the compiled function.
+local function same(make, n, options)
+  local function run(compile)
+    tycho.manual_seed(7)
+    local fn, state, arguments = make()
+    local f = compile and tycho.compile(fn, options) or fn
+    local out = {}
+    for i = 1, n do
+      local args = arguments and arguments(i) or {}
+      local r = {f(unpack(args, 1, table.maxn(args)))}
+      for k = 1, table.maxn(r) do out[#out + 1] = tycho.is_tensor(r[k]) and r[k]:detach():clone() or r[k] end
+    end
+    if state then for _, x in ipairs(state()) do out[#out + 1] = x end end
+    return out, f
+  end
+  local plain = run(false)
+  local got, f = run(true)
+  assert.equal(#plain, #got)
+  for i = 1, #plain do
+    if tycho.is_tensor(plain[i]) then helper.close(got[i], plain[i], "value " .. i, 0) else assert.same(plain[i], got[i]) end
+  end
+  return f
+end
+
+local function compiled(f, i) return f:report()[i or 1].compiled end
+
+local function trainer(options)
+  options = options or {}
+  return function()
+    local net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Dropout(0.3), nn.Linear(16, 4))
+    if options.half then net:half() end
+    local opt = (options.optimizer or function(p) return optim.AdamW(p, {lr = 0.01}) end)(net:parameters())
+    local schedule = options.schedule and optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.9})
+    local scaler = options.scaler and amp.GradScaler{init_scale = 64, growth_interval = 3}
+    local function step(x, y)
+      opt:zero_grad()
+      local loss
+      if options.autocast then loss = amp.autocast({dtype = options.autocast}, function() return F.cross_entropy(net(x), y) end)
+      else loss = F.cross_entropy(net(options.half and x:half() or x):float(), y) end
+      if scaler then
+        scaler:scale(loss):backward()
+        if options.clip then
+          scaler:unscale_(opt)
+          nn.utils.clip_grad_norm_(net:parameters(), 0.5)
+        end
+        scaler:step(opt)
+        scaler:update()
+      else
+        loss:backward()
+        if options.clip then nn.utils.clip_grad_norm_(net:parameters(), 0.5) end
+        opt:step()
+      end
+      if schedule and options.schedule == "inside" then schedule:step() end
+      return loss
+    end
+    local x, y = tycho.randn(8, 10, 6), tycho.randint(1, 4, {8, 10})
+    return step, function()
+      local all = {}
+      for _, p in ipairs(net:parameters()) do all[#all + 1] = p:detach() end
+      for _, b in ipairs(net:buffers()) do all[#all + 1] = b end
+      if scaler then all[#all + 1] = scaler:get_scale() end
+      return all
+    end, function(i)
+      if schedule and options.schedule == "outside" then schedule:step() end
+      return {x[(i - 1) % 8 + 1], y[(i - 1) % 8 + 1]}
+    end
+  end
+end
+
+describe("compile", function()
+  for _, guard in ipairs {"full", "inputs"} do
+    it("gives whole training steps to the bit, guard = " .. guard, function()
+      local o = {guard = guard}
+      for name, options in pairs {
+        adamw = {}, sgd = {optimizer = function(p) return optim.SGD(p, {lr = 0.1, momentum = 0.9}) end}, clip = {clip = true},
+        rmsprop = {optimizer = function(p) return optim.RMSprop(p, {momentum = 0.9}) end}, adagrad = {optimizer = function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end},
+        bfloat16 = {autocast = "bfloat16"}, float16 = {autocast = "float16", scaler = true}, clipped = {autocast = "float16", scaler = true, clip = true},
+        outside = {schedule = "outside"}, masters = {half = true, scaler = true, optimizer = function(p) return optim.AdamW(p, {master_weights = true}) end}} do
+        local f = same(trainer(options), 8, o)
+        assert.is_true(compiled(f), name .. ": " .. tostring(f:report()[1].why))
+      end
+    end)
+  end
+
+  it("sees the schedule's learning rates, also those set within", function()
+    assert.is_true(compiled(same(trainer {schedule = "inside"}, 8)))
+  end)
+
+  it("sees a changed shape, dtype, layout and training mode, and keeps a variant of each", function()
+    local f = same(function()
+      local net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+      net:requires_grad_(false)
+      return function(x) return net(x) * 2 end, nil, function(i)
+        net:train(i % 3 ~= 0)
+        local x = i % 2 == 0 and tycho.randn(3, 4) or i % 5 == 0 and tycho.randn(4, 3):t() or tycho.randn(5, 4)
+        return {x}
+      end
+    end, 40)
+    local n = 0
+    for _, v in ipairs(f:report()) do n = n + (v.compiled and 1 or 0) end
+    assert.is_true(n >= 4, n .. " variants")
+  end)
+
+  it("sees changed numbers, branches, values and order in the function", function()
+    local f = same(function()
+      local k, mode, table_value = 0, 0, {scale = 1}
+      return function(x)
+        k = k + 1
+        if k == 4 then table_value.scale = 3 end
+        if k == 8 then mode = 1 end
+        local y = x * table_value.scale
+        if mode == 1 then y = y:exp() + 1 else y = y:sin() - 1 end
+        return y:sum(), y
+      end, nil, function() return {tycho.randn(4, 5)} end
+    end, 14)
+    assert.is_true(compiled(f))
+  end)
+
+  it("gives up, and stays right, where each call differs", function()
+    local f = same(function()
+      local k = 0
+      return function(x) k = k + 1; return x * k end, nil, function() return {tycho.randn(4)} end
+    end, 20)
+    assert.is_false(compiled(f))
+    assert.is_truthy(f:report()[1].why:find("differed from the record each time"))
+  end)
+
+  it("runs as it is what reads values, depends on data, has hooks or needs its graph afterwards", function()
+    local function why(make, text)
+      local f = same(make, 6)
+      assert.is_false(compiled(f))
+      assert.is_truthy(f:report()[1].why:find(text, 1, true), f:report()[1].why)
+    end
+    local function batches() return {tycho.randn(6)} end
+    why(function() return function(x) if x:sum():item() > 0 then return x * 2 end; return x - 1 end, nil, batches end, "item() is called")
+    why(function() return function(x) return x[1] + x end, nil, batches end, "an element is read")
+    why(function() return function(x) return x[x:gt(0)] end, nil, batches end, "depends on data")
+    why(function()
+      local w = nn.Parameter(tycho.ones(6))
+      return function(x)
+        w.grad = nil
+        local y = x * w
+        y:register_hook(function(g) return g * 2 end)
+        y:sum():backward()
+        return w.grad
+      end, nil, batches
+    end, "hook")
+    why(function()
+      local w = nn.Parameter(tycho.ones(6))
+      return function(x) return (x * w):sum() end, nil, batches
+    end, "still needs its graph")
+    why(function() return function(x) tycho.manual_seed(3) return x + tycho.randn(6) end, nil, batches end, "manual_seed() is called")
+    local w = nn.Parameter(tycho.ones(3))
+    local f = tycho.compile(function(x) return (x * w):sum() end)
+    for i = 1, 4 do
+      w.grad = nil
+      f(tycho.full({3}, i)):backward()
+      assert.same({i, i, i}, w.grad:totable())
+    end
+  end)
+
+  it("does what was asked before the value is read, when reading begins late", function()
+    same(function()
+      local k, w = 0, nn.Parameter(tycho.ones(4))
+      local opt, seen = optim.SGD({w}, {lr = 0.1, momentum = 0.5}), {}
+      return function(x)
+        k = k + 1
+        opt:zero_grad()
+        local h = x * w
+        local loss = h:square():sum()
+        loss:backward()
+        local g = w.grad:clone()
+        if k > 4 then seen[#seen + 1] = loss:item() end           -- what came before it was only compared
+        opt:step()
+        return loss, g
+      end, function() return {w:detach(), unpack(seen)} end, function() return {tycho.randn(4)} end
+    end, 9)
+  end)
+
+  it("goes on from the middle of backward and of changes in place", function()
+    same(function()
+      local k, w, sums = 0, nn.Parameter(tycho.randn(3, 4)), tycho.zeros(3)
+      return function(x)
+        k = k + 1
+        w.grad = nil
+        local h = F.linear(x, w)
+        h[{ {}, 2 }] = 0
+        local z = h:clone()
+        z:mul_(2)
+        sums:add_(z:detach():sum(1))
+        z:square():sum():backward()
+        if k % 4 == 0 then z = z:detach():abs_() end
+        local g = w.grad * 3
+        if k % 5 == 0 then (x:matmul(w:t()) * 2):sum():backward() end          -- adds to the gradient
+        return z:detach():sum(), g, w.grad
+      end, function() return {sums} end, function() return {tycho.randn(5, 4)} end
+    end, 23)
+  end)
+
+  it("accumulates gradients over calls", function()
+    local f = same(function()
+      local net = nn.Linear(3, 2)
+      local opt, k = optim.SGD(net:parameters(), {lr = 0.1}), 0
+      return function(x)
+        net(x):square():mean():backward()
+        return net.weight.grad:clone()
+      end, function() return {net.weight.grad, net.weight:detach()} end, function()
+        k = k + 1
+        if k % 3 == 0 then opt:step() opt:zero_grad() end
+        return {tycho.randn(4, 3)}
+      end
+    end, 14)
+    assert.is_table(f:report())
+  end)
+
+  it("gives tycho.grad's results", function()
+    local f = same(function()
+      local w, v = nn.Parameter(tycho.randn(4)), nn.Parameter(tycho.randn(4))
+      return function(x)
+        local a, b = unpack(tycho.grad((x * w * v):sin():sum(), {w, v}))
+        return a, b + 1
+      end, nil, function() return {tycho.randn(4)} end
+    end, 6)
+    assert.is_true(compiled(f))
+  end)
+
+  it("leaves what was returned, kept or assigned as it was, and refuses what has ended with the call", function()
+    local kept, module, plain, results = {}, nn.Module:extend("M")(), {}, {}
+    local f = tycho.compile(function(x)
+      local y = x * 2
+      kept[#kept + 1] = tycho.keep(y + 1)
+      module.last = y - 1
+      plain[#plain + 1] = y * y
+      return y, {a = y:exp(), b = "text"}, 5
+    end)
+    for i = 1, 6 do
+      local y, t, n = f(tycho.full({2}, i))
+      results[i] = {y, t.a}
+      assert.same({"text", 5}, {t.b, n})
+      assert.same({2 * i - 1, 2 * i - 1}, module.last:totable())
+    end
+    for i = 1, 6 do
+      assert.same({2 * i, 2 * i}, results[i][1]:totable())
+      helper.close(results[i][2], tycho.full({2}, 2 * i):exp(), "result " .. i, 0)
+      assert.same({2 * i + 1, 2 * i + 1}, kept[i]:totable())
+      helper.fails("", function() return plain[i]:totable() end)
+    end
+    assert.is_true(compiled(f))
+  end)
+
+  it("sees parameters, hooks and modules that were replaced", function()
+    same(function()
+      local net, k = nn.Linear(3, 3), 0
+      return function(x)
+        net.weight.grad = nil
+        net(x):sum():backward()
+        return net.weight.grad
+      end, nil, function()
+        k = k + 1
+        if k == 4 then net.weight = nn.Parameter(tycho.randn(3, 3)) end
+        if k == 7 then net.weight:register_hook(function(g) return g * 2 end) end
+        if k == 10 then net:double() net:float() end
+        return {tycho.randn(2, 3)}
+      end
+    end, 13)
+  end)
+
+  it("takes tensors of numbers made within, and sees that they change", function()
+    local f = same(function()
+      local k = 0
+      return function(x)
+        k = k + 1
+        return x * tycho.tensor({1, 2, k > 5 and 4 or 3})
+      end, nil, function() return {tycho.randn(3)} end
+    end, 10)
+    if helper.device == "cpu" then assert.is_true(compiled(f)) end
+  end)
+
+  it("is undone by an error in the function, and works on", function()
+    local w, k = nn.Parameter(tycho.ones(2)), 0
+    local opt = optim.SGD({w}, {lr = 1})
+    local f = tycho.compile(function(x)
+      k = k + 1
+      opt:zero_grad();
+      (x * w):sum():backward()
+      opt:step()
+      if k == 5 then error("oops", 0) end
+      return w:sum()
+    end)
+    local x = tycho.ones(2)
+    for i = 1, 8 do
+      if i == 5 then helper.fails("oops", f, x) else f(x) end
+      assert.same({1 - i, 1 - i}, w:totable())
+    end
+  end)
+
+  it("may be nested, take modules, tensors twice, and options", function()
+    local inner = tycho.compile(function(x) return x * 2 end)
+    local f = tycho.compile(function(x, y) return inner(x) + y end)
+    for i = 1, 5 do
+      local x = tycho.full({2}, i)
+      assert.same({3 * i, 3 * i}, f(x, x):totable())
+      assert.same({2 * i + 1, 2 * i + 1}, f(x, tycho.ones(2)):totable())
+    end
+    local net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    net:requires_grad_(false)
+    local g = tycho.compile(net)
+    for _ = 1, 4 do
+      local x = tycho.randn(3, 2)
+      helper.close(g(x), net(x), "module", 0)
+    end
+    assert.is_true(compiled(g))
+    helper.fails("argument 1 must be a function or a module, got number", tycho.compile, 3)
+    helper.fails("guard must be 'full' or 'inputs', got 'all'", tycho.compile, print, {guard = "all"})
+    helper.fails("unknown option 'gard'; did you mean 'guard'?", tycho.compile, print, {gard = "full"})
+  end)
+
+  it("inputs may be views of one tensor, at another place each time", function()
+    local f = same(function()
+      local data = tycho.randn(40, 3)
+      return function(a, b) return a:t():matmul(b), a[{ {1, 2} }] * 2 end, nil, function(i)
+        return {data[{ {i, i + 3} }], data[{ {i + 10, i + 13} }]}
+      end
+    end, 8)
+    assert.is_true(compiled(f))
+  end)
+end)

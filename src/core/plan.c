@@ -1,0 +1,227 @@
+/* A recorded program's memory.
+ *
+ * Idea: what the function can have seen (results of its calls, gradients) has memory of its own. What gradient rules made on the way is
+ * used up within the run: such memory is given out again by the order of the steps, best fit, so that a run touches about as much memory
+ * as the recorded call did. Invariant: two values share memory only if they shared a storage, or if the one's last use comes before the
+ * other's first. */
+#include <string.h>
+#include "plan.h"
+
+static ty_status no_memory(ty_ctx *ctx) { ty_error(ctx, "compile: out of memory"); return TY_OOM; }
+
+bool ty_plan_grow(void **v, int n, int *room, size_t size) {
+  if (n < *room) return true;
+  const int more = *room ? 2 * *room : 64;
+  void *q = ty_malloc((size_t)more * size);
+  if (!q) return false;
+  if (n) memcpy(q, *v, (size_t)n * size);
+  ty_free(*v);
+  *v = q;
+  *room = more;
+  return true;
+}
+
+static ty_status block(ty_ctx *ctx, const ty_backend *b, size_t nbytes, ty_tensor **out) {
+  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)nbytes}};
+  return ty_empty(ctx, b, &m, out);
+}
+
+/* A tensor like v in the given memory. */
+static ty_tensor *place(const value *v, ty_tensor *memory) {
+  ty_tensor *t = ty_alias(memory);
+  if (!t) return NULL;
+  t->dtype = v->like.dtype;
+  t->ndim = v->like.ndim;
+  t->offset = v->like.offset;
+  t->own_layout = v->like.own_layout;
+  memcpy(t->shape, v->like.shape, sizeof t->shape);
+  memcpy(t->stride, v->like.stride, sizeof t->stride);
+  return t;
+}
+
+typedef struct { ty_tensor *t; bool free; } buffer;
+
+/* Memory for the stores that end within the run: in the order of the steps, what has ended is given out again. */
+static ty_status share(ty_ctx *ctx, ty_program *p) {
+  buffer *pool = NULL;
+  int n = 0, room = 0;
+  ty_status s = TY_OK;
+  int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1));
+  if (!order || !holds) s = no_memory(ctx);
+  int count = 0;
+  for (int i = 0; i < p->nstore && s == TY_OK; i++)       /* stores are in the order of their first steps */
+    if (p->store[i].internal && !p->store[i].visible) order[count++] = i;
+  for (int k = 0; k < count && s == TY_OK; k++) {
+    store *st = &p->store[order[k]];
+    for (int j = 0; j < k; j++)
+      if (holds[j] >= 0 && p->store[order[j]].last < st->first) { pool[holds[j]].free = true; holds[j] = -1; }
+    int best = -1;
+    for (int j = 0; j < n; j++) {
+      const size_t have = pool[j].t->storage->nbytes;
+      if (pool[j].free && pool[j].t->storage->backend == st->backend && have >= st->nbytes && have <= 2 * st->nbytes + 4096 && (best < 0 || have < pool[best].t->storage->nbytes)) best = j;
+    }
+    if (best < 0) {
+      if (!ty_plan_grow((void **)&pool, n, &room, sizeof *pool)) { s = no_memory(ctx); break; }
+      s = block(ctx, st->backend, st->nbytes, &pool[n].t);
+      if (s != TY_OK) break;
+      best = n++;
+    }
+    pool[best].free = false;
+    holds[k] = best;
+    st->memory = ty_retain(pool[best].t);
+  }
+  for (int j = 0; j < n; j++) ty_release(pool[j].t);
+  ty_free(pool);
+  ty_free(order);
+  ty_free(holds);
+  return s;
+}
+
+static ty_status make_values(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nstore; i++) {
+    store *st = &p->store[i];
+    if (st->internal && !st->memory) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
+    if (st->internal) st->memory->storage->deferred = &p->waiting;
+  }
+  for (int i = 0; i < p->nvalue; i++) {
+    value *v = &p->value[i];
+    store *st = &p->store[v->store];
+    if (!st->internal) continue;
+    if (!(v->t = place(v, st->memory))) return no_memory(ctx);
+    st->users++;
+  }
+  return TY_OK;
+}
+
+static ty_status make_steps(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nstep; i++) {
+    step *k = &p->step[i];
+    for (int j = 0; j < k->call.nin; j++)
+      if (k->vin[j] >= 0) k->call.in[j].t = p->value[k->vin[j]].t;
+    for (int j = 0; j < TY_MAXOUT; j++) k->call.out[j] = k->vout[j] >= 0 ? p->value[k->vout[j]].t : NULL;
+    if (k->call.op->cls != TY_C_OPTIM || k->backend->gpu < 0) continue;
+    for (int j = 0; j < k->call.nin; j++) {              /* a captured launch keeps numbers as they are: the learning rate goes to the device */
+      if (k->call.in[j].kind == TY_TENSOR || k->call.in[j].kind == TY_NONE) continue;
+      const ty_meta m = {.dtype = TY_F64};
+      TY_TRY(ty_empty(ctx, k->backend, &m, &k->rate));
+      k->rate_now = k->call.in[j].f;
+      k->rate_changed = true;
+      k->call.in[j] = ty_op_tensor(k->rate);
+    }
+  }
+  return TY_OK;
+}
+
+static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nevent; i++)
+    for (int k = 0; k < p->event[i].nleaf; k++) {
+      ty_tensor *leaf = p->event[i].leaf[k].leaf;
+      bool known = false;
+      for (int j = 0; j < p->nentry && !known; j++) known = p->entry[j].leaf == leaf;
+      if (known) continue;
+      if (!ty_plan_grow((void **)&p->entry, p->nentry, &p->entry_room, sizeof(entry))) return no_memory(ctx);
+      p->entry[p->nentry++] = (entry){leaf, NULL};
+    }
+  return TY_OK;
+}
+
+ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
+  TY_TRY(share(ctx, p));
+  TY_TRY(make_values(ctx, p));
+  TY_TRY(make_steps(ctx, p));
+  p->moved = true;
+  return make_leaves(ctx, p);
+}
+
+/* Of one count for each user of its data, two each, and one for its block's own tensor: see tensor.c. */
+static bool held_by_others(const store *st) { return atomic_load(&st->memory->storage->refs) > 2 * (st->users + 1) + 1; }
+
+ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nstore; i++) {
+    store *st = &p->store[i];
+    if (!st->internal || !st->visible || !held_by_others(st)) continue;
+    bool grads = false;                    /* a leaf's gradient is the program's to overwrite, as a gradient is */
+    int leaves = 0;
+    for (int j = 0; j < p->nentry; j++) leaves += p->entry[j].leaf->grad && p->entry[j].leaf->grad->storage == st->memory->storage;
+    grads = leaves && atomic_load(&st->memory->storage->refs) <= 2 * (st->users + 1 + leaves) + 1;
+    if (grads) continue;
+    ty_tensor *fresh;
+    TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
+    fresh->storage->deferred = &p->waiting;
+    st->memory->storage->deferred = NULL;
+    for (int v = st->value; v >= 0; v = p->value[v].next) {
+      ty_tensor *t = p->value[v].t;
+      ty_storage_retain(fresh->storage);
+      ty_storage_release(t->storage);
+      t->storage = fresh->storage;
+    }
+    ty_release(st->memory);
+    st->memory = fresh;
+    p->moved = true;
+  }
+  return TY_OK;
+}
+
+void ty_plan_rate(ty_program *p, int first, int operand, double v) {
+  step *k = &p->step[first];
+  if (k->rate) {
+    k->rate_changed = k->rate_changed || k->rate_now != v;
+    k->rate_now = v;
+  } else k->call.in[operand].f = v;
+}
+
+ty_status ty_program_rates(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nstep && p->gpu; i++) {
+    step *k = &p->step[i];
+    if (!k->rate || !k->rate_changed) continue;
+    TY_TRY(ty_fill_into(ctx, k->rate, ty_op_float(k->rate_now)));
+    k->rate_changed = false;
+  }
+  return TY_OK;
+}
+
+bool ty_program_owns(const ty_program *p, const ty_tensor *t) { return t->storage->deferred == &p->waiting; }
+
+void ty_plan_let_go(event *e) {
+  for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = NULL; }
+  for (int j = 0; j < TY_MAXOUT; j++) { ty_release(e->shell[j]); e->shell[j] = NULL; }
+  for (int i = 0; i < e->nleaf; i++) { ty_release(e->leaf[i].shell); e->leaf[i].shell = NULL; }
+  for (int i = 0; i < e->nresult; i++) { ty_release(e->result_shell[i]); e->result_shell[i] = NULL; }
+  ty_release(e->target);
+  e->target = NULL;
+}
+
+static void free_event(event *e) {
+  ty_plan_let_go(e);
+  for (int i = 0; i < e->nleaf; i++) ty_release(e->leaf[i].leaf);
+  ty_free(e->in);
+  ty_free(e->span);
+  ty_free(e->at);
+  ty_free(e->leaf);
+  ty_free(e->leaf_result);
+  ty_free(e->result_shell);
+}
+
+void ty_plan_free(ty_program *p) {
+  for (int i = 0; i < p->nentry; i++) ty_release(p->entry[i].grad);
+  for (int i = 0; i < p->nevent; i++) free_event(&p->event[i]);
+  for (int i = 0; i < p->nstep; i++) {
+    ty_free(p->step[i].call.in);
+    ty_free(p->step[i].call.at);
+    ty_free(p->step[i].vin);
+    ty_release(p->step[i].rate);
+  }
+  for (int i = 0; i < p->nvalue; i++) ty_release(p->value[i].t);
+  for (int i = 0; i < p->nstore; i++) {
+    if (p->store[i].memory) p->store[i].memory->storage->deferred = NULL;
+    ty_release(p->store[i].memory);
+  }
+  ty_free(p->input);
+  ty_free(p->result);
+  ty_free(p->store);
+  ty_free(p->map);
+  ty_free(p->value);
+  ty_free(p->step);
+  ty_free(p->event);
+  ty_free(p->entry);
+}

@@ -1,0 +1,91 @@
+/* What program.c and plan.c share: a program's parts. */
+#ifndef TY_PLAN_H
+#define TY_PLAN_H
+#include <stdio.h>
+#include "program.h"
+
+/* Memory that values share. Internal: a step made it; its contents matter from step first to step last, or, visible, from call to call. */
+typedef struct {
+  uint64_t id;             /* of the storage that was recorded */
+  size_t nbytes;
+  const ty_backend *backend;
+  int first, last, value;  /* value: the newest one in it */
+  bool internal, visible;
+  bool constant;           /* the function made it without a step: of numbers of its own */
+  ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
+  int users;               /* values in it */
+} store;
+
+typedef struct {
+  ty_tensor like;          /* its geometry; no references */
+  ty_tensor *t;            /* external values: the tensor; internal ones': from plan.c on */
+  int store, next;         /* next: an older value in the same store, or -1 */
+} value;
+
+typedef struct {
+  ty_call call;            /* with in and at of its own; tensors are filled in by plan.c */
+  const ty_backend *backend;
+  ty_status (*run)(ty_call *c, const ty_backend *b);
+  int *vin, vout[TY_MAXOUT];
+  ty_tensor *rate;         /* on a GPU: where the learning rate lives */
+  double rate_now;
+  bool rate_changed;
+} step;
+
+typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH } event_kind;
+
+typedef struct { ty_tensor *leaf, *shell; int before, after; bool scaled, kept; } leaf_change;   /* kept: the gradient was added to in place */
+
+typedef struct {
+  event_kind kind;
+  ty_op *op;
+  int nin, first;          /* first: its first step */
+  ty_operand *in;
+  int *vin;                /* values, or -1 */
+  bool *needs;             /* which need gradients */
+  ty_span *span;
+  ty_attr *at;
+  int into;
+  bool into_needs, out_needs[TY_MAXOUT], own_layout[TY_MAXOUT];
+  int vout[TY_MAXOUT];
+  bool grad_enabled;
+  uint8_t autocast[2];
+  int device;
+  void *stream[TY_MAXGPU];
+  ty_backward_opts opts;   /* backward: roots, their gradients, inputs are the operands */
+  int nroot, nresult;
+  bool with_inputs;
+  int *leaf_result;
+  leaf_change *leaf;
+  int nleaf, leaf_room;
+  /* of the call in check, references: */
+  ty_tensor **actual, *target, *shell[TY_MAXOUT], **result_shell;
+} event;
+
+typedef struct { ty_tensor *leaf, *grad; } entry;
+
+struct ty_program {
+  ty_program_mode mode;
+  bool dead, gpu, moved;
+  bool waiting;            /* stand-ins have no data yet */
+  int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
+  int at;                  /* the next event to compare */
+  uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
+  int hooks;               /* how many hooks had been registered */
+  char why[160];
+  store *store;  int nstore, store_room;
+  int *map, map_room;      /* storage id -> store */
+  value *value;  int nvalue, value_room;
+  step *step;    int nstep, step_room;
+  event *event;  int nevent, event_room;
+  int *input, ninput, *result, nresult;   /* their values */
+  entry *entry;  int nentry, entry_room;   /* leaves that the record gives gradients, and those they had when the call began */
+};
+
+bool ty_plan_grow(void **v, int n, int *room, size_t size);
+ty_status ty_plan_make(ty_ctx *ctx, ty_program *p);      /* memory for the values, tensors for the steps */
+ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p);     /* memory that someone still holds from the last call is left to them */
+void ty_plan_rate(ty_program *p, int first, int operand, double v);
+void ty_plan_let_go(event *e);                           /* of the call in check */
+void ty_plan_free(ty_program *p);                        /* its parts */
+#endif

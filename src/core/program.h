@@ -1,0 +1,61 @@
+/* Recorded programs: what a function did, so that it can be done again without asking it anew.
+ *
+ * Idea: while a program records, apply keeps two lists. Events are what the function asked for: op calls, backward passes, gradients
+ * assigned. Steps are what the devices did for it, gradient rules and all. A later call of the function is compared with the events, and
+ * each op hands out a stand-in for its result; when all agreed, the steps run over fixed memory. At the first difference the events so
+ * far are done as if nothing had been recorded, the stand-ins become their results, and recording begins anew.
+ *
+ * Invariants: outside of record and check a program is at rest; a stand-in's data is there only once the steps have run; memory that
+ * the function can have seen is never shared between two values. What can't be recorded (a value that the host reads, a hook, a size that depends on
+ * data) makes the program dead, and the function then runs as if it had never been compiled. */
+#ifndef TY_PROGRAM_H
+#define TY_PROGRAM_H
+#include "tycho.h"
+
+extern int ty_hooks_registered;                           /* by anyone on anything: a recorded backward pass doesn't know of them */
+
+typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
+
+ty_program *ty_program_new(void);                        /* NULL: out of memory */
+void ty_program_free(ty_program *p);
+/* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of distinct storages; those of a
+ * call that is compared take the places of the recorded ones, to which they are alike (ty_program_alike). */
+ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput);
+bool ty_program_alike(const ty_tensor *a, const ty_tensor *b);   /* dtype, device, shape, strides, needing no gradient */
+/* ok false: the function failed. result: tensors among its results. *run: the events agreed, and ty_program_run gives the results. */
+ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run);
+/* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves' gradients aren't what they
+ * were when it was recorded, and nothing was done. */
+ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run);
+ty_status ty_program_run(ty_ctx *ctx, ty_program *p);
+/* The steps for a graph that captures them; and what follows each of its launches. */
+ty_status ty_program_capture(ty_ctx *ctx, ty_program *p);
+void ty_program_ran(ty_program *p);
+ty_tensor *ty_program_result(const ty_program *p, int i);        /* of those that end was given; a new reference. NULL: out of memory */
+/* The learning rate of the i-th optimizer step. */
+void ty_program_rate(ty_program *p, int i, double v);
+/* Before a run outside of it, in the order of the current stream: learning rates that live on a device. */
+ty_status ty_program_rates(ty_ctx *ctx, ty_program *p);
+const char *ty_program_why(const ty_program *p);         /* why it is dead, or differed last; NULL: neither */
+bool ty_program_dead(const ty_program *p);
+bool ty_program_recorded(const ty_program *p);           /* there is a record, and no hook has been registered since */
+bool ty_program_moved(ty_program *p);                    /* since this was last asked, memory of its values has changed place */
+bool ty_program_owned(const ty_program *p, int i);        /* whether result i is in the program's memory */
+bool ty_program_owns(const ty_program *p, const ty_tensor *t);   /* t's memory is the program's: the next run overwrites it */
+int ty_program_steps(const ty_program *p);
+const char *ty_program_step(const ty_program *p, int i); /* its op's name */
+bool ty_program_on_gpu(const ty_program *p);
+
+/* ---- what apply and the tape ask where ctx->program is set ---- */
+typedef ty_status (*ty_apply_now)(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out);
+typedef ty_status (*ty_backward_now)(ty_ctx *, ty_tensor **, ty_tensor **, int, ty_tensor **, int, ty_tensor **, ty_backward_opts);
+ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now);
+ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b));
+ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o,
+                              ty_backward_now now);
+ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before);     /* backward has given leaf its gradient; before: the one it had */
+ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad);       /* grad, or NULL, is being assigned */
+ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);         /* an alias of t without history */
+/* Something happens that a program can't hold, or the host wants values: what is due is done, and the program is dead. */
+ty_status ty_program_settle(ty_ctx *ctx, const char *what);
+#endif

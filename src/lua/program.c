@@ -1,0 +1,165 @@
+/* Recorded programs as userdata, for lua/tycho/compile.lua. */
+#include <string.h>
+#include "binding.h"
+#include "program.h"
+
+#define NAME "tycho.program"
+
+static ty_program *program_at(lua_State *L, int i) {
+  ty_program **p = lua_touserdata(L, i);
+  if (!p || lua_objlen(L, i) != sizeof *p || !lua_getmetatable(L, i)) { luaL_error(L, "compile: argument %d must be a program", i); return NULL; }
+  luaL_getmetatable(L, NAME);
+  if (!lua_rawequal(L, -1, -2) || !*p) luaL_error(L, "compile: argument %d must be a program", i);
+  lua_pop(L, 2);
+  return *p;
+}
+
+static int program_gc(lua_State *L) {
+  ty_program **p = lua_touserdata(L, 1);
+  if (!p || lua_objlen(L, 1) != sizeof *p) return 0;
+  if (*p) ty_program_free(*p);
+  *p = NULL;
+  return 0;
+}
+
+/* The list at i, as an array that lives as long as the call. */
+static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
+  luaL_checktype(L, i, LUA_TTABLE);
+  *n = (int)lua_objlen(L, i);
+  ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)TY_MAX(*n, 1));
+  for (int k = 0; k < *n; k++) {
+    lua_rawgeti(L, i, k + 1);
+    t[k] = ty_check(L, -1, "compile", "a tensor");
+    lua_pop(L, 1);
+  }
+  return t;
+}
+
+static int program_new(lua_State *L) {
+  ty_program **p = lua_newuserdata(L, sizeof *p);
+  *p = NULL;
+  if (luaL_newmetatable(L, NAME)) {
+    lua_pushcfunction(L, program_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  if (!(*p = ty_program_new())) return luaL_error(L, "compile: out of memory");
+  return 1;
+}
+
+/* begin(program, check, inputs): without check it records */
+static int program_begin(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_program *p = program_at(L, 1);
+  int n;
+  ty_tensor **t = tensors_at(L, 3, &n);
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
+  if (ty_program_begin(ctx, p, lua_toboolean(L, 2) ? TY_CHECK : TY_RECORD, t, n) == TY_OK) return 0;
+  memcpy(s->modes.ctx.err, ctx->err, TY_ERRLEN);
+  ty_modes_settle(L, s);
+  return ty_raise(L, &s->modes.ctx);
+}
+
+/* end(program, ok, results) -> whether run() gives the results */
+static int program_end(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_program *p = program_at(L, 1);
+  int n;
+  ty_tensor **t = tensors_at(L, 3, &n);
+  ty_modes *m = ty_own_modes(L, s);
+  bool run;
+  m->pinned++;
+  ty_status st = ty_program_end(&m->ctx, p, lua_toboolean(L, 2), t, n, &run);
+  m->pinned--;
+  memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
+  ty_modes_settle(L, s);
+  if (st != TY_OK) return ty_raise(L, &s->modes.ctx);
+  lua_pushboolean(L, run);
+  return 1;
+}
+
+/* trust(program, inputs) -> whether run() gives the results */
+static int program_trust(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_program *p = program_at(L, 1);
+  int n;
+  bool run;
+  ty_tensor **t = tensors_at(L, 2, &n);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (ty_program_trust(ctx, p, t, n, &run) != TY_OK) return ty_raise(L, ctx);
+  lua_pushboolean(L, run);
+  return 1;
+}
+
+static int program_result(lua_State *L) { /* (program, i) -> tensor */
+  ty_state *s = ty_state_of(L);
+  ty_program *p = program_at(L, 1);
+  ty_handle *h = ty_new_handle(L, s);
+  h->t = ty_program_result(p, (int)luaL_checkinteger(L, 2) - 1);
+  return h->t ? 1 : luaL_error(L, "compile: out of memory");
+}
+
+static int program_run(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  return ty_program_run(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static int program_capture(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  return ty_program_capture(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static int program_ran(lua_State *L) { ty_program_ran(program_at(L, 1)); return 0; }
+
+static int program_rates(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  return ty_program_rates(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static int program_why(lua_State *L) { lua_pushstring(L, ty_program_why(program_at(L, 1))); return 1; }
+static int program_dead(lua_State *L) { lua_pushboolean(L, ty_program_dead(program_at(L, 1))); return 1; }
+static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(program_at(L, 1))); return 1; }
+static int program_moved(lua_State *L) { lua_pushboolean(L, ty_program_moved(program_at(L, 1))); return 1; }
+static int program_on_gpu(lua_State *L) { lua_pushboolean(L, ty_program_on_gpu(program_at(L, 1))); return 1; }
+static int program_owns(lua_State *L) { lua_pushboolean(L, ty_program_owns(program_at(L, 1), ty_check(L, 2, "compile", "a result"))); return 1; }
+static int program_active(lua_State *L) { lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->program != NULL); return 1; }
+
+static int program_alike(lua_State *L) { lua_pushboolean(L, ty_program_alike(ty_check(L, 1, "compile", "argument 1"), ty_check(L, 2, "compile", "argument 2"))); return 1; }
+
+static int program_owned(lua_State *L) { lua_pushboolean(L, ty_program_owned(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1)); return 1; }
+
+static int program_rate(lua_State *L) { ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3)); return 0; }
+
+static int program_same(lua_State *L) {   /* whether both are the same elements of the same memory */
+  const ty_tensor *a = ty_check(L, 1, "compile", "argument 1"), *b = ty_check(L, 2, "compile", "argument 2");
+  lua_pushboolean(L, a->storage == b->storage && a->offset == b->offset && ty_program_alike(a, b));
+  return 1;
+}
+
+static int program_steps(lua_State *L) {  /* list of ops' names */
+  const ty_program *p = program_at(L, 1);
+  lua_newtable(L);
+  for (int i = 0; i < ty_program_steps(p); i++) {
+    lua_pushstring(L, ty_program_step(p, i));
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+void ty_settle(lua_State *L, const ty_tensor *t, const char *what) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  if (ctx->program && ty_program_settle(ctx, what) != TY_OK) ty_raise(L, ctx);
+  if (t && t->storage->deferred && *t->storage->deferred) luaL_error(L, "a value within a compiled function's call is read in another coroutine");
+}
+
+void ty_open_program(lua_State *L) {
+  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"run", program_run},
+    {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
+    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"alike", program_alike}, {"owned", program_owned}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+  lua_newtable(L);
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
+  lua_setfield(L, -2, "program");
+}
