@@ -257,7 +257,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     }
   for (int i = 0; i < c->nin; i++) {
     e->actual[i] = ty_retain(c->in[i].t);
-    if (c->in[i].kind != TY_TENSOR && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {      /* a learning rate: the steps get it too */
+    if (is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {      /* a learning rate: the steps get it too */
       e->in[i] = c->in[i];
       ty_plan_rate(p, e->first, i, c->in[i].f);
     }

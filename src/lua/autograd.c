@@ -364,10 +364,12 @@ static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, boo
 /* backward(outputs, grads (false: none), inputs or nil, retain, create, allow_unused) -> list of gradients */
 static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_tensor **mem = lua_newuserdata(L, sizeof(ty_tensor *) * MOST * 4);
-  ty_tensor **roots = mem, **grads = mem + MOST, **inputs = mem + 2 * MOST, **result = mem + 3 * MOST;
   bool given = !lua_isnil(L, 3);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  luaL_checktype(L, 2, LUA_TTABLE);
   if (given) luaL_checktype(L, 3, LUA_TTABLE);
+  const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
+  ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs, **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
   lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
