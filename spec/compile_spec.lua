@@ -73,7 +73,74 @@ local function trainer(options)
   end
 end
 
+---- random programs of the op table ----
+local core = require "tycho.core"
+local unary, binary, reduce = {}, {}, {}
+for _, op in ipairs(core.op_table()) do
+  local plain = op.domain == "any" or op.domain == "nonzero"
+  if op.class == "pointwise" and plain and op.differentiable and op.results == 1 then
+    if op.signature:match("^a:operand, b:operand") and not op.name:find("bitwise") then binary[#binary + 1] = op.name
+    elseif op.signature == "x" then unary[#unary + 1] = op.name end
+  elseif op.class == "reduce" and (op.name == "sum" or op.name == "mean" or op.name == "amax") then reduce[#reduce + 1] = op.name end
+end
+table.sort(unary) table.sort(binary) table.sort(reduce)
+
+-- A function of (x, y, w), 6 x 4, 1 x 4 and 4 x 4, that is a chain of random ops; every number it draws comes from its seed.
+local function random_program(seed)
+  local state = seed * 7919 + 17
+  local function draw(n)
+    state = (state * 1103515245 + 12345) % 2147483648
+    return math.floor(state / 65536) % n + 1
+  end
+  local lines = {}
+  for i = 1, 3 + draw(8) do lines[i] = {draw(11), draw(1000), draw(1000), draw(1000)} end
+  local train, places = draw(3) > 1, draw(2) == 1
+  return function(x, y, w)
+    if train then w.grad = nil end
+    local v = {x, y, x:t():contiguous():t(), w}
+    local function pick(k) return v[(k - 1) % #v + 1] end
+    for _, l in ipairs(lines) do
+      local a, b = pick(l[2]), pick(l[3])
+      local kind, z = l[1], nil
+      if kind <= 3 then z = core.ops[unary[l[4] % #unary + 1]](a)
+      elseif kind <= 6 and (a:dim() < 2 or b:dim() < 2 or a.shape[1] == b.shape[1] or a.shape[1] == 1 or b.shape[1] == 1) and a:dim() == b:dim() then z = core.ops[binary[l[4] % #binary + 1]](a, b)
+      elseif kind == 7 then z = a:dim() == 2 and core.ops[reduce[l[4] % #reduce + 1]](a, {l[4] % 2 + 1}, {keepdim = true}) or a * 2
+      elseif kind == 8 then z = a:dim() == 2 and a.shape[2] == 4 and a:matmul(w) or a + 1
+      elseif kind == 9 then z = a:dim() == 2 and a:softmax(l[4] % 2 + 1) or a:neg()
+      elseif kind == 10 then z = places and (a * 1):add_(0.5) or tycho.where(a:gt(0), a, a * 0.1)
+      else z = a:dim() == 2 and a:t():clone():t() or a end
+      if z.shape[2] == 4 then v[#v + 1] = z end
+    end
+    local out = v[#v]
+    if train and out.requires_grad then
+      out:float():mean():backward()
+      return out:detach(), w.grad
+    end
+    return out:detach()
+  end
+end
+
 describe("compile", function()
+  it("gives 1,000 random programs to the bit", function()
+    local n = helper.device == "cpu" and 1000 or 60
+    local done = 0
+    for seed = 1, n do
+      local fn = random_program(seed)
+      local w1, w2 = nn.Parameter(tycho.randn(4, 4)), nil
+      w2 = nn.Parameter(w1:detach():clone())
+      local f = tycho.compile(fn, {guard = seed % 2 == 0 and "inputs" or "full"})
+      for _ = 1, 4 do
+        local x, y = tycho.randn(6, 4), tycho.randn(1, 4)
+        if seed % 3 == 0 then x = tycho.randn(4, 6):t() end
+        local a, b = {fn(x, y, w1)}, {f(x, y, w2)}
+        assert.equal(#a, #b)
+        for k = 1, #a do helper.close(b[k], a[k], "program " .. seed .. ", result " .. k, 0) end
+      end
+      done = done + (f:report()[1].compiled and 1 or 0)
+    end
+    assert.equal(n, done)
+  end)
+
   for _, guard in ipairs {"full", "inputs"} do
     it("gives whole training steps to the bit, guard = " .. guard, function()
       local o = {guard = guard}
