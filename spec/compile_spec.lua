@@ -101,7 +101,8 @@ local function random_program(seed)
     local function pick(k) return v[(k - 1) % #v + 1] end
     for _, l in ipairs(lines) do
       local a, b = pick(l[2]), pick(l[3])
-      local kind, z = l[1], nil
+      local kind = l[1]
+      local z
       if kind <= 3 then z = core.ops[unary[l[4] % #unary + 1]](a)
       elseif kind <= 6 and (a:dim() < 2 or b:dim() < 2 or a.shape[1] == b.shape[1] or a.shape[1] == 1 or b.shape[1] == 1) and a:dim() == b:dim() then z = core.ops[binary[l[4] % #binary + 1]](a, b)
       elseif kind == 7 then z = a:dim() == 2 and core.ops[reduce[l[4] % #reduce + 1]](a, {l[4] % 2 + 1}, {keepdim = true}) or a * 2
@@ -126,8 +127,8 @@ describe("compile", function()
     local done = 0
     for seed = 1, n do
       local fn = random_program(seed)
-      local w1, w2 = nn.Parameter(tycho.randn(4, 4)), nil
-      w2 = nn.Parameter(w1:detach():clone())
+      local w1 = nn.Parameter(tycho.randn(4, 4))
+      local w2 = nn.Parameter(w1:detach():clone())
       local f = tycho.compile(fn, {guard = seed % 2 == 0 and "inputs" or "full"})
       for _ = 1, 4 do
         local x, y = tycho.randn(6, 4), tycho.randn(1, 4)

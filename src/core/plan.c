@@ -7,8 +7,6 @@
 #include <string.h>
 #include "plan.h"
 
-static ty_status no_memory(ty_ctx *ctx) { ty_error(ctx, "compile: out of memory"); return TY_OOM; }
-
 bool ty_plan_grow(void **v, int n, int *room, size_t size) {
   if (n < *room) return true;
   const int more = *room ? 2 * *room : 64;
@@ -47,7 +45,7 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
   int n = 0, room = 0;
   ty_status s = TY_OK;
   int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1));
-  if (!order || !holds) s = no_memory(ctx);
+  if (!order || !holds) s = ty_program_no_memory(ctx);
   int count = 0;
   for (int i = 0; i < p->nstore && s == TY_OK; i++)       /* stores are in the order of their first steps */
     if (p->store[i].internal && !p->store[i].visible) order[count++] = i;
@@ -61,7 +59,7 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
       if (pool[j].free && pool[j].t->storage->backend == st->backend && have >= st->nbytes && have <= 2 * st->nbytes + 4096 && (best < 0 || have < pool[best].t->storage->nbytes)) best = j;
     }
     if (best < 0) {
-      if (!ty_plan_grow((void **)&pool, n, &room, sizeof *pool)) { s = no_memory(ctx); break; }
+      if (!ty_plan_grow((void **)&pool, n, &room, sizeof *pool)) { s = ty_program_no_memory(ctx); break; }
       s = block(ctx, st->backend, st->nbytes, &pool[n].t);
       if (s != TY_OK) break;
       best = n++;
@@ -87,7 +85,7 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
     value *v = &p->value[i];
     store *st = &p->store[v->store];
     if (!st->internal) continue;
-    if (!(v->t = place(v, st->memory))) return no_memory(ctx);
+    if (!(v->t = place(v, st->memory))) return ty_program_no_memory(ctx);
     st->users++;
   }
   return TY_OK;
@@ -119,7 +117,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
       bool known = false;
       for (int j = 0; j < p->nentry && !known; j++) known = p->entry[j].leaf == leaf;
       if (known) continue;
-      if (!ty_plan_grow((void **)&p->entry, p->nentry, &p->entry_room, sizeof(entry))) return no_memory(ctx);
+      if (!ty_plan_grow((void **)&p->entry, p->nentry, &p->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
       p->entry[p->nentry++] = (entry){leaf, NULL};
     }
   return TY_OK;

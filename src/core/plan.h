@@ -1,4 +1,4 @@
-/* What program.c and plan.c share: a program's parts. */
+/* What program.c, events.c and plan.c share: a program's parts. */
 #ifndef TY_PLAN_H
 #define TY_PLAN_H
 #include <stdio.h>
@@ -81,6 +81,18 @@ struct ty_program {
   int *input, ninput, *result, nresult;   /* their values */
   entry *entry;  int nentry, entry_room;   /* leaves that the record gives gradients, and those they had when the call began */
 };
+
+ty_status ty_program_no_memory(ty_ctx *ctx);
+ty_status ty_program_die(ty_program *p, const char *why);
+int ty_value_of(ty_program *p, ty_tensor *t, bool made); /* the value that t is; made: a step writes it just now. -1: out of memory */
+bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
+bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
+bool ty_is_number(const ty_operand *o);
+ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);  /* the call has gone another way: what agreed is done, and recorded anew */
+void ty_rewind_grads(ty_program *p);                     /* the leaves have their gradients of the call's begin */
+void ty_forget_grads(ty_program *p);
+void ty_settle_pending(ty_program *p);
+int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of what the function can see */
 
 bool ty_plan_grow(void **v, int n, int *room, size_t size);
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p);      /* memory for the values, tensors for the steps */

@@ -1,10 +1,10 @@
-/* See program.h. Recording and comparing; the memory of a recorded program is plan.c's. */
+/* See program.h. What a program holds, and what happens with it from call to call; events.c records and compares, plan.c gives it memory. */
 #include <string.h>
 #include "plan.h"
 
-static ty_status no_memory(ty_ctx *ctx) { ty_error(ctx, "compile: out of memory"); return TY_OOM; }
+ty_status ty_program_no_memory(ty_ctx *ctx) { ty_error(ctx, "compile: out of memory"); return TY_OOM; }
 
-static ty_status die(ty_program *p, const char *why) {
+ty_status ty_program_die(ty_program *p, const char *why) {
   p->dead = true;
   snprintf(p->why, sizeof p->why, "%s", why);
   return TY_OK;
@@ -46,7 +46,7 @@ static int store_of(ty_program *p, const ty_storage *s, bool made) {
 }
 
 /* The value that t is; made on first sight. -1: out of memory. */
-static int value_of(ty_program *p, ty_tensor *t, bool made) {
+int ty_value_of(ty_program *p, ty_tensor *t, bool made) {
   const int s = store_of(p, t->storage, made);
   if (s < 0) return -1;
   p->store[s].last = p->nstep;
@@ -61,7 +61,7 @@ static int value_of(ty_program *p, ty_tensor *t, bool made) {
 }
 
 /* Whether t is what value v stood for when it was recorded. */
-static bool is_value(const ty_program *p, int v, const ty_tensor *t) {
+bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   const ty_tensor *w = p->value[v].t;
   if (t->storage == w->storage) return same_geometry(t, w);
   /* a small tensor that the function made of its own numbers is the same if its bytes are */
@@ -81,8 +81,8 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   ty_status s = run(c, b);
   p->within--;
   if (s != TY_OK) return s;
-  if (c->late) return die(p, "the size of a result depends on data");
-  if (!ty_plan_grow((void **)&p->step, p->nstep, &p->step_room, sizeof(step))) return no_memory(c->ctx);
+  if (c->late) return ty_program_die(p, "the size of a result depends on data");
+  if (!ty_plan_grow((void **)&p->step, p->nstep, &p->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
   step *k = &p->step[p->nstep];
   memset(k, 0, sizeof *k);
   k->call = *c;
@@ -92,7 +92,7 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   k->call.at = ty_malloc(sizeof(ty_attr) * (size_t)TY_MAX(c->op->nattr, 1));
   k->vin = ty_malloc(sizeof(int) * (size_t)TY_MAX(c->nin, 1));
   p->nstep++;                              /* from here on freeing the program frees them */
-  if (!k->call.in || !k->call.at || !k->vin) return no_memory(c->ctx);
+  if (!k->call.in || !k->call.at || !k->vin) return ty_program_no_memory(c->ctx);
   p->nstep--;
   if (c->nin) memcpy(k->call.in, c->in, sizeof(ty_operand) * (size_t)c->nin);
   if (c->op->nattr) memcpy(k->call.at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
@@ -101,473 +101,19 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
     k->vin[i] = -1;
     k->call.in[i].t = NULL;
     if (!c->in[i].t) continue;
-    if (ty_device_of(c->in[i].t) != b) die(p, "a tensor comes from another device");
-    if ((k->vin[i] = value_of(p, c->in[i].t, false)) < 0) st = no_memory(c->ctx);
+    if (ty_device_of(c->in[i].t) != b) ty_program_die(p, "a tensor comes from another device");
+    if ((k->vin[i] = ty_value_of(p, c->in[i].t, false)) < 0) st = ty_program_no_memory(c->ctx);
   }
   for (int i = 0; i < TY_MAXOUT; i++) k->vout[i] = -1;
   const int nout = TY_MAX(c->op->nout, c->out[0] ? 1 : 0);
   for (int i = 0; i < nout; i++) {
     k->call.out[i] = NULL;
-    if (c->out[i] && (k->vout[i] = value_of(p, c->out[i], true)) < 0) st = no_memory(c->ctx);
+    if (c->out[i] && (k->vout[i] = ty_value_of(p, c->out[i], true)) < 0) st = ty_program_no_memory(c->ctx);
   }
-  if (c->op->cls == TY_C_MOVE) die(p, "a tensor comes from another device");
+  if (c->op->cls == TY_C_MOVE) ty_program_die(p, "a tensor comes from another device");
   p->gpu = p->gpu || b->gpu >= 0;
   p->nstep++;
   return st;
-}
-
-/* ---- events ---- */
-
-static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
-  if (!ty_plan_grow((void **)&p->event, p->nevent, &p->event_room, sizeof(event))) return NULL;
-  event *e = &p->event[p->nevent];
-  memset(e, 0, sizeof *e);
-  e->kind = kind;
-  e->nin = nin;
-  e->grad_enabled = ctx->grad_enabled;
-  e->device = ctx->device;
-  memcpy(e->stream, ctx->stream, sizeof e->stream);
-  memcpy(e->autocast, ctx->autocast, sizeof e->autocast);
-  e->into = -1;
-  for (int i = 0; i < TY_MAXOUT; i++) e->vout[i] = -1;
-  char *mem = ty_malloc((sizeof(ty_operand) + sizeof(int) + sizeof(bool) + sizeof(ty_tensor *)) * (size_t)TY_MAX(nin, 1));
-  if (!mem) return NULL;
-  e->in = (ty_operand *)mem;
-  e->actual = (ty_tensor **)(e->in + TY_MAX(nin, 1));
-  e->vin = (int *)(e->actual + TY_MAX(nin, 1));
-  e->needs = (bool *)(e->vin + TY_MAX(nin, 1));
-  for (int i = 0; i < nin; i++) { e->vin[i] = -1; e->actual[i] = NULL; e->needs[i] = false; }
-  p->nevent++;
-  return e;
-}
-
-static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
-  if (!t) return true;
-  e->needs[i] = ty_needs_grad(t);
-  return (e->vin[i] = value_of(p, t, false)) >= 0;
-}
-
-static int visible(ty_program *p, ty_tensor *t) {
-  const int v = value_of(p, t, false);
-  if (v >= 0) p->store[p->value[v].store].visible = true;
-  return v;
-}
-
-static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
-  ty_program *p = c->ctx->program;
-  ty_op *op = c->op;
-  event *e = event_new(c->ctx, p, EVENT_APPLY, c->nin);
-  if (!e) return no_memory(c->ctx);
-  const int at = p->nevent - 1;
-  e->op = op;
-  e->at = ty_malloc(sizeof(ty_attr) * (size_t)TY_MAX(op->nattr, 1));
-  if (op->has_list) e->span = ty_malloc(sizeof c->span);
-  bool ok = e->at && (!op->has_list || e->span);
-  if (ok && op->nattr) memcpy(e->at, c->at, sizeof(ty_attr) * (size_t)op->nattr);
-  if (ok && op->has_list) memcpy(e->span, c->span, sizeof c->span);
-  for (int i = 0; ok && i < c->nin; i++) {
-    e->in[i] = c->in[i];
-    e->in[i].t = NULL;
-    ok = note_operand(p, e, i, c->in[i].t);
-  }
-  if (ok && into) ok = (e->into = visible(p, into)) >= 0;
-  if (ok && into) e->into_needs = ty_needs_grad(into);
-  if (!ok) return no_memory(c->ctx);
-  e->first = p->nstep;
-  p->inner++;
-  ty_status s = now(c, b, into, out);
-  p->inner--;
-  TY_TRY(s);
-  e = &p->event[at];
-  for (int j = 0; j < TY_MAX(op->nout, into ? 1 : 0); j++) {
-    if ((e->vout[j] = visible(p, out[j])) < 0) return no_memory(c->ctx);
-    e->out_needs[j] = ty_needs_grad(out[j]);
-    e->own_layout[j] = out[j]->own_layout;
-  }
-  if (into && e->out_needs[0] && !e->into_needs && !p->store[p->value[e->into].store].internal) die(p, "a tensor from outside gets a history");
-  return TY_OK;
-}
-
-static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
-  if (a->set != b->set || !a->set) return a->set == b->set;
-  switch (q->type) {
-    case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: return a->n == b->n && !memcmp(a->v, b->v, sizeof(int64_t) * a->n);
-    case TY_P_PAIR: return !memcmp(a->v, b->v, sizeof(int64_t) * 2);
-    case TY_P_NUMBER: return !memcmp(&a->f, &b->f, sizeof a->f);
-    default: return a->i == b->i;
-  }
-}
-
-static bool is_number(const ty_operand *o) { return o->kind == TY_INT || o->kind == TY_FLOAT; }
-static bool is_rate(const ty_op *op, int slot) { return op->cls == TY_C_OPTIM && !strcmp(op->param[slot].name, "lr"); }
-
-static bool same_modes(const ty_ctx *ctx, const event *e) {
-  return ctx->grad_enabled == e->grad_enabled && ctx->device == e->device && !memcmp(ctx->autocast, e->autocast, sizeof e->autocast) && !memcmp(ctx->stream, e->stream, sizeof e->stream);
-}
-
-static bool same_operand(const ty_program *p, const event *e, int i, const ty_operand *in) {
-  const ty_operand *was = &e->in[i];
-  if (in->kind != was->kind) return false;
-  if (in->kind == TY_TENSOR) return is_value(p, e->vin[i], in->t) && ty_needs_grad(in->t) == e->needs[i];
-  return in->kind == TY_NONE || (!memcmp(&in->f, &was->f, sizeof in->f) && in->i == was->i);
-}
-
-static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
-  const ty_program *p = c->ctx->program;
-  const ty_op *op = c->op;
-  if (!e || e->kind != EVENT_APPLY || e->op != op || e->nin != c->nin || (e->into >= 0) != (into != NULL) || !same_modes(c->ctx, e)) return false;
-  if (op->has_list && memcmp(e->span, c->span, sizeof(ty_span) * (size_t)op->nin)) return false;
-  for (int i = 0; i < c->nin; i++)
-    if (!same_operand(p, e, i, &c->in[i]) && !(is_number(&c->in[i]) && is_number(&e->in[i]) && is_rate(op, ty_slot_of(c, i)))) return false;
-  for (int i = 0; i < op->nparam; i++)
-    if (op->param[i].type > TY_P_TENSORS && !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot])) return false;
-  return !into || (is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs);
-}
-
-/* What stands for value v until the steps have run. */
-static ty_tensor *stand_in(ty_program *p, int v, bool needs) {
-  ty_tensor *t = ty_alias(p->value[v].t);
-  if (t && needs && !ty_served(t)) { ty_release(t); return NULL; }
-  return t;
-}
-
-static void pending_change(ty_tensor *t) {
-  t->storage->pending++;
-  t->scaled = false;
-}
-
-static event *next_event(ty_program *p) { return p->at < p->nevent ? &p->event[p->at] : NULL; }
-
-static ty_status diverge(ty_ctx *ctx, ty_program *p, const char *why);
-
-static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
-  ty_program *p = c->ctx->program;
-  event *e = next_event(p);
-  if (!agrees(c, e, into)) {
-    char why[96];
-    snprintf(why, sizeof why, "%s differs", c->op->shown);
-    TY_TRY(diverge(c->ctx, p, why));
-    return ty_program_apply(c, b, into, out, now);
-  }
-  ty_tensor *made[TY_MAXOUT] = {NULL};
-  for (int j = 0; j < c->op->nout && !into; j++)
-    if (!(made[j] = stand_in(p, e->vout[j], e->out_needs[j]))) {
-      while (j--) ty_release(made[j]);
-      return no_memory(c->ctx);
-    }
-  for (int i = 0; i < c->nin; i++) {
-    e->actual[i] = ty_retain(c->in[i].t);
-    if (is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {      /* a learning rate: the steps get it too */
-      e->in[i] = c->in[i];
-      ty_plan_rate(p, e->first, i, c->in[i].f);
-    }
-  }
-  for (int k = 0; k < c->op->nparam && c->op->mutates; k++)
-    if (c->op->param[k].mutated) {
-      const int slot = c->op->param[k].slot;
-      const ty_span sp = c->op->has_list ? c->span[slot] : (ty_span){slot, 1};
-      for (int i = 0; i < sp.count; i++)
-        if (c->in[sp.start + i].t) pending_change(c->in[sp.start + i].t);
-    }
-  if (into) {
-    pending_change(into);
-    if (e->out_needs[0] && !e->into_needs && !ty_served(into)) return no_memory(c->ctx);
-    e->target = ty_retain(into);
-    out[0] = ty_retain(into);
-  } else
-    for (int j = 0; j < c->op->nout; j++) {
-      made[j]->own_layout = e->own_layout[j];
-      out[j] = made[j];
-      e->shell[j] = ty_retain(made[j]);
-    }
-  p->at++;
-  return TY_OK;
-}
-
-ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
-  ty_program *p = c->ctx->program;
-  if (p->within || p->inner || p->backward || p->dead) return now(c, b, into, out);
-  return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
-}
-
-/* ---- gradients ---- */
-
-static bool leaf_room(event *e) { return ty_plan_grow((void **)&e->leaf, e->nleaf, &e->leaf_room, sizeof(leaf_change)); }
-
-ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
-  ty_program *p = ctx->program;
-  if (!p || p->mode != TY_RECORD || p->dead || p->backward != 1) return TY_OK;
-  event *e = &p->event[p->nevent - 1];
-  if (!leaf_room(e)) return no_memory(ctx);
-  leaf_change *l = &e->leaf[e->nleaf];
-  *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .scaled = leaf->grad->scaled, .kept = leaf->grad == before};
-  e->nleaf++;
-  if (before && (l->before = visible(p, before)) < 0) return no_memory(ctx);
-  return (l->after = visible(p, leaf->grad)) < 0 ? no_memory(ctx) : TY_OK;
-}
-
-static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_backward_opts o) {
-  event *e = event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
-  if (!e) return no_memory(ctx);
-  e->opts = o;
-  e->nroot = nroot;
-  e->with_inputs = inputs != NULL;
-  bool ok = true;
-  for (int i = 0; ok && i < nroot; i++) ok = note_operand(p, e, i, roots[i]) && note_operand(p, e, nroot + i, grads ? grads[i] : NULL);
-  for (int i = 0; ok && i < ninput; i++) ok = note_operand(p, e, 2 * nroot + i, inputs[i]);
-  if (o.create_graph) die(p, "create_graph is asked for");
-  return ok ? TY_OK : no_memory(ctx);
-}
-
-static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
-  return e->vin[i] < 0 ? t == NULL : t && is_value(p, e->vin[i], t) && ty_needs_grad(t) == e->needs[i];
-}
-
-static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_backward_opts o) {
-  const ty_program *p = ctx->program;
-  if (!e || e->kind != EVENT_BACKWARD || e->nroot != nroot || e->nin != 2 * nroot + ninput || e->with_inputs != (inputs != NULL) || !same_modes(ctx, e)) return false;
-  if (memcmp(&o, &e->opts, sizeof o)) return false;
-  for (int i = 0; i < nroot; i++)
-    if (!is_operand(p, e, i, roots[i]) || !is_operand(p, e, nroot + i, grads ? grads[i] : NULL)) return false;
-  for (int i = 0; i < ninput; i++)
-    if (!is_operand(p, e, 2 * nroot + i, inputs[i])) return false;
-  for (int i = 0; i < e->nleaf; i++) {
-    const leaf_change *l = &e->leaf[i];
-    const ty_tensor *g = l->leaf->grad;
-    if (l->before < 0 ? g != NULL : !g || !is_value(p, l->before, g)) return false;
-  }
-  return true;
-}
-
-ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
-  ty_program *p = ctx->program;
-  ty_status s;
-  if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
-  if (p->mode == TY_CHECK) {
-    event *e = next_event(p);
-    if (backward_agrees(ctx, e, roots, grads, nroot, inputs, ninput, o)) {
-      for (int i = 0; i < nroot; i++) { e->actual[i] = ty_retain(roots[i]); if (grads) e->actual[nroot + i] = ty_retain(grads[i]); }
-      for (int i = 0; i < ninput; i++) {
-        e->actual[2 * nroot + i] = ty_retain(inputs[i]);
-        result[i] = NULL;
-      }
-      for (int i = 0; i < e->nleaf; i++) {
-        leaf_change *l = &e->leaf[i];
-        if (!l->kept) {
-          ty_tensor *g = stand_in(p, l->after, false);
-          if (!g) return no_memory(ctx);
-          ty_release(l->leaf->grad);
-          l->leaf->grad = g;
-          l->shell = ty_retain(g);
-        } else l->leaf->grad->storage->pending++;
-        l->leaf->grad->scaled = l->scaled;
-      }
-      for (int i = 0; i < ninput; i++)
-        if (e->leaf_result[i] >= 0) {
-          if (!(result[i] = stand_in(p, e->leaf_result[i], false))) return no_memory(ctx);
-          e->result_shell[i] = ty_retain(result[i]);
-        }
-      p->at++;
-      return TY_OK;
-    }
-    TY_TRY(diverge(ctx, p, "backward differs"));
-    return ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now);
-  }
-  TY_TRY(note_backward(ctx, p, roots, grads, nroot, inputs, ninput, o));
-  const int at = p->nevent - 1;
-  p->backward++;
-  s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
-  p->backward--;
-  if (s != TY_OK || p->dead) return s;
-  event *e = &p->event[at];
-  if (ninput) {
-    e->leaf_result = ty_malloc(sizeof(int) * (size_t)ninput);
-    e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
-    e->nresult = e->leaf_result && e->result_shell ? ninput : 0;
-    if (!e->nresult) return no_memory(ctx);
-    for (int i = 0; i < ninput; i++) {
-      e->result_shell[i] = NULL;
-      e->leaf_result[i] = result[i] ? visible(p, result[i]) : -1;
-      if (result[i] && e->leaf_result[i] < 0) return no_memory(ctx);
-    }
-  }
-  return TY_OK;
-}
-
-ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
-  ty_program *p = ctx->program;
-  if (!p || p->dead || p->within || p->backward) return TY_OK;
-  if (p->mode == TY_CHECK) {
-    event *e = next_event(p);
-    if (e && e->kind == EVENT_GRAD && e->leaf[0].leaf == leaf && is_operand(p, e, 0, grad)) {
-      e->actual[0] = ty_retain(grad);
-      p->at++;
-      return TY_OK;
-    }
-    TY_TRY(diverge(ctx, p, "an assigned gradient differs"));
-    return ty_program_grad(ctx, leaf, grad);
-  }
-  event *e = event_new(ctx, p, EVENT_GRAD, 1);
-  if (!e || !note_operand(p, e, 0, grad) || !leaf_room(e)) return no_memory(ctx);
-  e->leaf[e->nleaf++] = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .after = -1};
-  return TY_OK;
-}
-
-ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
-  ty_program *p = ctx->program;
-  const bool idle = !p || p->dead || p->within || p->inner || p->backward;
-  if (!idle && p->mode == TY_CHECK) {
-    event *e = next_event(p);
-    if (!e || e->kind != EVENT_DETACH || !is_operand(p, e, 0, t)) {
-      TY_TRY(diverge(ctx, p, "detach differs"));
-      return ty_program_detach(ctx, t, out);
-    }
-    if (!(*out = ty_alias(t))) return no_memory(ctx);
-    e->actual[0] = ty_retain(t);
-    e->shell[0] = ty_retain(*out);
-    p->at++;
-    return TY_OK;
-  }
-  if (!idle) {
-    event *e = event_new(ctx, p, EVENT_DETACH, 1);
-    if (!e || !note_operand(p, e, 0, t)) return no_memory(ctx);
-  }
-  return (*out = ty_alias(t)) ? TY_OK : no_memory(ctx);
-}
-
-/* ---- differing ---- */
-
-/* h, a stand-in, becomes what t is. */
-static void become(ty_tensor *h, ty_tensor *t) {
-  ty_tensor *base = h->base;
-  ty_node *node = h->node;
-  ty_storage_retain(t->storage);
-  ty_storage_release(h->storage);
-  h->storage = t->storage;
-  h->offset = t->offset;
-  h->requires_grad = false;
-  h->unrecorded = t->unrecorded;
-  h->own_layout = t->own_layout;
-  h->scaled = t->scaled;
-  h->node = t->node;
-  if (t->node) atomic_fetch_add_explicit(&t->node->refs, 1, memory_order_relaxed);
-  h->out = t->out;
-  h->history = t->history;
-  h->base = ty_retain(t->base);
-  memcpy(h->stride, t->stride, sizeof h->stride);
-  ty_node_release(node);
-  ty_release(base);
-}
-
-/* One event that agreed, for good. */
-static ty_status redo(ty_ctx *ctx, event *e) {
-  ty_status s = TY_OK;
-  ctx->grad_enabled = e->grad_enabled;
-  memcpy(ctx->autocast, e->autocast, sizeof e->autocast);
-  ctx->device = e->device;
-  memcpy(ctx->stream, e->stream, sizeof e->stream);
-  if (e->kind == EVENT_APPLY) {
-    ty_tensor *out[TY_MAXOUT] = {NULL};
-    for (int i = 0; i < e->nin; i++) e->in[i].t = e->actual[i];
-    s = ty_apply(ctx, e->op, e->in, e->nin, e->span, e->at, e->target, out);
-    for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
-      if (e->shell[j]) become(e->shell[j], out[j]);
-      ty_release(out[j]);
-    }
-    return s;
-  }
-  if (e->kind == EVENT_DETACH) {
-    ty_tensor *t;
-    TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
-    become(e->shell[0], t);
-    ty_release(t);
-    return TY_OK;
-  }
-  if (e->kind == EVENT_GRAD) {
-    ty_tensor *leaf = e->leaf[0].leaf;
-    TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));
-    ty_retain(e->actual[0]);
-    ty_release(leaf->grad);
-    leaf->grad = e->actual[0];
-    return TY_OK;
-  }
-  const int nin = e->nin - 2 * e->nroot;
-  ty_tensor **result = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(nin, 1));
-  if (!result) return no_memory(ctx);
-  s = ty_backward(ctx, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts);
-  for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
-    leaf_change *l = &e->leaf[i];
-    if (!l->shell || !l->leaf->grad) continue;
-    become(l->shell, l->leaf->grad);       /* the function may hold it: it is the leaf's gradient from now on */
-    ty_release(l->leaf->grad);
-    l->leaf->grad = ty_retain(l->shell);
-  }
-  for (int i = 0; s == TY_OK && i < nin; i++) {
-    if (e->result_shell[i] && result[i]) become(e->result_shell[i], result[i]);
-    ty_release(result[i]);
-  }
-  ty_free(result);
-  return s;
-}
-
-/* The leaves' gradients as they were when the call began. */
-static void rewind_grads(ty_program *p) {
-  for (int i = 0; i < p->nentry; i++) {
-    ty_tensor *leaf = p->entry[i].leaf;
-    ty_release(leaf->grad);
-    leaf->grad = p->entry[i].grad;         /* takes over the reference */
-    p->entry[i].grad = NULL;
-  }
-}
-
-static void forget_grads(ty_program *p) {
-  for (int i = 0; i < p->nentry; i++) {
-    ty_release(p->entry[i].grad);
-    p->entry[i].grad = NULL;
-  }
-}
-
-static void settle_pending(ty_program *p) {
-  for (int i = 0; i < p->nvalue; i++)
-    if (p->value[i].t) p->value[i].t->storage->pending = 0;
-}
-
-/* The call in check has gone another way: what agreed so far is done, and recorded anew. */
-static ty_status diverge(ty_ctx *ctx, ty_program *p, const char *why) {
-  ty_program old = *p;
-  int *input = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->ninput, 1));
-  if (!input) return no_memory(ctx);
-  const ty_ctx modes = *ctx;
-  ty_status s = TY_OK;
-  settle_pending(p);
-  rewind_grads(&old);
-  memset(p, 0, sizeof *p);
-  p->mode = TY_RECORD;
-  p->begun = old.checked;
-  p->checked = old.checked;
-  p->hooks = ty_hooks_registered;
-  p->input = input;
-  for (int i = 0; i < old.ninput && s == TY_OK; i++)
-    if ((p->input[p->ninput++] = value_of(p, old.value[old.input[i]].t, false)) < 0) s = no_memory(ctx);
-  snprintf(p->why, sizeof p->why, "%s", why);
-  for (int i = 0; i < old.at && s == TY_OK; i++) s = redo(ctx, &old.event[i]);
-  ctx->grad_enabled = modes.grad_enabled;
-  memcpy(ctx->autocast, modes.autocast, sizeof modes.autocast);
-  ctx->device = modes.device;
-  memcpy(ctx->stream, modes.stream, sizeof modes.stream);
-  ty_plan_free(&old);
-  if (s != TY_OK) die(p, "a call that had gone well failed when it was done again");
-  return s;
-}
-
-ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
-  ty_program *p = ctx->program;
-  if (!p || p->dead || p->within || (p->mode == TY_RECORD && p->backward)) {
-    if (p && !p->dead && p->backward && !p->within) die(p, what);
-    return TY_OK;
-  }
-  if (p->mode == TY_CHECK) TY_TRY(diverge(ctx, p, what));
-  return die(p, what);
 }
 
 /* ---- from call to call ---- */
@@ -614,9 +160,9 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     p->begun = p->checked = ty_next_storage();
     p->hooks = ty_hooks_registered;
     p->input = ty_malloc(sizeof(int) * (size_t)TY_MAX(ninput, 1));
-    if (!p->input) return no_memory(ctx);
+    if (!p->input) return ty_program_no_memory(ctx);
     for (int i = 0; i < ninput; i++)
-      if ((p->input[p->ninput++] = value_of(p, input[i], false)) < 0) return no_memory(ctx);
+      if ((p->input[p->ninput++] = ty_value_of(p, input[i], false)) < 0) return ty_program_no_memory(ctx);
   }
   else {
     if (ninput != p->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, p->ninput);
@@ -633,7 +179,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
 static void rest(ty_ctx *ctx, ty_program *p) {
   ctx->program = NULL;
   p->mode = TY_AT_REST;
-  forget_grads(p);
+  ty_forget_grads(p);
   for (int i = 0; i < p->nevent; i++) ty_plan_let_go(&p->event[i]);
 }
 
@@ -641,18 +187,18 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
   ty_status s = TY_OK;
   *run = false;
   if (p->mode == TY_CHECK && !ok) s = ty_program_settle(ctx, "the function failed");
-  else if (p->mode == TY_CHECK && p->at < p->nevent) s = diverge(ctx, p, "the function ended earlier");
+  else if (p->mode == TY_CHECK && p->at < p->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
   if (s == TY_OK && p->mode == TY_CHECK) *run = true;
   else if (s == TY_OK && !p->dead) {
-    if (!ok) die(p, "the function failed");
+    if (!ok) ty_program_die(p, "the function failed");
     for (int i = 0; i < nresult; i++)
-      if (result[i]->node && !result[i]->node->done) die(p, "a result still needs its graph: compile the backward pass too, or detach() the result");
+      if (result[i]->node && !result[i]->node->done) ty_program_die(p, "a result still needs its graph: compile the backward pass too, or detach() the result");
     ty_free(p->result);
     p->result = ty_malloc(sizeof(int) * (size_t)TY_MAX(nresult, 1));
     p->nresult = p->result ? nresult : 0;
-    if (!p->result) s = no_memory(ctx);
+    if (!p->result) s = ty_program_no_memory(ctx);
     for (int i = 0; i < p->nresult && !p->dead && s == TY_OK; i++)
-      if ((p->result[i] = visible(p, result[i])) < 0) s = no_memory(ctx);
+      if ((p->result[i] = ty_visible(p, result[i])) < 0) s = ty_program_no_memory(ctx);
     if (s == TY_OK && !p->dead) s = ty_plan_make(ctx, p);
   }
   rest(ctx, p);
@@ -669,7 +215,7 @@ static bool assign_grads(ty_program *p) {
       if (e->kind == EVENT_GRAD) {
         if (e->vin[0] >= 0 && !(g = ty_alias(p->value[e->vin[0]].t))) return false;
       } else {
-        if (l->before < 0 ? now != NULL : !now || !is_value(p, l->before, now)) return false;
+        if (l->before < 0 ? now != NULL : !now || !ty_is_value(p, l->before, now)) return false;
         if (l->kept) { now->scaled = l->scaled; continue; }
         if (!(g = ty_alias(p->value[l->after].t))) return false;
         g->scaled = l->scaled;
@@ -686,7 +232,7 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   TY_TRY(ty_program_begin(ctx, p, TY_CHECK, input, ninput));
   if (assign_grads(p)) *run = true;
   else {
-    rewind_grads(p);
+    ty_rewind_grads(p);
     p->waiting = false;
   }
   rest(ctx, p);
@@ -712,7 +258,7 @@ static void bump(const ty_call *c) {
 }
 
 static void ran(ty_program *p) {
-  settle_pending(p);
+  ty_settle_pending(p);
   p->waiting = false;
 }
 
@@ -749,9 +295,9 @@ void ty_program_rate(ty_program *p, int i, double v) {
   for (int k = 0; k < p->nstep; k++) {
     const ty_op *op = p->step[k].call.op;
     for (int slot = 0; op->cls == TY_C_OPTIM && slot < op->nin; slot++)
-      if (is_rate(op, slot) && i-- == 0) {
+      if (ty_is_rate(op, slot) && i-- == 0) {
         const int at = p->step[k].call.span[slot].start;
-        if (p->step[k].rate || is_number(&p->step[k].call.in[at])) ty_plan_rate(p, k, at, v);
+        if (p->step[k].rate || ty_is_number(&p->step[k].call.in[at])) ty_plan_rate(p, k, at, v);
         return;
       }
   }

@@ -1,7 +1,7 @@
 /* Recorded programs as userdata, for lua/tycho/compile.lua. */
 #include <string.h>
 #include "binding.h"
-#include "program.h"
+#include "plan.h"
 
 #define NAME "tycho.program"
 
@@ -149,6 +149,74 @@ static int program_steps(lua_State *L) {  /* list of ops' names */
   return 1;
 }
 
+/* An operand: a number, or {v = value}; values count from 1. */
+static void push_operand(lua_State *L, const event *e, int i) {
+  const ty_operand *o = &e->in[i];
+  if (o->kind == TY_NONE) lua_pushnil(L);
+  else if (o->kind == TY_BOOLEAN) lua_pushboolean(L, o->f != 0);
+  else if (o->kind != TY_TENSOR) lua_pushnumber(L, o->kind == TY_INT ? (lua_Number)o->i : o->f);
+  else {
+    lua_createtable(L, 0, 1);
+    lua_pushinteger(L, e->vin[i] + 1);
+    lua_setfield(L, -2, "v");
+  }
+}
+
+static void push_event(lua_State *L, const event *e) {
+  const ty_op *op = e->op;
+  lua_newtable(L);
+  lua_pushstring(L, op->name);
+  lua_setfield(L, -2, "op");
+  lua_pushboolean(L, e->into >= 0);
+  lua_setfield(L, -2, "inplace");
+  lua_newtable(L);                       /* results' values */
+  for (int j = 0; j < op->nout && e->into < 0; j++) { lua_pushinteger(L, e->vout[j] + 1); lua_rawseti(L, -2, j + 1); }
+  lua_setfield(L, -2, "out");
+  lua_newtable(L);                       /* arguments by name */
+  for (int k = 0; k < op->nparam; k++) {
+    const ty_param *q = &op->param[k];
+    if (q->type > TY_P_TENSORS) ty_push_attr(L, q, &e->at[q->slot]);
+    else {
+      const ty_span sp = op->has_list ? e->span[q->slot] : (ty_span){q->slot, 1};
+      if (q->type == TY_P_TENSORS) {
+        lua_createtable(L, sp.count, 0);
+        for (int i = 0; i < sp.count; i++) { push_operand(L, e, sp.start + i); lua_rawseti(L, -2, i + 1); }
+      } else if (sp.count) push_operand(L, e, sp.start);
+      else lua_pushnil(L);
+    }
+    lua_setfield(L, -2, q->name);
+  }
+  lua_setfield(L, -2, "args");
+}
+
+/* events(program) -> op calls in order, each {op, args by name, out (values), inplace}; values of the inputs; values of the results; or nil, why */
+static int program_events(lua_State *L) {
+  const ty_program *p = program_at(L, 1);
+  lua_newtable(L);
+  for (int i = 0, n = 0; i < p->nevent; i++) {
+    const event *e = &p->event[i];
+    if (e->kind == EVENT_DETACH) continue;
+    if (e->kind != EVENT_APPLY) { lua_pushnil(L); lua_pushstring(L, "a backward pass is part of it"); return 2; }
+    push_event(L, e);
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_newtable(L);
+  for (int i = 0; i < p->ninput; i++) { lua_pushinteger(L, p->input[i] + 1); lua_rawseti(L, -2, i + 1); }
+  lua_newtable(L);
+  for (int i = 0; i < p->nresult; i++) { lua_pushinteger(L, p->result[i] + 1); lua_rawseti(L, -2, i + 1); }
+  return 3;
+}
+
+static int program_value(lua_State *L) { /* (program, value) -> tensor, of a value from outside */
+  ty_state *s = ty_state_of(L);
+  const ty_program *p = program_at(L, 1);
+  const int v = (int)luaL_checkinteger(L, 2) - 1;
+  if (v < 0 || v >= p->nvalue || p->store[p->value[v].store].internal) return luaL_error(L, "compile: value %d isn't from outside", v + 1);
+  ty_handle *h = ty_new_handle(L, s);
+  h->t = ty_alias(p->value[v].t);
+  return h->t ? 1 : luaL_error(L, "compile: out of memory");
+}
+
 void ty_settle(lua_State *L, const ty_tensor *t, const char *what) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   if (ctx->program && ty_program_settle(ctx, what) != TY_OK) ty_raise(L, ctx);
@@ -158,7 +226,7 @@ void ty_settle(lua_State *L, const ty_tensor *t, const char *what) {
 void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"run", program_run},
     {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
-    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"alike", program_alike}, {"owned", program_owned}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"alike", program_alike}, {"events", program_events}, {"value", program_value}, {"owned", program_owned}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

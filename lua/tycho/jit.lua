@@ -1,0 +1,553 @@
+-- tycho.jit: a model as data. trace() runs it once and notes the ops; what results is a module that needs none of the model's Lua, and one file.
+--
+-- Idea: a traced program is a list of nodes {op, args by name, out}, in terms of values: numbers that stand for the inputs, the model's
+-- tensors and the nodes' results. It is interpreted through the same functions that users call, which check their arguments; so a file can
+-- name ops of the table and tensors of its own, and nothing else. Invariant: what load() has checked can fail only as an op fails: with an error.
+local core = require "tycho.core"
+local module = require "tycho.nn.module"
+local check = require("tycho.options").check
+local modes = require "tycho.modes"
+local ops, M, program = core.ops, core.methods, core.program
+local jit = {}
+local VERSION = 1
+
+local allowed = {}
+for _, op in ipairs(core.op_table()) do
+  if op.class ~= "optim" and op.class ~= "move" then allowed[op.name] = op end
+end
+
+---- values in arguments: {v = n}, or lists of them ----
+local function is_value(a) return type(a) == "table" and a.v ~= nil end
+local function each_value(args, fn)
+  for name, a in pairs(args) do
+    if is_value(a) then args[name] = fn(a)
+    elseif type(a) == "table" then
+      for i, b in ipairs(a) do if is_value(b) then a[i] = fn(b) end end
+    end
+  end
+end
+
+local function walk(x, fn)                               -- results: {v = n}, lists and tables of them
+  if is_value(x) then return fn(x.v) end
+  local out = {}
+  for k, y in pairs(x) do out[k] = walk(y, fn) end
+  return out
+end
+
+---- the module ----
+local Traced = module.Module:extend("Traced")
+
+-- A file's names have dots: modules within modules, so that state dicts have the model's names.
+local function place(root, name, tensor, kind)
+  local at = root
+  for part in name:gmatch("([^.]+)%.") do
+    if not at._parts[part] then at[part] = module.Module:extend("Part")() end
+    at = at[part]
+  end
+  local last = name:match("[^.]+$")
+  if kind == "parameter" then at:register_parameter(last, tensor) else at:register_buffer(last, tensor, {persistent = kind == "buffer"}) end
+  return {at, last}
+end
+
+-- p: {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes, results, batch}; tensors: name -> tensor.
+function Traced:init(p, tensors)
+  self._plain.program = p
+  local places = {}
+  for i, t in ipairs(p.tensors) do places[i] = place(self, t.name, tensors[t.name], t.kind) end
+  self._plain.places = places
+end
+
+local function arguments(args, value, batch, device)
+  local out = {}
+  for name, a in pairs(args) do
+    if is_value(a) then out[name] = value[a.v]
+    elseif type(a) == "table" and a.n then out[name] = tonumber(a.n) or (a.n == "inf" and math.huge or a.n == "-inf" and -math.huge or 0 / 0)
+    elseif type(a) == "table" then
+      local list = {}
+      for i, b in ipairs(a) do
+        if is_value(b) then list[i] = value[b.v]
+        elseif type(b) == "table" then list[i] = b.batch * batch
+        else list[i] = b end
+      end
+      out[name] = list
+    else out[name] = a end
+  end
+  if out.device then out.device = device end
+  return out
+end
+
+function Traced:forward(...)
+  local p, value = self.program, {}
+  local given = {...}
+  if select("#", ...) ~= #p.inputs then error(("Traced: %d arguments, the trace has %d inputs"):format(select("#", ...), #p.inputs), 2) end
+  for i, want in ipairs(p.inputs) do
+    local x = given[i]
+    if not core.is_tensor(x) then error(("Traced: argument %d must be a tensor, got %s"):format(i, type(x)), 2) end
+    local fits = M.dim(x) == #want.shape
+    for d = 1, fits and #want.shape or 0 do fits = fits and (x.shape[d] == want.shape[d] or (d == 1 and p.batch ~= nil)) end
+    if not fits then error(("Traced: argument %d has shape %s; the trace was made for %s%s"):format(i, tostring(x.shape), table.concat(want.shape, "x"), p.batch and " (dim 1 may differ)" or ""), 2) end
+    value[i] = x
+  end
+  for _, at in ipairs(self.places) do value[#value + 1] = at[1]._parts[at[2]] end
+  local batch = p.batch and given[1].shape[1]
+  local device = given[1] and given[1].device
+  for _, node in ipairs(p.nodes) do
+    local args = arguments(node.args, value, batch, device)
+    if node.inplace then
+      local first = allowed[node.op].first
+      local x = args[first]
+      args[first] = nil
+      ops[node.op .. "_"](x, args)
+    else
+      local r = {ops[node.op](args)}
+      for i, v in ipairs(node.out) do value[v] = r[i] end
+    end
+    for _, v in ipairs(node.last or {}) do value[v] = nil end        -- so that memory goes when it is no longer needed
+  end
+  if is_value(p.results) then return value[p.results.v] end
+  local out = walk(p.results, function(v) return value[v] end)
+  if p.several then return unpack(out) end
+  return out
+end
+
+local function argument_text(a)
+  if is_value(a) then return "%" .. a.v end
+  if type(a) ~= "table" then return tostring(a) end
+  if a.n then return a.n end
+  local out = {}
+  for i, b in ipairs(a) do out[i] = is_value(b) and "%" .. b.v or type(b) == "table" and ("batch*%d"):format(b.batch) or tostring(b) end
+  return "{" .. table.concat(out, ", ") .. "}"
+end
+
+-- The program as text: one line a value.
+function Traced:graph()
+  local p, lines = self.program, {}
+  for i, x in ipairs(p.inputs) do lines[#lines + 1] = ("%%%d = input %s %s%s"):format(i, x.dtype, table.concat(x.shape, "x"), p.batch and " (any dim 1)" or "") end
+  for i, t in ipairs(p.tensors) do lines[#lines + 1] = ("%%%d = %s %s"):format(#p.inputs + i, t.kind, t.name) end
+  for _, node in ipairs(p.nodes) do
+    local names, args = {}, {}
+    for name in pairs(node.args) do names[#names + 1] = name end
+    table.sort(names)
+    for _, name in ipairs(names) do args[#args + 1] = name .. "=" .. argument_text(node.args[name]) end
+    local out = {}
+    for i, v in ipairs(node.out) do out[i] = "%" .. v end
+    lines[#lines + 1] = ("%s%s%s(%s)"):format(table.concat(out, ", "), #out > 0 and " = " or "", node.op .. (node.inplace and "_" or ""), table.concat(args, ", "))
+  end
+  local results = {}
+  local function name(r) if is_value(r) then results[#results + 1] = "%" .. r.v else for _, x in pairs(r) do name(x) end end end
+  name(p.results)
+  table.sort(results)
+  return table.concat(lines, "\n") .. "\nreturn " .. table.concat(results, ", ")
+end
+
+---- tracing ----
+local function record(fn, inputs)
+  local p = program.new()
+  program.begin(p, false, inputs)
+  local r = {pcall(modes.no_grad, fn, unpack(inputs))}
+  local tensors, shape = {}, nil
+  if r[1] then
+    local function note(x, path)
+      if core.is_tensor(x) then
+        tensors[#tensors + 1] = x
+        return {v = #tensors}
+      elseif type(x) == "table" and getmetatable(x) == nil then
+        local t = {}
+        for k, y in pairs(x) do t[k] = note(y, path .. "." .. tostring(k)) end
+        return t
+      end
+      error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") .. "; tensors, and tables of tensors, can be traced", 0)
+    end
+    local n = table.maxn(r) - 1
+    local noted = {pcall(function()
+      if n == 1 then return note(r[2], "") end
+      local list = {}
+      for i = 1, n do list[i] = note(r[i + 1], "") end
+      return list
+    end)}
+    if noted[1] then shape = {tree = noted[2], several = n > 1} else r = {false, noted[2]} end
+  end
+  local finished, why = pcall(program.finish, p, r[1], tensors)
+  if not r[1] then error(r[2], 0) end
+  if not finished then error(why, 0) end
+  if program.dead(p) then
+    error(("trace: %s: a trace does the same ops for every input, and can't follow what depends on values"):format(program.why(p)), 0)
+  end
+  local events, inputs_of, results = program.events(p)
+  if not events then error("trace: " .. inputs_of, 0) end
+  return {p = p, events = events, inputs = inputs_of, results = results, tree = shape.tree, several = shape.several}
+end
+
+local function number_out(x)
+  if type(x) == "number" and (x ~= x or x == math.huge or x == -math.huge) then return {n = x ~= x and "nan" or x > 0 and "inf" or "-inf"} end
+  return x
+end
+
+-- Whether a node changes what was there before it: in place, or running statistics.
+local function changes(node) return node.inplace or (allowed[node.op].mutates and node.args.training ~= false) end
+
+-- Sizes that grew with the batch become {batch = k}. False: the second run did something else.
+local function generalise(a, b, n, m)
+  if #a.events ~= #b.events then return false end
+  local grown = {}
+  for i, e in ipairs(a.events) do
+    local f = b.events[i]
+    if e.op ~= f.op or e.inplace or f.inplace then return false end
+    for name, x in pairs(e.args) do
+      local y = f.args[name]
+      if type(x) ~= type(y) then return false end
+      if type(x) == "table" and not is_value(x) then
+        if #x ~= #y then return false end
+        for k = 1, #x do
+          if type(x[k]) == "number" and x[k] ~= y[k] then
+            if x[k] % n ~= 0 or y[k] ~= x[k] / n * m then return false end
+            grown[#grown + 1] = {x, k, {batch = x[k] / n}}
+          end
+        end
+      elseif type(x) ~= "table" and x ~= y then return false end
+    end
+  end
+  for _, c in ipairs(grown) do c[1][c[2]] = c[3] end
+  return true
+end
+
+-- Nodes whose results nobody uses go, unless they change what was there before or draw random numbers.
+local function sweep(nodes, results)
+  local used, kept = {}, {}
+  walk(results, function(v) used[v] = true end)
+  for i = #nodes, 1, -1 do
+    local node = nodes[i]
+    local needed = changes(node) or allowed[node.op].class == "random"
+    for _, v in ipairs(node.out) do needed = needed or used[v] end
+    if needed then
+      each_value(node.args, function(a) used[a.v] = true; return a end)
+      table.insert(kept, 1, node)
+    end
+  end
+  return kept
+end
+
+-- Which values each node is the last to use.
+local function lifetimes(p)
+  local last, from = {}, #p.inputs + #p.tensors
+  for i, node in ipairs(p.nodes) do
+    node.last = nil
+    each_value(node.args, function(a) last[a.v] = i; return a end)
+    for _, v in ipairs(node.out) do last[v] = last[v] or i end
+  end
+  walk(p.results, function(v) last[v] = nil end)
+  for v, i in pairs(last) do
+    if v > from then
+      p.nodes[i].last = p.nodes[i].last or {}
+      table.insert(p.nodes[i].last, v)
+    end
+  end
+end
+
+-- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs once with them,
+-- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
+-- model does the same for two sizes of it. Errors where the model's course depends on values.
+function jit.trace(model, ...)
+  if not modes.callable(model) then error("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)), 2) end
+  local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
+  if #inputs == 0 then error("trace: argument 2 must be a tensor, or a list of tensors", 2) end
+  local copies = {}
+  for i, x in ipairs(inputs) do
+    if not core.is_tensor(x) then error(("trace: argument %d must be a tensor, got %s"):format(i + 1, type(x)), 2) end
+    copies[i] = ops.clone(x:detach())                    -- of memory of their own
+  end
+  local a = record(model, copies)
+  local p = {version = VERSION, inputs = {}, tensors = {}, nodes = {}, several = a.several or nil}
+  local n, mutates = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0, false
+  for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
+  for _, e in ipairs(a.events) do mutates = mutates or (allowed[e.op] and changes(e)) end
+  if n > 0 and not mutates then
+    local twice = {}
+    for i, x in ipairs(copies) do twice[i] = ops.cat({x, x}, 1) end
+    local ok, b = pcall(record, model, twice)
+    if ok and generalise(a, b, n, 2 * n) then p.batch = true end
+  end
+
+  local number, tensors, names, kinds, next_value = {}, {}, {}, {}, #copies
+  for i, v in ipairs(a.inputs) do
+    number[v] = i
+    p.inputs[i] = {dtype = copies[i].dtype, shape = {unpack(copies[i].shape)}}
+  end
+  if type(model) == "table" and model.named_parameters then
+    for name, t in model:named_parameters() do names[#names + 1], kinds[#kinds + 1], tensors[#tensors + 1] = name, "parameter", t end
+    for name, t in model:named_buffers() do names[#names + 1], kinds[#kinds + 1], tensors[#tensors + 1] = name, "buffer", t end
+  end
+  -- values from outside, in the order of their first use
+  local defined, outside = {}, {}
+  for _, v in ipairs(a.inputs) do defined[v] = true end
+  local function see(v)
+    if not defined[v] then
+      defined[v] = true
+      outside[#outside + 1] = v
+    end
+  end
+  for _, e in ipairs(a.events) do
+    if not allowed[e.op] then error(("trace: %s can't be part of a trace"):format(e.op), 2) end
+    each_value(e.args, function(x) see(x.v); return x end)
+    for _, v in ipairs(e.out) do defined[v] = true end
+  end
+  for _, v in ipairs(a.results) do see(v) end
+  local found = {}
+  for _, v in ipairs(outside) do
+    local t = program.value(a.p, v)
+    local name, kind, given
+    for i, q in ipairs(tensors) do
+      if program.same(t, q:detach()) then name, kind, given = names[i], kinds[i], q end
+    end
+    if not name then name, kind, given = "constant." .. (#p.tensors + 1), "constant", core.keep(ops.clone(t)) end
+    if not found[name] then
+      next_value = next_value + 1
+      p.tensors[#p.tensors + 1] = {name = name, kind = kind}
+      found[name] = {next_value, given}
+    end
+    number[v] = found[name][1]
+  end
+  for _, e in ipairs(a.events) do
+    each_value(e.args, function(x) return {v = number[x.v]} end)
+    for k, x in pairs(e.args) do e.args[k] = number_out(x) end
+    local out = {}
+    for i, v in ipairs(e.out) do
+      next_value = next_value + 1
+      number[v], out[i] = next_value, next_value
+    end
+    p.nodes[#p.nodes + 1] = {op = e.op, args = e.args, out = out, inplace = e.inplace or nil}
+  end
+  local function renumber(r) return is_value(r) and {v = number[a.results[r.v]]} or (function() local t = {}; for k, x in pairs(r) do t[k] = renumber(x) end; return t end)() end
+  p.results = renumber(a.tree)
+  p.nodes = sweep(p.nodes, p.results)
+  lifetimes(p)
+  local given = {}
+  for name, f in pairs(found) do given[name] = f[2] end
+  local traced = Traced(p, given)
+  traced:train(type(model) == "table" and model.training ~= false)
+  return traced
+end
+
+---- files ----
+-- One safetensors file: the tensors under their names, the program as JSON in the metadata.
+function Traced:save(path)
+  if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
+  local p, names, tensors = self.program, {}, {}
+  for i, t in ipairs(p.tensors) do
+    local at = self.places[i]
+    names[i], tensors[i] = t.name, M.contiguous(M.cpu(at[1]._parts[at[2]]:detach()))
+  end
+  local nodes = {}
+  for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
+  core.write_safetensors(path, names, tensors, core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes, results = p.results, batch = p.batch, several = p.several}})
+end
+
+local function whole(x, most) return type(x) == "number" and x >= 1 and x <= most and x % 1 == 0 end
+local dtypes = {}
+for _, d in ipairs(core.dtypes) do dtypes[d] = true end
+
+-- Raises unless p is a program over the given tensors.
+local function validate(p, tensors)
+  local function need(ok, what, ...) if not ok then error(what:format(...), 0) end end
+  local function list(x, what)
+    need(type(x) == "table" and #x <= 1e6, "%s must be a list", what)
+    local n = 0
+    for _ in pairs(x) do n = n + 1 end
+    need(n == #x, "%s must be a list", what)
+    return x
+  end
+  need(type(p) == "table", "there is no program")
+  need(type(p.version) == "number", "the program has no version")
+  need(p.version <= VERSION, "the program is of version %s, this library reads up to %d", tostring(p.version), VERSION)
+  need(p.batch == nil or p.batch == true, "batch must be true")
+  need(p.several == nil or p.several == true, "several must be true")
+  for i, x in ipairs(list(p.inputs, "inputs")) do
+    need(type(x) == "table" and dtypes[x.dtype], "input %d has no dtype", i)
+    for _, n in ipairs(list(x.shape, "a shape")) do need(n == 0 or whole(n, 2^48), "input %d has size %s", i, tostring(n)) end
+    need(not p.batch or #x.shape > 0, "input %d has no dim 1", i)
+  end
+  need(not p.batch or #p.inputs > 0, "there are no inputs")
+  local seen = {}
+  for i, t in ipairs(list(p.tensors, "tensors")) do
+    need(type(t) == "table" and type(t.name) == "string" and tensors[t.name], "tensor %d isn't in the file", i)
+    need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
+    need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
+    need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
+    seen[t.name] = true
+  end
+  for name in pairs(seen) do                             -- no tensor within another
+    for prefix in name:gmatch("()%.") do need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1)) end
+  end
+  local defined = {}
+  for i = 1, #p.inputs + #p.tensors do defined[i] = true end
+  local function value(a, where)
+    need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
+    for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
+  end
+  for i, node in ipairs(list(p.nodes, "nodes")) do
+    need(type(node) == "table" and type(node.op) == "string" and allowed[node.op], "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
+    local op = allowed[node.op]
+    local where = ("node %d (%s)"):format(i, node.op)
+    need(node.inplace == nil or (node.inplace == true and op.inplace and ops[node.op .. "_"]), "%s has no in-place form", where)
+    need(type(node.args) == "table", "%s has no arguments", where)
+    for name, a in pairs(node.args) do
+      need(type(name) == "string" and op.params[name], "%s has no parameter '%s'", where, tostring(name))
+      if type(a) == "table" and is_value(a) then value(a, where)
+      elseif type(a) == "table" and a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
+      elseif type(a) == "table" then
+        for _, b in ipairs(list(a, "an argument")) do
+          if type(b) == "table" and is_value(b) then value(b, where)
+          elseif type(b) == "table" then need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where)
+          else need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where) end
+        end
+      else need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where) end
+    end
+    need(not node.inplace or is_value(node.args[op.first] or {}), "%s changes no value", where)
+    need(#list(node.out, "results") == (node.inplace and 0 or op.results), "%s has %d results", where, #node.out)
+    for _, v in ipairs(node.out) do
+      need(whole(v, 2^31) and not defined[v], "%s defines a value anew", where)
+      defined[v] = true
+    end
+  end
+  local depth = 0
+  local function result(r)
+    depth = depth + 1
+    need(type(r) == "table" and depth < 100, "the results are no tree of values")
+    if is_value(r) then value(r, "the result") else for _, x in pairs(r) do result(x) end end
+    depth = depth - 1
+  end
+  result(p.results)
+  if p.several then list(p.results, "results") end
+end
+
+for name, op in pairs(allowed) do
+  op.params = {}
+  for piece in op.signature:gsub("%b()", ""):gmatch("[^,]+") do
+    local param = piece:match("^%s*([%w_]+)")
+    if param then
+      op.params[param] = true
+      op.first = op.first or param
+    end
+  end
+  op.mutates = op.signature:gsub("=.-[,$]", ","):find("!") ~= nil
+  allowed[name] = op
+end
+
+---- freezing ----
+local function copied(x)
+  if type(x) ~= "table" then return x end
+  local out = {}
+  for k, y in pairs(x) do out[k] = copied(y) end
+  return out
+end
+
+-- The weight and bias of a convolution that does the batch_norm behind it too.
+local function with_norm(weight, bias, norm, const)
+  local function of(name) local a = norm.args[name]; return is_value(a or {}) and const[a.v] or nil end
+  local mean, var, gain, shift = of("mean"), of("var"), of("weight"), of("bias")
+  local scale = ops.rsqrt(var + (norm.args.eps or 1e-5))
+  if gain then scale = scale * gain end
+  local shape = {-1}
+  for i = 2, M.dim(weight) do shape[i] = 1 end
+  local b = (bias and bias - mean or -mean) * scale
+  return M.to(weight * M.view(scale, shape), weight.dtype), M.to(shift and b + shift or b, weight.dtype)
+end
+
+-- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed now, and a batch_norm (in
+-- eval mode) becomes part of the convolution before it.
+function jit.freeze(traced)
+  if not (type(traced) == "table" and module.is_module(traced) and traced.program and traced.places) then error("freeze: argument 1 must be a traced module", 2) end
+  local p = traced.program
+  local const, names, uses, by, alias = {}, {}, {}, {}, {}
+  for i, t in ipairs(p.tensors) do
+    local at = traced.places[i]
+    const[#p.inputs + i], names[#p.inputs + i] = at[1]._parts[at[2]]:detach(), t.name
+  end
+  for _, node in ipairs(p.nodes) do
+    if changes(node) then error("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode", 2) end
+    each_value(node.args, function(a) uses[a.v] = (uses[a.v] or 0) + 1; return a end)
+  end
+  walk(p.results, function(v) uses[v] = (uses[v] or 0) + 1 end)
+  local nodes, made = {}, 0
+  local function constant(t)
+    made = made + 1
+    const[-made], names[-made] = core.keep(t), "frozen." .. made
+    return {v = -made}
+  end
+  modes.no_grad(function()
+    for _, original in ipairs(p.nodes) do
+      local node, known = {op = original.op, args = copied(original.args), out = copied(original.out)}, true
+      each_value(node.args, function(a)
+        local v = alias[a.v] or a.v
+        known = known and const[v] ~= nil
+        return {v = v}
+      end)
+      for _, a in pairs(node.args) do                    -- sizes that follow the batch aren't known yet
+        if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.batch then known = false end end end
+      end
+      local x = node.op == "batch_norm_stats" and by[node.args.x.v]
+      local fits = x and x.op == "conv2d" and uses[node.args.x.v] == 1 and const[x.args.weight.v] and (not x.args.bias or const[x.args.bias.v])
+      for _, name in ipairs(fits and {"mean", "var", "weight", "bias"} or {}) do fits = fits and (not node.args[name] or const[node.args[name].v]) end
+      if fits then
+        local w, b = with_norm(const[x.args.weight.v], x.args.bias and const[x.args.bias.v], node, const)
+        x.args.weight, x.args.bias = constant(w), constant(b)
+        alias[node.out[1]] = x.out[1]
+        uses[x.out[1]] = uses[node.out[1]]
+      elseif known and allowed[node.op].class ~= "random" then
+        local r = {ops[node.op](arguments(node.args, const, 0, "cpu"))}
+        for i, v in ipairs(node.out) do alias[v] = constant(r[i]).v end
+      else
+        nodes[#nodes + 1] = node
+        for _, v in ipairs(node.out) do by[v] = node end
+      end
+    end
+  end)
+  local results = walk(p.results, function(v) return {v = alias[v] or v} end)
+  nodes = sweep(nodes, results)
+  -- numbers anew: inputs, the constants in use, results
+  local number, q, tensors, n = {}, {version = VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, several = p.several}, {}, #p.inputs
+  for i = 1, n do number[i] = i end
+  local function use(v)
+    if const[v] and not number[v] then
+      n = n + 1
+      number[v] = n
+      q.tensors[#q.tensors + 1], tensors[names[v]] = {name = names[v], kind = "constant"}, const[v]
+    end
+  end
+  for _, node in ipairs(nodes) do each_value(node.args, function(a) use(a.v) return a end) end
+  walk(results, use)
+  for _, node in ipairs(nodes) do
+    each_value(node.args, function(a) return {v = number[a.v]} end)
+    for i, v in ipairs(node.out) do
+      n = n + 1
+      number[v], node.out[i] = n, n
+    end
+  end
+  q.nodes, q.results = nodes, walk(results, function(v) return {v = number[v]} end)
+  lifetimes(q)
+  return Traced(q, tensors):eval()
+end
+
+-- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
+function jit.load(path, o)
+  if type(path) ~= "string" then error("load: argument 1 (path) must be a string, got " .. type(path), 2) end
+  check("load", o or {}, {device = true}, 2)
+  local tensors, json = core.read_safetensors(path)
+  local ok, traced = pcall(function()
+    local p = json and core.json_decode(json)
+    p = type(p) == "table" and p.tycho_program
+    if type(p) ~= "table" then error("it holds no traced program", 0) end
+    validate(p, tensors)
+    lifetimes(p)
+    for _, t in ipairs(p.tensors) do
+      if t.kind == "parameter" then tensors[t.name] = module.Parameter(tensors[t.name]) end
+    end
+    return Traced(p, tensors)
+  end)
+  if not ok then error(("load: %s: %s"):format(path, tostring(traced)), 2) end
+  traced:eval()
+  local device = o and o.device or core.gpu.default_device()
+  return device ~= "cpu" and traced:to(device) or traced
+end
+
+return jit

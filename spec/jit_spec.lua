@@ -1,0 +1,240 @@
+-- Traced models: they do what the model did, also from a file, on other batch sizes, dtypes and compiled; and no file does more than that.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local nn, jit, F = tycho.nn, tycho.jit, tycho.nn.functional
+
+local function saved(traced)
+  local path = os.tmpname()
+  traced:save(path)
+  local again = jit.load(path)
+  os.remove(path)
+  return again
+end
+
+local function models()
+  local Residual = nn.Module:extend("Residual")
+  function Residual:init()
+    self.conv, self.norm, self.scale = nn.Conv2d(3, 3, 3, {padding = 1}), nn.BatchNorm2d(3), tycho.full({1}, 0.5)
+  end
+  function Residual:forward(x) return x + F.relu(self.norm(self.conv(x))) * self.scale end
+  local Two = nn.Module:extend("Two")
+  function Two:init() self.a, self.b = nn.Linear(4, 3), nn.Linear(4, 3) end
+  function Two:forward(x, y) return {sum = self.a(x) + self.b(y), parts = {self.a(x), self.b(y)}} end
+  return {
+    mlp = {nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Dropout(0.5), nn.LayerNorm(8), nn.Linear(8, 2)), {3, 4}},
+    cnn = {nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5), nn.Softmax(2)), {2, 3, 8, 8}},
+    residual = {Residual(), {2, 3, 5, 5}},
+    lstm = {nn.LSTM(4, 6, {batch_first = true}), {2, 5, 4}},
+    attention = {nn.TransformerEncoderLayer(8, 2, {dim_feedforward = 16, batch_first = true}), {2, 5, 8}},
+    two = {Two(), {3, 4}, {3, 4}},
+  }
+end
+
+local function results(...)
+  local out = {}
+  local function walk(x)
+    if tycho.is_tensor(x) then out[#out + 1] = x:detach()
+    elseif type(x) == "table" then
+      local keys = {}
+      for k in pairs(x) do keys[#keys + 1] = k end
+      table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+      for _, k in ipairs(keys) do walk(x[k]) end
+    end
+  end
+  for i = 1, select("#", ...) do walk((select(i, ...))) end
+  return out
+end
+local function equal(a, b, what, tolerance)
+  assert.equal(#a, #b)
+  for i = 1, #a do helper.close(b[i], a[i], what .. ", result " .. i, tolerance or 0) end
+end
+
+describe("jit.trace", function()
+  for name in pairs(models()) do
+    it("gives a module that does what the model does: " .. name, function()
+      local m = models()[name]
+      local model = m[1]:eval()
+      local function inputs(n)
+        local out = {}
+        for i = 2, #m do
+          local size = {unpack(m[i])}
+          size[1] = n or size[1]
+          out[#out + 1] = tycho.randn(size)
+        end
+        return out
+      end
+      local traced = jit.trace(model, unpack(inputs()))
+      for _, again in ipairs {traced, saved(traced)} do
+        for _, n in ipairs {m[2][1], 1, 7} do
+          local x = inputs(n)
+          equal(results(model(unpack(x))), results(again(unpack(x))), "batch " .. n)
+        end
+        for k, v in pairs(model:state_dict()) do if again:state_dict()[k] then helper.close(again:state_dict()[k], v, k, 0) end end
+        assert.is_truthy(again:graph():find("return %%"))
+      end
+      local compiled = tycho.compile(saved(traced):requires_grad_(false))
+      for _ = 1, 4 do
+        local x = inputs()
+        equal(results(model(unpack(x))), results(compiled(unpack(x))), "compiled")
+      end
+      if name ~= "lstm" then
+        local half, x = saved(traced):to("float64"), inputs()
+        for i = 1, #x do x[i] = x[i]:double() end
+        equal(results(model:to("float64")(unpack(x))), results(half(unpack(x))), "float64")
+      end
+    end)
+  end
+
+  it("keeps gradients: a traced model can be trained on", function()
+    local model, x = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)):eval(), tycho.randn(5, 4)
+    local traced = saved(jit.trace(model, x))
+    traced(x):sum():backward()
+    model(x):sum():backward()
+    local grads = {}
+    for n, p in model:named_parameters() do grads[n] = p.grad end
+    local count = 0
+    for n, p in traced:named_parameters() do
+      helper.close(p.grad, grads[n], n)
+      count = count + 1
+    end
+    assert.equal(4, count)
+  end)
+
+  it("drops what nobody needs, and keeps changes of buffers and random numbers", function()
+    local x = tycho.randn(3)
+    local traced = jit.trace(function(a) local _ = a:exp() return a * 2 end, x)
+    assert.equal(1, #traced.program.nodes)
+    local counter = nn.Module:extend("Counter")()
+    counter:register_buffer("n", tycho.zeros(1))
+    function counter:forward(a) self.n:add_(1) return a + self.n end
+    local t = jit.trace(counter, x)
+    local before = counter.n:clone()
+    helper.close(t(x), x + before + 1, "first", 0)
+    helper.close(t(x), x + before + 2, "second", 0)
+    tycho.manual_seed(4)
+    local r = jit.trace(function(a) return a + tycho.randn(3) end, x)
+    tycho.manual_seed(5)
+    local want = x + tycho.randn(3)
+    tycho.manual_seed(5)
+    helper.close(r(x), want, "random", 0)
+  end)
+
+  it("frozen, computes what is constant and folds batch_norm into what comes before it", function()
+    local m = models()
+    for _, name in ipairs {"cnn", "residual", "mlp"} do
+      local model = m[name][1]
+      local x = tycho.randn(m[name][2])
+      for _ = 1, 3 do model(x) end                       -- statistics other than 0 and 1
+      model:eval()
+      for _, q in ipairs(model:parameters()) do tycho.no_grad(function() q:add_(tycho.randn(q.shape) * 0.1) end) end
+      local traced = jit.trace(model, x)
+      local frozen = jit.freeze(traced)
+      helper.close(frozen(x), model(x), name)
+      helper.close(saved(frozen)(x), frozen(x), name .. " saved", 0)
+      assert.is_falsy(name ~= "mlp" and frozen:graph():find("batch_norm"))
+      assert.equal(0, #frozen:parameters())
+    end
+    local known = jit.freeze(jit.trace(function(a) return a + (tycho.ones(3) * 2):exp() end, tycho.randn(3)))
+    assert.equal(1, #known.program.nodes)
+    local net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    net(tycho.randn(6, 3))
+    local frozen = jit.freeze(jit.trace(net:eval(), tycho.randn(2, 3)))
+    local y = tycho.randn(5, 3)
+    helper.close(frozen(y), net(y), "behind a linear layer, whose channels may be another dim")
+    helper.fails("trace the model in eval mode", jit.freeze, jit.trace(net:train(), tycho.randn(2, 3)))
+    helper.fails("must be a traced module", jit.freeze, net)
+  end)
+
+  it("says what it can't follow", function()
+    local x = tycho.randn(4)
+    helper.fails("item() is called: a trace does the same ops for every input", jit.trace, function(a) return a:sum():item() > 0 and a or -a end, x)
+    helper.fails("an element is read", jit.trace, function(a) return a * a[1] end, x)
+    helper.fails("depends on data", jit.trace, function(a) return a[a:gt(0)] end, x)
+    helper.fails("gives a number", jit.trace, function(a) return a, 3 end, x)
+    helper.fails("oops", jit.trace, function() error("oops") end, x)
+    helper.fails("argument 1 must be a module or a function", jit.trace, 3, x)
+    helper.fails("argument 2 must be a tensor", jit.trace, nn.ReLU(), {})
+    local traced = jit.trace(function(a) return a:reshape(2, 2) end, x)
+    helper.fails("argument 1 has shape 5; the trace was made for 4", traced, tycho.randn(5))
+    helper.fails("2 arguments, the trace has 1 inputs", traced, x, x)
+  end)
+end)
+
+describe("a trace file", function()
+  local path, bytes
+  setup(function()
+    path = os.tmpname()
+    local model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)):eval()
+    jit.trace(model, tycho.randn(2, 1, 4, 4)):save(path)
+    local f = io.open(path, "rb")
+    bytes = f:read("*a")
+    f:close()
+  end)
+  teardown(function() os.remove(path) end)
+
+  local function with(text)
+    local f = io.open(path, "wb")
+    f:write(text)
+    f:close()
+  end
+
+  it("that was damaged anywhere gives an error or a model, and nothing else", function()
+    local n = tonumber(os.getenv("TYCHO_MUTATIONS")) or 4000
+    local header = 8
+    for i = 1, 8 do header = header + bytes:byte(i) * 256 ^ (i - 1) end
+    local x = tycho.randn(2, 1, 4, 4, {device = "cpu"})
+    local state, errors, alive = 99, 0, 0
+    local function draw(k)
+      state = (state * 1103515245 + 12345) % 2147483648
+      return math.floor(state / 1024) % k + 1
+    end
+    for _ = 1, n do
+      local t, at = bytes, draw(header)
+      local kind = draw(4)
+      if kind == 1 then t = t:sub(1, at - 1) .. string.char(draw(256) - 1) .. t:sub(at + 1)
+      elseif kind == 2 then t = t:sub(1, at - 1) .. t:sub(at + draw(12))
+      elseif kind == 3 then
+        local digit = t:find("%d", math.max(at, 9)) or 9
+        t = t:sub(1, digit - 1) .. draw(10) - 1 .. t:sub(digit + 1)
+      else
+        local from = draw(header)
+        t = t:sub(1, at - 1) .. t:sub(from, from + at % 20) .. t:sub(at + at % 20 + 1)
+      end
+      with(t)
+      local ok, traced = pcall(jit.load, path, {device = "cpu"})
+      if ok then ok = pcall(traced, x) end
+      if ok then alive = alive + 1 else errors = errors + 1 end
+    end
+    assert.equal(n, errors + alive)
+    assert.is_true(errors > n / 2)
+  end)
+
+  it("can't name what is no op, use what isn't there, or be of a later version", function()
+    with(bytes)
+    local tensors, json = core.read_safetensors(path)
+    local names, list = {}, {}
+    for name, t in pairs(tensors) do names[#names + 1], list[#list + 1] = name, t end
+    local function damaged(change, text)
+      local p = core.json_decode(json)
+      change(p.tycho_program)
+      core.write_safetensors(path, names, list, core.json_encode(p))
+      helper.fails(text, jit.load, path)
+    end
+    damaged(function(p) p.version = 2 end, "is of version 2, this library reads up to 1")
+    damaged(function(p) p.nodes[1].op = "os_execute" end, "node 1 is no op that a trace may have: os_execute")
+    damaged(function(p) p.nodes[1].op = "adamw_step" end, "is no op that a trace may have")
+    damaged(function(p) p.nodes[1].args.x = {v = 99} end, "uses a value that isn't there")
+    damaged(function(p) p.nodes[1].args.code = "x" end, "has no parameter 'code'")
+    damaged(function(p) p.nodes[2].out = {1} end, "defines a value anew")
+    damaged(function(p) p.nodes[2].out = {} end, "has 0 results")
+    damaged(function(p) p.nodes[2].inplace = true end, "relu")
+    damaged(function(p) p.tensors[1].name = "nope" end, "tensor 1 isn't in the file")
+    damaged(function(p) p.tensors[1].kind = "function" end, "is of no kind")
+    damaged(function(p) p.results = {v = 50} end, "the result uses a value that isn't there")
+    damaged(function(p) p.inputs[1].shape[1] = -3 end, "has size -3")
+    with(bytes)
+    tycho.save(path, {a = 1})
+    helper.fails("it holds no traced program", jit.load, path)
+  end)
+end)
