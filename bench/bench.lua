@@ -146,6 +146,45 @@ do
   case("the same, beside PyTorch's fused=True", function() opt:step() end)
 end
 
+-- Compiled steps; beside PyTorch's eager step, then beside torch.compile of the same step.
+local function mlp(width, guard)
+  local net = nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Linear(width, 10))
+  local opt = optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
+  local step = tycho.compile(function(x, y)
+    opt:zero_grad()
+    local loss = tycho.cross_entropy(net(x), y)
+    loss:backward()
+    opt:step()
+    return loss:detach()
+  end, {guard = guard})
+  local x, y = R(128, 784), labels(10, 128)
+  return function() step(x, y) end
+end
+local function amp_cnn()
+  local net, x, y = cnn(), R(128, 1, 28, 28), labels(10, 128)
+  local opt = optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
+  local step = tycho.compile(function()
+    opt:zero_grad()
+    tycho.amp.autocast({dtype = "bfloat16", device = "cpu"}, function() return tycho.cross_entropy(net(x), y) end):backward()
+    opt:step()
+  end)
+  return function() step() end
+end
+local function chain()
+  local x, b, w, r = R(4096, 1024), R(1024), tycho.ones(1024), R(4096, 1024)
+  local fn = tycho.compile(function() return tycho.layer_norm(tycho.dropout(tycho.gelu(x + b), 0.1) + r, {1024}, w, b) end)
+  return function() return tycho.no_grad(fn) end
+end
+for _, peer in ipairs {"eager", "torch.compile"} do
+  for _, width in ipairs {128, 32} do
+    for _, guard in ipairs {"full", "inputs"} do
+      case(("compiled MLP step, width %d, guard %s, beside %s"):format(width, guard, peer), mlp(width, guard))
+    end
+  end
+  case("compiled CNN step in bfloat16, beside " .. peer, amp_cnn())
+  case("compiled gelu-bias-dropout-add-layer_norm, 16 MB, beside " .. peer, chain())
+end
+
 -- The peer answers each line with its time for that case.
 local peer_name, ask
 do

@@ -154,6 +154,65 @@ for fused in (None, True):
         x.grad = R(1000, 1000)
     case(torch.optim.AdamW(params, lr=1e-3, fused=fused).step)
 
+
+
+def mlp(width):
+    net = nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Linear(width, 10))
+    opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        return loss.detach()
+    return step, (R(128, 784), labels(10, 128))
+
+
+def amp_cnn():
+    net, x, y = cnn(), R(128, 1, 28, 28), labels(10, 128)
+    opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+
+    def step():
+        opt.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+    return step, ()
+
+
+def chain():
+    x, b, w, r = R(4096, 1024), R(1024), torch.ones(1024), R(4096, 1024)
+
+    def fn():
+        with torch.no_grad():
+            return F.layer_norm(F.dropout(F.gelu(x + b), 0.1) + r, (1024,), w, b)
+    return fn, ()
+
+
+for compiled in (False, True):
+    def beside(made):
+        fn, args = made
+        if not compiled:
+            case(lambda: fn(*args))
+            return
+        ready = []                             # compiled when first asked for: that takes a minute
+
+        def run():
+            if not ready:
+                torch.compiler.reset()         # its limits of recompilation count over all cases
+                ready.append(torch.compile(fn))
+                for _ in range(5):
+                    ready[0](*args)
+            ready[0](*args)
+        case(run)
+    for width in (128, 32):
+        for guard in ("full", "inputs"):
+            beside(mlp(width))
+    beside(amp_cnn())
+    beside(chain())
+
 for line in sys.stdin:
     out.write("%.12g\n" % cases[int(line)]())
     out.flush()
