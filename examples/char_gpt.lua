@@ -2,7 +2,9 @@
 --
 --   luajit examples/char_gpt.lua --data FILE [--steps 2000] [--batch 12] [--block 64] [--layers 4] [--heads 4] [--width 128]
 --                                [--dropout 0] [--lr 1e-3] [--seed 1337] [--write 500] [--save FILE] [--threads N]
+--                                [--precision float32|bfloat16|float16|half] [--compile 0|1]
 --
+-- --precision: bfloat16 and float16 by autocast, float16 with a GradScaler; half: weights in float16, with float32 masters.
 -- The first 90 % of the file are for training; the loss on the rest, in blocks, is printed every 500 steps. Or, as a module:
 --   local model = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64}
 -- Names are those of PyTorch's nn.TransformerEncoder between two nn.Embedding and an nn.Linear.
@@ -47,7 +49,7 @@ end
 if not (arg and arg[0] and arg[0]:match("char_gpt%.lua$")) then return function(o) return Model(o) end end
 
 local function stop(message) io.stderr:write(message, "\n"); os.exit(2) end
-local options = {data = "", steps = 2000, batch = 12, block = 64, layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "", threads = 0}
+local options = {data = "", steps = 2000, batch = 12, block = 64, layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "", threads = 0, precision = "float32", compile = 0}
 for i = 1, #arg, 2 do
   local name = arg[i]:match("^%-%-(.+)$")
   if not name or options[name] == nil then stop("unknown argument " .. arg[i]) end
@@ -56,6 +58,8 @@ for i = 1, #arg, 2 do
   if not value then stop(arg[i] .. " needs a value") end
   options[name] = value
 end
+local precisions = {float32 = true, bfloat16 = true, float16 = true, half = true}
+if not precisions[options.precision] then stop("--precision must be float32, bfloat16, float16 or half") end
 if options.data == "" then stop("usage: luajit examples/char_gpt.lua --data FILE [--steps 2000] ...") end
 for name, least in pairs {steps = 0, batch = 1, block = 1, layers = 1, heads = 1, width = 1, write = 0, threads = 0, seed = 0} do
   if options[name] < least or options[name] % 1 ~= 0 then stop(("--%s must be a whole number, at least %d"):format(name, least)) end
@@ -96,8 +100,14 @@ local test = data[{ {cut + 1, -1} }]:unfold(1, block + 1, block)
 
 tycho.manual_seed(options.seed)
 local model = Model {tokens = #characters, width = options.width, heads = options.heads, layers = options.layers, length = block, dropout = options.dropout, bias = false}
+local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
+if half then model:half() end
 local function loss_of(batch)
-  return tycho.cross_entropy(model(batch[{ {}, {1, -2} }]):flatten(1, 2), batch[{ {}, {2, -1} }]:flatten())
+  return tycho.cross_entropy(model(batch[{ {}, {1, -2} }]):flatten(1, 2):float(), batch[{ {}, {2, -1} }]:flatten())
+end
+if autocast then
+  local plain = loss_of
+  function loss_of(batch) return tycho.amp.autocast({dtype = autocast}, plain, batch) end
 end
 local function test_loss()
   model:eval()
@@ -112,12 +122,26 @@ end
 -- matrices decay, scales don't; the learning rate rises for 100 steps, then falls along half a cosine to a tenth
 local decayed, rest = {}, {}
 for _, p in ipairs(model:parameters()) do table.insert(p:dim() > 1 and decayed or rest, p) end
-local optimizer = tycho.optim.AdamW({{params = decayed, weight_decay = 0.1}, {params = rest, weight_decay = 0}}, {lr = options.lr, betas = {0.9, 0.99}})
+local optimizer = tycho.optim.AdamW({{params = decayed, weight_decay = 0.1}, {params = rest, weight_decay = 0}}, {lr = options.lr, betas = {0.9, 0.99}, master_weights = half})
+local scaler = tycho.amp.GradScaler{enabled = half or autocast == "float16"}
 local warm = math.min(100, options.steps / 10)
 local schedule = tycho.optim.lr_scheduler.LambdaLR(optimizer, {lr_lambda = function(step)
   if step < warm then return (step + 1) / (warm + 1) end
   return 0.55 + 0.45 * math.cos(math.pi * math.min(1, (step - warm) / math.max(1, options.steps - warm)))
 end})
+
+local function train_step(batch)
+  local loss = loss_of(batch)
+  optimizer:zero_grad()
+  scaler:scale(loss):backward()
+  scaler:unscale_(optimizer)
+  nn.utils.clip_grad_norm_(model:parameters(), 1)
+  scaler:step(optimizer)
+  scaler:update()
+  schedule:step()
+  return loss:detach()
+end
+if options.compile == 1 then train_step = tycho.compile(train_step) end
 
 local step = 0
 local function next_step()
@@ -127,12 +151,7 @@ end
 local bar = tycho.utils.progress(next_step, {total = options.steps, count = options.batch * block, unit = "characters"})
 local validation
 for _ in bar do
-  local loss = loss_of(train[tycho.randint(1, #train, {options.batch})])
-  optimizer:zero_grad()
-  loss:backward()
-  nn.utils.clip_grad_norm_(model:parameters(), 1)
-  optimizer:step()
-  schedule:step()
+  local loss = train_step(train[tycho.randint(1, #train, {options.batch})])
   if step % 10 == 0 then bar:set {loss = loss:item()} end
   if step % 500 == 0 or step == options.steps then
     validation = test_loss()

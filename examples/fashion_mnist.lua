@@ -1,20 +1,21 @@
 -- Trains a small CNN on Fashion-MNIST and tests it.
 --
 --   luajit examples/fashion_mnist.lua [--data DIR] [--epochs 3] [--batch 128] [--lr 0.01] [--seed 1] [--out runs/fashion_mnist] [--resume] [--threads N]
---     [--device cpu|cuda|cuda:N]
+--     [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile]
 --
--- --device: where to train; the GPU, where there is one. --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoint.safetensors (everything
+-- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a GradScaler; half: weights in float16, with
+-- float32 masters. --compile: the training step is recorded and done again. --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoint.safetensors (everything
 -- needed to go on, also after Ctrl-C) and loss.png.
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
-local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = false,
+local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = false, precision = "float32", compile = false,
   device = tycho.cuda.is_available() and "cuda" or "cpu"}
 local i = 1
 while arg[i] do
   local name = arg[i]:match("^%-%-(.+)$")
   if not name or options[name] == nil then io.stderr:write("unknown argument " .. arg[i] .. "\n"); os.exit(2) end
-  if name == "resume" then options.resume = true
+  if name == "resume" or name == "compile" then options[name] = true
   else
     i = i + 1
     local v = arg[i]
@@ -24,6 +25,7 @@ while arg[i] do
   end
   i = i + 1
 end
+if not ({float32 = true, bfloat16 = true, float16 = true, half = true})[options.precision] then io.stderr:write("--precision must be float32, bfloat16, float16 or half\n"); os.exit(2) end
 if options.threads then tycho.set_num_threads(options.threads) end
 
 local Net = nn.Module:extend("Net")
@@ -44,18 +46,36 @@ end
 local train, test = open(true), open(false)
 tycho.manual_seed(options.seed)
 local net = Net(#train.classes):to(options.device)
+local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
+if half then net:half() end
 local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, pin_memory = options.device ~= "cpu"})
-local optimizer = optim.AdamW(net:parameters(), {lr = options.lr, weight_decay = 0.05})
+local optimizer = optim.AdamW(net:parameters(), {lr = options.lr, weight_decay = 0.05, master_weights = half})
+local scaler = tycho.amp.GradScaler{enabled = half or autocast == "float16"}
 local schedule = optim.lr_scheduler.OneCycleLR(optimizer, {max_lr = options.lr, total_steps = options.epochs * loader:size()})
 local curve, first_epoch = {}, 1
 
 local function to_device(x) return x:to(options.device, {non_blocking = true}) end
+local function scores(x)
+  if half then return net(x:half()):float() end
+  if autocast then return tycho.amp.autocast({dtype = autocast}, net, x) end
+  return net(x)
+end
+local function step(x, y)
+  local loss = tycho.cross_entropy(scores(x), y)
+  optimizer:zero_grad()
+  scaler:scale(loss):backward()
+  scaler:step(optimizer)
+  scaler:update()
+  schedule:step()
+  return loss:detach()
+end
+if options.compile then step = tycho.compile(step) end
 
 os.execute("mkdir -p '" .. options.out:gsub("'", "'\\''") .. "'")
 local checkpoint = options.out .. "/checkpoint.safetensors"
 local function save(epoch)
   local seed, offset = tycho.get_rng_state()
-  tycho.save(checkpoint, {model = net:state_dict(), optimizer = optimizer:state_dict(), schedule = schedule:state_dict(), loader = loader:state_dict(),
+  tycho.save(checkpoint, {model = net:state_dict(), optimizer = optimizer:state_dict(), schedule = schedule:state_dict(), scaler = scaler:state_dict(), loader = loader:state_dict(),
     rng = {seed, offset}, epoch = epoch, curve = curve})
 end
 if options.resume then
@@ -63,6 +83,7 @@ if options.resume then
   net:load_state_dict(c.model)
   optimizer:load_state_dict(c.optimizer)
   schedule:load_state_dict(c.schedule)
+  scaler:load_state_dict(c.scaler)
   loader:load_state_dict(c.loader)
   tycho.set_rng_state(c.rng[1], c.rng[2])
   curve, first_epoch = c.curve, c.epoch
@@ -85,12 +106,7 @@ for epoch = first_epoch, options.epochs do
     if n > 0 then bar:set {loss = mean / n} end
   end
   for x, y in bar do
-    local loss = tycho.cross_entropy(net(to_device(x)), to_device(y))
-    optimizer:zero_grad()
-    loss:backward()
-    optimizer:step()
-    schedule:step()
-    pending[#pending + 1] = loss:detach()
+    pending[#pending + 1] = step(to_device(x), to_device(y))
     if #pending == 10 then read_losses() end
     if tycho.utils.interrupted() then
       read_losses()
@@ -108,7 +124,7 @@ net:eval()
 local right = 0
 tycho.no_grad(function()
   for x, y in tycho.data.DataLoader(test, {batch_size = 1000}):iter() do
-    right = right + net(to_device(x)):argmax(2):eq(to_device(y)):sum()
+    right = right + scores(to_device(x)):argmax(2):eq(to_device(y)):sum()
   end
 end)
 tycho.save(options.out .. "/model.safetensors", net:state_dict())

@@ -310,7 +310,11 @@ describe("the four mistakes of mixed precision:", function()
     -- by hand is a way too
     opt:zero_grad()
     scaler:scale(w:sum()):backward()
-    w.grad:div_(8)
+    w.grad:mul_(0.5)                                       -- still scaled
+    helper.fails("is scaled by a GradScaler", opt.step, opt)
+    w:sum():backward()                                     -- a mixture
+    helper.fails("is scaled by a GradScaler", opt.step, opt)
+    w.grad = w.grad / 8
     w.grad:add_(1)
     opt:step()
     -- gradients of losses that weren't scaled are nobody's business, also after scaled ones

@@ -71,7 +71,7 @@ return function(fn, o)
   local limit = limits[o.dtype]
   if not limit then error("amp.debug: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'", 2) end
   local seen, order, pending = {}, {}, {}
-  module.observe(function(m, ...)
+  local before = module.observe(function(m, ...)
     seen[m] = seen[m] or {}
     if #m:children() > 0 then return end
     for i = 1, select("#", ...) do
@@ -85,9 +85,9 @@ return function(fn, o)
         if y.requires_grad then M.register_hook(y, function(g) pending[#pending + 1] = {m, "gradient", measure(g, limit)} end) end
       end
     end
-  end)
+  end, true)
   local results = {pcall(fn)}
-  module.observe(nil)
+  module.observe(before)
   if not results[1] then error(results[2], 0) end
   for _, p in ipairs(pending) do entry(seen[p[1]], p[2], p[3]) end
   local names, report = names_of(seen), {dtype = o.dtype}

@@ -20,50 +20,63 @@ local function pack(...) return {n = select("#", ...), ...} end
 
 ---- arguments ----
 -- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves.
-local function is_input(a) return core.is_tensor(a) and not a.requires_grad end
+local function same_argument(was, now, trusting)
+  if type(was) == "number" and type(now) == "number" and not trusting then return true end       -- what it does is compared
+  return rawequal(was, now) or (was ~= was and now ~= now)
+end
 
-local function fits(v, args)
+local function fits(self, v, args)
   if v.n ~= args.n then return false end
   for i = 1, v.n do
-    local was, now = v.args[i], args[i]
-    if v.input[i] then
-      if not core.is_tensor(now) or not program.alike(was, now) then return false end
-    elseif is_input(now) or not rawequal(was, now) then return false end
+    local now = args[i]
+    local signature = core.is_tensor(now) and program.signature(now) or nil
+    if signature ~= v.signature[i] or (not signature and not same_argument(v.args[i], now, self.guard == "inputs")) then return false end
   end
   for m, training in pairs(v.modules) do if m.training ~= training then return false end end
   return true
 end
 
-local function new_variant(args)
-  local v = {n = args.n, args = {}, input = {}, modules = {}, calls = 0, misses = 0}
+-- Why the arguments can't be recorded, or nil.
+local function refused(self, args)
   for i = 1, args.n do
-    v.input[i] = is_input(args[i])
-    v.args[i] = args[i]
+    if core.is_tensor(args[i]) then
+      for k = 1, i - 1 do
+        if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory" end
+      end
+    elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then return "an argument is a table, whose contents may change" end
+  end
+end
+
+local function new_variant(args)
+  local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0}
+  for i = 1, args.n do
+    v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
+    if not v.signature[i] then v.args[i] = args[i] end
   end
   return v
 end
 
 -- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose graphs keep addresses, and
--- where two share memory: copies, which are made anew unless they were made of the same.
+-- where two were recorded in one storage: copies, which are made anew unless they were made of the same.
 local function inputs_of(v, args)
-  v.static = v.static or {}
   local given, list = {n = args.n}, {}
+  local first = not v.copies
+  if first then v.copies, v.static = {}, {} end
   for i = 1, args.n do
     local a = args[i]
-    if not v.input[i] then given[i] = a
+    if not v.signature[i] then given[i] = a
     else
-      if v.copies == nil or v.copies[i] == nil then
-        v.copies = v.copies or {}
+      if first then
         local shared = a.device ~= "cpu"
-        for k = 1, i - 1 do shared = shared or (v.input[k] and M.shares_memory(a, args[k])) end
+        for k = 1, i - 1 do shared = shared or (v.signature[k] and M.shares_memory(a, args[k])) end
         v.copies[i] = shared
       end
       if v.copies[i] then
         local s = v.static[i]
         if not s then
-          s = {tensor = core.keep(ops.clone(a:detach()))}
+          s = {tensor = core.keep(ops.clone(a))}
           v.static[i] = s
-        elseif not (s.of and program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and M._unexposed(a)) then M.copy_(s.tensor, a) end
+        elseif not (program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and M._unexposed(a)) then M.copy_(s.tensor, a) end
         s.of, s.version, s.own = core.keep(a:detach()), M._version(a), M._version(s.tensor)
         given[i] = s.tensor
       else given[i] = a end
@@ -73,15 +86,27 @@ local function inputs_of(v, args)
   return given, list
 end
 
+-- What fn has changed in place in a copy is changed in the argument.
+local function copy_back(v, args)
+  for i, s in pairs(v.static or {}) do
+    if M._version(s.tensor) ~= s.own then
+      M.copy_(args[i], s.tensor)
+      s.of, s.version, s.own = core.keep(args[i]:detach()), M._version(args[i]), M._version(s.tensor)
+    end
+  end
+end
+
 ---- results ----
 -- Calls visit for each tensor in the results and in plain tables among them, and puts what that gives in its place.
 local function each_tensor(results, visit)
+  local seen = {}
   local function walk(x)
     if core.is_tensor(x) then return visit(x) end
-    if type(x) == "table" and getmetatable(x) == nil then
+    if type(x) == "table" and getmetatable(x) == nil and not seen[x] then
+      seen[x] = true
       for k, y in pairs(x) do
         local z = walk(y)
-        if z ~= y then x[k] = z end
+        if not rawequal(z, y) then x[k] = z end
       end
     end
     return x
@@ -92,21 +117,31 @@ local function each_tensor(results, visit)
   return results
 end
 
-local function copied(v, results)
-  return each_tensor(results, function(x) return program.owns(v.program, x) and ops.clone(x:detach()) or x end)
+-- A tensor for the caller: of an argument's copy, the argument; of memory that the next call writes to, a copy. On the CPU memory that is
+-- held when the next call begins is left to its holder.
+local function for_caller(v, args, given, x)
+  for i in pairs(v.static) do
+    if program.same(x, given[i]) then return args[i] end
+    if M.shares_memory(x, given[i]) then return ops.clone(x) end
+  end
+  if x.device ~= "cpu" and program.owns(v.program, x) then return ops.clone(x:detach()) end
+  return x
 end
 
--- A copy of the results with each tensor's number in its place, or the tensor itself where it isn't the program's; and back.
+-- The results with each tensor's number and kind in its place, or the tensor itself where it is neither the program's nor an argument's; and back.
 local Number = {}
 local function templated(v, results)
-  local n = 0
+  local n, seen = 0, {}
   local function walk(x)
     if core.is_tensor(x) then
       n = n + 1
-      return program.owned(v.program, n) and setmetatable({n}, Number) or core.keep(x)
+      local kind = program.result_kind(v.program, n)
+      return kind ~= "other" and setmetatable({n}, Number) or core.keep(x)
     end
     if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
+    if seen[x] then return seen[x] end
     local out = {}
+    seen[x] = out
     for k, y in pairs(x) do out[k] = walk(y) end
     return out
   end
@@ -114,12 +149,22 @@ local function templated(v, results)
   for i = 1, results.n do out[i] = walk(results[i]) end
   return out
 end
-local function filled(v, x)
-  if getmetatable(x) == Number then return ops.clone(program.result(v.program, x[1])) end
-  if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
-  local out = {}
-  for k, y in pairs(x) do out[k] = filled(v, y) end
-  return out
+local function filled(v, args, given)
+  local seen = {}
+  local function walk(x)
+    if getmetatable(x) == Number then
+      local r = program.result(v.program, x[1])
+      for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then return args[i] end end
+      return for_caller(v, args, given, r)
+    end
+    if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
+    if seen[x] then return seen[x] end
+    local out = {}
+    seen[x] = out
+    for k, y in pairs(x) do out[k] = walk(y) end
+    return out
+  end
+  return walk(v.results)
 end
 
 local function in_scope(scope, ok, ...)
@@ -130,77 +175,99 @@ end
 
 ---- running ----
 local function run(v)
-  if not program.on_gpu(v.program) then return program.run(v.program) end
-  if program.moved(v.program) or not v.graph then
+  local p = v.program
+  if not program.on_gpu(p) or not gpu.graphs() then return program.run(p) end
+  if program.moved(p) or not v.graph then
     v.graph = nil
     local old, graph = gpu.current_stream(), gpu.graph_begin()
-    local ok, err = pcall(program.capture, v.program)
+    local ok, err = pcall(program.capture, p)
     gpu.set_stream(old)
     gpu.graph_end(graph, ok)
     if not ok then error(err, 0) end
     v.graph = graph
   end
-  program.rates(v.program)
+  program.rates(p)
   gpu.graph_replay(v.graph)
-  program.ran(v.program)
+  program.ran(p)
+end
+
+local function give_up(self, v, why)
+  debug_print("not compiled: %s", why)
+  v.dead, self.why = true, why
+  v.program, v.graph, v.static, v.results = nil, nil, nil, nil
+end
+
+-- fn under the record or in comparison. Gives what pcall gives, as a list.
+local function call(self, v, check, given, list)
+  local observe, seen, groups, before = self.module.observe, {}, {}, program.groups
+  local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
+  program.begin(v.program, check, list)
+  program.groups = groups
+  local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
+  program.groups = before
+  if not check then
+    observe(observer or nil)
+    for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end   -- others fn switches itself
+  end
+  v.groups = groups
+  return out
 end
 
 local function record_or_check(self, v, args)
   local check = v.program ~= nil and program.recorded(v.program)
-  v.program = v.program or program.new()
+  v.program = v.program or program.new(self.guard == "inputs")
   local given, list = inputs_of(v, args)
-  local scope = core.scope_begin()
-  local observed = not check and not self.observing
-  if observed then self.module.observe(function(m) v.modules[m] = m.training end) end
-  program.begin(v.program, check, list)
-  program.groups = {}
-  local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
-  v.groups, program.groups = program.groups, nil
-  if observed then self.module.observe(nil) end
-  local ok = out[1]
-  local results = {n = out.n - 1, unpack(out, 2, out.n)}
-  local tensors = {}
+  local out = call(self, v, check, given, list)
+  local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
-  local finished, due = pcall(program.finish, v.program, ok, tensors)
-  if not finished then
-    core.scope_end(scope)
-    v.dead = true
-    error(ok and due or results[1], 0)
-  end
+  local due = program.finish(v.program, ok, tensors)
   if due then
     run(v)
-    copied(v, results)
     v.misses = 0
-  elseif program.dead(v.program) then
-    v.dead = true
-    debug_print("not compiled: %s", program.why(v.program) or "?")
-    self.why = program.why(v.program)
-  else
-    if check then
-      v.misses = v.misses + 1
-      v.graph = nil
-      debug_print("recorded anew: %s", program.why(v.program) or "?")
-      if v.misses >= self.max_variants then
-        v.dead = true
-        debug_print("not compiled: it differed from the record %d times in a row", v.misses)
-        self.why = "it differed from the record each time: " .. (program.why(v.program) or "?")
-      end
-    else debug_print("recorded: %d steps", #program.steps(v.program)) end
+  elseif program.dead(v.program) then give_up(self, v, program.why(v.program) or "?")
+  elseif check then
+    v.misses, v.graph = v.misses + 1, nil
+    debug_print("recorded anew: %s", program.why(v.program) or "?")
+    if v.misses >= self.max_variants then give_up(self, v, "it differed from the record each time: " .. (program.why(v.program) or "?")) end
+  else debug_print("recorded: %d steps", #program.steps(v.program)) end
+  if not due and not v.dead and self.guard == "inputs" then v.results = templated(v, results) end
+  if v.static then
+    copy_back(v, args)
+    each_tensor(results, function(x) return for_caller(v, args, given, x) end)
   end
-  if v.dead then v.program, v.graph, v.static = nil, nil, nil
-  elseif not due and self.guard == "inputs" then v.results = templated(v, results) end
-  return in_scope(scope, ok, unpack(results, 1, results.n))
+  if not ok then error(results[1], 0) end
+  return unpack(results, 1, results.n)
 end
 
--- {guard = "inputs"}: fn is asked only where there is no record.
+-- {guard = "inputs"}: fn is asked only where there is no record. Nothing: the record doesn't fit what is now.
 local function trusted(v, args)
-  local _, list = inputs_of(v, args)
+  local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
   for i, group in ipairs(v.groups) do
     if type(group.lr) == "number" then program.rate(v.program, i, group.lr) end
   end
   run(v)
-  return filled(v, v.results)
+  copy_back(v, args)
+  return filled(v, args, given)
+end
+
+local function variant_for(self, args)
+  for i, v in ipairs(self.variants) do
+    if fits(self, v, args) then
+      if i > 1 then
+        table.remove(self.variants, i)
+        table.insert(self.variants, 1, v)
+      end
+      return v
+    end
+  end
+  if #self.variants >= self.max_variants then
+    table.remove(self.variants)
+    self.why = ("there are more than %d variants: arguments differ from call to call"):format(self.max_variants)
+    debug_print("%s", self.why)
+  end
+  table.insert(self.variants, 1, new_variant(args))
+  return self.variants[1]
 end
 
 local Compiled = {}
@@ -208,39 +275,24 @@ Compiled.__index = Compiled
 function Compiled.__call(self, ...)
   if program.active() then return self.fn(...) end                -- within another one: part of its record
   local args = pack(...)
-  local v
-  for i, candidate in ipairs(self.variants) do
-    if fits(candidate, args) then
-      v = candidate
-      if i > 1 then
-        table.remove(self.variants, i)
-        table.insert(self.variants, 1, v)
-      end
-      break
-    end
-  end
-  if not v then
-    if #self.variants >= self.max_variants then
-      local dropped = table.remove(self.variants)
-      debug_print("more than %d variants: one that was recorded %s is dropped", self.max_variants, dropped.calls > 1 and "and used" or "or not yet")
-    end
-    v = new_variant(args)
-    table.insert(self.variants, 1, v)
-  end
-  v.calls = v.calls + 1
-  if v.calls == 1 or v.dead then return in_scope(core.scope_begin(), pcall(self.fn, ...)) end     -- the first call makes what is made once
+  local why = refused(self, args)
+  local v = not why and variant_for(self, args)
+  if why then self.why = why else v.calls = v.calls + 1 end
+  -- the first call makes what is made once; a coroutine may come in the middle of another's call
+  if why or v.calls == 1 or v.dead or (v.program and not program.at_rest(v.program)) then return in_scope(core.scope_begin(), pcall(self.fn, ...)) end
   if self.guard == "inputs" and v.results and program.recorded(v.program) then
     local results = trusted(v, args)
     if results then return unpack(results, 1, results.n) end
   end
-  return record_or_check(self, v, args)
+  return in_scope(core.scope_begin(), pcall(record_or_check, self, v, args))
 end
 
--- What is known of the variants: a list of {calls, steps (names of the recorded ops, or nil), why (it isn't compiled), graph}.
+-- What is known of the variants: a list of {calls, compiled, steps (names of the recorded ops, or nil), why (it isn't compiled, or nil)}.
 function Compiled:report()
   local out = {}
   for i, v in ipairs(self.variants) do
-    out[i] = {calls = v.calls, steps = v.program and program.recorded(v.program) and program.steps(v.program) or nil, compiled = v.program ~= nil and program.recorded(v.program), why = v.dead and self.why or nil}
+    local recorded = v.program ~= nil and program.recorded(v.program)
+    out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil, why = not recorded and self.why or nil}
   end
   return out
 end
@@ -248,6 +300,7 @@ end
 return function(fn, o)
   o = fill("compile", o, {guard = "full", max_variants = 8}, 2)
   if not callable(fn) then error("compile: argument 1 must be a function or a module, got " .. (core.is_tensor(fn) and "tensor" or type(fn)), 2) end
+  if type(o.max_variants) ~= "number" or o.max_variants < 1 then error("compile: max_variants must be a number from 1, got " .. tostring(o.max_variants), 2) end
   if o.guard ~= "full" and o.guard ~= "inputs" then error("compile: guard must be 'full' or 'inputs', got '" .. tostring(o.guard) .. "'", 2) end
   return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, variants = {}, module = require "tycho.nn.module"}, Compiled)
 end

@@ -26,14 +26,6 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
-/* Of a compiled function's values, its own coroutine alone knows when they are there. */
-static ty_status refuse_deferred(ty_call *c) {
-  for (int i = 0; i < c->nin; i++)
-    if (c->in[i].t && c->in[i].t->storage->deferred && *c->in[i].t->storage->deferred)
-      return ty_fail(c, "argument %d is a value within a compiled function's call, used in another coroutine", i + 1);
-  return TY_OK;
-}
-
 static ty_status run_now(ty_call *c, const ty_backend *b) {
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
@@ -53,7 +45,7 @@ static ty_status run_now(ty_call *c, const ty_backend *b) {
 
 static ty_status run(ty_call *c, const ty_backend *b) {
   if (c->ctx->program) return ty_program_kernel(c, b, run_now);
-  TY_TRY(refuse_deferred(c));
+  if (ty_active_programs) TY_TRY(ty_programs_interrupt(c->ctx));
   return run_now(c, b);
 }
 
@@ -95,9 +87,10 @@ static ty_status make_view(ty_call *c) {
   return TY_OK;
 }
 
-static void changed(ty_tensor *t) {
+/* A gradient that is multiplied stays scaled; what else may change it (see check_inplace, ty_infer_optim) makes it another. */
+static void changed(ty_tensor *t, const ty_op *op) {
   atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
-  t->scaled = false;                       /* see check_inplace: what may change a scaled gradient makes it another */
+  if (op->id != TY_OP_mul && op->id != TY_OP_div) t->scaled = false;
 }
 
 /* Storages of our own never overlap; one over foreign memory (it has a drop) may overlap any. */
@@ -171,7 +164,7 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     c->out[0] = into;
   }
   if (s == TY_OK) {
-    changed(into);
+    changed(into, c->op);
     if (record) ty_commit_inplace(into, &pending);
   } else ty_abandon_inplace(&pending);
   for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
@@ -202,7 +195,7 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
         if (op->param[k].mutated) {
           ty_span sp = op->has_list ? c->span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};
           for (int i = 0; i < sp.count; i++)
-            if (c->in[sp.start + i].t) changed(c->in[sp.start + i].t);
+            if (c->in[sp.start + i].t) changed(c->in[sp.start + i].t, op);
         }
   }
   if (s == TY_OK && ctx->grad_enabled && ty_will_record(c)) s = ty_record(c);

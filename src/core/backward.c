@@ -217,6 +217,7 @@ int ty_hooks_registered;
 
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
   ty_tensor *const before = leaf->grad;
+  const bool was_scaled = before && before->scaled;
   ty_tensor *sum = NULL;
   if (g->dtype != leaf->dtype) {           /* the leaf was converted after the graph was made */
     ty_status s = ty_cast(ctx, g, (ty_dtype)leaf->dtype, &sum);
@@ -238,7 +239,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     if (s != TY_OK) return s;
   }
   leaf->grad = sum;
-  sum->scaled = scaled;
+  sum->scaled = scaled || was_scaled;
   ty_status s = ctx->program ? ty_program_leaf(ctx, leaf, before) : TY_OK;
   ty_release(before);
   return s;

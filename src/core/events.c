@@ -34,11 +34,16 @@ static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
 static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if (!t) return true;
   e->needs[i] = ty_needs_grad(t);
-  return (e->vin[i] = ty_value_of(p, t, false)) >= 0;
+  if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
+  value *v = &p->value[e->vin[i]];
+  if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
+  if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
+  if (p->store[v->store].constant && p->store[v->store].written) ty_program_die(p, "a tensor of numbers is changed in place");
+  return true;
 }
 
 int ty_visible(ty_program *p, ty_tensor *t) {
-  const int v = ty_value_of(p, t, false);
+  const int v = ty_value_of(p, t, TY_DERIVED);
   if (v >= 0) p->store[p->value[v].store].visible = true;
   return v;
 }
@@ -67,8 +72,12 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   p->inner++;
   ty_status s = now(c, b, into, out);
   p->inner--;
-  TY_TRY(s);
   e = &p->event[at];
+  if (s != TY_OK) {                        /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
+    if (s == TY_ERR && e->first == p->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
+    else ty_program_die(p, "an op failed");
+    return s;
+  }
   for (int j = 0; j < TY_MAX(op->nout, into ? 1 : 0); j++) {
     if ((e->vout[j] = ty_visible(p, out[j])) < 0) return ty_program_no_memory(c->ctx);
     e->out_needs[j] = ty_needs_grad(out[j]);
@@ -95,10 +104,15 @@ static bool same_modes(const ty_ctx *ctx, const event *e) {
   return ctx->grad_enabled == e->grad_enabled && ctx->device == e->device && !memcmp(ctx->autocast, e->autocast, sizeof e->autocast) && !memcmp(ctx->stream, e->stream, sizeof e->stream);
 }
 
+static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
+  if (e->vin[i] < 0 || !t) return e->vin[i] < 0 && !t;
+  return ty_is_value(p, e->vin[i], t) && ty_needs_grad(t) == e->needs[i] && (!t->requires_grad || p->value[e->vin[i]].leaf == t);
+}
+
 static bool same_operand(const ty_program *p, const event *e, int i, const ty_operand *in) {
   const ty_operand *was = &e->in[i];
   if (in->kind != was->kind) return false;
-  if (in->kind == TY_TENSOR) return ty_is_value(p, e->vin[i], in->t) && ty_needs_grad(in->t) == e->needs[i];
+  if (in->kind == TY_TENSOR) return is_operand(p, e, i, in->t);
   return in->kind == TY_NONE || (!memcmp(&in->f, &was->f, sizeof in->f) && in->i == was->i);
 }
 
@@ -121,9 +135,9 @@ static ty_tensor *stand_in(ty_program *p, int v, bool needs) {
   return t;
 }
 
-static void pending_change(ty_tensor *t) {
+static void pending_change(ty_tensor *t, const ty_op *op) {
   t->storage->pending++;
-  t->scaled = false;
+  if (op->id != TY_OP_mul && op->id != TY_OP_div) t->scaled = false;
 }
 
 static event *next_event(ty_program *p) { return p->at < p->nevent ? &p->event[p->at] : NULL; }
@@ -136,6 +150,13 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     snprintf(why, sizeof why, "%s differs", c->op->shown);
     TY_TRY(ty_diverge(c->ctx, p, why));
     return ty_program_apply(c, b, into, out, now);
+  }
+  if (e->failed) {
+    for (int i = 0; i < c->nin; i++) e->actual[i] = ty_retain(c->in[i].t);
+    if (into) e->target = ty_retain(into);
+    memcpy(c->ctx->err, e->failed, TY_ERRLEN);
+    p->at++;
+    return TY_ERR;
   }
   ty_tensor *made[TY_MAXOUT] = {NULL};
   for (int j = 0; j < c->op->nout && !into; j++)
@@ -155,10 +176,10 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
       const int slot = c->op->param[k].slot;
       const ty_span sp = c->op->has_list ? c->span[slot] : (ty_span){slot, 1};
       for (int i = 0; i < sp.count; i++)
-        if (c->in[sp.start + i].t) pending_change(c->in[sp.start + i].t);
+        if (c->in[sp.start + i].t) pending_change(c->in[sp.start + i].t, c->op);
     }
   if (into) {
-    pending_change(into);
+    pending_change(into, c->op);
     if (e->out_needs[0] && !e->into_needs && !ty_served(into)) return ty_program_no_memory(c->ctx);
     e->target = ty_retain(into);
     out[0] = ty_retain(into);
@@ -174,7 +195,11 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
 
 ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
-  if (p->within || p->inner || p->backward || p->dead) return now(c, b, into, out);
+  if (p->within || p->dead) return now(c, b, into, out);
+  if (p->inner || p->backward) {           /* part of an event; its views are known to come from what the event was given */
+    TY_TRY(now(c, b, into, out));
+    return c->op->cls == TY_C_VIEW && p->mode == TY_RECORD && ty_value_of(p, out[0], TY_DERIVED) < 0 ? ty_program_no_memory(c->ctx) : TY_OK;
+  }
   return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
 }
 
@@ -205,10 +230,6 @@ static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty
   for (int i = 0; ok && i < ninput; i++) ok = note_operand(p, e, 2 * nroot + i, inputs[i]);
   if (o.create_graph) ty_program_die(p, "create_graph is asked for");
   return ok ? TY_OK : ty_program_no_memory(ctx);
-}
-
-static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
-  return e->vin[i] < 0 ? t == NULL : t && ty_is_value(p, e->vin[i], t) && ty_needs_grad(t) == e->needs[i];
 }
 
 static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_backward_opts o) {
@@ -266,6 +287,7 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   p->backward++;
   s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   p->backward--;
+  if (s != TY_OK) ty_program_die(p, "a backward pass failed");
   if (s != TY_OK || p->dead) return s;
   event *e = &p->event[at];
   if (ninput) {
@@ -358,6 +380,7 @@ static ty_status redo(ty_ctx *ctx, event *e) {
     ty_tensor *out[TY_MAXOUT] = {NULL};
     for (int i = 0; i < e->nin; i++) e->in[i].t = e->actual[i];
     s = ty_apply(ctx, e->op, e->in, e->nin, e->span, e->at, e->target, out);
+    if (e->failed) return s == TY_OOM ? s : TY_OK;
     for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
       if (e->shell[j]) become(e->shell[j], out[j]);
       ty_release(out[j]);
@@ -431,12 +454,19 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   ty_rewind_grads(&old);
   memset(p, 0, sizeof *p);
   p->mode = TY_RECORD;
+  p->ctx = old.ctx;
+  p->next = old.next;
+  p->trusting = old.trusting;
+  p->grad_enabled = old.grad_enabled;
+  memcpy(p->autocast, old.autocast, sizeof p->autocast);
+  p->device = old.device;
   p->begun = old.checked;
   p->checked = old.checked;
   p->hooks = ty_hooks_registered;
   p->input = input;
   for (int i = 0; i < old.ninput && s == TY_OK; i++)
-    if ((p->input[p->ninput++] = ty_value_of(p, old.value[old.input[i]].t, false)) < 0) s = ty_program_no_memory(ctx);
+    if ((p->input[p->ninput++] = ty_value_of(p, old.value[old.input[i]].t, TY_DERIVED)) < 0) s = ty_program_no_memory(ctx);
+    else p->store[p->value[p->input[i]].store].input = true;
   snprintf(p->why, sizeof p->why, "%s", why);
   for (int i = 0; i < old.at && s == TY_OK; i++) s = redo(ctx, &old.event[i]);
   ctx->grad_enabled = modes.grad_enabled;

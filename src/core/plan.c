@@ -138,11 +138,12 @@ ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
     if (!st->internal || !st->visible || !held_by_others(st)) continue;
-    bool grads = false;                    /* a leaf's gradient is the program's to overwrite, as a gradient is */
-    int leaves = 0;
-    for (int j = 0; j < p->nentry; j++) leaves += p->entry[j].leaf->grad && p->entry[j].leaf->grad->storage == st->memory->storage;
-    grads = leaves && atomic_load(&st->memory->storage->refs) <= 2 * (st->users + 1 + leaves) + 1;
-    if (grads) continue;
+    int leaves = 0;                        /* a leaf's gradient that nobody else holds is the program's to overwrite, as a gradient is */
+    for (int j = 0; j < p->nentry; j++) {
+      const ty_tensor *g = p->entry[j].leaf->grad;
+      leaves += g && g->storage == st->memory->storage && atomic_load(&g->refs) == 1;
+    }
+    if (atomic_load(&st->memory->storage->refs) <= 2 * (st->users + 1 + leaves) + 1) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
     fresh->storage->deferred = &p->waiting;
@@ -194,6 +195,7 @@ static void free_event(event *e) {
   for (int i = 0; i < e->nleaf; i++) ty_release(e->leaf[i].leaf);
   ty_free(e->in);
   ty_free(e->span);
+  ty_free(e->failed);
   ty_free(e->at);
   ty_free(e->leaf);
   ty_free(e->leaf_result);
@@ -209,7 +211,7 @@ void ty_plan_free(ty_program *p) {
     ty_free(p->step[i].vin);
     ty_release(p->step[i].rate);
   }
-  for (int i = 0; i < p->nvalue; i++) ty_release(p->value[i].t);
+  for (int i = 0; i < p->nvalue; i++) { ty_release(p->value[i].t); ty_release(p->value[i].leaf); }
   for (int i = 0; i < p->nstore; i++) {
     if (p->store[i].memory) p->store[i].memory->storage->deferred = NULL;
     ty_release(p->store[i].memory);

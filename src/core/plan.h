@@ -11,6 +11,8 @@ typedef struct {
   const ty_backend *backend;
   int first, last, value;  /* value: the newest one in it */
   bool internal, visible;
+  bool written;            /* constant: and changed by a step */
+  bool input;              /* an argument's: only it and views of it are in it */
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
   int users;               /* values in it */
@@ -18,6 +20,7 @@ typedef struct {
 
 typedef struct {
   ty_tensor like;          /* its geometry; no references */
+  ty_tensor *leaf;         /* the leaf that it was, where it needed a gradient: gradients flow to this one and no other */
   ty_tensor *t;            /* external values: the tensor; internal ones': from plan.c on */
   int store, next;         /* next: an older value in the same store, or -1 */
 } value;
@@ -58,6 +61,7 @@ typedef struct {
   int *leaf_result;
   leaf_change *leaf;
   int nleaf, leaf_room;
+  char *failed;            /* the op failed, with this message, and had done nothing */
   /* of the call in check, references: */
   ty_tensor **actual, *target, *shell[TY_MAXOUT], **result_shell;
 } event;
@@ -72,6 +76,12 @@ struct ty_program {
   int at;                  /* the next event to compare */
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
   int hooks;               /* how many hooks had been registered */
+  bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
+  ty_ctx *ctx;             /* the coroutine's that records or compares */
+  ty_program *next;        /* of those that do so on this thread */
+  bool grad_enabled;       /* modes at the record's begin */
+  uint8_t autocast[2];
+  int device;
   char why[160];
   store *store;  int nstore, store_room;
   int *map, map_room;      /* storage id -> store */
@@ -84,7 +94,8 @@ struct ty_program {
 
 ty_status ty_program_no_memory(ty_ctx *ctx);
 ty_status ty_program_die(ty_program *p, const char *why);
-int ty_value_of(ty_program *p, ty_tensor *t, bool made); /* the value that t is; made: a step writes it just now. -1: out of memory */
+typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;
+int ty_value_of(ty_program *p, ty_tensor *t, ty_how how);
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
 bool ty_is_number(const ty_operand *o);

@@ -45,18 +45,26 @@ static int store_of(ty_program *p, const ty_storage *s, bool made) {
   return p->nstore - 1;
 }
 
-/* The value that t is; made on first sight. -1: out of memory. */
-int ty_value_of(ty_program *p, ty_tensor *t, bool made) {
-  const int s = store_of(p, t->storage, made);
+/* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a step writes it just now;
+ * TY_DERIVED: an op has given it. -1: out of memory. */
+int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
+  const int s = store_of(p, t->storage, how == TY_MADE);
   if (s < 0) return -1;
-  p->store[s].last = p->nstep;
-  for (int i = p->store[s].value; i >= 0; i = p->value[i].next)
+  store *st = &p->store[s];
+  st->last = p->nstep;
+  if (how == TY_MADE && st->constant) {
+    st->written = true;
+    ty_program_die(p, "a tensor of numbers is changed in place");
+  }
+  for (int i = st->value; i >= 0; i = p->value[i].next)
     if (same_geometry(&p->value[i].like, t)) return i;
+  if (st->input && how == TY_SEEN) ty_program_die(p, "a tensor shares memory with an argument");
+  if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting)) ty_program_die(p, "a tensor's memory can be written to by others");
   if (!ty_plan_grow((void **)&p->value, p->nvalue, &p->value_room, sizeof(value))) return -1;
-  ty_tensor *a = p->store[s].internal ? NULL : ty_alias(t);  /* of its own values the program has only the geometry, until plan.c gives them memory */
-  if (!a && !p->store[s].internal) return -1;
-  p->value[p->nvalue] = (value){.like = *t, .t = a, .store = s, .next = p->store[s].value};
-  p->store[s].value = p->nvalue;
+  ty_tensor *a = st->internal ? NULL : ty_alias(t);        /* of its own values the program has only the geometry, until plan.c gives them memory */
+  if (!a && !st->internal) return -1;
+  p->value[p->nvalue] = (value){.like = *t, .t = a, .store = s, .next = st->value};
+  st->value = p->nvalue;
   return p->nvalue++;
 }
 
@@ -97,18 +105,19 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   if (c->nin) memcpy(k->call.in, c->in, sizeof(ty_operand) * (size_t)c->nin);
   if (c->op->nattr) memcpy(k->call.at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
   ty_status st = TY_OK;
+  /* results first: what is filled, or written in place, as soon as it is there, is its own operand */
+  for (int i = 0; i < TY_MAXOUT; i++) k->vout[i] = -1;
+  const int nout = TY_MAX(c->op->nout, c->out[0] ? 1 : 0);
+  for (int i = 0; i < nout; i++) {
+    k->call.out[i] = NULL;
+    if (c->out[i] && (k->vout[i] = ty_value_of(p, c->out[i], TY_MADE)) < 0) st = ty_program_no_memory(c->ctx);
+  }
   for (int i = 0; i < c->nin; i++) {
     k->vin[i] = -1;
     k->call.in[i].t = NULL;
     if (!c->in[i].t) continue;
     if (ty_device_of(c->in[i].t) != b) ty_program_die(p, "a tensor comes from another device");
-    if ((k->vin[i] = ty_value_of(p, c->in[i].t, false)) < 0) st = ty_program_no_memory(c->ctx);
-  }
-  for (int i = 0; i < TY_MAXOUT; i++) k->vout[i] = -1;
-  const int nout = TY_MAX(c->op->nout, c->out[0] ? 1 : 0);
-  for (int i = 0; i < nout; i++) {
-    k->call.out[i] = NULL;
-    if (c->out[i] && (k->vout[i] = ty_value_of(p, c->out[i], true)) < 0) st = ty_program_no_memory(c->ctx);
+    if ((k->vin[i] = ty_value_of(p, c->in[i].t, TY_SEEN)) < 0) st = ty_program_no_memory(c->ctx);
   }
   if (c->op->cls == TY_C_MOVE) ty_program_die(p, "a tensor comes from another device");
   p->gpu = p->gpu || b->gpu >= 0;
@@ -118,13 +127,46 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
 
 /* ---- from call to call ---- */
 
-ty_program *ty_program_new(void) {
+ty_program *ty_program_new(bool trusting) {
   ty_program *p = ty_malloc(sizeof *p);
-  if (p) memset(p, 0, sizeof *p);
+  if (!p) return NULL;
+  memset(p, 0, sizeof *p);
+  p->trusting = trusting;
   return p;
 }
 
+__thread ty_program *ty_active_programs;
+
+static void activate(ty_ctx *ctx, ty_program *p, ty_program_mode mode) {
+  p->mode = mode;
+  p->ctx = ctx;
+  p->next = ty_active_programs;
+  ty_active_programs = p;
+  ctx->program = p;
+}
+
+static void deactivate(ty_program *p) {
+  for (ty_program **at = &ty_active_programs; *at; at = &(*at)->next)
+    if (*at == p) { *at = p->next; break; }
+  if (p->ctx) p->ctx->program = NULL;
+  p->ctx = NULL;
+  p->mode = TY_AT_REST;
+}
+
+ty_status ty_programs_interrupt(ty_ctx *ctx) {
+  for (ty_program *p = ty_active_programs; p; p = p->next)
+    if (p->ctx != ctx && !p->dead) TY_TRY(ty_program_settle(p->ctx, "another coroutine computes meanwhile"));
+  return TY_OK;
+}
+
+void ty_program_abandon(ty_program *p) {
+  ty_settle_pending(p);
+  ty_program_die(p, "its coroutine ended within a call");
+  deactivate(p);
+}
+
 void ty_program_free(ty_program *p) {
+  deactivate(p);
   ty_plan_free(p);
   ty_free(p);
 }
@@ -149,20 +191,33 @@ static void bind(ty_program *p, int i, ty_tensor *t) {
   }
 }
 
+static int value_of_input(ty_program *p, ty_tensor *t) {
+  const int s = store_of(p, t->storage, false);
+  if (s < 0) return -1;
+  p->store[s].input = true;
+  return ty_value_of(p, t, TY_DERIVED);
+}
+
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput) {
+  TY_TRY(ty_programs_interrupt(ctx));
   if (p->mode != TY_AT_REST || ctx->program) return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
   p->checked = ty_next_storage();
   p->at = 0;
   p->why[0] = 0;
   if (mode == TY_RECORD) {
     ty_plan_free(p);
+    const bool trusting = p->trusting;
     memset(p, 0, sizeof *p);
     p->begun = p->checked = ty_next_storage();
     p->hooks = ty_hooks_registered;
+    p->trusting = trusting;
+    p->grad_enabled = ctx->grad_enabled;
+    memcpy(p->autocast, ctx->autocast, sizeof p->autocast);
+    p->device = ctx->device;
     p->input = ty_malloc(sizeof(int) * (size_t)TY_MAX(ninput, 1));
     if (!p->input) return ty_program_no_memory(ctx);
     for (int i = 0; i < ninput; i++)
-      if ((p->input[p->ninput++] = ty_value_of(p, input[i], false)) < 0) return ty_program_no_memory(ctx);
+      if ((p->input[p->ninput++] = value_of_input(p, input[i])) < 0) return ty_program_no_memory(ctx);
   }
   else {
     if (ninput != p->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, p->ninput);
@@ -171,14 +226,13 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     for (int i = 0; i < p->nentry; i++) p->entry[i].grad = ty_retain(p->entry[i].leaf->grad);
     p->waiting = true;
   }
-  p->mode = mode;
-  ctx->program = p;
+  activate(ctx, p, mode);
   return TY_OK;
 }
 
 static void rest(ty_ctx *ctx, ty_program *p) {
-  ctx->program = NULL;
-  p->mode = TY_AT_REST;
+  (void)ctx;
+  deactivate(p);
   ty_forget_grads(p);
   for (int i = 0; i < p->nevent; i++) ty_plan_let_go(&p->event[i]);
 }
@@ -229,6 +283,11 @@ static bool assign_grads(ty_program *p) {
 
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run) {
   *run = false;
+  if (ctx->grad_enabled != p->grad_enabled || memcmp(ctx->autocast, p->autocast, sizeof p->autocast) || ctx->device != p->device) return TY_OK;
+  for (int i = 0; i < p->nvalue; i++) {
+    const value *v = &p->value[i];
+    if (v->leaf && (!v->leaf->requires_grad || v->leaf->storage != v->t->storage || !same_geometry(v->leaf, v->t))) return TY_OK;
+  }
   TY_TRY(ty_program_begin(ctx, p, TY_CHECK, input, ninput));
   if (assign_grads(p)) *run = true;
   else {
@@ -239,7 +298,6 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   return TY_OK;
 }
 
-bool ty_program_owned(const ty_program *p, int i) { return i >= 0 && i < p->nresult && p->store[p->value[p->result[i]].store].internal; }
 ty_tensor *ty_program_result(const ty_program *p, int i) { return ty_alias(p->value[p->result[i]].t); }
 
 static void written(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
@@ -286,7 +344,9 @@ ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) {
   return s;
 }
 
-void ty_program_ran(ty_program *p) {
+void ty_program_ran(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nstore; i++)      /* memory that was made on another stream than the one that the graph ran on */
+    if (p->store[i].memory && p->store[i].backend->uses) p->store[i].backend->uses(ctx, p->store[i].backend, p->store[i].memory->storage);
   for (int i = 0; i < p->nstep; i++) bump(&p->step[i].call);
   ran(p);
 }
@@ -308,6 +368,7 @@ bool ty_program_dead(const ty_program *p) { return p->dead; }
 bool ty_program_recorded(const ty_program *p) { return p->nevent && !p->dead && p->hooks == ty_hooks_registered; }
 int ty_program_steps(const ty_program *p) { return p->nstep; }
 const char *ty_program_step(const ty_program *p, int i) { return p->step[i].call.op->name; }
+bool ty_program_at_rest(const ty_program *p) { return p->mode == TY_AT_REST; }
 bool ty_program_on_gpu(const ty_program *p) { return p->gpu; }
 
 bool ty_program_moved(ty_program *p) {

@@ -16,7 +16,13 @@ extern int ty_hooks_registered;                           /* by anyone on anythi
 
 typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
 
-ty_program *ty_program_new(void);                        /* NULL: out of memory */
+extern __thread ty_program *ty_active_programs;          /* of coroutines of this thread, in the middle of a call */
+ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine than theirs is about to compute: they settle */
+
+/* trusting: its function's arguments are taken as they are (guard = "inputs"). NULL: out of memory. */
+ty_program *ty_program_new(bool trusting);
+void ty_program_abandon(ty_program *p);                  /* the coroutine in whose call it is will not go on */
+bool ty_program_at_rest(const ty_program *p);
 void ty_program_free(ty_program *p);
 /* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of distinct storages; those of a
  * call that is compared take the places of the recorded ones, to which they are alike (ty_program_alike). */
@@ -30,7 +36,7 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
 ty_status ty_program_run(ty_ctx *ctx, ty_program *p);
 /* The steps for a graph that captures them; and what follows each of its launches. */
 ty_status ty_program_capture(ty_ctx *ctx, ty_program *p);
-void ty_program_ran(ty_program *p);
+void ty_program_ran(ty_ctx *ctx, ty_program *p);
 ty_tensor *ty_program_result(const ty_program *p, int i);        /* of those that end was given; a new reference. NULL: out of memory */
 /* The learning rate of the i-th optimizer step. */
 void ty_program_rate(ty_program *p, int i, double v);
@@ -40,7 +46,6 @@ const char *ty_program_why(const ty_program *p);         /* why it is dead, or d
 bool ty_program_dead(const ty_program *p);
 bool ty_program_recorded(const ty_program *p);           /* there is a record, and no hook has been registered since */
 bool ty_program_moved(ty_program *p);                    /* since this was last asked, memory of its values has changed place */
-bool ty_program_owned(const ty_program *p, int i);        /* whether result i is in the program's memory */
 bool ty_program_owns(const ty_program *p, const ty_tensor *t);   /* t's memory is the program's: the next run overwrites it */
 int ty_program_steps(const ty_program *p);
 const char *ty_program_step(const ty_program *p, int i); /* its op's name */

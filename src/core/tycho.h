@@ -86,7 +86,7 @@ typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
   uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
-  const bool *deferred;    /* of a compiled function: whether its contents are still to come */
+  const bool *deferred;    /* a compiled function's memory: whether its contents are still to come */
   bool exposed;            /* its address was handed out: contents may change without a new version */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
@@ -229,6 +229,7 @@ struct ty_backend {
   ty_status (*read)(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);   /* to the host's memory; waits */
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets, or reads, the device's generator */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
+  void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* work of the current stream, put there by a graph, has used s */
   uint64_t (*place)(ty_ctx *ctx, const ty_backend *b);     /* tells apart streams and captures, between which nothing orders writes and reads */
   ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */

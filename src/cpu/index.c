@@ -1,5 +1,5 @@
 /* Index ops. Index tensors hold 1-based positions; 0 and positions past the end are errors, negative ones count from
- * the end in index and index_put only (user indexing). Indices are checked before anything is written. */
+ * the end in index (but for ids) and index_put only (user indexing). Indices are checked before anything is written. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,7 @@ typedef struct {
 static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t result_ndim, const int64_t *result_shape, plan *p) {
   const ty_attr *dims = &c->at[0];
   const ty_operand *idx = c->in + c->span[list].start;
+  const bool ids = c->op->id == TY_OP_index && c->at[1].i;         /* which don't count from the end */
   p->place = ty_index_place(dims);
   p->rest = *x;
   p->rest.ndim = 0;
@@ -46,7 +47,7 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
         rest /= ishape[k];
       }
       int64_t v = ((const int64_t *)ty_data(t))[off];
-      if (v == 0 || v > size || v < -size) {
+      if (v == 0 || v > size || v < (ids ? 1 : -size)) {
         ty_scratch_free(p->offset);
         return v == 0 ? ty_fail(c, "index 0 for dim %lld: indices begin at 1", (long long)d + 1)
                       : ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)v, (long long)d + 1, ty_shape_of(x));

@@ -145,6 +145,7 @@ ty_status ty_cuda_index(ty_call *c) {
     const int list = id == TY_OP_index ? 1 : 2;
     k = walk(c, gpu, id == TY_OP_index ? TY_K_TAKE : c->at[1].i ? TY_K_ADD : TY_K_PUT, id == TY_OP_index ? x : o);
     set_indexed(&k, id == TY_OP_index ? x : o, &c->at[0], c->in + c->span[list].start);
+    if (id == TY_OP_index && c->at[1].i) k.negative = 0;
     const ty_operand out = ty_op_tensor(o);
     set_small(&k, id == TY_OP_index ? &out : &c->in[1]);
   } else {

@@ -388,6 +388,12 @@ static int capturing(lua_State *L) {
   return 1;
 }
 
+static int graphs(lua_State *L) {        /* whether there can be graphs: they need the caching allocator */
+  const char *off = getenv("TYCHO_CUDA_CACHE");
+  lua_pushboolean(L, !off || strcmp(off, "0"));
+  return 1;
+}
+
 static int graph_end(lua_State *L) {     /* (graph, keep) */
   resource *g = resource_at(L, 1, GRAPH, "graph");
   ty_ctx *ctx = context(L);
@@ -434,7 +440,7 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count}, {"mem_get_info", mem_get_info},
     {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
-    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
+    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
     {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {

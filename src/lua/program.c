@@ -43,7 +43,7 @@ static int program_new(lua_State *L) {
     lua_setfield(L, -2, "__gc");
   }
   lua_setmetatable(L, -2);
-  if (!(*p = ty_program_new())) return luaL_error(L, "compile: out of memory");
+  if (!(*p = ty_program_new(lua_toboolean(L, 1)))) return luaL_error(L, "compile: out of memory");
   return 1;
 }
 
@@ -111,7 +111,7 @@ static int program_capture(lua_State *L) {
   return ty_program_capture(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static int program_ran(lua_State *L) { ty_program_ran(program_at(L, 1)); return 0; }
+static int program_ran(lua_State *L) { ty_program_ran(ty_ctx_of(L, ty_state_of(L)), program_at(L, 1)); return 0; }
 
 static int program_rates(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -129,7 +129,43 @@ static int program_active(lua_State *L) { lua_pushboolean(L, ty_ctx_of(L, ty_sta
 
 static int program_alike(lua_State *L) { lua_pushboolean(L, ty_program_alike(ty_check(L, 1, "compile", "argument 1"), ty_check(L, 2, "compile", "argument 2"))); return 1; }
 
-static int program_owned(lua_State *L) { lua_pushboolean(L, ty_program_owned(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1)); return 1; }
+/* what result i is: "own": the program's memory; "input": an argument's; "other" */
+static int program_result_kind(lua_State *L) {
+  const ty_program *p = program_at(L, 1);
+  const int i = (int)luaL_checkinteger(L, 2) - 1;
+  const store *st = i >= 0 && i < p->nresult ? &p->store[p->value[p->result[i]].store] : NULL;
+  lua_pushstring(L, st && st->internal ? "own" : st && st->input ? "input" : "other");
+  return 1;
+}
+
+/* (tensor) -> a string that is equal for tensors that ty_program_alike finds alike; nil: it needs a gradient */
+static int program_signature(lua_State *L) {
+  const ty_tensor *t = ty_check(L, 1, "compile", "an argument");
+  struct { int64_t head, at[2 * TY_MAXDIM]; } k = {(int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16, {0}};
+  if (ty_needs_grad(t)) return 0;
+  memcpy(k.at, t->shape, sizeof(int64_t) * t->ndim);
+  memcpy(k.at + t->ndim, t->stride, sizeof(int64_t) * t->ndim);
+  lua_pushlstring(L, (const char *)&k, sizeof(int64_t) * (size_t)(1 + 2 * t->ndim));
+  return 1;
+}
+
+static int program_overlap(lua_State *L) { /* whether two tensors may have elements in common */
+  const ty_tensor *t[2] = {ty_check(L, 1, "compile", "argument 1"), ty_check(L, 2, "compile", "argument 2")};
+  const char *from[2], *to[2];
+  for (int k = 0; k < 2; k++) {
+    from[k] = to[k] = ty_data(t[k]);
+    for (int i = 0; i < t[k]->ndim; i++) {
+      if (t[k]->shape[i] == 0) { lua_pushboolean(L, false); return 1; }
+      to[k] += (t[k]->shape[i] - 1) * t[k]->stride[i] * ty_itemsize(t[k]);
+    }
+    to[k] += ty_itemsize(t[k]);
+  }
+  lua_pushboolean(L, ty_device_of(t[0]) == ty_device_of(t[1]) && from[0] < to[1] && from[1] < to[0]);
+  return 1;
+}
+
+static int program_at_rest(lua_State *L) { lua_pushboolean(L, ty_program_at_rest(program_at(L, 1))); return 1; }
+static int program_hooked(lua_State *L) { (void)L; ty_hooks_registered++; return 0; }
 
 static int program_rate(lua_State *L) { ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3)); return 0; }
 
@@ -220,13 +256,14 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
 void ty_settle(lua_State *L, const ty_tensor *t, const char *what) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   if (ctx->program && ty_program_settle(ctx, what) != TY_OK) ty_raise(L, ctx);
-  if (t && t->storage->deferred && *t->storage->deferred) luaL_error(L, "a value within a compiled function's call is read in another coroutine");
+  if (!ctx->program && ty_active_programs && ty_programs_interrupt(ctx) != TY_OK) ty_raise(L, ctx);
+  (void)t;
 }
 
 void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"run", program_run},
     {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
-    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"alike", program_alike}, {"events", program_events}, {"value", program_value}, {"owned", program_owned}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"alike", program_alike}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "binding.h"
+#include "program.h"
 
 #define GC_LEAST ((long long)96 << 20)   /* bytes of tensors below which the collector is left alone */
 
@@ -280,6 +281,7 @@ static void state_release(ty_state *s) {
 static void modes_end(ty_modes *m) {
   ty_state *s = m->owner;
   if (!s) return;
+  if (m->ctx.program) ty_program_abandon(m->ctx.program);
   m->owner = NULL;
   s->special--;
   state_release(s);

@@ -144,8 +144,7 @@ end)
 def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids name; that of padding_idx gets no gradient", function(ids, weight, padding)
   need("embedding", 2, weight, 2)
   ids = whole("embedding", 1, ids)
-  if M.numel(ids) > 0 and ops.amin(ids):item() < 1 then fail("embedding", "index %d in argument 1 (ids): indices begin at 1", ops.amin(ids):item()) end
-  local y = ops.index(weight, {ids}, 1)
+  local y = ops.index(weight, {ids}, 1, {ids = true})
   if not padding or not y.requires_grad then return y end
   return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
 end, NN)

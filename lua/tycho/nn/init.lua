@@ -300,11 +300,11 @@ function nn.summary(model, sizes, o)
   end
   local training = {}
   for _, m in ipairs(model:modules()) do training[m] = m.training end
-  module.observe(function(m, y)
+  local before = module.observe(function(m, y)
     if #m:children() == 0 then rows[#rows + 1] = {depth_of[m] or "", m._name, core.is_tensor(y) and tostring(y.shape) or "-", count(m)} end
   end)
   local ok, err = pcall(no_grad, function() model:eval()(input) end)
-  module.observe(nil)
+  module.observe(before)
   for m, t in pairs(training) do rawset(m, "training", t) end
   if not ok then error(err, 0) end
   local lines = {("%-28s %-18s %-20s %12s"):format("layer", "kind", "output", "parameters"), ("-"):rep(81)}

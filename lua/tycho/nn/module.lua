@@ -12,7 +12,7 @@ local Module = {_name = "Module"}
 Module.__index = Module
 local is_parameter = setmetatable({}, {__mode = "k"})
 local is_module = setmetatable({}, {__mode = "k"})
-local observer                       -- nn.summary's: called with each module and its results
+local observer                       -- called with each module and its results: see exports.observe
 local exports = {hooked = false}     -- hooked: some module has had hooks, which may hold on to what they see
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
@@ -101,6 +101,7 @@ local function add_hook(self, name, when, fn)
   if type(fn) ~= "function" then error(name .. ": argument 1 must be a function, got " .. type(fn), 3) end
   if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}}) end
   exports.hooked = true
+  core.program.hooked()
   local list, h = rawget(self, "_hooks")[when], {fn = fn}
   list[#list + 1] = h
   function h.remove()
@@ -321,5 +322,13 @@ end
 exports.Module, exports.Parameter, exports.put = Module, Parameter, put
 function exports.is_module(v) return is_module[v] == true end
 function exports.is_parameter(v) return is_parameter[v] == true end
-function exports.observe(fn) observer = fn end
+-- fn(module, results...) is called after each forward, and whatever observed before too if chained. Returns what observed before.
+function exports.observe(fn, chained)
+  local before = observer
+  observer = fn and chained and before and function(...)
+    before(...)
+    fn(...)
+  end or fn
+  return before
+end
 return exports
