@@ -457,9 +457,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   p->ctx = old.ctx;
   p->next = old.next;
   p->trusting = old.trusting;
-  p->grad_enabled = old.grad_enabled;
-  memcpy(p->autocast, old.autocast, sizeof p->autocast);
-  p->device = old.device;
+  p->recorded = p->called = old.called;
   p->begun = old.checked;
   p->checked = old.checked;
   p->hooks = ty_hooks_registered;

@@ -67,6 +67,7 @@ typedef struct {
 } event;
 
 typedef struct { ty_tensor *leaf, *grad; } entry;
+typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;
 
 struct ty_program {
   ty_program_mode mode;
@@ -79,9 +80,7 @@ struct ty_program {
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */
-  bool grad_enabled;       /* modes at the record's begin */
-  uint8_t autocast[2];
-  int device;
+  modes recorded, called;  /* at the begin of the record, and of the call */
   char why[160];
   store *store;  int nstore, store_room;
   int *map, map_room;      /* storage id -> store */

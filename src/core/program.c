@@ -191,6 +191,15 @@ static void bind(ty_program *p, int i, ty_tensor *t) {
   }
 }
 
+static modes modes_of(const ty_ctx *ctx) {
+  modes m;
+  memset(&m, 0, sizeof m);
+  m.grad_enabled = ctx->grad_enabled;
+  memcpy(m.autocast, ctx->autocast, sizeof m.autocast);
+  m.device = ctx->device;
+  return m;
+}
+
 static int value_of_input(ty_program *p, ty_tensor *t) {
   const int s = store_of(p, t->storage, false);
   if (s < 0) return -1;
@@ -211,9 +220,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     p->begun = p->checked = ty_next_storage();
     p->hooks = ty_hooks_registered;
     p->trusting = trusting;
-    p->grad_enabled = ctx->grad_enabled;
-    memcpy(p->autocast, ctx->autocast, sizeof p->autocast);
-    p->device = ctx->device;
+    p->recorded = modes_of(ctx);
     p->input = ty_malloc(sizeof(int) * (size_t)TY_MAX(ninput, 1));
     if (!p->input) return ty_program_no_memory(ctx);
     for (int i = 0; i < ninput; i++)
@@ -226,6 +233,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     for (int i = 0; i < p->nentry; i++) p->entry[i].grad = ty_retain(p->entry[i].leaf->grad);
     p->waiting = true;
   }
+  p->called = modes_of(ctx);
   activate(ctx, p, mode);
   return TY_OK;
 }
@@ -283,7 +291,8 @@ static bool assign_grads(ty_program *p) {
 
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run) {
   *run = false;
-  if (ctx->grad_enabled != p->grad_enabled || memcmp(ctx->autocast, p->autocast, sizeof p->autocast) || ctx->device != p->device) return TY_OK;
+  const modes now = modes_of(ctx);
+  if (memcmp(&now, &p->recorded, sizeof now)) return TY_OK;
   for (int i = 0; i < p->nvalue; i++) {
     const value *v = &p->value[i];
     if (v->leaf && (!v->leaf->requires_grad || v->leaf->storage != v->t->storage || !same_geometry(v->leaf, v->t))) return TY_OK;
