@@ -36,7 +36,7 @@ local function trainer(options)
     local net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Dropout(0.3), nn.Linear(16, 4))
     if options.half then net:half() end
     local opt = (options.optimizer or function(p) return optim.AdamW(p, {lr = 0.01}) end)(net:parameters())
-    local schedule = options.schedule and optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.9})
+    local schedule = options.cycle and optim.lr_scheduler.OneCycleLR(opt, {max_lr = 0.05, total_steps = 40}) or options.schedule and optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.9})
     local scaler = options.scaler and amp.GradScaler{init_scale = 64, growth_interval = 3}
     local function step(x, y)
       opt:zero_grad()
@@ -156,8 +156,30 @@ describe("compile", function()
     end)
   end
 
+  if helper.device ~= "cpu" then it("is captured once, and waits for nothing", function()
+    local begin, captures = core.gpu.graph_begin, 0
+    core.gpu.graph_begin = function(...) captures = captures + 1 return begin(...) end
+    local ok, err = pcall(function()
+      for _, guard in ipairs {"full", "inputs"} do
+        tycho.manual_seed(7)
+        local step, _, arguments = trainer {autocast = "float16", scaler = true, clip = true} ()
+        local f, batches = tycho.compile(step, {guard = guard}), {}
+        for i = 1, 8 do batches[i] = arguments(i) end
+        for i = 1, 3 do f(unpack(batches[i])) end
+        captures = 0
+        local waits = tycho.cuda.sync_count()
+        for _ = 1, 3 do for i = 1, 8 do f(unpack(batches[i])) end end
+        assert.same({0, waits}, {captures, tycho.cuda.sync_count()})
+        assert.is_true(compiled(f))
+      end
+    end)
+    core.gpu.graph_begin = begin
+    if not ok then error(err, 0) end
+  end) end
+
   it("sees the schedule's learning rates, also those set within", function()
     assert.is_true(compiled(same(trainer {schedule = "inside"}, 8)))
+    assert.is_true(compiled(same(trainer {schedule = "inside", cycle = true}, 20)))      -- which changes Adam's betas too
   end)
 
   it("sees a changed shape, dtype, layout and training mode, and keeps a variant of each", function()

@@ -98,7 +98,7 @@ local function each_device(self, who, opt, e, widen, fn)
   local lists, order = {}, {}
   for _, group in ipairs(opt.param_groups) do
     for _, p in ipairs(group.params) do
-      local g = p.grad
+      local g = core.grad_of(p)
       if g then
         if g.dtype == "float16" and not group.master_weights then error(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under autocast, or give the optimizer master_weights = true", 3) end
         if widen and half[g.dtype] and group.master_weights then g = core.replace_grad(p, M.to(g, "float32")) end

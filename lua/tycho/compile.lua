@@ -124,7 +124,12 @@ local function for_caller(v, args, given, x)
     if program.same(x, given[i]) then return args[i] end
     if M.shares_memory(x, given[i]) then return ops.clone(x) end
   end
-  if x.device ~= "cpu" and program.owns(v.program, x) then return ops.clone(x:detach()) end
+  if x.device ~= "cpu" and program.owns(v.program, x) then
+    local plain = x:detach()
+    local copy = ops.clone(plain)
+    M.free(plain)                                        -- a handle left to the collector would seem to hold the memory
+    return copy
+  end
   return x
 end
 
@@ -154,8 +159,10 @@ local function filled(v, args, given)
   local function walk(x)
     if getmetatable(x) == Number then
       local r = program.result(v.program, x[1])
-      for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then return args[i] end end
-      return for_caller(v, args, given, r)
+      local out = for_caller(v, args, given, r)
+      for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
+      if not rawequal(out, r) then M.free(r) end
+      return out
     end
     if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
     if seen[x] then return seen[x] end

@@ -100,6 +100,9 @@ static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
 bool ty_is_number(const ty_operand *o) { return o->kind == TY_INT || o->kind == TY_FLOAT; }
 bool ty_is_rate(const ty_op *op, int slot) { return op->cls == TY_C_OPTIM && !strcmp(op->param[slot].name, "lr"); }
 
+/* An optimizer's numbers (betas, weight decay), which schedules change: the steps take them as they come. */
+static bool is_setting(const ty_op *op, int i) { return op->cls == TY_C_OPTIM && op->param[i].type == TY_P_NUMBER; }
+
 static bool same_modes(const ty_ctx *ctx, const event *e) {
   return ctx->grad_enabled == e->grad_enabled && ctx->device == e->device && !memcmp(ctx->autocast, e->autocast, sizeof e->autocast) && !memcmp(ctx->stream, e->stream, sizeof e->stream);
 }
@@ -124,7 +127,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
   for (int i = 0; i < c->nin; i++)
     if (!same_operand(p, e, i, &c->in[i]) && !(ty_is_number(&c->in[i]) && ty_is_number(&e->in[i]) && ty_is_rate(op, ty_slot_of(c, i)))) return false;
   for (int i = 0; i < op->nparam; i++)
-    if (op->param[i].type > TY_P_TENSORS && !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot])) return false;
+    if (op->param[i].type > TY_P_TENSORS && !is_setting(op, i) && !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot])) return false;
   return !into || (ty_is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs);
 }
 
@@ -170,6 +173,12 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
       e->in[i] = c->in[i];
       ty_plan_rate(p, e->first, i, c->in[i].f);
     }
+  }
+  for (int k = 0; k < c->op->nparam; k++) {
+    const int slot = c->op->param[k].slot;
+    if (!is_setting(c->op, k) || e->at[slot].f == c->at[slot].f) continue;
+    e->at[slot].f = p->step[e->first].call.at[slot].f = c->at[slot].f;
+    p->moved = p->moved || p->gpu;         /* a graph keeps numbers as they are */
   }
   for (int k = 0; k < c->op->nparam && c->op->mutates; k++)
     if (c->op->param[k].mutated) {

@@ -45,7 +45,7 @@ ty_status ty_program_rates(ty_ctx *ctx, ty_program *p);
 const char *ty_program_why(const ty_program *p);         /* why it is dead, or differed last; NULL: neither */
 bool ty_program_dead(const ty_program *p);
 bool ty_program_recorded(const ty_program *p);           /* there is a record, and no hook has been registered since */
-bool ty_program_moved(ty_program *p);                    /* since this was last asked, memory of its values has changed place */
+bool ty_program_moved(ty_program *p);                    /* since this was last asked, memory of its values has changed place, or a step's number */
 bool ty_program_owns(const ty_program *p, const ty_tensor *t);   /* t's memory is the program's: the next run overwrites it */
 int ty_program_steps(const ty_program *p);
 const char *ty_program_step(const ty_program *p, int i); /* its op's name */

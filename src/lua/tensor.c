@@ -174,6 +174,16 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
   t->grad = g;
 }
 
+/* tensor -> its gradient, or nil, by a handle that ends with the scope, as the one that the field gives doesn't: for the library itself */
+static int grad_of(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *t = ty_check(L, 1, "grad", "the tensor");
+  if (!t->grad) { lua_pushnil(L); return 1; }
+  h->t = ty_retain(t->grad);
+  return 1;
+}
+
 static int replace_grad(lua_State *L) { /* tensor, gradient -> gradient; its dtype may be another: a GradScaler's, of a parameter with a master */
   ty_state_of(L);
   assign_grad(L, ty_check(L, 1, "grad", "the tensor"), 2, true);
@@ -369,6 +379,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "data_ptr", data_ptr);
   ty_add(L, "set_data", set_data);
   ty_add(L, "replace_grad", replace_grad);
+  ty_add(L, "grad_of", grad_of);
   ty_add(L, "allocated", allocated);
   ty_add(L, "fail_alloc", fail_alloc);
   ty_add(L, "empty_cache", empty_cache);

@@ -11,7 +11,7 @@ local function grads(who, params)
   end
   for i, p in ipairs(core.is_tensor(params) and {params} or params) do
     if not core.is_tensor(p) then error(("%s: item %d of argument 1 is a %s, not a tensor"):format(who, i, type(p)), 3) end
-    local g = p.grad
+    local g = core.grad_of(p)
     if g then list[#list + 1] = g end
   end
   return list

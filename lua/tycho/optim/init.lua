@@ -105,7 +105,7 @@ function Optimizer:apply_gradients(scaling)
   for _, group in ipairs(self.param_groups) do
     local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
     for _, p in ipairs(group.params) do
-      local g = p.grad
+      local g = core.grad_of(p)
       if g then
         local s = self.state[p]
         if not s or (self.lacks and self:lacks(s, group)) then
