@@ -469,7 +469,7 @@ describe("compile", function()
       end
       local d = tycho.range(1, 8)
       f = tycho.compile(function(a, b) a:add_(b) return a * 1 end, o)
-      for i = 1, 4 do f(tycho.ones(7), tycho.ones(7)) end
+      for _ = 1, 4 do f(tycho.ones(7), tycho.ones(7)) end
       assert.same({3, 5, 7, 9, 11, 13, 15}, f(d[{ {2, 8} }], d[{ {1, 7} }]):totable())
       local kept = {}
       local module = nn.Module:extend("M")()
@@ -542,17 +542,17 @@ describe("compile", function()
       local x = tycho.ones(2)
       for i = 1, 7 do
         pause = i == 2 or i == 4
-        local co = coroutine.create(function(a) return g(a) end)
-        local ok, r = coroutine.resume(co, x)
+        local threads = {coroutine.create(function(a) return g(a) end)}
+        local ok, r = coroutine.resume(threads[1], x)
         assert.is_true(ok, tostring(r))
         if pause then
           pause = false
           assert.same({6, 6}, g(x):totable())              -- the same function again meanwhile
           if i == 2 then
-            ok, r = coroutine.resume(co)
+            ok, r = coroutine.resume(threads[1])
             assert.is_true(ok, tostring(r))
           else
-            co, r = nil, nil                               -- or never again
+            threads[1], r = nil, nil                       -- or never again
             collectgarbage() collectgarbage()
           end
         end

@@ -288,8 +288,8 @@ require "tycho.nn.rnn"
 ---- summary ----
 -- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.
 function nn.summary(model, sizes, o)
-  o = options("summary", o, {dtype = "float32"})
   local first = model:parameters()[1]
+  o = options("summary", o, {dtype = first and first.dtype or "float32"})
   local input = core.is_tensor(sizes) and sizes or ops.zeros(sizes, {dtype = o.dtype, device = first and first.device})
   local rows, depth_of = {}, {}
   for name, m in model:named_modules() do depth_of[m] = name end
