@@ -111,4 +111,32 @@ function helper.run(name, case, inputs)
   return out
 end
 
+---- compiled functions ----
+-- make(): a fresh setting, and a function of the call's number. Called n times plain and n times compiled, results must be equal, and
+-- so must what state() gives in the end. Returns the compiled function.
+function helper.compiled_same(make, n, options)
+  local function run(compile)
+    tycho.manual_seed(7)
+    local fn, state, arguments = make()
+    local f = compile and tycho.compile(fn, options) or fn
+    local out = {}
+    for i = 1, n do
+      local args = arguments and arguments(i) or {}
+      local r = {f(unpack(args, 1, table.maxn(args)))}
+      for k = 1, table.maxn(r) do out[#out + 1] = tycho.is_tensor(r[k]) and r[k]:detach():clone() or r[k] end
+    end
+    if state then for _, x in ipairs(state()) do out[#out + 1] = x end end
+    return out, f
+  end
+  local plain = run(false)
+  local got, f = run(true)
+  if #plain ~= #got then error(("%d results, expected %d"):format(#got, #plain), 2) end
+  for i = 1, #plain do
+    if tycho.is_tensor(plain[i]) then helper.close(got[i], plain[i], "value " .. i, 0) elseif plain[i] ~= got[i] then error(("value %d is %s, expected %s"):format(i, tostring(got[i]), tostring(plain[i])), 2) end
+  end
+  return f
+end
+
+function helper.compiled(f, i) return f:report()[i or 1].compiled end
+
 return helper

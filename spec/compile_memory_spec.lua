@@ -1,0 +1,203 @@
+-- Compiled functions where it is delicate: failures, memory that others hold or share, coroutines, modes. Found by reading.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim, amp, F = tycho.nn, tycho.optim, tycho.amp, tycho.nn.functional
+local same, compiled = helper.compiled_same, helper.compiled
+
+describe("compile", function()
+  it("compares ops that fail and are caught: reshape of what can't be seen so, attention", function()
+    assert.is_true(compiled(same(function() return function(x) return x:t():reshape(6) end, nil, function() return {tycho.randn(2, 3)} end end, 6)))
+    local f = same(function()
+      local other = tycho.ones(7, 7)
+      return function(x) return (pcall(x.matmul, x, other)), x * 2 end, nil, function() return {tycho.randn(2, 3)} end
+    end, 6)
+    assert.is_true(compiled(f))
+    f = same(function()
+      local m = nn.MultiheadAttention(8, 2, {batch_first = true})
+      m:requires_grad_(false)
+      return function(x) return (m(x, x, x)) end, nil, function() return {tycho.randn(2, 5, 8)} end
+    end, 6)
+    assert.is_true(compiled(f))
+    same(function()
+      local u, w = nn.Parameter(tycho.ones(3)), nn.Parameter(tycho.ones(3))
+      return function(x)
+        local l = (x * w):sum()
+        return (pcall(tycho.grad, l, {u})), l:detach()
+      end, nil, function() return {tycho.randn(3)} end
+    end, 6)
+  end)
+
+  for _, guard in ipairs {"full", "inputs"} do
+    it("arguments may be freed, share memory with others and each other, be returned and changed, guard = " .. guard, function()
+      local o = {guard = guard}
+      local f = tycho.compile(function(x) return x * 2 end, o)
+      for i = 1, 5 do
+        local x = tycho.full({3}, i)
+        assert.same({2 * i, 2 * i, 2 * i}, f(x):totable())
+        x:free()
+        tycho.scope(function() f(tycho.ones(3)) end)
+      end
+      local data = tycho.range(1, 40):view(10, 4)
+      f = tycho.compile(function(r) return data:sum() + r:sum() * 0 end, o)
+      for i = 1, 8 do assert.equal(820, f(data[i]):item()) end
+      f = tycho.compile(function(x, y) y:add_(1) return y, x + y, x:view(3, 1) end, o)
+      for i = 1, 6 do
+        local x, y = tycho.full({3}, i), tycho.full({3}, 2 * i)
+        local a, b, c = f(x, y)
+        assert.same({2 * i + 1, 2 * i + 1, 2 * i + 1}, y:totable())
+        assert.is_true(rawequal(a, y))
+        assert.same({{3 * i + 1}, {i}}, {{b[1]}, {c[{1, 1}]}})
+        f(x, x)
+        assert.equal(i + 1, x[1])
+      end
+      local d = tycho.range(1, 8)
+      f = tycho.compile(function(a, b) a:add_(b) return a * 1 end, o)
+      for _ = 1, 4 do f(tycho.ones(7), tycho.ones(7)) end
+      assert.same({3, 5, 7, 9, 11, 13, 15}, f(d[{ {2, 8} }], d[{ {1, 7} }]):totable())
+      local kept = {}
+      local module = nn.Module:extend("M")()
+      f = tycho.compile(function(x) module.last = x return x, x + 1 end, o)
+      for i = 1, 5 do kept[i] = {f(tycho.full({2}, i))} end
+      for i = 1, 5 do assert.same({i, i}, kept[i][1]:totable()) end
+      if guard == "full" then assert.same({5, 5}, module.last:totable()) end
+    end)
+  end
+
+  it("leaves gradients that someone holds, and gives them to the leaf that was used", function()
+    local w = nn.Parameter(tycho.ones(2))
+    local opt, held = optim.SGD({w}, {lr = 0.1}), {}
+    local f = tycho.compile(function(x)
+      opt:zero_grad()
+      local l = (x * w):sum()
+      l:backward()
+      return l
+    end)
+    for i = 1, 6 do
+      f(tycho.full({2}, i))
+      held[i] = w.grad
+    end
+    for i = 1, 6 do assert.equal(i, held[i][1]) end
+    local net = nn.Linear(2, 1)
+    f = tycho.compile(function(x) net(x):sum():backward() end)
+    local x = tycho.ones(1, 2)
+    for _ = 1, 3 do f(x) end
+    local old = net.weight
+    net.weight = nn.Parameter(old:detach())
+    f(x)
+    assert.same({{3, 3}}, old.grad:totable())
+    assert.same({{1, 1}}, net.weight.grad:totable())
+  end)
+
+  it("sees tensors of numbers changed in place, and memory that others write to", function()
+    same(function() return function(x) local c = tycho.tensor({1, 2, 3}) c:mul_(x) return c end, nil, function() return {tycho.randn(3)} end end, 6)
+    if helper.device == "cpu" then
+      local buffer = tycho.zeros(3)
+      local p = buffer:data()
+      local k = 0
+      local f = tycho.compile(function(x)
+        k = k + 1
+        p[0] = k
+        local y = x * buffer
+        p[0] = k + 100
+        return y
+      end)
+      for i = 1, 6 do assert.equal(i, f(tycho.ones(3))[1]) end
+      assert.is_truthy(f:report()[1].why:find("written to by others"))
+    end
+  end)
+
+  it("coroutines may come in between, use what is there, and be left", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      local w = tycho.zeros(2)
+      local f = tycho.compile(function(x)
+        local h, sum = x * 2, x * 0
+        w:add_(x)
+        for v in coroutine.wrap(function() coroutine.yield(h * 1) coroutine.yield(x + w) end) do sum = sum + v end
+        return sum
+      end, {guard = guard})
+      for i = 1, 6 do assert.equal(2 * i + i + i * (i + 1) / 2, f(tycho.full({2}, i))[1]) end
+      local pause = false
+      local g = tycho.compile(function(x)
+        local y = x + 1
+        if pause then coroutine.yield() end
+        return y * 3
+      end, {guard = guard})
+      local x = tycho.ones(2)
+      for i = 1, 7 do
+        pause = i == 2 or i == 4
+        local threads = {coroutine.create(function(a) return g(a) end)}
+        local ok, r = coroutine.resume(threads[1], x)
+        assert.is_true(ok, tostring(r))
+        if pause then
+          pause = false
+          assert.same({6, 6}, g(x):totable())              -- the same function again meanwhile
+          if i == 2 then
+            ok, r = coroutine.resume(threads[1])
+            assert.is_true(ok, tostring(r))
+          else
+            threads[1], r = nil, nil                       -- or never again
+            collectgarbage() collectgarbage()
+          end
+        end
+        if r then assert.same({6, 6}, r:totable()) end
+      end
+    end
+  end)
+
+  it("modes, frozen leaves and new hooks are seen also where fn isn't asked", function()
+    local w = nn.Parameter(tycho.ones(2))
+    local f = tycho.compile(function(x)
+      w.grad = nil
+      if w.requires_grad then (x * w):sum():backward() end
+      return x:matmul(x)
+    end, {guard = "inputs"})
+    local x = tycho.ones(2, 2)
+    for _ = 1, 4 do f(x) end
+    assert.equal("bfloat16", amp.autocast({dtype = "bfloat16"}, f, x).dtype)
+    assert.equal("float32", f(x).dtype)
+    w:requires_grad_(false)
+    w.grad = nil
+    f(x)
+    assert.is_nil(w.grad)
+    local net, calls = nn.ReLU(), 0
+    local g = tycho.compile(function(y) return net(y) end, {guard = "inputs"})
+    for _ = 1, 4 do g(x) end
+    net:register_forward_hook(function() calls = calls + 1 end)
+    g(x)
+    assert.equal(1, calls)
+    local t = tycho.compile(function(b) return b.x * 2 end, {guard = "inputs"})
+    for i = 1, 4 do assert.equal(2 * i, t({x = tycho.full({1}, i)}):item()) end
+  end)
+
+  it("errors of the steps leave nothing behind, and what fails once is done the next time", function()
+    local w = nn.Parameter(tycho.randn(4, 3))
+    local f = tycho.compile(function(x, y)
+      w.grad = nil
+      local l = F.cross_entropy(x:matmul(w:t()), y)
+      l:backward()
+      return l
+    end)
+    local x, good, bad = tycho.randn(2, 3), tycho.tensor({1, 2}, {dtype = "int64"}), tycho.tensor({1, 9}, {dtype = "int64"})
+    for _ = 1, 4 do f(x, good) end
+    helper.fails("9", f, x, bad)
+    helper.close(f(x, good):detach(), F.cross_entropy(x:matmul(w:detach():t()), good), "after an error", 1e-6)
+    local cyclic = tycho.compile(function(y) local t = {y * 2} t.self = t return t end)
+    for _ = 1, 4 do assert.equal(4, cyclic(tycho.full({1}, 2))[1]:item()) end
+    helper.fails("max_variants must be a number from 1", tycho.compile, print, {max_variants = 0})
+  end)
+
+  it("embedding is compiled, and bad ids are told", function()
+    local f = same(function()
+      local e = nn.Embedding(10, 4)
+      return function(ids)
+        e.weight.grad = nil
+        local l = e(ids):square():sum()
+        l:backward()
+        return l, e.weight.grad
+      end, nil, function() return {tycho.randint(1, 10, {2, 3})} end
+    end, 6)
+    assert.is_true(compiled(f))
+    helper.fails("-1", F.embedding, tycho.tensor({-1}, {dtype = "int64"}), tycho.ones(3, 2))
+    helper.fails("indices begin at 1", F.embedding, tycho.tensor({0}, {dtype = "int64"}), tycho.ones(3, 2))
+  end)
+end)
