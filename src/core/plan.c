@@ -79,7 +79,7 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
     if (st->internal && !st->memory) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
-    if (st->internal) st->memory->storage->deferred = &p->waiting;
+    if (st->internal) st->memory->storage->program = p;
   }
   for (int i = 0; i < p->nvalue; i++) {
     value *v = &p->value[i];
@@ -146,8 +146,8 @@ ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {
     if (atomic_load(&st->memory->storage->refs) <= 2 * (st->users + 1 + leaves) + 1) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
-    fresh->storage->deferred = &p->waiting;
-    st->memory->storage->deferred = NULL;
+    fresh->storage->program = p;
+    st->memory->storage->program = NULL;
     for (int v = st->value; v >= 0; v = p->value[v].next) {
       ty_tensor *t = p->value[v].t;
       ty_storage_retain(fresh->storage);
@@ -179,7 +179,7 @@ ty_status ty_program_rates(ty_ctx *ctx, ty_program *p) {
   return TY_OK;
 }
 
-bool ty_program_owns(const ty_program *p, const ty_tensor *t) { return t->storage->deferred == &p->waiting; }
+bool ty_program_owns(const ty_program *p, const ty_tensor *t) { return t->storage->program == p; }
 
 void ty_plan_let_go(event *e) {
   for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = NULL; }
@@ -213,7 +213,7 @@ void ty_plan_free(ty_program *p) {
   }
   for (int i = 0; i < p->nvalue; i++) { ty_release(p->value[i].t); ty_release(p->value[i].leaf); }
   for (int i = 0; i < p->nstore; i++) {
-    if (p->store[i].memory) p->store[i].memory->storage->deferred = NULL;
+    if (p->store[i].memory) p->store[i].memory->storage->program = NULL;
     ty_release(p->store[i].memory);
   }
   ty_free(p->input);

@@ -72,7 +72,6 @@ typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;
 struct ty_program {
   ty_program_mode mode;
   bool dead, gpu, moved;
-  bool waiting;            /* stand-ins have no data yet */
   int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
   int at;                  /* the next event to compare */
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */

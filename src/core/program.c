@@ -231,7 +231,6 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     for (int i = 0; i < ninput; i++) bind(p, i, input[i]);
     TY_TRY(ty_plan_evict(ctx, p));
     for (int i = 0; i < p->nentry; i++) p->entry[i].grad = ty_retain(p->entry[i].leaf->grad);
-    p->waiting = true;
   }
   p->called = modes_of(ctx);
   activate(ctx, p, mode);
@@ -299,10 +298,7 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   }
   TY_TRY(ty_program_begin(ctx, p, TY_CHECK, input, ninput));
   if (assign_grads(p)) *run = true;
-  else {
-    ty_rewind_grads(p);
-    p->waiting = false;
-  }
+  else ty_rewind_grads(p);
   rest(ctx, p);
   return TY_OK;
 }
@@ -324,40 +320,35 @@ static void bump(const ty_call *c) {
   }
 }
 
-static void ran(ty_program *p) {
-  ty_settle_pending(p);
-  p->waiting = false;
+/* Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. */
+static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
+  const modes was = modes_of(ctx);
+  ty_status s = TY_OK;
+  ctx->grad_enabled = false;
+  ctx->autocast[0] = ctx->autocast[1] = 0;
+  for (int i = 0; i < p->nstep && s == TY_OK; i++) {
+    p->step[i].call.ctx = ctx;
+    s = p->step[i].run(&p->step[i].call, p->step[i].backend);
+    if (bumps) bump(&p->step[i].call);
+  }
+  ctx->grad_enabled = was.grad_enabled;
+  memcpy(ctx->autocast, was.autocast, sizeof was.autocast);
+  return s;
 }
 
 ty_status ty_program_run(ty_ctx *ctx, ty_program *p) {
-  ty_status s = TY_OK;
-  p->waiting = false;                      /* kernels of the steps may apply ops to what earlier ones have written */
-  for (int i = 0; i < p->nstep && s == TY_OK; i++) {
-    p->step[i].call.ctx = ctx;
-    s = p->step[i].run(&p->step[i].call, p->step[i].backend);
-    bump(&p->step[i].call);
-  }
-  ran(p);
+  ty_status s = run_steps(ctx, p, true);
+  ty_settle_pending(p);
   return s;
 }
 
-ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) {
-  ty_status s = TY_OK;
-  const bool waiting = p->waiting;
-  p->waiting = false;
-  for (int i = 0; i < p->nstep && s == TY_OK; i++) {
-    p->step[i].call.ctx = ctx;
-    s = p->step[i].run(&p->step[i].call, p->step[i].backend);
-  }
-  p->waiting = waiting;
-  return s;
-}
+ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, false); }
 
 void ty_program_ran(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++)      /* memory that was made on another stream than the one that the graph ran on */
     if (p->store[i].memory && p->store[i].backend->uses) p->store[i].backend->uses(ctx, p->store[i].backend, p->store[i].memory->storage);
   for (int i = 0; i < p->nstep; i++) bump(&p->step[i].call);
-  ran(p);
+  ty_settle_pending(p);
 }
 
 void ty_program_rate(ty_program *p, int i, double v) {

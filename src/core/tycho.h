@@ -86,7 +86,7 @@ typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
   uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
-  const bool *deferred;    /* a compiled function's memory: whether its contents are still to come */
+  const ty_program *program;   /* whose memory it is: that of a compiled function's values, which each run writes anew */
   bool exposed;            /* its address was handed out: contents may change without a new version */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;

@@ -31,7 +31,7 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
 
 /* A storage from outside the pool that the recorded work uses; once each. */
 static void keep(ty_graph *g, ty_storage *s) {
-  if (s->deferred) return;                 /* a compiled function's: it outlives the graph's launches, and sees who holds its memory */
+  if (s->program) return;                  /* a compiled function's: it outlives the graph's launches, and sees who holds its memory */
   for (int i = g->nkept - 1; i >= 0; i--)
     if (g->kept[i] == s) return;
   if (g->nkept == g->room) {

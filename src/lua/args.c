@@ -409,7 +409,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     for (int i = 0; i < nout; i++) {
       h[i]->t = out[i];
       if (a->requires_grad) {
-        ty_settle(L, NULL, "a leaf is made");
+        ty_settle(L, "a leaf is made");
         if (!ty_is_float((ty_dtype)out[i]->dtype)) return luaL_error(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
         out[i]->requires_grad = true;
         ty_register(L, i - nout);

@@ -301,7 +301,7 @@ static uint64_t new_key(lua_State *L, ty_state *s, int value) {
 static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's place in it */
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
-  ty_settle(L, t, "a hook is registered");
+  ty_settle(L, "a hook is registered");
   ty_hooks_registered++;
   if (lua_type(L, 2) != LUA_TFUNCTION) return luaL_error(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
   if (!ty_needs_grad(t)) return luaL_error(L, "register_hook: the tensor doesn't require grad");
@@ -409,7 +409,7 @@ static int record(lua_State *L) {
   ty_tensor *in[64], *out[16];
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
-  ty_settle(L, NULL, "an autograd.Function is called");
+  ty_settle(L, "an autograd.Function is called");
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
   if (nin > 64 || nout > 16) return luaL_error(L, "Function: more than 64 arguments or 16 results");
   s->env_pending = false;

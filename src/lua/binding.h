@@ -108,8 +108,8 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
 void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */
 
-/* Before the host reads t's elements, or (t NULL) does what a compiled function's record can't hold: what the function has asked for is done. */
-void ty_settle(lua_State *L, const ty_tensor *t, const char *what);
+/* Before the host reads a tensor's elements, or does what else a compiled function's record can't hold: what has been asked for is done. */
+void ty_settle(lua_State *L, const char *what);
 
 int ty_device_at(lua_State *L, const char *name, const char *who);   /* position in ty_devices; -1: no device's name. Raises where it isn't there */
 

@@ -102,7 +102,7 @@ static int flag(lua_State *L) {
 
 /* The generator of device 1: seed, offset. Or sets it. */
 static int rng_state(lua_State *L) {
-  ty_settle(L, NULL, "the generator's state is asked for");
+  ty_settle(L, "the generator's state is asked for");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
   ty_ctx *ctx = context(L);
   ty_generator g = ty_cpu_generator;
@@ -123,7 +123,7 @@ static int rng_state(lua_State *L) {
 
 /* keep_rng(device) -> the generator's state as two int64 on that device; give_rng(state) sets it. Neither waits for a device. */
 static int keep_rng(lua_State *L) {
-  ty_settle(L, NULL, "the generator's state is read");
+  ty_settle(L, "the generator's state is read");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "keep_rng");
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -138,7 +138,7 @@ static int keep_rng(lua_State *L) {
 
 static int give_rng(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "give_rng", "argument 1");
-  ty_settle(L, t, "the generator's state is set");
+  ty_settle(L, "the generator's state is set");
   const ty_backend *b = ty_device_of(t);
   if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t)) return luaL_error(L, "give_rng: argument 1 is no generator's state");
   if (b->gpu < 0) memcpy(&ty_cpu_generator, ty_data(t), sizeof ty_cpu_generator);

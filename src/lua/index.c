@@ -159,13 +159,13 @@ int ty_index_get(lua_State *L) {
     int64_t i = whole(L, 2), n = x->shape[0];
     if (i == 0) return luaL_error(L, "index: index 0: indices begin at 1");
     if (i > n || i < -n) return luaL_error(L, "index: index %d is out of range for dim 1 of shape %s", (int)i, ty_shape_of(x));
-    ty_settle(L, x, "an element is read");
+    ty_settle(L, "an element is read");
     ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
     return 1;
   }
   ty_pace(L, s);
   bool element = walk(L, s, &p);
-  if (element) { ty_tensor *t = current(L, &p); ty_settle(L, t, "an element is read"); ty_push_element(L, t, t->offset); return 1; }
+  if (element) { ty_tensor *t = current(L, &p); ty_settle(L, "an element is read"); ty_push_element(L, t, t->offset); return 1; }
   anchor(L, s, 1);
   if (p.nindex) {
     ty_op *op = prepare(L, &p, &a, false, 0);

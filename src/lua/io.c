@@ -115,7 +115,7 @@ static int json_decode(lua_State *L) {
 static int write_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_settle(L, NULL, "tensors are saved");
+  ty_settle(L, "tensors are saved");
   const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
@@ -184,7 +184,7 @@ static int read_idx(lua_State *L) {
 static int write_png(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_settle(L, NULL, "a picture is saved");
+  ty_settle(L, "a picture is saved");
   if (ty_png_write(ctx, luaL_checkstring(L, 1), ty_check(L, 2, "write_png", "argument 2")) != TY_OK) return ty_raise(L, ctx);
   return 0;
 }

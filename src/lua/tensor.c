@@ -19,7 +19,7 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
 
 static int item(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "item", "argument 1");
-  ty_settle(L, t, "item() is called");
+  ty_settle(L, "item() is called");
   if (ty_numel(t) != 1) return luaL_error(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
   ty_push_element(L, t, t->offset);
   return 1;
@@ -38,7 +38,7 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 static int totable(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
-  ty_settle(L, t, "totable() is called");
+  ty_settle(L, "totable() is called");
   if (ty_device_of(t)->gpu >= 0) {
     ty_handle *h = ty_new_handle(L, s);
     ty_ctx *ctx = ty_ctx_of(L, s);
@@ -149,7 +149,7 @@ static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
   if (on && !ty_is_float((ty_dtype)t->dtype)) return luaL_error(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return luaL_error(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   if (t->node || t->requires_grad == on) return 0;
-  ty_settle(L, NULL, "requires_grad is changed");
+  ty_settle(L, "requires_grad is changed");
   t->requires_grad = on;
   ty_release(t->base);                   /* a leaf of its own: changes of the base don't rewrite its history */
   t->base = NULL;
@@ -272,7 +272,7 @@ static int detach(lua_State *L) {
 /* set_data(x, y): x is from now on what y is (memory, shape, dtype); handles, optimizers and leaves stay the same. */
 static int set_data(lua_State *L) {
   ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
-  ty_settle(L, NULL, "a tensor is given other data");
+  ty_settle(L, "a tensor is given other data");
   if (x->node || y->node) return luaL_error(L, "set_data: only leaves take other data");
   ty_storage_retain(y->storage);
   ty_storage_release(x->storage);
@@ -299,7 +299,7 @@ static int storage_gc(lua_State *L) {
 
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
-  ty_settle(L, t, "data() is called");
+  ty_settle(L, "data() is called");
   if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   ty_storage **p = lua_newuserdata(L, sizeof *p);
@@ -352,7 +352,7 @@ static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads
 static int manual_seed(lua_State *L) {
   int64_t n;
   if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return luaL_error(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
-  ty_settle(L, NULL, "manual_seed() is called");
+  ty_settle(L, "manual_seed() is called");
   ty_manual_seed((uint64_t)n);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   for (int i = 1; i <= TY_MAXGPU && ty_devices[i]; i++)
