@@ -131,6 +131,23 @@ describe("compile", function()
     end)
   end
 
+  it("takes two models with an optimizer each and one scaler", function()
+    local f = same(function()
+      local a, b = nn.Linear(3, 3), nn.Linear(3, 1)
+      local oa, ob, scaler = optim.Adam(a:parameters()), optim.SGD(b:parameters(), {lr = 0.1}), amp.GradScaler{init_scale = 8, growth_interval = 2}
+      return function(x)
+        ob:zero_grad()
+        scaler:scale(b(a(x):detach()):square():mean()):backward()
+        scaler:step(ob)
+        oa:zero_grad()
+        scaler:scale(b(a(x)):mean()):backward()
+        scaler:step(oa)
+        scaler:update()
+      end, function() return {a.weight:detach(), b.weight:detach(), scaler:get_scale()} end, function() return {tycho.randn(4, 3)} end
+    end, 10)
+    assert.is_true(compiled(f))
+  end)
+
   if helper.device ~= "cpu" then it("is captured once, and waits for nothing", function()
     local begin, captures = core.gpu.graph_begin, 0
     core.gpu.graph_begin = function(...) captures = captures + 1 return begin(...) end

@@ -82,6 +82,7 @@ local function entry(self, opt)
   if not e then
     e = {state = "ready", found = {}}
     self._optimizers[opt] = e
+    self._entries[#self._entries + 1] = e
   end
   return e
 end
@@ -157,7 +158,7 @@ function Scaler:update(new_scale)
   if not self._enabled then return end
   need_scale(self, "update")
   local founds, device = {}, self._scale.device
-  for _, e in pairs(self._optimizers) do
+  for _, e in ipairs(self._entries) do                   -- in the order of their steps: the same each time
     for at, f in pairs(e.found) do
       self._founds[at] = self._founds[at] or {}
       table.insert(self._founds[at], f)
@@ -172,7 +173,7 @@ function Scaler:update(new_scale)
     elseif core.is_tensor(new_scale) and M.numel(new_scale) == 1 then M.copy_(self._scale, M.reshape(new_scale:detach(), {}))
     else error("update: argument 1 must be a number or a tensor of one element", 2) end
   else ops.amp_update(founds, self._scale, self._growth, self._growth_factor, self._backoff_factor, self._growth_interval) end
-  self._optimizers = setmetatable({}, {__mode = "k"})
+  self._optimizers, self._entries = setmetatable({}, {__mode = "k"}), {}
 end
 
 -- The scale as a number. On a GPU this waits for the device.
@@ -208,7 +209,7 @@ function amp.GradScaler(o)
   if o.growth_factor <= 1 then error("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor), 2) end
   if o.backoff_factor >= 1 then error("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor), 2) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0, _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor,
-    _growth_interval = o.growth_interval, _optimizers = setmetatable({}, {__mode = "k"}), _founds = {}}, Scaler)
+    _growth_interval = o.growth_interval, _optimizers = setmetatable({}, {__mode = "k"}), _entries = {}, _founds = {}}, Scaler)
 end
 
 return amp
