@@ -88,7 +88,7 @@ local function entry(self, opt)
 end
 
 local function found_on(self, e, device)
-  local f = self._founds[device] and table.remove(self._founds[device]) or number(0, "float32", device)   -- those of earlier steps are 0 again
+  local f = self._founds[device] and table.remove(self._founds[device], 1) or number(0, "float32", device)   -- those of earlier steps are 0 again
   e.found[device] = f
   return f
 end
