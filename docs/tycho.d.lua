@@ -2898,6 +2898,34 @@ function tycho.nan_to_num(x, nan, posinf, neginf) end
 ---@return tycho.Tensor
 function Tensor.nan_to_num(x, nan, posinf, neginf) end
 
+--- x limited to min..max; either may be nil, a number or a tensor
+---@param x tycho.Tensor
+---@param min? tycho.Tensor|number
+---@param max? tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.clamp(x, min, max) end
+
+--- x limited to min..max; either may be nil, a number or a tensor
+---@param x tycho.Tensor
+---@param min? tycho.Tensor|number
+---@param max? tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor.clamp(x, min, max) end
+
+--- a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@param rounding_mode? string
+---@return tycho.Tensor
+function tycho.div(a, b, rounding_mode) end
+
+--- a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@param rounding_mode? string
+---@return tycho.Tensor
+function Tensor.div(a, b, rounding_mode) end
+
 --- the larger of x and min
 ---@param x tycho.Tensor
 ---@param min tycho.Tensor|number

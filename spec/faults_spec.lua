@@ -47,9 +47,14 @@ if simulated then
       end
       local function settled()
         opt:zero_grad()
-        collectgarbage() collectgarbage()
-        tycho.cuda.synchronize()
-        return tycho.cuda.memory_allocated()
+        local before, now
+        repeat                                                     -- what other specs have left may take several collections
+          before = now
+          collectgarbage() collectgarbage()
+          tycho.cuda.synchronize()
+          now = tycho.cuda.memory_allocated()
+        until now == before
+        return now
       end
       again()
       local want = step()

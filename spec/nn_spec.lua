@@ -410,4 +410,36 @@ describe("data", function()
     fails("dataset-fashion-mnist", data.datasets.FashionMNIST, {root = "/nowhere"})
     fails("unknown option", data.datasets.FashionMNIST, {path = "/nowhere"})
   end)
+
+  it("nn.init: identities, and rows that are orthogonal", function()
+    local init = tycho.nn.init
+    assert.same({{1, 0, 0}, {0, 1, 0}}, init.eye_(tycho.empty(2, 3)):totable())
+    for _, shape in ipairs {{4, 6}, {6, 4}, {5, 5}, {3, 2, 2}} do
+      local w = init.orthogonal_(tycho.empty(shape), 2):view(shape[1], -1):double()
+      local square = shape[1] <= w.shape[2] and w:matmul(w:t()) or w:t():matmul(w)
+      helper.close(square, tycho.eye(square.shape[1], {dtype = "float64"}) * 4, "square", 1e-5)
+    end
+    local x = tycho.randn(2, 4, 5, 5)
+    helper.close(tycho.conv2d(x, init.dirac_(tycho.empty(4, 4, 3, 3)), nil, {padding = 1}), x, "dirac", 1e-6)
+    helper.close(tycho.conv2d(x, init.dirac_(tycho.empty(4, 2, 3, 3), 2), nil, {padding = 1, groups = 2}), x, "dirac in groups", 1e-6)
+  end)
+
+  it("clamp takes tensors, div rounds where asked to", function()
+    local x = tycho.tensor({-3, 0.5, 7})
+    assert.same({-1, 1, 2}, x:clamp(tycho.tensor({-1, 1, 2}), tycho.tensor({0, 5, 2})):totable())
+    assert.same({-3, 0.5, 3}, x:clamp(nil, tycho.tensor(3)):totable())
+    local y = x:clone()
+    assert.is_true(rawequal(y, y:clamp_(tycho.tensor({0, 0, 0}), 1)))
+    assert.same({0, 0.5, 1}, y:totable())
+    local a, b = tycho.tensor({-7, 7}), tycho.tensor({-7, 7}, {dtype = "int64"})
+    assert.same({-3, 3}, a:div(2, {rounding_mode = "trunc"}):totable())
+    assert.same({-4, 3}, a:div(2, {rounding_mode = "floor"}):totable())
+    assert.same({-3.5, 3.5}, b:div(2):totable())
+    for mode, want in pairs {trunc = {-3, 3}, floor = {-4, 3}} do
+      local q = tycho.div(b, 2, {rounding_mode = mode})
+      assert.equal("int64", q.dtype)
+      assert.same(want, q:totable())
+    end
+    helper.fails("rounding_mode", tycho.div, a, 2, {rounding_mode = "up"})
+  end)
 end)

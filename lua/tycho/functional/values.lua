@@ -280,6 +280,24 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?", "NaN and in
   y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
   return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
 end, PLACE)
+-- Borders may be tensors.
+def("clamp", "x, min:operand?, max:operand?", "x limited to min..max; either may be nil, a number or a tensor", function(x, min, max)
+  if not core.is_tensor(min) and not core.is_tensor(max) then return ops.clamp(x, min, max) end
+  if min ~= nil then x = ops.maximum(x, min) end
+  return max ~= nil and ops.minimum(x, max) or x
+end, {inplace = true})
+local with_tensors = M.clamp_
+M.clamp_ = core.define("clamp_", "x, min:operand?, max:operand?", function(x, min, max)
+  return (core.is_tensor(min) or core.is_tensor(max)) and with_tensors(x, min, max) or ops.clamp_(x, min, max)
+end)
+F.clamp_ = M.clamp_
+def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none", "a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype", function(a, b, mode)
+  if mode == "floor" then return ops.floor_divide(a, b) end
+  if mode == "none" then return ops.div(a, b) end
+  local q = ops.trunc(ops.div(a, b))
+  local whole = (not core.is_tensor(a) or not M.is_floating_point(a)) and (not core.is_tensor(b) or not M.is_floating_point(b))
+  return whole and M.to(q, core.is_tensor(a) and a.dtype or b.dtype) or q
+end)
 def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
   if core.is_tensor(min) then return ops.maximum(x, min) end
   return ops.clamp(x, min)

@@ -67,4 +67,45 @@ init.kaiming_uniform_ = quietly(function(x, o)
 end)
 init.kaiming_normal_ = quietly(function(x, o) return M.normal_(x, 0, kaiming(x, o)) end)
 
+init.eye_ = quietly(function(x)
+  if M.dim(x) ~= 2 then error("eye_: a tensor of 2 dims is needed, got shape " .. tostring(x.shape), 0) end
+  return M.copy_(x, core.ops.eye(x.shape[1], x.shape[2], {dtype = x.dtype, device = x.device}))
+end)
+-- The identity for a convolution, in each of its groups: as many channels as possible come out as they went in.
+init.dirac_ = quietly(function(x, groups)
+  groups = groups or 1
+  if M.dim(x) < 3 then error("dirac_: a tensor of at least 3 dims is needed, got shape " .. tostring(x.shape), 0) end
+  if x.shape[1] % groups ~= 0 then error(("dirac_: %d output channels can't be in %d groups"):format(x.shape[1], groups), 0) end
+  M.zero_(x)
+  local each = x.shape[1] / groups
+  for g = 0, groups - 1 do
+    for i = 1, math.min(each, x.shape[2]) do
+      local at = x[g * each + i][i]
+      for d = 1, M.dim(x) - 2 do at = M.select(at, 1, math.floor(x.shape[d + 2] / 2) + 1) end
+      M.fill_(at, 1)
+    end
+  end
+  return x
+end)
+-- Rows (or columns, where there are fewer of them) that are orthogonal and of length gain: Saxe et al. 2013. Modified Gram-Schmidt, twice, in float64.
+init.orthogonal_ = quietly(function(x, gain)
+  if M.dim(x) < 2 then error("orthogonal_: a tensor of at least 2 dims is needed, got shape " .. tostring(x.shape), 0) end
+  local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)
+  if M.numel(x) == 0 then return x end
+  local few, many = math.min(rows, cols), math.max(rows, cols)
+  local q = core.ops.randn({few, many}, {dtype = "float64", device = "cpu"})
+  for _ = 1, 2 do
+    for i = 1, few do
+      local v = M.select(q, 1, i)
+      if i > 1 then
+        local before = q[{ {1, i - 1} }]
+        M.sub_(v, M.matmul(M.matmul(before, v), before))
+      end
+      M.div_(v, M.norm(v))
+    end
+  end
+  if rows > cols then q = M.t(q) end
+  return M.copy_(x, M.to(M.reshape(q * (gain or 1), x.shape), x.device))
+end)
+
 return init
