@@ -200,4 +200,43 @@ describe("compile", function()
     helper.fails("-1", F.embedding, tycho.tensor({-1}, {dtype = "int64"}), tycho.ones(3, 2))
     helper.fails("indices begin at 1", F.embedding, tycho.tensor({0}, {dtype = "int64"}), tycho.ones(3, 2))
   end)
+
+  it("guard = \"inputs\" sees settings of optimizers, arguments in one storage, and gives numbers of its own each time", function()
+    local function train(compile)
+      local w = nn.Parameter(tycho.ones(2))
+      local opt = optim.SGD({w}, {lr = 0.1, weight_decay = 0.5})
+      local f = function(x)
+        opt:zero_grad()
+        local l = (w * x):sum()
+        l:backward()
+        opt:step()
+        return l:detach()
+      end
+      if compile then f = tycho.compile(f, {guard = "inputs"}) end
+      for i = 1, 8 do
+        if i == 5 then opt.param_groups[1].weight_decay = 0 end
+        f(tycho.ones(2))
+      end
+      return w:detach()
+    end
+    helper.close(train(true), train(false), "weight decay", 0)
+    local f = tycho.compile(function(x, y) x:add_(1) return x * 10 + y end, {guard = "inputs"})
+    for _ = 1, 3 do f(tycho.rand(3), tycho.rand(3)) end
+    local base = tycho.zeros(300)
+    tycho.no_grad(function()
+      assert.same({10, 10, 10}, f(base[{ {1, 3} }], base[{ {298, 300} }]):totable())
+      assert.same({11, 11, 11}, f(base[{ {295, 297} }], base[{ {1, 3} }]):totable())
+    end)
+    local g = tycho.compile(function(x) local k = tycho.tensor({1, 2, 3}) return x + k, k end, {guard = "inputs"})
+    for _ = 1, 5 do
+      local y, k = g(tycho.zeros(3))
+      assert.same({6, 6}, {y:sum():item(), k:sum():item()})
+      k:add_(1)
+    end
+    local v = 1
+    local h = tycho.compile(function() return tycho.full({2}, v) end)
+    for _ = 1, 4 do h() end
+    v = true
+    assert.equal("bool", h().dtype)
+  end)
 end)

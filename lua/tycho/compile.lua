@@ -141,7 +141,7 @@ local function templated(v, results)
     if core.is_tensor(x) then
       n = n + 1
       local kind = program.result_kind(v.program, n)
-      return kind ~= "other" and setmetatable({n}, Number) or core.keep(x)
+      return kind ~= "other" and setmetatable({n, constant = kind == "constant"}, Number) or core.keep(x)
     end
     if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
     if seen[x] then return seen[x] end
@@ -159,7 +159,7 @@ local function filled(v, args, given)
   local function walk(x)
     if getmetatable(x) == Number then
       local r = program.result(v.program, x[1])
-      local out = for_caller(v, args, given, r)
+      local out = x.constant and ops.clone(r) or for_caller(v, args, given, r)
       for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
       if not rawequal(out, r) then M.free(r) end
       return out
@@ -204,6 +204,26 @@ local function give_up(self, v, why)
   v.program, v.graph, v.static, v.results = nil, nil, nil, nil
 end
 
+-- The numbers of optimizers' groups but for the learning rate, which is read again: fn is asked where they have changed.
+local function settings_of(groups)
+  local out = {}
+  for i, group in ipairs(groups) do
+    out[i] = {}
+    for k, x in pairs(group) do
+      if k == "betas" then out[i].beta1, out[i].beta2 = x[1], x[2] elseif k ~= "lr" and type(x) ~= "table" then out[i][k] = x end
+    end
+  end
+  return out
+end
+local function as_recorded(v)
+  for i, group in ipairs(v.groups) do
+    local s = v.settings[i]
+    if s.beta1 and (group.betas[1] ~= s.beta1 or group.betas[2] ~= s.beta2) then return false end
+    for k, x in pairs(s) do if k ~= "beta1" and k ~= "beta2" and group[k] ~= x then return false end end
+  end
+  return true
+end
+
 -- fn under the record or in comparison. Gives what pcall gives, as a list.
 local function call(self, v, check, given, list)
   local observe, seen, groups, before = self.module.observe, {}, {}, program.groups
@@ -216,7 +236,7 @@ local function call(self, v, check, given, list)
     observe(observer or nil)
     for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end   -- others fn switches itself
   end
-  v.groups = groups
+  v.groups, v.settings = groups, settings_of(groups)
   return out
 end
 
@@ -248,6 +268,7 @@ end
 
 -- {guard = "inputs"}: fn is asked only where there is no record. Nothing: the record doesn't fit what is now.
 local function trusted(v, args)
+  if not as_recorded(v) then return nil end
   local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
   for i, group in ipairs(v.groups) do

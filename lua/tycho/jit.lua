@@ -27,10 +27,18 @@ local function each_value(args, fn)
   end
 end
 
-local function walk(x, fn)                               -- results: {v = n}, lists and tables of them
+-- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. Gives it with fn(n) in each value's place.
+local function walk(x, fn)
+  if is_value(x) then return fn(x.v) end
+  local out = {keys = x.keys, items = {}}
+  for i, y in ipairs(x.items) do out.items[i] = walk(y, fn) end
+  return out
+end
+-- The tables that users see.
+local function unfold(x, fn)
   if is_value(x) then return fn(x.v) end
   local out = {}
-  for k, y in pairs(x) do out[k] = walk(y, fn) end
+  for i, y in ipairs(x.items) do out[x.keys and x.keys[i] or i] = unfold(y, fn) end
   return out
 end
 
@@ -41,21 +49,26 @@ local Traced = module.Module:extend("Traced")
 local function place(root, name, tensor, kind)
   local at = root
   for part in name:gmatch("([^.]+)%.") do
-    if not at._parts[part] then at[part] = module.Module:extend("Part")() end
-    at = at[part]
+    local parts = rawget(at, "_parts")
+    if not parts[part] then module.put(at, "module", part, module.Module:extend("Part")()) end
+    at = parts[part]
   end
   local last = name:match("[^.]+$")
-  if kind == "parameter" then at:register_parameter(last, tensor) else at:register_buffer(last, tensor, {persistent = kind == "buffer"}) end
+  if kind == "parameter" then module.Module.register_parameter(at, last, tensor) else module.Module.register_buffer(at, last, tensor, {persistent = kind == "buffer"}) end
   return {at, last}
 end
 
 -- p: {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes, results, batch}; tensors: name -> tensor.
 function Traced:init(p, tensors)
-  self._plain.program = p
+  rawset(self, "_program", p)
   local places = {}
   for i, t in ipairs(p.tensors) do places[i] = place(self, t.name, tensors[t.name], t.kind) end
-  self._plain.places = places
+  rawset(self, "_places", places)
 end
+
+-- The program, and where its tensors are.
+local function inside(self) return rawget(self, "_program"), rawget(self, "_places") end
+local function tensor_at(place) return rawget(place[1], "_parts")[place[2]] end
 
 local function arguments(args, value, batch, device)
   local out = {}
@@ -77,19 +90,25 @@ local function arguments(args, value, batch, device)
 end
 
 function Traced:forward(...)
-  local p, value = self.program, {}
-  local given = {...}
+  local p, places = inside(self)
+  local value, given, batch = {}, {...}, nil
   if select("#", ...) ~= #p.inputs then error(("Traced: %d arguments, the trace has %d inputs"):format(select("#", ...), #p.inputs), 2) end
   for i, want in ipairs(p.inputs) do
     local x = given[i]
     if not core.is_tensor(x) then error(("Traced: argument %d must be a tensor, got %s"):format(i, type(x)), 2) end
     local fits = M.dim(x) == #want.shape
-    for d = 1, fits and #want.shape or 0 do fits = fits and (x.shape[d] == want.shape[d] or (d == 1 and p.batch ~= nil)) end
-    if not fits then error(("Traced: argument %d has shape %s; the trace was made for %s%s"):format(i, tostring(x.shape), table.concat(want.shape, "x"), p.batch and " (dim 1 may differ)" or ""), 2) end
+    batch = batch or (fits and p.batch and x.shape[1]) or nil
+    for d = 1, fits and #want.shape or 0 do fits = fits and x.shape[d] == (d == 1 and batch or want.shape[d]) end
+    if not fits then error(("Traced: argument %d has shape %s; the trace was made for %s%s"):format(i, tostring(x.shape), table.concat(want.shape, "x"), p.batch and " (dim 1 may differ, in all alike)" or ""), 2) end
+    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then error(("Traced: argument %d is %s; the trace was made for %s"):format(i, x.dtype, want.dtype), 2) end
     value[i] = x
   end
-  for _, at in ipairs(self.places) do value[#value + 1] = at[1]._parts[at[2]] end
-  local batch = p.batch and given[1].shape[1]
+  local constants = {}
+  for i, at in ipairs(places) do
+    local t = tensor_at(at)
+    value[#value + 1] = t
+    if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
+  end
   local device = given[1] and given[1].device
   for _, node in ipairs(p.nodes) do
     local args = arguments(node.args, value, batch, device)
@@ -104,8 +123,10 @@ function Traced:forward(...)
     end
     for _, v in ipairs(node.last or {}) do value[v] = nil end        -- so that memory goes when it is no longer needed
   end
-  if is_value(p.results) then return value[p.results.v] end
-  local out = walk(p.results, function(v) return value[v] end)
+  local out = unfold(p.results, function(v)              -- what the caller may change is no constant of ours
+    for _, c in ipairs(constants) do if M.shares_memory(value[v], c) then return ops.clone(value[v]) end end
+    return value[v]
+  end)
   if p.several then return unpack(out) end
   return out
 end
@@ -121,7 +142,7 @@ end
 
 -- The program as text: one line a value.
 function Traced:graph()
-  local p, lines = self.program, {}
+  local p, lines = inside(self), {}
   for i, x in ipairs(p.inputs) do lines[#lines + 1] = ("%%%d = input %s %s%s"):format(i, x.dtype, table.concat(x.shape, "x"), p.batch and " (any dim 1)" or "") end
   for i, t in ipairs(p.tensors) do lines[#lines + 1] = ("%%%d = %s %s"):format(#p.inputs + i, t.kind, t.name) end
   for _, node in ipairs(p.nodes) do
@@ -134,8 +155,7 @@ function Traced:graph()
     lines[#lines + 1] = ("%s%s%s(%s)"):format(table.concat(out, ", "), #out > 0 and " = " or "", node.op .. (node.inplace and "_" or ""), table.concat(args, ", "))
   end
   local results = {}
-  local function name(r) if is_value(r) then results[#results + 1] = "%" .. r.v else for _, x in pairs(r) do name(x) end end end
-  name(p.results)
+  walk(p.results, function(v) results[#results + 1] = "%" .. v end)
   table.sort(results)
   return table.concat(lines, "\n") .. "\nreturn " .. table.concat(results, ", ")
 end
@@ -147,25 +167,33 @@ local function record(fn, inputs)
   local r = {pcall(modes.no_grad, fn, unpack(inputs))}
   local tensors, shape = {}, nil
   if r[1] then
-    local function note(x, path)
+    local function note(x, path, depth)
       if core.is_tensor(x) then
         tensors[#tensors + 1] = x
         return {v = #tensors}
-      elseif type(x) == "table" and getmetatable(x) == nil then
-        local t = {}
-        for k, y in pairs(x) do t[k] = note(y, path .. "." .. tostring(k)) end
-        return t
       end
-      error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") .. "; tensors, and tables of tensors, can be traced", 0)
+      if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 50 then
+        error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") .. "; tensors, and tables of tensors, can be traced", 0)
+      end
+      local keys, out, n = {}, {items = {}}, 0
+      for k in pairs(x) do
+        n = n + 1
+        if type(k) == "string" then keys[#keys + 1] = k end
+      end
+      table.sort(keys)
+      if n > 0 and #keys == n then out.keys = keys
+      elseif n ~= #x or #keys > 0 then error("trace: the model gives a table" .. (path ~= "" and " at " .. path or "") .. " that is neither a list nor all names", 0) end
+      for i = 1, n do out.items[i] = note(x[out.keys and keys[i] or i], path .. "." .. (out.keys and keys[i] or i), depth + 1) end
+      return out
     end
     local n = table.maxn(r) - 1
     local noted = {pcall(function()
-      if n == 1 then return note(r[2], "") end
+      if n == 1 then return note(r[2], "", 0) end
       local list = {}
-      for i = 1, n do list[i] = note(r[i + 1], "") end
-      return list
+      for i = 1, n do list[i] = note(r[i + 1], "", 0) end
+      return {items = list}
     end)}
-    if noted[1] then shape = {tree = noted[2], several = n > 1} else r = {false, noted[2]} end
+    if noted[1] then shape = {tree = noted[2], several = n ~= 1} else r = {false, noted[2]} end
   end
   local finished, why = pcall(program.finish, p, r[1], tensors)
   if not r[1] then error(r[2], 0) end
@@ -184,30 +212,50 @@ local function number_out(x)
 end
 
 -- Whether a node changes what was there before it: in place, or running statistics.
-local function changes(node) return node.inplace or (allowed[node.op].mutates and node.args.training ~= false) end
+local function changes(node) return node.inplace or (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil)) end
 
 -- Sizes that grew with the batch become {batch = k}. False: the second run did something else.
 local function generalise(a, b, n, m)
-  if #a.events ~= #b.events then return false end
-  local grown = {}
+  if #a.events ~= #b.events or a.several ~= b.several then return false end
+  local grown, pair = {}, {}                             -- pair: a's values to b's
+  for i, v in ipairs(a.inputs) do pair[v] = b.inputs[i] end
+  local function same_value(x, y)
+    if pair[x] == nil then                               -- from outside: the same tensor, or one of the same numbers
+      local s, t = program.value(a.p, x), program.value(b.p, y)
+      if not program.same(s, t) and (s.dtype ~= t.dtype or s.shape ~= t.shape or not M.equal(s, t)) then return false end
+      pair[x] = y
+    end
+    return pair[x] == y
+  end
+  local function same_item(x, y, list, k)
+    if type(x) ~= type(y) then return false end
+    if type(x) == "table" then return is_value(x) and is_value(y) and same_value(x.v, y.v) end
+    if x == y or (x ~= x and y ~= y) then return true end
+    if type(x) ~= "number" or not list or x % n ~= 0 or y ~= x / n * m then return false end
+    grown[#grown + 1] = {list, k, {batch = x / n}}
+    return true
+  end
   for i, e in ipairs(a.events) do
     local f = b.events[i]
     if e.op ~= f.op or e.inplace or f.inplace then return false end
+    for name in pairs(f.args) do if e.args[name] == nil then return false end end
     for name, x in pairs(e.args) do
       local y = f.args[name]
-      if type(x) ~= type(y) then return false end
       if type(x) == "table" and not is_value(x) then
-        if #x ~= #y then return false end
-        for k = 1, #x do
-          if type(x[k]) == "number" and x[k] ~= y[k] then
-            if x[k] % n ~= 0 or y[k] ~= x[k] / n * m then return false end
-            grown[#grown + 1] = {x, k, {batch = x[k] / n}}
-          end
-        end
-      elseif type(x) ~= "table" and x ~= y then return false end
+        if type(y) ~= "table" or #x ~= #y then return false end
+        for k = 1, #x do if not same_item(x[k], y[k], x, k) then return false end end
+      elseif not same_item(x, y) then return false end
     end
+    for k, v in ipairs(e.out) do pair[v] = f.out[k] end
   end
-  for _, c in ipairs(grown) do c[1][c[2]] = c[3] end
+  local function same_tree(x, y)
+    if is_value(x) or is_value(y) then return is_value(x) and is_value(y) and same_value(a.results[x.v], b.results[y.v]) end
+    if #x.items ~= #y.items or (x.keys == nil) ~= (y.keys == nil) then return false end
+    for k = 1, #x.items do if (x.keys and x.keys[k] ~= y.keys[k]) or not same_tree(x.items[k], y.items[k]) then return false end end
+    return true
+  end
+  if not same_tree(a.tree, b.tree) then return false end
+  for _, g in ipairs(grown) do g[1][g[2]] = g[3] end
   return true
 end
 
@@ -246,7 +294,8 @@ end
 
 -- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs once with them,
 -- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
--- model does the same for two sizes of it. Errors where the model's course depends on values.
+-- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops' own gradients: detach()
+-- within the model, and the backward of an autograd.Function, are not part of it.
 function jit.trace(model, ...)
   if not modes.callable(model) then error("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)), 2) end
   local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
@@ -276,6 +325,18 @@ function jit.trace(model, ...)
   if type(model) == "table" and model.named_parameters then
     for name, t in model:named_parameters() do names[#names + 1], kinds[#kinds + 1], tensors[#tensors + 1] = name, "parameter", t end
     for name, t in model:named_buffers() do names[#names + 1], kinds[#kinds + 1], tensors[#tensors + 1] = name, "buffer", t end
+    local known, more, state = {}, {}, model:state_dict()
+    for _, name in ipairs(names) do known[name] = true end
+    for name in pairs(state) do if not known[name] then more[#more + 1] = name end end
+    table.sort(more)
+    for _, name in ipairs(more) do                       -- second names
+      for i = 1, #tensors do
+        if program.same(state[name]:detach(), tensors[i]:detach()) then
+          names[#names + 1], kinds[#kinds + 1], tensors[#tensors + 1] = name, kinds[i], tensors[i]
+          break
+        end
+      end
+    end
   end
   -- values from outside, in the order of their first use
   local defined, outside = {}, {}
@@ -297,7 +358,7 @@ function jit.trace(model, ...)
     local t = program.value(a.p, v)
     local name, kind, given
     for i, q in ipairs(tensors) do
-      if program.same(t, q:detach()) then name, kind, given = names[i], kinds[i], q end
+      if not name and program.same(t, q:detach()) then name, kind, given = names[i], kinds[i], q end
     end
     if not name then name, kind, given = "constant." .. (#p.tensors + 1), "constant", core.keep(ops.clone(t)) end
     if not found[name] then
@@ -306,6 +367,14 @@ function jit.trace(model, ...)
       found[name] = {next_value, given}
     end
     number[v] = found[name][1]
+  end
+  for i, name in ipairs(names) do                        -- those that aren't used, or have a second name, for the state dict
+    for part in name:gmatch("[^.]+") do if Traced[part] ~= nil then error(("trace: a part named '%s' would hide that method of the traced module"):format(part), 2) end end
+    if not found[name] then
+      next_value = next_value + 1
+      p.tensors[#p.tensors + 1] = {name = name, kind = kinds[i]}
+      found[name] = {next_value, tensors[i]}
+    end
   end
   for _, e in ipairs(a.events) do
     each_value(e.args, function(x) return {v = number[x.v]} end)
@@ -317,8 +386,7 @@ function jit.trace(model, ...)
     end
     p.nodes[#p.nodes + 1] = {op = e.op, args = e.args, out = out, inplace = e.inplace or nil}
   end
-  local function renumber(r) return is_value(r) and {v = number[a.results[r.v]]} or (function() local t = {}; for k, x in pairs(r) do t[k] = renumber(x) end; return t end)() end
-  p.results = renumber(a.tree)
+  p.results = walk(a.tree, function(v) return {v = number[a.results[v]]} end)
   p.nodes = sweep(p.nodes, p.results)
   lifetimes(p)
   local given = {}
@@ -332,11 +400,9 @@ end
 -- One safetensors file: the tensors under their names, the program as JSON in the metadata.
 function Traced:save(path)
   if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
-  local p, names, tensors = self.program, {}, {}
-  for i, t in ipairs(p.tensors) do
-    local at = self.places[i]
-    names[i], tensors[i] = t.name, M.contiguous(M.cpu(at[1]._parts[at[2]]:detach()))
-  end
+  local p, places = inside(self)
+  local names, tensors = {}, {}
+  for i, t in ipairs(p.tensors) do names[i], tensors[i] = t.name, M.contiguous(M.cpu(tensor_at(places[i]):detach())) end
   local nodes = {}
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, tensors, core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes, results = p.results, batch = p.batch, several = p.several}})
@@ -372,6 +438,7 @@ local function validate(p, tensors)
     need(type(t) == "table" and type(t.name) == "string" and tensors[t.name], "tensor %d isn't in the file", i)
     need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
     need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
+    for part in t.name:gmatch("[^.]+") do need(Traced[part] == nil, "a tensor can't be named '%s'", t.name) end
     need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
     seen[t.name] = true
   end
@@ -409,15 +476,15 @@ local function validate(p, tensors)
       defined[v] = true
     end
   end
-  local depth = 0
-  local function result(r)
-    depth = depth + 1
+  local function result(r, depth)
     need(type(r) == "table" and depth < 100, "the results are no tree of values")
-    if is_value(r) then value(r, "the result") else for _, x in pairs(r) do result(x) end end
-    depth = depth - 1
+    if is_value(r) then return value(r, "the result") end
+    for _, x in ipairs(list(r.items, "results")) do result(x, depth + 1) end
+    for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do need(type(k) == "string" and r.items[i] ~= nil, "a result has no name") end
+    need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
   end
-  result(p.results)
-  if p.several then list(p.results, "results") end
+  result(p.results, 0)
+  need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
 end
 
 for name, op in pairs(allowed) do
@@ -456,12 +523,11 @@ end
 -- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed now, and a batch_norm (in
 -- eval mode) becomes part of the convolution before it.
 function jit.freeze(traced)
-  if not (type(traced) == "table" and module.is_module(traced) and traced.program and traced.places) then error("freeze: argument 1 must be a traced module", 2) end
-  local p = traced.program
+  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_places")) then error("freeze: argument 1 must be a traced module", 2) end
+  local p, places = inside(traced)
   local const, names, uses, by, alias = {}, {}, {}, {}, {}
   for i, t in ipairs(p.tensors) do
-    local at = traced.places[i]
-    const[#p.inputs + i], names[#p.inputs + i] = at[1]._parts[at[2]]:detach(), t.name
+    const[#p.inputs + i], names[#p.inputs + i] = core.keep(ops.clone(tensor_at(places[i]):detach())), t.name
   end
   for _, node in ipairs(p.nodes) do
     if changes(node) then error("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode", 2) end
@@ -471,7 +537,7 @@ function jit.freeze(traced)
   local nodes, made = {}, 0
   local function constant(t)
     made = made + 1
-    const[-made], names[-made] = core.keep(t), "frozen." .. made
+    const[-made], names[-made] = core.keep(t), ("frozen.%d.%d"):format(#p.nodes, made)
     return {v = -made}
   end
   modes.no_grad(function()

@@ -92,6 +92,7 @@ static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
   switch (q->type) {
     case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: return a->n == b->n && !memcmp(a->v, b->v, sizeof(int64_t) * a->n);
     case TY_P_PAIR: return !memcmp(a->v, b->v, sizeof(int64_t) * 2);
+    case TY_P_ANY: return a->n == b->n && a->i == b->i;
     case TY_P_NUMBER: return !memcmp(&a->f, &b->f, sizeof a->f);
     default: return a->i == b->i;
   }
@@ -472,8 +473,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   p->hooks = ty_hooks_registered;
   p->input = input;
   for (int i = 0; i < old.ninput && s == TY_OK; i++)
-    if ((p->input[p->ninput++] = ty_value_of(p, old.value[old.input[i]].t, TY_DERIVED)) < 0) s = ty_program_no_memory(ctx);
-    else p->store[p->value[p->input[i]].store].input = true;
+    if ((p->input[p->ninput++] = ty_value_of_input(p, old.value[old.input[i]].t)) < 0) s = ty_program_no_memory(ctx);
   snprintf(p->why, sizeof p->why, "%s", why);
   for (int i = 0; i < old.at && s == TY_OK; i++) s = redo(ctx, &old.event[i]);
   ctx->grad_enabled = modes.grad_enabled;

@@ -81,6 +81,20 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
     if (st->internal && !st->memory) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
     if (st->internal) st->memory->storage->program = p;
   }
+  for (int i = 0; i < p->nstore; i++) {    /* the function may give away what it made of numbers: the program has its own */
+    store *st = &p->store[i];
+    if (!st->constant || st->backend->gpu >= 0 || st->value < 0) continue;
+    ty_tensor *copy;
+    TY_TRY(block(ctx, st->backend, st->nbytes, &copy));
+    memcpy(copy->storage->data, p->value[st->value].t->storage->data, st->nbytes);
+    for (int v = st->value; v >= 0; v = p->value[v].next) {
+      ty_tensor *t = p->value[v].t;
+      ty_storage_retain(copy->storage);
+      ty_storage_release(t->storage);
+      t->storage = copy->storage;
+    }
+    ty_release(copy);
+  }
   for (int i = 0; i < p->nvalue; i++) {
     value *v = &p->value[i];
     store *st = &p->store[v->store];

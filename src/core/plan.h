@@ -94,6 +94,7 @@ ty_status ty_program_no_memory(ty_ctx *ctx);
 ty_status ty_program_die(ty_program *p, const char *why);
 typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how);
+int ty_value_of_input(ty_program *p, ty_tensor *t);
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
 bool ty_is_number(const ty_operand *o);

@@ -200,9 +200,10 @@ static modes modes_of(const ty_ctx *ctx) {
   return m;
 }
 
-static int value_of_input(ty_program *p, ty_tensor *t) {
+int ty_value_of_input(ty_program *p, ty_tensor *t) {
   const int s = store_of(p, t->storage, false);
   if (s < 0) return -1;
+  if (p->store[s].input) ty_program_die(p, "two arguments are in one storage");
   p->store[s].input = true;
   return ty_value_of(p, t, TY_DERIVED);
 }
@@ -224,7 +225,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     p->input = ty_malloc(sizeof(int) * (size_t)TY_MAX(ninput, 1));
     if (!p->input) return ty_program_no_memory(ctx);
     for (int i = 0; i < ninput; i++)
-      if ((p->input[p->ninput++] = value_of_input(p, input[i])) < 0) return ty_program_no_memory(ctx);
+      if ((p->input[p->ninput++] = ty_value_of_input(p, input[i])) < 0) return ty_program_no_memory(ctx);
   }
   else {
     if (ninput != p->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, p->ninput);

@@ -366,6 +366,10 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
   if (!a->set) { lua_pushnil(L); return; }
   switch (p->type) {
     case TY_P_NUMBER: lua_pushnumber(L, a->f); break;
+    case TY_P_ANY:
+      if (a->n == TY_BOOLEAN) lua_pushboolean(L, a->i != 0);
+      else lua_pushnumber(L, a->n == TY_FLOAT ? a->f : (lua_Number)a->i);
+      break;
     case TY_P_BOOL: lua_pushboolean(L, a->i != 0); break;
     case TY_P_DIM: lua_pushnumber(L, (lua_Number)(a->i >= 0 ? a->i + 1 : a->i)); break;
     case TY_P_DIMS:

@@ -129,12 +129,12 @@ static int program_active(lua_State *L) { lua_pushboolean(L, ty_ctx_of(L, ty_sta
 
 static int program_alike(lua_State *L) { lua_pushboolean(L, ty_program_alike(ty_check(L, 1, "compile", "argument 1"), ty_check(L, 2, "compile", "argument 2"))); return 1; }
 
-/* what result i is: "own": the program's memory; "input": an argument's; "other" */
+/* what result i is: "own": the program's memory; "input": an argument's; "constant": of numbers that the function made; "other" */
 static int program_result_kind(lua_State *L) {
   const ty_program *p = program_at(L, 1);
   const int i = (int)luaL_checkinteger(L, 2) - 1;
   const store *st = i >= 0 && i < p->nresult ? &p->store[p->value[p->result[i]].store] : NULL;
-  lua_pushstring(L, st && st->internal ? "own" : st && st->input ? "input" : "other");
+  lua_pushstring(L, st && st->internal ? "own" : st && st->input ? "input" : st && st->constant ? "constant" : "other");
   return 1;
 }
 
