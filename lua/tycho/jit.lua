@@ -68,7 +68,7 @@ end
 
 -- The program, and where its tensors are.
 local function inside(self) return rawget(self, "_program"), rawget(self, "_places") end
-local function tensor_at(place) return rawget(place[1], "_parts")[place[2]] end
+local function tensor_at(spot) return rawget(spot[1], "_parts")[spot[2]] end
 
 local function arguments(args, value, batch, device)
   local out = {}
