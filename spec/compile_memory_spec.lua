@@ -60,6 +60,13 @@ describe("compile", function()
       for i = 1, 5 do kept[i] = {f(tycho.full({2}, i))} end
       for i = 1, 5 do assert.same({i, i}, kept[i][1]:totable()) end
       if guard == "full" then assert.same({5, 5}, module.last:totable()) end
+      f = tycho.compile(function(x) x:add_(1) return x, x:sum():item() end, o)             -- never compiled
+      for i = 1, 5 do
+        local x = tycho.full({2}, i)
+        local y, sum = f(x)
+        assert.is_true(rawequal(x, y))
+        assert.same({i + 1, 2 * i + 2}, {x[1], sum})
+      end
     end)
   end
 

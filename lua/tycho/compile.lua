@@ -88,7 +88,7 @@ end
 
 -- What fn has changed in place in a copy is changed in the argument.
 local function copy_back(v, args)
-  for i, s in pairs(v.static or {}) do
+  for i, s in pairs(v.static) do
     if M._version(s.tensor) ~= s.own then
       M.copy_(args[i], s.tensor)
       s.of, s.version, s.own = core.keep(args[i]:detach()), M._version(args[i]), M._version(s.tensor)
@@ -227,8 +227,8 @@ end
 -- fn under the record or in comparison. Gives what pcall gives, as a list.
 local function call(self, v, check, given, list)
   local observe, seen, groups, before = self.module.observe, {}, {}, program.groups
-  local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
   program.begin(v.program, check, list)
+  local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
   program.groups = groups
   local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
   program.groups = before
@@ -247,21 +247,20 @@ local function record_or_check(self, v, args)
   local out = call(self, v, check, given, list)
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
-  local due = program.finish(v.program, ok, tensors)
+  local due, why = program.finish(v.program, ok, tensors), nil
   if due then
     run(v)
     v.misses = 0
-  elseif program.dead(v.program) then give_up(self, v, program.why(v.program) or "?")
+  elseif program.dead(v.program) then why = program.why(v.program) or "?"
   elseif check then
     v.misses, v.graph = v.misses + 1, nil
     debug_print("recorded anew: %s", program.why(v.program) or "?")
-    if v.misses >= self.max_variants then give_up(self, v, "it differed from the record each time: " .. (program.why(v.program) or "?")) end
+    if v.misses >= self.max_variants then why = "it differed from the record each time: " .. (program.why(v.program) or "?") end
   else debug_print("recorded: %d steps", #program.steps(v.program)) end
-  if not due and not v.dead and self.guard == "inputs" then v.results = templated(v, results) end
-  if v.static then
-    copy_back(v, args)
-    each_tensor(results, function(x) return for_caller(v, args, given, x) end)
-  end
+  if not due and not why and self.guard == "inputs" then v.results = templated(v, results) end
+  copy_back(v, args)
+  each_tensor(results, function(x) return for_caller(v, args, given, x) end)
+  if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
 end
