@@ -88,6 +88,7 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   p->within++;
   ty_status s = run(c, b);
   p->within--;
+  if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
   if (s != TY_OK) return s;
   if (c->late) return ty_program_die(p, "the size of a result depends on data");
   if (!ty_plan_grow((void **)&p->step, p->nstep, &p->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
