@@ -38,6 +38,7 @@ describe("bad input", function()
     fails("at most 8 dims", tycho.zeros, 1, 1, 1, 1, 1, 1, 1, 1, 1)
     fails("not available", tycho.zeros, 2, {device = "cuda:15"})
     fails("cat: argument 1 (tensors) must be a list of tensors, got number at 2", tycho.cat, {tycho.ones(1), 2})
+    for _, n in ipairs {2 ^ 53, 3, -1, 0.5, NaN} do fails("tensordot: argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes 2x3 and 3x2", tycho.tensordot, tycho.ones(2, 3), tycho.ones(3, 2), n) end
     fails("cat: argument 1 is an empty list", tycho.cat, {})
     fails("tensor 2 has shape 3x3; apart from dim 1 it must match tensor 1 of shape 2x2", tycho.cat, {tycho.ones(2, 2), tycho.ones(3, 3)})
     fails("don't broadcast: dim 2 has 3 and 4 elements", tycho.add, tycho.ones(2, 3), tycho.ones(2, 4))

@@ -7,6 +7,7 @@
 -- Invariant: what fn leaves behind is what it would have left without compile, but for tensors in tables of the user's own: those made within fn end with the call, unless
 -- returned, kept (tycho.keep) or assigned to a module.
 local core = require "tycho.core"
+local module = require "tycho.nn.module"
 local callable = require("tycho.modes").callable
 local fill = require("tycho.options").fill
 local ops, M = core.ops, core.methods
@@ -133,45 +134,40 @@ local function for_caller(v, args, given, x)
   return x
 end
 
--- The results with each tensor's number and kind in its place, or the tensor itself where it is neither the program's nor an argument's; and back.
-local Number = {}
-local function templated(v, results)
-  local n, seen = 0, {}
-  local function walk(x)
-    if core.is_tensor(x) then
-      n = n + 1
-      local kind = program.result_kind(v.program, n)
-      return kind ~= "other" and setmetatable({n, constant = kind == "constant"}, Number) or core.keep(x)
-    end
-    if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
-    if seen[x] then return seen[x] end
-    local out = {}
-    seen[x] = out
-    for k, y in pairs(x) do out[k] = walk(y) end
-    return out
-  end
-  local out = {n = results.n}
-  for i = 1, results.n do out[i] = walk(results[i]) end
-  return out
-end
-local function filled(v, args, given)
+-- A copy of the results in which leaf(x) stands for each x that is no plain table.
+local function rebuilt(results, leaf)
   local seen = {}
   local function walk(x)
-    if getmetatable(x) == Number then
-      local r = program.result(v.program, x[1])
-      local out = x.constant and ops.clone(r) or for_caller(v, args, given, r)
-      for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
-      if not rawequal(out, r) then M.free(r) end
-      return out
-    end
-    if type(x) ~= "table" or getmetatable(x) ~= nil then return x end
+    if type(x) ~= "table" or getmetatable(x) ~= nil then return leaf(x) end
     if seen[x] then return seen[x] end
     local out = {}
     seen[x] = out
     for k, y in pairs(x) do out[k] = walk(y) end
     return out
   end
-  return walk(v.results)
+  return walk(results)
+end
+
+-- The results with a tensor's number in its place, where it is the program's, an argument's or of fn's own numbers; and back.
+local Number = {}
+local function templated(v, results)
+  local n = 0
+  return rebuilt(results, function(x)
+    if not core.is_tensor(x) then return x end
+    n = n + 1
+    local kind = program.result_kind(v.program, n)
+    return kind ~= "other" and setmetatable({n, constant = kind == "constant"}, Number) or core.keep(x)
+  end)
+end
+local function filled(v, args, given)
+  return rebuilt(v.results, function(x)
+    if getmetatable(x) ~= Number then return x end
+    local r = program.result(v.program, x[1])
+    local out = x.constant and ops.clone(r) or for_caller(v, args, given, r)
+    for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
+    if not rawequal(out, r) then M.free(r) end
+    return out
+  end)
 end
 
 local function in_scope(scope, ok, ...)
@@ -226,7 +222,7 @@ end
 
 -- fn under the record or in comparison. Gives what pcall gives, as a list.
 local function call(self, v, check, given, list)
-  local observe, seen, groups, before = self.module.observe, {}, {}, program.groups
+  local observe, seen, groups, before = module.observe, {}, {}, program.groups
   program.begin(v.program, check, list)
   local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
   program.groups = groups
@@ -329,5 +325,5 @@ return function(fn, o)
   if not callable(fn) then error("compile: argument 1 must be a function or a module, got " .. (core.is_tensor(fn) and "tensor" or type(fn)), 2) end
   if type(o.max_variants) ~= "number" or o.max_variants < 1 then error("compile: max_variants must be a number from 1, got " .. tostring(o.max_variants), 2) end
   if o.guard ~= "full" and o.guard ~= "inputs" then error("compile: guard must be 'full' or 'inputs', got '" .. tostring(o.guard) .. "'", 2) end
-  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, variants = {}, module = require "tycho.nn.module"}, Compiled)
+  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, variants = {}}, Compiled)
 end

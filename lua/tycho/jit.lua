@@ -1,46 +1,15 @@
 -- tycho.jit: a model as data. trace() runs it once and notes the ops; what results is a module that needs none of the model's Lua, and one file.
 --
--- Idea: a traced program is a list of nodes {op, args by name, out}, in terms of values: numbers that stand for the inputs, the model's
--- tensors and the nodes' results. It is interpreted through the same functions that users call, which check their arguments; so a file can
+-- Idea: a traced program (jit_program.lua) is a list of ops in terms of values. It is interpreted through the same functions that users call, which check their arguments; so a file can
 -- name ops of the table and tensors of its own, and nothing else. Invariant: what load() has checked can fail only as an op fails: with an error.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local check = require("tycho.options").check
 local modes = require "tycho.modes"
+local P = require "tycho.jit_program"
 local ops, M, program = core.ops, core.methods, core.program
+local allowed, is_value, each_value, walk, unfold, arguments, changes, sweep, lifetimes = P.allowed, P.is_value, P.each_value, P.walk, P.unfold, P.arguments, P.changes, P.sweep, P.lifetimes
 local jit = {}
-local VERSION = 1
-
-local allowed = {}
-for _, op in ipairs(core.op_table()) do
-  if op.class ~= "optim" and op.class ~= "move" then allowed[op.name] = op end
-end
-
----- values in arguments: {v = n}, or lists of them ----
-local function is_value(a) return type(a) == "table" and a.v ~= nil end
-local function each_value(args, fn)
-  for name, a in pairs(args) do
-    if is_value(a) then args[name] = fn(a)
-    elseif type(a) == "table" then
-      for i, b in ipairs(a) do if is_value(b) then a[i] = fn(b) end end
-    end
-  end
-end
-
--- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. Gives it with fn(n) in each value's place.
-local function walk(x, fn)
-  if is_value(x) then return fn(x.v) end
-  local out = {keys = x.keys, items = {}}
-  for i, y in ipairs(x.items) do out.items[i] = walk(y, fn) end
-  return out
-end
--- The tables that users see.
-local function unfold(x, fn)
-  if is_value(x) then return fn(x.v) end
-  local out = {}
-  for i, y in ipairs(x.items) do out[x.keys and x.keys[i] or i] = unfold(y, fn) end
-  return out
-end
 
 ---- the module ----
 local Traced = module.Module:extend("Traced")
@@ -58,7 +27,7 @@ local function place(root, name, tensor, kind)
   return {at, last}
 end
 
--- p: {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes, results, batch}; tensors: name -> tensor.
+-- p: a program (jit_program.lua); tensors: by name.
 function Traced:init(p, tensors)
   rawset(self, "_program", p)
   local places = {}
@@ -66,31 +35,16 @@ function Traced:init(p, tensors)
   rawset(self, "_places", places)
 end
 
--- The program, and where its tensors are.
-local function inside(self) return rawget(self, "_program"), rawget(self, "_places") end
-local function tensor_at(spot) return rawget(spot[1], "_parts")[spot[2]] end
-
-local function arguments(args, value, batch, device)
-  local out = {}
-  for name, a in pairs(args) do
-    if is_value(a) then out[name] = value[a.v]
-    elseif type(a) == "table" and a.n then out[name] = tonumber(a.n) or (a.n == "inf" and math.huge or a.n == "-inf" and -math.huge or 0 / 0)
-    elseif type(a) == "table" then
-      local list = {}
-      for i, b in ipairs(a) do
-        if is_value(b) then list[i] = value[b.v]
-        elseif type(b) == "table" then list[i] = b.batch * batch
-        else list[i] = b end
-      end
-      out[name] = list
-    else out[name] = a end
-  end
-  if out.device then out.device = device end
-  return out
+-- The program, and its tensors in their order.
+local function inside(self)
+  local tensors = {}
+  for i, spot in ipairs(rawget(self, "_places")) do tensors[i] = rawget(spot[1], "_parts")[spot[2]] end
+  return rawget(self, "_program"), tensors
 end
+Traced._inside = inside
 
 function Traced:forward(...)
-  local p, places = inside(self)
+  local p, tensors = inside(self)
   local value, given, batch = {}, {...}, nil
   if select("#", ...) ~= #p.inputs then error(("Traced: %d arguments, the trace has %d inputs"):format(select("#", ...), #p.inputs), 2) end
   for i, want in ipairs(p.inputs) do
@@ -104,8 +58,7 @@ function Traced:forward(...)
     value[i] = x
   end
   local constants = {}
-  for i, at in ipairs(places) do
-    local t = tensor_at(at)
+  for i, t in ipairs(tensors) do
     value[#value + 1] = t
     if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
   end
@@ -113,7 +66,7 @@ function Traced:forward(...)
   for _, node in ipairs(p.nodes) do
     local args = arguments(node.args, value, batch, device)
     if node.inplace then
-      local first = allowed[node.op].first
+      local first = allowed[node.op].params[1]
       local x = args[first]
       args[first] = nil
       ops[node.op .. "_"](x, args)
@@ -211,9 +164,6 @@ local function number_out(x)
   return x
 end
 
--- Whether a node changes what was there before it: in place, or running statistics.
-local function changes(node) return node.inplace or (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil)) end
-
 -- Sizes that grew with the batch become {batch = k}. False: the second run did something else.
 local function generalise(a, b, n, m)
   if #a.events ~= #b.events or a.several ~= b.several then return false end
@@ -259,39 +209,6 @@ local function generalise(a, b, n, m)
   return true
 end
 
--- Nodes whose results nobody uses go, unless they change what was there before or draw random numbers.
-local function sweep(nodes, results)
-  local used, kept = {}, {}
-  walk(results, function(v) used[v] = true end)
-  for i = #nodes, 1, -1 do
-    local node = nodes[i]
-    local needed = changes(node) or allowed[node.op].class == "random"
-    for _, v in ipairs(node.out) do needed = needed or used[v] end
-    if needed then
-      each_value(node.args, function(a) used[a.v] = true; return a end)
-      table.insert(kept, 1, node)
-    end
-  end
-  return kept
-end
-
--- Which values each node is the last to use.
-local function lifetimes(p)
-  local last, from = {}, #p.inputs + #p.tensors
-  for i, node in ipairs(p.nodes) do
-    node.last = nil
-    each_value(node.args, function(a) last[a.v] = i; return a end)
-    for _, v in ipairs(node.out) do last[v] = last[v] or i end
-  end
-  walk(p.results, function(v) last[v] = nil end)
-  for v, i in pairs(last) do
-    if v > from then
-      p.nodes[i].last = p.nodes[i].last or {}
-      table.insert(p.nodes[i].last, v)
-    end
-  end
-end
-
 -- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs once with them,
 -- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
 -- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops' own gradients: detach()
@@ -306,7 +223,7 @@ function jit.trace(model, ...)
     copies[i] = ops.clone(x:detach())                    -- of memory of their own
   end
   local a = record(model, copies)
-  local p = {version = VERSION, inputs = {}, tensors = {}, nodes = {}, several = a.several or nil}
+  local p = {version = P.VERSION, inputs = {}, tensors = {}, nodes = {}, several = a.several or nil}
   local n, mutates = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0, false
   for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
   for _, e in ipairs(a.events) do mutates = mutates or (allowed[e.op] and changes(e)) end
@@ -400,109 +317,13 @@ end
 -- One safetensors file: the tensors under their names, the program as JSON in the metadata.
 function Traced:save(path)
   if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
-  local p, places = inside(self)
-  local names, tensors = {}, {}
-  for i, t in ipairs(p.tensors) do names[i], tensors[i] = t.name, M.contiguous(M.cpu(tensor_at(places[i]):detach())) end
+  local p, tensors = inside(self)
+  local names = {}
+  for i, t in ipairs(p.tensors) do names[i], tensors[i] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
   local nodes = {}
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, tensors, core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes, results = p.results, batch = p.batch, several = p.several}})
 end
-
-local function whole(x, most) return type(x) == "number" and x >= 1 and x <= most and x % 1 == 0 end
-local dtypes = {}
-for _, d in ipairs(core.dtypes) do dtypes[d] = true end
-
--- Raises unless p is a program over the given tensors.
-local function validate(p, tensors)
-  local function need(ok, what, ...) if not ok then error(what:format(...), 0) end end
-  local function list(x, what)
-    need(type(x) == "table" and #x <= 1e6, "%s must be a list", what)
-    local n = 0
-    for _ in pairs(x) do n = n + 1 end
-    need(n == #x, "%s must be a list", what)
-    return x
-  end
-  need(type(p) == "table", "there is no program")
-  need(type(p.version) == "number", "the program has no version")
-  need(p.version <= VERSION, "the program is of version %s, this library reads up to %d", tostring(p.version), VERSION)
-  need(p.batch == nil or p.batch == true, "batch must be true")
-  need(p.several == nil or p.several == true, "several must be true")
-  for i, x in ipairs(list(p.inputs, "inputs")) do
-    need(type(x) == "table" and dtypes[x.dtype], "input %d has no dtype", i)
-    for _, n in ipairs(list(x.shape, "a shape")) do need(n == 0 or whole(n, 2^48), "input %d has size %s", i, tostring(n)) end
-    need(not p.batch or #x.shape > 0, "input %d has no dim 1", i)
-  end
-  need(not p.batch or #p.inputs > 0, "there are no inputs")
-  local seen = {}
-  for i, t in ipairs(list(p.tensors, "tensors")) do
-    need(type(t) == "table" and type(t.name) == "string" and tensors[t.name], "tensor %d isn't in the file", i)
-    need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
-    need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
-    for part in t.name:gmatch("[^.]+") do need(Traced[part] == nil, "a tensor can't be named '%s'", t.name) end
-    need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
-    seen[t.name] = true
-  end
-  for name in pairs(seen) do                             -- no tensor within another
-    for prefix in name:gmatch("()%.") do need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1)) end
-  end
-  local defined = {}
-  for i = 1, #p.inputs + #p.tensors do defined[i] = true end
-  local function value(a, where)
-    need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
-    for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
-  end
-  for i, node in ipairs(list(p.nodes, "nodes")) do
-    need(type(node) == "table" and type(node.op) == "string" and allowed[node.op], "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
-    local op = allowed[node.op]
-    local where = ("node %d (%s)"):format(i, node.op)
-    need(node.inplace == nil or (node.inplace == true and op.inplace and ops[node.op .. "_"]), "%s has no in-place form", where)
-    need(type(node.args) == "table", "%s has no arguments", where)
-    for name, a in pairs(node.args) do
-      need(type(name) == "string" and op.params[name], "%s has no parameter '%s'", where, tostring(name))
-      if type(a) == "table" and is_value(a) then value(a, where)
-      elseif type(a) == "table" and a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
-      elseif type(a) == "table" then
-        for _, b in ipairs(list(a, "an argument")) do
-          if type(b) == "table" and is_value(b) then value(b, where)
-          elseif type(b) == "table" then need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where)
-          else need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where) end
-        end
-      else need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where) end
-    end
-    need(not node.inplace or is_value(node.args[op.first] or {}), "%s changes no value", where)
-    need(#list(node.out, "results") == (node.inplace and 0 or op.results), "%s has %d results", where, #node.out)
-    for _, v in ipairs(node.out) do
-      need(whole(v, 2^31) and not defined[v], "%s defines a value anew", where)
-      defined[v] = true
-    end
-  end
-  local function result(r, depth)
-    need(type(r) == "table" and depth < 100, "the results are no tree of values")
-    if is_value(r) then return value(r, "the result") end
-    for _, x in ipairs(list(r.items, "results")) do result(x, depth + 1) end
-    for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do need(type(k) == "string" and r.items[i] ~= nil, "a result has no name") end
-    need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
-  end
-  result(p.results, 0)
-  need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
-end
-
-for name, op in pairs(allowed) do
-  op.params = {}
-  for piece in op.signature:gsub("%b()", ""):gmatch("[^,]+") do
-    local param = piece:match("^%s*([%w_]+)")
-    if param then
-      op.params[param] = true
-      op.first = op.first or param
-    end
-  end
-  op.mutates = op.signature:gsub("=.-[,$]", ","):find("!") ~= nil
-  allowed[name] = op
-end
-
----- freezing ----
-jit.freeze = require("tycho.jit_freeze") {VERSION = VERSION, Traced = Traced, allowed = allowed, is_value = is_value, each_value = each_value, walk = walk, changes = changes,
-  arguments = arguments, sweep = sweep, lifetimes = lifetimes, inside = inside, tensor_at = tensor_at}
 
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
 function jit.load(path, o)
@@ -513,7 +334,7 @@ function jit.load(path, o)
     local p = json and core.json_decode(json)
     p = type(p) == "table" and p.tycho_program
     if type(p) ~= "table" then error("it holds no traced program", 0) end
-    validate(p, tensors)
+    P.validate(p, tensors, function(name) return Traced[name] ~= nil end)
     lifetimes(p)
     for _, t in ipairs(p.tensors) do
       if t.kind == "parameter" then tensors[t.name] = module.Parameter(tensors[t.name]) end
@@ -526,4 +347,5 @@ function jit.load(path, o)
   return device ~= "cpu" and traced:to(device) or traced
 end
 
+jit.freeze = require "tycho.jit_freeze"(Traced)
 return jit

@@ -1,13 +1,10 @@
 -- tycho.jit.freeze: a traced module for inference. What depends on constants alone is computed, and a batch_norm goes into the convolution before it.
--- Given what jit.lua has of traced programs, this gives the function.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local modes = require "tycho.modes"
+local P = require "tycho.jit_program"
 local ops, M = core.ops, core.methods
-
-return function(shared)
-local VERSION, Traced, allowed, is_value, each_value, walk, changes = shared.VERSION, shared.Traced, shared.allowed, shared.is_value, shared.each_value, shared.walk, shared.changes
-local arguments, sweep, lifetimes, inside, tensor_at = shared.arguments, shared.sweep, shared.lifetimes, shared.inside, shared.tensor_at
+local is_value, each_value, walk = P.is_value, P.each_value, P.walk
 
 local function copied(x)
   if type(x) ~= "table" then return x end
@@ -30,15 +27,16 @@ end
 
 -- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed now, and a batch_norm (in
 -- eval mode) becomes part of the convolution before it.
-local function freeze(traced)
-  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_places")) then error("freeze: argument 1 must be a traced module", 2) end
-  local p, places = inside(traced)
+local function freeze(Traced, traced)
+  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then error("freeze: argument 1 must be a traced module", 3) end
+  local p, own = Traced._inside(traced)
+  local device = own[1] and own[1].device or core.gpu.default_device()
   local const, names, uses, by, alias = {}, {}, {}, {}, {}
   for i, t in ipairs(p.tensors) do
-    const[#p.inputs + i], names[#p.inputs + i] = core.keep(ops.clone(tensor_at(places[i]):detach())), t.name
+    const[#p.inputs + i], names[#p.inputs + i] = core.keep(ops.clone(own[i]:detach())), t.name
   end
   for _, node in ipairs(p.nodes) do
-    if changes(node) then error("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode", 2) end
+    if P.changes(node) then error("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode", 3) end
     each_value(node.args, function(a) uses[a.v] = (uses[a.v] or 0) + 1; return a end)
   end
   walk(p.results, function(v) uses[v] = (uses[v] or 0) + 1 end)
@@ -67,8 +65,8 @@ local function freeze(traced)
         x.args.weight, x.args.bias = constant(w), constant(b)
         alias[node.out[1]] = x.out[1]
         uses[x.out[1]] = uses[node.out[1]]
-      elseif known and allowed[node.op].class ~= "random" then
-        local r = {ops[node.op](arguments(node.args, const, 0, "cpu"))}
+      elseif known and P.allowed[node.op].class ~= "random" then
+        local r = {ops[node.op](P.arguments(node.args, const, 0, device))}
         for i, v in ipairs(node.out) do alias[v] = constant(r[i]).v end
       else
         nodes[#nodes + 1] = node
@@ -77,9 +75,9 @@ local function freeze(traced)
     end
   end)
   local results = walk(p.results, function(v) return {v = alias[v] or v} end)
-  nodes = sweep(nodes, results)
+  nodes = P.sweep(nodes, results)
   -- numbers anew: inputs, the constants in use, results
-  local number, q, tensors, n = {}, {version = VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, several = p.several}, {}, #p.inputs
+  local number, q, tensors, n = {}, {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, several = p.several}, {}, #p.inputs
   for i = 1, n do number[i] = i end
   local function use(v)
     if const[v] and not number[v] then
@@ -98,9 +96,9 @@ local function freeze(traced)
     end
   end
   q.nodes, q.results = nodes, walk(results, function(v) return {v = number[v]} end)
-  lifetimes(q)
+  P.lifetimes(q)
   return Traced(q, tensors):eval()
 end
 
-return freeze
-end
+-- Given the class of traced modules.
+return function(Traced) return function(traced) return freeze(Traced, traced) end end

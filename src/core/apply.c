@@ -87,10 +87,9 @@ static ty_status make_view(ty_call *c) {
   return TY_OK;
 }
 
-/* A gradient that is multiplied stays scaled; what else may change it (see check_inplace, ty_infer_optim) makes it another. */
 static void changed(ty_tensor *t, const ty_op *op) {
-  atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
-  if (op->id != TY_OP_mul && op->id != TY_OP_div) t->scaled = false;
+  ty_changed(t);
+  ty_keep_mark(t, op);
 }
 
 /* Storages of our own never overlap; one over foreign memory (it has a drop) may overlap any. */
@@ -190,13 +189,7 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
     for (int i = 0; i < op->nout && s == TY_OK; i++)
       if (!(c->late >> i & 1)) s = ty_empty(ctx, b, &c->meta[i], &c->out[i]);
     if (s == TY_OK) s = run(c, b);
-    if (op->mutates)                     /* also where it failed half-way */
-      for (int k = 0; k < op->nparam; k++)
-        if (op->param[k].mutated) {
-          ty_span sp = op->has_list ? c->span[op->param[k].slot] : (ty_span){op->param[k].slot, 1};
-          for (int i = 0; i < sp.count; i++)
-            if (c->in[sp.start + i].t) changed(c->in[sp.start + i].t, op);
-        }
+    ty_each_mutated(c, changed);         /* also where it failed half-way */
   }
   if (s == TY_OK && ctx->grad_enabled && ty_will_record(c)) s = ty_record(c);
   if (s != TY_OK) drop_results(c);

@@ -13,15 +13,13 @@ struct ty_half {
   uint32_t version;        /* of that storage */
 };
 
-static uint32_t version_of(const ty_tensor *t) { return atomic_load_explicit(&t->storage->version, memory_order_relaxed); }
-
 static uint64_t place_of(ty_ctx *ctx, const ty_tensor *t) {
   const ty_backend *b = ty_device_of(t);
   return b->place ? b->place(ctx, b) : 0;
 }
 
 static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_half *h) {
-  return h->from == t->storage->id && h->version == version_of(t) && h->place == place_of(ctx, t) && !t->storage->exposed;
+  return h->from == t->storage->id && h->version == ty_version(t) && h->place == place_of(ctx, t) && !t->storage->exposed;
 }
 
 static bool sole(const ty_half *h) { return atomic_load(&h->t->refs) == 1 && !ty_storage_shared(h->t->storage); }
@@ -39,11 +37,9 @@ ty_tensor *ty_half_to_refresh(ty_ctx *ctx, const ty_tensor *t) {
   return h->t;
 }
 
-static void bump(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
-
 void ty_half_refreshed(ty_tensor *t) {
-  bump(t->half->t);
-  t->half->version = version_of(t) + 1;
+  ty_changed(t->half->t);
+  t->half->version = ty_version(t) + 1;
 }
 
 /* t's data in dtype to; a new reference, without history. */
@@ -53,7 +49,7 @@ static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out
   if (h && h->t->dtype == to && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
   if (h && h->t->dtype == to && h->from == t->storage->id && h->place == place_of(ctx, t) && sole(h)) {
     TY_TRY(ty_copy_into(ctx, h->t, t));
-    bump(h->t);
+    ty_changed(h->t);
   } else {
     ty_tensor *c;
     TY_TRY(ty_cast(ctx, t, to, &c));
@@ -63,7 +59,7 @@ static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out
   }
   h->from = t->storage->id;
   h->place = place_of(ctx, t);
-  h->version = version_of(t);
+  h->version = ty_version(t);
   return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
 }
 

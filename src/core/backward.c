@@ -5,11 +5,11 @@
  * Invariants: a pass keeps its own tables, so rules may run other passes; broadcasting is undone here and nowhere
  * else; without retain_graph a node's saved tensors go as soon as it has run. */
 #include <stdlib.h>
-#include <string.h>
 #include "program.h"
+#include "table.h"
 
 typedef struct {
-  void *key;               /* the node or the leaf */
+  uint64_t key;            /* the node's or the leaf's address */
   ty_node *node;
   ty_tensor *leaf;
   int uses;                /* not yet served */
@@ -21,8 +21,7 @@ typedef struct {
   ty_ctx *ctx;
   entry *e;
   int n, cap;
-  int *map;                /* open addressing: key -> index + 1 */
-  int map_cap;
+  ty_map map;
   ty_tensor **grad;
   int ngrad, grad_cap;
   int *heap, nheap;
@@ -34,62 +33,19 @@ static ty_status no_memory(ty_ctx *ctx) {
   return TY_OOM;
 }
 
-static void *grow(void *p, int *cap, int need, size_t size) {
-  if (need <= *cap) return p;
-  int n = TY_MAX(need, *cap * 2 + 64);
-  void *q = ty_malloc((size_t)n * size);
-  if (!q) return NULL;
-  if (p) memcpy(q, p, (size_t)*cap * size);
-  ty_free(p);
-  *cap = n;
-  return q;
-}
-
-static unsigned hash(const void *k) { return (unsigned)(((uintptr_t)k >> 4) * 0x9E3779B97F4A7C15ull >> 32); }
-
-static int find(const pass *p, const void *key) {
-  if (!p->map_cap) return -1;
-  for (unsigned h = hash(key);; h++) {
-    int i = p->map[h & (unsigned)(p->map_cap - 1)];
-    if (!i) return -1;
-    if (p->e[i - 1].key == key) return i - 1;
-  }
-}
-
-static bool rehash(pass *p) {
-  int cap = p->map_cap ? p->map_cap * 2 : 256;
-  int *m = ty_malloc(sizeof(int) * (size_t)cap);
-  if (!m) return false;
-  memset(m, 0, sizeof(int) * (size_t)cap);
-  for (int i = 0; i < p->n; i++) {
-    unsigned h = hash(p->e[i].key);
-    while (m[h & (unsigned)(cap - 1)]) h++;
-    m[h & (unsigned)(cap - 1)] = i + 1;
-  }
-  ty_free(p->map);
-  p->map = m;
-  p->map_cap = cap;
-  return true;
-}
+static int find(const pass *p, const void *key) { return ty_map_find(&p->map, (uintptr_t)key, p->e, sizeof(entry)); }
 
 /* The entry of a node or leaf; made on first sight. -1: out of memory. */
 static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
-  void *key = node ? (void *)node : (void *)leaf;
+  const void *key = node ? (void *)node : (void *)leaf;
   int i = find(p, key), nout = node ? node->nout : 1;
   if (i >= 0) return i;
-  if (p->n * 2 >= p->map_cap && !rehash(p)) return -1;
-  void *q = grow(p->e, &p->cap, p->n + 1, sizeof(entry));
-  if (!q) return -1;
-  p->e = q;
-  if (!(q = grow(p->grad, &p->grad_cap, p->ngrad + nout, sizeof(ty_tensor *)))) return -1;
-  p->grad = q;
+  if (!ty_grow(&p->e, p->n + 1, &p->cap, sizeof(entry)) || !ty_grow(&p->grad, p->ngrad + nout, &p->grad_cap, sizeof(ty_tensor *))) return -1;
+  p->e[p->n] = (entry){(uintptr_t)key, node, leaf, 0, p->ngrad, true};
+  if (!ty_map_add(&p->map, p->e, p->n + 1, sizeof(entry))) return -1;
   if (node) atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);   /* hooks may drop the last handle */
   ty_retain(leaf);
-  p->e[p->n] = (entry){key, node, leaf, 0, p->ngrad, true};
   for (int k = 0; k < nout; k++) p->grad[p->ngrad++] = NULL;
-  unsigned h = hash(key);
-  while (p->map[h & (unsigned)(p->map_cap - 1)]) h++;
-  p->map[h & (unsigned)(p->map_cap - 1)] = p->n + 1;
   return p->n++;
 }
 
@@ -382,7 +338,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
     ty_tensor **g = &p->grad[p->e[i].grads];
     TY_TRY(hooks(p, i));
     for (int k = 0; k < ninput; k++)
-      if (p->e[i].key == (inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]))
+      if (p->e[i].key == (uintptr_t)(inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]))
         result[k] = ty_retain(g[inputs[k]->node ? inputs[k]->out : 0]);
     if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
     else if (!inputs && g[0]) {
@@ -432,7 +388,7 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   for (int i = 0; i < p.n; i++) { ty_node_release(p.e[i].node); ty_release(p.e[i].leaf); }
   hold(roots, grads, nroot, inputs, ninput, false);
   ty_free(p.e);
-  ty_free(p.map);
+  ty_free(p.map.slot);
   ty_free(p.grad);
   ty_free(p.heap);
   return s;

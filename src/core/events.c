@@ -9,15 +9,13 @@
 /* ---- events ---- */
 
 static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
-  if (!ty_plan_grow((void **)&p->event, p->nevent, &p->event_room, sizeof(event))) return NULL;
+  if (!ty_grow(&p->event, p->nevent + 1, &p->event_room, sizeof(event))) return NULL;
   event *e = &p->event[p->nevent];
   memset(e, 0, sizeof *e);
   e->kind = kind;
   e->nin = nin;
-  e->grad_enabled = ctx->grad_enabled;
-  e->device = ctx->device;
+  e->modes = ty_modes_now(ctx);
   memcpy(e->stream, ctx->stream, sizeof e->stream);
-  memcpy(e->autocast, ctx->autocast, sizeof e->autocast);
   e->into = -1;
   for (int i = 0; i < TY_MAXOUT; i++) e->vout[i] = -1;
   char *mem = ty_malloc((sizeof(ty_operand) + sizeof(int) + sizeof(bool) + sizeof(ty_tensor *)) * (size_t)TY_MAX(nin, 1));
@@ -38,7 +36,6 @@ static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   value *v = &p->value[e->vin[i]];
   if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
   if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
-  if (p->store[v->store].constant && p->store[v->store].written) ty_program_die(p, "a tensor of numbers is changed in place");
   return true;
 }
 
@@ -105,7 +102,7 @@ bool ty_is_rate(const ty_op *op, int slot) { return op->cls == TY_C_OPTIM && !st
 static bool is_setting(const ty_op *op, int i) { return op->cls == TY_C_OPTIM && op->param[i].type == TY_P_NUMBER; }
 
 static bool same_modes(const ty_ctx *ctx, const event *e) {
-  return ctx->grad_enabled == e->grad_enabled && ctx->device == e->device && !memcmp(ctx->autocast, e->autocast, sizeof e->autocast) && !memcmp(ctx->stream, e->stream, sizeof e->stream);
+  return ty_modes_same(ctx, &e->modes) && !memcmp(ctx->stream, e->stream, sizeof e->stream);
 }
 
 static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
@@ -141,7 +138,7 @@ static ty_tensor *stand_in(ty_program *p, int v, bool needs) {
 
 static void pending_change(ty_tensor *t, const ty_op *op) {
   t->storage->pending++;
-  if (op->id != TY_OP_mul && op->id != TY_OP_div) t->scaled = false;
+  ty_keep_mark(t, op);
 }
 
 static event *next_event(ty_program *p) { return p->at < p->nevent ? &p->event[p->at] : NULL; }
@@ -181,13 +178,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     e->at[slot].f = p->step[e->first].call.at[slot].f = c->at[slot].f;
     p->moved = p->moved || p->gpu;         /* a graph keeps numbers as they are */
   }
-  for (int k = 0; k < c->op->nparam && c->op->mutates; k++)
-    if (c->op->param[k].mutated) {
-      const int slot = c->op->param[k].slot;
-      const ty_span sp = c->op->has_list ? c->span[slot] : (ty_span){slot, 1};
-      for (int i = 0; i < sp.count; i++)
-        if (c->in[sp.start + i].t) pending_change(c->in[sp.start + i].t, c->op);
-    }
+  ty_each_mutated(c, pending_change);
   if (into) {
     pending_change(into, c->op);
     if (e->out_needs[0] && !e->into_needs && !ty_served(into)) return ty_program_no_memory(c->ctx);
@@ -215,7 +206,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
 
 /* ---- gradients ---- */
 
-static bool leaf_room(event *e) { return ty_plan_grow((void **)&e->leaf, e->nleaf, &e->leaf_room, sizeof(leaf_change)); }
+static bool leaf_room(event *e) { return ty_grow(&e->leaf, e->nleaf + 1, &e->leaf_room, sizeof(leaf_change)); }
 
 ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   ty_program *p = ctx->program;
@@ -260,7 +251,6 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
 
 ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
   ty_program *p = ctx->program;
-  ty_status s;
   if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   if (p->mode == TY_CHECK) {
     event *e = next_event(p);
@@ -282,8 +272,8 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
         l->leaf->grad->scaled = l->scaled;
       }
       for (int i = 0; i < ninput; i++)
-        if (e->leaf_result[i] >= 0) {
-          if (!(result[i] = stand_in(p, e->leaf_result[i], false))) return ty_program_no_memory(ctx);
+        if (e->vresult[i] >= 0) {
+          if (!(result[i] = stand_in(p, e->vresult[i], false))) return ty_program_no_memory(ctx);
           e->result_shell[i] = ty_retain(result[i]);
         }
       p->at++;
@@ -295,20 +285,20 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   TY_TRY(note_backward(ctx, p, roots, grads, nroot, inputs, ninput, o));
   const int at = p->nevent - 1;
   p->backward++;
-  s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
+  ty_status s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   p->backward--;
   if (s != TY_OK) ty_program_die(p, "a backward pass failed");
   if (s != TY_OK || p->dead) return s;
   event *e = &p->event[at];
   if (ninput) {
-    e->leaf_result = ty_malloc(sizeof(int) * (size_t)ninput);
+    e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
     e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
-    e->nresult = e->leaf_result && e->result_shell ? ninput : 0;
+    e->nresult = e->vresult && e->result_shell ? ninput : 0;
     if (!e->nresult) return ty_program_no_memory(ctx);
     for (int i = 0; i < ninput; i++) {
       e->result_shell[i] = NULL;
-      e->leaf_result[i] = result[i] ? ty_visible(p, result[i]) : -1;
-      if (result[i] && e->leaf_result[i] < 0) return ty_program_no_memory(ctx);
+      e->vresult[i] = result[i] ? ty_visible(p, result[i]) : -1;
+      if (result[i] && e->vresult[i] < 0) return ty_program_no_memory(ctx);
     }
   }
   return TY_OK;
@@ -382,9 +372,7 @@ static void become(ty_tensor *h, ty_tensor *t) {
 /* One event that agreed, for good. */
 static ty_status redo(ty_ctx *ctx, event *e) {
   ty_status s = TY_OK;
-  ctx->grad_enabled = e->grad_enabled;
-  memcpy(ctx->autocast, e->autocast, sizeof e->autocast);
-  ctx->device = e->device;
+  ty_modes_set(ctx, &e->modes);
   memcpy(ctx->stream, e->stream, sizeof e->stream);
   if (e->kind == EVENT_APPLY) {
     ty_tensor *out[TY_MAXOUT] = {NULL};
@@ -458,7 +446,9 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   ty_program old = *p;
   int *input = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->ninput, 1));
   if (!input) return ty_program_no_memory(ctx);
-  const ty_ctx modes = *ctx;
+  const modes was = ty_modes_now(ctx);
+  void *stream[TY_MAXGPU];
+  memcpy(stream, ctx->stream, sizeof stream);
   ty_status s = TY_OK;
   ty_settle_pending(p);
   ty_rewind_grads(&old);
@@ -472,14 +462,12 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   p->checked = old.checked;
   p->hooks = ty_hooks_registered;
   p->input = input;
+  snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
   for (int i = 0; i < old.ninput && s == TY_OK; i++)
     if ((p->input[p->ninput++] = ty_value_of_input(p, old.value[old.input[i]].t)) < 0) s = ty_program_no_memory(ctx);
-  snprintf(p->why, sizeof p->why, "%s", why);
   for (int i = 0; i < old.at && s == TY_OK; i++) s = redo(ctx, &old.event[i]);
-  ctx->grad_enabled = modes.grad_enabled;
-  memcpy(ctx->autocast, modes.autocast, sizeof modes.autocast);
-  ctx->device = modes.device;
-  memcpy(ctx->stream, modes.stream, sizeof modes.stream);
+  ty_modes_set(ctx, &was);
+  memcpy(ctx->stream, stream, sizeof stream);
   ty_plan_free(&old);
   if (s != TY_OK) ty_program_die(p, "a call that had gone well failed when it was done again");
   return s;
@@ -487,10 +475,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
 
 ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
   ty_program *p = ctx->program;
-  if (!p || p->dead || p->within || (p->mode == TY_RECORD && p->backward)) {
-    if (p && !p->dead && p->backward && !p->within) ty_program_die(p, what);
-    return TY_OK;
-  }
+  if (!p || p->dead || p->within) return TY_OK;
   if (p->mode == TY_CHECK) TY_TRY(ty_diverge(ctx, p, what));
   return ty_program_die(p, what);
 }

@@ -60,6 +60,7 @@ typedef struct {
   ty_status (*graph_replay)(ty_ctx *ctx, void *graph);
   void (*graph_free)(void *graph);
   bool (*capturing)(void);             /* whether the calling thread does */
+  bool (*graphs)(void);                /* whether there can be graphs: they need the caching allocator */
 } ty_gpu;
 
 /* The library's one entry. Gives NULL, or why there is no device. */

@@ -7,16 +7,14 @@
 #include <string.h>
 #include "plan.h"
 
-bool ty_plan_grow(void **v, int n, int *room, size_t size) {
-  if (n < *room) return true;
-  const int more = *room ? 2 * *room : 64;
-  void *q = ty_malloc((size_t)more * size);
-  if (!q) return false;
-  if (n) memcpy(q, *v, (size_t)n * size);
-  ty_free(*v);
-  *v = q;
-  *room = more;
-  return true;
+/* All values of the store are in this memory from now on. */
+static void move_values(ty_program *p, const store *st, ty_storage *to) {
+  for (int v = st->value; v >= 0; v = p->value[v].next) {
+    ty_tensor *t = p->value[v].t;
+    ty_storage_retain(to);
+    ty_storage_release(t->storage);
+    t->storage = to;
+  }
 }
 
 static ty_status block(ty_ctx *ctx, const ty_backend *b, size_t nbytes, ty_tensor **out) {
@@ -59,7 +57,7 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
       if (pool[j].free && pool[j].t->storage->backend == st->backend && have >= st->nbytes && have <= 2 * st->nbytes + 4096 && (best < 0 || have < pool[best].t->storage->nbytes)) best = j;
     }
     if (best < 0) {
-      if (!ty_plan_grow((void **)&pool, n, &room, sizeof *pool)) { s = ty_program_no_memory(ctx); break; }
+      if (!ty_grow(&pool, n + 1, &room, sizeof *pool)) { s = ty_program_no_memory(ctx); break; }
       s = block(ctx, st->backend, st->nbytes, &pool[n].t);
       if (s != TY_OK) break;
       best = n++;
@@ -87,12 +85,7 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
     ty_tensor *copy;
     TY_TRY(block(ctx, st->backend, st->nbytes, &copy));
     memcpy(copy->storage->data, p->value[st->value].t->storage->data, st->nbytes);
-    for (int v = st->value; v >= 0; v = p->value[v].next) {
-      ty_tensor *t = p->value[v].t;
-      ty_storage_retain(copy->storage);
-      ty_storage_release(t->storage);
-      t->storage = copy->storage;
-    }
+    move_values(p, st, copy->storage);
     ty_release(copy);
   }
   for (int i = 0; i < p->nvalue; i++) {
@@ -131,7 +124,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
       bool known = false;
       for (int j = 0; j < p->nentry && !known; j++) known = p->entry[j].leaf == leaf;
       if (known) continue;
-      if (!ty_plan_grow((void **)&p->entry, p->nentry, &p->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
+      if (!ty_grow(&p->entry, p->nentry + 1, &p->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
       p->entry[p->nentry++] = (entry){leaf, NULL};
     }
   return TY_OK;
@@ -145,29 +138,23 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
   return make_leaves(ctx, p);
 }
 
-/* Of one count for each user of its data, two each, and one for its block's own tensor: see tensor.c. */
-static bool held_by_others(const store *st) { return atomic_load(&st->memory->storage->refs) > 2 * (st->users + 1) + 1; }
-
 ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
-    if (!st->internal || !st->visible || !held_by_others(st)) continue;
+    if (!st->internal || !st->visible) continue;
+    const int refs = atomic_load(&st->memory->storage->refs), own = 2 * (st->users + 1) + 1;      /* two for each tensor, one for the block's: see tensor.c */
+    if (refs <= own) continue;
     int leaves = 0;                        /* a leaf's gradient that nobody else holds is the program's to overwrite, as a gradient is */
     for (int j = 0; j < p->nentry; j++) {
       const ty_tensor *g = p->entry[j].leaf->grad;
       leaves += g && g->storage == st->memory->storage && atomic_load(&g->refs) == 1;
     }
-    if (atomic_load(&st->memory->storage->refs) <= 2 * (st->users + 1 + leaves) + 1) continue;
+    if (refs <= own + 2 * leaves) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
     fresh->storage->program = p;
     st->memory->storage->program = NULL;
-    for (int v = st->value; v >= 0; v = p->value[v].next) {
-      ty_tensor *t = p->value[v].t;
-      ty_storage_retain(fresh->storage);
-      ty_storage_release(t->storage);
-      t->storage = fresh->storage;
-    }
+    move_values(p, st, fresh->storage);
     ty_release(st->memory);
     st->memory = fresh;
     p->moved = true;
@@ -193,8 +180,6 @@ ty_status ty_program_rates(ty_ctx *ctx, ty_program *p) {
   return TY_OK;
 }
 
-bool ty_program_owns(const ty_program *p, const ty_tensor *t) { return t->storage->program == p; }
-
 void ty_plan_let_go(event *e) {
   for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = NULL; }
   for (int j = 0; j < TY_MAXOUT; j++) { ty_release(e->shell[j]); e->shell[j] = NULL; }
@@ -212,7 +197,7 @@ static void free_event(event *e) {
   ty_free(e->failed);
   ty_free(e->at);
   ty_free(e->leaf);
-  ty_free(e->leaf_result);
+  ty_free(e->vresult);
   ty_free(e->result_shell);
 }
 
@@ -233,7 +218,7 @@ void ty_plan_free(ty_program *p) {
   ty_free(p->input);
   ty_free(p->result);
   ty_free(p->store);
-  ty_free(p->map);
+  ty_free(p->map.slot);
   ty_free(p->value);
   ty_free(p->step);
   ty_free(p->event);

@@ -3,6 +3,7 @@
 #define TY_PLAN_H
 #include <stdio.h>
 #include "program.h"
+#include "table.h"
 
 /* Memory that values share. Internal: a step made it; its contents matter from step first to step last, or, visible, from call to call. */
 typedef struct {
@@ -11,7 +12,6 @@ typedef struct {
   const ty_backend *backend;
   int first, last, value;  /* value: the newest one in it */
   bool internal, visible;
-  bool written;            /* constant: and changed by a step */
   bool input;              /* an argument's: only it and views of it are in it */
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
@@ -35,6 +35,8 @@ typedef struct {
   bool rate_changed;
 } step;
 
+typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;     /* of a context; streams apart, which replays choose anew */
+
 typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH } event_kind;
 
 typedef struct { ty_tensor *leaf, *shell; int before, after; bool scaled, kept; } leaf_change;   /* kept: the gradient was added to in place */
@@ -51,14 +53,12 @@ typedef struct {
   int into;
   bool into_needs, out_needs[TY_MAXOUT], own_layout[TY_MAXOUT];
   int vout[TY_MAXOUT];
-  bool grad_enabled;
-  uint8_t autocast[2];
-  int device;
+  modes modes;
   void *stream[TY_MAXGPU];
   ty_backward_opts opts;   /* backward: roots, their gradients, inputs are the operands */
   int nroot, nresult;
   bool with_inputs;
-  int *leaf_result;
+  int *vresult;
   leaf_change *leaf;
   int nleaf, leaf_room;
   char *failed;            /* the op failed, with this message, and had done nothing */
@@ -67,7 +67,6 @@ typedef struct {
 } event;
 
 typedef struct { ty_tensor *leaf, *grad; } entry;
-typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;
 
 struct ty_program {
   ty_program_mode mode;
@@ -82,7 +81,7 @@ struct ty_program {
   modes recorded, called;  /* at the begin of the record, and of the call */
   char why[160];
   store *store;  int nstore, store_room;
-  int *map, map_room;      /* storage id -> store */
+  ty_map map;              /* storage id -> store */
   value *value;  int nvalue, value_room;
   step *step;    int nstep, step_room;
   event *event;  int nevent, event_room;
@@ -92,7 +91,7 @@ struct ty_program {
 
 ty_status ty_program_no_memory(ty_ctx *ctx);
 ty_status ty_program_die(ty_program *p, const char *why);
-typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;
+typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;   /* see ty_value_of */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how);
 int ty_value_of_input(ty_program *p, ty_tensor *t);
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
@@ -104,7 +103,11 @@ void ty_forget_grads(ty_program *p);
 void ty_settle_pending(ty_program *p);
 int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of what the function can see */
 
-bool ty_plan_grow(void **v, int n, int *room, size_t size);
+modes ty_modes_now(const ty_ctx *ctx);
+bool ty_modes_same(const ty_ctx *ctx, const modes *m);
+void ty_modes_set(ty_ctx *ctx, const modes *m);
+bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
+
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p);      /* memory for the values, tensors for the steps */
 ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p);     /* memory that someone still holds from the last call is left to them */
 void ty_plan_rate(ty_program *p, int first, int operand, double v);

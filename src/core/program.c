@@ -1,6 +1,6 @@
 /* See program.h. What a program holds, and what happens with it from call to call; events.c records and compares, plan.c gives it memory. */
-#include <string.h>
 #include "plan.h"
+#include "table.h"
 
 ty_status ty_program_no_memory(ty_ctx *ctx) { ty_error(ctx, "compile: out of memory"); return TY_OOM; }
 
@@ -12,37 +12,19 @@ ty_status ty_program_die(ty_program *p, const char *why) {
 
 /* ---- values ---- */
 
-static bool same_geometry(const ty_tensor *a, const ty_tensor *b) {
+bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
   return a->offset == b->offset && a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof(int64_t) * a->ndim) &&
          !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 
-static unsigned hash(uint64_t id) { return (unsigned)(id * 0x9E3779B97F4A7C15ull >> 40); }
-
 /* The storage's place among the stores; made on first sight. -1: out of memory. made: a step writes it just now. */
 static int store_of(ty_program *p, const ty_storage *s, bool made) {
-  if (p->nstore * 2 >= p->map_room) {
-    const int room = p->map_room ? p->map_room * 2 : 256;
-    int *m = ty_malloc(sizeof(int) * (size_t)room);
-    if (!m) return -1;
-    memset(m, 0, sizeof(int) * (size_t)room);
-    for (int i = 0; i < p->nstore; i++) {
-      unsigned h = hash(p->store[i].id);
-      while (m[h & (unsigned)(room - 1)]) h++;
-      m[h & (unsigned)(room - 1)] = i + 1;
-    }
-    ty_free(p->map);
-    p->map = m;
-    p->map_room = room;
-  }
-  unsigned h = hash(s->id);
-  for (int i; (i = p->map[h & (unsigned)(p->map_room - 1)]); h++)
-    if (p->store[i - 1].id == s->id) return i - 1;
-  if (!ty_plan_grow((void **)&p->store, p->nstore, &p->store_room, sizeof(store))) return -1;
+  const int known = ty_map_find(&p->map, s->id, p->store, sizeof(store));
+  if (known >= 0) return known;
+  if (!ty_grow(&p->store, p->nstore + 1, &p->store_room, sizeof(store))) return -1;
   p->store[p->nstore] = (store){.id = s->id, .nbytes = s->nbytes, .backend = s->backend, .first = p->nstep, .last = p->nstep, .value = -1,
     .internal = s->id >= p->begun && made, .constant = s->id >= p->begun && !made};
-  p->map[h & (unsigned)(p->map_room - 1)] = ++p->nstore;
-  return p->nstore - 1;
+  return ty_map_add(&p->map, p->store, p->nstore + 1, sizeof(store)) ? p->nstore++ : -1;
 }
 
 /* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a step writes it just now;
@@ -52,15 +34,12 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   if (s < 0) return -1;
   store *st = &p->store[s];
   st->last = p->nstep;
-  if (how == TY_MADE && st->constant) {
-    st->written = true;
-    ty_program_die(p, "a tensor of numbers is changed in place");
-  }
+  if (how == TY_MADE && st->constant) ty_program_die(p, "a tensor of numbers is changed in place");
   for (int i = st->value; i >= 0; i = p->value[i].next)
-    if (same_geometry(&p->value[i].like, t)) return i;
+    if (ty_same_geometry(&p->value[i].like, t)) return i;
   if (st->input && how == TY_SEEN) ty_program_die(p, "a tensor shares memory with an argument");
   if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting)) ty_program_die(p, "a tensor's memory can be written to by others");
-  if (!ty_plan_grow((void **)&p->value, p->nvalue, &p->value_room, sizeof(value))) return -1;
+  if (!ty_grow(&p->value, p->nvalue + 1, &p->value_room, sizeof(value))) return -1;
   ty_tensor *a = st->internal ? NULL : ty_alias(t);        /* of its own values the program has only the geometry, until plan.c gives them memory */
   if (!a && !st->internal) return -1;
   p->value[p->nvalue] = (value){.like = *t, .t = a, .store = s, .next = st->value};
@@ -71,7 +50,7 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
 /* Whether t is what value v stood for when it was recorded. */
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   const ty_tensor *w = p->value[v].t;
-  if (t->storage == w->storage) return same_geometry(t, w);
+  if (t->storage == w->storage) return ty_same_geometry(t, w);
   /* a small tensor that the function made of its own numbers is the same if its bytes are */
   return p->store[p->value[v].store].constant && t->storage->id >= p->checked && ty_is_contiguous(t) && ty_is_contiguous(w) && t->dtype == w->dtype && t->ndim == w->ndim &&
          !memcmp(t->shape, w->shape, sizeof(int64_t) * t->ndim) && ty_device_of(t)->gpu < 0 && ty_device_of(w)->gpu < 0 && ty_numel(t) * ty_itemsize(t) <= 65536 &&
@@ -91,7 +70,7 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
   if (s != TY_OK) return s;
   if (c->late) return ty_program_die(p, "the size of a result depends on data");
-  if (!ty_plan_grow((void **)&p->step, p->nstep, &p->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
+  if (!ty_grow(&p->step, p->nstep + 1, &p->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
   step *k = &p->step[p->nstep];
   memset(k, 0, sizeof *k);
   k->call = *c;
@@ -160,21 +139,22 @@ ty_status ty_programs_interrupt(ty_ctx *ctx) {
   return TY_OK;
 }
 
-void ty_program_abandon(ty_program *p) {
-  ty_settle_pending(p);
-  ty_program_die(p, "its coroutine ended within a call");
+static void rest(ty_program *p) {
   deactivate(p);
+  ty_settle_pending(p);                    /* nobody asks for versions between here and the run */
+  ty_forget_grads(p);
+  for (int i = 0; i < p->nevent; i++) ty_plan_let_go(&p->event[i]);
+}
+
+void ty_program_abandon(ty_program *p) {
+  ty_program_die(p, "its coroutine ended within a call");
+  rest(p);
 }
 
 void ty_program_free(ty_program *p) {
   deactivate(p);
   ty_plan_free(p);
   ty_free(p);
-}
-
-bool ty_program_alike(const ty_tensor *a, const ty_tensor *b) {
-  return a->dtype == b->dtype && a->ndim == b->ndim && ty_device_of(a) == ty_device_of(b) && !ty_needs_grad(a) && !ty_needs_grad(b) && !memcmp(a->shape, b->shape, sizeof(int64_t) * a->ndim) &&
-         !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 
 /* Input i is in t's memory from now on, and so are the values that are views of it. */
@@ -192,13 +172,14 @@ static void bind(ty_program *p, int i, ty_tensor *t) {
   }
 }
 
-static modes modes_of(const ty_ctx *ctx) {
-  modes m;
-  memset(&m, 0, sizeof m);
-  m.grad_enabled = ctx->grad_enabled;
-  memcpy(m.autocast, ctx->autocast, sizeof m.autocast);
-  m.device = ctx->device;
-  return m;
+modes ty_modes_now(const ty_ctx *ctx) { return (modes){ctx->grad_enabled, {ctx->autocast[0], ctx->autocast[1]}, ctx->device}; }
+bool ty_modes_same(const ty_ctx *ctx, const modes *m) {
+  return ctx->grad_enabled == m->grad_enabled && ctx->device == m->device && !memcmp(ctx->autocast, m->autocast, sizeof m->autocast);
+}
+void ty_modes_set(ty_ctx *ctx, const modes *m) {
+  ctx->grad_enabled = m->grad_enabled;
+  ctx->device = m->device;
+  memcpy(ctx->autocast, m->autocast, sizeof m->autocast);
 }
 
 int ty_value_of_input(ty_program *p, ty_tensor *t) {
@@ -222,28 +203,20 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
     p->begun = p->checked = ty_next_storage();
     p->hooks = ty_hooks_registered;
     p->trusting = trusting;
-    p->recorded = modes_of(ctx);
+    p->recorded = ty_modes_now(ctx);
     p->input = ty_malloc(sizeof(int) * (size_t)TY_MAX(ninput, 1));
     if (!p->input) return ty_program_no_memory(ctx);
     for (int i = 0; i < ninput; i++)
       if ((p->input[p->ninput++] = ty_value_of_input(p, input[i])) < 0) return ty_program_no_memory(ctx);
-  }
-  else {
+  } else {
     if (ninput != p->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, p->ninput);
     for (int i = 0; i < ninput; i++) bind(p, i, input[i]);
     TY_TRY(ty_plan_evict(ctx, p));
     for (int i = 0; i < p->nentry; i++) p->entry[i].grad = ty_retain(p->entry[i].leaf->grad);
   }
-  p->called = modes_of(ctx);
+  p->called = ty_modes_now(ctx);
   activate(ctx, p, mode);
   return TY_OK;
-}
-
-static void rest(ty_ctx *ctx, ty_program *p) {
-  (void)ctx;
-  deactivate(p);
-  ty_forget_grads(p);
-  for (int i = 0; i < p->nevent; i++) ty_plan_let_go(&p->event[i]);
 }
 
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run) {
@@ -264,7 +237,7 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
       if ((p->result[i] = ty_visible(p, result[i])) < 0) s = ty_program_no_memory(ctx);
     if (s == TY_OK && !p->dead) s = ty_plan_make(ctx, p);
   }
-  rest(ctx, p);
+  rest(p);
   return s;
 }
 
@@ -292,65 +265,53 @@ static bool assign_grads(ty_program *p) {
 
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run) {
   *run = false;
-  const modes now = modes_of(ctx);
-  if (memcmp(&now, &p->recorded, sizeof now)) return TY_OK;
+  if (!ty_modes_same(ctx, &p->recorded)) return TY_OK;
   for (int i = 0; i < p->nvalue; i++) {
     const value *v = &p->value[i];
-    if (v->leaf && (!v->leaf->requires_grad || v->leaf->storage != v->t->storage || !same_geometry(v->leaf, v->t))) return TY_OK;
+    if (v->leaf && (!v->leaf->requires_grad || v->leaf->storage != v->t->storage || !ty_same_geometry(v->leaf, v->t))) return TY_OK;
   }
   TY_TRY(ty_program_begin(ctx, p, TY_CHECK, input, ninput));
   if (assign_grads(p)) *run = true;
   else ty_rewind_grads(p);
-  rest(ctx, p);
+  rest(p);
   return TY_OK;
 }
 
 ty_tensor *ty_program_result(const ty_program *p, int i) { return ty_alias(p->value[p->result[i]].t); }
 
-static void written(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
+static void written(ty_tensor *t, const ty_op *op) {
+  (void)op;
+  ty_changed(t);
+}
 
 /* New versions for what a step has written. */
 static void bump(const ty_call *c) {
-  const ty_op *op = c->op;
   for (int j = 0; j < TY_MAXOUT; j++)
-    if (c->out[j]) written(c->out[j]);
-  for (int q = 0; q < op->nparam && op->mutates; q++) {
-    const int slot = op->param[q].slot;
-    const ty_span sp = op->has_list ? c->span[slot] : (ty_span){slot, 1};
-    for (int n = 0; op->param[q].mutated && n < sp.count; n++)
-      if (c->in[sp.start + n].t) written(c->in[sp.start + n].t);
-  }
+    if (c->out[j]) ty_changed(c->out[j]);
+  ty_each_mutated(c, written);
 }
 
 /* Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. */
 static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
-  const modes was = modes_of(ctx);
+  const modes was = ty_modes_now(ctx), plain = {.device = ctx->device};
   ty_status s = TY_OK;
-  ctx->grad_enabled = false;
-  ctx->autocast[0] = ctx->autocast[1] = 0;
+  ty_modes_set(ctx, &plain);
   for (int i = 0; i < p->nstep && s == TY_OK; i++) {
     p->step[i].call.ctx = ctx;
     s = p->step[i].run(&p->step[i].call, p->step[i].backend);
     if (bumps) bump(&p->step[i].call);
   }
-  ctx->grad_enabled = was.grad_enabled;
-  memcpy(ctx->autocast, was.autocast, sizeof was.autocast);
+  ty_modes_set(ctx, &was);
   return s;
 }
 
-ty_status ty_program_run(ty_ctx *ctx, ty_program *p) {
-  ty_status s = run_steps(ctx, p, true);
-  ty_settle_pending(p);
-  return s;
-}
-
+ty_status ty_program_run(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, true); }
 ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, false); }
 
 void ty_program_ran(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++)      /* memory that was made on another stream than the one that the graph ran on */
     if (p->store[i].memory && p->store[i].backend->uses) p->store[i].backend->uses(ctx, p->store[i].backend, p->store[i].memory->storage);
   for (int i = 0; i < p->nstep; i++) bump(&p->step[i].call);
-  ty_settle_pending(p);
 }
 
 void ty_program_rate(ty_program *p, int i, double v) {
@@ -365,16 +326,4 @@ void ty_program_rate(ty_program *p, int i, double v) {
   }
 }
 
-const char *ty_program_why(const ty_program *p) { return p->why[0] ? p->why : NULL; }
-bool ty_program_dead(const ty_program *p) { return p->dead; }
 bool ty_program_recorded(const ty_program *p) { return p->nevent && !p->dead && p->hooks == ty_hooks_registered; }
-int ty_program_steps(const ty_program *p) { return p->nstep; }
-const char *ty_program_step(const ty_program *p, int i) { return p->step[i].call.op->name; }
-bool ty_program_at_rest(const ty_program *p) { return p->mode == TY_AT_REST; }
-bool ty_program_on_gpu(const ty_program *p) { return p->gpu; }
-
-bool ty_program_moved(ty_program *p) {
-  const bool moved = p->moved;
-  p->moved = false;
-  return moved;
-}

@@ -22,12 +22,10 @@ ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine th
 /* trusting: its function's arguments are taken as they are (guard = "inputs"). NULL: out of memory. */
 ty_program *ty_program_new(bool trusting);
 void ty_program_abandon(ty_program *p);                  /* the coroutine in whose call it is will not go on */
-bool ty_program_at_rest(const ty_program *p);
 void ty_program_free(ty_program *p);
 /* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of distinct storages; those of a
- * call that is compared take the places of the recorded ones, to which they are alike (ty_program_alike). */
+ * call that is compared take the places of the recorded ones; dtype, device, shape and strides are theirs, and none needs a gradient. */
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput);
-bool ty_program_alike(const ty_tensor *a, const ty_tensor *b);   /* dtype, device, shape, strides, needing no gradient */
 /* ok false: the function failed. result: tensors among its results. *run: the events agreed, and ty_program_run gives the results. */
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run);
 /* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves' gradients aren't what they
@@ -42,14 +40,7 @@ ty_tensor *ty_program_result(const ty_program *p, int i);        /* of those tha
 void ty_program_rate(ty_program *p, int i, double v);
 /* Before a run outside of it, in the order of the current stream: learning rates that live on a device. */
 ty_status ty_program_rates(ty_ctx *ctx, ty_program *p);
-const char *ty_program_why(const ty_program *p);         /* why it is dead, or differed last; NULL: neither */
-bool ty_program_dead(const ty_program *p);
 bool ty_program_recorded(const ty_program *p);           /* there is a record, and no hook has been registered since */
-bool ty_program_moved(ty_program *p);                    /* since this was last asked, memory of its values has changed place, or a step's number */
-bool ty_program_owns(const ty_program *p, const ty_tensor *t);   /* t's memory is the program's: the next run overwrites it */
-int ty_program_steps(const ty_program *p);
-const char *ty_program_step(const ty_program *p, int i); /* its op's name */
-bool ty_program_on_gpu(const ty_program *p);
 
 /* ---- what apply and the tape ask where ctx->program is set ---- */
 typedef ty_status (*ty_apply_now)(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out);

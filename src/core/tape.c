@@ -100,7 +100,7 @@ static void set_node(ty_tensor *t, ty_node *n, int out) {
 static bool save(ty_saved *s, const ty_tensor *t) {
   s->t = ty_alias(t);
   if (!s->t) return false;
-  s->version = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+  s->version = ty_version(t);
   return true;
 }
 
@@ -264,7 +264,7 @@ void ty_abandon_inplace(ty_pending *p) {
 
 void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
   ty_node *n = p->call, *put = p->put;
-  uint32_t now = atomic_load_explicit(&target->storage->version, memory_order_relaxed);
+  uint32_t now = ty_version(target);
   for (int i = 0; n && i < n->nin + n->nout; i++)      /* what was saved of the target is saved as it is now */
     if (n->saved[i].t && n->saved[i].t->storage == target->storage) n->saved[i].version = now;
   if (!put) {                        /* n is NULL where the new value doesn't depend on anything that needs grad */
@@ -287,7 +287,7 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
   const char *name = n->op ? n->op->name : "Function";
   if (!s->t)
     return ty_error(ctx, "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);
-  uint32_t now = atomic_load_explicit(&s->t->storage->version, memory_order_relaxed);
+  uint32_t now = ty_version(s->t);
   if (now != s->version)
     return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",
                     ty_shape_of(s->t), name, now, s->version);

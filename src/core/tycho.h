@@ -208,6 +208,20 @@ struct ty_call {
 typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_step;
 ty_step ty_step_of(const ty_call *c);
 
+/* Where operand slot's tensors stand in in[]: a list's, or the one. */
+static inline ty_span ty_span_of(const ty_op *op, const ty_span *span, int slot) { return op->has_list ? span[slot] : (ty_span){slot, 1}; }
+/* What op has changed: a gradient that is multiplied stays scaled; what else may change it (see check_inplace, ty_infer_optim) makes it another. */
+static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) { t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div); }
+/* Calls fn for each tensor that the op changes among its operands. */
+static inline void ty_each_mutated(const ty_call *c, void (*fn)(ty_tensor *t, const ty_op *op)) {
+  for (int k = 0; c->op->mutates && k < c->op->nparam; k++) {
+    if (!c->op->param[k].mutated) continue;
+    const ty_span s = ty_span_of(c->op, c->span, c->op->param[k].slot);
+    for (int i = 0; i < s.count; i++)
+      if (c->in[s.start + i].t) fn(c->in[s.start + i].t, c->op);
+  }
+}
+
 /* ---- backends ---- */
 
 typedef ty_status (*ty_kernel)(ty_call *c);
@@ -303,6 +317,8 @@ bool ty_overlaps_itself(const ty_tensor *t);
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
 void ty_meta_of(const ty_tensor *t, ty_meta *m);         /* shape and dtype, strides left to choose */
 static inline const ty_backend *ty_device_of(const ty_tensor *t) { return t->storage->backend; }
+static inline uint32_t ty_version(const ty_tensor *t) { return atomic_load_explicit(&t->storage->version, memory_order_relaxed); }
+static inline void ty_changed(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
 static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
 static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }
 static inline const char *ty_shape_of(const ty_tensor *t) { return ty_shape_text(t->shape, t->ndim); }

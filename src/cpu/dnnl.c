@@ -178,7 +178,7 @@ static entry *find(const key *k) {
 
 static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
   int kind = (int)e->k.kind;
-  uint32_t version = atomic_load_explicit(&w->storage->version, memory_order_relaxed);
+  uint32_t version = ty_version(w);
   dnnl_memory_set_data_handle(e->x, ty_data(x));
   dnnl_memory_set_data_handle(e->y, ty_data(y));
   dnnl_memory_set_data_handle(e->plain, ty_data(w));

@@ -138,6 +138,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks, .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free, .event_record = ty_event_record, .event_wait = ty_event_wait,
     .event_synchronize = ty_event_synchronize, .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
-    .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay, .graph_free = ty_graph_free, .capturing = ty_capturing};
+    .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay, .graph_free = ty_graph_free, .capturing = ty_capturing,
+    .graphs = ty_cuda_cached};
   return NULL;
 }

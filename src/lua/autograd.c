@@ -167,7 +167,7 @@ static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightus
     const rule *u = &rules[n->op->id][k];
     for (int slot = 0; slot < n->op->nin; slot++) {
       if (!(u->slots >> slot & 1)) continue;
-      ty_span sp = n->op->has_list ? n->span[slot] : (ty_span){slot, 1};
+      ty_span sp = ty_span_of(n->op, n->span, slot);
       bool several = (u->slots & (u->slots - 1)) != 0, any = false;
       for (int i = 0; several && i < n->nin; i++) any = any || (r->needs[i] && u->slots >> i & 1);
       for (int item = 0; item < sp.count; item++) {

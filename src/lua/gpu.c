@@ -388,9 +388,8 @@ static int capturing(lua_State *L) {
   return 1;
 }
 
-static int graphs(lua_State *L) {        /* whether there can be graphs: they need the caching allocator */
-  const char *off = getenv("TYCHO_CUDA_CACHE");
-  lua_pushboolean(L, !off || strcmp(off, "0"));
+static int graphs(lua_State *L) {        /* whether there can be graphs */
+  lua_pushboolean(L, gpu.count > 0 && gpu.graphs());
   return 1;
 }
 

@@ -75,7 +75,7 @@ static int define(lua_State *L) {        /* name, signature, function -> functio
   return 1;
 }
 
-/* list of {name, signature, doc, domain, class, outputs, inplace} for docs and specs */
+/* list of {name, signature, doc, domain, expression, class, results, inplace, differentiable, mutates, params (names in order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "move", "copy", "fill", "random", "matmul", "softmax",
                                                  "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention", "loss", "optim"};
@@ -92,6 +92,10 @@ static int op_table(lua_State *L) {
     lua_pushinteger(L, op->nout); lua_setfield(L, -2, "results");
     lua_pushboolean(L, has_inplace(op)); lua_setfield(L, -2, "inplace");
     lua_pushboolean(L, op->diff != 0); lua_setfield(L, -2, "differentiable");
+    lua_pushboolean(L, op->mutates); lua_setfield(L, -2, "mutates");
+    lua_createtable(L, op->nparam, 0);
+    for (int k = 0; k < op->nparam; k++) { lua_pushstring(L, op->param[k].name); lua_rawseti(L, -2, k + 1); }
+    lua_setfield(L, -2, "params");
     lua_rawseti(L, -2, i + 1);
   }
   return 1;

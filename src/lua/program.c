@@ -119,15 +119,27 @@ static int program_rates(lua_State *L) {
   return ty_program_rates(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static int program_why(lua_State *L) { lua_pushstring(L, ty_program_why(program_at(L, 1))); return 1; }
-static int program_dead(lua_State *L) { lua_pushboolean(L, ty_program_dead(program_at(L, 1))); return 1; }
-static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(program_at(L, 1))); return 1; }
-static int program_moved(lua_State *L) { lua_pushboolean(L, ty_program_moved(program_at(L, 1))); return 1; }
-static int program_on_gpu(lua_State *L) { lua_pushboolean(L, ty_program_on_gpu(program_at(L, 1))); return 1; }
-static int program_owns(lua_State *L) { lua_pushboolean(L, ty_program_owns(program_at(L, 1), ty_check(L, 2, "compile", "a result"))); return 1; }
-static int program_active(lua_State *L) { lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->program != NULL); return 1; }
+static int program_why(lua_State *L) {   /* why it is dead, or differed last; nil: neither */
+  const ty_program *p = program_at(L, 1);
+  if (!p->why[0]) return 0;
+  lua_pushstring(L, p->why);
+  return 1;
+}
 
-static int program_alike(lua_State *L) { lua_pushboolean(L, ty_program_alike(ty_check(L, 1, "compile", "argument 1"), ty_check(L, 2, "compile", "argument 2"))); return 1; }
+static int program_dead(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->dead); return 1; }
+static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(program_at(L, 1))); return 1; }
+static int program_on_gpu(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->gpu); return 1; }
+static int program_at_rest(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->mode == TY_AT_REST); return 1; }
+/* Whether a tensor is in the program's memory, which the next run writes to. */
+static int program_owns(lua_State *L) { lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == program_at(L, 1)); return 1; }
+/* Whether, since this was last asked, its memory has changed place, or a step's number. */
+static int program_moved(lua_State *L) {
+  ty_program *p = program_at(L, 1);
+  lua_pushboolean(L, p->moved);
+  p->moved = false;
+  return 1;
+}
+static int program_active(lua_State *L) { lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->program != NULL); return 1; }
 
 /* what result i is: "own": the program's memory; "input": an argument's; "constant": of numbers that the function made; "other" */
 static int program_result_kind(lua_State *L) {
@@ -138,7 +150,7 @@ static int program_result_kind(lua_State *L) {
   return 1;
 }
 
-/* (tensor) -> a string that is equal for tensors that ty_program_alike finds alike; nil: it needs a gradient */
+/* (tensor) -> a string that is equal for tensors of one dtype, device, shape and strides; nil: it needs a gradient */
 static int program_signature(lua_State *L) {
   const ty_tensor *t = ty_check(L, 1, "compile", "an argument");
   struct { int64_t head, at[2 * TY_MAXDIM]; } k = {(int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16, {0}};
@@ -164,22 +176,21 @@ static int program_overlap(lua_State *L) { /* whether two tensors may have eleme
   return 1;
 }
 
-static int program_at_rest(lua_State *L) { lua_pushboolean(L, ty_program_at_rest(program_at(L, 1))); return 1; }
 static int program_hooked(lua_State *L) { (void)L; ty_hooks_registered++; return 0; }
 
 static int program_rate(lua_State *L) { ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3)); return 0; }
 
 static int program_same(lua_State *L) {   /* whether both are the same elements of the same memory */
   const ty_tensor *a = ty_check(L, 1, "compile", "argument 1"), *b = ty_check(L, 2, "compile", "argument 2");
-  lua_pushboolean(L, a->storage == b->storage && a->offset == b->offset && ty_program_alike(a, b));
+  lua_pushboolean(L, a->storage == b->storage && ty_same_geometry(a, b));
   return 1;
 }
 
 static int program_steps(lua_State *L) {  /* list of ops' names */
   const ty_program *p = program_at(L, 1);
   lua_newtable(L);
-  for (int i = 0; i < ty_program_steps(p); i++) {
-    lua_pushstring(L, ty_program_step(p, i));
+  for (int i = 0; i < p->nstep; i++) {
+    lua_pushstring(L, p->step[i].call.op->name);
     lua_rawseti(L, -2, i + 1);
   }
   return 1;
@@ -213,7 +224,7 @@ static void push_event(lua_State *L, const event *e) {
     const ty_param *q = &op->param[k];
     if (q->type > TY_P_TENSORS) ty_push_attr(L, q, &e->at[q->slot]);
     else {
-      const ty_span sp = op->has_list ? e->span[q->slot] : (ty_span){q->slot, 1};
+      const ty_span sp = ty_span_of(op, e->span, q->slot);
       if (q->type == TY_P_TENSORS) {
         lua_createtable(L, sp.count, 0);
         for (int i = 0; i < sp.count; i++) { push_operand(L, e, sp.start + i); lua_rawseti(L, -2, i + 1); }
@@ -262,7 +273,7 @@ void ty_settle(lua_State *L, const char *what) {
 void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"run", program_run},
     {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
-    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"alike", program_alike}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

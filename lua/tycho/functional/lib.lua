@@ -11,7 +11,7 @@ local lib = {
 }
 
 -- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
-local function widened(fn)
+local function in_float32(fn)
   local function widen(x)
     local half = core.is_tensor(x) and (x.dtype == "float16" or x.dtype == "bfloat16")
     return half and core.autocast(x.device ~= "cpu") and M.float(x) or x
@@ -28,7 +28,7 @@ end
 -- shape, and there is a form with a trailing _
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
-  local f = core.define(name, signature, options.float32 and widened(fn) or fn)
+  local f = core.define(name, signature, options.float32 and in_float32(fn) or fn)
   lib.functions[name] = f
   lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}
   if options.nn then lib.nn[name] = true end

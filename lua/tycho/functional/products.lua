@@ -50,6 +50,7 @@ def("tensordot", "a, b, dims:any?", "sums of products over dims: the last of a w
   dims = dims or 2
   local da, db = {}, {}
   if type(dims) == "number" then
+    if dims % 1 ~= 0 or dims < 0 or dims > math.min(M.dim(a), M.dim(b)) then fail("tensordot", "argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes %s and %s, got %s", tostring(a.shape), tostring(b.shape), tostring(dims)) end
     for i = 1, dims do da[i], db[i] = M.dim(a) - dims + i, i end
   elseif type(dims) == "table" and type(dims[1]) == "table" and type(dims[2]) == "table" and #dims[1] == #dims[2] then
     for i = 1, #dims[1] do da[i], db[i] = wrap("tensordot", dims[1][i], M.dim(a)), wrap("tensordot", dims[2][i], M.dim(b)) end

@@ -1,0 +1,185 @@
+-- Traced programs as data: what jit.lua makes, saves and runs, and jit_freeze.lua changes.
+--
+-- A program is {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results, batch, several}, in terms
+-- of values: numbers that stand for the inputs, then the tensors, then the nodes' results. In arguments a value is {v = n}, a size that follows the
+-- batch {batch = times it}, and a number that JSON can't say {n = "inf"}.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local P = {VERSION = 1}
+
+-- The ops that a program may have. An op's params: its parameters' names, and the first one.
+local allowed = {}
+for _, op in ipairs(core.op_table()) do
+  if op.class ~= "optim" and op.class ~= "move" then
+    for i, name in ipairs(op.params) do op.params[name] = i end
+    allowed[op.name] = op
+  end
+end
+P.allowed = allowed
+
+---- values in arguments: {v = n}, or lists of them ----
+local function is_value(a) return type(a) == "table" and a.v ~= nil end
+local function each_value(args, fn)
+  for name, a in pairs(args) do
+    if is_value(a) then args[name] = fn(a)
+    elseif type(a) == "table" then
+      for i, b in ipairs(a) do if is_value(b) then a[i] = fn(b) end end
+    end
+  end
+end
+
+-- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. Gives it with fn(n) in each value's place.
+local function walk(x, fn)
+  if is_value(x) then return fn(x.v) end
+  local out = {keys = x.keys, items = {}}
+  for i, y in ipairs(x.items) do out.items[i] = walk(y, fn) end
+  return out
+end
+-- The tables that users see.
+local function unfold(x, fn)
+  if is_value(x) then return fn(x.v) end
+  local out = {}
+  for i, y in ipairs(x.items) do out[x.keys and x.keys[i] or i] = unfold(y, fn) end
+  return out
+end
+
+---- nodes ----
+-- A node's arguments for its op, from the values so far.
+local function arguments(args, value, batch, device)
+  local out = {}
+  for name, a in pairs(args) do
+    if is_value(a) then out[name] = value[a.v]
+    elseif type(a) == "table" and a.n then out[name] = tonumber(a.n) or (a.n == "inf" and math.huge or a.n == "-inf" and -math.huge or 0 / 0)
+    elseif type(a) == "table" then
+      local list = {}
+      for i, b in ipairs(a) do
+        if is_value(b) then list[i] = value[b.v]
+        elseif type(b) == "table" then list[i] = b.batch * batch
+        else list[i] = b end
+      end
+      out[name] = list
+    else out[name] = a end
+  end
+  if out.device then out.device = device end
+  return out
+end
+
+-- Whether a node changes what was there before it: in place, or running statistics.
+local function changes(node) return node.inplace or (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil)) end
+
+-- Nodes whose results nobody uses go, unless they change what was there before or draw random numbers.
+local function sweep(nodes, results)
+  local used, kept = {}, {}
+  walk(results, function(v) used[v] = true end)
+  for i = #nodes, 1, -1 do
+    local node = nodes[i]
+    local needed = changes(node) or allowed[node.op].class == "random"
+    for _, v in ipairs(node.out) do needed = needed or used[v] end
+    if needed then
+      each_value(node.args, function(a) used[a.v] = true; return a end)
+      table.insert(kept, 1, node)
+    end
+  end
+  return kept
+end
+
+-- Which values each node is the last to use.
+local function lifetimes(p)
+  local last, from = {}, #p.inputs + #p.tensors
+  for i, node in ipairs(p.nodes) do
+    node.last = nil
+    each_value(node.args, function(a) last[a.v] = i; return a end)
+    for _, v in ipairs(node.out) do last[v] = last[v] or i end
+  end
+  walk(p.results, function(v) last[v] = nil end)
+  for v, i in pairs(last) do
+    if v > from then
+      p.nodes[i].last = p.nodes[i].last or {}
+      table.insert(p.nodes[i].last, v)
+    end
+  end
+end
+
+---- what may stand in a file ----
+local function whole(x, most) return type(x) == "number" and x >= 1 and x <= most and x % 1 == 0 end
+local dtypes = {}
+for _, d in ipairs(core.dtypes) do dtypes[d] = true end
+
+-- Raises unless p is a program over the given tensors. reserved(name): no part of a tensor's name may be so.
+function P.validate(p, tensors, reserved)
+  local function need(ok, what, ...) if not ok then error(what:format(...), 0) end end
+  local function list(x, what)
+    need(type(x) == "table" and #x <= 1e6, "%s must be a list", what)
+    local n = 0
+    for _ in pairs(x) do n = n + 1 end
+    need(n == #x, "%s must be a list", what)
+    return x
+  end
+  need(type(p) == "table", "there is no program")
+  need(type(p.version) == "number", "the program has no version")
+  need(p.version <= P.VERSION, "the program is of version %s, this library reads up to %d", tostring(p.version), P.VERSION)
+  need(p.batch == nil or p.batch == true, "batch must be true")
+  need(p.several == nil or p.several == true, "several must be true")
+  for i, x in ipairs(list(p.inputs, "inputs")) do
+    need(type(x) == "table" and dtypes[x.dtype], "input %d has no dtype", i)
+    for _, n in ipairs(list(x.shape, "a shape")) do need(n == 0 or whole(n, 2^48), "input %d has size %s", i, tostring(n)) end
+    need(not p.batch or #x.shape > 0, "input %d has no dim 1", i)
+  end
+  need(not p.batch or #p.inputs > 0, "there are no inputs")
+  local seen = {}
+  for i, t in ipairs(list(p.tensors, "tensors")) do
+    need(type(t) == "table" and type(t.name) == "string" and tensors[t.name], "tensor %d isn't in the file", i)
+    need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
+    need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
+    for part in t.name:gmatch("[^.]+") do need(not reserved(part), "a tensor can't be named '%s'", t.name) end
+    need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
+    seen[t.name] = true
+  end
+  for name in pairs(seen) do                             -- no tensor within another
+    for prefix in name:gmatch("()%.") do need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1)) end
+  end
+  local defined = {}
+  for i = 1, #p.inputs + #p.tensors do defined[i] = true end
+  local function value(a, where)
+    need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
+    for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
+  end
+  for i, node in ipairs(list(p.nodes, "nodes")) do
+    need(type(node) == "table" and type(node.op) == "string" and allowed[node.op], "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
+    local op = allowed[node.op]
+    local where = ("node %d (%s)"):format(i, node.op)
+    need(node.inplace == nil or (node.inplace == true and op.inplace and ops[node.op .. "_"]), "%s has no in-place form", where)
+    need(type(node.args) == "table", "%s has no arguments", where)
+    for name, a in pairs(node.args) do
+      need(type(name) == "string" and op.params[name], "%s has no parameter '%s'", where, tostring(name))
+      if type(a) == "table" and is_value(a) then value(a, where)
+      elseif type(a) == "table" and a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
+      elseif type(a) == "table" then
+        for _, b in ipairs(list(a, "an argument")) do
+          if type(b) == "table" and is_value(b) then value(b, where)
+          elseif type(b) == "table" then need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where)
+          else need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where) end
+        end
+      else need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where) end
+    end
+    need(not node.inplace or is_value(node.args[op.params[1]] or {}), "%s changes no value", where)
+    need(#list(node.out, "results") == (node.inplace and 0 or op.results), "%s has %d results", where, #node.out)
+    for _, v in ipairs(node.out) do
+      need(whole(v, 2^31) and not defined[v], "%s defines a value anew", where)
+      defined[v] = true
+    end
+  end
+  local function result(r, depth)
+    need(type(r) == "table" and depth < 100, "the results are no tree of values")
+    if is_value(r) then return value(r, "the result") end
+    for _, x in ipairs(list(r.items, "results")) do result(x, depth + 1) end
+    for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do need(type(k) == "string" and r.items[i] ~= nil, "a result has no name") end
+    need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
+  end
+  result(p.results, 0)
+  need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
+end
+
+P.is_value, P.each_value, P.walk, P.unfold = is_value, each_value, walk, unfold
+P.arguments, P.changes, P.sweep, P.lifetimes = arguments, changes, sweep, lifetimes
+return P
