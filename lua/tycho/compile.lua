@@ -17,6 +17,16 @@ local function debug_print(...)
   if (os.getenv("TYCHO_DEBUG") or ""):find("compile") then io.stderr:write("compile: ", string.format(...), "\n") end
 end
 
+-- What was fused, and why not more.
+local function print_kernels(kernels)
+  if not (os.getenv("TYCHO_DEBUG") or ""):find("fusion") then return end
+  for _, k in ipairs(kernels) do
+    local text = table.concat(k.ops, " ")
+    if k.fused then text = ("%s: %d elements, %d tensors read, %d written"):format(text, k.elements, k.reads, k.writes) end
+    io.stderr:write("fusion: ", k.fused and "[" .. text .. "]" or text, k.why and "; not more: " .. k.why or "", "\n")
+  end
+end
+
 local function pack(...) return {n = select("#", ...), ...} end
 
 ---- arguments ----
@@ -179,6 +189,7 @@ end
 ---- running ----
 local function run(v)
   local p = v.program
+  program.ready(p)
   if not program.on_gpu(p) or not gpu.graphs() then return program.run(p) end
   if program.moved(p) or not v.graph then
     v.graph = nil
@@ -236,26 +247,41 @@ local function call(self, v, check, given, list)
   return out
 end
 
+-- Gives what fn gave, as pcall does; then whether the steps are to run, what fn was given, and why there is no record (or nil).
 local function record_or_check(self, v, args)
   local check = v.program ~= nil and program.recorded(v.program)
-  v.program = v.program or program.new(self.guard == "inputs")
+  v.program = v.program or program.new(self.guard == "inputs", self.fusion)
   local given, list = inputs_of(v, args)
   local out = call(self, v, check, given, list)
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
   local due, why = program.finish(v.program, ok, tensors), nil
-  if due then
-    run(v)
-    v.misses = 0
+  if due then v.misses = 0
   elseif program.dead(v.program) then why = program.why(v.program) or "?"
   elseif check then
     v.misses, v.graph = v.misses + 1, nil
     debug_print("recorded anew: %s", program.why(v.program) or "?")
     if v.misses >= self.max_variants then why = "it differed from the record each time: " .. (program.why(v.program) or "?") end
-  else debug_print("recorded: %d steps", #program.steps(v.program)) end
-  if not due and not why and self.guard == "inputs" then v.results = templated(v, results) end
+  else
+    debug_print("recorded: %d steps", #program.steps(v.program))
+    print_kernels(program.kernels(v.program))
+  end
+  return ok, results, due, given, why
+end
+
+-- The handles that fn has made end before the steps run: what is held then is what someone has kept.
+local function call_and_run(self, v, args)
+  local scope = core.scope_begin()
+  local done, ok, results, due, given, why = pcall(record_or_check, self, v, args)
+  if not done then
+    core.scope_end(scope)
+    error(ok, 0)
+  end
+  core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
+  if due then run(v)
+  elseif not why and self.guard == "inputs" then v.results = templated(v, results) end
   copy_back(v, args)
-  each_tensor(results, function(x) return for_caller(v, args, given, x) end)
+  if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
   if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
@@ -307,23 +333,26 @@ function Compiled.__call(self, ...)
     local results = trusted(v, args)
     if results then return unpack(results, 1, results.n) end
   end
-  return in_scope(core.scope_begin(), pcall(record_or_check, self, v, args))
+  return call_and_run(self, v, args)
 end
 
--- What is known of the variants: a list of {calls, compiled, steps (names of the recorded ops, or nil), why (it isn't compiled, or nil)}.
+-- What is known of the variants: a list of {calls, compiled, steps (names of the recorded ops, or nil), kernels (what
+-- runs: {ops, fused, elements, reads, writes, why (not more)}), why (it isn't compiled, or nil)}.
 function Compiled:report()
   local out = {}
   for i, v in ipairs(self.variants) do
     local recorded = v.program ~= nil and program.recorded(v.program)
-    out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil, why = not recorded and self.why or nil}
+    out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil,
+      kernels = recorded and program.kernels(v.program) or nil, why = not recorded and self.why or nil}
   end
   return out
 end
 
 return function(fn, o)
-  o = fill("compile", o, {guard = "full", max_variants = 8}, 2)
+  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true}, 2)
   if not callable(fn) then error("compile: argument 1 must be a function or a module, got " .. (core.is_tensor(fn) and "tensor" or type(fn)), 2) end
   if type(o.max_variants) ~= "number" or o.max_variants < 1 then error("compile: max_variants must be a number from 1, got " .. tostring(o.max_variants), 2) end
+  if type(o.fusion) ~= "boolean" then error("compile: fusion must be true or false, got " .. tostring(o.fusion), 2) end
   if o.guard ~= "full" and o.guard ~= "inputs" then error("compile: guard must be 'full' or 'inputs', got '" .. tostring(o.guard) .. "'", 2) end
-  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, variants = {}}, Compiled)
+  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, variants = {}}, Compiled)
 end

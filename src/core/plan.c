@@ -45,8 +45,12 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
   int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1));
   if (!order || !holds) s = ty_program_no_memory(ctx);
   int count = 0;
-  for (int i = 0; i < p->nstore && s == TY_OK; i++)       /* stores are in the order of their first steps */
-    if (p->store[i].internal && !p->store[i].visible) order[count++] = i;
+  for (int i = 0; i < p->nstore && s == TY_OK; i++) {     /* by their first use */
+    if (!p->store[i].internal || p->store[i].visible || p->store[i].unwritten) continue;
+    int k = count++;
+    for (; k > 0 && p->store[order[k - 1]].first > p->store[i].first; k--) order[k] = order[k - 1];
+    order[k] = i;
+  }
   for (int k = 0; k < count && s == TY_OK; k++) {
     store *st = &p->store[order[k]];
     for (int j = 0; j < k; j++)
@@ -73,11 +77,14 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
   return s;
 }
 
+/* Never stored, and never seen. */
+static bool nowhere(const store *st) { return st->unwritten && !st->visible; }
+
 static ty_status make_values(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
-    if (st->internal && !st->memory) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
-    if (st->internal) st->memory->storage->program = p;
+    if (st->internal && !st->memory && !nowhere(st)) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
+    if (st->memory) st->memory->storage->program = p;
   }
   for (int i = 0; i < p->nstore; i++) {    /* the function may give away what it made of numbers: the program has its own */
     store *st = &p->store[i];
@@ -91,7 +98,7 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nvalue; i++) {
     value *v = &p->value[i];
     store *st = &p->store[v->store];
-    if (!st->internal) continue;
+    if (!st->internal || nowhere(st)) continue;
     if (!(v->t = place(v, st->memory))) return ty_program_no_memory(ctx);
     st->users++;
   }
@@ -131,19 +138,39 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
 }
 
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
+  TY_TRY(ty_fuse_groups(ctx, p));
+  for (int i = 0; i < p->ngroup; i++) TY_TRY(ty_fuse_make(ctx, p, i));
   TY_TRY(share(ctx, p));
   TY_TRY(make_values(ctx, p));
   TY_TRY(make_steps(ctx, p));
+  ty_fuse_places(p);
   p->moved = true;
   return make_leaves(ctx, p);
+}
+
+static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /* two for each tensor, one for the block's: see tensor.c */
+static bool free_of_holders(const store *st) { return atomic_load(&st->memory->storage->refs) <= own_refs(st); }
+
+ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
+  bool held = false;
+  for (int i = 0; i < p->nstore; i++) {
+    store *st = &p->store[i];
+    if (!st->unwritten || !st->visible || st->held || free_of_holders(st)) continue;
+    st->held = held = true;
+  }
+  if (!held) return TY_OK;
+  for (int i = 0; i < p->ngroup; i++)
+    if (p->group[i].fused) TY_TRY(ty_fuse_make(ctx, p, i));
+  ty_fuse_places(p);
+  p->moved = true;
+  return TY_OK;
 }
 
 ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
-    if (!st->internal || !st->visible) continue;
-    const int refs = atomic_load(&st->memory->storage->refs), own = 2 * (st->users + 1) + 1;      /* two for each tensor, one for the block's: see tensor.c */
-    if (refs <= own) continue;
+    if (!st->internal || !st->visible || free_of_holders(st)) continue;
+    const int refs = atomic_load(&st->memory->storage->refs), own = own_refs(st);
     int leaves = 0;                        /* a leaf's gradient that nobody else holds is the program's to overwrite, as a gradient is */
     for (int j = 0; j < p->nentry; j++) {
       const ty_tensor *g = p->entry[j].leaf->grad;
@@ -204,6 +231,7 @@ static void free_event(event *e) {
 void ty_plan_free(ty_program *p) {
   for (int i = 0; i < p->nentry; i++) ty_release(p->entry[i].grad);
   for (int i = 0; i < p->nevent; i++) free_event(&p->event[i]);
+  ty_fuse_free(p);
   for (int i = 0; i < p->nstep; i++) {
     ty_free(p->step[i].call.in);
     ty_free(p->step[i].call.at);

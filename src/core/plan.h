@@ -2,6 +2,7 @@
 #ifndef TY_PLAN_H
 #define TY_PLAN_H
 #include <stdio.h>
+#include "fused.h"
 #include "program.h"
 #include "table.h"
 
@@ -16,6 +17,8 @@ typedef struct {
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
   int users;               /* values in it */
+  bool unwritten;          /* only steps of one fused kernel touch it: its values are never stored, but where someone holds one (held) */
+  bool held;
 } store;
 
 typedef struct {
@@ -68,6 +71,9 @@ typedef struct {
 
 typedef struct { ty_tensor *leaf, *grad; } entry;
 
+/* Steps that run as one kernel, or, where fused is NULL, one after another. */
+typedef struct { int *step, nstep; ty_fused *fused; char why[96]; } group;   /* why: there is no kernel, or not a larger one */
+
 struct ty_program {
   ty_program_mode mode;
   bool dead, gpu, moved;
@@ -75,6 +81,7 @@ struct ty_program {
   int at;                  /* the next event to compare */
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
   int hooks;               /* how many hooks had been registered */
+  bool fuses;
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */
@@ -85,6 +92,7 @@ struct ty_program {
   value *value;  int nvalue, value_room;
   step *step;    int nstep, step_room;
   event *event;  int nevent, event_room;
+  group *group;  int ngroup, group_room;   /* every step once, in the order of the run */
   int *input, ninput, *result, nresult;   /* their values */
   entry *entry;  int nentry, entry_room;   /* leaves that the record gives gradients, and those they had when the call began */
 };
@@ -108,6 +116,10 @@ bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
+ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
+ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int group);
+void ty_fuse_places(ty_program *p);                      /* values have their tensors: kernels get them */
+void ty_fuse_free(ty_program *p);
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p);      /* memory for the values, tensors for the steps */
 ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p);     /* memory that someone still holds from the last call is left to them */
 void ty_plan_rate(ty_program *p, int first, int operand, double v);

@@ -107,11 +107,12 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
 
 /* ---- from call to call ---- */
 
-ty_program *ty_program_new(bool trusting) {
+ty_program *ty_program_new(bool trusting, bool fuses) {
   ty_program *p = ty_malloc(sizeof *p);
   if (!p) return NULL;
   memset(p, 0, sizeof *p);
   p->trusting = trusting;
+  p->fuses = fuses;
   return p;
 }
 
@@ -198,8 +199,9 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_
   p->why[0] = 0;
   if (mode == TY_RECORD) {
     ty_plan_free(p);
-    const bool trusting = p->trusting;
+    const bool trusting = p->trusting, fuses = p->fuses;
     memset(p, 0, sizeof *p);
+    p->fuses = fuses;
     p->begun = p->checked = ty_next_storage();
     p->hooks = ty_hooks_registered;
     p->trusting = trusting;
@@ -296,10 +298,15 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
   const modes was = ty_modes_now(ctx), plain = {.device = ctx->device};
   ty_status s = TY_OK;
   ty_modes_set(ctx, &plain);
-  for (int i = 0; i < p->nstep && s == TY_OK; i++) {
-    p->step[i].call.ctx = ctx;
-    s = p->step[i].run(&p->step[i].call, p->step[i].backend);
-    if (bumps) bump(&p->step[i].call);
+  for (int i = 0; i < p->ngroup && s == TY_OK; i++) {
+    const group *g = &p->group[i];
+    if (g->fused && g->fused->nnode) s = p->step[g->step[0]].backend->fused(ctx, p->step[g->step[0]].backend, g->fused);
+    for (int k = 0; k < g->nstep && s == TY_OK; k++) {
+      step *q = &p->step[g->step[k]];
+      q->call.ctx = ctx;
+      if (!g->fused) s = q->run(&q->call, q->backend);
+      if (bumps) bump(&q->call);
+    }
   }
   ty_modes_set(ctx, &was);
   return s;

@@ -19,8 +19,8 @@ typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
 extern __thread ty_program *ty_active_programs;          /* of coroutines of this thread, in the middle of a call */
 ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine than theirs is about to compute: they settle */
 
-/* trusting: its function's arguments are taken as they are (guard = "inputs"). NULL: out of memory. */
-ty_program *ty_program_new(bool trusting);
+/* trusting: its function's arguments are taken as they are (guard = "inputs"); fuses: pointwise steps may run as one kernel. NULL: out of memory. */
+ty_program *ty_program_new(bool trusting, bool fuses);
 void ty_program_abandon(ty_program *p);                  /* the coroutine in whose call it is will not go on */
 void ty_program_free(ty_program *p);
 /* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of distinct storages; those of a
@@ -31,6 +31,8 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
 /* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves' gradients aren't what they
  * were when it was recorded, and nothing was done. */
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run);
+/* Before each run, when the call's own handles have gone: what someone holds of values that fused steps don't store is stored from now on. */
+ty_status ty_program_ready(ty_ctx *ctx, ty_program *p);
 ty_status ty_program_run(ty_ctx *ctx, ty_program *p);
 /* The steps for a graph that captures them; and what follows each of its launches. */
 ty_status ty_program_capture(ty_ctx *ctx, ty_program *p);

@@ -81,6 +81,7 @@ typedef struct {
 } ty_account;
 
 typedef struct ty_backend ty_backend;
+typedef struct ty_fused ty_fused;        /* fused.h */
 
 typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
@@ -247,6 +248,10 @@ struct ty_backend {
   uint64_t (*place)(ty_ctx *ctx, const ty_backend *b);     /* tells apart streams and captures, between which nothing orders writes and reads */
   ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
+  /* Kernels of several pointwise ops (fused.h): NULL, or makes one ready to run. TY_ERR: it can't, as ctx->err says; the steps then run one by one. */
+  ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
+  ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
+  void (*fused_free)(ty_fused *f);
 };
 
 extern const ty_backend ty_cpu;

@@ -223,6 +223,9 @@ const ty_backend ty_cpu = {
   .free = cpu_free,
   .empty_cache = cpu_empty_cache,
   .channels_last = channels_last,
+  .fuse = ty_cpu_fuse,
+  .fused = ty_cpu_fused,
+  .fused_free = ty_cpu_fused_free,
   .run = {
     [TY_C_POINTWISE] = ty_cpu_pointwise, [TY_C_REDUCE] = ty_cpu_reduce, [TY_C_REDUCE_INDEX] = ty_cpu_reduce_index, [TY_C_SCAN] = ty_cpu_scan,
     [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random, [TY_C_MATMUL] = ty_cpu_matmul,

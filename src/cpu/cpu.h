@@ -1,6 +1,7 @@
 /* The CPU backend's own interfaces. One ty_kernel a class of ops, in the file that bears the class's name. */
 #ifndef TY_CPU_H
 #define TY_CPU_H
+#include "fused.h"
 #include "tycho.h"
 
 /* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
@@ -65,7 +66,7 @@ static inline double at(const void *p, int k, int64_t i) { return k == 0 ? (doub
 static inline void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
 
 /* ---- iter.c: walking tensors of one shape together ---- */
-#define TY_ITER_MAX 5
+#define TY_ITER_MAX 14
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
 typedef struct {
@@ -108,6 +109,9 @@ typedef struct {
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, bfloat16 */
 
 ty_status ty_cpu_pointwise(ty_call *c);
+ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
+ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
+void ty_cpu_fused_free(ty_fused *f);
 ty_status ty_cpu_reduce(ty_call *c);
 ty_status ty_cpu_reduce_index(ty_call *c);
 ty_status ty_cpu_scan(ty_call *c);

@@ -43,7 +43,7 @@ static int program_new(lua_State *L) {
     lua_setfield(L, -2, "__gc");
   }
   lua_setmetatable(L, -2);
-  if (!(*p = ty_program_new(lua_toboolean(L, 1)))) return luaL_error(L, "compile: out of memory");
+  if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2)))) return luaL_error(L, "compile: out of memory");
   return 1;
 }
 
@@ -103,6 +103,12 @@ static int program_run(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   return ty_program_run(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static int program_ready(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  return ty_program_ready(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int program_capture(lua_State *L) {
@@ -196,6 +202,37 @@ static int program_steps(lua_State *L) {  /* list of ops' names */
   return 1;
 }
 
+/* Kernels in the order of the run: {ops (names, in order), elements, fused, and of fused ones: reads, writes (tensors); why: it isn't a larger one, or none} */
+static int program_kernels(lua_State *L) {
+  const ty_program *p = program_at(L, 1);
+  lua_createtable(L, p->ngroup, 0);
+  for (int i = 0; i < p->ngroup; i++) {
+    const group *g = &p->group[i];
+    lua_newtable(L);
+    lua_createtable(L, g->nstep, 0);
+    for (int k = 0; k < g->nstep; k++) {
+      lua_pushstring(L, p->step[g->step[k]].call.op->name);
+      lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "ops");
+    lua_pushboolean(L, g->fused != NULL);
+    lua_setfield(L, -2, "fused");
+    if (g->fused) {
+      int writes = 0;
+      for (int k = 0; k < g->fused->ntensor; k++) writes += g->fused->tensor[k].written;
+      lua_pushnumber(L, (lua_Number)g->fused->numel);
+      lua_setfield(L, -2, "elements");
+      lua_pushinteger(L, writes);
+      lua_setfield(L, -2, "writes");
+      lua_pushinteger(L, ty_fused_reads(g->fused));
+      lua_setfield(L, -2, "reads");
+    }
+    if (g->why[0]) { lua_pushstring(L, g->why); lua_setfield(L, -2, "why"); }
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
 /* An operand: a number, or {v = value}; values count from 1. */
 static void push_operand(lua_State *L, const event *e, int i) {
   const ty_operand *o = &e->in[i];
@@ -271,9 +308,9 @@ void ty_settle(lua_State *L, const char *what) {
 }
 
 void ty_open_program(lua_State *L) {
-  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"run", program_run},
+  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
     {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
-    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

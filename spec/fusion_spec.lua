@@ -1,0 +1,187 @@
+-- Fused kernels: the bits of single ops, whatever the shapes, strides, dtypes and order of what is fused.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+
+local pointwise = {}
+for _, op in ipairs(core.op_table()) do
+  if op.class == "pointwise" and op.domain ~= "internal" and not op.signature:find("number,") then
+    local arity = 0
+    for word in (op.signature .. ","):gsub("%*.*", ""):gmatch("([^,]+),") do arity = arity + ((not word:find(":") or word:find(":operand")) and 1 or 0) end
+    pointwise[#pointwise + 1] = {name = op.name, arity = arity}
+  end
+end
+table.sort(pointwise, function(a, b) return a.name < b.name end)
+
+-- Numbers from a seed alone, so that a program is the same each time it is called.
+local function drawer(seed)
+  local state = seed * 7919 + 17
+  return function(n)
+    state = (state * 1103515245 + 12345) % 2147483648
+    return math.floor(state / 65536) % n + 1
+  end
+end
+
+local shapes = {{7}, {5, 6}, {1, 6}, {5, 1}, {2, 3, 5}, {3, 1}, {1}, {}, {600}, {3, 700}, {1, 700}, {2, 3, 4, 5}}
+local dtypes = {"float32", "float32", "float32", "float16", "bfloat16", "float64", "int64", "int32", "bool", "uint8"}
+
+local function laid_out(t, how)
+  if how == 1 and t:dim() >= 2 then return t:transpose(1, 2):contiguous():transpose(1, 2) end
+  if how == 2 and t:dim() >= 1 then return tycho.cat({t, t}, -1):narrow(-1, 1, t:size(-1)) end
+  return t
+end
+
+-- Inputs of one base shape and what broadcasts to it, in all dtypes and layouts; then a chain of random ops over them.
+local function program(seed, floats)
+  local draw = drawer(seed)
+  local shape = shapes[draw(#shapes)]
+  local function input()
+    local s = {}
+    for i, n in ipairs(shape) do s[i] = draw(4) == 1 and 1 or n end
+    while #s > 0 and draw(5) == 1 do table.remove(s, 1) end
+    local d = floats and dtypes[draw(6)] or dtypes[draw(#dtypes)]
+    return laid_out((tycho.rand(s, {dtype = "float64"}) * 2.5 + 0.1):to(d), draw(4))
+  end
+  local inputs = {(laid_out(tycho.rand(shape) + 0.2, draw(4)))}
+  for i = 2, 2 + draw(3) do inputs[i] = input() end
+  local lines = {}
+  for i = 1, 4 + draw(10) do lines[i] = {draw(12), draw(1000), draw(1000), draw(1000), draw(1000)} end
+  return function(...)
+    local v = {...}
+    local n = #v
+    local function pick(k) return v[(k - 1) % #v + 1] end
+    for _, l in ipairs(lines) do
+      local op, a, b, c = pointwise[l[2] % #pointwise + 1], pick(l[3]), pick(l[4]), pick(l[5])
+      local ok, z
+      if l[1] <= 8 then
+        local second = l[1] == 1 and l[4] % 5 - 2 or l[1] == 2 and l[4] % 3 + 0.5 or b
+        ok, z = pcall(core.ops[op.name], unpack({a, second, c}, 1, op.arity))
+      elseif l[1] == 9 then ok, z = pcall(tycho.where, a:gt(0.5), b, c)
+      elseif l[1] == 10 then ok, z = a.dtype ~= dtypes[l[4] % #dtypes + 1], a:to(dtypes[l[4] % #dtypes + 1])
+      elseif l[1] == 11 then ok, z = true, a:clone()
+      elseif #v > n then                                  -- in place, on what was made here
+        local t = v[n + 1 + l[3] % (#v - n)]
+        ok, z = pcall(t.add_, t, b)
+        if not ok then ok, z = pcall(t.mul_, t, 0.5) end
+        ok = false
+      end
+      if ok and z then v[#v + 1] = z end
+    end
+    local out = {}
+    for i = math.max(n + 1, #v - 2), #v do out[#out + 1] = v[i] end
+    return unpack(out)
+  end, inputs
+end
+
+local function exact(got, want, message)
+  assert.equal(want.dtype, got.dtype, message)
+  assert.same(want.shape, got.shape, message)
+  local a, b = want:double():cpu(), got:double():cpu()
+  assert.is_true((a:eq(b):logical_or(a:isnan():logical_and(b:isnan()))):all():item(), message)
+end
+
+describe("fusion", function()
+  it("gives the bits of single ops, in 1,000 random programs of shapes, strides, broadcasts and dtypes", function()
+    local fused = 0
+    for seed = 1, helper.device == "cpu" and 1000 or 40 do
+      tycho.manual_seed(seed)
+      local fn, inputs = program(seed, seed % 2 == 0)
+      local f = tycho.compile(fn)
+      local want = {fn(unpack(inputs))}
+      for _ = 1, 3 do
+        local got = {f(unpack(inputs))}
+        assert.equal(#want, #got)
+        for i = 1, #want do exact(got[i], want[i], ("program %d, result %d"):format(seed, i)) end
+      end
+      local report = f:report()[1]
+      assert.is_nil(report.why, "program " .. seed)
+      for _, k in ipairs(report.kernels or {}) do fused = fused + (k.fused and #k.ops or 0) end
+    end
+    assert.is_true(fused > (helper.device == "cpu" and 3000 or 100), "only " .. fused .. " ops were fused")
+  end)
+
+  local function kernels(f)
+    local out = {}
+    for _, k in ipairs(f:report()[1].kernels) do out[#out + 1] = table.concat(k.ops, " ") .. (k.fused and (" %d>%d"):format(k.reads, k.writes) or "") end
+    return table.concat(out, ", ")
+  end
+
+  it("makes one kernel of a chain, which reads and writes only what it must", function()
+    local x, b, y = tycho.randn(32, 8), tycho.randn(8), tycho.randn(32, 8)
+    local function fn() return ((x + b):tanh() * y):sigmoid() end
+    local f = tycho.compile(fn)
+    for _ = 1, 3 do exact(f(), fn()) end
+    assert.equal("add tanh mul sigmoid 3>1", kernels(f))
+    local plain = tycho.compile(fn, {fusion = false})
+    for _ = 1, 3 do exact(plain(), fn()) end
+    assert.equal("add, tanh, mul, sigmoid", kernels(plain))
+    assert.error_matches(function() tycho.compile(fn, {fusion = 1}) end, "fusion must be true or false")
+  end)
+
+  it("goes around products, and takes in what needn't wait for them", function()
+    local x, w = tycho.randn(8, 8), tycho.randn(8, 8)
+    local function fn()
+      local a = x * 2
+      local b = a:matmul(w)
+      local c = a:relu() + 1
+      return (b + c):exp()
+    end
+    local f = tycho.compile(fn)
+    for _ = 1, 3 do exact(f(), fn()) end
+    assert.equal("mul relu add 1>2, matmul, add exp 2>1", kernels(f))
+  end)
+
+  it("stores what someone keeps of it, from the call on that keeps it", function()
+    local x, kept, keep = tycho.randn(600), {}, false
+    local function fn()
+      local a = x:exp()
+      local b = a + 1
+      local c = b * 2
+      if keep then kept[#kept + 1] = tycho.keep(b) end
+      return c:sqrt()
+    end
+    for _, guard in ipairs {"full", "inputs"} do
+      keep = false
+      local f = tycho.compile(fn, {guard = guard})
+      for _ = 1, 3 do exact(f(), (x:exp() + 1):mul(2):sqrt()) end
+      assert.equal("exp add mul sqrt 1>1", kernels(f))
+      keep, kept = guard == "full", {}
+      local want = {}
+      for i = 1, 3 do
+        x:add_(0.25)
+        want[i] = x:exp() + 1
+        exact(f(), want[i]:mul(2):sqrt(), "call " .. i)
+        if keep then exact(kept[i], want[i], "kept " .. i) end
+      end
+      if keep then
+        exact(kept[1], want[1])
+        assert.equal("exp add mul sqrt 1>2", kernels(f))
+      end
+    end
+  end)
+
+  it("keeps the order of changes in place", function()
+    local x, s = tycho.randn(6, 6), tycho.zeros(6, 6)
+    local function fn()
+      local a = x * 1
+      local before = a + 0
+      a:add_(1):mul_(3)
+      local t = a:t() + a
+      a:sub_(before)
+      s:add_(a):copy_(s * 2 + t)
+      return a:relu(), t
+    end
+    local state = s:clone()
+    local f = tycho.compile(fn)
+    local got = {}
+    for i = 1, 4 do got[i] = {f()} end
+    local final = s:clone()
+    s:copy_(state)
+    for i = 1, 4 do
+      local a, t = fn()
+      exact(got[i][1], a, "call " .. i)
+      exact(got[i][2], t, "call " .. i)
+    end
+    exact(final, s)
+  end)
+end)
