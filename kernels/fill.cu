@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
         const bool keep = (double)ty_uniform(r[k]) >= a.a;
         const double scale = a.a < 1 ? 1 / (1 - a.a) : 0;
         a.mask[i] = keep;
-        if (a.dtype == TY_F32) store(a.o, a.dtype, i, keep ? load<float>(a.x, a.dtype, i) * (float)scale : 0.0f);
+        if (a.dtype != TY_F64) store(a.o, a.dtype, i, keep ? load<float>(a.x, a.dtype, i) * (float)scale : 0.0f);
         else store(a.o, a.dtype, i, keep ? load<double>(a.x, a.dtype, i) * scale : 0.0);
         break;
       }

@@ -184,4 +184,81 @@ describe("fusion", function()
     end
     exact(final, s)
   end)
+
+  -- Rows: what reduces the last dims, and what is one value a row.
+  local F = tycho.nn.functional
+  local function near(got, want, message)
+    assert.equal(want.dtype, got.dtype, message)
+    assert.same(want.shape, got.shape, message)
+    if not want.dtype:find("float") then return exact(got, want, message) end
+    local a, b = want:double():cpu(), got:double():cpu()
+    local tolerance = ({float16 = 2e-3, bfloat16 = 1.6e-2, float64 = 1e-12})[want.dtype] or 1e-5
+    local scale = a:abs() + (a:numel() > 0 and a:isfinite():all():item() and a:abs():amax():item() * 0.05 or 0) + 1e-30     -- what is near 0 is a difference
+    local off = (a - b):abs() / scale
+    off = off:masked_fill(a:eq(b):logical_or(a:isnan():logical_and(b:isnan())), 0)
+    assert.is_true(a:numel() == 0 or off:amax():item() <= tolerance, ("%s: off by %g"):format(message or "", a:numel() == 0 and 0 or off:amax():item()))
+  end
+
+  local rowwise = {
+    function(a) return a:softmax(-1) end,
+    function(a) return a:log_softmax(-1) end,
+    function(a) return F.layer_norm(a, {a:size(-1)}) end,
+    function(a, w) return F.layer_norm(a, {a:size(-1)}, w, w + 0.5) end,
+    function(a, w) return F.rms_norm(a, {a:size(-1)}, w) end,
+    function(a) return a - a:mean({-1}, {keepdim = true}) end,
+    function(a) return a / (a:abs():sum({-1}, {keepdim = true}) + 1) end,
+    function(a) return a * a:amax({-1}):unsqueeze(-1) end,
+    function(a) return a + a:square():sum():mul(1e-3):sqrt() end,
+    function(a) return tycho.where(a:gt(a:mean()), a, a * 0.5) end,
+    function(a) return F.dropout(a, 0.4) end,
+    function(a) return a * a:amin({-1}, {keepdim = true}):tanh() end,
+  }
+  local function row_program(seed)
+    local draw = drawer(seed)
+    local shape = ({{6, 40}, {3, 5, 33}, {2, 700}, {8, 8}, {40}, {1, 64}, {4, 2, 3, 32}})[draw(7)]
+    local dtype = ({"float32", "float32", "float64", "float16", "bfloat16"})[draw(5)]
+    local x, w = laid_out(tycho.randn(shape):to(dtype), draw(4)), (tycho.rand(shape[#shape]) + 0.5):to(dtype)
+    local lines = {}
+    for i = 1, 2 + draw(5) do lines[i] = {draw(#rowwise + 5), draw(100), draw(100)} end
+    return function(a)
+      local v = {a}
+      for _, l in ipairs(lines) do
+        local b, c = v[(l[2] - 1) % #v + 1], v[(l[3] - 1) % #v + 1]
+        local z
+        if rowwise[l[1]] then z = rowwise[l[1]](b, w)
+        else z = l[1] % 5 == 0 and b + c or l[1] % 5 == 1 and b * w or l[1] % 5 == 2 and b:sigmoid() or l[1] % 5 == 3 and (b * 1):mul_(0.5):sub_(c) or b:gelu() end
+        v[#v + 1] = z
+      end
+      return v[#v], v[#v]:abs():sum(), v[math.max(#v - 1, 2)]:square():mean({-1})
+    end, x
+  end
+
+  it("takes rows in: sums, softmax, normalisation, dropout, in 500 random programs", function()
+    local fused = 0
+    for seed = 1, helper.device == "cpu" and 500 or 40 do
+      tycho.manual_seed(seed)
+      local fn, x = row_program(seed)
+      local f = tycho.compile(fn)
+      for call = 1, 3 do
+        tycho.manual_seed(seed + call)
+        local want = {fn(x)}
+        local after = {tycho.get_rng_state()}
+        tycho.manual_seed(seed + call)
+        local got = {f(x)}
+        assert.same(after, {tycho.get_rng_state()})
+        for i = 1, #want do near(got[i], want[i], ("program %d, result %d"):format(seed, i)) end
+      end
+      local report = f:report()[1]
+      assert.is_true(report.compiled)
+      for _, k in ipairs(report.kernels) do fused = fused + (k.fused and #k.ops or 0) end
+    end
+    assert.is_true(fused > (helper.device == "cpu" and 2000 or 100), "only " .. fused .. " ops were fused")
+  end)
+
+  it("makes one kernel of gelu, bias, dropout, add and layer_norm", function()
+    local x, b, r, w = tycho.randn(16, 64), tycho.randn(64), tycho.randn(16, 64), tycho.rand(64)
+    local f = tycho.compile(function() return F.layer_norm(F.dropout(F.gelu(x + b), 0.1) + r, {64}, w, b) end)
+    for _ = 1, 3 do tycho.no_grad(f) end
+    assert.equal("add gelu_erf dropout_mask add layer_norm_stats 4>1", kernels(f))
+  end)
 end)

@@ -72,7 +72,13 @@ typedef struct {
 typedef struct { ty_tensor *leaf, *grad; } entry;
 
 /* Steps that run as one kernel, or, where fused is NULL, one after another. */
-typedef struct { int *step, nstep; ty_fused *fused; char why[96]; } group;   /* why: there is no kernel, or not a larger one */
+typedef struct {
+  int *step, nstep;
+  int ndim, nred;          /* of fused, with shape */
+  int64_t shape[TY_MAXDIM];
+  ty_fused *fused;
+  char why[96];            /* there is no kernel, or not a larger one */
+} group;
 
 struct ty_program {
   ty_program_mode mode;

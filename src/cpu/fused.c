@@ -1,11 +1,13 @@
 /* Fused kernels on the CPU: a block of elements goes through all nodes before the next block begins.
  *
- * Idea: nodes are computed by the loops that single ops use, on blocks that stay in the first-level cache; a tensor that needs no conversion is
- * read and written where it is. Invariant: a block is computed node by node in their order, so that a tensor changed in place is read before it
- * is written. */
+ * Idea: nodes are computed by the loops that single ops use, on blocks that stay in the cache; a tensor that needs no conversion is
+ * read and written where it is. Where rows are reduced, a block is a row; what is one value a row is then spread over a block for those that
+ * want it so. Invariant: a block is computed node by node in their order, so that a tensor changed in place is read before it is written. */
+#include <omp.h>
 #include <string.h>
 #include "cpu.h"
 #include "fused.h"
+#include "math.h"
 
 _Static_assert(TY_ITER_MAX >= TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 #define BUFFERS 40
@@ -14,88 +16,145 @@ typedef struct {
   ty_loop loop;                                                /* OP */
   void (*load)(void *, const void *, int64_t, int64_t);        /* from the node's dtype to what it is held in */
   void (*put)(void *, int64_t, const void *, int64_t);         /* and back */
-  void (*convert)(void *, int64_t, const void *, int64_t);     /* CONVERT: from what in[0] is held in to the dtype */
+  void (*convert)(void *, int64_t, const void *, int64_t);     /* CONVERT: from what in[0] is held in to the dtype; REDUCE: from the accumulator */
   double number;                                               /* NUMBER: its bits, as held */
+  uint64_t offset;                                             /* KEEP: the generator's, in this run */
   int buffer;
   bool exact, rounds;                                          /* held as in memory; computed too finely for the dtype */
+  bool spread;                                                 /* one value a row, that others want as a block */
 } part;
 
 typedef struct {
   const ty_fused *f;
-  ty_iter it;
+  ty_iter it;                                                  /* without rows */
+  bool wide;                                                   /* some node is held in 8 bytes */
+  int buffers;
+  int64_t inner[TY_FUSED_TENSORS];                             /* strides along a row */
   part part[TY_FUSED_NODES];
 } kernel;
 
-typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK]; } blocks;
+/* in: each node's block; filled: it holds one value for all; size: bytes of one of buf */
+typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first; } blocks;
 
-/* in: each node's block; filled: it holds one value for all */
+static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
+  if (compute == TY_F32) { float v; memcpy(&v, value, 4); for (int64_t j = 0; j < n; j++) ((float *)p)[j] = v; }
+  else { double v; memcpy(&v, value, 8); for (int64_t j = 0; j < n; j++) ((double *)p)[j] = v; }
+}
+
 static void source(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
-  void *own = b->buf[q->buffer];
+  void *own = b->buf + b->size * (size_t)q->buffer;
   if (b->filled[i]) return;
   b->in[i] = own;
   if (n->kind == TY_F_NUMBER) {
-    if (n->compute == TY_F32) { float v; memcpy(&v, &q->number, 4); for (int64_t j = 0; j < m; j++) ((float *)own)[j] = v; }
-    else for (int64_t j = 0; j < m; j++) memcpy((double *)own + j, &q->number, 8);
+    fill(own, (ty_dtype)n->compute, &q->number, m);
     b->filled[i] = true;
     return;
   }
-  const char *src = ptr[n->tensor] + at * stride[n->tensor] * w->it.size[n->tensor];
-  if (q->exact && stride[n->tensor] == 1) { b->in[i] = src; return; }
-  q->load(own, src, stride[n->tensor], m);
-  b->filled[i] = stride[n->tensor] == 0;
+  const int64_t step = stride[n->tensor];
+  const char *src = ptr[n->tensor] + at * step * ty_dtype_size[n->dtype];
+  if (q->exact && step == 1) { b->in[i] = src; return; }
+  q->load(own, src, step, n->row && !q->spread ? 1 : m);
+  b->filled[i] = step == 0 && !n->row;
+}
+
+/* 1 where element b->first + j of the kernel is kept */
+static void keep(const part *q, double drop, const blocks *b, float *o, int64_t at, int64_t m) {
+  const uint64_t seed = ty_cpu_generator.seed, from = (uint64_t)(b->first + at);
+  uint32_t word[4 * 128];
+  for (int64_t j = 0; j < m;) {
+    const uint64_t block = (from + (uint64_t)j) / 4;
+    const int64_t skip = (int64_t)((from + (uint64_t)j) % 4), n = TY_MIN(m - j, 4 * 128 - skip);
+    ty_cpu_loops()->philox(word, seed, q->offset + block, (skip + n + 3) / 4);
+    for (int64_t i = 0; i < n; i++) o[j + i] = ty_uniform(word[skip + i]) >= drop;
+    j += n;
+  }
+}
+
+static void reduce(const kernel *w, int i, const void *x, void *o) {
+  const ty_loops *l = ty_cpu_loops();
+  const int id = w->f->node[i].op->id, k = ty_k((ty_dtype)w->f->node[w->f->node[i].in[0]].compute);
+  double acc, part;
+  l->init[id][k](&acc, 1);
+  l->row[id][k](&part, x, w->f->inner);
+  l->combine[id][k](&acc, &part, 1);
+  l->finish[id][k](&acc, 1, (double)w->f->inner);
+  w->part[i].convert(o, 1, &acc, 1);
 }
 
 static void compute(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
   const void **in = b->in;
-  const int64_t step = n->to >= 0 ? stride[n->to] : 0;
-  char *dst = n->to >= 0 ? ptr[n->to] + at * step * w->it.size[n->to] : NULL;
-  void *own = b->buf[q->buffer], *o = step == 1 && q->exact ? (void *)dst : own;
-  if (n->kind == TY_F_OP) q->loop(o, in[n->in[0]], n->nin > 1 ? in[n->in[1]] : NULL, n->nin > 2 ? in[n->in[2]] : NULL, m, n->p, n->q);
-  else if (q->exact) q->convert(o, 1, in[n->in[0]], m);
+  const int64_t step = n->to >= 0 ? stride[n->to] : 0, whole = m;
+  char *dst = n->to >= 0 ? ptr[n->to] + at * step * ty_dtype_size[n->dtype] : NULL;
+  void *own = b->buf + b->size * (size_t)q->buffer, *o = step == 1 && q->exact ? (void *)dst : own;
+  if (n->row) m = 1;
   in[i] = o;
+  if (n->kind == TY_F_OP) q->loop(o, in[n->in[0]], n->nin > 1 ? in[n->in[1]] : NULL, n->nin > 2 ? in[n->in[2]] : NULL, m, n->p, n->q);
+  else if (n->kind == TY_F_KEEP) keep(q, n->p, b, own, at, m);
+  else if (n->kind == TY_F_REDUCE) { if (q->exact) reduce(w, i, in[n->in[0]], o); }
+  else if (q->exact) q->convert(o, 1, in[n->in[0]], m);
   if (q->rounds) {
     void *low = step == 1 ? (void *)dst : b->narrow;
     if (n->kind == TY_F_OP) q->put(low, 1, own, m);
+    else if (n->kind == TY_F_REDUCE) reduce(w, i, in[n->in[0]], low);
     else q->convert(low, 1, in[n->in[0]], m);
     if (n->used || step != 1) q->load(own, low, 1, m);
     if (step == 1) return;
   }
   if (dst && o != dst) q->put(dst, step, own, m);
+  if (q->spread) fill(own, (ty_dtype)n->compute, own, whole);
+}
+
+static bool is_source(const ty_fused_node *n) { return n->kind == TY_F_TENSOR || n->kind == TY_F_NUMBER; }
+
+static void run_block(const kernel *w, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
+  for (int i = 0; i < w->f->nnode; i++) (is_source(&w->f->node[i]) ? source : compute)(w, i, b, ptr, stride, at, m);
 }
 
 static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const kernel *w = arg;
-  blocks b;
-  memset(b.filled, 0, sizeof(bool) * (size_t)w->f->nnode);
-  for (int64_t at = 0; at < n; at += TY_BLOCK) {
-    const int64_t m = TY_MIN(TY_BLOCK, n - at);
-    for (int i = 0; i < w->f->nnode; i++) {
-      if (w->f->node[i].kind == TY_F_OP || w->f->node[i].kind == TY_F_CONVERT) compute(w, i, &b, ptr, stride, at, m);
-      else source(w, i, &b, ptr, stride, at, m);
+  double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
+  blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
+  b.first = (ptr[0] - w->it.data[0]) / w->it.size[0];
+  for (int64_t at = 0; at < n; at += TY_BLOCK) run_block(w, &b, ptr, stride, at, TY_MIN(TY_BLOCK, n - at));
+}
+
+/* Rows from .. to - 1; buf has room for all buffers. */
+static void run_rows(const kernel *w, int64_t from, int64_t to, char *buf) {
+  const ty_fused *f = w->f;
+  blocks b = {.size = (size_t)f->inner * (w->wide ? 8 : 4), .buf = buf + 8 * f->inner, .narrow = buf};
+  for (int64_t r = from; r < to; r++) {
+    char *ptr[TY_FUSED_TENSORS];
+    for (int t = 0; t < f->ntensor; t++) {
+      int64_t at = 0, rest = r;
+      for (int d = f->ndim - f->nred - 1; d >= 0; d--) { at += rest % f->shape[d] * f->tensor[t].stride[d]; rest /= f->shape[d]; }
+      ptr[t] = w->it.data[t] + at * w->it.size[t];
     }
+    b.first = r * f->inner;
+    run_block(w, &b, ptr, w->inner, 0, f->inner);
   }
 }
 
 static void prepare(part *q, const ty_fused *f, int i) {
   const ty_loops *l = ty_cpu_loops();
   const ty_fused_node *n = &f->node[i];
-  const int k = ty_k(n->compute);
+  const int k = ty_k((ty_dtype)n->compute), from = n->nin ? ty_k((ty_dtype)f->node[n->in[0]].compute) : 0;
   q->exact = n->dtype == n->compute;
   q->rounds = ty_fused_rounds(n);
   q->load = l->load[n->dtype][k];
   q->put = l->store[n->dtype][k];
   if (n->kind == TY_F_OP) q->loop = l->pointwise[n->op->id][k];
-  if (n->kind == TY_F_CONVERT) q->convert = l->store[n->dtype][ty_k(f->node[n->in[0]].compute)];
+  if (n->kind == TY_F_CONVERT) q->convert = l->store[n->dtype][from];
+  if (n->kind == TY_F_REDUCE) q->convert = l->store[n->dtype][from == 2 ? 2 : 1];
+  for (int j = i + 1; j < f->nnode && n->row && !q->spread; j++)
+    for (int a = 0; a < f->node[j].nin; a++) q->spread = q->spread || (f->node[j].in[a] == i && (!f->node[j].row || f->node[j].kind == TY_F_REDUCE));
   if (n->kind != TY_F_NUMBER) return;
   if (k == 2 && n->number.kind != TY_FLOAT) memcpy(&q->number, &n->number.i, 8);
-  else ty_set(&q->number, n->compute, n->number.f);
+  else ty_set(&q->number, (ty_dtype)n->compute, n->number.f);
 }
-
-static bool is_source(const ty_fused_node *n) { return n->kind == TY_F_TENSOR || n->kind == TY_F_NUMBER; }
 
 /* A buffer for each node, given on after the node's last use; those of sources stay, for what is the same in all blocks. False: too many. */
 static bool share_buffers(kernel *w) {
@@ -107,6 +166,7 @@ static bool share_buffers(kernel *w) {
   }
   for (int i = 0; i < f->nnode; i++)
     if (is_source(&f->node[i])) w->part[i].buffer = sources++;
+  w->buffers = sources;
   for (int i = 0; i < BUFFERS; i++) until[i] = -1;
   for (int i = 0; i < f->nnode; i++) {
     if (is_source(&f->node[i])) continue;
@@ -115,29 +175,82 @@ static bool share_buffers(kernel *w) {
     if (at >= BUFFERS) return false;
     until[at] = last[i];
     w->part[i].buffer = at;
+    w->buffers = TY_MAX(w->buffers, at + 1);
   }
   return sources < BUFFERS;
+}
+
+/* Whether each tensor has one stride along a row, which is then in w->inner. */
+static bool even_rows(kernel *w) {
+  const ty_fused *f = w->f;
+  for (int t = 0; t < f->ntensor; t++) {
+    int64_t expected = 0;
+    bool any = false;
+    for (int d = f->ndim - 1; d >= f->ndim - f->nred; d--) {
+      if (f->shape[d] == 1) continue;
+      if (!any) w->inner[t] = f->tensor[t].stride[d];
+      else if (f->tensor[t].stride[d] != expected) return false;
+      expected = f->tensor[t].stride[d] * f->shape[d];
+      any = true;
+    }
+  }
+  return true;
+}
+
+/* Whether the first tensor's elements lie in logical order: what keep counts by. */
+static bool in_order(const ty_fused *f) {
+  int64_t want[TY_MAXDIM];
+  ty_contiguous_strides(f->shape, f->ndim, want);
+  for (int d = 0; d < f->ndim; d++)
+    if (f->shape[d] > 1 && f->tensor[0].stride[d] != want[d]) return false;
+  return true;
 }
 
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   (void)b;
   kernel *w = ty_malloc(sizeof *w);
+  bool keeps = false;
   if (!w) return ty_error(ctx, "out of memory"), TY_OOM;
+  memset(w, 0, sizeof *w);
   f->kernel = w;
   w->f = f;
   ty_iter_init(&w->it, f->shape, f->ndim);
   for (int t = 0; t < f->ntensor; t++) ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, f->ndim);
   ty_iter_done(&w->it);
-  for (int i = 0; i < f->nnode; i++) prepare(&w->part[i], f, i);
+  for (int i = 0; i < f->nnode; i++) {
+    prepare(&w->part[i], f, i);
+    w->wide = w->wide || f->node[i].compute != TY_F32;
+    keeps = keeps || f->node[i].kind == TY_F_KEEP;
+  }
+  if (keeps && !f->nred && !in_order(f)) return ty_error(ctx, "dropout's elements are not in order");
+  if (f->nred && !even_rows(w)) return ty_error(ctx, "elements of a row are not in order");
   return share_buffers(w) ? TY_OK : ty_error(ctx, "too many values at a time");
 }
 
 ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
-  (void)ctx;
   (void)b;
   kernel *w = f->kernel;
   for (int t = 0; t < f->ntensor; t++) w->it.data[t] = ty_data(f->tensor[t].t);
-  ty_iter_each(&w->it, run, w);
+  for (int i = 0; i < f->nnode; i++)
+    if (f->node[i].kind == TY_F_KEEP) {
+      w->part[i].offset = ty_cpu_generator.offset;
+      ty_cpu_generator.offset += (uint64_t)(f->numel + 3) / 4;
+    }
+  if (!f->nred) { ty_iter_each(&w->it, run, w); return TY_OK; }
+  const int64_t rows = f->numel / f->inner;
+  const int threads = (int)TY_MIN(ty_threads_for(f->numel), rows);
+  const size_t each = (size_t)f->inner * (8 + (size_t)w->buffers * (w->wide ? 8 : 4));
+  char *buf = ty_scratch(each * (size_t)threads);
+  if (!buf) return ty_error(ctx, "a fused kernel: out of memory"), TY_OOM;
+  if (threads == 1) run_rows(w, 0, rows, buf);
+  else {
+    #pragma omp parallel num_threads(threads)
+    {
+      const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+      run_rows(w, rows * me / all, rows * (me + 1) / all, buf + each * (size_t)me);
+    }
+  }
+  ty_scratch_free(buf);
   return TY_OK;
 }
 

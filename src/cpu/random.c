@@ -35,7 +35,8 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       double drop = c->at[0].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
       for (int64_t i = 0; i < n; i++) mask[i] = ty_uniform(r[i]) >= drop;
       if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = mask[i] ? ((const float *)j->x)[at + i] * (float)scale : 0;
-      else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mask[i] ? ty_get(j->x + (at + i) * size, d) * scale : 0);
+      else if (d == TY_F64) for (int64_t i = 0; i < n; i++) ((double *)p)[i] = mask[i] ? ((const double *)j->x)[at + i] * scale : 0;
+      else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mask[i] ? (float)ty_get(j->x + (at + i) * size, d) * (float)scale : 0);
       return;
     }
     case TY_OP_exponential:

@@ -1,0 +1,291 @@
+/* Makes kernels of groups of steps.
+ *
+ * Idea: steps are taken in order; a pointwise one becomes a node, a normalisation the nodes of its formula. What a value is at each
+ * point is a node, so that a step reads an earlier one's result without memory. Invariant: what is read through memory is read before
+ * it is written. */
+#include <string.h>
+#include "fuse.h"
+
+typedef struct { int value, node; bool row; } current;
+
+typedef struct {
+  ty_program *p;
+  ty_fused *f;
+  bool full;               /* too many nodes or tensors */
+  bool row;                /* the step at hand is over one value a row */
+  ty_dtype compute;        /* of emit */
+  current cur[TY_FUSED_NODES];
+  int ncur;
+} maker;
+
+static int new_node(maker *m, ty_fused_node n) {
+  if (m->f->nnode == TY_FUSED_NODES) { m->full = true; return 0; }
+  n.to = -1;
+  m->f->node[m->f->nnode] = n;
+  return m->f->nnode++;
+}
+
+/* row: one value a row */
+static int tensor_of(maker *m, int v, bool row) {
+  ty_fused *f = m->f;
+  const ty_tensor *t = &m->p->value[v].like;
+  for (int i = 0; i < f->ntensor; i++)
+    if (f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v)) return i;
+  if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
+  ty_fused_tensor *x = &f->tensor[f->ntensor];
+  const int ndim = row ? f->ndim - f->nred : f->ndim;    /* dims that it is laid over */
+  int64_t n = 1;
+  for (int i = 0; i < ndim; i++) n *= f->shape[i];
+  *x = (ty_fused_tensor){.value = v, .dtype = t->dtype, .row = row};
+  if (ty_numel(t) == n && ty_is_contiguous(t)) ty_contiguous_strides(f->shape, ndim, x->stride);    /* its own shape may be another one */
+  else {
+    const int own = row && t->ndim == f->ndim ? ndim : t->ndim;      /* less the 1s that it keeps for its row */
+    for (int i = 0; i < own; i++) {
+      const int d = i + ndim - own;
+      if (d >= 0) x->stride[d] = t->shape[i] == 1 ? 0 : t->stride[i];
+    }
+  }
+  return f->ntensor++;
+}
+
+/* Whether a tensor has one value a row, and not the same for all. */
+static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
+  bool outer = false, inner = false;
+  for (int i = 0; i < f->ndim; i++)
+    if (t->stride[i] && f->shape[i] > 1) *(i < f->ndim - f->nred ? &outer : &inner) = true;
+  return outer && !inner;
+}
+
+static int as_computed(maker *m, int n, ty_dtype compute) {
+  const ty_fused_node *x = &m->f->node[n];
+  return (ty_dtype)x->compute == compute ? n : new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = x->dtype, .compute = compute, .row = x->row});
+}
+
+/* Value v as it is at this point, held in compute. */
+static int read_value(maker *m, int v, ty_dtype compute) {
+  for (int i = m->ncur - 1; i >= 0; i--)
+    if (ty_same_elements(m->p, m->cur[i].value, v)) return as_computed(m, m->cur[i].node, compute);
+  const int t = tensor_of(m, v, m->row);
+  for (int i = 0; i < m->f->nnode; i++)
+    if (m->f->node[i].kind == TY_F_TENSOR && m->f->node[i].tensor == t && m->f->node[i].compute == compute) return i;
+  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->p->value[v].like.dtype, .compute = compute, .tensor = (int8_t)t, .row = m->f->nred && by_rows(m->f, &m->f->tensor[t])});
+}
+
+static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
+  if (rounded != compute) {
+    uint64_t bits;
+    ty_set(&bits, rounded, v.f);
+    v = ty_op_float(ty_get(&bits, rounded));
+  }
+  return new_node(m, (ty_fused_node){.kind = TY_F_NUMBER, .dtype = compute, .compute = compute, .number = v});
+}
+
+/* ---- formulas ---- */
+
+/* An op in m->compute over nodes that are held so; b and c: -1 where it has fewer operands. row: its result is one value a row. */
+static int emit(maker *m, ty_op_id id, bool row, int a, int b, int c) {
+  ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)(1 + (b >= 0) + (c >= 0)), .in = {(int8_t)a, (int8_t)b, (int8_t)c}, .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = row};
+  n.p = id == TY_OP_add || id == TY_OP_sub ? 1 : 0;      /* alpha */
+  return new_node(m, n);
+}
+
+static int total(maker *m, ty_op_id id, int x) {
+  return new_node(m, (ty_fused_node){.kind = TY_F_REDUCE, .nin = 1, .in = {(int8_t)x}, .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = true});
+}
+
+/* As the kernels of src/cpu and kernels/softmax.cu: exponentials of what is at most 0. */
+static int softmax(maker *m, const step *k) {
+  const int id = k->call.op->id, x = read_value(m, k->vin[0], m->compute);
+  if (k->call.nin == 1) {
+    const int d = emit(m, TY_OP_sub, false, x, total(m, TY_OP_amax, x), -1), e = emit(m, TY_OP_exp_down, false, d, -1, -1), s = total(m, TY_OP_sum, e);
+    return id == TY_OP_softmax ? emit(m, TY_OP_mul, false, e, emit(m, TY_OP_reciprocal, true, s, -1, -1), -1) : emit(m, TY_OP_sub, false, d, emit(m, TY_OP_log, true, s, -1, -1), -1);
+  }
+  const int y = read_value(m, k->vin[1], m->compute);
+  if (id == TY_OP_softmax_backward) return emit(m, TY_OP_mul, false, y, emit(m, TY_OP_sub, false, x, total(m, TY_OP_sum, emit(m, TY_OP_mul, false, x, y, -1)), -1), -1);
+  return emit(m, TY_OP_sub, false, x, emit(m, TY_OP_mul, false, emit(m, TY_OP_exp_down, false, y, -1, -1), total(m, TY_OP_sum, x), -1), -1);
+}
+
+/* out: y, then the statistics */
+static void norm(maker *m, const step *k, int *out) {
+  const bool layer = k->call.op->id == TY_OP_layer_norm_stats;
+  const int x = read_value(m, k->vin[0], m->compute), mean = layer ? total(m, TY_OP_mean, x) : -1;
+  const int d = layer ? emit(m, TY_OP_sub, false, x, mean, -1) : x, ms = total(m, TY_OP_mean, emit(m, TY_OP_square, false, d, -1, -1));
+  const int rstd = emit(m, TY_OP_rsqrt, true, emit(m, TY_OP_add, true, ms, number(m, ty_op_float(k->call.at[1].f), m->compute, m->compute), -1), -1, -1);
+  int y = emit(m, TY_OP_mul, false, d, rstd, -1);
+  if (k->vin[1] >= 0) y = emit(m, TY_OP_mul, false, y, read_value(m, k->vin[1], m->compute), -1);
+  if (layer && k->vin[2] >= 0) y = emit(m, TY_OP_add, false, y, read_value(m, k->vin[2], m->compute), -1);
+  out[0] = y;
+  out[1] = layer ? mean : rstd;
+  out[2] = rstd;
+}
+
+static void dropout(maker *m, const step *k, int *out) {
+  const double drop = k->call.at[0].f;
+  const int x = read_value(m, k->vin[0], m->compute);
+  out[1] = new_node(m, (ty_fused_node){.kind = TY_F_KEEP, .dtype = TY_BOOL, .compute = TY_F32, .p = drop});
+  const int scaled = emit(m, TY_OP_mul, false, x, number(m, ty_op_float(drop < 1 ? 1 / (1 - drop) : 0), m->compute, m->compute), -1);
+  out[0] = emit(m, TY_OP_where, false, as_computed(m, out[1], m->compute), scaled, number(m, ty_op_float(0), m->compute, m->compute));
+}
+
+/* ---- steps ---- */
+
+/* A node of the value's dtype. */
+static int rounded(maker *m, int n, ty_dtype d, ty_dtype compute) {
+  const ty_fused_node *x = &m->f->node[n];
+  return x->dtype == d && x->compute == compute ? n : new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = d, .compute = compute, .row = x->row});
+}
+
+static int pointwise(maker *m, const step *k, ty_dtype d) {
+  const ty_call *c = &k->call;
+  const ty_op *op = c->op;
+  if (ty_is_copy(op->id)) {
+    const int i = op->id == TY_OP_copy;
+    const ty_dtype from = k->vin[i] >= 0 ? ty_compute_dtype((ty_dtype)m->p->value[k->vin[i]].like.dtype) : ty_compute_dtype(d);
+    const int n = k->vin[i] >= 0 ? read_value(m, k->vin[i], from) : number(m, c->in[i], from, from);
+    return new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = d, .compute = ty_compute_dtype(d), .row = m->row});
+  }
+  ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)c->nin, .dtype = d, .compute = c->compute, .op = op, .row = m->row};
+  for (int i = c->nin - 1; i >= 0; i--)    /* an operand that isn't read stands for the next one */
+    n.in[i] = !ty_reads(op, i) ? n.in[i + 1] : (int8_t)(k->vin[i] >= 0 ? read_value(m, k->vin[i], c->compute) : number(m, c->in[i], c->compute, ty_chooses(c) ? c->common : c->compute));
+  if (op->nattr > 0) n.p = ty_parameter(c, 0);
+  if (op->nattr > 1) n.q = ty_parameter(c, 1);
+  return new_node(m, n);
+}
+
+static void compute_step(maker *m, const step *k, int *out) {
+  const ty_op *op = k->call.op;
+  const ty_dtype d = (ty_dtype)m->p->value[k->vout[0]].like.dtype;
+  m->row = m->f->nred && op->cls != TY_C_REDUCE && ty_numel(&m->p->value[k->vout[0]].like) != m->f->numel;
+  m->compute = ty_compute_dtype(d);
+  if (op->cls == TY_C_POINTWISE || ty_is_copy(op->id)) out[0] = pointwise(m, k, d);
+  else if (op->cls == TY_C_SOFTMAX) out[0] = softmax(m, k);
+  else if (op->cls == TY_C_NORM) norm(m, k, out);
+  else if (op->cls == TY_C_RANDOM) dropout(m, k, out);
+  else {
+    const int x = read_value(m, k->vin[0], k->call.compute);
+    out[0] = new_node(m, (ty_fused_node){.kind = TY_F_REDUCE, .nin = 1, .in = {(int8_t)x}, .dtype = d, .compute = ty_compute_dtype(d), .op = op, .row = true});
+  }
+  for (int j = 0; j < op->nout && op->cls != TY_C_POINTWISE; j++) {
+    const ty_dtype o = (ty_dtype)m->p->value[k->vout[j]].like.dtype;
+    out[j] = rounded(m, out[j], o, j ? (ty_dtype)m->f->node[out[j]].compute : ty_compute_dtype(o));
+  }
+}
+
+/* Nodes that nobody uses go. */
+static void sweep(ty_fused *f) {
+  int place[TY_FUSED_NODES], n = 0;
+  bool needed[TY_FUSED_NODES];
+  for (int i = 0; i < f->nnode; i++) { needed[i] = f->node[i].to >= 0; f->node[i].used = false; }
+  for (int i = f->nnode - 1; i >= 0; i--) {
+    needed[i] = needed[i] || f->node[i].kind == TY_F_KEEP;           /* the generator moves on */
+    for (int k = 0; needed[i] && k < f->node[i].nin; k++) needed[f->node[i].in[k]] = f->node[f->node[i].in[k]].used = true;
+  }
+  for (int i = 0; i < f->nnode; i++) {
+    if (!needed[i]) continue;
+    place[i] = n;
+    f->node[n] = f->node[i];
+    for (int k = 0; k < f->node[n].nin; k++) f->node[n].in[k] = (int8_t)place[f->node[n].in[k]];
+    n++;
+  }
+  f->nnode = n;
+}
+
+/* Tensors that no node is left for go; the first is one that is written. */
+static void order_tensors(ty_fused *f) {
+  int place[TY_FUSED_TENSORS], n = 0;
+  ty_fused_tensor was[TY_FUSED_TENSORS];
+  memcpy(was, f->tensor, sizeof was);
+  for (int i = 0; i < f->ntensor; i++) place[i] = -1;
+  for (int pass = 0; pass < 3; pass++)     /* written by elements, written by rows, read */
+    for (int i = 0; i < f->nnode; i++) {
+      const int t = pass == 2 ? f->node[i].tensor : f->node[i].to;
+      if ((pass == 2 && f->node[i].kind != TY_F_TENSOR) || t < 0 || place[t] >= 0 || (pass == 0 && was[t].row)) continue;
+      f->tensor[n] = was[t];
+      f->tensor[n].written = pass < 2;
+      place[t] = n++;
+    }
+  for (int i = 0; i < f->nnode; i++) {
+    if (f->node[i].kind == TY_F_TENSOR) f->node[i].tensor = (int8_t)place[f->node[i].tensor];
+    if (f->node[i].to >= 0) f->node[i].to = (int8_t)place[f->node[i].to];
+  }
+  f->ntensor = n;
+}
+
+static bool stored(const store *st) { return !st->unwritten || st->held; }
+
+/* The maker's current value v is node n. */
+static bool set_value(maker *m, int v, int n) {
+  int at = 0;
+  while (at < m->ncur && !ty_same_elements(m->p, m->cur[at].value, v)) at++;
+  if (at == TY_FUSED_NODES) return false;
+  if (at < m->ncur) m->f->node[m->cur[at].node].to = -1;             /* overwritten */
+  else m->ncur++;
+  m->cur[at] = (current){v, n, m->f->node[n].row};
+  if (stored(&m->p->store[m->p->value[v].store])) {
+    if (m->f->node[n].to >= 0) n = m->cur[at].node = new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = m->f->node[n].dtype, .compute = m->f->node[n].compute, .row = m->f->node[n].row});
+    m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);
+  }
+  return true;
+}
+
+static bool make(maker *m, const group *g) {
+  for (int i = 0; i < g->nstep && !m->full; i++) {
+    const step *k = &m->p->step[g->step[i]];
+    int out[TY_MAXOUT] = {-1, -1, -1, -1};
+    compute_step(m, k, out);
+    for (int j = 0; j < TY_MAXOUT && !m->full; j++)
+      if (k->vout[j] >= 0 && !set_value(m, k->vout[j], out[j])) return false;
+  }
+  if (m->full) return false;
+  sweep(m->f);
+  order_tensors(m->f);
+  return true;
+}
+
+static void free_kernel(group *g, const ty_backend *b) {
+  if (g->fused && g->fused->kernel) b->fused_free(g->fused);
+  ty_free(g->fused);
+  g->fused = NULL;
+}
+
+ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int at) {
+  group *g = &p->group[at];
+  if (g->nstep < 2) return TY_OK;
+  const ty_backend *b = p->step[g->step[0]].backend;
+  ty_fused *f = ty_malloc(sizeof *f);
+  if (!f) return ty_program_no_memory(ctx);
+  memset(f, 0, sizeof *f);
+  free_kernel(g, b);
+  g->fused = f;
+  f->ndim = g->ndim;
+  f->nred = g->nred;
+  f->numel = f->inner = 1;
+  memcpy(f->shape, g->shape, sizeof f->shape);
+  for (int i = 0; i < f->ndim; i++) f->numel *= f->shape[i];
+  for (int i = 0; i < f->nred; i++) f->inner *= f->shape[f->ndim - 1 - i];
+  maker m = {.p = p, .f = f};
+  ty_status s = TY_ERR;
+  if (!make(&m, g)) ty_error(ctx, "too many values or tensors");
+  else if (f->nnode == 0) return TY_OK;
+  else s = b->fuse(ctx, b, f);
+  if (s != TY_ERR) return s;
+  snprintf(g->why, sizeof g->why, "%.*s", (int)sizeof g->why - 1, ctx->err);     /* one by one, then: each needs what the others store */
+  free_kernel(g, b);
+  for (int i = 0; i < g->nstep; i++)
+    for (int j = 0; j < TY_MAXOUT; j++)
+      if (p->step[g->step[i]].vout[j] >= 0) p->store[p->value[p->step[g->step[i]].vout[j]].store].unwritten = false;
+  return TY_OK;
+}
+
+void ty_fuse_places(ty_program *p) {
+  for (int i = 0; i < p->ngroup; i++)
+    for (int k = 0; p->group[i].fused && k < p->group[i].fused->ntensor; k++) p->group[i].fused->tensor[k].t = p->value[p->group[i].fused->tensor[k].value].t;
+}
+
+void ty_fuse_free(ty_program *p) {
+  for (int i = 0; i < p->ngroup; i++) {
+    free_kernel(&p->group[i], p->step[p->group[i].step[0]].backend);
+    ty_free(p->group[i].step);
+  }
+  ty_free(p->group);
+}
