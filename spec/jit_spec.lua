@@ -73,10 +73,11 @@ describe("jit.trace", function()
         for k, v in pairs(model:state_dict()) do if again:state_dict()[k] then helper.close(again:state_dict()[k], v, k, 0) end end
         assert.is_truthy(again:graph():find("return %%"))
       end
-      local compiled = tycho.compile(saved(traced):requires_grad_(false))
+      local compiled, fused = tycho.compile(saved(traced):requires_grad_(false), {fusion = false}), tycho.compile(saved(traced):requires_grad_(false))
       for _ = 1, 4 do
         local x = inputs()
         equal(results(model(unpack(x))), results(compiled(unpack(x))), "compiled")
+        equal(results(model(unpack(x))), results(fused(unpack(x))), "fused", 1e-5)
       end
       if name ~= "lstm" then
         local half, x = saved(traced):to("float64"), inputs()

@@ -56,6 +56,7 @@ typedef struct {
   void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
   void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
+  void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   const ty_pool_loop (*pool)[2];
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "cpu.h"
 #include "fused.h"
-#include "math.h"
 
 _Static_assert(TY_ITER_MAX >= TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 #define BUFFERS 40
@@ -36,10 +35,8 @@ typedef struct {
 /* in: each node's block; filled: it holds one value for all; size: bytes of one of buf */
 typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first; } blocks;
 
-static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
-  if (compute == TY_F32) { float v; memcpy(&v, value, 4); for (int64_t j = 0; j < n; j++) ((float *)p)[j] = v; }
-  else { double v; memcpy(&v, value, 8); for (int64_t j = 0; j < n; j++) ((double *)p)[j] = v; }
-}
+/* n times the value, held in compute; it may be the first of them. */
+static void fill(void *p, ty_dtype compute, const void *value, int64_t n) { ty_cpu_loops()->load[compute][ty_k(compute)](p, value, 0, n); }
 
 static void source(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
@@ -67,7 +64,7 @@ static void keep(const part *q, double drop, const blocks *b, float *o, int64_t 
     const uint64_t block = (from + (uint64_t)j) / 4;
     const int64_t skip = (int64_t)((from + (uint64_t)j) % 4), n = TY_MIN(m - j, 4 * 128 - skip);
     ty_cpu_loops()->philox(word, seed, q->offset + block, (skip + n + 3) / 4);
-    for (int64_t i = 0; i < n; i++) o[j + i] = ty_uniform(word[skip + i]) >= drop;
+    ty_cpu_loops()->keep(o + j, word + skip, drop, n);
     j += n;
   }
 }

@@ -320,6 +320,11 @@ TRANSPOSE(4, uint32_t, 4,
 TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
 #endif
 
+/* ty_uniform(r[i]) >= drop, which has 24 bits */
+static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
+  const uint32_t least = (uint32_t)__builtin_ceil(drop * 16777216.0);
+  for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
+}
 static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
   for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
@@ -395,5 +400,6 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .adam = {adam_0, adam_1},
   .transpose = {transpose_4, transpose_8},
   .philox = philox,
+  .keep = keep,
   .pool = PASTE(ty_pool_loops_, TY_ISA),
 };
