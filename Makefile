@@ -75,7 +75,7 @@ KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
 KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h math.h taps.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
-CUDA_INC := -iquote kernels -iquote src/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
+CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))
 GENCODE  := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 
@@ -85,7 +85,14 @@ endif
 
 $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.o)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn
+	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn -lz -ldl
+
+# what sources made at run time begin with
+$(BUILD)/cuda/math_text.h: src/core/math.h
+	@mkdir -p $(@D)
+	@{ echo '#define TY_MATH_TEXT \'; sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n" \\/' $<; echo '""'; } > $@
+
+$(BUILD)/cuda/source.o: $(BUILD)/cuda/math_text.h
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
@@ -97,14 +104,14 @@ $(BUILD)/kernels/%.o: kernels/%.cu $(KERNEL_HDR)
 
 SIM := $(BUILD)/sim
 comma := ,
-SIM_FLAGS = $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
+SIM_FLAGS = -DCUDA_INCLUDE=\"$(CUDA_HOME)/include\" $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers libraries)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -pthread -Wl,-z,nodelete $(if $(SIM_MORE),,-Wl$(comma)--no-undefined) $(SIM_MORE)
+	$(CXX) -o $@ $^ -shared -pthread -lz -ldl -Wl,-z,nodelete $(if $(SIM_MORE),,-Wl$(comma)--no-undefined) $(SIM_MORE)
 
 $(SIM)/kernels/%.o: kernels/%.cu $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
@@ -124,7 +131,7 @@ $(SIM)/%.o: spec/simgpu/%.cpp spec/simgpu/sim.h
 
 # Lockstep: every access of the host to device memory faults; asynchronous: missing waits show. SEED=n for another order.
 SEED ?= $(shell date +%j)
-SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/$(SIM)/tycho/cuda.so"
+SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_CACHE="$(CURDIR)/$(SIM)/kernels-cache" TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/$(SIM)/tycho/cuda.so"
 ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
 test-sim: all $(SIM)/tycho/cuda.so $(SIM)/planted
 	@echo "simulated GPU, seed $(SEED)"
@@ -144,6 +151,13 @@ endif
 test-gpu: all
 	@test -e $(BUILD)/tycho/cuda.so || $(MAKE) --no-print-directory cuda
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+
+# Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.
+$(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)
+	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(CUDA_INC) $(filter %.c,$^) -o $@ $(CUDA_LIB) -lcudart -ldl
+
+test-sources: $(BUILD)/sources
+	@$< $(CURDIR)/$(SIM)/kernels-cache
 
 # Whether cuDNN has plans for an H200 for what Tycho asks for; without a device. A driver, or the toolkit's stub of one, must be there by name.
 $(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c $(CUDA_HDR)

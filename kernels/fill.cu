@@ -118,6 +118,8 @@ cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_
 
 cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s) { return TY_LAUNCH(set_generator, 1, 1, s, g, seed, offset); }
 
+cudaError_t ty_k_move_on(ty_k_generator *g, uint64_t blocks, cudaStream_t s) { return TY_LAUNCH(move_on, 1, 1, s, g, blocks); }
+
 cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
   const ty_k_draw args = *a;
   const uint64_t blocks = (uint64_t)(a->n + 3) / 4;

@@ -46,6 +46,7 @@ typedef struct {
   ty_k_generator *g;
 } ty_k_draw;
 TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also moves the generator on */
+TY_K cudaError_t ty_k_move_on(ty_k_generator *g, uint64_t blocks, cudaStream_t s);
 /* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a random order. per: Philox
  * blocks, one gives per elements (1 or 2) */
 TY_K cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s);

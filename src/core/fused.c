@@ -48,12 +48,11 @@ static int tensor_of(maker *m, int v, bool row) {
   return f->ntensor++;
 }
 
-/* Whether a tensor has one value a row, and not the same for all. */
+/* Whether a tensor has one value a row, or one in all. */
 static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
-  bool outer = false, inner = false;
-  for (int i = 0; i < f->ndim; i++)
-    if (t->stride[i] && f->shape[i] > 1) *(i < f->ndim - f->nred ? &outer : &inner) = true;
-  return outer && !inner;
+  for (int i = f->ndim - f->nred; i < f->ndim; i++)
+    if (t->stride[i] && f->shape[i] > 1) return false;
+  return f->nred > 0;
 }
 
 static int as_computed(maker *m, int n, ty_dtype compute) {
@@ -68,7 +67,7 @@ static int read_value(maker *m, int v, ty_dtype compute) {
   const int t = tensor_of(m, v, m->row);
   for (int i = 0; i < m->f->nnode; i++)
     if (m->f->node[i].kind == TY_F_TENSOR && m->f->node[i].tensor == t && m->f->node[i].compute == compute) return i;
-  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->p->value[v].like.dtype, .compute = compute, .tensor = (int8_t)t, .row = m->f->nred && by_rows(m->f, &m->f->tensor[t])});
+  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->p->value[v].like.dtype, .compute = compute, .tensor = (int8_t)t, .row = by_rows(m->f, &m->f->tensor[t])});
 }
 
 static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {

@@ -8,12 +8,47 @@
 #ifndef TY_MATH_H
 #define TY_MATH_H
 
+#ifdef __CUDACC_RTC__      /* has no headers; its memcpy is built in */
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT32_MAX 2147483647
+#define INT64_MAX 9223372036854775807ll
+#define INT64_MIN (-INT64_MAX - 1)
+#define FLT_MIN 1.17549435e-38f
+#define INFINITY ty_float(0x7f800000u)
+#define NAN ty_float(0x7fffffffu)
+#define __builtin_fmaf fmaf
+#define __builtin_fma fma
+#define __builtin_fabsf fabsf
+#define __builtin_fabs fabs
+#define __builtin_copysignf copysignf
+#define __builtin_copysign copysign
+#define __builtin_sqrtf sqrtf
+#define __builtin_sqrt sqrt
+#define __builtin_floorf floorf
+#define __builtin_floor floor
+#define __builtin_ceilf ceilf
+#define __builtin_ceil ceil
+#define __builtin_rintf rintf
+#define __builtin_rint rint
+#define __builtin_truncf truncf
+#define __builtin_trunc trunc
+#define __builtin_fmodf fmodf
+#define __builtin_fmod fmod
+#else
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#endif
 
-#ifdef __CUDACC__
+#ifdef __CUDACC_RTC__
+#define TY_INLINE static __device__ __forceinline__
+#elif defined(__CUDACC__)
 #define TY_INLINE static __host__ __device__ __forceinline__ __attribute__((unused))
 #else
 #define TY_INLINE static inline __attribute__((always_inline, unused))
@@ -254,7 +289,7 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf(x * 0.707106781
   TY_INLINE T floor_divide_##S(T a, T b) { return b == 0 ? a / b : __builtin_rint##F((a - remainder_##S(a, b)) / b); }  /* exact, as remainder */ \
   TY_INLINE T fmod_##S(T a, T b) { return __builtin_fmod##F(a, b); } \
   TY_INLINE T copysign_##S(T a, T b) { return __builtin_copysign##F(a, b); } \
-  TY_INLINE int signbit_##S(T x) { return __builtin_copysign##F(1, x) < 0; } \
+  TY_INLINE int signbit_##S(T x) { return __builtin_copysign##F((T)1, x) < 0; } \
   TY_INLINE T smooth_l1_##S(T a, T b, T beta) { T d = __builtin_fabs##F(a - b); return d < beta ? d * d * (T)0.5 / beta : d - (T)0.5 * beta; } \
   TY_INLINE T softplus_##S(T x) { return max_##S(x, 0) + log1p_##S(exp_##S(-__builtin_fabs##F(x))); } \
   TY_INLINE T logaddexp_##S(T a, T b) { return a == b ? a + (T)0.6931471805599453 : max_##S(a, b) + log1p_##S(exp_##S(-__builtin_fabs##F(a - b))); } \

@@ -1,0 +1,41 @@
+/* Whether NVRTC compiles what the simulation has compiled: the sources in the cache folder that is named, for sm_80 and sm_90. Needs no device. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rtc.h"
+
+/* The key of a cached file, from malloc: see rtc.c. */
+static char *key_of(const char *path) {
+  struct { char magic[8]; uint32_t key, image, sum; } h;
+  FILE *f = fopen(path, "rb");
+  char *key = NULL;
+  if (f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, "tykerne1", 8) && (key = calloc((size_t)h.key + 1, 1)) && fread(key, 1, h.key, f) != h.key) { free(key); key = NULL; }
+  if (f) fclose(f);
+  return key;
+}
+
+int main(int argc, char **argv) {
+  static const char *const arch[] = {"sm_80", "sm_90"};
+  DIR *d = argc == 2 ? opendir(argv[1]) : NULL;
+  int compiled = 0, failed = 0;
+  if (!d) { fprintf(stderr, "sources: a cache folder must be named\n"); return 2; }
+  if (!ty_rtc_version()) { printf("sources: no NVRTC here; nothing was tested\n"); return 0; }
+  for (struct dirent *e; (e = readdir(d));) {
+    char path[1200], why[TY_RTC_WHY] = "";
+    snprintf(path, sizeof path, "%s/%s", argv[1], e->d_name);
+    char *key = key_of(path), *source = key ? strchr(key, '\n') : NULL;
+    if (source) source = strchr(source + 1, '\n');
+    for (int i = 0; source && i < 2; i++) {
+      char *image = NULL;
+      size_t n;
+      if (ty_rtc_compile(source + 1, arch[i], &image, &n, why)) compiled++;
+      else { failed++; fprintf(stderr, "%s, %s: %s\n", path, arch[i], why); }
+      free(image);
+    }
+    free(key);
+  }
+  closedir(d);
+  printf("%s: %d cubins, %d failures\n", ty_rtc_version(), compiled, failed);
+  return failed || !compiled;
+}

@@ -1,0 +1,121 @@
+/* Fused kernels on a GPU: how one walks its tensors, is launched, and moves the generator on. The source is source.c's, the compiler's part rtc.c's. */
+#include <stdlib.h>
+#include <string.h>
+#include "fused.h"
+#include "rtc.h"
+
+typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; int keeps; } kernel;
+
+/* The first ndim dims of the kernel, those of size 1 left out, in the order of the first tensor's memory, merged where all tensors allow it. */
+static void walk_of(const ty_fused *f, int ndim, ty_fused_walk *w) {
+  int order[TY_MAXDIM], n = 0;
+  for (int d = 0; d < ndim; d++) {
+    if (f->shape[d] == 1) continue;
+    int k = n++;
+    for (; k > 0 && !f->nred && f->tensor[0].stride[order[k - 1]] < f->tensor[0].stride[d]; k--) order[k] = order[k - 1];
+    order[k] = d;
+  }
+  w->ndim = 0;
+  for (int i = 0; i < n; i++) {
+    const int d = order[i], last = w->ndim - 1;
+    bool merges = w->ndim > 0;
+    for (int t = 0; merges && t < f->ntensor; t++) merges = w->stride[t][last] == f->tensor[t].stride[d] * f->shape[d];
+    const int to = merges ? last : w->ndim++;
+    w->shape[to] = merges ? w->shape[to] * f->shape[d] : f->shape[d];
+    for (int t = 0; t < f->ntensor; t++) w->stride[t][to] = f->tensor[t].stride[d];
+  }
+}
+
+/* Whether a row's elements have one stride in each tensor: w->inner. */
+static bool even_rows(const ty_fused *f, ty_fused_walk *w) {
+  for (int t = 0; t < f->ntensor; t++) {
+    int64_t expected = -1;
+    w->inner[t] = 0;
+    for (int d = f->ndim - 1; d >= f->ndim - f->nred; d--) {
+      if (f->shape[d] == 1) continue;
+      if (expected == -1) w->inner[t] = f->tensor[t].stride[d];
+      else if (f->tensor[t].stride[d] != expected) return false;
+      expected = f->tensor[t].stride[d] * f->shape[d];
+    }
+  }
+  return true;
+}
+
+/* How many neighbours a thread takes: 16 bytes of the largest dtype, where every tensor lets it. */
+static int neighbours(const ty_fused *f, const ty_fused_walk *w) {
+  int size = 1;
+  for (int t = 0; t < f->ntensor; t++) size = TY_MAX(size, ty_dtype_size[f->tensor[t].dtype]);
+  const int v = 16 / size;
+  for (int t = 0; t < f->ntensor; t++) {
+    if (w->inner[t] > 1 || w->inner[t] < 0) return 1;
+    for (int d = 0; d < w->ndim - 1 && w->inner[t]; d++)
+      if (w->stride[t][d] % v) return 1;
+  }
+  return w->ndim > 1 && w->shape[w->ndim - 1] % v ? 1 : v;
+}
+
+static bool in_order(const ty_fused *f) {  /* the first tensor, by which elements are counted */
+  int64_t want = 1;
+  for (int d = f->ndim - 1; d >= 0; d--) {
+    if (f->shape[d] > 1 && f->tensor[0].stride[d] != want) return false;
+    want *= f->shape[d];
+  }
+  return true;
+}
+
+ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
+  kernel *k = ty_malloc(sizeof *k);
+  if (!k) return ty_error(ctx, "out of memory"), TY_OOM;
+  memset(k, 0, sizeof *k);
+  f->kernel = k;
+  ty_fused_walk *w = &k->walk;
+  for (int i = 0; i < f->nnode; i++) k->keeps += f->node[i].kind == TY_F_KEEP;
+  if (k->keeps && !f->nred && !in_order(f)) return ty_error(ctx, "dropout's elements are not in order");
+  walk_of(f, f->ndim - f->nred, w);
+  if (f->nred && !even_rows(f, w)) return ty_error(ctx, "elements of a row are not in order");
+  for (int t = 0; t < f->ntensor; t++) {
+    int64_t want = 1;
+    if (!f->nred) w->inner[t] = w->ndim ? w->stride[t][w->ndim - 1] : 0;
+    w->dense[t] = w->ndim > 0;
+    for (int d = w->ndim - 1; d >= 0; d--) {
+      w->dense[t] = w->dense[t] && w->stride[t][d] == want;
+      want *= w->shape[d];
+    }
+  }
+  w->wide = f->numel > INT32_MAX;
+  w->each = f->nred ? 1 : neighbours(f, w);
+  w->threads = f->nred ? 32 : TY_FUSED_THREADS;
+  while (f->nred && w->threads < 512 && w->threads * 4 < f->inner) w->threads *= 2;
+  if (f->numel / (f->nred ? f->inner : w->threads) > INT32_MAX) return ty_error(ctx, "too many elements");
+  k->args.n = f->numel;
+  memcpy(k->args.shape, w->shape, sizeof k->args.shape);
+  memcpy(k->args.stride, w->stride, sizeof k->args.stride);
+  char *source = ty_fused_source(f, w);
+  if (!source) return ty_error(ctx, "out of memory"), TY_OOM;
+  const ty_status s = ty_rtc_get(ctx, b->gpu, source, &k->made);
+  free(source);
+  return s;
+}
+
+ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
+  kernel *k = f->kernel;
+  const ty_fused_walk *w = &k->walk;
+  ty_stream *s = ty_stream_of(ctx, b->gpu);
+  bool aligned = true;
+  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  TY_TRY(ty_reported(ctx, b->gpu));
+  for (int t = 0; t < f->ntensor; t++) {
+    ty_uses(s, f->tensor[t].t->storage);
+    k->args.t[t] = ty_data(f->tensor[t].t);
+    aligned = aligned && (w->inner[t] == 0 || (uintptr_t)k->args.t[t] % (size_t)(w->each * ty_dtype_size[f->tensor[t].dtype]) == 0);
+  }
+  ty_k_generator *g = k->keeps ? ty_generator_of(ctx, b->gpu) : NULL;
+  k->args.generator = g;
+  const int each = aligned ? w->each : 1;
+  const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
+  CUDA(ctx, b->gpu, ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s));
+  if (g) CUDA(ctx, b->gpu, ty_k_move_on(g, (uint64_t)k->keeps * (uint64_t)((f->numel + 3) / 4), s->s));
+  return TY_OK;
+}
+
+void ty_cuda_fused_free(ty_fused *f) { ty_free(f->kernel); }

@@ -1,0 +1,27 @@
+/* Between a fused kernel's source (source.c) and its launch (fused.c): how the kernel walks, and what it is given. */
+#ifndef TY_CUDA_FUSED_H
+#define TY_CUDA_FUSED_H
+#include "cuda.h"
+#include "../core/fused.h"
+
+/* The kernel's dims in the order of the first tensor's memory, merged where that can be; those of rows apart. */
+typedef struct {
+  int ndim;                                /* without rows: all; with rows: those that tell rows apart */
+  int64_t shape[TY_MAXDIM], stride[TY_FUSED_TENSORS][TY_MAXDIM];
+  int64_t inner[TY_FUSED_TENSORS];         /* stride along a row, or along the last dim */
+  bool dense[TY_FUSED_TENSORS];            /* the walk's element i is its element i */
+  bool wide;                               /* more elements than 32 bits count */
+  int each;                                /* neighbours that a thread computes: 1, or more where every tensor's lie together or are one */
+  int threads;                             /* of a block */
+} ty_fused_walk;
+
+/* As the source declares it. */
+typedef struct {
+  void *t[TY_FUSED_TENSORS];
+  const void *generator;
+  int64_t n, shape[TY_MAXDIM], stride[TY_FUSED_TENSORS][TY_MAXDIM];
+} ty_fused_args;
+
+#define TY_FUSED_THREADS 256
+char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w);   /* from malloc; NULL: out of memory */
+#endif

@@ -1,0 +1,91 @@
+/* Compiles kernels with NVRTC and loads them with the driver; see rtc.h.
+ *
+ * Idea: both are opened when the first kernel is made, so that the library needs neither to be opened itself. Invariant: a kernel is on the device
+ * before its first launch, which may be recorded into a graph. */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <nvrtc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rtc.h"
+
+#define NVRTC(X) \
+  X(nvrtcVersion) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
+#define DRIVER(X) X(cuLibraryLoadData) X(cuLibraryGetKernel) X(cuKernelGetFunction) X(cuLaunchKernel)
+
+#define POINTER(f) static __typeof__(&f) p_##f;
+NVRTC(POINTER)
+DRIVER(POINTER)
+
+static bool open_nvrtc(void) {
+  char name[40];
+  snprintf(name, sizeof name, "libnvrtc.so.%d", CUDART_VERSION / 1000);
+  void *lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!lib) lib = dlopen("libnvrtc.so", RTLD_NOW | RTLD_LOCAL);
+  if (!lib) return false;
+#define FROM_LIB(f) if (!(p_##f = (__typeof__(&f))dlsym(lib, #f))) return false;
+  NVRTC(FROM_LIB)
+  return true;
+}
+
+static bool open_driver(void) {
+  void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!lib) return false;
+  DRIVER(FROM_LIB)
+  return true;
+}
+
+const char *ty_rtc_version(void) {         /* rtc.c asks under its lock */
+  static char text[40];
+  static int state;                        /* 0: not asked yet, 1: there, 2: not there */
+  int major, minor;
+  if (!state) {
+    state = open_nvrtc() && p_nvrtcVersion(&major, &minor) == NVRTC_SUCCESS ? 1 : 2;
+    if (state == 1) snprintf(text, sizeof text, "NVRTC %d.%d", major, minor);
+  }
+  return state == 1 ? text : NULL;
+}
+
+bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *n, char *why) {
+  char option[40];
+  const char *options[] = {option, "--fmad=false", "--std=c++17", "-w"};
+  nvrtcProgram p;
+  size_t log = 0;
+  snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
+  if (p_nvrtcCreateProgram(&p, source, "fused.cu", 0, NULL, NULL) != NVRTC_SUCCESS) { snprintf(why, TY_RTC_WHY, "NVRTC is out of memory"); return false; }
+  bool ok = p_nvrtcCompileProgram(p, 4, options) == NVRTC_SUCCESS;
+  if (!ok && p_nvrtcGetProgramLogSize(p, &log) == NVRTC_SUCCESS) {
+    char *text = malloc(log + 1);
+    if (text && p_nvrtcGetProgramLog(p, text) == NVRTC_SUCCESS) snprintf(why, TY_RTC_WHY, "NVRTC: %.*s", TY_RTC_WHY - 20, text);
+    free(text);
+  }
+  ok = ok && p_nvrtcGetCUBINSize(p, n) == NVRTC_SUCCESS && (*image = malloc(*n)) && p_nvrtcGetCUBIN(p, *image) == NVRTC_SUCCESS;
+  p_nvrtcDestroyProgram(&p);
+  return ok;
+}
+
+static void *entry_of(CUlibrary lib, const char *name) {
+  CUkernel k;
+  CUfunction f;
+  return p_cuLibraryGetKernel(&k, lib, name) == CUDA_SUCCESS && p_cuKernelGetFunction(&f, k) == CUDA_SUCCESS ? f : NULL;
+}
+
+bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
+  static int state;
+  CUlibrary lib;
+  (void)n;
+  if (!state) state = open_driver() ? 1 : 2;
+  if (state == 2) { snprintf(why, TY_RTC_WHY, "there is no driver that loads kernels"); return false; }
+  if (cudaFree(0) != cudaSuccess || p_cuLibraryLoadData(&lib, image, NULL, NULL, 0, NULL, NULL, 0) != CUDA_SUCCESS) { snprintf(why, TY_RTC_WHY, "the driver refuses the kernel"); return false; }
+  out->fused = entry_of(lib, "fused");
+  out->each = entry_of(lib, "fused_each");
+  if (!out->fused) snprintf(why, TY_RTC_WHY, "the kernel has no entry");
+  return out->fused;                       /* the library stays, as its kernels do */
+}
+
+cudaError_t ty_rtc_launch(void *kernel, unsigned grid, unsigned block, const void *args, size_t size, cudaStream_t s) {
+  void *params[] = {(void *)(uintptr_t)args};
+  (void)size;
+  return p_cuLaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, s, params, NULL) == CUDA_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure;
+}

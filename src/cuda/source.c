@@ -1,0 +1,291 @@
+/* The source of a fused kernel: expressions of ops.def, with what the kernel's walk puts around them.
+ *
+ * Idea: a node becomes a variable; in a kernel of rows, which a block each computes, one of each of a thread's elements of the row. Sizes and
+ * strides are arguments, so that a source serves many shapes; a row's length is not, for its elements stay in registers.
+ * Invariant: all reads come before all writes, in each thread, and with rows in each block: a tensor may be changed in place. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fused.h"
+#include "math_text.h"
+
+/* ---- text ---- */
+
+typedef struct { char *p; size_t n, room; bool bad; } text;
+
+static void say(text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(text *t, const char *fmt, ...) {
+  va_list ap;
+  for (int pass = 0; pass < 2 && !t->bad; pass++) {
+    va_start(ap, fmt);
+    const int n = vsnprintf(t->p ? t->p + t->n : NULL, t->room - t->n, fmt, ap);
+    va_end(ap);
+    if (n < 0) { t->bad = true; return; }
+    if (t->n + (size_t)n < t->room) { t->n += (size_t)n; return; }
+    const size_t room = 2 * (t->room + (size_t)n) + 4096;
+    char *p = realloc(t->p, room);
+    if (p) { t->p = p; t->room = room; }
+    t->bad = !p;
+  }
+}
+
+/* ---- what every source begins with ---- */
+
+static const char PRELUDE[] =
+  "#define DEVICE static __device__ __forceinline__\n"
+  "typedef float f32; typedef double f64; typedef int64_t i64;\n"
+  "DEVICE i64 to_i64(f64 v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (i64)v; }\n"
+  "DEVICE i64 to_i64(f32 v) { return to_i64((f64)v); }\n"
+  "DEVICE i64 to_i64(i64 v) { return v; }\n"
+  "template <class X> DEVICE f32 to_f32(X v) { return (f32)v; }\n"
+  "template <class X> DEVICE f64 to_f64(X v) { return (f64)v; }\n"
+  "#ifdef __CUDACC_RTC__\n"
+  "DEVICE f32 in_float16(uint16_t h) { f32 x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(h)); return x; }\n"
+  "DEVICE uint16_t half_of(f32 x) { uint16_t h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n"
+  "#else\n"
+  "DEVICE f32 in_float16(uint16_t h) { return ty_f16_to_f32(h); }\n"
+  "DEVICE uint16_t half_of(f32 x) { return ty_f32_to_f16(x); }\n"
+  "#endif\n"
+  "DEVICE f32 in_bfloat16(uint16_t h) { return ty_bf16_to_f32(h); }\n"
+  "DEVICE f32 in_float32(f32 v) { return v; }\n"
+  "DEVICE f64 in_float64(f64 v) { return v; }\n"
+  "DEVICE i64 in_int32(int32_t v) { return v; }\n"
+  "DEVICE i64 in_int64(i64 v) { return v; }\n"
+  "DEVICE i64 in_uint8(uint8_t v) { return v; }\n"
+  "DEVICE i64 in_bool(uint8_t v) { return v; }\n"
+  "template <class X> DEVICE uint16_t out_float16(X v) { return half_of((f32)v); }\n"
+  "template <class X> DEVICE uint16_t out_bfloat16(X v) { return ty_f32_to_bf16((f32)v); }\n"
+  "template <class X> DEVICE f32 out_float32(X v) { return (f32)v; }\n"
+  "template <class X> DEVICE f64 out_float64(X v) { return (f64)v; }\n"
+  "template <class X> DEVICE int32_t out_int32(X v) { return (int32_t)to_i64(v); }\n"
+  "template <class X> DEVICE i64 out_int64(X v) { return to_i64(v); }\n"
+  "template <class X> DEVICE uint8_t out_uint8(X v) { return (uint8_t)to_i64(v); }\n"
+  "template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }\n"
+  "template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };\n"
+  "struct generator { uint64_t seed, offset; };\n"
+  "DEVICE uint32_t word(const generator *g, uint64_t i) { uint32_t w[4]; ty_philox(g->seed, g->offset + i / 4, w); return w[i % 4]; }\n";
+
+static const char *type_of(int d) {        /* in memory */
+  static const char *const name[TY_NDTYPE] = {"f32", "uint16_t", "uint16_t", "f64", "int32_t", "i64", "uint8_t", "uint8_t"};
+  return name[d];
+}
+static const char *held(int compute) { return compute == TY_F32 ? "f32" : compute == TY_F64 ? "f64" : "i64"; }
+
+/* ---- expressions ---- */
+
+typedef struct { const char *init, *map, *combine, *finish; } reduction;
+static const reduction reductions[TY_NOP] = {
+#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) [TY_OP_##name] = {#init, #map, #comb, #fin},
+#include "ops.def"
+};
+
+static bool first_of_kind(const ty_fused *f, int i) {
+  const ty_fused_node *n = &f->node[i];
+  for (int k = 0; k < i; k++) {
+    const ty_fused_node *m = &f->node[k];
+    if (m->kind == n->kind && m->op == n->op && (n->kind == TY_F_OP ? m->compute == n->compute : f->node[m->in[0]].compute == f->node[n->in[0]].compute)) return false;
+  }
+  return true;
+}
+
+static void functions(text *t, const ty_fused *f) {
+  for (int i = 0; i < f->nnode; i++) {
+    const ty_fused_node *n = &f->node[i];
+    if ((n->kind != TY_F_OP && n->kind != TY_F_REDUCE) || !first_of_kind(f, i)) continue;
+    const char *T = held(n->kind == TY_F_OP ? n->compute : f->node[n->in[0]].compute), *name = n->op->name;
+    say(t, "#define T %s\n#define M(f) f##_%s\n", T, T);
+    if (n->kind == TY_F_OP) {
+      static const char *const head[] = {"T x", "T a, T b", "T a, T b, T c"};
+      say(t, "DEVICE T op_%s_%s(%s, T p, T q) { return (T)(%s); }\n", name, T, head[n->nin - 1], n->op->expr);
+    } else {
+      const reduction *r = &reductions[n->op->id];
+      say(t, "DEVICE T init_%s_%s() { return (T)(%s); }\nDEVICE T map_%s_%s(T x) { return (T)(%s); }\nDEVICE T combine_%s_%s(T acc, T x) { return (T)(%s); }\n"
+             "DEVICE T finish_%s_%s(T acc, f64 n) { return (T)(%s); }\n", name, T, r->init, name, T, r->map, name, T, r->combine, name, T, r->finish);
+    }
+    say(t, "#undef T\n#undef M\n");
+  }
+}
+
+static void literal(text *t, int compute, double v) {
+  say(t, "to_%s(", held(compute));
+  if (v != v) say(t, "(f64)NAN)");
+  else if (v - v != 0) say(t, "(f64)%sINFINITY)", v < 0 ? "-" : "");
+  else say(t, "(f64)%.17g)", v);
+}
+
+/* The node's value from others' (with at behind those that have one for each element). */
+static void formula(text *t, const ty_fused *f, int i, const char *at) {
+  const ty_fused_node *n = &f->node[i];
+  const char *T = held(n->compute), *D = ty_dtype_names[n->dtype];
+  const bool rounds = ty_fused_rounds(n);
+#define IN(k) n->in[k], f->node[n->in[k]].row || f->node[n->in[k]].kind == TY_F_NUMBER ? "" : at
+  if (rounds || n->kind == TY_F_CONVERT) say(t, "to_%s(in_%s(out_%s(", T, D, D);
+  if (n->kind == TY_F_OP) {
+    say(t, "op_%s_%s(", n->op->name, T);
+    for (int k = 0; k < n->nin; k++) say(t, "v%d%s, ", IN(k));
+    literal(t, n->compute, n->p);
+    say(t, ", ");
+    literal(t, n->compute, n->q);
+    say(t, ")");
+  } else say(t, "v%d%s", IN(0));
+  if (rounds || n->kind == TY_F_CONVERT) say(t, ")))");
+}
+
+static void numbers(text *t, const ty_fused *f) {
+  for (int i = 0; i < f->nnode; i++) {
+    const ty_fused_node *n = &f->node[i];
+    if (n->kind != TY_F_NUMBER) continue;
+    say(t, "  const %s v%d = ", held(n->compute), i);
+    if (n->compute == TY_I64 && n->number.kind != TY_FLOAT) say(t, "(i64)%lldull", (long long)n->number.i);
+    else literal(t, n->compute, n->number.f);
+    say(t, ";\n");
+  }
+}
+
+static void arguments(text *t) {
+  say(t, "struct arguments { void *t[%d]; const generator *g; int64_t n, shape[%d], stride[%d][%d]; };\n", TY_FUSED_TENSORS, TY_MAXDIM, TY_FUSED_TENSORS, TY_MAXDIM);
+}
+
+/* Where tensor k's part of the walk begins: at<k>, from the place i of its dims. */
+static void places(text *t, const ty_fused *f, const ty_fused_walk *w, const char *i) {
+  const char *I = w->wide ? "uint64_t" : "uint32_t";
+  bool any = false;
+  for (int k = 0; k < f->ntensor; k++) {
+    say(t, "  int64_t at%d = %s;\n", k, w->dense[k] ? i : "0");
+    any = any || !w->dense[k];
+  }
+  if (!any || !w->ndim) return;
+  say(t, "  %s rest = (%s)%s;\n", I, I, i);
+  for (int d = w->ndim - 1; d >= 0; d--) {
+    if (d) say(t, "  { const %s size = (%s)a.shape[%d], c = rest %% size; rest /= size;", I, I, d);
+    else say(t, "  { const %s c = rest;", I);
+    for (int k = 0; k < f->ntensor; k++)
+      if (!w->dense[k] && w->stride[k][d]) say(t, " at%d += c * a.stride[%d][%d];", k, k, d);
+    say(t, " }\n");
+  }
+}
+
+static bool is_read(const ty_fused *f, int k) {
+  for (int i = 0; i < f->nnode; i++)
+    if (f->node[i].kind == TY_F_TENSOR && f->node[i].tensor == k) return true;
+  return false;
+}
+
+static int keeps_before(const ty_fused *f, int i) {
+  int n = 0;
+  while (i--) n += f->node[i].kind == TY_F_KEEP;
+  return n;
+}
+
+/* ---- kernels without rows ---- */
+
+static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
+  say(t, "template <int V> DEVICE void body(const arguments &a, int64_t i) {\n  const int m = a.n - i < V ? (int)(a.n - i) : V;\n");
+  places(t, f, w, "i");
+  for (int k = 0; k < f->ntensor; k++) {
+    const char *D = type_of(f->tensor[k].dtype);
+    const bool one = w->inner[k] == 0 && !w->dense[k];
+    if (f->tensor[k].written) say(t, "  pack<%s, V> o%d;\n", D, k);
+    if (!is_read(f, k)) continue;
+    if (one) say(t, "  const %s x%d = ((const %s *)a.t[%d])[at%d];\n", D, k, D, k, k);
+    else say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = *(const pack<%s, V> *)((const %s *)a.t[%d] + at%d);\n  else for (int e = 0; e < m; e++) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n", D, k, k, D, D, k, k, k, D, k, k);
+  }
+  numbers(t, f);
+  for (int i = 0; i < f->nnode; i++)
+    if (f->node[i].kind == TY_F_KEEP)      /* four neighbours take one block's words */
+      say(t, "  uint32_t w%d[V];\n  if (V %% 4 == 0) { for (int b = 0; b < V / 4; b++) ty_philox(a.g->seed, a.g->offset + %d * ((a.n + 3) / 4) + i / 4 + b, w%d + 4 * b %% V); }\n"
+             "  else for (int e = 0; e < m; e++) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n", i, keeps_before(f, i), i, i, keeps_before(f, i));
+  say(t, "#pragma unroll\n  for (int e = 0; e < V; e++) {\n    if (e >= m) break;\n");
+  for (int i = 0; i < f->nnode; i++) {
+    const ty_fused_node *n = &f->node[i];
+    if (n->kind == TY_F_NUMBER) continue;
+    say(t, "    const %s v%d = ", held(n->compute), i);
+    if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(x%d%s))", held(n->compute), ty_dtype_names[n->dtype], n->tensor, w->inner[n->tensor] == 0 && !w->dense[n->tensor] ? "" : ".d[e]");
+    else if (n->kind == TY_F_KEEP) say(t, "(f64)ty_uniform(w%d[e]) >= %.17g ? 1 : 0", i, n->p);
+    else formula(t, f, i, "");
+    say(t, ";\n");
+    if (n->to >= 0) say(t, "    o%d.d[e] = out_%s(v%d);\n", n->to, ty_dtype_names[n->dtype], i);
+  }
+  say(t, "  }\n");
+  for (int k = 0; k < f->ntensor; k++) {
+    const char *D = type_of(f->tensor[k].dtype);
+    if (f->tensor[k].written) say(t, "  if (m == V) *(pack<%s, V> *)((%s *)a.t[%d] + at%d) = o%d;\n  else for (int e = 0; e < m; e++) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n", D, D, k, k, k, D, k, k, k);
+  }
+  say(t, "}\n");
+  for (int pass = 0; pass < (w->each > 1 ? 2 : 1); pass++)
+    say(t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(const arguments a) {\n  const int64_t i = ((int64_t)blockIdx.x * %d + threadIdx.x) * %d;\n  if (i < a.n) body<%d>(a, i);\n}\n",
+        w->threads, pass ? "fused_each" : "fused", w->threads, pass ? 1 : w->each, pass ? 1 : w->each);
+}
+
+/* ---- kernels of rows ---- */
+
+static const char LOOP[] = "#pragma unroll\n  for (int e = 0; e < EACH; e++) { const int j = PLACE(e); if (j >= INNER) break;\n";
+
+static void reduce_row(text *t, const ty_fused *f, int i) {
+  const ty_fused_node *n = &f->node[i], *x = &f->node[n->in[0]];
+  const char *A = held(x->compute), *name = n->op->name, *D = ty_dtype_names[n->dtype];
+  const bool one = x->row || x->kind == TY_F_NUMBER;
+  say(t, "  %s r%d = init_%s_%s();\n%s    r%d = combine_%s_%s(r%d, map_%s_%s(v%d%s)); }\n", A, i, name, A, LOOP, i, name, A, i, name, A, n->in[0], one ? "" : "[e]");
+  say(t, "  { %s *s = (%s *)shared;\n    __syncthreads();\n    s[t] = r%d;\n    for (int half = THREADS / 2; half; half /= 2) { __syncthreads(); if (t < half) s[t] = combine_%s_%s(s[t], s[t + half]); }\n"
+         "    __syncthreads();\n    r%d = finish_%s_%s(s[0], INNER); }\n", A, A, i, name, A, i, name, A);
+  say(t, "  const %s v%d = to_%s(in_%s(out_%s(r%d)));\n", held(n->compute), i, held(n->compute), D, D, i);
+}
+
+static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
+  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = f->inner % 4 == 0 ? 4 : 1;
+  say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) ((e) / %d * %d + t * %d + (e) %% %d)\n", w->threads, (long long)f->inner,
+      (each + together - 1) / together * together, together, together * w->threads, together, together);
+  say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
+  places(t, f, w, "row");
+  numbers(t, f);
+  bool open = false;
+  for (int i = 0; i < f->nnode; i++) {
+    const ty_fused_node *n = &f->node[i];
+    if (!n->row && n->kind != TY_F_NUMBER) say(t, "  %s v%d[EACH];\n", held(n->compute), i);
+    if (n->kind == TY_F_KEEP && together == 4) say(t, "  uint32_t q%d[4];\n", i);
+  }
+  for (int i = 0; i < f->nnode; i++) {
+    const ty_fused_node *n = &f->node[i];
+    const char *T = held(n->compute), *D = ty_dtype_names[n->dtype];
+    if (n->kind == TY_F_NUMBER) continue;
+    if (!n->row && !open) say(t, "%s", LOOP);
+    if (n->row && open) say(t, "  }\n");
+    open = !n->row;
+    if (n->kind == TY_F_REDUCE) { reduce_row(t, f, i); continue; }
+    if (n->kind == TY_F_KEEP) {            /* four neighbours take one block's words */
+      say(t, "    const uint64_t first%d = (uint64_t)(%d * 4 * ((a.n + 3) / 4) + row * INNER + j);\n", i, keeps_before(f, i));
+      if (together == 4) say(t, "    if (e %% 4 == 0) ty_philox(a.g->seed, a.g->offset + first%d / 4, q%d);\n", i, i);
+    }
+    if (n->row) say(t, "  const %s v%d = ", T, i);
+    else say(t, "    v%d[e] = ", i);
+    if (n->kind == TY_F_TENSOR && n->row) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d]))", T, D, type_of(n->dtype), n->tensor, n->tensor);
+    else if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d + j * (int64_t)%lld]))", T, D, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
+    else if (n->kind == TY_F_KEEP) say(t, together == 4 ? "(f64)ty_uniform(q%d[e %% 4]) >= %.17g ? 1 : 0" : "(f64)ty_uniform(word(a.g, first%d)) >= %.17g ? 1 : 0", i, n->p);
+    else formula(t, f, i, "[e]");
+    say(t, ";\n");
+  }
+  if (open) say(t, "  }\n");
+  say(t, "  __syncthreads();\n");           /* what is one value a row has been read by all */
+  for (int i = 0; i < f->nnode; i++) {
+    const ty_fused_node *n = &f->node[i];
+    const char *D = type_of(n->dtype), *name = ty_dtype_names[n->dtype];
+    if (n->to < 0) continue;
+    if (n->row) say(t, "  if (t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
+    else say(t, "%s    ((%s *)a.t[%d])[at%d + j * (int64_t)%lld] = out_%s(v%d[e]); }\n", LOOP, D, n->to, n->to, (long long)w->inner[n->to], name, i);
+  }
+  say(t, "}\n");
+}
+
+char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w) {
+  text t = {0};
+  say(&t, "%s%s", TY_MATH_TEXT, PRELUDE);
+  functions(&t, f);
+  arguments(&t);
+  if (f->nred) rows(&t, f, w);
+  else elements(&t, f, w);
+  if (!t.bad) return t.p;
+  free(t.p);
+  return NULL;
+}
