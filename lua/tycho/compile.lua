@@ -333,7 +333,7 @@ function Compiled.__call(self, ...)
     local results = trusted(v, args)
     if results then return unpack(results, 1, results.n) end
   end
-  return call_and_run(self, v, args)
+  return in_scope(core.scope_begin(), pcall(call_and_run, self, v, args))     -- what its results are copied from ends with it
 end
 
 -- What is known of the variants: a list of {calls, compiled, steps (names of the recorded ops, or nil), kernels (what
