@@ -196,9 +196,10 @@ local function run(v)
     local old, graph = gpu.current_stream(), gpu.graph_begin()
     local ok, err = pcall(program.capture, p)
     gpu.set_stream(old)
-    gpu.graph_end(graph, ok)
+    local nodes = gpu.graph_end(graph, ok)
     if not ok then error(err, 0) end
-    v.graph = graph
+    v.graph, v.nodes = graph, nodes
+    debug_print("captured: %d nodes", nodes)
   end
   program.rates(p)
   gpu.graph_replay(v.graph)
@@ -337,13 +338,13 @@ function Compiled.__call(self, ...)
 end
 
 -- What is known of the variants: a list of {calls, compiled, steps (names of the recorded ops, or nil), kernels (what
--- runs: {ops, fused, elements, reads, writes, why (not more)}), why (it isn't compiled, or nil)}.
+-- runs: {ops, fused, elements, reads, writes, why (not more)}), nodes (of the captured graph, on a GPU), why (it isn't compiled, or nil)}.
 function Compiled:report()
   local out = {}
   for i, v in ipairs(self.variants) do
     local recorded = v.program ~= nil and program.recorded(v.program)
     out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil,
-      kernels = recorded and program.kernels(v.program) or nil, why = not recorded and self.why or nil}
+      kernels = recorded and program.kernels(v.program) or nil, nodes = recorded and v.nodes or nil, why = not recorded and self.why or nil}
   end
   return out
 end

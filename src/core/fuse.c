@@ -129,7 +129,7 @@ static bool related(const ty_program *p, const forming *a, const forming *b) {
     for (int j = 0; j < b->nat; j++) {
       if (a->at[i].store != b->at[j].store || a->at[i].value < 0) continue;
       const int64_t n = ty_numel(&p->value[b->at[j].value].like);
-      if (n == a->n || n == b->n) return true;
+      if (n == a->n || n == b->n || n * a->inner == a->n || n * b->inner == b->n) return true;     /* all elements, or one a row */
     }
   return false;
 }

@@ -41,7 +41,7 @@ void ty_wait_for(ty_stream *s, ty_stream *other);            /* what s gets from
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
 ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream);
-ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep);
+ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */

@@ -96,12 +96,14 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
   return TY_OK;
 }
 
-ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep) {
+ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   ty_graph *g = graph;
+  *nodes = 0;
   cudaGraph_t made = NULL;
   cudaError_t e = ty_use(g->gpu);
   if (e == cudaSuccess) e = cudaStreamEndCapture(g->stream->s, &made);
   capturing = NULL;
+  if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
   if (made) cudaGraphDestroy(made);
   if (e == cudaSuccess && keep) g->ran = g->stream;        /* its blocks may have work of that stream before them */

@@ -393,10 +393,13 @@ static int graphs(lua_State *L) {        /* whether there can be graphs */
   return 1;
 }
 
-static int graph_end(lua_State *L) {     /* (graph, keep) */
+static int graph_end(lua_State *L) {     /* (graph, keep) -> kernels and copies in it */
+  size_t nodes = 0;
   resource *g = resource_at(L, 1, GRAPH, "graph");
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, gpu.graph_end(ctx, g->p, lua_toboolean(L, 2)), 0);
+  const ty_status s = gpu.graph_end(ctx, g->p, lua_toboolean(L, 2), &nodes);
+  lua_pushnumber(L, (lua_Number)nodes);
+  return answer(L, ctx, s, 1);
 }
 
 static int graph_replay(lua_State *L) {
