@@ -106,6 +106,19 @@ describe("fusion", function()
     return table.concat(out, ", ")
   end
 
+  local F = tycho.nn.functional
+  local function near(got, want, message)
+    assert.equal(want.dtype, got.dtype, message)
+    assert.same(want.shape, got.shape, message)
+    if not want.dtype:find("float") then return exact(got, want, message) end
+    local a, b = want:double():cpu(), got:double():cpu()
+    local tolerance = ({float16 = 2e-3, bfloat16 = 1.6e-2, float64 = 1e-12})[want.dtype] or 1e-5
+    local scale = a:abs() + (a:numel() > 0 and a:isfinite():all():item() and a:abs():amax():item() * 0.05 or 0) + 1e-30     -- what is near 0 is a difference
+    local off = (a - b):abs() / scale
+    off = off:masked_fill(a:eq(b):logical_or(a:isnan():logical_and(b:isnan())), 0)
+    assert.is_true(a:numel() == 0 or off:amax():item() <= tolerance, ("%s: off by %g"):format(message or "", a:numel() == 0 and 0 or off:amax():item()))
+  end
+
   it("makes one kernel of a chain, which reads and writes only what it must", function()
     local x, b, y = tycho.randn(32, 8), tycho.randn(8), tycho.randn(32, 8)
     local function fn() return ((x + b):tanh() * y):sigmoid() end
@@ -128,7 +141,30 @@ describe("fusion", function()
     end
     local f = tycho.compile(fn)
     for _ = 1, 3 do exact(f(), fn()) end
-    assert.equal("mul relu add 1>2, matmul, add exp 2>1", kernels(f))
+    assert.equal("mul relu add 1>1, matmul, relu add add exp 2>1", kernels(f))
+  end)
+
+  it("computes again what backward needs of forward, rather than store it", function()
+    local kept
+    local w, x, v = tycho.nn.Parameter(tycho.randn(16, 16)), tycho.randn(16, 16), tycho.randn(16, 16)
+    local function fn()
+      w.grad = nil
+      local h = x:matmul(w)
+      local y = (h * 2):relu()
+      local z = y + v
+      local loss = (z:matmul(v) * 0.5):sum()
+      loss:backward()
+      return loss:detach(), w.grad, kept and tycho.keep(y) or nil
+    end
+    local f = tycho.compile(fn)
+    for i = 1, 5 do
+      kept = i > 3
+      x:add_(0.1)
+      local got, want = {f()}, {fn()}
+      for k = 1, #want do near(got[k], want[k], ("call %d, result %d"):format(i, k)) end
+      if i == 3 then assert.is_truthy(kernels(f):find("mul relu add 2>1", 1, true), kernels(f)) end
+    end
+    assert.is_truthy(kernels(f):find("mul relu add 2>2", 1, true), kernels(f))
   end)
 
   it("stores what someone keeps of it, from the call on that keeps it", function()
@@ -186,19 +222,6 @@ describe("fusion", function()
   end)
 
   -- Rows: what reduces the last dims, and what is one value a row.
-  local F = tycho.nn.functional
-  local function near(got, want, message)
-    assert.equal(want.dtype, got.dtype, message)
-    assert.same(want.shape, got.shape, message)
-    if not want.dtype:find("float") then return exact(got, want, message) end
-    local a, b = want:double():cpu(), got:double():cpu()
-    local tolerance = ({float16 = 2e-3, bfloat16 = 1.6e-2, float64 = 1e-12})[want.dtype] or 1e-5
-    local scale = a:abs() + (a:numel() > 0 and a:isfinite():all():item() and a:abs():amax():item() * 0.05 or 0) + 1e-30     -- what is near 0 is a difference
-    local off = (a - b):abs() / scale
-    off = off:masked_fill(a:eq(b):logical_or(a:isnan():logical_and(b:isnan())), 0)
-    assert.is_true(a:numel() == 0 or off:amax():item() <= tolerance, ("%s: off by %g"):format(message or "", a:numel() == 0 and 0 or off:amax():item()))
-  end
-
   local rowwise = {
     function(a) return a:softmax(-1) end,
     function(a) return a:log_softmax(-1) end,

@@ -284,6 +284,21 @@ static bool carried(const ty_program *p, const forming *g, int store) {
   return true;
 }
 
+static void lifetimes(ty_program *p) {
+  for (int i = 0; i < p->nstore; i++) p->store[i].first = p->ngroup;
+  for (int i = 0; i < p->ngroup; i++)
+    for (int k = 0; k < p->group[i].nstep; k++) {
+      const step *q = &p->step[p->group[i].step[k]];
+      for (int j = 0; j < q->call.nin + TY_MAXOUT; j++) {
+        const int v = j < q->call.nin ? q->vin[j] : q->vout[j - q->call.nin];
+        if (v < 0) continue;
+        store *st = &p->store[p->value[v].store];
+        st->first = TY_MIN(st->first, i);
+        st->last = i;
+      }
+    }
+}
+
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
   groups all = {.p = p, .list = ty_malloc(sizeof(forming) * (size_t)TY_MAX(p->nstep, 1))};
   bool ok = all.list != NULL;
@@ -297,17 +312,15 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
     if (ok && next.pointwise) ok = absorb(&all);
   }
   if (!p->fuses) all.n = n;
-  for (int i = 0; i < p->nstore; i++) p->store[i].first = p->nstep;
+  for (int i = 0; i < p->nstore && ok; i++) p->store[i].pinned = all.touches[i] < 0;
   for (int i = 0; i < all.n && ok; i++) {
     forming *g = &all.list[i];
-    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
+    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
     if (!g->flat) memcpy(p->group[i].shape, g->shape, sizeof g->shape);
     if (g->why) snprintf(p->group[i].why, sizeof p->group[i].why, "%s", g->why);
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
       store *st = &p->store[g->at[k].store];
-      st->first = TY_MIN(st->first, i);
-      st->last = i;
       st->unwritten = g->nstep > 1 && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
     }
     g->step = NULL;
@@ -316,5 +329,8 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < all.n; i++) drop(&all.list[i]);
   ty_free(all.touches);
   ty_free(all.list);
-  return ok ? TY_OK : ty_program_no_memory(ctx);
+  if (!ok) return ty_program_no_memory(ctx);
+  if (p->fuses) TY_TRY(ty_fuse_again(ctx, p));
+  lifetimes(p);
+  return TY_OK;
 }

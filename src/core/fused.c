@@ -213,14 +213,14 @@ static void order_tensors(ty_fused *f) {
 static bool stored(const store *st) { return !st->unwritten || st->held; }
 
 /* The maker's current value v is node n. */
-static bool set_value(maker *m, int v, int n) {
+static bool set_value(maker *m, int v, int n, bool stores) {
   int at = 0;
   while (at < m->ncur && !ty_same_elements(m->p, m->cur[at].value, v)) at++;
   if (at == TY_FUSED_NODES) return false;
   if (at < m->ncur) m->f->node[m->cur[at].node].to = -1;             /* overwritten */
   else m->ncur++;
   m->cur[at] = (current){v, n, m->f->node[n].row};
-  if (stored(&m->p->store[m->p->value[v].store])) {
+  if (stores && stored(&m->p->store[m->p->value[v].store])) {
     if (m->f->node[n].to >= 0) n = m->cur[at].node = new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = m->f->node[n].dtype, .compute = m->f->node[n].compute, .row = m->f->node[n].row});
     m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);
   }
@@ -233,7 +233,7 @@ static bool make(maker *m, const group *g) {
     int out[TY_MAXOUT] = {-1, -1, -1, -1};
     compute_step(m, k, out);
     for (int j = 0; j < TY_MAXOUT && !m->full; j++)
-      if (k->vout[j] >= 0 && !set_value(m, k->vout[j], out[j])) return false;
+      if (k->vout[j] >= 0 && !set_value(m, k->vout[j], out[j], i >= g->nagain)) return false;
   }
   if (m->full) return false;
   sweep(m->f);
@@ -249,12 +249,13 @@ static void free_kernel(group *g, const ty_backend *b) {
 
 ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int at) {
   group *g = &p->group[at];
-  if (g->nstep < 2) return TY_OK;
-  const ty_backend *b = p->step[g->step[0]].backend;
+  const step *first = &p->step[g->step[0]];
+  const ty_backend *b = first->backend;
+  free_kernel(g, b);
+  if (g->nstep < 2 && !(g->pointwise && p->store[p->value[first->vout[0]].store].unwritten)) return TY_OK;
   ty_fused *f = ty_malloc(sizeof *f);
   if (!f) return ty_program_no_memory(ctx);
   memset(f, 0, sizeof *f);
-  free_kernel(g, b);
   g->fused = f;
   f->ndim = g->ndim;
   f->nred = g->nred;
@@ -273,6 +274,7 @@ ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int at) {
   for (int i = 0; i < g->nstep; i++)
     for (int j = 0; j < TY_MAXOUT; j++)
       if (p->step[g->step[i]].vout[j] >= 0) p->store[p->value[p->step[g->step[i]].vout[j]].store].unwritten = false;
+  p->refused = true;
   return TY_OK;
 }
 

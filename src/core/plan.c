@@ -140,6 +140,11 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
   TY_TRY(ty_fuse_groups(ctx, p));
   for (int i = 0; i < p->ngroup; i++) TY_TRY(ty_fuse_make(ctx, p, i));
+  while (p->refused) {
+    p->refused = false;
+    for (int i = 0; i < p->ngroup; i++)
+      if (p->group[i].fused) TY_TRY(ty_fuse_make(ctx, p, i));
+  }
   TY_TRY(share(ctx, p));
   TY_TRY(make_values(ctx, p));
   TY_TRY(make_steps(ctx, p));

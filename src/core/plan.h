@@ -19,6 +19,7 @@ typedef struct {
   int users;               /* values in it */
   bool unwritten;          /* only steps of one fused kernel touch it: its values are never stored, but where someone holds one (held) */
   bool held;
+  bool pinned;             /* its contents are needed after the steps */
 } store;
 
 typedef struct {
@@ -73,7 +74,8 @@ typedef struct { ty_tensor *leaf, *grad; } entry;
 
 /* Steps that run as one kernel, or, where fused is NULL, one after another. */
 typedef struct {
-  int *step, nstep;
+  int *step, nstep, nagain;   /* the first nagain are another group's, done again here; those of its own follow */
+  bool pointwise;          /* or of rows: fusable */
   int ndim, nred;          /* of fused, with shape */
   int64_t shape[TY_MAXDIM];
   ty_fused *fused;
@@ -87,7 +89,7 @@ struct ty_program {
   int at;                  /* the next event to compare */
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
   int hooks;               /* how many hooks had been registered */
-  bool fuses;
+  bool fuses, refused;     /* a kernel was refused: others must store what it reads */
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */
@@ -123,6 +125,7 @@ void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
+ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* recompute.c */
 ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int group);
 void ty_fuse_places(ty_program *p);                      /* values have their tensors: kernels get them */
 void ty_fuse_free(ty_program *p);

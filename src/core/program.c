@@ -301,7 +301,7 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
   for (int i = 0; i < p->ngroup && s == TY_OK; i++) {
     const group *g = &p->group[i];
     if (g->fused && g->fused->nnode) s = p->step[g->step[0]].backend->fused(ctx, p->step[g->step[0]].backend, g->fused);
-    for (int k = 0; k < g->nstep && s == TY_OK; k++) {
+    for (int k = g->nagain; k < g->nstep && s == TY_OK; k++) {
       step *q = &p->step[g->step[k]];
       q->call.ctx = ctx;
       if (!g->fused) s = q->run(&q->call, q->backend);

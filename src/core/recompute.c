@@ -1,0 +1,148 @@
+/* Values that are computed again where they are read, instead of being stored.
+ *
+ * Idea: what one kernel makes and only other kernels read, as forward does for backward, needs no memory where they can make it too, of
+ * tensors that they read anyway (or of one more, in its place). Invariant: what it is made of is the same at both places. */
+#include <string.h>
+#include "fuse.h"
+
+#define DEEP 8             /* steps that are done again for one value */
+
+typedef struct { ty_program *p; int *writer, *at; } finder;    /* a store's one writing step, -1: none, -2: several; a step's group */
+
+static bool touches(const ty_program *p, const group *g, int store) {
+  for (int i = 0; i < g->nstep; i++) {
+    const step *k = &p->step[g->step[i]];
+    for (int j = 0; j < k->call.nin; j++)
+      if (k->vin[j] >= 0 && ty_reads(k->call.op, j) && p->value[k->vin[j]].store == store) return true;
+  }
+  return false;
+}
+
+/* Whether a step costs little beside a read of memory. On a GPU any does. */
+static bool cheap(const step *k) {
+  if (k->backend->gpu >= 0 || ty_is_copy(k->call.op->id)) return true;
+  for (const char *m = k->call.op->expr; (m = strstr(m, "M(")); m += 2)
+    if (strncmp(m, "M(max)", 6) && strncmp(m, "M(min)", 6) && strncmp(m, "M(clamp)", 8) && strncmp(m, "M(abs)", 6)) return false;
+  return true;
+}
+
+static bool written_between(const finder *f, int store, int after, int last_group) {
+  const ty_program *p = f->p;
+  for (int i = after + 1; i < p->nstep; i++) {
+    const step *k = &p->step[i];
+    if (f->at[i] > last_group) continue;
+    for (int j = 0; j < TY_MAXOUT; j++)
+      if (k->vout[j] >= 0 && p->value[k->vout[j]].store == store) return true;
+    for (int q = 0; k->call.op->mutates && q < k->call.op->nparam; q++) {
+      const ty_span s = ty_span_of(k->call.op, k->call.span, k->call.op->param[q].slot);
+      for (int j = s.start; k->call.op->param[q].mutated && j < s.start + s.count; j++)
+        if (k->vin[j] >= 0 && p->value[k->vin[j]].store == store) return true;
+    }
+  }
+  return false;
+}
+
+/* The steps by which group `to` makes what step w makes, in list. more: tensors of full size that the group doesn't read yet. */
+static bool collect(const finder *f, int w, int to, int *list, int *n, int *more) {
+  const ty_program *p = f->p;
+  const step *k = &p->step[w];
+  const group *g = &p->group[to];
+  for (int i = 0; i < *n; i++)
+    if (list[i] == w) return true;
+  if (*n == DEEP || !cheap(k) || (k->call.op->cls != TY_C_POINTWISE && !ty_is_copy(k->call.op->id)) || k->backend != p->step[g->step[0]].backend) return false;
+  int64_t numel = 1;
+  for (int i = 0; i < g->ndim; i++) numel *= g->shape[i];
+  const ty_tensor *o = &p->value[k->vout[0]].like;
+  bool even = ty_is_flat(o, numel) && ty_numel(o) == numel;
+  for (int j = 0; j < k->call.nin; j++) even = even && (k->vin[j] < 0 || !ty_reads(k->call.op, j) || ty_is_flat(&p->value[k->vin[j]].like, numel));
+  if (!even && (g->ndim != o->ndim || memcmp(g->shape, o->shape, sizeof(int64_t) * o->ndim))) return false;
+  list[(*n)++] = w;
+  for (int j = 0; j < k->call.nin; j++) {
+    if (k->vin[j] < 0 || !ty_reads(k->call.op, j)) continue;
+    const int s = p->value[k->vin[j]].store;
+    if (written_between(f, s, w, to)) return false;
+    if (p->store[s].unwritten) {           /* nobody has stored it: it is made again too */
+      if (f->writer[s] < 0 || f->writer[s] >= w || !ty_same_elements(p, p->step[f->writer[s]].vout[0], k->vin[j]) || !collect(f, f->writer[s], to, list, n, more)) return false;
+    } else if (!touches(p, g, s) && ty_numel(&p->value[k->vin[j]].like) == numel) ++*more;
+  }
+  return true;
+}
+
+static bool add(ty_program *p, int to, const int *list, int n) {
+  group *g = &p->group[to];
+  int *steps = ty_malloc(sizeof(int) * (size_t)(g->nstep + n));
+  if (!steps) return false;
+  int again = 0, at = 0;
+  for (int i = 0; i < g->nagain + n; i++) {              /* both lists' steps once, in order */
+    const int next = i < g->nagain ? g->step[i] : list[i - g->nagain];
+    bool known = false;
+    for (int k = 0; k < again; k++) known = known || steps[k] == next;
+    if (known) continue;
+    int k = again++;
+    for (; k > 0 && steps[k - 1] > next; k--) steps[k] = steps[k - 1];
+    steps[k] = next;
+  }
+  at = again;
+  for (int i = g->nagain; i < g->nstep; i++) steps[at++] = g->step[i];
+  ty_free(g->step);
+  g->step = steps;
+  g->nstep = at;
+  g->nagain = again;
+  return true;
+}
+
+/* Whether every group but its maker's that reads store s can make it. Then they do. */
+static bool try(const finder *f, int s, bool *ok) {
+  ty_program *p = f->p;
+  const int w = f->writer[s];
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < p->ngroup; i++) {
+      int list[DEEP], n = 0, more = 0;
+      group *g = &p->group[i];
+      if (i == f->at[w] || !touches(p, g, s)) continue;
+      if (!g->pointwise || i < f->at[w] || 3 * (g->nstep + DEEP) > TY_FUSED_NODES) return false;
+      for (int k = g->nagain; k < g->nstep; k++) {
+        const step *q = &p->step[g->step[k]];
+        for (int j = 0; j < q->call.nin; j++)
+          if (q->vin[j] >= 0 && p->value[q->vin[j]].store == s && !ty_same_elements(p, q->vin[j], p->step[w].vout[0])) return false;
+      }
+      if (!collect(f, w, i, list, &n, &more) || more > 1) return false;
+      if (pass && !add(p, i, list, n)) { *ok = false; return false; }
+    }
+  return true;
+}
+
+ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p) {
+  finder f = {.p = p, .writer = ty_malloc(sizeof(int) * (size_t)(p->nstore + 1)), .at = ty_malloc(sizeof(int) * (size_t)(p->nstep + 1))};
+  bool ok = f.writer && f.at;
+  for (int i = 0; i < p->nstore && ok; i++) f.writer[i] = -1;
+  for (int i = 0; i < p->ngroup && ok; i++)
+    for (int k = 0; k < p->group[i].nstep; k++) {
+      const int at = p->group[i].step[k];
+      const step *q = &p->step[at];
+      f.at[at] = i;
+      for (int j = 0; j < TY_MAXOUT; j++)
+        if (q->vout[j] >= 0) { int *w = &f.writer[p->value[q->vout[j]].store]; *w = *w == -1 && j == 0 ? at : -2; }
+      for (int j = 0; j < q->call.op->nparam && q->call.op->mutates; j++) {
+        const ty_span s = ty_span_of(q->call.op, q->call.span, q->call.op->param[j].slot);
+        for (int i2 = s.start; q->call.op->param[j].mutated && i2 < s.start + s.count; i2++)
+          if (q->vin[i2] >= 0) f.writer[p->value[q->vin[i2]].store] = -2;
+      }
+    }
+  for (int s = 0; s < p->nstore && ok; s++) {
+    store *st = &p->store[s];
+    if (!st->internal || st->pinned || st->unwritten || f.writer[s] < 0) continue;
+    const step *w = &p->step[f.writer[s]];
+    if (w->call.op->nout != 1 || !p->group[f.at[f.writer[s]]].pointwise) continue;
+    bool carried = false;                  /* read before it is written */
+    for (int j = 0; j < w->call.nin; j++) carried = carried || (w->vin[j] >= 0 && p->value[w->vin[j]].store == s && ty_reads(w->call.op, j));
+    for (int i = 0; i < f.writer[s] && !carried; i++) {
+      const group one = {.step = (int[]){i}, .nstep = 1};
+      carried = touches(p, &one, s);
+    }
+    if (!carried && try(&f, s, &ok)) st->unwritten = true;
+  }
+  ty_free(f.writer);
+  ty_free(f.at);
+  return ok ? TY_OK : ty_program_no_memory(ctx);
+}
