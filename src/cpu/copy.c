@@ -9,7 +9,7 @@
 
 typedef struct {
   int size, out_size;
-  bool convert;
+  bool convert, held, holds;               /* src, dst: in the type that conversions go through */
   void (*load)(void *, const void *, int64_t, int64_t);
   void (*store)(void *, int64_t, const void *, int64_t);
 } move;
@@ -33,6 +33,8 @@ static void run_move(void *arg, char *const *ptr, const int64_t *stride, int64_t
       default: MOVE(uint64_t)
     }
   }
+  if (w->held && stride[1] == 1) { w->store(ptr[0], stride[0], ptr[1], n); return; }
+  if (w->holds && stride[0] == 1) { w->load(ptr[0], ptr[1], stride[1], n); return; }
   double buf[TY_BLOCK];
   for (int64_t at = 0; at < n; at += TY_BLOCK) {
     int64_t m = TY_MIN(TY_BLOCK, n - at);
@@ -58,8 +60,9 @@ static int transposed(const ty_iter *it, const move *w) {
 /* dst = src, which has dst's shape or broadcasts to it. */
 static void copy(ty_tensor *dst, const ty_tensor *src) {
   const ty_loops *l = ty_cpu_loops();
-  int k = ty_k(ty_compute_dtype((ty_dtype)src->dtype));
-  move w = {.size = ty_itemsize(src), .out_size = ty_itemsize(dst), .convert = src->dtype != dst->dtype, .load = l->load[src->dtype][k], .store = l->store[dst->dtype][k]};
+  const ty_dtype through = ty_compute_dtype((ty_dtype)src->dtype);
+  const int k = ty_k(through);
+  move w = {.size = ty_itemsize(src), .out_size = ty_itemsize(dst), .convert = src->dtype != dst->dtype, .held = src->dtype == through, .holds = dst->dtype == through, .load = l->load[src->dtype][k], .store = l->store[dst->dtype][k]};
   ty_tensor s = *src;
   while (s.ndim > dst->ndim) {             /* leading dims of size 1 */
     s.ndim--;
