@@ -5,7 +5,7 @@
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
 #   make test-asan, make test-valgrind                      make golden     golden files, from PyTorch
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
-#   make test-sim-full, test-sim-asan, test-plans, test-gpu, bench-gpu: see docs/verified.md
+#   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md and the editor stubs, from the op table
 
 CC      ?= gcc
@@ -156,8 +156,13 @@ test-gpu: all
 $(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(CUDA_INC) $(filter %.c,$^) -o $@ $(CUDA_LIB) -lcudart -ldl
 
+ifneq ($(wildcard $(CUDA_HOME)/include/nvrtc.h),)
 test-sources: $(BUILD)/sources
 	@$< $(CURDIR)/$(SIM)/kernels-cache
+else
+test-sources:
+	@echo "test-sources: no NVRTC here (CUDA_HOME); nothing was tested"
+endif
 
 # Whether cuDNN has plans for an H200 for what Tycho asks for; without a device. A driver, or the toolkit's stub of one, must be there by name.
 $(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c $(CUDA_HDR)
@@ -205,7 +210,7 @@ test-asan:
 test-sim-asan:
 	@$(MAKE) --no-print-directory BUILD=build-asan CFLAGS="$(ASAN)" LDFLAGS="-fsanitize=address,undefined" SIM_MORE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
 	  build-asan/tycho/core.so build-asan/host build-asan/sim/tycho/cuda.so
-	TYCHO_BUILD=build-asan TYCHO_TEST_DEVICE=cuda TYCHO_CUDA_CACHE=0 TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/build-asan/sim/tycho/cuda.so" \
+	TYCHO_BUILD=build-asan TYCHO_TEST_DEVICE=cuda TYCHO_CUDA_CACHE=0 TYCHO_CACHE="$(CURDIR)/build-asan/sim/kernels-cache" TY_SIM_MORE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/build-asan/sim/tycho/cuda.so" \
 	  LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
 	  build-asan/host $(shell command -v busted) --exclude-tags=cpu,long $(ARGS)
 
@@ -250,4 +255,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-sim-full test-plans run-specs lint test-asan test-sim-asan test-valgrind test-gpu bench bench-gpu docs golden install clean
+.PHONY: all cuda demo test test-sim test-sim-full test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-gpu bench bench-gpu docs golden install clean

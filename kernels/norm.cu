@@ -220,7 +220,7 @@ template <class T> static cudaError_t batch(const ty_k_batch_norm &a, cudaStream
   if (n && (a.training || a.g)) e = a.sc == 1 ? TY_LAUNCH(channel_sums<T>, grid, THREADS, s, a) : TY_LAUNCH(plane_sums<T>, grid, THREADS, s, a);
   else e = cudaMemsetAsync(a.work, 0, sizeof(T) * 2 * (size_t)(parts * a.channels), s);
   if (e == cudaSuccess) e = TY_LAUNCH(coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
-  return e == cudaSuccess && n ? TY_LAUNCH(apply<T>, blocks_for(n, THREADS * EACH), THREADS, s, a, parts) : e;
+  return e == cudaSuccess && n && a.o ? TY_LAUNCH(apply<T>, blocks_for(n, THREADS * EACH), THREADS, s, a, parts) : e;
 }
 
 cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? batch<double>(*a, s) : batch<float>(*a, s); }

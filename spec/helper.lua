@@ -114,8 +114,8 @@ end
 ---- compiled functions ----
 -- make(): a fresh setting, and a function of the call's number. Called n times plain and n times compiled, results must be equal, and
 -- so must what state() gives in the end. Returns the compiled function.
--- On a GPU a fused sum has another order than a single one: there without fusion, to the bit.
-helper.exact = {fusion = helper.device == "cpu"}
+-- Fused sums and normalisations have another order than single ones: to the bit without fusion.
+helper.exact = {fusion = false}
 function helper.compiled_same(make, n, options)
   options = options or {}
   if options.fusion == nil then options.fusion = helper.exact.fusion end

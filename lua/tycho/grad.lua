@@ -514,7 +514,7 @@ local NONE = [[
   silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale
-  multi_found multi_unscale amp_update exp_down]]
+  multi_found multi_unscale amp_update exp_down batch_norm_apply]]
 
 -- Registers a function under the operands it differentiates; its parameters' names are read from the function.
 local function register(op, n, operands, fn)

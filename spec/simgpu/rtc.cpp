@@ -24,7 +24,12 @@ static const char TAIL[] =
   "extern \"C\" void sim_fused(const void *a) { fused(*(const arguments *)a); }\n";
 static const char TAIL_EACH[] = "extern \"C\" void sim_fused_each(const void *a) { fused_each(*(const arguments *)a); }\n";
 
-extern "C" const char *ty_rtc_version() { return "simulated NVRTC " __VERSION__; }
+static std::string more() { const char *s = getenv("TY_SIM_MORE"); return s ? s : ""; }
+
+extern "C" const char *ty_rtc_version() {
+  static const std::string version = "simulated NVRTC " __VERSION__ " " + more();
+  return version.c_str();
+}
 
 static std::string temporary(const char *suffix) {
   const char *dir = getenv("TMPDIR");
@@ -41,8 +46,7 @@ static bool write_all(const std::string &path, const char *p, size_t n) {
 extern "C" bool ty_rtc_compile(const char *source, const char *, char **image, size_t *n, char *why) {
   const std::string cpp = temporary(".cpp"), so = temporary(".so"), log = temporary(".log");
   const std::string text = std::string(HEAD) + source + TAIL + (strstr(source, "fused_each(") ? TAIL_EACH : "");
-  const char *more = getenv("TY_SIM_MORE");
-  const std::string command = "g++ -std=c++17 -O1 -g0 -w -fPIC -shared -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -I" CUDA_INCLUDE " " + std::string(more ? more : "") + " -o " + so + " " + cpp + " > " + log + " 2>&1";
+  const std::string command = "g++ -std=c++17 -O1 -g0 -w -fPIC -shared -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -I" CUDA_INCLUDE " " + more() + " -o " + so + " " + cpp + " > " + log + " 2>&1";
   bool ok = write_all(cpp, text.data(), text.size()) && system(command.c_str()) == 0;
   FILE *f = fopen((ok ? so : log).c_str(), "rb");
   if (f) {

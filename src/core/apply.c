@@ -26,7 +26,38 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
+/* A value for each channel, as x's shape has them. */
+static ty_status of_channels(const ty_call *c, int i, ty_operand *out) {
+  ty_tensor *t = c->in[i].t ? ty_alias(c->in[i].t) : NULL;
+  *out = ty_op_tensor(t);
+  if (!t) return c->in[i].t ? (ty_error(c->ctx, "out of memory"), TY_OOM) : TY_OK;
+  t->ndim = c->in[0].t->ndim - 1;
+  for (int d = 1; d < t->ndim; d++) { t->shape[d] = 1; t->stride[d] = 1; }
+  return TY_OK;
+}
+
+/* batch_norm_apply of pointwise ops, for any device: it is there to be fused. */
+static ty_status normalize(ty_call *c) {
+  static const ty_op_id op[4] = {TY_OP_sub, TY_OP_mul, TY_OP_mul, TY_OP_add};
+  ty_tensor *y = ty_retain(c->in[0].t), *next;
+  ty_status s = TY_OK;
+  for (int i = 1; i < 5 && s == TY_OK; i++) {
+    ty_operand by;
+    if (!c->in[i].t) continue;
+    s = of_channels(c, i, &by);
+    if (s == TY_OK) s = ty_call2(c->ctx, op[i - 1], ty_op_tensor(y), by, NULL, NULL, &next);
+    ty_release(by.t);
+    if (s != TY_OK) break;
+    ty_release(y);
+    y = next;
+  }
+  if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], y);
+  ty_release(y);
+  return s;
+}
+
 static ty_status run_now(ty_call *c, const ty_backend *b) {
+  if (c->op->id == TY_OP_batch_norm_apply) return normalize(c);
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);

@@ -53,7 +53,7 @@ static bool fusable(const ty_program *p, const step *k) {
   const ty_call *c = &k->call;
   const ty_op *op = c->op;
   if (!k->backend->fuse || k->vout[0] < 0) return false;
-  if (op->id == TY_OP_dropout_mask) return ty_numel(&p->value[k->vout[0]].like) > 0;
+  if (op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply) return ty_numel(&p->value[k->vout[0]].like) > 0;
   if ((op->cls != TY_C_POINTWISE && !ty_is_copy(op->id)) || op->nattr > 2) return false;
   const ty_tensor *o = &p->value[k->vout[0]].like;
   if (ty_numel(o) == 0) return false;

@@ -25,12 +25,29 @@ static int new_node(maker *m, ty_fused_node n) {
   return m->f->nnode++;
 }
 
+/* Whether a tensor has one value a row, or one in all. */
+static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
+  for (int i = f->ndim - f->nred; i < f->ndim; i++)
+    if (t->stride[i] && f->shape[i] > 1) return false;
+  return f->nred > 0;
+}
+
+/* Value v has one element for each channel, the second dim. */
+static int channels_of(maker *m, int v, ty_dtype compute) {
+  ty_fused *f = m->f;
+  const ty_tensor *t = &m->p->value[v].like;
+  if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
+  f->tensor[f->ntensor] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
+  f->tensor[f->ntensor].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
+  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)f->ntensor++, .row = by_rows(f, &f->tensor[f->ntensor - 1])});
+}
+
 /* row: one value a row */
 static int tensor_of(maker *m, int v, bool row) {
   ty_fused *f = m->f;
   const ty_tensor *t = &m->p->value[v].like;
   for (int i = 0; i < f->ntensor; i++)
-    if (f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v)) return i;
+    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v)) return i;
   if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
   ty_fused_tensor *x = &f->tensor[f->ntensor];
   const int ndim = row ? f->ndim - f->nred : f->ndim;    /* dims that it is laid over */
@@ -46,13 +63,6 @@ static int tensor_of(maker *m, int v, bool row) {
     }
   }
   return f->ntensor++;
-}
-
-/* Whether a tensor has one value a row, or one in all. */
-static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
-  for (int i = f->ndim - f->nred; i < f->ndim; i++)
-    if (t->stride[i] && f->shape[i] > 1) return false;
-  return f->nred > 0;
 }
 
 static int as_computed(maker *m, int n, ty_dtype compute) {
@@ -118,6 +128,15 @@ static void norm(maker *m, const step *k, int *out) {
   out[2] = rstd;
 }
 
+/* (x - mean) (rstd weight) + bias */
+static int batch_norm(maker *m, const step *k) {
+  const int d = emit(m, TY_OP_sub, false, read_value(m, k->vin[0], m->compute), channels_of(m, k->vin[1], m->compute), -1);
+  int a = channels_of(m, k->vin[2], m->compute);
+  if (k->vin[3] >= 0) a = emit(m, TY_OP_mul, false, channels_of(m, k->vin[3], m->compute), a, -1);
+  const int y = emit(m, TY_OP_mul, false, d, a, -1);
+  return k->vin[4] >= 0 ? emit(m, TY_OP_add, false, y, channels_of(m, k->vin[4], m->compute), -1) : y;
+}
+
 static void dropout(maker *m, const step *k, int *out) {
   const double drop = k->call.at[0].f;
   const int x = read_value(m, k->vin[0], m->compute);
@@ -158,6 +177,7 @@ static void compute_step(maker *m, const step *k, int *out) {
   m->compute = ty_compute_dtype(d);
   if (op->cls == TY_C_POINTWISE || ty_is_copy(op->id)) out[0] = pointwise(m, k, d);
   else if (op->cls == TY_C_SOFTMAX) out[0] = softmax(m, k);
+  else if (op->id == TY_OP_batch_norm_apply) out[0] = batch_norm(m, k);
   else if (op->cls == TY_C_NORM) norm(m, k, out);
   else if (op->cls == TY_C_RANDOM) dropout(m, k, out);
   else {

@@ -33,7 +33,7 @@ typedef struct {
   int value;               /* fuse.c's */
   ty_tensor *t;            /* the memory, when the kernel runs; its geometry is the one given here */
   uint8_t dtype;
-  bool written, row;       /* row: it has one value a row */
+  bool written, row, channels;         /* it has one value a row; one for each element of the second dim */
   int64_t stride[TY_MAXDIM];           /* of the kernel's dims, in elements; 0 where it broadcasts */
 } ty_fused_tensor;
 

@@ -138,6 +138,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
 }
 
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
+  if (p->fuses) TY_TRY(ty_fuse_split(ctx, p));
   TY_TRY(ty_fuse_groups(ctx, p));
   for (int i = 0; i < p->ngroup; i++) TY_TRY(ty_fuse_make(ctx, p, i));
   while (p->refused) {

@@ -124,6 +124,7 @@ bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
+ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
 ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* recompute.c */
 ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int group);

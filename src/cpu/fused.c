@@ -10,6 +10,7 @@
 
 _Static_assert(TY_ITER_MAX >= TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 #define BUFFERS 40
+#define PERIOD 256         /* elements: longer rows are worth a run each */
 
 typedef struct {
   ty_loop loop;                                                /* OP */
@@ -26,6 +27,7 @@ typedef struct {
 typedef struct {
   const ty_fused *f;
   ty_iter it;                                                  /* without rows */
+  int64_t period, again[TY_FUSED_TENSORS];                     /* not 0: the innermost dim is two, of which tensors with again > -1 have only the inner one, period elements with this stride */
   bool wide;                                                   /* some node is held in 8 bytes */
   int buffers;
   int64_t inner[TY_FUSED_TENSORS];                             /* strides along a row */
@@ -37,6 +39,19 @@ typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; si
 
 /* n times the value, held in compute; it may be the first of them. */
 static void fill(void *p, ty_dtype compute, const void *value, int64_t n) { ty_cpu_loops()->load[compute][ty_k(compute)](p, value, 0, n); }
+
+/* Elements of a tensor that repeats, from its element `from` on. */
+static void repeat(const kernel *w, const part *q, const ty_fused_node *n, void *o, const char *src, int64_t from, int64_t m) {
+  double one[PERIOD];
+  const size_t size = ty_ksize[ty_k((ty_dtype)n->compute)];
+  q->load(one, src, w->again[n->tensor], w->period);
+  for (int64_t j = 0; j < m;) {
+    const int64_t c = TY_MIN(w->period - from, m - j);
+    memcpy((char *)o + (size_t)j * size, (char *)one + (size_t)from * size, (size_t)c * size);
+    j += c;
+    from = 0;
+  }
+}
 
 static void source(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
@@ -50,6 +65,11 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
     return;
   }
   const int64_t step = stride[n->tensor];
+  if (w->period && w->again[n->tensor] >= 0) {
+    repeat(w, q, n, own, ptr[n->tensor], (b->first + at) % w->period, m);
+    b->filled[i] = true;                   /* blocks begin at whole periods from the first */
+    return;
+  }
   const char *src = ptr[n->tensor] + at * step * ty_dtype_size[n->dtype];
   if (q->exact && step == 1) { b->in[i] = src; return; }
   q->load(own, src, step, n->row && !q->spread ? 1 : m);
@@ -116,7 +136,8 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
   b.first = (ptr[0] - w->it.data[0]) / w->it.size[0];
-  for (int64_t at = 0; at < n; at += TY_BLOCK) run_block(w, &b, ptr, stride, at, TY_MIN(TY_BLOCK, n - at));
+  const int64_t block = w->period ? TY_BLOCK / w->period * w->period : TY_BLOCK;
+  for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at));
 }
 
 /* Rows from .. to - 1; buf has room for all buffers. */
@@ -177,6 +198,27 @@ static bool share_buffers(kernel *w) {
   return sources < BUFFERS;
 }
 
+/* Short rows that all tensors have one after another, or the same again (a bias), are made one. */
+static void find_period(kernel *w) {
+  ty_iter *it = &w->it;
+  const int last = it->ndim - 1, outer = last - 1;
+  if (last < 1 || it->shape[last] > PERIOD || it->shape[last] < 2) return;
+  bool some = false;
+  for (int t = 0; t < it->nop; t++) {
+    w->again[t] = it->stride[t][outer] == 0 && it->stride[t][last] >= 0 ? it->stride[t][last] : -1;
+    if (w->f->tensor[t].written) w->again[t] = -1;
+    if (w->again[t] < 0 && (it->stride[t][last] != 1 || it->stride[t][outer] != it->shape[last])) return;
+    some = some || w->again[t] > 0;
+  }
+  for (int d = 0; d < outer; d++)          /* elements are counted by the first */
+    if (it->stride[0][d] % it->shape[last]) return;
+  if (!some || w->again[0] >= 0) return;
+  w->period = it->shape[last];
+  it->shape[outer] *= it->shape[last];
+  for (int t = 0; t < it->nop; t++) it->stride[t][outer] = w->again[t] < 0;
+  it->ndim--;
+}
+
 /* Whether each tensor has one stride along a row, which is then in w->inner. */
 static bool even_rows(kernel *w) {
   const ty_fused *f = w->f;
@@ -214,6 +256,7 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   ty_iter_init(&w->it, f->shape, f->ndim);
   for (int t = 0; t < f->ntensor; t++) ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, f->ndim);
   ty_iter_done(&w->it);
+  if (!f->nred) find_period(w);
   for (int i = 0; i < f->nnode; i++) {
     prepare(&w->part[i], f, i);
     w->wide = w->wide || f->node[i].compute != TY_F32;

@@ -92,8 +92,10 @@ static ty_status batch_norm(ty_call *c) {
   ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *rm = c->in[1].t, *rv = c->in[2].t, *w = c->in[3].t, *b = c->in[4].t, *x;
   bool training = c->at[0].i;
   double momentum = c->at[1].f, eps = c->at[2].f;
-  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, o, &x));
-  rows r = rows_of(o);
+  if (o) TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, o, &x));
+  else if (ty_is_channels_last(c->in[0].t)) x = ty_retain(c->in[0].t);
+  else TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  rows r = rows_of(x);
   int64_t n = r.c, count = r.n * r.inner;
   char *mem = ty_scratch((size_t)(n * 8 * 5 + 8));
   if (!mem) { ty_release(x); return ty_fail(c, "out of memory"), TY_OOM; }
@@ -120,7 +122,7 @@ static ty_status batch_norm(ty_call *c) {
     put(a, r.k, ch, g);
     put(d, r.k, ch, opt(b, ch, 0) - m * g);
   }
-  if (s == TY_OK) affine(&r, ty_data(o), NULL, ty_data(x), a, NULL, d);
+  if (s == TY_OK && o) affine(&r, ty_data(o), NULL, ty_data(x), a, NULL, d);
   ty_scratch_free(mem);
   ty_release(x);
   return s;

@@ -50,9 +50,9 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
 
 static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
-  const ty_tensor *o = c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
+  const ty_tensor *o = c->out[0] ? c->out[0] : c->in[0].t, *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
   ty_tensor *x = NULL, *g = NULL, *work = NULL;
-  ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = ty_data(o)};
+  ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = c->out[0] ? ty_data(o) : NULL};
   const bool last = ty_is_channels_last(o);
   k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
   k.sn = k.pixels * k.channels;
