@@ -169,6 +169,20 @@ describe("compile", function()
     if not ok then error(err, 0) end
   end) end
 
+  if helper.device ~= "cpu" then it("is part of a graph that is captured around it", function()
+    local x = tycho.randn(8)
+    local f = tycho.compile(function() return x * 2 + 1 end)
+    for calls = 0, 3 do
+      local g, y = tycho.cuda.graph(function() return f() end)
+      for i = 1, 2 do
+        x:fill_(i + calls)
+        g:replay()
+        helper.close(y, tycho.full({8}, 2 * (i + calls) + 1))
+      end
+      f()
+    end
+  end) end
+
   it("sees the schedule's learning rates, also those set within", function()
     assert.is_true(compiled(same(trainer {schedule = "inside"}, 8)))
     assert.is_true(compiled(same(trainer {schedule = "inside", cycle = true}, 20)))      -- which changes Adam's betas too

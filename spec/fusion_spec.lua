@@ -284,4 +284,148 @@ describe("fusion", function()
     for _ = 1, 3 do tycho.no_grad(f) end
     assert.equal("add gelu_erf dropout_mask add layer_norm_stats 4>1", kernels(f))
   end)
+
+  -- Each of these once went wrong.
+  local function agrees(fn, state, message)
+    local f = tycho.compile(fn)
+    for call = 1, 4 do
+      local before = {}
+      for i, t in ipairs(state or {}) do before[i] = t:clone() end
+      tycho.manual_seed(call)
+      local want, after = {fn()}, {}
+      local rng = {tycho.get_rng_state()}
+      for i, t in ipairs(state or {}) do after[i] = t:clone() t:copy_(before[i]) end
+      tycho.manual_seed(call)
+      local got = {f()}
+      assert.same(rng, {tycho.get_rng_state()}, message)
+      for i = 1, #want do near(got[i], want[i], ("%s, call %d, result %d"):format(message, call, i)) end
+      for i, t in ipairs(state or {}) do near(t, after[i], ("%s, call %d, state %d"):format(message, call, i)) end
+    end
+    assert.is_true(f:report()[1].compiled, message)
+    return f
+  end
+
+  it("reads one memory in several ways: as rows, as columns, by fewer dims", function()
+    local v, x = tycho.randn(40), tycho.randn(40, 40)
+    agrees(function() return (v:unsqueeze(-1) - v) * 1 end, nil, "outer difference")
+    agrees(function() return x * v + v:unsqueeze(-1) end, nil, "both ways")
+    agrees(function() local s = x:sum({-1}) return x * s + s:unsqueeze(-1) * x end, nil, "a sum, both ways")
+    local y, t = tycho.randn(50, 5, 33), tycho.randn(5, 1)
+    agrees(function() return y:sum({-1}, {keepdim = true}) * t end, nil, "fewer dims")
+    agrees(function()
+      local z = x:sum({-1})
+      local u = z + v:tanh()
+      local w = x * v
+      v:add_(z * 0.01)
+      return w, u
+    end, {v}, "read by elements, written by rows")
+  end)
+
+  it("draws dropout's mask of values a row as of any others", function()
+    local x, one = tycho.randn(40, 33), tycho.randn(1)
+    agrees(function() return F.dropout(x:sum({-1}), 0.5) + 1 end, nil, "sums")
+    agrees(function() local s = x:mul(2):amax({-1}, {keepdim = true}) local d = F.dropout(s, 0.5) return x + d, d end, nil, "kept dims")
+    agrees(function() return F.dropout(x:mean(), 0.5) end, nil, "one")
+    agrees(function() F.dropout(one * 2, 0.5) return x:sum() end, nil, "not used")
+    agrees(function() return F.dropout(F.dropout(x * 2, 0.5) + 1, 0.25) end, nil, "twice")
+  end)
+
+  it("sees that an argument is in memory that it knows as another tensor's", function()
+    for _, dtype in ipairs {"float32", "float16"} do
+      for _, guard in ipairs {"full", "inputs"} do
+        local w = tycho.randn(8, 8):to(dtype)
+        local function fn(x) local a = w * 2 x:add_(1) local b = w:t() * 3 return a + b:t() end
+        local f = tycho.compile(fn, {guard = guard})
+        for _ = 1, 3 do f(tycho.randn(8, 8):to(dtype)) end
+        local was = w:clone()
+        local want = fn(w)
+        w:copy_(was)
+        exact(f(w), want, guard)
+        local other = tycho.randn(8, 8):to(dtype)
+        exact(f(other:clone()), fn(other), guard)
+        assert.is_true(f:report()[1].compiled)
+      end
+    end
+  end)
+
+  it("fuses also what is recorded anew", function()
+    local more, x = false, tycho.randn(8)
+    local f = tycho.compile(function() local a = x * 2 + 1 if more then a = a:tanh() end return a:exp() end)
+    for _ = 1, 3 do f() end
+    more = true
+    for _ = 1, 3 do f() end
+    assert.equal("mul add tanh exp 1>1", kernels(f))
+  end)
+
+  it("gives a kernel up that is too large for all that is held", function()
+    local leaf = tycho.randn(64, 64):requires_grad_(true)
+    local d, g, hold, held = leaf:detach(), tycho.ones(64, 64), false, {}
+    local f = tycho.compile(function()
+      leaf.grad = nil
+      local zs = {}
+      for i = 1, 9 do zs[i] = d * i end
+      local y1 = leaf * 2
+      local y2 = y1:tanh()
+      local y3 = y2:sigmoid()
+      if hold then
+        for i = 1, 9 do held[i] = tycho.keep(zs[i]) end
+        held[10], held[11], held[12] = tycho.keep(y1:detach()), tycho.keep(y2:detach()), tycho.keep(y3:detach())
+      end
+      y3:backward(g)
+      return 1
+    end)
+    local function check()
+      near(leaf.grad, (1 - (d * 2):tanh():square()) * 2 * (d * 2):tanh():sigmoid() * (1 - (d * 2):tanh():sigmoid()))
+      for i = 1, #held do near(held[i], i < 10 and d * i or i == 10 and d * 2 or i == 11 and (d * 2):tanh() or (d * 2):tanh():sigmoid(), "held " .. i) end
+    end
+    for _ = 1, 3 do f() check() end
+    hold = true
+    for _ = 1, 4 do f() check() end
+  end)
+
+  it("loses nothing where memory ends while it plans, or makes a kernel anew", function()
+    local x, hold, held = tycho.randn(600), false, nil
+    for n = 1, 60 do
+      hold, held = false, nil
+      local f = tycho.compile(function()
+        local a = x:exp()
+        local b = a + 1
+        if hold then held = tycho.keep(b) end
+        return (b * 2):sqrt()
+      end)
+      f()
+      if n % 2 == 0 then
+        core.fail_alloc(n / 2, 1)
+        pcall(f)
+        core.fail_alloc(0)
+      end
+      f() f()
+      hold = true
+      if n % 2 == 1 then core.fail_alloc((n + 1) / 2, 1) end
+      pcall(f)
+      core.fail_alloc(0)
+      for _ = 1, 3 do
+        exact(f(), ((x:exp() + 1) * 2):sqrt(), "allocation " .. n)
+        exact(held, x:exp() + 1, "held, allocation " .. n)
+      end
+    end
+  end)
+
+  it("writes numbers as they are: -0, infinities, NaN, wholes out of range", function()
+    local x, h, i = tycho.tensor {-1, 0, 2, 0 / 0}, tycho.tensor({-1, 0, 2, 5}, {dtype = "float16"}), tycho.tensor({-3, 0, 3, 5}, {dtype = "int64"})
+    local function bits(t) return (1 / t:float()):cpu():totable() end
+    for k, fn in ipairs {
+      function() return (x * 1):clamp(-1e-320 * 1e-10, 4) end, function() return (h * 1):maximum(-1e-30) end,
+      function() return (x + 1):masked_fill(x:gt(0), 1 / 0) - 1 end, function() return (x + 1):masked_fill(x:gt(0), 0 / 0) * 2 end,
+      function() local y = i + 1 return y:masked_fill(y:gt(0), 1e30) end, function() local y = i + 1 return y:masked_fill(y:gt(0), -1e30) end,
+      function() return (x * 1e-42) + 1.17549435e-38 end,
+    } do
+      local f = tycho.compile(fn)
+      for _ = 1, 3 do
+        local got, want = f(), fn()
+        exact(got, want, "function " .. k)
+        for j, b in ipairs(bits(want)) do assert.is_true(b == bits(got)[j] or b ~= b, "function " .. k) end
+      end
+    end
+  end)
 end)

@@ -457,6 +457,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   p->ctx = old.ctx;
   p->next = old.next;
   p->trusting = old.trusting;
+  p->fuses = old.fuses;
   p->recorded = p->called = old.called;
   p->begun = old.checked;
   p->checked = old.checked;

@@ -23,6 +23,7 @@ typedef struct {
   int *step, nstep, step_room;             /* in the order of the record */
   access *at;
   int nat, at_room;
+  bool keeps;                              /* draws dropout's mask */
   bool pointwise, flat;                    /* flat: every tensor has all elements in order, or one */
   int ndim, nred;                          /* nred: how many of the last dims are a row's; 0: nothing is reduced */
   int64_t shape[TY_MAXDIM], n, inner;
@@ -36,7 +37,7 @@ typedef struct { const ty_program *p; forming *list; int n, *touches; } groups;
 static bool note(forming *g, access a) {
   for (int i = 0; i < g->nat; i++) {
     access *b = &g->at[i];
-    if (b->store != a.store || b->value != a.value) continue;
+    if (b->store != a.store || b->value != a.value || b->row != a.row) continue;
     if (b->last != a.last) b->steps += a.steps;
     b->last = a.last;
     b->writes = b->writes || a.writes;
@@ -89,7 +90,7 @@ static int reduced_dims(const ty_program *p, const step *k) {
 static bool begin(const ty_program *p, int at, forming *g) {
   const step *k = &p->step[at];
   const ty_op *op = k->call.op;
-  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k)};
+  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k), .keeps = op->id == TY_OP_dropout_mask};
   g->pointwise = g->nred || fusable(p, k);
   if (!ty_grow(&g->step, 1, &g->step_room, sizeof(int))) return false;
   g->step[g->nstep++] = at;
@@ -144,7 +145,7 @@ static bool private(const groups *all, const forming *a, const forming *b, int s
 
 /* Whether small works on one value for each row of big. */
 static bool row_level(const forming *big, const forming *small) {
-  if (!big->nred || small->nred || small->n * big->inner != big->n) return false;
+  if (!big->nred || small->nred || small->keeps || small->n * big->inner != big->n) return false;
   if (small->flat) return true;
   bool same = small->ndim == big->ndim;
   for (int i = 0; same && i < big->ndim; i++) same = small->shape[i] == (i < big->ndim - big->nred ? big->shape[i] : 1);
@@ -199,6 +200,7 @@ static bool merge(forming *into, const forming *g) {
     a.row = a.row || rows;
     if (!note(into, a)) return false;
   }
+  into->keeps = into->keeps || g->keeps;
   if (own_rows || (!rows && (g->nred || (into->flat && !g->flat)))) {
     into->flat = false;
     into->ndim = g->ndim;

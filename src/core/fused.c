@@ -42,26 +42,24 @@ static int channels_of(maker *m, int v, ty_dtype compute) {
   return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)f->ntensor++, .row = by_rows(f, &f->tensor[f->ntensor - 1])});
 }
 
-/* row: one value a row */
+/* row: one value a row. One memory may be read in several ways. */
 static int tensor_of(maker *m, int v, bool row) {
   ty_fused *f = m->f;
   const ty_tensor *t = &m->p->value[v].like;
-  for (int i = 0; i < f->ntensor; i++)
-    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v)) return i;
-  if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
-  ty_fused_tensor *x = &f->tensor[f->ntensor];
   const int ndim = row ? f->ndim - f->nred : f->ndim;    /* dims that it is laid over */
+  ty_fused_tensor x = {.value = v, .dtype = t->dtype, .row = row};
   int64_t n = 1;
   for (int i = 0; i < ndim; i++) n *= f->shape[i];
-  *x = (ty_fused_tensor){.value = v, .dtype = t->dtype, .row = row};
-  if (ty_numel(t) == n && ty_is_contiguous(t)) ty_contiguous_strides(f->shape, ndim, x->stride);    /* its own shape may be another one */
-  else {
-    const int own = row && t->ndim == f->ndim ? ndim : t->ndim;      /* less the 1s that it keeps for its row */
-    for (int i = 0; i < own; i++) {
-      const int d = i + ndim - own;
-      if (d >= 0) x->stride[d] = t->shape[i] == 1 ? 0 : t->stride[i];
+  if (ty_numel(t) == n && ty_is_contiguous(t)) ty_contiguous_strides(f->shape, ndim, x.stride);      /* its own shape may be another one */
+  else
+    for (int i = 0; i < t->ndim; i++) {
+      const int d = i + f->ndim - t->ndim;
+      if (d >= 0 && d < ndim) x.stride[d] = t->shape[i] == 1 ? 0 : t->stride[i];
     }
-  }
+  for (int i = 0; i < f->ntensor; i++)
+    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v) && !memcmp(f->tensor[i].stride, x.stride, sizeof x.stride)) return i;
+  if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
+  f->tensor[f->ntensor] = x;
   return f->ntensor++;
 }
 
@@ -261,40 +259,57 @@ static bool make(maker *m, const group *g) {
   return true;
 }
 
-static void free_kernel(group *g, const ty_backend *b) {
-  if (g->fused && g->fused->kernel) b->fused_free(g->fused);
-  ty_free(g->fused);
-  g->fused = NULL;
+static void free_kernel(ty_fused *f, const ty_backend *b) {
+  if (f && f->kernel) b->fused_free(f);
+  ty_free(f);
 }
 
-ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int at) {
-  group *g = &p->group[at];
-  const step *first = &p->step[g->step[0]];
-  const ty_backend *b = first->backend;
-  free_kernel(g, b);
-  if (g->nstep < 2 && !(g->pointwise && p->store[p->value[first->vout[0]].store].unwritten)) return TY_OK;
-  ty_fused *f = ty_malloc(sizeof *f);
-  if (!f) return ty_program_no_memory(ctx);
+static void kernel_shape(ty_fused *f, const group *g) {
   memset(f, 0, sizeof *f);
-  g->fused = f;
   f->ndim = g->ndim;
   f->nred = g->nred;
   f->numel = f->inner = 1;
   memcpy(f->shape, g->shape, sizeof f->shape);
   for (int i = 0; i < f->ndim; i++) f->numel *= f->shape[i];
   for (int i = 0; i < f->nred; i++) f->inner *= f->shape[f->ndim - 1 - i];
-  maker m = {.p = p, .f = f};
-  ty_status s = TY_ERR;
-  if (!make(&m, g)) ty_error(ctx, "too many values or tensors");
-  else if (f->nnode == 0) return TY_OK;
-  else s = b->fuse(ctx, b, f);
-  if (s != TY_ERR) return s;
-  snprintf(g->why, sizeof g->why, "%.*s", (int)sizeof g->why - 1, ctx->err);     /* one by one, then: each needs what the others store */
-  free_kernel(g, b);
-  for (int i = 0; i < g->nstep; i++)
-    for (int j = 0; j < TY_MAXOUT; j++)
-      if (p->step[g->step[i]].vout[j] >= 0) p->store[p->value[p->step[g->step[i]].vout[j]].store].unwritten = false;
-  p->refused = true;
+}
+
+/* The group's kernel, in the place of the one that it has; where there can be none, what its steps give is stored. */
+static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g, bool *refused) {
+  const step *first = &p->step[g->step[0]];
+  const ty_backend *b = first->backend;
+  ty_fused *f = NULL;
+  ty_status s = TY_OK;
+  if (g->nstep > 1 || (g->pointwise && p->store[p->value[first->vout[0]].store].unwritten)) {
+    if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);
+    kernel_shape(f, g);
+    maker m = {.p = p, .f = f};
+    s = make(&m, g) ? f->nnode ? b->fuse(ctx, b, f) : TY_OK : ty_error(ctx, "too many values or tensors");
+  }
+  if (s != TY_OK) {
+    free_kernel(f, b);
+    f = NULL;
+    if (s != TY_ERR) return s;
+    snprintf(g->why, sizeof g->why, "%.*s", (int)sizeof g->why - 1, ctx->err);
+    for (int i = 0; i < g->nstep; i++)     /* one by one, then: each needs what the others store */
+      for (int j = 0; j < TY_MAXOUT; j++)
+        if (p->step[g->step[i]].vout[j] >= 0) p->store[p->value[p->step[g->step[i]].vout[j]].store].unwritten = false;
+    *refused = true;
+  }
+  free_kernel(g->fused, b);
+  g->fused = f;
+  return TY_OK;
+}
+
+ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p) {
+  bool first = p->kernels == 0, refused = true;
+  while (refused) {                        /* then others have to store what it reads */
+    refused = false;
+    for (int i = 0; i < p->ngroup; i++)
+      if (first || p->group[i].fused) TY_TRY(make_one(ctx, p, &p->group[i], &refused));
+    first = false;
+  }
+  p->kernels++;
   return TY_OK;
 }
 
@@ -305,7 +320,7 @@ void ty_fuse_places(ty_program *p) {
 
 void ty_fuse_free(ty_program *p) {
   for (int i = 0; i < p->ngroup; i++) {
-    free_kernel(&p->group[i], p->step[p->group[i].step[0]].backend);
+    free_kernel(p->group[i].fused, p->step[p->group[i].step[0]].backend);
     ty_free(p->group[i].step);
   }
   ty_free(p->group);

@@ -35,6 +35,26 @@ static ty_tensor *place(const value *v, ty_tensor *memory) {
   return t;
 }
 
+/* Never stored, nor will it be. */
+static bool nowhere(const store *st) { return st->unwritten && !st->visible && !st->placed; }
+
+/* Of a kernel that may have to store more, when someone holds it, and may then be too large, all values get memory. */
+static void place_beside_visible(ty_program *p) {
+  for (int i = 0; i < p->ngroup; i++) {
+    const group *g = &p->group[i];
+    bool visible = false;
+    for (int pass = 0; pass < 2 && g->fused; pass++)
+      for (int k = 0; k < g->nstep; k++)
+        for (int j = 0; j < TY_MAXOUT; j++) {
+          const int v = p->step[g->step[k]].vout[j];
+          store *st = v >= 0 ? &p->store[p->value[v].store] : NULL;
+          if (!st || !st->unwritten) continue;
+          if (!pass) visible = visible || st->visible;
+          else st->placed = visible;
+        }
+  }
+}
+
 typedef struct { ty_tensor *t; bool free; } buffer;
 
 /* Memory for the stores that end within the run: in the order of the steps, what has ended is given out again. */
@@ -46,7 +66,7 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
   if (!order || !holds) s = ty_program_no_memory(ctx);
   int count = 0;
   for (int i = 0; i < p->nstore && s == TY_OK; i++) {     /* by their first use */
-    if (!p->store[i].internal || p->store[i].visible || p->store[i].unwritten) continue;
+    if (!p->store[i].internal || p->store[i].visible || nowhere(&p->store[i])) continue;
     int k = count++;
     for (; k > 0 && p->store[order[k - 1]].first > p->store[i].first; k--) order[k] = order[k - 1];
     order[k] = i;
@@ -76,9 +96,6 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
   ty_free(holds);
   return s;
 }
-
-/* Never stored, and never seen. */
-static bool nowhere(const store *st) { return st->unwritten && !st->visible; }
 
 static ty_status make_values(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
@@ -140,12 +157,8 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
   if (p->fuses) TY_TRY(ty_fuse_split(ctx, p));
   TY_TRY(ty_fuse_groups(ctx, p));
-  for (int i = 0; i < p->ngroup; i++) TY_TRY(ty_fuse_make(ctx, p, i));
-  while (p->refused) {
-    p->refused = false;
-    for (int i = 0; i < p->ngroup; i++)
-      if (p->group[i].fused) TY_TRY(ty_fuse_make(ctx, p, i));
-  }
+  TY_TRY(ty_fuse_make(ctx, p));
+  place_beside_visible(p);
   TY_TRY(share(ctx, p));
   TY_TRY(make_values(ctx, p));
   TY_TRY(make_steps(ctx, p));
@@ -158,18 +171,19 @@ static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /*
 static bool free_of_holders(const store *st) { return atomic_load(&st->memory->storage->refs) <= own_refs(st); }
 
 ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
-  bool held = false;
+  bool more = false;
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
-    if (!st->unwritten || !st->visible || st->held || free_of_holders(st)) continue;
-    st->held = held = true;
+    st->wanted = st->unwritten && st->visible && !st->held && !free_of_holders(st);
+    st->held = st->held || st->wanted;
+    more = more || st->wanted;
   }
-  if (!held) return TY_OK;
-  for (int i = 0; i < p->ngroup; i++)
-    if (p->group[i].fused) TY_TRY(ty_fuse_make(ctx, p, i));
+  if (!more) return TY_OK;
+  const ty_status s = ty_fuse_make(ctx, p);
+  for (int i = 0; i < p->nstore && s != TY_OK; i++) p->store[i].held = p->store[i].held && !p->store[i].wanted;    /* to be tried again */
   ty_fuse_places(p);
   p->moved = true;
-  return TY_OK;
+  return s;
 }
 
 ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {

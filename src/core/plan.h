@@ -18,7 +18,8 @@ typedef struct {
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
   int users;               /* values in it */
   bool unwritten;          /* only steps of one fused kernel touch it: its values are never stored, but where someone holds one (held) */
-  bool held;
+  bool held, wanted;       /* wanted: since this run */
+  bool placed;             /* unwritten, but it has memory: its kernel may have to be given up for what is held */
   bool pinned;             /* its contents are needed after the steps */
 } store;
 
@@ -89,7 +90,8 @@ struct ty_program {
   int at;                  /* the next event to compare */
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
   int hooks;               /* how many hooks had been registered */
-  bool fuses, refused;     /* a kernel was refused: others must store what it reads */
+  bool fuses;
+  int kernels;             /* how often they have been made */
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */
@@ -127,7 +129,7 @@ bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
 ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* recompute.c */
-ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p, int group);
+ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p);      /* kernels, anew where what is held has changed */
 void ty_fuse_places(ty_program *p);                      /* values have their tensors: kernels get them */
 void ty_fuse_free(ty_program *p);
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p);      /* memory for the values, tensors for the steps */

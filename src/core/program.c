@@ -191,6 +191,20 @@ int ty_value_of_input(ty_program *p, ty_tensor *t) {
   return ty_value_of(p, t, TY_DERIVED);
 }
 
+bool ty_program_aliased(const ty_program *p, ty_tensor **input, int ninput) {
+  for (int i = 0; i < p->nstore; i++) {
+    const store *st = &p->store[i];
+    if (st->internal || st->input || st->value < 0) continue;
+    const ty_storage *s = p->value[st->value].t->storage;
+    for (int k = 0; k < ninput; k++) {
+      const ty_storage *t = input[k]->storage;
+      const char *a = s->data, *b = t->data;
+      if (s == t || (t->drop && a < b + t->nbytes && b < a + s->nbytes)) return true;
+    }
+  }
+  return false;
+}
+
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput) {
   TY_TRY(ty_programs_interrupt(ctx));
   if (p->mode != TY_AT_REST || ctx->program) return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
@@ -239,6 +253,7 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
       if ((p->result[i] = ty_visible(p, result[i])) < 0) s = ty_program_no_memory(ctx);
     if (s == TY_OK && !p->dead) s = ty_plan_make(ctx, p);
   }
+  if (s != TY_OK) ty_program_die(p, "it failed to be planned");
   rest(p);
   return s;
 }

@@ -262,7 +262,7 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
     w->wide = w->wide || f->node[i].compute != TY_F32;
     keeps = keeps || f->node[i].kind == TY_F_KEEP;
   }
-  if (keeps && !f->nred && !in_order(f)) return ty_error(ctx, "dropout's elements are not in order");
+  if (keeps && !f->nred && (!f->ntensor || !in_order(f))) return ty_error(ctx, "dropout's elements are not in order");
   if (f->nred && !even_rows(w)) return ty_error(ctx, "elements of a row are not in order");
   return share_buffers(w) ? TY_OK : ty_error(ctx, "too many values at a time");
 }

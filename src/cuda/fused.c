@@ -64,6 +64,7 @@ static bool in_order(const ty_fused *f) {  /* the first tensor, by which element
 }
 
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
+  if (ty_capturing()) return ty_error(ctx, "kernels aren't made while a graph is captured");     /* the driver loads nothing then */
   kernel *k = ty_malloc(sizeof *k);
   if (!k) return ty_error(ctx, "out of memory"), TY_OOM;
   memset(k, 0, sizeof *k);

@@ -97,6 +97,9 @@ static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of th
   return ty_op_int(v);
 }
 
+/* As kernels/device.cuh has it. */
+static int64_t whole(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
+
 ty_status ty_cuda_pointwise(ty_call *c) {
   const ty_tensor *o = c->out[0];
   const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
@@ -117,7 +120,7 @@ ty_status ty_cuda_pointwise(ty_call *c) {
     ty_operand v = c->in[i];
     if (t && ty_device_of(t)->gpu < 0) { v = element_of(t); t = NULL; }
     if (!t) {
-      *q = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.kind == TY_FLOAT ? (int64_t)v.f : v.i};
+      *q = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.kind == TY_FLOAT ? whole(v.f) : v.i};
       if (chooses) { uint64_t bits; ty_set(&bits, c->common, v.f); q->f = ty_get(&bits, c->common); }
       continue;
     }

@@ -63,6 +63,7 @@ static const char PRELUDE[] =
   "template <class X> DEVICE i64 out_int64(X v) { return to_i64(v); }\n"
   "template <class X> DEVICE uint8_t out_uint8(X v) { return (uint8_t)to_i64(v); }\n"
   "template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }\n"
+  "DEVICE f64 number(uint64_t bits) { f64 v; memcpy(&v, &bits, 8); return v; }\n"
   "template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };\n"
   "struct generator { uint64_t seed, offset; };\n"
   "DEVICE uint32_t word(const generator *g, uint64_t i) { uint32_t w[4]; ty_philox(g->seed, g->offset + i / 4, w); return w[i % 4]; }\n";
@@ -109,10 +110,9 @@ static void functions(text *t, const ty_fused *f) {
 }
 
 static void literal(text *t, int compute, double v) {
-  say(t, "to_%s(", held(compute));
-  if (v != v) say(t, "(f64)NAN)");
-  else if (v - v != 0) say(t, "(f64)%sINFINITY)", v < 0 ? "-" : "");
-  else say(t, "(f64)%.17g)", v);
+  uint64_t bits;                           /* text depends on the locale, and has no NaN */
+  memcpy(&bits, &v, sizeof bits);
+  say(t, "to_%s(number(0x%016llxull))", held(compute), (unsigned long long)bits);
 }
 
 /* The node's value from others' (with at behind those that have one for each element). */
@@ -131,6 +131,15 @@ static void formula(text *t, const ty_fused *f, int i, const char *at) {
     say(t, ")");
   } else say(t, "v%d%s", IN(0));
   if (rounds || n->kind == TY_F_CONVERT) say(t, ")))");
+}
+
+/* 1 where the word's uniform number is at least p, else 0 */
+static void keeps(text *t, const ty_fused_node *n, const char *word, int i) {
+  say(t, "(f64)ty_uniform(");
+  say(t, word, i);
+  say(t, ") >= ");
+  literal(t, TY_F64, n->p);
+  say(t, " ? 1 : 0");
 }
 
 static void numbers(text *t, const ty_fused *f) {
@@ -181,6 +190,8 @@ static int keeps_before(const ty_fused *f, int i) {
 
 /* ---- kernels without rows ---- */
 
+static const char EACH_OF[] = "#pragma unroll\n  for (int e = 0; e < V; e++)";
+
 static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
   say(t, "template <int V> DEVICE void body(const arguments &a, int64_t i) {\n  const int m = a.n - i < V ? (int)(a.n - i) : V;\n");
   places(t, f, w, "i");
@@ -190,20 +201,20 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (f->tensor[k].written) say(t, "  pack<%s, V> o%d;\n", D, k);
     if (!is_read(f, k)) continue;
     if (one) say(t, "  const %s x%d = ((const %s *)a.t[%d])[at%d];\n", D, k, D, k, k);
-    else say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = *(const pack<%s, V> *)((const %s *)a.t[%d] + at%d);\n  else for (int e = 0; e < m; e++) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n", D, k, k, D, D, k, k, k, D, k, k);
+    else say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = *(const pack<%s, V> *)((const %s *)a.t[%d] + at%d);\n  else {\n%s if (e < m) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n  }\n", D, k, k, D, D, k, k, EACH_OF, k, D, k, k);
   }
   numbers(t, f);
   for (int i = 0; i < f->nnode; i++)
     if (f->node[i].kind == TY_F_KEEP)      /* four neighbours take one block's words */
       say(t, "  uint32_t w%d[V];\n  if (V %% 4 == 0) { for (int b = 0; b < V / 4; b++) ty_philox(a.g->seed, a.g->offset + %d * ((a.n + 3) / 4) + i / 4 + b, w%d + 4 * b %% V); }\n"
-             "  else for (int e = 0; e < m; e++) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n", i, keeps_before(f, i), i, i, keeps_before(f, i));
-  say(t, "#pragma unroll\n  for (int e = 0; e < V; e++) {\n    if (e >= m) break;\n");
+             "  else {\n%s if (e < m) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n  }\n", i, keeps_before(f, i), i, EACH_OF, i, keeps_before(f, i));
+  say(t, "%s {\n", EACH_OF);              /* of those past the end too, which nobody stores: without a branch all stays in registers */
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
     if (n->kind == TY_F_NUMBER) continue;
     say(t, "    const %s v%d = ", held(n->compute), i);
     if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(x%d%s))", held(n->compute), ty_dtype_names[n->dtype], n->tensor, w->inner[n->tensor] == 0 && !w->dense[n->tensor] ? "" : ".d[e]");
-    else if (n->kind == TY_F_KEEP) say(t, "(f64)ty_uniform(w%d[e]) >= %.17g ? 1 : 0", i, n->p);
+    else if (n->kind == TY_F_KEEP) keeps(t, n, "w%d[e]", i);
     else formula(t, f, i, "");
     say(t, ";\n");
     if (n->to >= 0) say(t, "    o%d.d[e] = out_%s(v%d);\n", n->to, ty_dtype_names[n->dtype], i);
@@ -211,7 +222,7 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
   say(t, "  }\n");
   for (int k = 0; k < f->ntensor; k++) {
     const char *D = type_of(f->tensor[k].dtype);
-    if (f->tensor[k].written) say(t, "  if (m == V) *(pack<%s, V> *)((%s *)a.t[%d] + at%d) = o%d;\n  else for (int e = 0; e < m; e++) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n", D, D, k, k, k, D, k, k, k);
+    if (f->tensor[k].written) say(t, "  if (m == V) *(pack<%s, V> *)((%s *)a.t[%d] + at%d) = o%d;\n  else {\n%s if (e < m) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n  }\n", D, D, k, k, k, EACH_OF, D, k, k, k);
   }
   say(t, "}\n");
   for (int pass = 0; pass < (w->each > 1 ? 2 : 1); pass++)
@@ -234,7 +245,7 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
 }
 
 static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
-  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = f->inner % 4 == 0 ? 4 : 1;
+  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = keeps_before(f, f->nnode) && f->inner % 4 == 0 ? 4 : 1;    /* four neighbours take one block's words */
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) ((e) / %d * %d + t * %d + (e) %% %d)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together, together * w->threads, together, together);
   say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
@@ -254,7 +265,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (n->row && open) say(t, "  }\n");
     open = !n->row;
     if (n->kind == TY_F_REDUCE) { reduce_row(t, f, i); continue; }
-    if (n->kind == TY_F_KEEP) {            /* four neighbours take one block's words */
+    if (n->kind == TY_F_KEEP) {
       say(t, "    const uint64_t first%d = (uint64_t)(%d * 4 * ((a.n + 3) / 4) + row * INNER + j);\n", i, keeps_before(f, i));
       if (together == 4) say(t, "    if (e %% 4 == 0) ty_philox(a.g->seed, a.g->offset + first%d / 4, q%d);\n", i, i);
     }
@@ -262,7 +273,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     else say(t, "    v%d[e] = ", i);
     if (n->kind == TY_F_TENSOR && n->row) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d]))", T, D, type_of(n->dtype), n->tensor, n->tensor);
     else if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d + j * (int64_t)%lld]))", T, D, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
-    else if (n->kind == TY_F_KEEP) say(t, together == 4 ? "(f64)ty_uniform(q%d[e %% 4]) >= %.17g ? 1 : 0" : "(f64)ty_uniform(word(a.g, first%d)) >= %.17g ? 1 : 0", i, n->p);
+    else if (n->kind == TY_F_KEEP) keeps(t, n, together == 4 ? "q%d[e %% 4]" : "word(a.g, first%d)", i);
     else formula(t, f, i, "[e]");
     say(t, ";\n");
   }

@@ -60,6 +60,14 @@ static int program_begin(lua_State *L) {
   return ty_raise(L, &s->modes.ctx);
 }
 
+/* aliased(program, inputs) */
+static int program_aliased(lua_State *L) {
+  int n;
+  ty_tensor **t = tensors_at(L, 2, &n);
+  lua_pushboolean(L, ty_program_aliased(program_at(L, 1), t, n));
+  return 1;
+}
+
 /* end(program, ok, results) -> whether run() gives the results */
 static int program_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -308,7 +316,7 @@ void ty_settle(lua_State *L, const char *what) {
 }
 
 void ty_open_program(lua_State *L) {
-  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
+  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
     {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
     {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
   lua_newtable(L);
