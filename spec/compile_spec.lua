@@ -171,15 +171,15 @@ describe("compile", function()
 
   if helper.device ~= "cpu" then it("is part of a graph that is captured around it", function()
     local x = tycho.randn(8)
-    local f = tycho.compile(function() return x * 2 + 1 end)
+    local f = tycho.compile(function(a) return a * 2 + 1 end)
     for calls = 0, 3 do
-      local g, y = tycho.cuda.graph(function() return f() end)
+      local g, y = tycho.cuda.graph(function() return f(x) end)
       for i = 1, 2 do
         x:fill_(i + calls)
         g:replay()
         helper.close(y, tycho.full({8}, 2 * (i + calls) + 1))
       end
-      f()
+      f(x)
     end
   end) end
 
