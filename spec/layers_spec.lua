@@ -256,4 +256,29 @@ describe("optimizers", function()
     nn.utils.vector_to_parameters(tycho.range(1, 3), {w})
     assert.same({1, 2, 3}, w:totable())
   end)
+
+  it("batch_norm takes 16-bit data as it takes the same numbers in float32", function()
+    for _, dtype in ipairs {"bfloat16", "float16"} do
+      for _, shape in ipairs {{3, 5, 4, 6}, {2, 7, 70, 70}, {64, 3}, {3, 5000}, {130, 33, 3}, {2, 4100, 2, 2}} do
+        for _, last in ipairs {false, true} do
+          local x = tycho.randn(shape):to(dtype)
+          if last and #shape == 4 then x = x:permute(1, 3, 4, 2):contiguous():permute(1, 4, 2, 3) end
+          local w, b = tycho.rand(shape[2]) + 0.5, tycho.randn(shape[2])
+          local g = tycho.randn(shape):to(dtype)
+          local function run(to)
+            local xs, ws, bs = x:to(to):detach():requires_grad_(true), w:clone():requires_grad_(true), b:clone():requires_grad_(true)
+            local mean, var = tycho.zeros(shape[2]), tycho.ones(shape[2])
+            local y = tycho.nn.functional.batch_norm(xs, mean, var, ws, bs, {training = true})
+            y:backward(g:to(to))
+            return {y = y:detach():float(), dx = xs.grad:float(), dw = ws.grad, db = bs.grad, mean = mean, var = var}
+          end
+          local got, want = run(dtype), run("float32")
+          for name, v in pairs(got) do
+            local exact = name == "y" or name == "dx"
+            helper.close(v, exact and want[name]:to(dtype):float() or want[name], ("%s, %s of %dx%d"):format(dtype, name, shape[1], shape[2]), exact and (dtype == "bfloat16" and 8e-3 or 1e-3) or 1e-4)
+          end
+        end
+      end
+    end
+  end)
 end)

@@ -192,7 +192,6 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel) {
     if (s != TY_OK) in[i].t = NULL;
   }
   for (int i = 0; i < c->op->nout; i++) {
-    if (!c->out[i]) { k.out[i] = NULL; continue; }
     k.out[i] = s == TY_OK ? ty_retain(c->out[i]) : NULL;
     if (s != TY_OK || !ty_is_half((ty_dtype)c->out[i]->dtype)) continue;
     ty_meta m = c->meta[i];
@@ -203,7 +202,7 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel) {
   }
   if (s == TY_OK) s = kernel(&k);
   for (int i = 0; i < c->op->nout; i++) {
-    if (s == TY_OK && c->out[i] && k.out[i]->dtype != c->out[i]->dtype) s = ty_copy_into(c->ctx, c->out[i], k.out[i]);
+    if (s == TY_OK && k.out[i]->dtype != c->out[i]->dtype) s = ty_copy_into(c->ctx, c->out[i], k.out[i]);
     ty_release(k.out[i]);
   }
   for (int i = 0; i < c->op->nparam; i++) {             /* operands that the op changes */

@@ -1,7 +1,7 @@
 /* Batch, layer and root-mean-square normalisation, forward and backward in two passes over the data each.
  *
  * Batch norm takes its data as a matrix of rows: where channels are dense in memory (channels-last), a row is one pixel's
- * channels; else a row is one channel of one image. Sums run in float64 across rows. */
+ * channels; else a row is one channel of one image. Sums run in float64 across rows. 16-bit data is widened block by block. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -13,16 +13,28 @@ typedef struct {
   int64_t c, n, inner;       /* channels; images; elements of a channel of an image */
   bool last;                 /* channels-last */
   const ty_loops *l;
+  void (*load)(void *, const void *, int64_t, int64_t);       /* 16-bit data to float32, or NULL; and back */
+  void (*store)(void *, int64_t, const void *, int64_t);
 } rows;
+
+#define WIDE 4096           /* elements that are widened at a time */
 
 static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) + i * t->stride[0] * ty_itemsize(t); }
 static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
 
 static rows rows_of(const ty_tensor *x) {
   rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0], .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
-  r.size = ty_ksize[r.k];
+  r.size = ty_itemsize(x);
+  if (ty_is_half((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][0]; r.store = r.l->store[x->dtype][0]; }
   r.inner = r.n && r.c ? ty_numel(x) / (r.n * r.c) : 0;
   return r;
+}
+
+/* n elements at p, as they are or widened into room. */
+static const void *wide(const rows *r, const char *p, int64_t n, void *room) {
+  if (!r->load) return p;
+  r->load(room, p, 1, n);
+  return room;
 }
 
 /* s1[c], s2[c]: sums over images and pixels of (x - shift) and its square or, with g, of g and g * (x - shift). */
@@ -34,27 +46,34 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
     #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t ch = 0; ch < r->c; ch++)
       for (int64_t n = 0; n < r->n; n++) {
-        int64_t off = (n * r->c + ch) * r->inner * r->size;
-        if (g) r->l->dots[r->k](g + off, x + off, r->inner, at(shift, r->k, ch), &s1[ch], &s2[ch]);
-        else r->l->moments[r->k](x + off, r->inner, at(shift, r->k, ch), &s1[ch], &s2[ch]);
+        int64_t off = (n * r->c + ch) * r->inner * r->size, most = r->load ? WIDE : r->inner;
+        float a[WIDE], b[WIDE];
+        for (int64_t i = 0; i < r->inner; i += most, off += most * r->size) {
+          const int64_t m = TY_MIN(most, r->inner - i);
+          if (g) r->l->dots[r->k](wide(r, g + off, m, a), wide(r, x + off, m, b), m, at(shift, r->k, ch), &s1[ch], &s2[ch]);
+          else r->l->moments[r->k](wide(r, x + off, m, b), m, at(shift, r->k, ch), &s1[ch], &s2[ch]);
+        }
       }
     return TY_OK;
   }
   int64_t total = r->n * r->inner, chunk = 64, parts = TY_MIN(64, (total + chunk - 1) / chunk);   /* a fixed number: the bits don't depend on threads */
   double *acc = ty_scratch(sizeof(double) * (size_t)(2 * r->c * parts));
-  char *tile = ty_scratch((size_t)(2 * r->c * r->size * threads));
+  const int64_t size = ty_ksize[r->k], few = r->load ? TY_MAX(1, WIDE / r->c) : chunk, room = 2 * r->c * size + (r->load ? 2 * few * r->c * 4 : 0);   /* few: rows at a time */
+  char *tile = ty_scratch((size_t)(room * threads));
   if (!acc || !tile) { ty_scratch_free(acc); ty_scratch_free(tile); return ty_fail(c, "out of memory"), TY_OOM; }
   memset(acc, 0, sizeof(double) * (size_t)(2 * r->c * parts));
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < parts; p++) {
-    char *t1 = tile + 2 * r->c * r->size * omp_get_thread_num(), *t2 = t1 + r->c * r->size;
+    char *t1 = tile + room * omp_get_thread_num(), *t2 = t1 + r->c * size, *wg = t2 + r->c * size, *wx = wg + few * r->c * 4;
     double *a1 = acc + 2 * r->c * p, *a2 = a1 + r->c;
     for (int64_t i = total * p / parts, end = total * (p + 1) / parts; i < end;) {
       int64_t stop = TY_MIN(end, i + chunk);
-      memset(t1, 0, (size_t)(2 * r->c * r->size));
-      int64_t off = i * r->c * r->size;
-      if (g) r->l->dots_columns[r->k](g + off, x + off, stop - i, r->c, shift, t1, t2);
-      else r->l->moments_columns[r->k](x + off, stop - i, r->c, shift, t1, t2);
+      memset(t1, 0, (size_t)(2 * r->c * size));
+      for (; i < stop; i += few) {
+        const int64_t off = i * r->c * r->size, m = TY_MIN(few, stop - i);
+        if (g) r->l->dots_columns[r->k](wide(r, g + off, m * r->c, wg), wide(r, x + off, m * r->c, wx), m, r->c, shift, t1, t2);
+        else r->l->moments_columns[r->k](wide(r, x + off, m * r->c, wx), m, r->c, shift, t1, t2);
+      }
       i = stop;
       for (int64_t ch = 0; ch < r->c; ch++) { a1[ch] += at(t1, r->k, ch); a2[ch] += at(t2, r->k, ch); }
     }
@@ -66,26 +85,48 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
   return TY_OK;
 }
 
-/* o = a[c] g + b[c] x + d[c]; without b: o = a[c] x + d[c] */
+/* o = a[c] g + b[c] x + d[c]; without b: o = a[c] x + d[c]. n rows of channels (last), or n elements of channel ch. */
+static void affine_part(const rows *r, char *o, const char *g, const char *x, int64_t n, int64_t ch, const void *a, const void *b, const void *d) {
+  const int64_t all = r->last ? n * r->c : n;
+  float wg[WIDE], wx[WIDE];
+  void *out = r->load ? (void *)wx : o;
+  const void *xs = wide(r, x, all, wx), *gs = b ? wide(r, g, all, wg) : NULL;
+  if (r->last && b) r->l->affine2_columns[r->k](out, gs, xs, n, r->c, a, b, d);
+  else if (r->last) r->l->affine_columns[r->k](out, xs, n, r->c, a, d);
+  else if (b) r->l->affine2[r->k](out, gs, xs, n, at(a, r->k, ch), at(b, r->k, ch), at(d, r->k, ch));
+  else r->l->affine[r->k](out, xs, n, at(a, r->k, ch), at(d, r->k, ch));
+  if (r->load) r->store(o, 1, wx, all);
+}
+
+/* Widened, rows of more than WIDE channels go in pieces: coefficients are by column, so a piece is a narrower matrix of one row. */
+static void affine_row(const rows *r, char *o, const char *g, const char *x, const char *a, const char *b, const char *d) {
+  const int64_t size = ty_ksize[r->k];
+  for (int64_t ch = 0; ch < r->c; ch += WIDE) {
+    rows piece = *r;
+    piece.c = TY_MIN(WIDE, r->c - ch);
+    affine_part(&piece, o + ch * r->size, g ? g + ch * r->size : NULL, x + ch * r->size, 1, 0, a + ch * size, b ? b + ch * size : NULL, d + ch * size);
+  }
+}
+
 static void affine(const rows *r, char *o, const char *g, const char *x, const void *a, const void *b, const void *d) {
   int threads = ty_threads_for(r->n * r->c * r->inner);
   if (r->last) {
-    const int64_t total = r->n * r->inner, chunk = TY_MAX(1, TY_BLOCK * 8 / r->c);
+    const int64_t total = r->n * r->inner, chunk = TY_MAX(1, WIDE / r->c);
     #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < total; i += chunk) {
       const int64_t off = i * r->c * r->size, n = TY_MIN(chunk, total - i);
-      if (b) r->l->affine2_columns[r->k](o + off, g + off, x + off, n, r->c, a, b, d);
-      else r->l->affine_columns[r->k](o + off, x + off, n, r->c, a, d);
+      if (r->load && r->c > WIDE) affine_row(r, o + off, g ? g + off : NULL, x + off, a, b, d);
+      else affine_part(r, o + off, g ? g + off : NULL, x + off, n, 0, a, b, d);
     }
     return;
   }
-  const int64_t len = r->inner;
+  const int64_t most = r->load ? WIDE : TY_MAX(r->inner, 1);
   #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < r->n * r->c; i++) {
-    int64_t off = i * len * r->size, ch = i % r->c;
-    if (b) r->l->affine2[r->k](o + off, g + off, x + off, len, at(a, r->k, ch), at(b, r->k, ch), at(d, r->k, ch));
-    else r->l->affine[r->k](o + off, x + off, len, at(a, r->k, ch), at(d, r->k, ch));
-  }
+  for (int64_t i = 0; i < r->n * r->c; i++)
+    for (int64_t j = 0; j < r->inner; j += most) {
+      const int64_t off = (i * r->inner + j) * r->size;
+      affine_part(r, o + off, g ? g + off : NULL, x + off, TY_MIN(most, r->inner - j), i % r->c, a, b, d);
+    }
 }
 
 static ty_status batch_norm(ty_call *c) {
@@ -102,7 +143,7 @@ static ty_status batch_norm(ty_call *c) {
   double *s1 = (double *)mem, *s2 = s1 + n, *shift = s2 + n, *a = shift + n, *d = a + n;
   ty_status s = TY_OK;
   if (training && count) {
-    for (int64_t ch = 0; ch < n; ch++) put(shift, r.k, ch, at(ty_data(x), r.k, r.last ? ch : ch * r.inner));
+    for (int64_t ch = 0; ch < n; ch++) put(shift, r.k, ch, ty_get((char *)ty_data(x) + (r.last ? ch : ch * r.inner) * r.size, (ty_dtype)x->dtype));
     s = sums(c, &r, NULL, ty_data(x), shift, s1, s2);
   }
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
@@ -143,8 +184,8 @@ static ty_status batch_norm_backward(ty_call *c) {
   if (s == TY_OK) s = sums(c, &r, ty_data(g), ty_data(x), ty_data(mean), s1, s2);
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
     double m = at(ty_data(mean), r.k, ch), rs = at(ty_data(rstd), r.k, ch), gain = opt(w, ch, 1) * rs;
-    put(ty_data(c->out[1]), r.k, ch, s2[ch] * rs);
-    put(ty_data(c->out[2]), r.k, ch, s1[ch]);
+    ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, s2[ch] * rs);
+    ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, s1[ch]);
     double slope = training && count > 0 ? -gain * rs * rs * s2[ch] / count : 0;
     put(a, r.k, ch, gain);
     put(b, r.k, ch, slope);
@@ -291,4 +332,4 @@ static ty_status run(ty_call *c) {
   }
 }
 
-ty_status ty_cpu_norm(ty_call *c) { return ty_widened(c, run); }
+ty_status ty_cpu_norm(ty_call *c) { return c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward ? run(c) : ty_widened(c, run); }
