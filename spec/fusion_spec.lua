@@ -61,9 +61,7 @@ local function program(seed, floats)
       elseif l[1] == 11 then ok, z = true, a:clone()
       elseif #v > n then                                  -- in place, on what was made here
         local t = v[n + 1 + l[3] % (#v - n)]
-        ok, z = pcall(t.add_, t, b)
-        if not ok then ok, z = pcall(t.mul_, t, 0.5) end
-        ok = false
+        if not pcall(t.add_, t, b) then pcall(t.mul_, t, 0.5) end
       end
       if ok and z then v[#v + 1] = z end
     end
@@ -384,9 +382,9 @@ describe("fusion", function()
   end)
 
   it("loses nothing where memory ends while it plans, or makes a kernel anew", function()
-    local x, hold, held = tycho.randn(600), false, nil
+    local x = tycho.randn(600)
     for n = 1, 60 do
-      hold, held = false, nil
+      local hold, held = false, nil
       local f = tycho.compile(function()
         local a = x:exp()
         local b = a + 1
