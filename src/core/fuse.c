@@ -13,6 +13,7 @@
 #define FEW 4096           /* elements: up to here kernels of one shape are merged though they have nothing in common, to save launches */
 
 #define LONG_ROW 4096      /* elements: longer ones don't stay where they are computed */
+#define SMALL_CAST (1 << 20)   /* elements: a launch is nothing beside larger ones */
 #define SHORT_ROW 32       /* shorter ones aren't worth the loop, unless there are few */
 
 /* steps: how many touch the store by this value; last: the newest of them; row: as a value a row */
@@ -23,7 +24,8 @@ typedef struct {
   int *step, nstep, step_room;             /* in the order of the record */
   access *at;
   int nat, at_room;
-  bool keeps;                              /* draws dropout's mask */
+  bool whole;                              /* some step can't be over one value a row: dropout, batch_norm_apply */
+  bool casts;                              /* several, of different tensors, and nothing else */
   bool pointwise, flat;                    /* flat: every tensor has all elements in order, or one */
   int ndim, nred;                          /* nred: how many of the last dims are a row's; 0: nothing is reduced */
   int64_t shape[TY_MAXDIM], n, inner;
@@ -90,7 +92,7 @@ static int reduced_dims(const ty_program *p, const step *k) {
 static bool begin(const ty_program *p, int at, forming *g) {
   const step *k = &p->step[at];
   const ty_op *op = k->call.op;
-  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k), .keeps = op->id == TY_OP_dropout_mask};
+  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k), .whole = op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply};
   g->pointwise = g->nred || fusable(p, k);
   if (!ty_grow(&g->step, 1, &g->step_room, sizeof(int))) return false;
   g->step[g->nstep++] = at;
@@ -111,7 +113,7 @@ static bool begin(const ty_program *p, int at, forming *g) {
   g->n = ty_numel(o);
   g->inner = 1;
   for (int i = 0; i < g->nred; i++) g->inner *= g->shape[g->ndim - 1 - i];
-  g->flat = !g->nred;
+  g->flat = !g->nred && op->id != TY_OP_batch_norm_apply;    /* which needs to know its channels */
   for (int i = 0; i < g->nat; i++) g->flat = g->flat && (g->at[i].value < 0 || ty_is_flat(&p->value[g->at[i].value].like, g->n));
   return true;
 }
@@ -145,7 +147,7 @@ static bool private(const groups *all, const forming *a, const forming *b, int s
 
 /* Whether small works on one value for each row of big. */
 static bool row_level(const forming *big, const forming *small) {
-  if (!big->nred || small->nred || small->keeps || small->n * big->inner != big->n) return false;
+  if (!big->nred || small->nred || small->whole || small->n * big->inner != big->n) return false;
   if (small->flat) return true;
   bool same = small->ndim == big->ndim;
   for (int i = 0; same && i < big->ndim; i++) same = small->shape[i] == (i < big->ndim - big->nred ? big->shape[i] : 1);
@@ -200,7 +202,7 @@ static bool merge(forming *into, const forming *g) {
     a.row = a.row || rows;
     if (!note(into, a)) return false;
   }
-  into->keeps = into->keeps || g->keeps;
+  into->whole = into->whole || g->whole;
   if (own_rows || (!rows && (g->nred || (into->flat && !g->flat)))) {
     into->flat = false;
     into->ndim = g->ndim;
@@ -214,12 +216,10 @@ static bool merge(forming *into, const forming *g) {
 
 static void drop(forming *g) { ty_free(g->step); ty_free(g->at); }
 
-/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are. NULL: out of memory. */
+/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are. NULL: out of memory; else why not, or "". */
 static const char *unite(groups *all, int a, int b, int *at) {
   forming *g = all->list;
-  const char *why = refuses(all, &g[a], &g[b]);
   bool hoists = true, sinks = true;
-  if (why) return why;
   for (int k = a + 1; k < b && (hoists || sinks); k++) {
     hoists = hoists && !conflict(&g[k], &g[b]);
     sinks = sinks && !conflict(&g[a], &g[k]);
@@ -243,10 +243,39 @@ static bool absorb(groups *all) {
       forming *g = &all->list[i], *last = &all->list[at];
       const bool common = related(all->p, g, last);
       if (!g->pointwise || (!common && (g->n != last->n || last->n > FEW || g->nred || last->nred))) continue;
-      const char *why = unite(all, i, at, &at);
+      const char *why = refuses(all, g, last);
+      if (!why) why = unite(all, i, at, &at);
       if (!why) return false;
       if (!*why) again = true;
       else if (common) last->why = why;
+    }
+  }
+  return true;
+}
+
+static bool is_float32_or_half(ty_dtype d) { return d == TY_F32 || ty_is_half(d); }
+
+static bool is_cast(const ty_program *p, const forming *g) {
+  const step *k = &p->step[g->step[0]];
+  if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->casts || !g->flat || g->n > SMALL_CAST) return false;
+  const ty_tensor *from = &p->value[k->vin[0]].like, *to = &p->value[k->vout[0]].like;
+  return is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) && ty_numel(from) == g->n;
+}
+
+/* Casts that were not fused, of parameters and of their gradients: several become one launch. */
+static bool gather_casts(groups *all) {
+  for (int at = 0; at < all->n; at++) {
+    if (!is_cast(all->p, &all->list[at])) continue;
+    for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
+      forming *g = &all->list[i];
+      if (!(g->casts && g->nstep < TY_CASTS) && !is_cast(all->p, g)) continue;
+      int where = at;
+      const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : unite(all, i, at, &where);
+      if (!why) return false;
+      if (*why) continue;
+      all->list[where].casts = true;
+      at = where > i ? where : at - 1;
+      break;
     }
   }
   return true;
@@ -314,16 +343,17 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
     if (ok && next.pointwise) ok = absorb(&all);
   }
   if (!p->fuses) all.n = n;
+  else ok = ok && gather_casts(&all);
   for (int i = 0; i < p->nstore && ok; i++) p->store[i].pinned = all.touches[i] < 0;
   for (int i = 0; i < all.n && ok; i++) {
     forming *g = &all.list[i];
-    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
+    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->casts, .casts = g->casts, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
     if (!g->flat) memcpy(p->group[i].shape, g->shape, sizeof g->shape);
     if (g->why) snprintf(p->group[i].why, sizeof p->group[i].why, "%s", g->why);
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
       store *st = &p->store[g->at[k].store];
-      st->unwritten = g->nstep > 1 && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
+      st->unwritten = g->nstep > 1 && !g->casts && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
     }
     g->step = NULL;
     p->ngroup++;

@@ -36,7 +36,8 @@ static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
 static int channels_of(maker *m, int v, ty_dtype compute) {
   ty_fused *f = m->f;
   const ty_tensor *t = &m->p->value[v].like;
-  if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
+  for (int i = 0; i < m->ncur; i++) m->full = m->full || ty_same_elements(m->p, m->cur[i].value, v);     /* made here: not by channels */
+  if (f->ntensor == TY_FUSED_TENSORS || m->full) { m->full = true; return 0; }
   f->tensor[f->ntensor] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
   f->tensor[f->ntensor].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
   return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)f->ntensor++, .row = by_rows(f, &f->tensor[f->ntensor - 1])});
@@ -280,7 +281,7 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g, bool *refused) {
   const ty_backend *b = first->backend;
   ty_fused *f = NULL;
   ty_status s = TY_OK;
-  if (g->nstep > 1 || (g->pointwise && p->store[p->value[first->vout[0]].store].unwritten)) {
+  if ((g->nstep > 1 && !g->casts) || (g->pointwise && p->store[p->value[first->vout[0]].store].unwritten)) {
     if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);
     kernel_shape(f, g);
     maker m = {.p = p, .f = f};
@@ -303,6 +304,7 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g, bool *refused) {
 
 ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p) {
   bool first = p->kernels == 0, refused = true;
+  p->unmade = true;
   while (refused) {                        /* then others have to store what it reads */
     refused = false;
     for (int i = 0; i < p->ngroup; i++)
@@ -310,6 +312,7 @@ ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p) {
     first = false;
   }
   p->kernels++;
+  p->unmade = false;
   return TY_OK;
 }
 

@@ -38,21 +38,25 @@ static ty_tensor *place(const value *v, ty_tensor *memory) {
 /* Never stored, nor will it be. */
 static bool nowhere(const store *st) { return st->unwritten && !st->visible && !st->placed; }
 
-/* Of a kernel that may have to store more, when someone holds it, and may then be too large, all values get memory. */
-static void place_beside_visible(ty_program *p) {
-  for (int i = 0; i < p->ngroup; i++) {
-    const group *g = &p->group[i];
-    bool visible = false;
-    for (int pass = 0; pass < 2 && g->fused; pass++)
-      for (int k = 0; k < g->nstep; k++)
-        for (int j = 0; j < TY_MAXOUT; j++) {
-          const int v = p->step[g->step[k]].vout[j];
-          store *st = v >= 0 ? &p->store[p->value[v].store] : NULL;
-          if (!st || !st->unwritten) continue;
-          if (!pass) visible = visible || st->visible;
-          else st->placed = visible;
-        }
-  }
+static store *result_of(ty_program *p, const group *g, int step, int j) {
+  const int v = p->step[g->step[step]].vout[j];
+  return v >= 0 ? &p->store[p->value[v].store] : NULL;
+}
+
+/* A kernel that may have to store more, when someone holds it, may then be too large: all its values get memory. Whether some did. */
+static bool place_beside_visible(ty_program *p, const group *g) {
+  bool visible = false, more = false;
+  for (int k = 0; k < g->nstep && g->fused; k++)
+    for (int j = 0; j < TY_MAXOUT; j++) {
+      const store *st = result_of(p, g, k, j);
+      visible = visible || (st && st->unwritten && (st->visible || st->placed));
+    }
+  for (int k = 0; k < g->nstep && visible; k++)
+    for (int j = 0; j < TY_MAXOUT; j++) {
+      store *st = result_of(p, g, k, j);
+      if (st && st->unwritten && !st->placed) st->placed = more = true;
+    }
+  return more;
 }
 
 typedef struct { ty_tensor *t; bool free; } buffer;
@@ -158,7 +162,10 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
   if (p->fuses) TY_TRY(ty_fuse_split(ctx, p));
   TY_TRY(ty_fuse_groups(ctx, p));
   TY_TRY(ty_fuse_make(ctx, p));
-  place_beside_visible(p);
+  for (bool more = true; more;) {          /* values that several kernels make bring it from one to the other */
+    more = false;
+    for (int i = 0; i < p->ngroup; i++) more = place_beside_visible(p, &p->group[i]) || more;
+  }
   TY_TRY(share(ctx, p));
   TY_TRY(make_values(ctx, p));
   TY_TRY(make_steps(ctx, p));
@@ -171,7 +178,7 @@ static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /*
 static bool free_of_holders(const store *st) { return atomic_load(&st->memory->storage->refs) <= own_refs(st); }
 
 ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
-  bool more = false;
+  bool more = p->unmade;
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
     st->wanted = st->unwritten && st->visible && !st->held && !free_of_holders(st);

@@ -77,6 +77,7 @@ typedef struct { ty_tensor *leaf, *grad; } entry;
 typedef struct {
   int *step, nstep, nagain;   /* the first nagain are another group's, done again here; those of its own follow */
   bool pointwise;          /* or of rows: fusable */
+  bool casts;              /* steps that the backend does in one launch */
   int ndim, nred;          /* of fused, with shape */
   int64_t shape[TY_MAXDIM];
   ty_fused *fused;
@@ -92,6 +93,7 @@ struct ty_program {
   int hooks;               /* how many hooks had been registered */
   bool fuses;
   int kernels;             /* how often they have been made */
+  bool unmade;             /* making them has failed half-way */
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */

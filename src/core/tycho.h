@@ -23,6 +23,7 @@
 #define TY_ERRLEN 512
 #define TY_SMALL 64      /* bytes of data that stand in the storage itself */
 #define TY_MAXGPU 16
+#define TY_CASTS 32      /* casts in one launch */
 
 typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
@@ -252,6 +253,8 @@ struct ty_backend {
   ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
+  /* NULL, or to[i] = from[i] in another of float32, float16, bfloat16, for n contiguous tensors in one launch. */
+  ty_status (*casts)(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, ty_tensor *const *from, int n);
 };
 
 extern const ty_backend ty_cpu;

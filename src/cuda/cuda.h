@@ -91,6 +91,7 @@ ty_status ty_cuda_attention(ty_call *c);                     /* attention.c */
 ty_status ty_cuda_sort(ty_call *c);                          /* sort.c */
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
+ty_status ty_cuda_casts(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, ty_tensor *const *from, int n);
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */
 ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);

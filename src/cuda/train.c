@@ -37,20 +37,22 @@ ty_status ty_cuda_softmax(ty_call *c) {
 ty_status ty_cuda_loss(ty_call *c) {
   const bool back = c->op->id == TY_OP_cross_entropy_backward;
   const ty_tensor *y = c->in[back ? 2 : 1].t, *g = back ? c->in[0].t : NULL;
-  ty_tensor *x = NULL, *w = NULL, *wt = c->in[back ? 4 : 2].t;
+  ty_tensor *x = NULL, *w = NULL, *up = NULL, *wt = c->in[back ? 4 : 2].t;
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
   ty_status st = ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x);
+  if (st == TY_OK && g) st = ty_cast(c->ctx, (ty_tensor *)g, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
   if (st == TY_OK && ty_numel(x)) {
-    const ty_k_entropy k = {.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i, .label_step = y->stride[0], .g_step = g ? g->stride[0] : 0,
-      .smoothing = c->at[1].f, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .g = g ? ty_data(g) : NULL, .labels = ty_data(y), .o = ty_data(c->out[0]),
+    const ty_k_entropy k = {.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i, .label_step = y->stride[0], .g_step = up ? up->stride[0] : 0,
+      .smoothing = c->at[1].f, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .g = up ? ty_data(up) : NULL, .labels = ty_data(y), .o = ty_data(c->out[0]),
       .lse = back ? ty_data(c->in[3].t) : ty_data(c->out[1]), .fault = ty_fault_of(gpu)};
     st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
   }
   ty_release(x);
   ty_release(w);
+  ty_release(up);
   return st;
 }
 

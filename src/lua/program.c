@@ -223,8 +223,14 @@ static int program_kernels(lua_State *L) {
       lua_rawseti(L, -2, k + 1);
     }
     lua_setfield(L, -2, "ops");
-    lua_pushboolean(L, g->fused != NULL);
+    lua_pushboolean(L, g->fused != NULL || g->casts);
     lua_setfield(L, -2, "fused");
+    if (g->casts) {
+      lua_pushinteger(L, g->nstep);
+      lua_setfield(L, -2, "writes");
+      lua_pushinteger(L, g->nstep);
+      lua_setfield(L, -2, "reads");
+    }
     if (g->fused) {
       int writes = 0;
       for (int k = 0; k < g->fused->ntensor; k++) writes += g->fused->tensor[k].written;
