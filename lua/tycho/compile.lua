@@ -2,7 +2,7 @@
 --
 -- Idea: fn is called with a record running (src/core/program.h). From then on each call runs fn again, but its ops are only compared with
 -- the record, which costs a fraction of doing them; when all agreed, the recorded steps run: on the CPU one after another over fixed
--- memory, on a GPU as one captured graph. Any difference is seen, and the call then goes on as it would have without a record. A variant is
+-- memory, on a GPU as one captured graph; pointwise ones together (src/core/fuse.c). Any difference is seen, and the call then goes on as it would have without a record. A variant is
 -- kept for each shape, dtype and layout of the arguments, value of those that are no tensors, and training mode of the modules that ran.
 -- Invariant: what fn leaves behind is what it would have left without compile, but for tensors in tables of the user's own: those made within fn end with the call, unless
 -- returned, kept (tycho.keep) or assigned to a module.
@@ -180,6 +180,7 @@ local function filled(v, args, given)
   end)
 end
 
+-- Those of the arguments, whether fn is given them or copies.
 local function tensors_of(v, args)
   local list = {}
   for i = 1, args.n do if v.signature[i] then list[#list + 1] = args[i] end end

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "fuse.h"
 
-typedef struct { int value, node; bool row; } current;
+typedef struct { int value, node; } current;
 
 typedef struct {
   ty_program *p;
@@ -238,7 +238,7 @@ static bool set_value(maker *m, int v, int n, bool stores) {
   if (at == TY_FUSED_NODES) return false;
   if (at < m->ncur) m->f->node[m->cur[at].node].to = -1;             /* overwritten */
   else m->ncur++;
-  m->cur[at] = (current){v, n, m->f->node[n].row};
+  m->cur[at] = (current){v, n};
   if (stores && stored(&m->p->store[m->p->value[v].store])) {
     if (m->f->node[n].to >= 0) n = m->cur[at].node = new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = m->f->node[n].dtype, .compute = m->f->node[n].compute, .row = m->f->node[n].row});
     m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);

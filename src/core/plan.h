@@ -17,7 +17,7 @@ typedef struct {
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
   int users;               /* values in it */
-  bool unwritten;          /* only steps of one fused kernel touch it: its values are never stored, but where someone holds one (held) */
+  bool unwritten;          /* only kernels that make its values themselves touch them: they are never stored, but where someone holds one (held) */
   bool held, wanted;       /* wanted: since this run */
   bool placed;             /* unwritten, but it has memory: its kernel may have to be given up for what is held */
   bool pinned;             /* its contents are needed after the steps */

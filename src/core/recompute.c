@@ -100,7 +100,7 @@ static bool try(const finder *f, int s, bool *ok) {
       int list[DEEP], n = 0, more = 0;
       group *g = &p->group[i];
       if (i == f->at[w] || !touches(p, g, s)) continue;
-      if (!g->pointwise || i < f->at[w] || 3 * (g->nstep + DEEP) > TY_FUSED_NODES) return false;
+      if (!g->pointwise || i < f->at[w] || TY_FUSED_PER_STEP * (g->nstep + DEEP) > TY_FUSED_NODES) return false;
       for (int k = g->nagain; k < g->nstep; k++) {
         const step *q = &p->step[g->step[k]];
         for (int j = 0; j < q->call.nin; j++)

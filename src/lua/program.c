@@ -210,7 +210,7 @@ static int program_steps(lua_State *L) {  /* list of ops' names */
   return 1;
 }
 
-/* Kernels in the order of the run: {ops (names, in order), elements, fused, and of fused ones: reads, writes (tensors); why: it isn't a larger one, or none} */
+/* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also elements (not of casts), reads, writes (tensors), why (it isn't a larger one, or none)} */
 static int program_kernels(lua_State *L) {
   const ty_program *p = program_at(L, 1);
   lua_createtable(L, p->ngroup, 0);
