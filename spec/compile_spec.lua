@@ -169,6 +169,19 @@ describe("compile", function()
     if not ok then error(err, 0) end
   end) end
 
+  if helper.device ~= "cpu" then it("takes learning rates also where there are no graphs", function()
+    local p = io.popen([[TYCHO_CUDA_CACHE=0 luajit -e '
+      local tycho = require "tycho"
+      local w = tycho.nn.Parameter(tycho.ones(4, {device = "cuda"}))
+      local opt = tycho.optim.SGD({w}, {lr = 0.5})
+      local f = tycho.compile(function() opt:zero_grad() local loss = (w * 2):sum() loss:backward() opt:step() end)
+      for i = 1, 4 do opt.param_groups[1].lr = i f() end
+      print(f:report()[1].compiled, w:sum():item())' 2>&1]])
+    local out = p:read("*a")
+    p:close()
+    assert.equal("true\t-76\n", out)
+  end) end
+
   if helper.device ~= "cpu" then it("is part of a graph that is captured around it", function()
     local x = tycho.randn(8)
     local f = tycho.compile(function(a) return a * 2 + 1 end)

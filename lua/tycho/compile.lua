@@ -197,7 +197,10 @@ end
 local function run(v)
   local p = v.program
   program.ready(p)
-  if not program.on_gpu(p) or not gpu.graphs() then return program.run(p) end
+  if not program.on_gpu(p) or not gpu.graphs() then
+    program.rates(p)
+    return program.run(p)
+  end
   if program.moved(p) or not v.graph then
     v.graph = nil
     local old, graph = gpu.current_stream(), gpu.graph_begin()
