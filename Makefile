@@ -87,12 +87,15 @@ $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%
 	@mkdir -p $(@D)
 	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn -lz -ldl
 
-# what sources made at run time begin with
-$(BUILD)/cuda/math_text.h: src/core/math.h
-	@mkdir -p $(@D)
-	@{ echo '#define TY_MATH_TEXT \'; sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n" \\/' $<; echo '""'; } > $@
-
-$(BUILD)/cuda/source.o: $(BUILD)/cuda/math_text.h
+# what sources made at run time begin with, as strings
+define TEXT
+$(BUILD)/cuda/$(1)_text.h: $(2)
+	@mkdir -p $$(@D)
+	@{ echo '#define TY_$(3)_TEXT \'; sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$$$/\\n" \\/' $$<; echo '""'; } > $$@
+$(BUILD)/cuda/source.o: $(BUILD)/cuda/$(1)_text.h
+endef
+$(eval $(call TEXT,math,src/core/math.h,MATH))
+$(eval $(call TEXT,fused,kernels/fused.cuh,FUSED))
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)

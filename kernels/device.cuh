@@ -22,12 +22,8 @@ static __device__ inline float half_to_float(uint16_t h) { return ty_f16_to_f32(
 static __device__ inline uint16_t float_to_half(float x) { return ty_f32_to_f16(x); }
 #endif
 
-/* A floating value as a whole number: NaN gives 0, what is out of range the nearest. */
-static __device__ __forceinline__ int64_t whole(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
-static __device__ __forceinline__ int64_t whole(int64_t v) { return v; }
-
 template <class T> struct as { static __device__ __forceinline__ T of(double v) { return (T)v; } static __device__ __forceinline__ T of(float v) { return (T)v; } static __device__ __forceinline__ T of(int64_t v) { return (T)v; } };
-template <> struct as<int64_t> { static __device__ __forceinline__ int64_t of(double v) { return whole(v); } static __device__ __forceinline__ int64_t of(float v) { return whole((double)v); } static __device__ __forceinline__ int64_t of(int64_t v) { return v; } };
+template <> struct as<int64_t> { static __device__ __forceinline__ int64_t of(double v) { return ty_whole(v); } static __device__ __forceinline__ int64_t of(float v) { return ty_whole((double)v); } static __device__ __forceinline__ int64_t of(int64_t v) { return v; } };
 
 /* Element i of memory of a dtype, as the type computed in. */
 template <class T> static __device__ __forceinline__ T load(const void *p, int dtype, int64_t i) {

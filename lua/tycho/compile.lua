@@ -180,13 +180,6 @@ local function filled(v, args, given)
   end)
 end
 
--- Those of the arguments, whether fn is given them or copies.
-local function tensors_of(v, args)
-  local list = {}
-  for i = 1, args.n do if v.signature[i] then list[#list + 1] = args[i] end end
-  return list
-end
-
 local function in_scope(scope, ok, ...)
   if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
   if not ok then error((...), 0) end
@@ -339,7 +332,7 @@ function Compiled.__call(self, ...)
   local v = not why and variant_for(self, args)
   if why then self.why = why else v.calls = v.calls + 1 end
   -- the first call makes what is made once; a coroutine may come in the middle of another's call
-  if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, tensors_of(v, args)))) then return in_scope(core.scope_begin(), pcall(self.fn, ...)) end
+  if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then return in_scope(core.scope_begin(), pcall(self.fn, ...)) end
   if self.guard == "inputs" and v.results and program.recorded(v.program) then
     local results = trusted(v, args)
     if results then return unpack(results, 1, results.n) end

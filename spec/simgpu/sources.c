@@ -7,10 +7,10 @@
 
 /* The key of a cached file, from malloc: see rtc.c. */
 static char *key_of(const char *path) {
-  struct { char magic[8]; uint32_t key, image, sum; } h;
+  ty_rtc_head h;
   FILE *f = fopen(path, "rb");
   char *key = NULL;
-  if (f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, "tykerne1", 8) && (key = calloc((size_t)h.key + 1, 1)) && fread(key, 1, h.key, f) != h.key) { free(key); key = NULL; }
+  if (f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, TY_RTC_MAGIC, sizeof h.magic) && (key = calloc((size_t)h.key + 1, 1)) && fread(key, 1, h.key, f) != h.key) { free(key); key = NULL; }
   if (f) fclose(f);
   return key;
 }

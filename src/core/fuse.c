@@ -11,10 +11,9 @@
 
 #define LOOK_BACK 64       /* groups */
 #define FEW 4096           /* elements: up to here kernels of one shape are merged though they have nothing in common, to save launches */
-
-#define LONG_ROW 4096      /* elements: longer ones don't stay where they are computed */
-#define SMALL_CAST (1 << 20)   /* elements: a launch is nothing beside larger ones */
+#define LONG_ROW 4096      /* elements: longer rows don't stay where they are computed */
 #define SHORT_ROW 32       /* shorter ones aren't worth the loop, unless there are few */
+#define SMALL_CAST (1 << 20)   /* elements: a launch is nothing beside larger ones */
 
 /* steps: how many touch the store by this value; last: the newest of them; row: as a value a row */
 typedef struct { int store, value, steps, last; bool writes, row; } access;
@@ -63,7 +62,7 @@ static bool fusable(const ty_program *p, const step *k) {
   for (int i = 0; i < c->nin; i++) {
     const ty_tensor *t = k->vin[i] >= 0 ? &p->value[k->vin[i]].like : NULL;
     if (!t && !ty_is_number(&c->in[i]) && c->in[i].kind != TY_BOOLEAN) return false;
-    if (t && op->cls == TY_C_POINTWISE && ty_chooses(c) && t->ndim == 0 && t->dtype != c->common) return false;
+    if (t && op->cls == TY_C_POINTWISE && ty_rounds_numbers(c) && t->ndim == 0 && t->dtype != c->common) return false;
     if (op->id == TY_OP_copy && i == 1 && !t && !ty_is_float((ty_dtype)o->dtype) && c->in[1].kind == TY_FLOAT) return false;
   }
   return true;
@@ -97,12 +96,7 @@ static bool begin(const ty_program *p, int at, forming *g) {
   if (!ty_grow(&g->step, 1, &g->step_room, sizeof(int))) return false;
   g->step[g->nstep++] = at;
   for (int i = 0; i < k->call.nin; i++)
-    if (k->vin[i] >= 0 && ty_reads(op, i) && !note(g, (access){p->value[k->vin[i]].store, k->vin[i], 1, at, false, false})) return false;
-  for (int j = 0; j < op->nparam && op->mutates; j++) {
-    const ty_span s = ty_span_of(op, k->call.span, op->param[j].slot);
-    for (int i = s.start; op->param[j].mutated && i < s.start + s.count; i++)
-      if (k->vin[i] >= 0 && !note(g, (access){p->value[k->vin[i]].store, k->vin[i], 1, at, true, false})) return false;
-  }
+    if (k->vin[i] >= 0 && ty_reads(op, i) && !note(g, (access){p->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates(&k->call, i), false})) return false;
   for (int j = 0; j < TY_MAXOUT; j++)
     if (k->vout[j] >= 0 && !note(g, (access){p->value[k->vout[j]].store, k->vout[j], 1, at, true, g->nred && (j > 0 || op->cls == TY_C_REDUCE)})) return false;
   if ((op->cls == TY_C_RANDOM || op->cls == TY_C_ATTENTION) && !note(g, (access){p->nstore, -1, 1, at, true, false})) return false;    /* the generator */

@@ -15,8 +15,22 @@ static inline bool ty_same_elements(const ty_program *p, int v, int w) {
 
 static inline bool ty_is_copy(int id) { return id == TY_OP_cast || id == TY_OP_clone || id == TY_OP_copy; }
 
-/* Whether numbers among the operands are first rounded to their common dtype, as PyTorch does. */
-static inline bool ty_chooses(const ty_call *c) { return ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum); }
+/* Whether operand i is changed in place (beside out, where that is an operand). */
+static inline bool ty_mutates(const ty_call *c, int i) {
+  const int slot = c->op->mutates ? ty_slot_of(c, i) : 0;
+  for (int j = 0; c->op->mutates && j < c->op->nparam; j++)
+    if (c->op->param[j].mutated && c->op->param[j].slot == slot) return true;
+  return false;
+}
+
+/* Whether a step writes to the store. */
+static inline bool ty_writes(const ty_program *p, const step *k, int store) {
+  for (int j = 0; j < TY_MAXOUT; j++)
+    if (k->vout[j] >= 0 && p->value[k->vout[j]].store == store) return true;
+  for (int i = 0; i < k->call.nin; i++)
+    if (k->vin[i] >= 0 && p->value[k->vin[i]].store == store && ty_mutates(&k->call, i)) return true;
+  return false;
+}
 
 /* Whether the result depends on operand i. */
 static inline bool ty_reads(const ty_op *op, int i) { return i > 0 || (op->id != TY_OP_fill && op->id != TY_OP_copy); }

@@ -64,10 +64,16 @@ static int tensor_of(maker *m, int v, bool row) {
   return f->ntensor++;
 }
 
-static int as_computed(maker *m, int n, ty_dtype compute) {
-  const ty_fused_node *x = &m->f->node[n];
-  return (ty_dtype)x->compute == compute ? n : new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = x->dtype, .compute = compute, .row = x->row});
+static int convert(maker *m, int n, ty_dtype d, ty_dtype compute, bool row) {
+  return new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = d, .compute = compute, .row = row});
 }
+
+/* Node n as a value of dtype d, held in compute. */
+static int as(maker *m, int n, ty_dtype d, ty_dtype compute) {
+  const ty_fused_node *x = &m->f->node[n];
+  return x->dtype == d && x->compute == compute ? n : convert(m, n, d, compute, x->row);
+}
+static int as_computed(maker *m, int n, ty_dtype compute) { return as(m, n, (ty_dtype)m->f->node[n].dtype, compute); }
 
 /* Value v as it is at this point, held in compute. */
 static int read_value(maker *m, int v, ty_dtype compute) {
@@ -80,11 +86,7 @@ static int read_value(maker *m, int v, ty_dtype compute) {
 }
 
 static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
-  if (rounded != compute) {
-    uint64_t bits;
-    ty_set(&bits, rounded, v.f);
-    v = ty_op_float(ty_get(&bits, rounded));
-  }
+  if (rounded != compute) v = ty_op_float(ty_rounded(v.f, rounded));
   return new_node(m, (ty_fused_node){.kind = TY_F_NUMBER, .dtype = compute, .compute = compute, .number = v});
 }
 
@@ -146,12 +148,6 @@ static void dropout(maker *m, const step *k, int *out) {
 
 /* ---- steps ---- */
 
-/* A node of the value's dtype. */
-static int rounded(maker *m, int n, ty_dtype d, ty_dtype compute) {
-  const ty_fused_node *x = &m->f->node[n];
-  return x->dtype == d && x->compute == compute ? n : new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = d, .compute = compute, .row = x->row});
-}
-
 static int pointwise(maker *m, const step *k, ty_dtype d) {
   const ty_call *c = &k->call;
   const ty_op *op = c->op;
@@ -159,11 +155,11 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
     const int i = op->id == TY_OP_copy;
     const ty_dtype from = k->vin[i] >= 0 ? ty_compute_dtype((ty_dtype)m->p->value[k->vin[i]].like.dtype) : ty_compute_dtype(d);
     const int n = k->vin[i] >= 0 ? read_value(m, k->vin[i], from) : number(m, c->in[i], from, from);
-    return new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = d, .compute = ty_compute_dtype(d), .row = m->row});
+    return convert(m, n, d, ty_compute_dtype(d), m->row);
   }
   ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)c->nin, .dtype = d, .compute = c->compute, .op = op, .row = m->row};
   for (int i = c->nin - 1; i >= 0; i--)    /* an operand that isn't read stands for the next one */
-    n.in[i] = !ty_reads(op, i) ? n.in[i + 1] : (int8_t)(k->vin[i] >= 0 ? read_value(m, k->vin[i], c->compute) : number(m, c->in[i], c->compute, ty_chooses(c) ? c->common : c->compute));
+    n.in[i] = !ty_reads(op, i) ? n.in[i + 1] : (int8_t)(k->vin[i] >= 0 ? read_value(m, k->vin[i], c->compute) : number(m, c->in[i], c->compute, ty_rounds_numbers(c) ? c->common : c->compute));
   if (op->nattr > 0) n.p = ty_parameter(c, 0);
   if (op->nattr > 1) n.q = ty_parameter(c, 1);
   return new_node(m, n);
@@ -185,7 +181,7 @@ static void compute_step(maker *m, const step *k, int *out) {
   }
   for (int j = 0; j < op->nout && op->cls != TY_C_POINTWISE; j++) {
     const ty_dtype o = (ty_dtype)m->p->value[k->vout[j]].like.dtype;
-    out[j] = rounded(m, out[j], o, j ? (ty_dtype)m->f->node[out[j]].compute : ty_compute_dtype(o));
+    out[j] = as(m, out[j], o, j ? (ty_dtype)m->f->node[out[j]].compute : ty_compute_dtype(o));
   }
 }
 
@@ -240,24 +236,52 @@ static bool set_value(maker *m, int v, int n, bool stores) {
   else m->ncur++;
   m->cur[at] = (current){v, n};
   if (stores && stored(&m->p->store[m->p->value[v].store])) {
-    if (m->f->node[n].to >= 0) n = m->cur[at].node = new_node(m, (ty_fused_node){.kind = TY_F_CONVERT, .nin = 1, .in = {(int8_t)n}, .dtype = m->f->node[n].dtype, .compute = m->f->node[n].compute, .row = m->f->node[n].row});
+    const ty_fused_node *x = &m->f->node[n];
+    if (x->to >= 0) n = m->cur[at].node = convert(m, n, (ty_dtype)x->dtype, (ty_dtype)x->compute, x->row);     /* one node, two values */
     m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);
   }
   return true;
 }
 
-static bool make(maker *m, const group *g) {
+/* Whether each tensor has one stride along a row, which it then gets. */
+static bool even_rows(ty_fused *f) {
+  for (int t = 0; t < f->ntensor; t++) {
+    ty_fused_tensor *x = &f->tensor[t];
+    int64_t expected = -1;
+    for (int d = f->ndim - 1; d >= f->ndim - f->nred; d--) {
+      if (f->shape[d] == 1) continue;
+      if (expected == -1) x->along = x->stride[d];
+      else if (x->stride[d] != expected) return false;
+      expected = x->stride[d] * f->shape[d];
+    }
+  }
+  return true;
+}
+
+/* Whether the first tensor's elements lie in logical order: dropout counts by them where there are no rows. */
+static bool in_order(const ty_fused *f) {
+  int64_t want[TY_MAXDIM];
+  ty_contiguous_strides(f->shape, f->ndim, want);
+  for (int d = 0; d < f->ndim; d++)
+    if (f->shape[d] > 1 && f->tensor[0].stride[d] != want[d]) return false;
+  return f->ntensor > 0;
+}
+
+/* NULL, or why there can be no kernel. */
+static const char *make(maker *m, const group *g) {
   for (int i = 0; i < g->nstep && !m->full; i++) {
     const step *k = &m->p->step[g->step[i]];
     int out[TY_MAXOUT] = {-1, -1, -1, -1};
     compute_step(m, k, out);
     for (int j = 0; j < TY_MAXOUT && !m->full; j++)
-      if (k->vout[j] >= 0 && !set_value(m, k->vout[j], out[j], i >= g->nagain)) return false;
+      if (k->vout[j] >= 0 && !set_value(m, k->vout[j], out[j], i >= g->nagain)) m->full = true;
   }
-  if (m->full) return false;
+  if (m->full) return "too many values or tensors";
   sweep(m->f);
   order_tensors(m->f);
-  return true;
+  if (m->f->nred && !even_rows(m->f)) return "elements of a row are not in order";
+  if (!m->f->nred && ty_fused_keeps(m->f, m->f->nnode) && !in_order(m->f)) return "dropout's elements are not in order";
+  return NULL;
 }
 
 static void free_kernel(ty_fused *f, const ty_backend *b) {
@@ -275,17 +299,22 @@ static void kernel_shape(ty_fused *f, const group *g) {
   for (int i = 0; i < f->nred; i++) f->inner *= f->shape[f->ndim - 1 - i];
 }
 
+/* Whether the group needs a kernel: several steps, or one whose result nobody stores. */
+static bool needs_kernel(const ty_program *p, const group *g) {
+  return !g->casts && !g->single && (g->nstep > 1 || (g->pointwise && p->store[p->value[p->step[g->step[0]].vout[0]].store].unwritten));
+}
+
 /* The group's kernel, in the place of the one that it has; where there can be none, what its steps give is stored. */
-static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g, bool *refused) {
-  const step *first = &p->step[g->step[0]];
-  const ty_backend *b = first->backend;
+static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
+  const ty_backend *b = p->step[g->step[0]].backend;
   ty_fused *f = NULL;
   ty_status s = TY_OK;
-  if ((g->nstep > 1 && !g->casts) || (g->pointwise && p->store[p->value[first->vout[0]].store].unwritten)) {
+  if (needs_kernel(p, g)) {
     if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);
     kernel_shape(f, g);
     maker m = {.p = p, .f = f};
-    s = make(&m, g) ? f->nnode ? b->fuse(ctx, b, f) : TY_OK : ty_error(ctx, "too many values or tensors");
+    const char *why = make(&m, g);
+    s = why ? ty_error(ctx, "%s", why) : f->nnode ? b->fuse(ctx, b, f) : TY_OK;
   }
   if (s != TY_OK) {
     free_kernel(f, b);
@@ -295,7 +324,7 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g, bool *refused) {
     for (int i = 0; i < g->nstep; i++)     /* one by one, then: each needs what the others store */
       for (int j = 0; j < TY_MAXOUT; j++)
         if (p->step[g->step[i]].vout[j] >= 0) p->store[p->value[p->step[g->step[i]].vout[j]].store].unwritten = false;
-    *refused = true;
+    g->single = true;
   }
   free_kernel(g->fused, b);
   g->fused = f;
@@ -303,15 +332,15 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g, bool *refused) {
 }
 
 ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p) {
-  bool first = p->kernels == 0, refused = true;
   p->unmade = true;
-  while (refused) {                        /* then others have to store what it reads */
-    refused = false;
-    for (int i = 0; i < p->ngroup; i++)
-      if (first || p->group[i].fused) TY_TRY(make_one(ctx, p, &p->group[i], &refused));
-    first = false;
+  for (bool again = true; again;) {        /* where one is given up, others have to store what it reads */
+    again = false;
+    for (int i = 0; i < p->ngroup; i++) {
+      const bool was = p->group[i].single;
+      TY_TRY(make_one(ctx, p, &p->group[i]));
+      again = again || p->group[i].single != was;
+    }
   }
-  p->kernels++;
   p->unmade = false;
   return TY_OK;
 }

@@ -34,6 +34,7 @@ typedef struct {
   ty_tensor *t;            /* the memory, when the kernel runs; its geometry is the one given here */
   uint8_t dtype;
   bool written, row, channels;         /* it has one value a row; one for each element of the second dim */
+  int64_t along;           /* with rows: its stride along one, 0 where it has one value a row */
   int64_t stride[TY_MAXDIM];           /* of the kernel's dims, in elements; 0 where it broadcasts */
 } ty_fused_tensor;
 
@@ -48,6 +49,12 @@ struct ty_fused {
 /* Whether what is computed in compute has to be rounded to be a value of dtype. */
 static inline bool ty_fused_rounds(const ty_fused_node *n) {
   return n->dtype != n->compute && n->kind != TY_F_KEEP && !(n->dtype == TY_BOOL && n->kind == TY_F_OP && n->op->dtype == TY_D_BOOL);
+}
+
+static inline int ty_fused_keeps(const ty_fused *f, int before) {      /* KEEP nodes before that one */
+  int n = 0;
+  while (before--) n += f->node[before].kind == TY_F_KEEP;
+  return n;
 }
 
 static inline int ty_fused_reads(const ty_fused *f) {    /* tensors */

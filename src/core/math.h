@@ -57,6 +57,9 @@ typedef unsigned long long uint64_t;
 TY_INLINE uint32_t ty_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
+/* A floating value as a whole number: NaN gives 0, what is out of range the nearest. */
+TY_INLINE int64_t ty_whole(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
+
 /* ---- exp, log and what follows from them, float32 ---- */
 
 /* x = k log(2) + r, k whole: e^r - 1, and in *m the sum with 1.5 * 2^23 that rounded k, whose low bits are k */

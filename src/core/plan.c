@@ -181,13 +181,11 @@ ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
   bool more = p->unmade;
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
-    st->wanted = st->unwritten && st->visible && !st->held && !free_of_holders(st);
-    st->held = st->held || st->wanted;
-    more = more || st->wanted;
+    if (!st->unwritten || !st->visible || st->held || free_of_holders(st)) continue;
+    st->held = more = true;
   }
   if (!more) return TY_OK;
   const ty_status s = ty_fuse_make(ctx, p);
-  for (int i = 0; i < p->nstore && s != TY_OK; i++) p->store[i].held = p->store[i].held && !p->store[i].wanted;    /* to be tried again */
   ty_fuse_places(p);
   p->moved = true;
   return s;

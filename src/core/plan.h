@@ -18,7 +18,7 @@ typedef struct {
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
   int users;               /* values in it */
   bool unwritten;          /* only kernels that make its values themselves touch them: they are never stored, but where someone holds one (held) */
-  bool held, wanted;       /* wanted: since this run */
+  bool held;
   bool placed;             /* unwritten, but it has memory: its kernel may have to be given up for what is held */
   bool pinned;             /* its contents are needed after the steps */
 } store;
@@ -78,6 +78,7 @@ typedef struct {
   int *step, nstep, nagain;   /* the first nagain are another group's, done again here; those of its own follow */
   bool pointwise;          /* or of rows: fusable */
   bool casts;              /* steps that the backend does in one launch */
+  bool single;             /* there can be no kernel: why says it */
   int ndim, nred;          /* of fused, with shape */
   int64_t shape[TY_MAXDIM];
   ty_fused *fused;
@@ -92,8 +93,7 @@ struct ty_program {
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
   int hooks;               /* how many hooks had been registered */
   bool fuses;
-  int kernels;             /* how often they have been made */
-  bool unmade;             /* making them has failed half-way */
+  bool unmade;             /* kernels have been left half-made: memory has ended */
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */

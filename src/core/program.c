@@ -191,16 +191,14 @@ int ty_value_of_input(ty_program *p, ty_tensor *t) {
   return ty_value_of(p, t, TY_DERIVED);
 }
 
-bool ty_program_aliased(const ty_program *p, ty_tensor **input, int ninput) {
+bool ty_program_aliased(const ty_program *p, const ty_tensor *input) {
+  const ty_storage *t = input->storage;
   for (int i = 0; i < p->nstore; i++) {
     const store *st = &p->store[i];
     if (st->internal || st->input || st->value < 0) continue;
     const ty_storage *s = p->value[st->value].t->storage;
-    for (int k = 0; k < ninput; k++) {
-      const ty_storage *t = input[k]->storage;
-      const char *a = s->data, *b = t->data;
-      if (s == t || (t->drop && a < b + t->nbytes && b < a + s->nbytes)) return true;
-    }
+    const char *a = s->data, *b = t->data;
+    if (s == t || (t->drop && a < b + t->nbytes && b < a + s->nbytes)) return true;
   }
   return false;
 }

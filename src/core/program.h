@@ -26,8 +26,8 @@ void ty_program_free(ty_program *p);
 /* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of distinct storages; those of a
  * call that is compared take the places of the recorded ones; dtype, device, shape and strides are theirs, and none needs a gradient. */
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput);
-/* Whether one of these inputs is in memory that the record has as another tensor's: then its steps' order can't be relied on. */
-bool ty_program_aliased(const ty_program *p, ty_tensor **input, int ninput);
+/* Whether an input is in memory that the record has as another tensor's: then its steps' order can't be relied on. */
+bool ty_program_aliased(const ty_program *p, const ty_tensor *input);
 /* ok false: the function failed. result: tensors among its results. *run: the events agreed, and ty_program_run gives the results. */
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run);
 /* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves' gradients aren't what they

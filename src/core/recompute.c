@@ -27,18 +27,8 @@ static bool cheap(const step *k) {
 }
 
 static bool written_between(const finder *f, int store, int after, int last_group) {
-  const ty_program *p = f->p;
-  for (int i = after + 1; i < p->nstep; i++) {
-    const step *k = &p->step[i];
-    if (f->at[i] > last_group) continue;
-    for (int j = 0; j < TY_MAXOUT; j++)
-      if (k->vout[j] >= 0 && p->value[k->vout[j]].store == store) return true;
-    for (int q = 0; k->call.op->mutates && q < k->call.op->nparam; q++) {
-      const ty_span s = ty_span_of(k->call.op, k->call.span, k->call.op->param[q].slot);
-      for (int j = s.start; k->call.op->param[q].mutated && j < s.start + s.count; j++)
-        if (k->vin[j] >= 0 && p->value[k->vin[j]].store == store) return true;
-    }
-  }
+  for (int i = after + 1; i < f->p->nstep; i++)
+    if (f->at[i] <= last_group && ty_writes(f->p, &f->p->step[i], store)) return true;
   return false;
 }
 
@@ -123,11 +113,8 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p) {
       f.at[at] = i;
       for (int j = 0; j < TY_MAXOUT; j++)
         if (q->vout[j] >= 0) { int *w = &f.writer[p->value[q->vout[j]].store]; *w = *w == -1 && j == 0 ? at : -2; }
-      for (int j = 0; j < q->call.op->nparam && q->call.op->mutates; j++) {
-        const ty_span s = ty_span_of(q->call.op, q->call.span, q->call.op->param[j].slot);
-        for (int i2 = s.start; q->call.op->param[j].mutated && i2 < s.start + s.count; i2++)
-          if (q->vin[i2] >= 0) f.writer[p->value[q->vin[i2]].store] = -2;
-      }
+      for (int j = 0; j < q->call.nin; j++)
+        if (q->vin[j] >= 0 && ty_mutates(&q->call, j)) f.writer[p->value[q->vin[j]].store] = -2;
     }
   for (int s = 0; s < p->nstore && ok; s++) {
     store *st = &p->store[s];

@@ -299,7 +299,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
 ty_status ty_infer_batch_norm_apply(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   for (int i = 1; i < 5; i++)
-    if (c->in[i].t && (x->ndim < 2 || c->in[i].t->ndim != 1 || c->in[i].t->shape[0] != x->shape[1])) return ty_fail(c, "%s has shape %s beside an input of shape %s", c->op->param[i].name, ty_shape_of(c->in[i].t), ty_shape_of(x));
+    if (c->in[i].t && (x->ndim < 2 || c->in[i].t->ndim != 1 || c->in[i].t->shape[0] != x->shape[1])) return ty_fail(c, "%s has shape %s; it must have a value for each channel (dim 2) of argument 1, of shape %s", c->op->param[i].name, ty_shape_of(c->in[i].t), ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
   if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
   return TY_OK;

@@ -214,6 +214,8 @@ ty_step ty_step_of(const ty_call *c);
 static inline ty_span ty_span_of(const ty_op *op, const ty_span *span, int slot) { return op->has_list ? span[slot] : (ty_span){slot, 1}; }
 /* What op has changed: a gradient that is multiplied stays scaled; what else may change it (see check_inplace, ty_infer_optim) makes it another. */
 static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) { t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div); }
+/* x:eq(0.1) on 16-bit x compares with 0.1 in x's dtype, as PyTorch does: whether numbers among the operands are rounded to c->common first. */
+static inline bool ty_rounds_numbers(const ty_call *c) { return ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum); }
 /* Calls fn for each tensor that the op changes among its operands. */
 static inline void ty_each_mutated(const ty_call *c, void (*fn)(ty_tensor *t, const ty_op *op)) {
   for (int k = 0; c->op->mutates && k < c->op->nparam; k++) {
@@ -339,6 +341,11 @@ double ty_get(const void *p, ty_dtype d);                /* one element as a dou
 int64_t ty_get_int(const void *p, ty_dtype d);
 void ty_set(void *p, ty_dtype d, double v);
 void ty_set_int(void *p, ty_dtype d, int64_t v);
+static inline double ty_rounded(double v, ty_dtype d) {    /* to what d holds */
+  uint64_t bits;
+  ty_set(&bits, d, v);
+  return ty_get(&bits, d);
+}
 
 /* ---- apply ---- */
 

@@ -27,10 +27,11 @@ typedef struct {
 typedef struct {
   const ty_fused *f;
   ty_iter it;                                                  /* without rows */
-  int64_t period, again[TY_FUSED_TENSORS];                     /* not 0: the innermost dim is two, of which tensors with again > -1 have only the inner one, period elements with this stride */
+  /* period > 0: the walk's innermost dim is two dims, the inner one of period elements, and some tensors have that alone: again is their stride
+   * along it, -1 for those that have both. */
+  int64_t period, again[TY_FUSED_TENSORS];
   bool wide;                                                   /* some node is held in 8 bytes */
   int buffers;
-  int64_t inner[TY_FUSED_TENSORS];                             /* strides along a row */
   part part[TY_FUSED_NODES];
 } kernel;
 
@@ -146,13 +147,15 @@ static void run_rows(const kernel *w, int64_t from, int64_t to, char *buf) {
   blocks b = {.size = (size_t)f->inner * (w->wide ? 8 : 4), .buf = buf + 8 * f->inner, .narrow = buf};
   for (int64_t r = from; r < to; r++) {
     char *ptr[TY_FUSED_TENSORS];
+    int64_t along[TY_FUSED_TENSORS];
     for (int t = 0; t < f->ntensor; t++) {
       int64_t at = 0, rest = r;
+      along[t] = f->tensor[t].along;
       for (int d = f->ndim - f->nred - 1; d >= 0; d--) { at += rest % f->shape[d] * f->tensor[t].stride[d]; rest /= f->shape[d]; }
       ptr[t] = w->it.data[t] + at * w->it.size[t];
     }
     b.first = r * f->inner;
-    run_block(w, &b, ptr, w->inner, 0, f->inner);
+    run_block(w, &b, ptr, along, 0, f->inner);
   }
 }
 
@@ -219,36 +222,9 @@ static void find_period(kernel *w) {
   it->ndim--;
 }
 
-/* Whether each tensor has one stride along a row, which is then in w->inner. */
-static bool even_rows(kernel *w) {
-  const ty_fused *f = w->f;
-  for (int t = 0; t < f->ntensor; t++) {
-    int64_t expected = 0;
-    bool any = false;
-    for (int d = f->ndim - 1; d >= f->ndim - f->nred; d--) {
-      if (f->shape[d] == 1) continue;
-      if (!any) w->inner[t] = f->tensor[t].stride[d];
-      else if (f->tensor[t].stride[d] != expected) return false;
-      expected = f->tensor[t].stride[d] * f->shape[d];
-      any = true;
-    }
-  }
-  return true;
-}
-
-/* Whether the first tensor's elements lie in logical order: what keep counts by. */
-static bool in_order(const ty_fused *f) {
-  int64_t want[TY_MAXDIM];
-  ty_contiguous_strides(f->shape, f->ndim, want);
-  for (int d = 0; d < f->ndim; d++)
-    if (f->shape[d] > 1 && f->tensor[0].stride[d] != want[d]) return false;
-  return true;
-}
-
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   (void)b;
   kernel *w = ty_malloc(sizeof *w);
-  bool keeps = false;
   if (!w) return ty_error(ctx, "out of memory"), TY_OOM;
   memset(w, 0, sizeof *w);
   f->kernel = w;
@@ -260,10 +236,7 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   for (int i = 0; i < f->nnode; i++) {
     prepare(&w->part[i], f, i);
     w->wide = w->wide || f->node[i].compute != TY_F32;
-    keeps = keeps || f->node[i].kind == TY_F_KEEP;
   }
-  if (keeps && !f->nred && (!f->ntensor || !in_order(f))) return ty_error(ctx, "dropout's elements are not in order");
-  if (f->nred && !even_rows(w)) return ty_error(ctx, "elements of a row are not in order");
   return share_buffers(w) ? TY_OK : ty_error(ctx, "too many values at a time");
 }
 
@@ -281,7 +254,7 @@ ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   const int threads = (int)TY_MIN(ty_threads_for(f->numel), rows);
   const size_t each = (size_t)f->inner * (8 + (size_t)w->buffers * (w->wide ? 8 : 4));
   char *buf = ty_scratch(each * (size_t)threads);
-  if (!buf) return ty_error(ctx, "a fused kernel: out of memory"), TY_OOM;
+  if (!buf) return ty_error(ctx, "compile: a fused kernel is out of memory"), TY_OOM;
   if (threads == 1) run_rows(w, 0, rows, buf);
   else {
     #pragma omp parallel num_threads(threads)

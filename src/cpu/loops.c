@@ -97,12 +97,11 @@
 #undef A
 #undef SA
 #undef TO_T
-#define TO_T(v) saturate(v)
+#define TO_T(v) ty_whole(v)
 #define T int64_t
 #define S i64
 #define A int64_t
 #define SA i64
-static int64_t saturate(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTS_##dt(n, name, ex)
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #include "ops.def"

@@ -52,20 +52,13 @@ static bool plain(const ty_call *c) {
   return true;
 }
 
-static double rounded(double v, ty_dtype d) {
-  uint64_t bits;
-  ty_set(&bits, d, v);
-  return ty_get(&bits, d);
-}
-
 ty_status ty_cpu_pointwise(ty_call *c) {
   const ty_loops *l = ty_cpu_loops();
   ty_tensor *o = c->out[0];
   point w = {.nin = c->nin, .k = ty_k(c->compute)};
   double number[TY_ITER_MAX];
   ty_iter it;
-  /* x:eq(0.1) on 16-bit x compares with 0.1 in x's dtype, as PyTorch does */
-  bool chooses = ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
+  const bool rounds = ty_rounds_numbers(c);
   w.loop = l->pointwise[c->op->id][w.k];
   if (!w.loop) return ty_fail(c, "not defined for dtype %s", ty_dtype_names[c->compute]);
   if (c->op->nattr > 0) w.p = ty_parameter(c, 0);
@@ -82,12 +75,12 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   for (int i = 0; i < c->nin; i++) {
     const ty_tensor *t = c->in[i].t;
     ty_dtype d = t ? (ty_dtype)t->dtype : c->compute;
-    if (t && !(chooses && t->ndim == 0 && d != c->common)) ty_iter_tensor(&it, t);
+    if (t && !(rounds && t->ndim == 0 && d != c->common)) ty_iter_tensor(&it, t);
     else {
       double v = t ? ty_get(ty_data(t), d) : c->in[i].f;
       d = c->compute;
       if (!t && w.k == 2 && c->in[i].kind != TY_FLOAT) memcpy(&number[i], &c->in[i].i, 8);
-      else ty_set(&number[i], d, chooses ? rounded(v, c->common) : v);
+      else ty_set(&number[i], d, rounds ? ty_rounded(v, c->common) : v);
       ty_iter_add(&it, &number[i], ty_ksize[w.k], NULL, NULL, 0);
     }
     w.direct[i + 1] = d == c->compute;

@@ -26,21 +26,6 @@ static void walk_of(const ty_fused *f, int ndim, ty_fused_walk *w) {
   }
 }
 
-/* Whether a row's elements have one stride in each tensor: w->inner. */
-static bool even_rows(const ty_fused *f, ty_fused_walk *w) {
-  for (int t = 0; t < f->ntensor; t++) {
-    int64_t expected = -1;
-    w->inner[t] = 0;
-    for (int d = f->ndim - 1; d >= f->ndim - f->nred; d--) {
-      if (f->shape[d] == 1) continue;
-      if (expected == -1) w->inner[t] = f->tensor[t].stride[d];
-      else if (f->tensor[t].stride[d] != expected) return false;
-      expected = f->tensor[t].stride[d] * f->shape[d];
-    }
-  }
-  return true;
-}
-
 /* How many neighbours a thread takes: 16 bytes of the largest dtype, where every tensor lets it. */
 static int neighbours(const ty_fused *f, const ty_fused_walk *w) {
   int size = 1;
@@ -54,15 +39,6 @@ static int neighbours(const ty_fused *f, const ty_fused_walk *w) {
   return w->ndim > 1 && w->shape[w->ndim - 1] % v ? 1 : v;
 }
 
-static bool in_order(const ty_fused *f) {  /* the first tensor, by which elements are counted */
-  int64_t want = 1;
-  for (int d = f->ndim - 1; d >= 0; d--) {
-    if (f->shape[d] > 1 && f->tensor[0].stride[d] != want) return false;
-    want *= f->shape[d];
-  }
-  return true;
-}
-
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   if (ty_capturing()) return ty_error(ctx, "kernels aren't made while a graph is captured");     /* the driver loads nothing then */
   kernel *k = ty_malloc(sizeof *k);
@@ -70,13 +46,11 @@ ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   memset(k, 0, sizeof *k);
   f->kernel = k;
   ty_fused_walk *w = &k->walk;
-  for (int i = 0; i < f->nnode; i++) k->keeps += f->node[i].kind == TY_F_KEEP;
-  if (k->keeps && !f->nred && !in_order(f)) return ty_error(ctx, "dropout's elements are not in order");
+  k->keeps = ty_fused_keeps(f, f->nnode);
   walk_of(f, f->ndim - f->nred, w);
-  if (f->nred && !even_rows(f, w)) return ty_error(ctx, "elements of a row are not in order");
   for (int t = 0; t < f->ntensor; t++) {
     int64_t want = 1;
-    if (!f->nred) w->inner[t] = w->ndim ? w->stride[t][w->ndim - 1] : 0;
+    w->inner[t] = f->nred ? f->tensor[t].along : w->ndim ? w->stride[t][w->ndim - 1] : 0;
     w->dense[t] = w->ndim > 0;
     for (int d = w->ndim - 1; d >= 0; d--) {
       w->dense[t] = w->dense[t] && w->stride[t][d] == want;
@@ -114,9 +88,9 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   k->args.generator = g;
   const int each = aligned ? w->each : 1;
   const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
-  CUDA(ctx, b->gpu, ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s));
-  if (g) CUDA(ctx, b->gpu, ty_k_move_on(g, (uint64_t)k->keeps * (uint64_t)((f->numel + 3) / 4), s->s));
-  return TY_OK;
+  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s);
+  if (e == cudaSuccess && g) e = ty_k_move_on(g, (uint64_t)k->keeps * (uint64_t)((f->numel + 3) / 4), s->s);
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "a fused kernel", b->gpu);
 }
 
 void ty_cuda_fused_free(ty_fused *f) { ty_free(f->kernel); }

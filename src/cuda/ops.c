@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "cuda.h"
+#include "math.h"
 
 /* What a kernel of this op or, where that can't be told, of an earlier one found wrong. */
 static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
@@ -97,14 +98,11 @@ static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of th
   return ty_op_int(v);
 }
 
-/* As kernels/device.cuh has it. */
-static int64_t whole(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
-
 ty_status ty_cuda_pointwise(ty_call *c) {
   const ty_tensor *o = c->out[0];
   const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
   ty_k_point a = {.op = c->op->id, .k = k, .nin = c->nin, .ndim = o->ndim, .n = ty_numel(o)};
-  const bool flat = ty_is_dense(o), chooses = ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
+  const bool flat = ty_is_dense(o), rounds = ty_rounds_numbers(c);
   int gpu;
   cudaStream_t s;
   if (a.n == 0) return TY_OK;
@@ -120,11 +118,11 @@ ty_status ty_cuda_pointwise(ty_call *c) {
     ty_operand v = c->in[i];
     if (t && ty_device_of(t)->gpu < 0) { v = element_of(t); t = NULL; }
     if (!t) {
-      *q = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.kind == TY_FLOAT ? whole(v.f) : v.i};
-      if (chooses) { uint64_t bits; ty_set(&bits, c->common, v.f); q->f = ty_get(&bits, c->common); }
+      *q = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.kind == TY_FLOAT ? ty_whole(v.f) : v.i};
+      if (rounds) q->f = ty_rounded(v.f, c->common);
       continue;
     }
-    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype, .rounded = chooses && t->ndim == 0 && t->dtype != c->common ? 1 + c->common : 0, .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
+    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype, .rounded = rounds && t->ndim == 0 && t->dtype != c->common ? 1 + c->common : 0, .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
     for (int d = 0; d < o->ndim; d++) {
       const int at = d - (o->ndim - t->ndim);
       q->stride[d] = at < 0 || t->shape[at] == 1 ? 0 : t->stride[at];
@@ -149,8 +147,8 @@ ty_status ty_cuda_casts(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, 
     a.item[i].from_dtype = from[i]->dtype;
     a.item[i].to_dtype = to[i]->dtype;
   }
-  CUDA(ctx, b->gpu, ty_k_cast_all(&a, s->s));
-  return TY_OK;
+  const cudaError_t e = ty_k_cast_all(&a, s->s);
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "cast", b->gpu);
 }
 
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v) {

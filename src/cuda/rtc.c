@@ -20,9 +20,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- files ---- */
 
-typedef struct { char magic[8]; uint32_t key, image, sum; } header;      /* bytes of what follows, and its crc32 */
-static const char MAGIC[8] = {'t', 'y', 'k', 'e', 'r', 'n', 'e', '1'};
-
 static uint64_t hash(const char *s) {      /* FNV-1a */
   uint64_t h = 14695981039346656037ull;
   for (; *s; s++) h = (h ^ (uint8_t)*s) * 1099511628211ull;
@@ -48,10 +45,10 @@ static bool folder(char *path, size_t room) {
 
 static char *recall(const char *path, const char *key, size_t *n) {
   FILE *f = fopen(path, "rb");
-  header h;
+  ty_rtc_head h;
   char *all = NULL;
   if (!f) return NULL;
-  if (fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, MAGIC, sizeof MAGIC) && h.key == strlen(key) && h.image < 1u << 28 && (all = malloc((size_t)h.key + h.image + 1))) {
+  if (fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, TY_RTC_MAGIC, sizeof h.magic) && h.key == strlen(key) && h.image < 1u << 28 && (all = malloc((size_t)h.key + h.image + 1))) {
     const size_t size = (size_t)h.key + h.image;
     const bool whole = fread(all, 1, size + 1, f) == size && crc32(0, (const Bytef *)all, (uInt)size) == h.sum && !memcmp(all, key, h.key);
     if (whole) { memmove(all, all + h.key, h.image); *n = h.image; }
@@ -63,8 +60,8 @@ static char *recall(const char *path, const char *key, size_t *n) {
 
 static void remember(const char *path, const char *key, const char *image, size_t n) {
   char part[1100];
-  header h = {.key = (uint32_t)strlen(key), .image = (uint32_t)n};
-  memcpy(h.magic, MAGIC, sizeof MAGIC);
+  ty_rtc_head h = {.key = (uint32_t)strlen(key), .image = (uint32_t)n};
+  memcpy(h.magic, TY_RTC_MAGIC, sizeof h.magic);
   h.sum = (uint32_t)crc32(crc32(0, (const Bytef *)key, h.key), (const Bytef *)image, (uInt)n);
   snprintf(part, sizeof part, "%s.%ld.%p", path, (long)getpid(), (void *)&h);
   FILE *f = fopen(part, "wb");

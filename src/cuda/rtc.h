@@ -10,6 +10,10 @@ typedef struct { void *fused, *each; } ty_rtc;               /* each: NULL where
 /* Stays as long as the process. TY_ERR: it can't be compiled, or there is no compiler. */
 ty_status ty_rtc_get(ty_ctx *ctx, int gpu, const char *source, ty_rtc *out);
 
+/* A cached file: this, the key (compiler, architecture and source, a line each but for the last), the image. sum: crc32 of both. */
+#define TY_RTC_MAGIC "tykerne1"
+typedef struct { char magic[8]; uint32_t key, image, sum; } ty_rtc_head;
+
 #define TY_RTC_WHY 400
 const char *ty_rtc_version(void);                            /* of the compiler; NULL: there is none */
 /* *image: from malloc. false: why says why */

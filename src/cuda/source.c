@@ -3,12 +3,12 @@
  * Idea: a node becomes a variable; in a kernel of rows, which a block each computes, one of each of a thread's elements of the row. Sizes and
  * strides are arguments, so that a source serves many shapes; a row's length is not, for its elements stay in registers.
  * Invariant: all reads come before all writes, in each thread, and with rows in each block: a tensor may be changed in place. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fused.h"
+#include "fused_text.h"
 #include "math_text.h"
 
 /* ---- text ---- */
@@ -30,43 +30,6 @@ static void say(text *t, const char *fmt, ...) {
     t->bad = !p;
   }
 }
-
-/* ---- what every source begins with ---- */
-
-static const char PRELUDE[] =
-  "#define DEVICE static __device__ __forceinline__\n"
-  "typedef float f32; typedef double f64; typedef int64_t i64;\n"
-  "DEVICE i64 to_i64(f64 v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (i64)v; }\n"
-  "DEVICE i64 to_i64(f32 v) { return to_i64((f64)v); }\n"
-  "DEVICE i64 to_i64(i64 v) { return v; }\n"
-  "template <class X> DEVICE f32 to_f32(X v) { return (f32)v; }\n"
-  "template <class X> DEVICE f64 to_f64(X v) { return (f64)v; }\n"
-  "#ifdef __CUDACC_RTC__\n"
-  "DEVICE f32 in_float16(uint16_t h) { f32 x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(h)); return x; }\n"
-  "DEVICE uint16_t half_of(f32 x) { uint16_t h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n"
-  "#else\n"
-  "DEVICE f32 in_float16(uint16_t h) { return ty_f16_to_f32(h); }\n"
-  "DEVICE uint16_t half_of(f32 x) { return ty_f32_to_f16(x); }\n"
-  "#endif\n"
-  "DEVICE f32 in_bfloat16(uint16_t h) { return ty_bf16_to_f32(h); }\n"
-  "DEVICE f32 in_float32(f32 v) { return v; }\n"
-  "DEVICE f64 in_float64(f64 v) { return v; }\n"
-  "DEVICE i64 in_int32(int32_t v) { return v; }\n"
-  "DEVICE i64 in_int64(i64 v) { return v; }\n"
-  "DEVICE i64 in_uint8(uint8_t v) { return v; }\n"
-  "DEVICE i64 in_bool(uint8_t v) { return v; }\n"
-  "template <class X> DEVICE uint16_t out_float16(X v) { return half_of((f32)v); }\n"
-  "template <class X> DEVICE uint16_t out_bfloat16(X v) { return ty_f32_to_bf16((f32)v); }\n"
-  "template <class X> DEVICE f32 out_float32(X v) { return (f32)v; }\n"
-  "template <class X> DEVICE f64 out_float64(X v) { return (f64)v; }\n"
-  "template <class X> DEVICE int32_t out_int32(X v) { return (int32_t)to_i64(v); }\n"
-  "template <class X> DEVICE i64 out_int64(X v) { return to_i64(v); }\n"
-  "template <class X> DEVICE uint8_t out_uint8(X v) { return (uint8_t)to_i64(v); }\n"
-  "template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }\n"
-  "DEVICE f64 number(uint64_t bits) { f64 v; memcpy(&v, &bits, 8); return v; }\n"
-  "template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };\n"
-  "struct generator { uint64_t seed, offset; };\n"
-  "DEVICE uint32_t word(const generator *g, uint64_t i) { uint32_t w[4]; ty_philox(g->seed, g->offset + i / 4, w); return w[i % 4]; }\n";
 
 static const char *type_of(int d) {        /* in memory */
   static const char *const name[TY_NDTYPE] = {"f32", "uint16_t", "uint16_t", "f64", "int32_t", "i64", "uint8_t", "uint8_t"};
@@ -115,21 +78,22 @@ static void literal(text *t, int compute, double v) {
   say(t, "to_%s(number(0x%016llxull))", held(compute), (unsigned long long)bits);
 }
 
+static const char *place_of(const ty_fused *f, int node, const char *at) { return f->node[node].row || f->node[node].kind == TY_F_NUMBER ? "" : at; }
+
 /* The node's value from others' (with at behind those that have one for each element). */
 static void formula(text *t, const ty_fused *f, int i, const char *at) {
   const ty_fused_node *n = &f->node[i];
   const char *T = held(n->compute), *D = ty_dtype_names[n->dtype];
   const bool rounds = ty_fused_rounds(n);
-#define IN(k) n->in[k], f->node[n->in[k]].row || f->node[n->in[k]].kind == TY_F_NUMBER ? "" : at
   if (rounds || n->kind == TY_F_CONVERT) say(t, "to_%s(in_%s(out_%s(", T, D, D);
   if (n->kind == TY_F_OP) {
     say(t, "op_%s_%s(", n->op->name, T);
-    for (int k = 0; k < n->nin; k++) say(t, "v%d%s, ", IN(k));
+    for (int k = 0; k < n->nin; k++) say(t, "v%d%s, ", n->in[k], place_of(f, n->in[k], at));
     literal(t, n->compute, n->p);
     say(t, ", ");
     literal(t, n->compute, n->q);
     say(t, ")");
-  } else say(t, "v%d%s", IN(0));
+  } else say(t, "v%d%s", n->in[0], place_of(f, n->in[0], at));
   if (rounds || n->kind == TY_F_CONVERT) say(t, ")))");
 }
 
@@ -182,12 +146,6 @@ static bool is_read(const ty_fused *f, int k) {
   return false;
 }
 
-static int keeps_before(const ty_fused *f, int i) {
-  int n = 0;
-  while (i--) n += f->node[i].kind == TY_F_KEEP;
-  return n;
-}
-
 /* ---- kernels without rows ---- */
 
 static const char EACH_OF[] = "#pragma unroll\n  for (int e = 0; e < V; e++)";
@@ -207,7 +165,7 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
   for (int i = 0; i < f->nnode; i++)
     if (f->node[i].kind == TY_F_KEEP)      /* four neighbours take one block's words */
       say(t, "  uint32_t w%d[V];\n  if (V %% 4 == 0) { for (int b = 0; b < V / 4; b++) ty_philox(a.g->seed, a.g->offset + %d * ((a.n + 3) / 4) + i / 4 + b, w%d + 4 * b %% V); }\n"
-             "  else {\n%s if (e < m) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n  }\n", i, keeps_before(f, i), i, EACH_OF, i, keeps_before(f, i));
+             "  else {\n%s if (e < m) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n  }\n", i, ty_fused_keeps(f, i), i, EACH_OF, i, ty_fused_keeps(f, i));
   say(t, "%s {\n", EACH_OF);              /* of those past the end too, which nobody stores: without a branch all stays in registers */
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
@@ -245,7 +203,7 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
 }
 
 static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
-  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = keeps_before(f, f->nnode) && f->inner % 4 == 0 ? 4 : 1;    /* four neighbours take one block's words */
+  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_fused_keeps(f, f->nnode) && f->inner % 4 == 0 ? 4 : 1;    /* four neighbours take one block's words */
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) ((e) / %d * %d + t * %d + (e) %% %d)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together, together * w->threads, together, together);
   say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
@@ -266,7 +224,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     open = !n->row;
     if (n->kind == TY_F_REDUCE) { reduce_row(t, f, i); continue; }
     if (n->kind == TY_F_KEEP) {
-      say(t, "    const uint64_t first%d = (uint64_t)(%d * 4 * ((a.n + 3) / 4) + row * INNER + j);\n", i, keeps_before(f, i));
+      say(t, "    const uint64_t first%d = (uint64_t)(%d * 4 * ((a.n + 3) / 4) + row * INNER + j);\n", i, ty_fused_keeps(f, i));
       if (together == 4) say(t, "    if (e %% 4 == 0) ty_philox(a.g->seed, a.g->offset + first%d / 4, q%d);\n", i, i);
     }
     if (n->row) say(t, "  const %s v%d = ", T, i);
@@ -291,7 +249,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
 
 char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w) {
   text t = {0};
-  say(&t, "%s%s", TY_MATH_TEXT, PRELUDE);
+  say(&t, "%s%s", TY_MATH_TEXT, TY_FUSED_TEXT);        /* math.h, kernels/fused.cuh */
   functions(&t, f);
   arguments(&t);
   if (f->nred) rows(&t, f, w);

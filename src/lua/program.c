@@ -60,11 +60,15 @@ static int program_begin(lua_State *L) {
   return ty_raise(L, &s->modes.ctx);
 }
 
-/* aliased(program, inputs) */
+/* aliased(program, the function's arguments): one of those that are inputs */
 static int program_aliased(lua_State *L) {
-  int n;
-  ty_tensor **t = tensors_at(L, 2, &n);
-  lua_pushboolean(L, ty_program_aliased(program_at(L, 1), t, n));
+  const ty_program *p = program_at(L, 1);
+  bool aliased = false;
+  for (int i = lua_gettop(L); i > 1 && !aliased; i--) {
+    const ty_tensor *t = ty_test(L, i);
+    aliased = t && !ty_needs_grad(t) && ty_program_aliased(p, t);
+  }
+  lua_pushboolean(L, aliased);
   return 1;
 }
 
