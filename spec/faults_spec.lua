@@ -47,13 +47,14 @@ if simulated then
       end
       local function settled()
         opt:zero_grad()
-        local before, now
-        repeat                                                     -- what other specs have left may take several collections
-          before = now
+        local now, equal = nil, 0
+        jit.flush()                                                -- a compiled trace keeps what other specs have left
+        repeat                                                     -- which may take several collections, some of which free no device memory
           collectgarbage() collectgarbage()
           tycho.cuda.synchronize()
-          now = tycho.cuda.memory_allocated()
-        until now == before
+          local bytes = tycho.cuda.memory_allocated()
+          equal, now = bytes == now and equal + 1 or 0, bytes
+        until equal == 5
         return now
       end
       again()
