@@ -20,7 +20,7 @@ CFLAGS  ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fopenmp -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off \
   -Wall -Wextra -iquote src/core -iquote src/cpu -iquote src/io -iquote src/lua -I$(LUA_INCDIR) -I/usr/include/$(TRIPLET)/openblas-openmp
 override LDFLAGS += -shared -fopenmp -Wl,-z,nodelete -Wl,-rpath,$(BLAS) -L$(BLAS)
-LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lz -lm -ldl
+LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm -ldl
 
 SRC  := $(filter-out %loops.c,$(wildcard src/core/*.c src/cpu/*.c src/io/*.c src/lua/*.c))
 OBJ  := $(SRC:src/%.c=$(BUILD)/%.o)
@@ -41,7 +41,7 @@ export LUA_CPATH = $(CURDIR)/$(BUILD)/?.so;;
 PREFIX_LUA ?= /usr/local/share/lua/5.1
 PREFIX_LIB ?= /usr/local/lib/lua/5.1
 BUSTED  = $(LUAJIT) $(shell command -v busted)
-BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev zlib1g-dev
+BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev libturbojpeg0-dev libxxhash-dev libzip-dev zlib1g-dev
 TEST_PACKAGES  = lua-busted
 LINT_PACKAGES  = lua-check
 DEMO_PACKAGES  = dataset-fashion-mnist
@@ -56,7 +56,7 @@ $(BUILD)/%.o: src/%.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/cpu/copy.o $(BUILD)/cpu/resize.o: CFLAGS += -O3     # inner loops of their own
+$(BUILD)/cpu/copy.o $(BUILD)/cpu/resize.o $(BUILD)/io/picture.o $(BUILD)/io/warp.o: CFLAGS += -O3     # inner loops of their own
 
 define VECTOR
 $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)

@@ -88,6 +88,19 @@ local function decode(node, tensors, path)
   return out
 end
 
+-- A value as JSON and a list of tensors, and back from those; for messages between processes. memory: of the message the tensors lie in.
+function saving.pack(value)
+  local names, tensors, about = {}, {}, {}
+  local tree = encode(value, "", {}, names, tensors, {})
+  for i, t in ipairs(tensors) do about[i] = {name = names[i], dtype = t.dtype, sizes = t.shape} end
+  return core.json_encode {tree = tree, tensors = about}, tensors
+end
+function saving.unpack(text, memory)
+  local message, tensors, at = core.json_decode(text), {}, 64 + #text
+  for _, t in ipairs(message.tensors) do tensors[t.name], at = core.message_tensor(memory, at, t.dtype, t.sizes) end
+  return decode(message.tree, tensors, "a message")
+end
+
 saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
   local tensors, tree = core.read_safetensors(path)
   device = device or core.gpu.default_device()

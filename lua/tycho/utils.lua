@@ -72,7 +72,8 @@ function utils.progress(iter, o)
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
   local total = o.total or (loader and loader.size and loader:size())
-  local first = o.first or (loader and loader.resuming and loader.position) or 0
+  local inner = loader and loader.loader or loader                     -- a Prefetcher's
+  local first = o.first or (inner and inner.resuming and inner.position) or 0
   if type(iter) ~= "function" and not loader then error("progress: argument 1 must be an iterator or a loader, got " .. type(iter), 2) end
   return setmetatable({next = loader and loader:iter() or iter, total = total, desc = o.desc, count = o.count or (loader and loader.batch_size) or 1,
     unit = o.unit or (loader and "items") or "it", terminal = terminal, width = width, start = core.now(), last = core.now(), first = first, done = first,

@@ -113,6 +113,8 @@ void ty_settle(lua_State *L, const char *what);
 
 int ty_device_at(lua_State *L, const char *name, const char *who);   /* position in ty_devices; -1: no device's name. Raises where it isn't there */
 
+ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
+
 /* ---- parts of the module ---- */
 void ty_open_ops(lua_State *L);        /* each adds functions to the table on top */
 void ty_open_tensor(lua_State *L);
@@ -120,6 +122,8 @@ void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
 void ty_open_io(lua_State *L);
 void ty_open_gpu(lua_State *L);
+void ty_open_data(lua_State *L);
+void ty_open_process(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
 int ty_index_get(lua_State *L);        /* x[k] for a k that is no string */

@@ -412,19 +412,27 @@ static int graph_replay(lua_State *L) {
 
 static void unpin(void *owner) { gpu.unpin(owner); }
 
+ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out) {
+  int64_t n = ty_dtype_size[m->dtype];
+  void *p = NULL;
+  if (!available(L)) return ty_error(ctx, "%s", reason);
+  for (int i = 0; i < m->ndim; i++) n *= m->shape[i];
+  TY_TRY(gpu.pin(ctx, TY_MAX((size_t)n, 1), &p));
+  ty_status st = ty_from_memory(ctx, p, (size_t)n, m, unpin, p, out);
+  if (st != TY_OK) unpin(p);
+  return st;
+}
+
 static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinned memory */
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "pin_memory", "argument 1");
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_meta m = {.dtype = t->dtype, .ndim = t->ndim};
-  void *p = NULL;
   if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
   if (!available(L)) return luaL_error(L, "pin_memory: %s", reason);
   memcpy(m.shape, t->shape, sizeof m.shape);
-  size_t n = (size_t)(ty_numel(t) * ty_itemsize(t));
   ty_handle *h = ty_new_handle(L, s);
-  if (gpu.pin(ctx, TY_MAX(n, 1), &p) != TY_OK) return ty_raise(L, ctx);
-  if (ty_from_memory(ctx, p, n, &m, unpin, p, &h->t) != TY_OK) { unpin(p); return ty_raise(L, ctx); }
+  if (ty_pinned(L, ctx, &m, &h->t) != TY_OK) return ty_raise(L, ctx);
   return ty_copy_into(ctx, h->t, t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 

@@ -1,5 +1,8 @@
--- Readers of datasets that others publish. Their labels count from 0 and become 1-based here: digit 0 has label 1.
+-- Readers of datasets that others publish. Their labels count from 0 and become 1-based here: digit 0 has label 1. Nothing is fetched: where files
+-- are missing, the error says which command does.
 local core = require "tycho.core"
+local source = require "tycho.data.source"
+local transforms = require "tycho.data.transforms"
 local ops, M = core.ops, core.methods
 local fill = require("tycho.options").fill
 local datasets = {}
@@ -10,52 +13,222 @@ local function exists(path)
   return f ~= nil
 end
 
-local function find(root, name, help)
-  for _, ending in ipairs {"", ".gz"} do
-    local path = root .. "/" .. name .. ending
-    if exists(path) then return path end
+-- The folder among root and these below it that has a file.
+local function folder_with(root, name, below)
+  for _, sub in ipairs {"", unpack(below or {})} do
+    local at = sub == "" and root or root .. "/" .. sub
+    if exists(at .. "/" .. name) or exists(at .. "/" .. name .. ".gz") then return at end
   end
-  error(("%s/%s(.gz) is missing; %s"):format(root, name, help), 0)
 end
 
--- Images (N, 28, 28) of bytes with labels, given as float32 (1, 28, 28) in 0..1.
-local Images = {}
-Images.__index = Images
-function Images:size() return M.size(self.labels, 1) end
-function Images:get(i)
-  local x = M.unsqueeze(M.float(ops.select(self.images, 1, i)), 1) / 255
-  if self.transform then x = self.transform(x) end
-  return x, self.labels[i]
+---- pictures with labels ----
+-- images: uint8 (N, H, W) or (N, C, H, W), or paths: a list of files. labels: int64, 1-based. classes[label] is the label's name.
+local Pictures = {}
+Pictures.__index = Pictures
+function Pictures:size() return M.size(self.labels, 1) end
+-- What C makes; a transform that needs Lua is left out here.
+local function fields(self, with)
+  local steps = with and transforms.steps(with) or {}
+  local pictures = self.paths and {kind = "files", paths = self.paths, gray = self.gray, steps = steps} or {kind = "images", tensor = self.images, steps = steps}
+  return {pictures, {kind = "rows", tensor = self.labels}}
 end
-function Images:batch(indices)
-  if self.transform then
-    local list = {}
-    for i, k in ipairs(indices:totable()) do list[i] = M.unsqueeze((self:get(k)), 1) end
-    return ops.cat(list, 1), ops.index(self.labels, {indices}, 1)
-  end
-  local x = ops.index(self.images, {indices}, 1)
-  return M.unsqueeze(ops.mul(x, 1 / 255), 2), ops.index(self.labels, {indices}, 1)
+function Pictures:fields()
+  if self.transform and not transforms.steps(self.transform) then return nil end
+  return fields(self, self.transform)
+end
+-- float32 CxHxW of 0..1, and its label
+function Pictures:get(i)
+  if not self.transform or transforms.steps(self.transform) then return source.get(self, i) end
+  self.plain = self.plain or setmetatable({images = self.images, paths = self.paths, gray = self.gray, labels = self.labels}, Pictures)
+  local x, y = source.get(self.plain, i)
+  return self.transform(x), y
 end
 
-local function idx_dataset(name, classes, default_root, help)
-  -- {root=, train=true, transform=}
+local function pictures(t)
+  if t.transform and type(t.transform) ~= "function" and not (type(t.transform) == "table" and getmetatable(t.transform) and getmetatable(t.transform).__call) then
+    error("transform must be a function or one of tycho.data.transforms, got " .. type(t.transform), 0)
+  end
+  t.transform = t.transform or nil
+  for _, k in ipairs {"images", "labels"} do if t[k] then core.keep(t[k]) end end
+  return setmetatable(t, Pictures)
+end
+
+-- A dataset by a function from its options; errors begin with its name.
+local function define(name, defaults, make)
   datasets[name] = function(o)
-    o = fill(name, o, {root = false, train = true, transform = false}, 2)
-    local root, part = o.root or default_root, o.train == false and "t10k" or "train"
-    local ok, images, labels = pcall(function()
-      return core.read_idx(find(root, part .. "-images-idx3-ubyte", help)), core.read_idx(find(root, part .. "-labels-idx1-ubyte", help))
-    end)
-    if not ok then error(name .. ": " .. tostring(images), 2) end
-    if images.dtype ~= "uint8" or M.dim(images) ~= 3 or labels.dtype ~= "uint8" or M.dim(labels) ~= 1 or #images ~= #labels then
-      error(("%s: %s holds images of shape %s and labels of shape %s, which don't belong together"):format(name, root, tostring(images.shape), tostring(labels.shape)), 2)
-    end
-    if #labels > 0 and ops.amax(labels):item() >= #classes then error(("%s: %s has a label above %d"):format(name, root, #classes - 1), 2) end
-    return setmetatable({images = core.keep(images), labels = core.keep(M.long(labels) + 1), classes = classes, transform = o.transform or nil}, Images)
+    o = fill(name, o, defaults, 2)
+    local ok, d = pcall(make, o)
+    if not ok then error(name .. ": " .. tostring(d), 2) end
+    return d
   end
 end
 
-idx_dataset("FashionMNIST", {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
+---- MNIST's format ----
+local function define_idx(name, classes, default_root, help)
+  -- {root=, train=true, transform=}
+  define(name, {root = false, train = true, transform = false}, function(o)
+    local root, part = o.root or default_root, o.train == false and "t10k" or "train"
+    root = folder_with(root, part .. "-images-idx3-ubyte", {name .. "/raw"}) or root
+    local function read(ending)
+      local path = root .. "/" .. part .. ending
+      if exists(path) then return core.read_idx(path) end
+      if exists(path .. ".gz") then return core.read_idx(path .. ".gz") end
+      error(("%s(.gz) is missing; %s"):format(path, help), 0)
+    end
+    local images, labels = read "-images-idx3-ubyte", read "-labels-idx1-ubyte"
+    if images.dtype ~= "uint8" or M.dim(images) ~= 3 or labels.dtype ~= "uint8" or M.dim(labels) ~= 1 or #images ~= #labels then
+      error(("%s holds images of shape %s and labels of shape %s, which don't belong together"):format(root, tostring(images.shape), tostring(labels.shape)), 0)
+    end
+    if #labels > 0 and ops.amax(labels):item() >= #classes then error(("%s has a label above %d"):format(root, #classes - 1), 0) end
+    return pictures {images = images, labels = M.long(labels) + 1, classes = classes, transform = o.transform}
+  end)
+end
+local digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+define_idx("FashionMNIST", {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
   "/usr/share/datasets/fashion-mnist", "Debian's package dataset-fashion-mnist brings it (apt-get install dataset-fashion-mnist), or name another folder as root")
-idx_dataset("MNIST", {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "mnist", "name the folder of the four IDX files as root")
+define_idx("MNIST", digits, "mnist", "name the folder of the four IDX files as root; to fetch them: for f in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; "
+  .. "do curl -O https://ossci-datasets.s3.amazonaws.com/mnist/$f-ubyte.gz; done")
+
+---- CIFAR's binary version ----
+local function names_in(path, count, or_else)
+  local f = io.open(path)
+  if not f then return or_else end
+  local out = {}
+  for line in f:lines() do
+    line = line:match "^%s*(.-)%s*$"
+    if line ~= "" then out[#out + 1] = line end
+  end
+  f:close()
+  return #out == count and out or or_else
+end
+
+-- files: of the training and of the test part; head: label bytes of a record, the last one counts
+local function define_cifar(name, archive, below, files, head, count, meta, classes)
+  define(name, {root = name:lower(), train = true, transform = false}, function(o)
+    local list = files[o.train == false and 2 or 1]
+    local root = folder_with(o.root, list[1], {below})
+    if not root then
+      error(("%s/%s is missing; name the folder of the binary version's files as root; to fetch them: curl -O https://www.cs.toronto.edu/~kriz/%s && tar xf %s"):format(o.root, list[1], archive, archive), 0)
+    end
+    local images, labels = {}, {}
+    for i, file in ipairs(list) do
+      local l, x = core.read_records(root .. "/" .. file, head, 3, 32, 32)
+      images[i], labels[i] = x, ops.select(l, 2, head)
+    end
+    images, labels = #images > 1 and ops.cat(images, 1) or images[1], M.long(ops.cat(labels, 1))
+    if ops.amax(labels):item() >= count then error(("%s has a label above %d"):format(root, count - 1), 0) end
+    return pictures {images = images, labels = labels + 1, classes = names_in(root .. "/" .. meta, count, classes), transform = o.transform}
+  end)
+end
+local numbers = {}
+for i = 1, 100 do numbers[i] = tostring(i - 1) end
+define_cifar("CIFAR10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin",
+  {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}, {"test_batch.bin"}}, 1, 10, "batches.meta.txt",
+  {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"})
+define_cifar("CIFAR100", "cifar-100-binary.tar.gz", "cifar-100-binary", {{"train.bin"}, {"test.bin"}}, 2, 100, "fine_label_names.txt", numbers)
+
+---- folders of pictures ----
+local function sorted_folder(path)
+  local list, why = core.list_folder(path)
+  if not list then error(why, 0) end
+  table.sort(list)
+  return list
+end
+local endings = {jpg = true, jpeg = true, png = true}
+local function find_pictures(path, out)
+  for _, name in ipairs(sorted_folder(path)) do
+    local full = path .. "/" .. name
+    if endings[(name:match "%.(%w+)$" or ""):lower()] then out[#out + 1] = full
+    elseif core.list_folder(full) then find_pictures(full, out) end
+  end
+  return out
+end
+
+-- {root=, train=, transform=, gray=false}: root/class/.../picture.jpg or .png; classes are the folders' names, sorted. Where train is given, the
+-- classes are in root/train, or root/val (or root/test).
+define("ImageFolder", {root = false, train = "whole", transform = false, gray = false}, function(o)
+  if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
+  local root = o.root
+  if o.train == true and core.list_folder(root .. "/train") then root = root .. "/train"
+  elseif o.train == false then
+    for _, sub in ipairs {"test", "val"} do if core.list_folder(o.root .. "/" .. sub) then root = o.root .. "/" .. sub end end
+  end
+  local classes, paths, labels = {}, {}, {}
+  for _, name in ipairs(sorted_folder(root)) do
+    if core.list_folder(root .. "/" .. name) then
+      local found = find_pictures(root .. "/" .. name, {})
+      if #found > 0 then classes[#classes + 1] = name end
+      for _, path in ipairs(found) do paths[#paths + 1], labels[#labels + 1] = path, #classes end
+    end
+  end
+  if #paths == 0 then error(root .. " has no folders with .jpg or .png files", 0) end
+  return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes, transform = o.transform, gray = o.gray and true or false}
+end)
+
+---- text ----
+local Text = {}
+Text.__index = Text
+function Text:size() return self.n end
+function Text:fields()
+  if self.transform then return nil end
+  local function window(from) return {kind = "windows", tensor = self.ids, length = self.block_size, step = self.stride, from = from} end
+  return {window(0), window(1)}
+end
+function Text:get(i)
+  if i % 1 ~= 0 or i < 1 or i > self.n then error(("item %s is out of range for %d items"):format(tostring(i), self.n), 2) end
+  local at = (i - 1) * self.stride
+  local x, y = ops.slice(self.ids, 1, at + 1, at + self.block_size), ops.slice(self.ids, 1, at + 2, at + 1 + self.block_size)
+  if self.transform then return self.transform(x, y) end
+  return x, y
+end
+-- Ids of a string's characters, and the other way.
+function Text:encode(text)
+  local out = {}
+  for i = 1, #text do
+    out[i] = self.id_of[text:sub(i, i)]
+    if not out[i] then error(("encode: the text this was made of has no character '%s'"):format(text:sub(i, i)), 2) end
+  end
+  return core.from_value(out, "int64")
+end
+function Text:decode(ids)
+  local out = {}
+  for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do out[i] = self.vocab[id] or error(("decode: there is no character %s"):format(tostring(id)), 2) end
+  return table.concat(out)
+end
+
+-- {root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: characters (bytes) of a text as ids from 1, by their order.
+-- Item i is a window of block_size ids and the same window one further; the first `split` of the text are for training. vocab[id] is the
+-- character, #ds.vocab their number, ds.ids all ids.
+define("TextFile", {root = false, train = true, block_size = 128, stride = false, split = 0.9, transform = false}, function(o)
+  if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
+  local path = o.root
+  if core.list_folder(path) and exists(path .. "/input.txt") then path = path .. "/input.txt" end
+  local f, why = io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  if not text then error(why or path .. ": can't be read", 0) end
+  for _, k in ipairs {"block_size", "stride"} do
+    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0) end
+  end
+  if type(o.split) ~= "number" or not (o.split > 0 and o.split <= 1) then error("split must be a share above 0 up to 1, got " .. tostring(o.split), 0) end
+  local seen, vocab, id_of = {}, {}, {}
+  for c in text:gmatch "." do seen[c] = true end
+  if text:find "\n" then seen["\n"] = true end
+  for c in pairs(seen) do vocab[#vocab + 1] = c end
+  table.sort(vocab, function(a, b) return a:byte() < b:byte() end)
+  local ids = core.bytes_tensor(text)
+  local map = core.methods.long(ops.zeros(256, {device = "cpu"}))
+  for id, c in ipairs(vocab) do
+    id_of[c] = id
+    map[c:byte() + 1] = id
+  end
+  ids = ops.index(map, {M.long(ids) + 1}, 1)
+  local cut = math.floor(#ids * o.split)
+  if o.train == false then ids = M.contiguous(ops.slice(ids, 1, cut + 1, #ids)) else ids = M.contiguous(ops.slice(ids, 1, 1, cut)) end
+  local stride = o.stride or o.block_size
+  local n = math.floor((#ids - o.block_size - 1) / stride) + 1
+  if n < 1 then error(("%s: %d characters are too few for windows of %d"):format(path, #ids, o.block_size), 0) end
+  return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = o.block_size, stride = stride, n = n, transform = o.transform or nil}, Text)
+end)
 
 return datasets

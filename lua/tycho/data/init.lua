@@ -1,14 +1,16 @@
 -- Datasets and loaders.
 --
--- A dataset has size() and get(i); one that can gather many items at once also has batch(indices), which the loader then
--- uses. The order of an epoch depends on the loader's seed and the epoch's number alone.
+-- A dataset has size() and get(i). Where its items can be made in C, fields() says so (source.lua), and loaders make whole batches there, in
+-- threads of their own if asked; one that gathers many items in Lua at once has batch(indices).
 local core = require "tycho.core"
+local source = require "tycho.data.source"
+local samplers = require "tycho.data.samplers"
 local ops, M = core.ops, core.methods
-local fill = require("tycho.options").fill
 local check = require("tycho.options").check
-local data = {datasets = require "tycho.data.datasets"}
+local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms", Dataset = require("tycho.data.remote").Dataset,
+  collate = require "tycho.data.collate", DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
+for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
----- datasets ----
 local TensorDataset = {}
 TensorDataset.__index = TensorDataset
 function TensorDataset:size() return M.size(self.tensors[1], 1) end
@@ -21,6 +23,14 @@ function TensorDataset:batch(indices)
   local out = {}
   for k, t in ipairs(self.tensors) do out[k] = ops.index(t, {indices}, 1) end
   return unpack(out)
+end
+function TensorDataset:fields()
+  local out = {}
+  for k, t in ipairs(self.tensors) do
+    if t.device ~= "cpu" or t.requires_grad or not M.is_contiguous(t) then return nil end
+    out[k] = {kind = "rows", tensor = t}
+  end
+  return #out <= 8 and out or nil
 end
 -- TensorDataset(x, y, ...): item i is x[i], y[i], ...
 function data.TensorDataset(...)
@@ -43,22 +53,30 @@ function data.Subset(dataset, indices)
   for _, i in ipairs(list) do
     if i < 1 or i > dataset:size() then error(("Subset: index %d is out of range for %d items"):format(i, dataset:size()), 2) end
   end
-  local self = setmetatable({dataset = dataset, indices = list}, Subset)
+  local self = setmetatable({dataset = dataset, indices = list, positions = core.keep(core.from_value(list, "int64")), classes = dataset.classes}, Subset)
   if dataset.batch then
-    local all = core.from_value(list, "int64")
-    self.batch = function(_, at) return dataset:batch(ops.index(all, {at}, 1)) end
+    self.batch = function(_, at) return dataset:batch(ops.index(self.positions, {at}, 1)) end
   end
   return self
 end
 
--- Calls fn under a seed of its own, and leaves the CPU's generator as it was.
-local function seeded(seed, fn)
-  local s, o = core.gpu.rng_state("cpu")
-  core.gpu.rng_state("cpu", seed, 0)
-  local ok, v = pcall(fn)
-  core.gpu.rng_state("cpu", s, o)
-  if not ok then error(v, 0) end
-  return v
+local Concat = {}
+Concat.__index = Concat
+function Concat:size() return self.n end
+function Concat:get(i)
+  for _, d in ipairs(self.datasets) do
+    if i <= d:size() then return d:get(i) end
+    i = i - d:size()
+  end
+end
+-- ConcatDataset{a, b, ...}: one after the other
+function data.ConcatDataset(list)
+  local n = 0
+  for i, d in ipairs(list) do
+    if type(d) ~= "table" or type(d.size) ~= "function" then error(("ConcatDataset: %d in the list is no dataset"):format(i), 2) end
+    n = n + d:size()
+  end
+  return setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
 end
 
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
@@ -76,7 +94,7 @@ function data.random_split(dataset, sizes, o)
     sizes, total = whole, have
   end
   if total ~= dataset:size() then error(("random_split: the sizes add up to %d, the dataset has %d items"):format(total, dataset:size()), 2) end
-  local order = o and o.seed and seeded(o.seed, function() return ops.randperm(total, {device = "cpu"}) end) or ops.randperm(total, {device = "cpu"})
+  local order = o and o.seed and samplers.seeded(o.seed, ops.randperm, total, {device = "cpu"}) or ops.randperm(total, {device = "cpu"})
   for i, n in ipairs(sizes) do
     out[i] = data.Subset(dataset, ops.slice(order, 1, first, first + n - 1))
     first = first + n
@@ -84,110 +102,14 @@ function data.random_split(dataset, sizes, o)
   return out
 end
 
----- collating ----
-local function collate_values(list)
-  local v = list[1]
-  if core.is_tensor(v) then return ops.cat((function() local u = {} for i, x in ipairs(list) do u[i] = M.unsqueeze(x, 1) end return u end)(), 1) end
-  if type(v) == "number" then
-    local whole = true
-    for _, n in ipairs(list) do whole = whole and n % 1 == 0 end
-    return M.to(core.from_value(list, whole and "int64" or "float32"), core.gpu.default_device())
-  end
-  if type(v) == "boolean" then return M.to(core.from_value(list), core.gpu.default_device()) end
-  if type(v) == "table" and v[1] == nil then
-    local out = {}
-    for k in pairs(v) do
-      local field = {}
-      for i, item in ipairs(list) do field[i] = item[k] end
-      out[k] = collate_values(field)
-    end
-    return out
-  end
-  return list
+-- A picture file as a float32 tensor CxHxW of 0..1; gray: one channel.
+function data.read_image(path, o)
+  if type(path) ~= "string" then error("read_image: argument 1 (path) must be a string, got " .. type(path), 2) end
+  if o ~= nil then check("read_image", o, {gray = true}, 2) end
+  local ok, x = pcall(core.read_picture, path, o and o.gray or false)
+  if not ok then error("read_image: " .. tostring(x), 2) end
+  return x
 end
 
--- Items (each a list of fields) become fields of whole batches: tensors stacked, numbers tensors, strings lists.
-function data.collate(items)
-  local out = {}
-  for k = 1, table.maxn(items[1]) do
-    local field = {}
-    for i, item in ipairs(items) do field[i] = item[k] end
-    out[k] = collate_values(field)
-  end
-  return unpack(out)
-end
-
--- What a batch consists of, in pinned memory where there is a GPU.
-local function pinned(v, ...)
-  if core.is_tensor(v) and v.device == "cpu" then v = core.gpu.pin_memory(v)
-  elseif type(v) == "table" and not core.is_tensor(v) then
-    local out = {}
-    for k, w in pairs(v) do out[k] = pinned(w) end
-    v = out
-  end
-  if select("#", ...) == 0 then return v end
-  return v, pinned(...)
-end
-
----- the loader ----
-local DataLoader = {}
-DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = 0, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2}
-
-function data.DataLoader(dataset, o)
-  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then error("DataLoader: argument 1 must be a dataset with size() and get(i)", 2) end
-  local self = setmetatable(fill("DataLoader", o, defaults, 2), DataLoader)
-  self.dataset, self.epoch, self.position = dataset, 0, 0
-  if type(self.batch_size) ~= "number" or self.batch_size < 1 or self.batch_size % 1 ~= 0 then error("DataLoader: batch_size must be a whole number from 1, got " .. tostring(self.batch_size), 2) end
-  if self.num_workers ~= 0 then error("DataLoader: num_workers must be 0: batches are made in the calling thread", 2) end
-  return self
-end
-
--- Batches in an epoch.
-function DataLoader:size()
-  local n = (self.sampler and #self:order() or self.dataset:size()) / self.batch_size
-  return self.drop_last and math.floor(n) or math.ceil(n)
-end
-
-function DataLoader:order()
-  if self.sampler then
-    local list = {}
-    if not self.sampler.iter then return core.from_value(self.sampler, "int64") end     -- a list of positions
-    for i in self.sampler:iter() do list[#list + 1] = i end
-    return core.from_value(list, "int64")
-  end
-  local n, epoch = self.dataset:size(), self.epoch
-  if not self.shuffle then return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"}) end
-  return seeded((self.seed * 1000003 + epoch) % 2 ^ 52, function() return ops.randperm(n, {device = "cpu"}) end)
-end
-
--- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do
-function DataLoader:iter()
-  if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
-  self.resuming = false
-  local order, at = core.keep(self:order()), self.position
-  local total = #order / self.batch_size
-  total = self.drop_last and math.floor(total) or math.ceil(total)
-  local place = self.pin_memory and core.gpu.is_available() and pinned or function(...) return ... end
-  return function()
-    if at >= total then
-      if self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end
-      return nil
-    end
-    local indices = ops.slice(order, 1, at * self.batch_size + 1, (at + 1) * self.batch_size)
-    at = at + 1
-    self.position = at
-    if self.dataset.batch and not self.collate then return place(self.dataset:batch(indices)) end
-    local items = {}
-    for i, k in ipairs(indices:totable()) do
-      items[i] = {self.dataset:get(k)}
-      if #items[i] == 0 then error(("DataLoader: the dataset's get(%d) returned nothing"):format(k), 2) end
-    end
-    return place((self.collate or data.collate)(items))
-  end
-end
-
-function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed} end
-function DataLoader:load_state_dict(d) self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true end
-
+data.source_of = source.of
 return data

@@ -1,0 +1,274 @@
+-- DataLoader and Prefetcher.
+--
+-- The order of an epoch depends on the loader's seed and the epoch's number alone, and so do items that C or workers make, whatever their
+-- number. Who makes batches is one of four engines, each with submit(k, positions) for the epoch's batch k and take(k): ahead says how many
+-- may be under way.
+local core = require "tycho.core"
+local source = require "tycho.data.source"
+local samplers = require "tycho.data.samplers"
+local remote = require "tycho.data.remote"
+local collate = require "tycho.data.collate"
+local fill = require("tycho.options").fill
+local ops = core.ops
+
+-- What a batch consists of, in pinned memory where there is a GPU.
+local function pinned(v, ...)
+  if core.is_tensor(v) and v.device == "cpu" then v = core.gpu.pin_memory(v)
+  elseif type(v) == "table" and not core.is_tensor(v) then
+    local out = {}
+    for k, w in pairs(v) do out[k] = pinned(w) end
+    v = out
+  end
+  if select("#", ...) == 0 then return v end
+  return v, pinned(...)
+end
+local function same(...) return ... end
+
+---- engines ----
+local Here = {ahead = 1}               -- batches by Lua, in the calling thread
+Here.__index = Here
+function Here:submit(_, positions) self.positions = positions end
+function Here:take()
+  local l = self.loader
+  if l.dataset.batch and not l.collate then return self.place(l.dataset:batch(self.positions)) end
+  if remote.is(l.dataset) and not l.collate then return self.place(remote.batch(l.dataset, self.positions:totable(), l.seed, self.epoch)) end
+  local items = {}
+  for i, k in ipairs(self.positions:totable()) do
+    items[i] = {l.dataset:get(k)}
+    if #items[i] == 0 then error(("DataLoader: the dataset's get(%d) returned nothing"):format(k), 0) end
+  end
+  return self.place((l.collate or collate)(items))
+end
+function Here.stop() end
+
+local Direct = {ahead = 1}             -- by C, in the calling thread
+Direct.__index = Direct
+function Direct:submit(_, positions) self.positions = positions end
+function Direct:take() return core.source_batch(self.source, self.positions, self.loader.seed, self.epoch, self.pin) end
+function Direct.stop() end
+
+local Threads = {}                     -- by C, in threads
+Threads.__index = Threads
+function Threads:submit(_, positions)
+  self.threads = self.threads or core.loader_start(self.source, self.loader.num_workers)
+  core.loader_submit(self.threads, positions, self.loader.seed, self.epoch, self.pin)
+end
+local function taken(self, first, ...)
+  if first == nil then return self:take() end             -- not yet: in between, Ctrl-C gets its turn
+  return first, ...
+end
+function Threads:take() return taken(self, core.loader_take(self.threads, 0.1)) end
+function Threads:stop()
+  if self.threads then core.loader_stop(self.threads) end
+  self.threads = nil
+end
+
+local Processes = {}                   -- by Lua, in processes, which stay for further epochs
+Processes.__index = Processes
+function Processes:submit(k, positions) self.pool:submit(self.base + k, positions, self.loader.seed, self.epoch) end
+function Processes:take(k)
+  local answer
+  repeat answer = self.pool:take(self.base + k) until answer
+  self.pool.count = math.max(self.pool.count, self.base + k)
+  return self.place(unpack(answer.fields, 1, answer.n))
+end
+function Processes:stop()
+  if not self.pool then return end
+  self.pool:forget()
+  self.pool = nil
+end
+
+---- the loader ----
+local DataLoader = {}
+DataLoader.__index = DataLoader
+local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = 0, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+
+local function whole(self, name, least)
+  local v = self[name]
+  if type(v) ~= "number" or v < least or v % 1 ~= 0 then error(("DataLoader: %s must be a whole number from %d, got %s"):format(name, least, tostring(v)), 3) end
+end
+
+-- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=0, sampler=, collate=, timeout=5}).
+-- prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a worker process.
+local function new(dataset, o)
+  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then error("DataLoader: argument 1 must be a dataset with size() and get(i)", 2) end
+  local self = setmetatable(fill("DataLoader", o, defaults, 2), DataLoader)
+  self.dataset, self.epoch, self.position = dataset, 0, 0
+  whole(self, "batch_size", 1)
+  whole(self, "num_workers", 0)
+  whole(self, "prefetch_factor", 1)
+  if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then error("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout), 2) end
+  if self.sampler and self.shuffle then error("DataLoader: sampler and shuffle exclude each other", 2) end
+  if self.num_workers > 0 then
+    if self.collate then error("DataLoader: collate is a function of this process; with num_workers it can't be run", 2) end
+    if not remote.is(dataset) and not source.of(dataset) then
+      error("DataLoader: num_workers is for datasets that C can read (tensors on the cpu, tycho.data.datasets with transforms of tycho.data.transforms), and for tycho.data.Dataset(\"module\", {plain data}), which workers make anew", 2)
+    end
+  end
+  return self
+end
+
+-- Batches in an epoch.
+function DataLoader:size()
+  local items = self.sampler and (type(self.sampler.size) == "function" and self.sampler:size() or #self:order()) or self.dataset:size()
+  local n = items / self.batch_size
+  return self.drop_last and math.floor(n) or math.ceil(n)
+end
+
+function DataLoader:order()
+  local s = self.sampler
+  if not s then
+    s = self.shuffle and samplers.RandomSampler(self.dataset) or samplers.SequentialSampler(self.dataset)
+  end
+  if type(s.order) == "function" then return s:order(self.seed, self.epoch) end
+  if core.is_tensor(s) then return s end
+  if not s.iter then return core.from_value(s, "int64") end     -- a list of positions
+  local list = {}
+  for i in s:iter() do list[#list + 1] = i end
+  return core.from_value(list, "int64")
+end
+
+-- Who makes this epoch's batches; and, where a Subset is C's, the positions that its own stand for.
+function DataLoader:engine()
+  local pin = self.pin_memory and core.gpu.is_available()
+  local e = {loader = self, epoch = self.epoch, pin = pin, place = pin and pinned or same, ahead = self.num_workers * self.prefetch_factor}
+  if remote.is(self.dataset) and self.num_workers > 0 then
+    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(self.dataset, self.num_workers, self.timeout) end
+    e.pool, e.base = self.pool, self.pool.count + e.ahead       -- numbers that no batch has had
+    self.pool.count = e.base
+    return setmetatable(e, Processes)
+  end
+  local made, at
+  if not self.collate then made, at = source.of(self.dataset) end
+  e.source = made
+  if not made then e.ahead = nil; return setmetatable(e, Here) end
+  if self.num_workers > 0 then return setmetatable(e, Threads), at end
+  e.ahead = nil
+  return setmetatable(e, Direct), at
+end
+
+-- Ends threads and worker processes now, rather than when the loader is collected. A later iter() starts them anew.
+function DataLoader:close()
+  if self.running then self.running:stop(); self.running.ended = true end
+  if self.pool then self.pool:stop() end
+  self.running, self.pool = nil, nil
+end
+
+local function answer(self, engine, ok, ...)
+  if not ok then
+    engine:stop()
+    engine.ended = true
+    if self.running == engine then self.running = nil end
+    local text = (...)
+    if type(text) == "string" and not text:find "^DataLoader" and engine.source then text = "DataLoader: " .. text end
+    error(text, 2)                          -- the caller's place: iterators end in a tail call
+  end
+  return ...
+end
+
+-- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do
+function DataLoader:iter()
+  if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
+  self.resuming = false
+  if self.running then self.running:stop(); self.running.ended = true; self.running = nil end
+  local order, at = self:order(), self.position
+  local total = #order / self.batch_size
+  total = self.drop_last and math.floor(total) or math.ceil(total)
+  local engine, stand_for = self:engine()
+  if stand_for then order = ops.index(stand_for, {order}, 1) end
+  core.keep(order)
+  if engine.ahead > 1 or engine.threads or self.num_workers > 0 then self.running = engine end
+  local asked = at
+  return function()
+    if at >= total then
+      if self.running == engine then engine:stop(); self.running = nil end
+      if self.position ~= 0 and not engine.over then self.epoch, self.position = self.epoch + 1, 0 end
+      engine.over = true
+      return nil
+    end
+    if engine.ended then error("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or an error was raised", 2) end
+    local ok, e = true, nil
+    while ok and asked < total and asked - at < engine.ahead do
+      ok, e = pcall(engine.submit, engine, asked + 1, ops.slice(order, 1, asked * self.batch_size + 1, (asked + 1) * self.batch_size))
+      asked = asked + 1
+    end
+    if not ok then return answer(self, engine, false, e) end
+    at = at + 1
+    self.position = at
+    return answer(self, engine, pcall(engine.take, engine, at))
+  end
+end
+
+function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed} end
+function DataLoader:load_state_dict(d) self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true end
+
+---- the next batch, while this one is worked on ----
+local Prefetcher = {}
+Prefetcher.__index = Prefetcher
+
+-- Prefetcher(loader, device="cuda"): iterates as the loader does, with batches on the device. The next one is copied on a stream of its own
+-- meanwhile: from pinned memory (pin_memory=true) without the host waiting. On the CPU it hands batches on. waited: the seconds
+-- that its user has waited for it.
+local function prefetcher(loader, device)
+  if type(loader) ~= "table" or type(loader.iter) ~= "function" then error("Prefetcher: argument 1 must be a loader", 2) end
+  device = device or "cuda"
+  if type(device) ~= "string" then error("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device), 2) end
+  local ok, e = pcall(ops.zeros, {1}, {device = device})
+  if not ok then error("Prefetcher: " .. tostring(e):gsub("^zeros: ", ""), 2) end
+  return setmetatable({loader = loader, device = e.device, batch_size = loader.batch_size, waited = 0}, Prefetcher)
+end
+
+local function moved(device, v, ...)
+  if core.is_tensor(v) then v = core.methods.to(v, device, {non_blocking = true})
+  elseif type(v) == "table" then
+    local out = {}
+    for k, w in pairs(v) do out[k] = moved(device, w) end
+    v = out
+  end
+  if select("#", ...) == 0 then return v end
+  return v, moved(device, ...)
+end
+
+function Prefetcher:size() return self.loader:size() end
+
+function Prefetcher:iter()
+  local loader, device, cuda = self.loader, self.device, require "tycho.cuda"
+  local next_batch = loader:iter()
+  local gpu = device ~= "cpu" and tonumber(device:match "%d+")
+  local stream = gpu and cuda.Stream(gpu)
+  -- The loader is one batch ahead; its state stays that of the batch last given.
+  local function fetch()
+    local epoch, position = loader.epoch, loader.position
+    local function arrived(first, ...)
+      local b = {epoch = loader.epoch, position = loader.position, n = 0}
+      if first ~= nil then
+        b.n = 1 + select("#", ...)
+        if stream then b.fields = {cuda.stream(stream, moved, device, first, ...)} else b.fields = {first, ...} end
+      end
+      loader.epoch, loader.position = epoch, position
+      return b
+    end
+    local now = core.now()
+    local b = arrived(next_batch())
+    self.waited = self.waited + core.now() - now
+    return b
+  end
+  local ready
+  return function()
+    local b = ready or fetch()
+    loader.epoch, loader.position = b.epoch, b.position
+    if b.n == 0 then ready = b; return nil end
+    if stream then                                         -- the copy is over before what comes now
+      local event = stream:record_event()
+      event:wait(core.gpu.current_stream(gpu))
+    end
+    ready = stream and fetch() or nil
+    return unpack(b.fields, 1, b.n)
+  end
+end
+
+function Prefetcher:state_dict() return self.loader:state_dict() end
+function Prefetcher:load_state_dict(d) self.loader:load_state_dict(d) end
+function Prefetcher:close() if self.loader.close then self.loader:close() end end
+
+return {DataLoader = new, Prefetcher = prefetcher}

@@ -1,0 +1,189 @@
+-- Datasets that are made anew in worker processes: Dataset("module", {plain data}), the workers themselves, and what both sides say.
+--
+-- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the data, and answers each
+-- request for a batch with the collated fields. Before each item the generator gets a seed of (loader's seed, epoch, item), here as there, so
+-- that items are the same whoever makes them.
+local core = require "tycho.core"
+local samplers = require "tycho.data.samplers"
+local collate = require "tycho.data.collate"
+local saving = require "tycho.saving"
+local remote = {}
+
+---- the description of a dataset ----
+local function plain(v, path, seen)
+  local t = type(v)
+  if core.is_tensor(v) or t == "number" or t == "string" or t == "boolean" then return end
+  if t == "function" then
+    local info = debug.getinfo(v, "S")
+    error(("Dataset: argument 2 (data): '%s' is a function (made at %s:%d); a worker is another process and can't have it: make it in the module"):format(path, info.short_src, info.linedefined), 0)
+  end
+  if t ~= "table" then error(("Dataset: argument 2 (data): '%s' is a %s; plain data goes to workers: tables, tensors, numbers, strings and booleans"):format(path, t), 0) end
+  if getmetatable(v) and not getmetatable(v).__eq then error(("Dataset: argument 2 (data): '%s' is an object; plain data goes to workers, and the module makes the rest"):format(path), 0) end
+  if seen[v] then error(("Dataset: argument 2 (data): '%s' contains itself"):format(path), 0) end
+  seen[v] = true
+  for k, x in pairs(v) do plain(x, path == "data" and tostring(k) or path .. "." .. tostring(k), seen) end
+  seen[v] = nil
+end
+
+local function build(module, data)
+  local make = require(module)
+  if type(make) ~= "function" then error(("Dataset: module '%s' must return a function from the data to a dataset, it returned a %s"):format(module, type(make)), 0) end
+  local dataset = make(data)
+  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or type(dataset.get) ~= "function" then error(("Dataset: what module '%s' made must have size() and get(i)"):format(module), 0) end
+  return dataset
+end
+
+local Dataset = {}
+Dataset.__index = function(self, k)
+  if Dataset[k] ~= nil then return Dataset[k] end
+  if k == "dataset_here" then
+    local made = build(rawget(self, "module"), rawget(self, "data"))
+    rawset(self, k, made)
+    return made
+  end
+  local v = self.dataset_here[k]              -- its classes, say
+  if type(v) == "function" then return nil end
+  return v
+end
+function Dataset:size() return self.dataset_here:size() end
+function Dataset:get(i) return self.dataset_here:get(i) end
+
+-- Dataset(module, data): module returns a function from data (a plain table) to a dataset with size() and get(i)
+function remote.Dataset(module, data)
+  if type(module) == "function" then
+    local info = debug.getinfo(module, "S")
+    error(("Dataset: argument 1 (module) must be a module's name, got a function (made at %s:%d): put it into a module that returns it"):format(info.short_src, info.linedefined), 2)
+  end
+  if type(module) ~= "string" then error("Dataset: argument 1 (module) must be a module's name, got " .. type(module), 2) end
+  if data ~= nil and (type(data) ~= "table" or core.is_tensor(data)) then error("Dataset: argument 2 (data) must be a table, got " .. (core.is_tensor(data) and "tensor" or type(data)), 2) end
+  local ok, e = pcall(plain, data or {}, "data", {})
+  if not ok then error(e, 2) end
+  return setmetatable({module = module, data = data or {}}, Dataset)
+end
+function remote.is(dataset) return type(dataset) == "table" and getmetatable(dataset) == Dataset end
+
+-- Items of a batch, each under its own seed. note(i): called before item i.
+local function gather(dataset, indices, seed, epoch, note)
+  local items = {}
+  for k, i in ipairs(indices) do
+    if note then note(i) end
+    core.gpu.rng_state("cpu", samplers.mixed(samplers.mixed(seed, epoch), i), 0)
+    items[k] = {dataset:get(i)}
+    if #items[k] == 0 then error(("the dataset's get(%d) returned nothing"):format(i), 0) end
+  end
+  return items
+end
+-- The same without workers.
+function remote.batch(dataset, indices, seed, epoch)
+  return samplers.seeded(0, function() return collate(gather(dataset.dataset_here, indices, seed, epoch), "cpu") end)
+end
+
+---- messages ----
+local function send(process, tag, value)
+  local text, tensors = saving.pack(value)
+  core.message_send(process, tag, text, tensors)
+end
+local function open(text, memory) return saving.unpack(text, memory) end
+
+---- the worker's side: luajit -e 'require("tycho.data.remote").work()' ----
+function remote.work()
+  local process = core.process_enter()
+  local dataset
+  core.set_num_threads(1)
+  while true do
+    local tag, text, memory = core.message_receive(process, -1)
+    if tag then
+      local ok, answer = xpcall(function()
+        local request = open(text, memory)
+        if tag == 0 then
+          core.process_note(process, 0)
+          dataset = build(request.module, request.data)
+          return {size = dataset:size()}
+        end
+        local fields = {collate(gather(dataset, request.indices:totable(), request.seed, request.epoch, function(i) core.process_note(process, i) end), "cpu")}
+        return {n = table.maxn(fields), fields = fields}
+      end, function(e) return type(e) == "string" and e or "an error that is a " .. type(e) end)
+      if ok then send(process, tag, answer) else send(process, tag, {error = answer, item = core.process_note(process)}) end
+    elseif text == "closed" then return
+    end
+  end
+end
+
+---- the parent's side ----
+-- A LuaJIT: TYCHO_LUAJIT, or the one that runs this, or the one along PATH.
+local function program()
+  local named = os.getenv "TYCHO_LUAJIT"
+  if named and named ~= "" then return named end
+  local own = core.own_program()
+  return own and own:match "/luajit[^/]*$" and own or "luajit"
+end
+
+local Pool = {}
+Pool.__index = Pool
+
+-- Workers for a Dataset. timeout: seconds that one item may take.
+function remote.start(dataset, n, timeout)
+  local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, count = 0}, Pool)
+  local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1"}
+  for k = 1, n do
+    local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env), number = k, waiting = 1, said = -1, since = core.now()}
+    self.workers[k] = w
+    send(w.process, 0, {module = dataset.module, data = dataset.data})
+  end
+  return self
+end
+
+function Pool:stop()
+  for _, w in ipairs(self.workers) do core.process_end(w.process) end
+  self.workers = {}
+end
+
+local function fail(self, w, text)
+  self:stop()
+  error(("DataLoader: worker %d%s"):format(w.number, text), 0)
+end
+local function at(w)
+  local item = core.process_note(w.process)
+  return item > 0 and (", item %d"):format(item) or " at its start"
+end
+
+-- Batch number `tag` (from 1, in order) of these positions.
+function Pool:submit(tag, indices, seed, epoch)
+  local w = self.workers[(tag - 1) % #self.workers + 1]
+  self.owner[tag] = w
+  if w.waiting == 0 then w.since = core.now() end
+  w.waiting = w.waiting + 1
+  local ok, e = pcall(send, w.process, tag, {indices = indices, seed = seed, epoch = epoch})
+  if not ok then self:look(w, 0); fail(self, w, at(w) .. ": " .. tostring(e)) end
+end
+
+-- Takes what w has sent, within some seconds; raises where it errs, is gone, or has been at one item for too long.
+function Pool:look(w, seconds)
+  local tag, text, memory = core.message_receive(w.process, seconds)
+  if tag then
+    w.waiting, w.since = w.waiting - 1, core.now()
+    local answer = open(text, memory)
+    if answer.error then fail(self, w, (answer.item > 0 and (", item %d"):format(answer.item) or " at its start") .. ": " .. answer.error) end
+    if self.owner[tag] then self.done[tag] = answer end
+    return true
+  end
+  if text == "closed" or core.process_gone(w.process) then fail(self, w, at(w) .. ": it ended (killed, or out of memory?)") end
+  local _, said = core.process_note(w.process)
+  if said ~= w.said then w.said, w.since = said, core.now() end
+  if core.now() - w.since > self.timeout then fail(self, w, (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(self.timeout)) end
+end
+
+-- The fields of batch `tag`, or nil where it isn't there within a tenth of a second.
+function Pool:take(tag)
+  local w = self.owner[tag]
+  if not self.done[tag] then self:look(w, 0.1) end
+  local answer = self.done[tag]
+  if not answer then return nil end
+  self.done[tag], self.owner[tag] = nil, nil
+  return answer
+end
+
+-- Forgets what has been asked for and not been taken.
+function Pool:forget() self.owner, self.done = {}, {} end
+
+return remote

@@ -1,0 +1,105 @@
+-- Samplers: which items an epoch has, in which order. order(seed, epoch) gives their positions, an int64 tensor on the CPU; a loader asks it
+-- with its own seed and the epoch's number, so that an order depends on those alone. size(): how many.
+--
+-- A list of positions, or any object with iter() (and size()), serves a DataLoader as a sampler too.
+local core = require "tycho.core"
+local fill = require("tycho.options").fill
+local ops = core.ops
+local samplers = {}
+local cpu = {device = "cpu"}
+
+-- Calls fn under a seed of its own, and leaves the CPU's generator as it was.
+function samplers.seeded(seed, fn, ...)
+  local function leave(s, o, ok, ...)
+    core.gpu.rng_state("cpu", s, o)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  local s, o = core.gpu.rng_state("cpu")
+  core.gpu.rng_state("cpu", seed % 2 ^ 52, 0)
+  return leave(s, o, pcall(fn, ...))
+end
+local seeded = samplers.seeded
+
+-- A loader's seed and epoch as one seed.
+function samplers.mixed(seed, epoch) return (seed * 1000003 + epoch) % 2 ^ 52 end
+local mixed = samplers.mixed
+
+local function count(who, of)
+  if type(of) == "number" then return of end
+  if type(of) == "table" and type(of.size) == "function" then return of:size() end
+  error(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of), 3)
+end
+local function positions(n) return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"}) end
+local function shuffled(n, seed) return seeded(seed, ops.randperm, n, cpu) end
+
+local function class(name)
+  local C = {}
+  C.__index = C
+  C.__tostring = function() return name end
+  function C:iter(seed, epoch)
+    local order, i = self:order(seed or 0, epoch or 0), 0
+    return function()
+      i = i + 1
+      if i <= #order then return order[i] end
+    end
+  end
+  function C:size() return self.n end
+  return C
+end
+
+local Sequential = class "SequentialSampler"
+function Sequential:order() return positions(self.n) end
+function samplers.SequentialSampler(of) return setmetatable({n = count("SequentialSampler", of)}, Sequential) end
+
+local Random = class "RandomSampler"
+function Random:order(seed, epoch)
+  seed = mixed(self.seed or seed, epoch)
+  if self.replacement then return seeded(seed, ops.randint, 1, self.of, {self.n}, cpu) end
+  if self.n <= self.of then return ops.slice(shuffled(self.of, seed), 1, 1, self.n) end
+  local parts, left, k = {}, self.n, 0
+  while left > 0 do
+    parts[#parts + 1] = ops.slice(shuffled(self.of, mixed(seed, k)), 1, 1, math.min(left, self.of))
+    left, k = left - self.of, k + 1
+  end
+  return ops.cat(parts, 1)
+end
+-- RandomSampler(dataset, {replacement=, num_samples=, seed=}); seed: instead of the loader's
+function samplers.RandomSampler(of, o)
+  o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false}, 2)
+  local n = count("RandomSampler", of)
+  return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement, seed = o.seed}, Random)
+end
+
+local Weighted = class "WeightedRandomSampler"
+function Weighted:order(seed, epoch)
+  return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})
+end
+-- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=}): item i comes in proportion to weights[i]
+function samplers.WeightedRandomSampler(weights, n, o)
+  o = fill("WeightedRandomSampler", o, {replacement = true, seed = false}, 2)
+  if not core.is_tensor(weights) then weights = core.from_value(weights, "float64") end
+  if core.methods.dim(weights) ~= 1 or #weights == 0 then error("WeightedRandomSampler: argument 1 (weights) must be a list of numbers", 2) end
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then error("WeightedRandomSampler: argument 2 (num_samples) must be a whole number from 1, got " .. tostring(n), 2) end
+  if not o.replacement and n > #weights then error(("WeightedRandomSampler: %d of %d items can't be drawn without replacement"):format(n, #weights), 2) end
+  return setmetatable({weights = core.methods.double(core.methods.cpu(weights)), n = n, replacement = o.replacement, seed = o.seed}, Weighted)
+end
+
+local Distributed = class "DistributedSampler"
+function Distributed:order(seed, epoch)
+  local order = self.shuffle and shuffled(self.of, mixed(self.seed or seed, epoch)) or positions(self.of)
+  local total = self.n * self.replicas
+  while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
+  return ops.slice(order, 1, self.rank + 1, total, self.replicas)
+end
+-- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks count from 0); shares are
+-- equal, for which some items come twice, or with drop_last are left out.
+function samplers.DistributedSampler(of, o)
+  o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false}, 2)
+  local n, r = count("DistributedSampler", of), o.num_replicas
+  if type(r) ~= "number" or r < 1 or r % 1 ~= 0 then error("DistributedSampler: num_replicas must be a whole number from 1, got " .. tostring(r), 2) end
+  if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then error(("DistributedSampler: rank must be from 0 to %d, got %s"):format(r - 1, tostring(o.rank)), 2) end
+  return setmetatable({of = n, n = o.drop_last and math.floor(n / r) or math.ceil(n / r), replicas = r, rank = o.rank, shuffle = o.shuffle, seed = o.seed}, Distributed)
+end
+
+return samplers

@@ -1,0 +1,282 @@
+-- Transforms of pictures: float32 or uint8 tensors CxHxW (uint8: 0..255, read as 0..1). Names and meanings are torchvision's.
+--
+-- Idea: a transform is a list of steps for C (src/io/transform.c), a name and numbers each; a Compose of such is one longer list, which a
+-- loader's threads run by themselves. A function in a Compose keeps it in Lua. Drawn at random: from the loader's seed, epoch and item;
+-- called by hand, from the CPU's generator. Positions are 1-based.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local transforms, functional = {}, {}
+transforms.functional = functional
+
+local Transform = {}
+Transform.__index = Transform
+Transform.__tostring = function(t) return t.text end
+
+-- The steps of a transform that C can run alone; nil: it can't.
+function transforms.steps(t)
+  return type(t) == "table" and getmetatable(t) == Transform and t.steps or nil
+end
+
+local function run(x, steps, random)
+  if not core.is_tensor(x) then error("transforms: argument 1 must be a picture, a tensor CxHxW, got " .. type(x), 0) end
+  if M.dim(x) == 4 then
+    local out = {}
+    for i = 1, #x do out[i] = M.unsqueeze(run(x[i], steps, random), 1) end
+    return ops.cat(out, 1)
+  end
+  if M.dim(x) == 2 then x = M.unsqueeze(x, 1) end
+  if x.dtype ~= "uint8" and x.dtype ~= "float32" and M.is_floating_point(x) then x = M.float(x) end
+  return core.apply_transforms(x:detach(), steps, random and ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() or 0)
+end
+
+function Transform:__call(x, ...)
+  if self.list then
+    for _, t in ipairs(self.list) do x = t(x) end
+    return x, ...
+  end
+  local ok, y = pcall(run, x, self.steps, self.random)
+  if not ok then error(y, 2) end
+  return y, ...
+end
+
+local function make(text, random, ...) return setmetatable({text = text, random = random, steps = {...}}, Transform) end
+local function bit(b) return b and 1 or 0 end
+local borders = {constant = 0, edge = 1, reflect = 2}
+
+-- A number x as {-x, x}, or a list of two; lo: neither end is below.
+local function interval(who, name, v, lo, hi)
+  local a, b
+  if type(v) == "number" then a, b = -v, v
+  elseif type(v) == "table" then a, b = v[1], v[2] end
+  if type(a) ~= "number" or type(b) ~= "number" or a > b or (lo and a < lo) or (hi and b > hi) then
+    error(("%s: %s must be a number or a list of two, {least, most}%s, got %s"):format(who, name, lo and (" of %g to %g"):format(lo, hi) or "", core.json_encode {v}:sub(2, -2)), 4)
+  end
+  return a, b
+end
+
+-- left, right, top, bottom of a number, {left/right, top/bottom} or {left, top, right, bottom}
+local function sides(who, p)
+  if type(p) == "number" then return p, p, p, p end
+  if type(p) == "table" and #p == 2 then return p[1], p[1], p[2], p[2] end
+  if type(p) == "table" and #p == 4 then return p[1], p[3], p[2], p[4] end
+  error(who .. ": padding must be a number, {left and right, top and bottom} or {left, top, right, bottom}", 4)
+end
+
+-- size: the shorter side's, or {h, w}
+local function resize_step(size, nearest, antialias)
+  if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and (#size == 1 or type(size[2]) == "number")) then
+    error("Resize: size must be a number, for the shorter side, or {height, width}", 4)
+  end
+  if type(size) == "number" or #size == 1 then return {"resize_short", type(size) == "number" and size or size[1], bit(nearest), bit(antialias)} end
+  return {"resize", size[1], size[2], bit(nearest), bit(antialias)}
+end
+
+local function per_channel(who, mean, std)
+  local function list(name, v)
+    if core.is_tensor(v) then v = v:totable() end
+    if type(v) == "number" then v = {v} end
+    if type(v) ~= "table" or #v < 1 or #v > 4 then error(("%s: %s must be a number or a list of 1 to 4"):format(who, name), 5) end
+    return v
+  end
+  mean, std = list("mean", mean), list("std", std)
+  if #mean ~= #std then error(("%s: %d means and %d deviations don't belong together"):format(who, #mean, #std), 4) end
+  return {"normalize", #mean, mean[1], mean[2] or 0, mean[3] or 0, mean[4] or 0, std[1], std[2] or 1, std[3] or 1, std[4] or 1}
+end
+
+-- Raises what C finds wrong with a step now, not at the first picture.
+local function define(name, signature, fn)
+  transforms[name] = core.define(name, signature, function(...)
+    local t = fn(...)
+    local ok, e = pcall(core.check_transforms, t.steps)
+    if not ok then error(name .. ": " .. tostring(e):gsub("^transforms: ", ""), 3) end
+    return t
+  end)
+end
+
+---- sizes and crops ----
+define("Resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, mode, antialias)
+  return make("Resize", false, resize_step(size, mode == "nearest", antialias))
+end)
+define("CenterCrop", "size:pair", function(size) return make("CenterCrop", false, {"center_crop", size[1], size[2]}) end)
+define("RandomCrop", "size:pair, *, padding:any?, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(size, padding, fill, mode)
+  local l, r, t, b = sides("RandomCrop", padding or 0)
+  return make("RandomCrop", true, {"random_crop", size[1], size[2], l, r, t, b, fill, borders[mode]})
+end)
+define("RandomResizedCrop", "size:pair, *, scale:any?, ratio:any?, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, scale, ratio, mode, antialias)
+  local a, b = interval("RandomResizedCrop", "scale", scale or {0.08, 1}, 1e-9, 1)
+  local c, d = interval("RandomResizedCrop", "ratio", ratio or {3 / 4, 4 / 3}, 1e-9, 1e6)
+  return make("RandomResizedCrop", true, {"resized_crop", size[1], size[2], a, b, c, d, bit(mode == "nearest"), bit(antialias)})
+end)
+define("Pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
+  local l, r, t, b = sides("Pad", padding)
+  return make("Pad", false, {"pad", l, r, t, b, fill, borders[mode]})
+end)
+define("RandomHorizontalFlip", "p:number=0.5", function(p) return make("RandomHorizontalFlip", true, {"hflip", p}) end)
+define("RandomVerticalFlip", "p:number=0.5", function(p) return make("RandomVerticalFlip", true, {"vflip", p}) end)
+
+---- affine maps ----
+define("RandomRotation", "degrees:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, mode, fill)
+  local a, b = interval("RandomRotation", "degrees", degrees)
+  return make("RandomRotation", true, {"rotation", a, b, bit(mode == "nearest"), fill})
+end)
+define("RandomAffine", "degrees:any, *, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, translate, scale, shear, mode, fill)
+  local a, b = interval("RandomAffine", "degrees", degrees)
+  local s, t = interval("RandomAffine", "scale", scale or {1, 1}, 1e-9, 1e6)
+  local move = translate or {0, 0}
+  if type(move) ~= "table" or #move ~= 2 then error("RandomAffine: translate must be a list of two shares, {of the width, of the height}", 3) end
+  local x1, x2 = interval("RandomAffine", "shear", type(shear) == "table" and {shear[1], shear[2]} or shear or 0)
+  local y1, y2 = 0, 0
+  if type(shear) == "table" and #shear == 4 then y1, y2 = interval("RandomAffine", "shear", {shear[3], shear[4]}) end
+  return make("RandomAffine", true, {"affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2, bit(mode == "nearest"), fill})
+end)
+
+---- colours ----
+local colours = {brightness = 0, contrast = 1, saturation = 2, hue = 3, sharpness = 4, posterize = 5, solarize = 6, autocontrast = 7, equalize = 8, invert = 9, grayscale = 10}
+-- Each is a number x (a factor of 1 - x to 1 + x; hue: a shift of -x to x) or a list of two.
+define("ColorJitter", "brightness:any?, contrast:any?, saturation:any?, hue:any?", function(brightness, contrast, saturation, hue)
+  local step = {"jitter"}
+  for i, v in ipairs {brightness or 0, contrast or 0, saturation or 0} do
+    local name = ({"brightness", "contrast", "saturation"})[i]
+    if type(v) == "number" and v >= 0 then v = {math.max(0, 1 - v), 1 + v} end
+    step[2 * i], step[2 * i + 1] = interval("ColorJitter", name, v, 0, 1e6)
+  end
+  step[8], step[9] = interval("ColorJitter", "hue", hue or 0, -0.5, 0.5)
+  return make("ColorJitter", true, step)
+end)
+define("Grayscale", "", function() return make("Grayscale", false, {"colour", colours.grayscale, 0}) end)     -- three equal channels
+define("RandomGrayscale", "p:number=0.1", function(p) return make("RandomGrayscale", true, {"random_colour", colours.grayscale, 0, p}) end)
+define("RandomInvert", "p:number=0.5", function(p) return make("RandomInvert", true, {"random_colour", colours.invert, 0, p}) end)
+define("RandomPosterize", "bits:int, p:number=0.5", function(bits, p) return make("RandomPosterize", true, {"random_colour", colours.posterize, bits, p}) end)
+define("RandomSolarize", "threshold:number, p:number=0.5", function(threshold, p) return make("RandomSolarize", true, {"random_colour", colours.solarize, threshold, p}) end)
+define("RandomAutocontrast", "p:number=0.5", function(p) return make("RandomAutocontrast", true, {"random_colour", colours.autocontrast, 0, p}) end)
+define("RandomEqualize", "p:number=0.5", function(p) return make("RandomEqualize", true, {"random_colour", colours.equalize, 0, p}) end)
+define("RandomAdjustSharpness", "factor:number, p:number=0.5", function(factor, p) return make("RandomAdjustSharpness", true, {"random_colour", colours.sharpness, factor, p}) end)
+define("Normalize", "mean:any, std:any", function(mean, std) return make("Normalize", false, per_channel("Normalize", mean, std)) end)
+
+---- whole policies ----
+define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:number=0", function(p, scale, ratio, value)
+  local a, b = interval("RandomErasing", "scale", scale or {0.02, 0.33}, 1e-9, 1)
+  local c, d = interval("RandomErasing", "ratio", ratio or {0.3, 3.3}, 1e-9, 1e6)
+  return make("RandomErasing", true, {"erase", p, a, b, c, d, value})
+end)
+-- num_ops of fourteen changes (shear, move, rotate, colours, ...), each as strong as magnitude (of 30) says
+define("RandAugment", "num_ops:int=2, magnitude:int=9", function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
+-- one of them, of any strength
+define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", true, {"augment", 1, 0, 1}) end)
+
+---- dtypes, lists ----
+define("ToTensor", "", function() return make("ToTensor", false) end)              -- pictures are tensors already
+define("ConvertImageDtype", "dtype:dtype", function(dtype)
+  local n
+  for i, name in ipairs(core.dtypes) do if name == dtype then n = i - 1 end end
+  return make("ConvertImageDtype", false, {"dtype", n})
+end)
+function transforms.Lambda(fn)
+  if type(fn) ~= "function" then error("Lambda: argument 1 must be a function, got " .. type(fn), 2) end
+  return setmetatable({text = "Lambda", list = {fn}}, Transform)
+end
+-- Compose{a, b, ...} or Compose({a, b, ...}): one after the other; functions may be among them
+function transforms.Compose(list)
+  if type(list) ~= "table" or core.is_tensor(list) then error("Compose: argument 1 must be a list of transforms, got " .. (core.is_tensor(list) and "tensor" or type(list)), 2) end
+  local steps, texts, random = {}, {}, false
+  for i, t in ipairs(list) do
+    if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then error(("Compose: %d in the list is a %s, no transform and no function"):format(i, type(t)), 2) end
+    local own = transforms.steps(t)
+    for _, s in ipairs(own or {}) do steps[#steps + 1] = s end
+    if not own then steps = nil; break end
+    random = random or t.random
+  end
+  for i, t in ipairs(list) do texts[i] = tostring(t) end
+  local text = "Compose(" .. table.concat(texts, ", ") .. ")"
+  if steps then return setmetatable({text = text, random = random, steps = steps}, Transform) end
+  return setmetatable({text = text, list = {unpack(list)}}, Transform)
+end
+
+---- of batches ----
+local function soft(who, x, y, classes)
+  if not core.is_tensor(x) or M.dim(x) ~= 4 then error(who .. ": argument 1 must be a batch of pictures NxCxHxW", 3) end
+  if not core.is_tensor(y) or #y ~= #x then error(who .. ": argument 2 must have a label for each picture", 3) end
+  if M.dim(y) == 2 then return M.float(y) end
+  if not classes then error(who .. ": num_classes= is needed where labels are numbers", 3) end
+  return M.float(require("tycho.functional").functions.one_hot(y, classes))
+end
+-- Beta(a, a) from two Gamma draws (Marsaglia and Tsang), by the CPU's generator
+local function beta(a)
+  local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"}):item() end
+  local function gamma(k)
+    if k < 1 then return gamma(k + 1) * uniform() ^ (1 / k) end
+    local d = k - 1 / 3
+    while true do
+      local x = ops.randn({1}, {device = "cpu", dtype = "float64"}):item()
+      local v = (1 + x / math.sqrt(9 * d)) ^ 3
+      if v > 0 and math.log(uniform()) < x * x / 2 + d - d * v + d * math.log(v) then return d * v end
+    end
+  end
+  local x, y = gamma(a), gamma(a)
+  return x + y > 0 and x / (x + y) or 0.5
+end
+local function mixer(name, mix)
+  -- {alpha=1, num_classes=}: called with x (N, C, H, W) and labels, gives x mixed with itself in reverse order, and labels' shares
+  transforms[name] = function(o)
+    o = require("tycho.options").fill(name, o, {alpha = 1, num_classes = false}, 2)
+    if type(o.alpha) ~= "number" or o.alpha <= 0 then error(name .. ": alpha must be a number above 0, got " .. tostring(o.alpha), 2) end
+    return function(x, y)
+      local t = soft(name, x, y, o.num_classes)
+      local mixed, share = mix(x, M.roll(x, 1, 1), beta(o.alpha))
+      return mixed, t * share + M.roll(t, 1, 1) * (1 - share)
+    end
+  end
+end
+mixer("MixUp", function(x, other, share) return x * share + other * (1 - share), share end)
+mixer("CutMix", function(x, other, share)
+  local h, w = M.size(x, 3), M.size(x, 4)
+  local r = 0.5 * math.sqrt(1 - share)
+  local cy, cx = ops.randint(0, h - 1, {1}, {device = "cpu"}):item(), ops.randint(0, w - 1, {1}, {device = "cpu"}):item()
+  local rh, rw = math.floor(r * h), math.floor(r * w)
+  local y1, y2, x1, x2 = math.max(cy - rh, 0), math.min(cy + rh, h), math.max(cx - rw, 0), math.min(cx + rw, w)
+  local out = ops.clone(x)
+  if y2 > y1 and x2 > x1 then
+    local where = {{}, {}, {y1 + 1, y2}, {x1 + 1, x2}}
+    out[where] = other[where]
+  end
+  return out, 1 - (y2 - y1) * (x2 - x1) / (h * w)
+end)
+
+---- the same by given numbers ----
+local function fixed(name, signature, step)
+  functional[name] = core.define(name, "x, " .. signature, function(x, ...)
+    local ok, y = pcall(run, x, {step(...)}, false)
+    if not ok then error(name .. ": " .. tostring(y):gsub("^transforms: ", ""), 3) end
+    return y
+  end)
+end
+fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h, w) return {"crop", top - 1, left - 1, h, w} end)
+fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
+fixed("resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, mode, antialias) return resize_step(size, mode == "nearest", antialias) end)
+fixed("pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
+  local l, r, t, b = sides("pad", padding)
+  return {"pad", l, r, t, b, fill, borders[mode]}
+end)
+fixed("hflip", "", function() return {"hflip", 1} end)
+fixed("vflip", "", function() return {"vflip", 1} end)
+fixed("rotate", "degrees:number, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, mode, fill) return {"rotate", degrees, bit(mode == "nearest"), fill} end)
+fixed("affine", "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, move, scale, shear, mode, fill)
+  if type(shear) == "number" then shear = {shear, 0} end
+  return {"warp", degrees, move[1], move[2], scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
+end)
+fixed("normalize", "mean:any, std:any", function(mean, std) return per_channel("normalize", mean, std) end)
+for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness"} do
+  fixed("adjust_" .. name, "factor:number", function(factor) return {"colour", colours[name], factor} end)
+end
+fixed("posterize", "bits:int", function(bits) return {"colour", colours.posterize, bits} end)
+fixed("solarize", "threshold:number", function(threshold) return {"colour", colours.solarize, threshold} end)
+for name, step in pairs {autocontrast = "autocontrast", equalize = "equalize", invert = "invert", rgb_to_grayscale = "grayscale"} do
+  fixed(name, "", function() return {"colour", colours[step], 0} end)
+end
+
+return setmetatable(transforms, {__index = function(t, k)
+  local names = {}
+  for name in pairs(t) do names[#names + 1] = name end
+  local near = type(k) == "string" and core.nearest(k, names)
+  error(("transforms has no '%s'%s"):format(tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 2)
+end})

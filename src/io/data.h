@@ -1,0 +1,124 @@
+/* What datasets are made of in C: pictures, their transforms, and sources of items that threads can gather into batches.
+ *
+ * Idea: a source is a list of fields, each of which can put item i into memory given; whatever is random in that comes from
+ * Philox by (key, item), so that an item is the same whichever thread makes it, and when. Items count from 0 here.
+ * Invariant: nothing here touches a tensor's count or Lua; a thread brings its own ty_ctx (for the text of an error) and ty_canvas. */
+#ifndef TY_DATA_H
+#define TY_DATA_H
+#include "tycho.h"
+
+/* ---- pictures ---- */
+
+#define TY_PIXELS_MOST ((int64_t)1 << 28)   /* pixels of a picture that is decoded, before anything is known of it but its head */
+
+/* c planes of h x w, of bytes (0..255 standing for 0..1) or floats, somewhere, with strides. normal: value v of plane k stands for
+ * (v - mean[k]) / std[k]. own: the memory is the canvas's, dense, and may be changed. */
+typedef struct {
+  const void *p;
+  bool bytes, own, normal;
+  int c, h, w;
+  int64_t sc, sh, sw;
+  float mean[4], std[4];
+} ty_picture;
+
+/* A thread's memory for pictures on their way. Zeroes are a good beginning. */
+typedef struct {
+  float *plane[3];
+  size_t room[3];
+  int next;
+  uint8_t *pixels;
+  size_t pixels_room;
+  void *jpeg;
+} ty_canvas;
+void ty_canvas_free(ty_canvas *s);
+float *ty_canvas_floats(ty_ctx *ctx, ty_canvas *s, int64_t n);      /* good until two more calls; NULL: out of memory */
+uint8_t *ty_canvas_pixels(ty_ctx *ctx, ty_canvas *s, size_t n);
+/* The same picture as floats of our own, in order. */
+ty_status ty_picture_own(ty_ctx *ctx, ty_picture *p, ty_canvas *s);
+void ty_picture_write(const ty_picture *p, void *to, ty_dtype d);     /* c x h x w elements: float32, float16, bfloat16 or float64 */
+
+/* A JPEG or PNG file: 3 planes (1: of a grey one, if gray). The size is looked at before memory is taken. */
+ty_status ty_picture_read(ty_ctx *ctx, const char *path, bool gray, ty_canvas *s, ty_picture *out);
+
+/* ---- random numbers ---- */
+
+typedef struct { uint64_t key, block; uint32_t word[4]; int left; } ty_draws;
+/* One key for a loader's seed and epoch (splitmix64). */
+static inline uint64_t ty_key(uint64_t seed, uint64_t epoch) {
+  uint64_t z = seed * 0x9E3779B97F4A7C15u + epoch + 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+static inline ty_draws ty_draws_of(uint64_t key, int64_t item) { return (ty_draws){.key = key, .block = (uint64_t)item << 16}; }
+double ty_draw(ty_draws *d, double lo, double hi);                    /* [lo, hi) */
+int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi);             /* both ends */
+
+/* ---- transforms ---- */
+
+#define TY_TRANSFORM_ARGS 12
+typedef struct { int kind; double v[TY_TRANSFORM_ARGS]; } ty_transform;
+/* By name, with the numbers that lua/tycho/data/transforms.lua gives it; checks them. */
+ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out);
+typedef struct { int n; ty_dtype dtype; ty_transform step[]; } ty_pipeline;
+ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_draws *d, ty_canvas *s);
+/* The size of what a picture of c x h x w becomes; false: the picture itself decides. */
+bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
+
+/* pictures' geometry and colours (warp.c, colour.c): change *p */
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s);   /* border: 0 fill, 1 edge, 2 reflect */
+ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s);
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[6], double cx, double cy, bool nearest, float fill, ty_canvas *s);  /* m: from where, about (cx, cy) */
+void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[6]);
+typedef enum { TY_BRIGHTNESS, TY_CONTRAST, TY_SATURATION, TY_HUE, TY_SHARPNESS, TY_POSTERIZE, TY_SOLARIZE, TY_AUTOCONTRAST, TY_EQUALIZE, TY_INVERT, TY_GRAYSCALE } ty_colour;
+ty_status ty_recolour(ty_ctx *ctx, ty_picture *p, ty_colour what, float by, ty_canvas *s);
+
+/* ---- sources ---- */
+
+#define TY_FIELDS 8
+typedef enum { TY_ROWS, TY_IMAGES, TY_FILES, TY_WINDOWS } ty_field_kind;
+typedef struct {
+  ty_field_kind kind;
+  ty_tensor *t;            /* ROWS: item i is t[i]. IMAGES: uint8 (N, H, W) or (N, C, H, W). WINDOWS: int64, 1 dim */
+  char **path;             /* FILES: n of them */
+  bool gray;
+  int64_t length, step, from;  /* WINDOWS: item i is t[from + i * step ...] of length */
+  ty_pipeline *pipe;       /* pictures: never NULL */
+} ty_field;
+
+typedef struct { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; } ty_source;
+void ty_source_release(ty_source *s);
+/* Whether all items of field k have one shape, and which. */
+bool ty_field_meta(const ty_source *s, int k, ty_meta *item);
+
+/* What one batch is to be: items, and for each field the memory for them, count items in a row. Where a field's size depends on the
+ * item the memory is made here (by malloc) and meta says of what shape it became. */
+typedef struct ty_batch {
+  int64_t count;
+  int64_t *item;
+  uint64_t key;
+  void *to[TY_FIELDS];
+  ty_meta meta[TY_FIELDS];
+  bool made[TY_FIELDS];
+  _Atomic int64_t at;      /* the item being made */
+  ty_status status;
+  char err[TY_ERRLEN];
+  atomic_int done;
+  int worker;
+  struct ty_batch *next;
+} ty_batch;
+void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas);   /* sets status and err */
+
+/* ---- threads that fill batches (loader.c) ---- */
+
+typedef struct ty_loader ty_loader;
+ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **out);
+void ty_loader_submit(ty_loader *l, ty_batch *b);        /* in the order in which they will be taken */
+ty_batch *ty_loader_take(ty_loader *l, double seconds);  /* the oldest, once it is done; NULL: not within this time, or there is none */
+ty_batch *ty_loader_stop(ty_loader *l);                  /* ends the threads; a list of what was submitted and not taken */
+
+/* ---- readers ---- */
+
+/* n records of head bytes (labels) and c*h*w bytes each, as CIFAR's binary files: uint8 of n x head and n x c x h x w */
+ty_status ty_records_read(ty_ctx *ctx, const char *path, int head, const int *chw, ty_tensor **labels, ty_tensor **images);
+#endif

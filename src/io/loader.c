@@ -1,0 +1,121 @@
+/* Threads that fill batches ahead of the one that asks.
+ *
+ * Idea: the asking thread makes each batch's memory and submits it; batches stand in one list in that order; a worker takes the first that
+ * no one has begun, and the asking thread the first of all, once it is done. So order and contents don't depend on who was quick.
+ * Invariant: list and marks change under the lock; a batch that a worker has taken is that worker's until it is marked done. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include "data.h"
+
+typedef struct { struct ty_loader *loader; int number; pthread_t thread; ty_ctx ctx; ty_canvas canvas; } worker;
+
+struct ty_loader {
+  ty_source *source;
+  pthread_mutex_t lock;
+  pthread_cond_t work, ready;
+  ty_batch *first, *last, *fresh;      /* fresh: the first that no worker has taken */
+  bool stopping;
+  int n;
+  worker w[];
+};
+
+static void *run(void *p) {
+  worker *w = p;
+  ty_loader *l = w->loader;
+  pthread_mutex_lock(&l->lock);
+  for (;;) {
+    while (!l->fresh && !l->stopping) pthread_cond_wait(&l->work, &l->lock);
+    if (l->stopping) break;
+    ty_batch *b = l->fresh;
+    l->fresh = b->next;
+    b->worker = w->number;
+    pthread_mutex_unlock(&l->lock);
+    ty_source_fill(l->source, b, &w->ctx, &w->canvas);
+    pthread_mutex_lock(&l->lock);
+    b->done = 1;
+    pthread_cond_signal(&l->ready);
+  }
+  pthread_mutex_unlock(&l->lock);
+  ty_canvas_free(&w->canvas);
+  return NULL;
+}
+
+ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **out) {
+  ty_loader *l = ty_malloc(sizeof *l + sizeof(worker) * (size_t)workers);
+  pthread_condattr_t a;
+  sigset_t all, before;
+  if (!l) return ty_error(ctx, "DataLoader: out of memory"), TY_OOM;
+  memset(l, 0, sizeof *l + sizeof(worker) * (size_t)workers);
+  pthread_mutex_init(&l->lock, NULL);
+  pthread_cond_init(&l->work, NULL);
+  pthread_condattr_init(&a);
+  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+  pthread_cond_init(&l->ready, &a);
+  pthread_condattr_destroy(&a);
+  l->source = s;
+  atomic_fetch_add(&s->refs, 1);
+  sigfillset(&all);                                      /* signals are the host's business */
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int e = 0;
+  for (; l->n < workers && !e; l->n += !e) {
+    l->w[l->n].loader = l;
+    l->w[l->n].number = l->n + 1;
+    e = pthread_create(&l->w[l->n].thread, NULL, run, &l->w[l->n]);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (e) {
+    ty_error(ctx, "DataLoader: worker %d can't be started: %s", l->n + 1, strerror(e));
+    ty_loader_stop(l);
+    return TY_ERR;
+  }
+  *out = l;
+  return TY_OK;
+}
+
+void ty_loader_submit(ty_loader *l, ty_batch *b) {
+  b->next = NULL;
+  b->done = 0;
+  pthread_mutex_lock(&l->lock);
+  if (l->last) l->last->next = b;
+  else l->first = b;
+  l->last = b;
+  if (!l->fresh) l->fresh = b;
+  pthread_cond_signal(&l->work);
+  pthread_mutex_unlock(&l->lock);
+}
+
+ty_batch *ty_loader_take(ty_loader *l, double seconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
+  until.tv_sec += ns / 1000000000;
+  until.tv_nsec = ns % 1000000000;
+  pthread_mutex_lock(&l->lock);
+  int e = 0;
+  while (l->first && !l->first->done && e != ETIMEDOUT) e = pthread_cond_timedwait(&l->ready, &l->lock, &until);
+  ty_batch *b = l->first && l->first->done ? l->first : NULL;
+  if (b) {
+    l->first = b->next;
+    if (!l->first) l->last = NULL;
+  }
+  pthread_mutex_unlock(&l->lock);
+  return b;
+}
+
+ty_batch *ty_loader_stop(ty_loader *l) {
+  pthread_mutex_lock(&l->lock);
+  l->stopping = true;
+  pthread_cond_broadcast(&l->work);
+  pthread_mutex_unlock(&l->lock);
+  for (int i = 0; i < l->n; i++) pthread_join(l->w[i].thread, NULL);
+  ty_batch *left = l->first;
+  pthread_mutex_destroy(&l->lock);
+  pthread_cond_destroy(&l->work);
+  pthread_cond_destroy(&l->ready);
+  ty_source_release(l->source);
+  ty_free(l);
+  return left;
+}

@@ -1,0 +1,167 @@
+/* Pictures: decoding (TurboJPEG, libspng), the memory they pass through, and how they end as elements of a batch. */
+#include <errno.h>
+#include <spng.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <turbojpeg.h>
+#include "data.h"
+#include "math.h"
+
+/* ---- canvas ---- */
+
+static void *grow(void *p, size_t *room, size_t n) {
+  if (p && *room >= n) return p;
+  free(p);
+  *room = n + n / 4;
+  p = malloc(*room);
+  if (!p) *room = 0;
+  return p;
+}
+
+float *ty_canvas_floats(ty_ctx *ctx, ty_canvas *s, int64_t n) {
+  int k = s->next = (s->next + 1) % 3;
+  s->plane[k] = grow(s->plane[k], &s->room[k], (size_t)n * sizeof(float));
+  if (!s->plane[k]) ty_error(ctx, "out of memory: a picture needs %lld bytes", (long long)n * 4);
+  return s->plane[k];
+}
+
+uint8_t *ty_canvas_pixels(ty_ctx *ctx, ty_canvas *s, size_t n) {
+  s->pixels = grow(s->pixels, &s->pixels_room, n);
+  if (!s->pixels) ty_error(ctx, "out of memory: a picture needs %zu bytes", n);
+  return s->pixels;
+}
+
+void ty_canvas_free(ty_canvas *s) {
+  for (int k = 0; k < 3; k++) free(s->plane[k]);
+  free(s->pixels);
+  if (s->jpeg) tjDestroy(s->jpeg);
+  memset(s, 0, sizeof *s);
+}
+
+/* ---- where pictures end ---- */
+
+/* A row of n values as floats; to[i] = p[i * step]. */
+static void row_of(const ty_picture *p, int c, int y, float *to) {
+  const float mean = p->normal ? p->mean[c] : 0, std = p->normal ? p->std[c] : 1;
+  const int n = p->w;
+  const int64_t at = c * p->sc + y * p->sh, step = p->sw;
+  if (p->bytes) {
+    const uint8_t *from = (const uint8_t *)p->p + at;
+    if (step == 1) for (int i = 0; i < n; i++) to[i] = (float)from[i] / 255.0f;
+    else if (step == -1) for (int i = 0; i < n; i++) to[i] = (float)from[-i] / 255.0f;
+    else for (int i = 0; i < n; i++) to[i] = (float)from[i * step] / 255.0f;
+  } else {
+    const float *from = (const float *)p->p + at;
+    if (step == 1) memcpy(to, from, (size_t)n * sizeof *to);
+    else for (int i = 0; i < n; i++) to[i] = from[i * step];
+  }
+  if (p->normal) for (int i = 0; i < n; i++) to[i] = (to[i] - mean) / std;
+}
+
+static void dense(ty_picture *p, const float *at) {
+  *p = (ty_picture){.p = at, .own = true, .c = p->c, .h = p->h, .w = p->w, .sc = (int64_t)p->h * p->w, .sh = p->w, .sw = 1};
+}
+
+ty_status ty_picture_own(ty_ctx *ctx, ty_picture *p, ty_canvas *s) {
+  if (p->own && !p->normal) return TY_OK;
+  float *to = ty_canvas_floats(ctx, s, (int64_t)p->c * p->h * p->w);
+  if (!to) return TY_OOM;
+  for (int c = 0; c < p->c; c++)
+    for (int y = 0; y < p->h; y++) row_of(p, c, y, to + ((int64_t)c * p->h + y) * p->w);
+  dense(p, to);
+  return TY_OK;
+}
+
+void ty_picture_write(const ty_picture *p, void *to, ty_dtype d) {
+  float row[1024];
+  char *out = to;
+  for (int c = 0; c < p->c; c++)
+    for (int y = 0; y < p->h; y++) {
+      if (d == TY_F32) row_of(p, c, y, (float *)out);
+      else for (int x = 0; x < p->w; x += 1024) {
+        ty_picture part = *p;
+        part.w = TY_MIN(1024, p->w - x);
+        part.p = p->bytes ? (const void *)((const uint8_t *)p->p + x * p->sw) : (const void *)((const float *)p->p + x * p->sw);
+        row_of(&part, c, y, row);
+        for (int i = 0; i < part.w; i++) {
+          char *e = out + (size_t)(x + i) * ty_dtype_size[d];
+          uint16_t h;
+          if (d == TY_F16) { h = ty_f32_to_f16(row[i]); memcpy(e, &h, 2); }
+          else if (d == TY_BF16) { h = ty_f32_to_bf16(row[i]); memcpy(e, &h, 2); }
+          else { double v = row[i]; memcpy(e, &v, 8); }
+        }
+      }
+      out += (size_t)p->w * ty_dtype_size[d];
+    }
+}
+
+/* ---- decoding ---- */
+
+static ty_status bad(ty_ctx *ctx, const char *path, const char *why) { return ty_error(ctx, "%s: %s", path, why); }
+
+static ty_status within(ty_ctx *ctx, const char *path, int64_t w, int64_t h) {
+  if (w < 1 || h < 1 || w > 1 << 16 || h > 1 << 16 || w * h > TY_PIXELS_MOST)
+    return ty_error(ctx, "%s: a picture of %lldx%lld pixels; at most %lld are decoded", path, (long long)h, (long long)w, (long long)TY_PIXELS_MOST);
+  return TY_OK;
+}
+
+static ty_status read_jpeg(ty_ctx *ctx, const char *path, const uint8_t *bytes, size_t n, bool gray, ty_canvas *s, ty_picture *out) {
+  int w, h, sub, space, c = gray ? 1 : 3;
+  if (!s->jpeg) s->jpeg = tjInitDecompress();
+  if (!s->jpeg) return bad(ctx, path, "out of memory");
+  if (tjDecompressHeader3(s->jpeg, bytes, n, &w, &h, &sub, &space) != 0) return bad(ctx, path, tjGetErrorStr2(s->jpeg));
+  TY_TRY(within(ctx, path, w, h));
+  if (space == TJCS_CMYK || space == TJCS_YCCK) return bad(ctx, path, "a JPEG of four colours (CMYK); RGB and grey ones are read");
+  uint8_t *pixels = ty_canvas_pixels(ctx, s, (size_t)w * h * c);
+  if (!pixels) return TY_OOM;
+  if (tjDecompress2(s->jpeg, bytes, n, pixels, w, 0, h, gray ? TJPF_GRAY : TJPF_RGB, TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING) != 0)
+    return bad(ctx, path, tjGetErrorStr2(s->jpeg));
+  *out = (ty_picture){.p = pixels, .bytes = true, .c = c, .h = h, .w = w, .sc = 1, .sh = (int64_t)w * c, .sw = c};
+  return TY_OK;
+}
+
+static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, size_t n, bool gray, ty_canvas *s, ty_picture *out) {
+  struct spng_ihdr head;
+  size_t size;
+  uint8_t *pixels = NULL;
+  spng_ctx *p = spng_ctx_new(0);
+  int e = p ? spng_set_png_buffer(p, bytes, n) : SPNG_EMEM;
+  if (!e) e = spng_set_image_limits(p, 1 << 16, 1 << 16);
+  if (!e) e = spng_set_chunk_limits(p, 1 << 24, 1 << 26);
+  if (!e) e = spng_get_ihdr(p, &head);
+  if (!e && within(ctx, path, head.width, head.height) != TY_OK) { spng_ctx_free(p); return TY_ERR; }
+  if (!e) e = spng_decoded_image_size(p, SPNG_FMT_RGB8, &size);
+  if (!e && !(pixels = ty_canvas_pixels(ctx, s, size))) e = SPNG_EMEM;
+  if (!e) e = spng_decode_image(p, pixels, size, SPNG_FMT_RGB8, 0);
+  spng_ctx_free(p);
+  if (e) return bad(ctx, path, spng_strerror(e));
+  const int w = (int)head.width, h = (int)head.height;
+  *out = (ty_picture){.p = pixels, .bytes = true, .c = 3, .h = h, .w = w, .sc = 1, .sh = (int64_t)w * 3, .sw = 3};
+  if (!gray) return TY_OK;
+  for (int64_t i = 0; i < (int64_t)w * h; i++) {         /* ITU-R 601, as JPEG's Y */
+    const uint8_t *q = pixels + 3 * i;
+    pixels[i] = (uint8_t)((19595u * q[0] + 38470u * q[1] + 7471u * q[2] + 32768u) >> 16);
+  }
+  out->c = out->sw = 1;
+  out->sh = w;
+  return TY_OK;
+}
+
+ty_status ty_picture_read(ty_ctx *ctx, const char *path, bool gray, ty_canvas *s, ty_picture *out) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return bad(ctx, path, strerror(errno));
+  uint8_t *bytes = NULL;
+  long n = -1;
+  if (fseek(f, 0, SEEK_END) == 0) n = ftell(f);
+  ty_status st = TY_ERR;
+  if (n < 0 || n > 1 << 30 || fseek(f, 0, SEEK_SET) != 0) bad(ctx, path, "not a file of up to 1 GiB");
+  else if (!(bytes = malloc((size_t)n + 1))) bad(ctx, path, "out of memory");
+  else if (fread(bytes, 1, (size_t)n, f) != (size_t)n) bad(ctx, path, "can't be read");
+  else if (n > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) st = read_jpeg(ctx, path, bytes, (size_t)n, gray, s, out);
+  else if (n > 8 && !memcmp(bytes, "\211PNG\r\n\032\n", 8)) st = read_png(ctx, path, bytes, (size_t)n, gray, s, out);
+  else bad(ctx, path, "neither a JPEG nor a PNG file");
+  free(bytes);
+  fclose(f);
+  return st;
+}

@@ -1,0 +1,34 @@
+/* Worker processes: started by exec, spoken to by messages, each a number and a piece of memory.
+ *
+ * Idea: a message is 16 bytes on a socket of packets and a memory file that goes along, so that nothing is copied on its way and no packet
+ * is too large. A pipe that the parent never writes to is the worker's life: when the parent's end closes, however that comes, the kernel
+ * ends the worker by a signal. Invariant: all descriptors are closed on exec but the three that the worker is given. */
+#ifndef TY_PROCESS_H
+#define TY_PROCESS_H
+#include <sys/types.h>
+#include "tycho.h"
+
+typedef struct { atomic_int refs; void *p; size_t n; } ty_blob;      /* a message's memory; n may be 0 */
+void ty_blob_release(ty_blob *b);
+
+typedef struct {
+  pid_t pid;
+  int socket, life;
+  volatile int64_t *note;  /* shared: what the worker is at, and how often it has said so */
+} ty_process;
+
+/* Starts argv (found along PATH) with env added to the environment ("NAME=value", NULL at the end). */
+ty_status ty_process_start(ty_ctx *ctx, char *const *argv, char *const *env, ty_process *out);
+/* Ends it at once, whatever it does. */
+void ty_process_end(ty_process *p);
+bool ty_process_gone(ty_process *p);
+
+/* In the worker: its side of what ty_process_start made. */
+ty_status ty_process_enter(ty_ctx *ctx, ty_process *out);
+
+typedef struct { const void *p; size_t n; } ty_part;
+/* Sends tag with the parts, each at a multiple of 64 bytes. */
+ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n);
+typedef enum { TY_MESSAGE, TY_NOTHING, TY_CLOSED } ty_received;
+ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out);   /* seconds < 0: as long as it takes */
+#endif

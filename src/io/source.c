@@ -1,0 +1,103 @@
+/* Sources: items of a dataset that C makes by itself, and batches of them. */
+#include <stdlib.h>
+#include <string.h>
+#include "data.h"
+
+void ty_source_release(ty_source *s) {
+  if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
+  for (int k = 0; k < s->nfield; k++) {
+    ty_field *f = &s->field[k];
+    ty_release(f->t);
+    for (int64_t i = 0; f->path && i < s->n; i++) free(f->path[i]);
+    free(f->path);
+    free(f->pipe);
+  }
+  ty_free(s);
+}
+
+static int64_t row_bytes(const ty_tensor *t) {
+  int64_t n = ty_itemsize(t);
+  for (int i = 1; i < t->ndim; i++) n *= t->shape[i];
+  return n;
+}
+
+/* A picture of an IMAGES field, before its transforms. */
+static ty_picture image_of(const ty_field *f, int64_t i) {
+  const ty_tensor *t = f->t;
+  const int h = (int)t->shape[t->ndim - 2], w = (int)t->shape[t->ndim - 1], c = t->ndim == 4 ? (int)t->shape[1] : 1;
+  return (ty_picture){.p = (const uint8_t *)ty_data(t) + i * row_bytes(t), .bytes = true, .c = c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
+}
+
+static void picture_meta(ty_meta *m, ty_dtype d, int c, int h, int w) {
+  *m = (ty_meta){.dtype = (uint8_t)d, .ndim = 3, .shape = {c, h, w}};
+}
+
+bool ty_field_meta(const ty_source *s, int k, ty_meta *m) {
+  const ty_field *f = &s->field[k];
+  int c = f->kind == TY_FILES && f->gray ? 1 : 3, h = 0, w = 0;
+  bool known;
+  memset(m, 0, sizeof *m);
+  switch (f->kind) {
+    case TY_ROWS:
+      m->dtype = f->t->dtype;
+      m->ndim = (uint8_t)(f->t->ndim - 1);
+      for (int i = 0; i < m->ndim; i++) m->shape[i] = f->t->shape[i + 1];
+      return true;
+    case TY_WINDOWS:
+      *m = (ty_meta){.dtype = TY_I64, .ndim = 1, .shape = {f->length}};
+      return true;
+    case TY_IMAGES: {
+      const ty_picture p = image_of(f, 0);
+      c = p.c;
+      h = p.h;
+      w = p.w;
+    } break;
+    case TY_FILES: break;
+  }
+  known = ty_pipeline_size(f->pipe, &c, &h, &w, f->kind == TY_IMAGES);
+  picture_meta(m, f->pipe->dtype, c, h, w);
+  return known;
+}
+
+/* Item i of field k to where position b stands in the batch. */
+static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64_t place, ty_canvas *canvas) {
+  const ty_field *f = &s->field[k];
+  const int64_t i = b->item[place];
+  ty_meta *m = &b->meta[k];
+  ty_picture p;
+  ty_draws d = ty_draws_of(b->key + (uint64_t)k, i);
+  size_t bytes = ty_dtype_size[m->dtype];
+  if (f->kind == TY_ROWS) {
+    const size_t n = (size_t)row_bytes(f->t);
+    memcpy((char *)b->to[k] + (size_t)place * n, (const char *)ty_data(f->t) + (size_t)i * n, n);
+    return TY_OK;
+  }
+  if (f->kind == TY_WINDOWS) {
+    const size_t n = (size_t)f->length * sizeof(int64_t);
+    memcpy((char *)b->to[k] + (size_t)place * n, (const int64_t *)ty_data(f->t) + f->from + i * f->step, n);
+    return TY_OK;
+  }
+  if (f->kind == TY_IMAGES) p = image_of(f, i);
+  else TY_TRY(ty_picture_read(ctx, f->path[i], f->gray, canvas, &p));
+  TY_TRY(ty_pipeline_run(ctx, f->pipe, &p, &d, canvas));
+  if (!b->to[k]) {                                       /* the first one says the size */
+    picture_meta(m, f->pipe->dtype, p.c, p.h, p.w);
+    b->to[k] = malloc(TY_MAX(1, bytes * (size_t)b->count * (size_t)p.c * (size_t)p.h * (size_t)p.w));
+    if (!b->to[k]) return ty_error(ctx, "out of memory"), TY_OOM;
+    b->made[k] = true;
+  }
+  if (p.c != m->shape[0] || p.h != m->shape[1] || p.w != m->shape[2])
+    return ty_error(ctx, "its picture is %dx%dx%d, the batch's first one %s: a transform such as Resize makes them alike", p.c, p.h, p.w, ty_shape_text(m->shape, 3));
+  ty_picture_write(&p, (char *)b->to[k] + (size_t)place * bytes * (size_t)p.c * (size_t)p.h * (size_t)p.w, m->dtype);
+  return TY_OK;
+}
+
+void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas) {
+  ty_status st = TY_OK;
+  for (int64_t i = 0; i < b->count && st == TY_OK; i++) {
+    b->at = b->item[i];
+    for (int k = 0; k < s->nfield && st == TY_OK; k++) st = make(ctx, s, k, b, i, canvas);
+  }
+  b->status = st;
+  if (st != TY_OK) memcpy(b->err, ctx->err, sizeof b->err);
+}

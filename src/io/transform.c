@@ -1,0 +1,272 @@
+/* Transforms of pictures: a pipeline is a list of steps, each with numbers that were checked when it was made.
+ *
+ * Idea: steps that only say where pixels are (crop, flip) or what they stand for (normalize) touch none; the picture's last way, into
+ * the batch, does their work. Random numbers are drawn in the pipeline's order. */
+#include <math.h>
+#include <string.h>
+#include "data.h"
+#include "math.h"
+
+/* ---- random numbers ---- */
+
+static uint32_t next_word(ty_draws *d) {
+  if (!d->left) {
+    ty_philox(d->key, d->block++, d->word);
+    d->left = 4;
+  }
+  return d->word[4 - d->left--];
+}
+double ty_draw(ty_draws *d, double lo, double hi) { return lo + (hi - lo) * (next_word(d) * 0x1p-32); }
+int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
+  const int64_t k = lo + (int64_t)(next_word(d) * 0x1p-32 * (double)(hi - lo + 1));
+  return TY_MIN(k, hi);
+}
+
+/* ---- steps ---- */
+
+enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, AUGMENT, DTYPE, KINDS };
+
+/* What each argument may be: n from 0 to most whole, s a size, p a probability, f any finite number, r a random interval's end. */
+static const struct { const char *name, *args; } kinds[KINDS] = {
+  [RESIZE] = {"resize", "ssbb"},                 /* h, w, nearest, antialias */
+  [RESIZE_SHORT] = {"resize_short", "sbb"},      /* the shorter side, nearest, antialias */
+  [CENTER_CROP] = {"center_crop", "ss"},
+  [CROP] = {"crop", "iiss"},                     /* y, x, h, w */
+  [RANDOM_CROP] = {"random_crop", "ssiiiifm"},   /* h, w, padding left, right, top, bottom, fill, border */
+  [PAD] = {"pad", "iiiifm"},                     /* left, right, top, bottom, fill, border */
+  [HFLIP] = {"hflip", "p"},
+  [VFLIP] = {"vflip", "p"},
+  [RESIZED_CROP] = {"resized_crop", "ssuuuubb"}, /* h, w, share of the area, ratio w/h, nearest, antialias */
+  [ROTATION] = {"rotation", "ffbf"},             /* degrees, nearest, fill */
+  [AFFINE] = {"affine", "ffffuuffffbf"},         /* degrees, shares to move by, scale, shear x, shear y, nearest, fill */
+  [ROTATE] = {"rotate", "fbf"},                  /* a given angle */
+  [WARP] = {"warp", "fffuffbf"},                 /* degrees, tx, ty, scale, shear x, shear y, nearest, fill */
+  [JITTER] = {"jitter", "ffffffff"},             /* brightness, contrast, saturation, hue */
+  [COLOUR] = {"colour", "kf"},                   /* a given ty_colour */
+  [RANDOM_COLOUR] = {"random_colour", "kfp"},
+  [NORMALIZE] = {"normalize", "iffffffff"},      /* how many planes, means, standard deviations */
+  [ERASE] = {"erase", "puuuuf"},                 /* probability, share of the area, ratio h/w, value */
+  [AUGMENT] = {"augment", "iib"},                /* how many, magnitude 0..30, wide */
+  [DTYPE] = {"dtype", "d"},
+};
+
+ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out) {
+  int k = 0;
+  while (k < KINDS && strcmp(kinds[k].name, name)) k++;
+  if (k == KINDS) return ty_error(ctx, "transforms: there is no step '%.40s'", name);
+  const int want = (int)strlen(kinds[k].args);
+  if (n != want) return ty_error(ctx, "transforms: %s takes %d numbers, got %d", name, want, n);
+  *out = (ty_transform){.kind = k};
+  for (int i = 0; i < n; i++) {
+    const double x = v[i];
+    const bool whole = x == floor(x);
+    const char *must = NULL;
+    switch (kinds[k].args[i]) {
+      case 's': if (!(whole && x >= 1 && x <= 1 << 15)) must = "a size from 1 to 32768"; break;
+      case 'i': if (!(whole && x >= 0 && x <= 1 << 15)) must = "a whole number from 0 to 32768"; break;
+      case 'p': if (!(x >= 0 && x <= 1)) must = "a probability from 0 to 1"; break;
+      case 'u': if (!(x > 0 && x <= 1e6)) must = "a number above 0"; break;
+      case 'f': if (!(x >= -1e9 && x <= 1e9)) must = "a finite number"; break;
+      case 'b': if (x != 0 && x != 1) must = "a boolean"; break;
+      case 'm': if (x != 0 && x != 1 && x != 2) must = "a border mode"; break;
+      case 'k': if (!(whole && x >= 0 && x <= TY_GRAYSCALE)) must = "a change of colour"; break;
+      case 'd': if (x != TY_F32 && x != TY_F16 && x != TY_BF16 && x != TY_F64) must = "a floating dtype"; break;
+    }
+    if (must) return ty_error(ctx, "transforms: %s's argument %d must be %s, got %.14g", name, i + 1, must, x);
+    out->v[i] = x;
+  }
+  if (k == NORMALIZE) {
+    if (v[0] < 1 || v[0] > 4) return ty_error(ctx, "transforms: normalize takes 1 to 4 means and deviations, got %g", v[0]);
+    for (int c = 0; c < v[0]; c++) if (!(v[5 + c] > 0)) return ty_error(ctx, "transforms: normalize's std must be above 0, got %g", v[5 + c]);
+  }
+  if ((k == COLOUR || k == RANDOM_COLOUR) && v[0] == TY_POSTERIZE && !(v[1] >= 0 && v[1] <= 8)) return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
+  if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
+  return TY_OK;
+}
+
+/* Torch's rounding of a size that follows from another. */
+static void short_side(int *h, int *w, int size) {
+  if (*w <= *h) { *h = (int)((int64_t)size * *h / *w); *w = size; }
+  else { *w = (int)((int64_t)size * *w / *h); *h = size; }
+}
+
+static ty_status flip(ty_picture *p, bool up) {
+  const int64_t by = up ? (p->h - 1) * p->sh : (p->w - 1) * p->sw;
+  p->p = p->bytes ? (const void *)((const uint8_t *)p->p + by) : (const void *)((const float *)p->p + by);
+  if (up) p->sh = -p->sh; else p->sw = -p->sw;
+  p->own = false;
+  return TY_OK;
+}
+
+static ty_status centre(ty_ctx *ctx, ty_picture *p, int h, int w, ty_canvas *s) {
+  return ty_crop(ctx, p, (int)rint((p->h - h) / 2.0), (int)rint((p->w - w) / 2.0), h, w, 0, 0, s);
+}
+
+static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const double area = (double)p->h * p->w;
+  int y = -1, x = 0, h = 0, w = 0;
+  for (int k = 0; k < 10 && y < 0; k++) {
+    const double a = area * ty_draw(d, v[2], v[3]), r = exp(ty_draw(d, log(v[4]), log(v[5])));
+    w = (int)rint(sqrt(a * r));
+    h = (int)rint(sqrt(a / r));
+    if (w < 1 || h < 1 || w > p->w || h > p->h) continue;
+    y = (int)ty_draw_int(d, 0, p->h - h);
+    x = (int)ty_draw_int(d, 0, p->w - w);
+  }
+  if (y < 0) {                                           /* the middle, as near to the ratios as it goes */
+    const double r = (double)p->w / p->h;
+    w = p->w;
+    h = p->h;
+    if (r < v[4]) h = (int)rint(w / v[4]);
+    else if (r > v[5]) w = (int)rint(h * v[5]);
+    h = TY_MAX(1, TY_MIN(h, p->h));
+    w = TY_MAX(1, TY_MIN(w, p->w));
+    y = (p->h - h) / 2;
+    x = (p->w - w) / 2;
+  }
+  TY_TRY(ty_crop(ctx, p, y, x, h, w, 0, 0, s));
+  return ty_resize(ctx, p, (int)v[0], (int)v[1], v[6] != 0, v[7] != 0, s);
+}
+
+static ty_status warp(ty_ctx *ctx, ty_picture *p, double degrees, double tx, double ty, double scale, double sx, double sy, bool nearest, float fill, ty_canvas *s) {
+  double m[6];
+  ty_inverse_affine(degrees, tx, ty, scale, sx, sy, m);
+  return ty_warp(ctx, p, m, (p->w - 1) / 2.0, (p->h - 1) / 2.0, nearest, fill, s);
+}
+
+static ty_status jitter(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  static const ty_colour what[4] = {TY_BRIGHTNESS, TY_CONTRAST, TY_SATURATION, TY_HUE};
+  int order[4] = {0, 1, 2, 3};
+  double by[4];
+  for (int i = 3; i > 0; i--) {
+    const int j = (int)ty_draw_int(d, 0, i), t = order[i];
+    order[i] = order[j];
+    order[j] = t;
+  }
+  for (int k = 0; k < 4; k++) by[k] = ty_draw(d, v[2 * k], v[2 * k + 1]);
+  for (int i = 0; i < 4; i++) {
+    const int k = order[i], none = k < 3;                /* a factor of 1, or a shift of 0, changes nothing */
+    if (v[2 * k] == none && v[2 * k + 1] == none) continue;
+    TY_TRY(ty_recolour(ctx, p, what[k], (float)by[k], s));
+  }
+  return TY_OK;
+}
+
+static ty_status erase(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  if (ty_draw(d, 0, 1) >= v[0]) return TY_OK;
+  const double area = (double)p->h * p->w;
+  for (int k = 0; k < 10; k++) {
+    const double a = area * ty_draw(d, v[1], v[2]), r = exp(ty_draw(d, log(v[3]), log(v[4])));
+    const int h = (int)rint(sqrt(a * r)), w = (int)rint(sqrt(a / r));
+    if (h < 1 || w < 1 || h >= p->h || w >= p->w) continue;
+    const int y = (int)ty_draw_int(d, 0, p->h - h), x = (int)ty_draw_int(d, 0, p->w - w);
+    TY_TRY(ty_picture_own(ctx, p, s));
+    for (int c = 0; c < p->c; c++)
+      for (int i = y; i < y + h; i++)
+        for (int j = x; j < x + w; j++) ((float *)p->p)[c * p->sc + i * p->sh + j] = (float)v[5];
+    break;
+  }
+  return TY_OK;
+}
+
+/* RandAugment's and TrivialAugment's list, with their ranges; m: the magnitude as a share. */
+static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
+  const double sign = what >= 1 && what <= 9 && ty_draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
+  const double colour = 1 + sign * m * (wide ? 0.99 : 0.9), shear = atan(sign * m * (wide ? 0.99 : 0.3)) * deg;
+  double a[6];
+  switch (what) {
+    case 0: return TY_OK;
+    case 1:
+    case 2:                                              /* about the upper left corner */
+      ty_inverse_affine(0, 0, 0, 1, what == 1 ? shear : 0, what == 2 ? shear : 0, a);
+      return ty_warp(ctx, p, a, -0.5, -0.5, true, 0, s);
+    case 3: return warp(ctx, p, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->w)), 0, 1, 0, 0, true, 0, s);
+    case 4: return warp(ctx, p, 0, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->h)), 1, 0, 0, true, 0, s);
+    case 5: return warp(ctx, p, -sign * m * (wide ? 135 : 30), 0, 0, 1, 0, 0, true, 0, s);
+    case 6: return ty_recolour(ctx, p, TY_BRIGHTNESS, (float)colour, s);
+    case 7: return ty_recolour(ctx, p, TY_SATURATION, (float)colour, s);
+    case 8: return ty_recolour(ctx, p, TY_CONTRAST, (float)colour, s);
+    case 9: return ty_recolour(ctx, p, TY_SHARPNESS, (float)colour, s);
+    case 10: return ty_recolour(ctx, p, TY_POSTERIZE, (float)(8 - rint(m * (wide ? 6 : 4))), s);
+    case 11: return ty_recolour(ctx, p, TY_SOLARIZE, (float)(1 - m), s);
+    case 12: return ty_recolour(ctx, p, TY_AUTOCONTRAST, 0, s);
+    default: return ty_recolour(ctx, p, TY_EQUALIZE, 0, s);
+  }
+}
+
+static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const double *v = t->v;
+  int h, w;
+  switch (t->kind) {
+    case RESIZE: return ty_resize(ctx, p, (int)v[0], (int)v[1], v[2] != 0, v[3] != 0, s);
+    case RESIZE_SHORT:
+      h = p->h;
+      w = p->w;
+      short_side(&h, &w, (int)v[0]);
+      if (h > 1 << 15 || w > 1 << 15) return ty_error(ctx, "Resize: a picture of %dx%d would become %dx%d", p->h, p->w, h, w);
+      return ty_resize(ctx, p, TY_MAX(1, h), TY_MAX(1, w), v[1] != 0, v[2] != 0, s);
+    case CENTER_CROP: return centre(ctx, p, (int)v[0], (int)v[1], s);
+    case CROP: return ty_crop(ctx, p, (int)v[0], (int)v[1], (int)v[2], (int)v[3], 0, 0, s);
+    case RANDOM_CROP:
+      h = p->h + (int)v[4] + (int)v[5];
+      w = p->w + (int)v[2] + (int)v[3];
+      if (h < v[0] || w < v[1]) return ty_error(ctx, "RandomCrop: a picture of %dx%d, padding included, is smaller than the crop of %dx%d; padding= makes it larger", h, w, (int)v[0], (int)v[1]);
+      h = (int)ty_draw_int(d, 0, h - (int)v[0]) - (int)v[4];
+      w = (int)ty_draw_int(d, 0, w - (int)v[1]) - (int)v[2];
+      return ty_crop(ctx, p, h, w, (int)v[0], (int)v[1], (int)v[7], (float)v[6], s);
+    case PAD: return ty_crop(ctx, p, -(int)v[2], -(int)v[0], p->h + (int)v[2] + (int)v[3], p->w + (int)v[0] + (int)v[1], (int)v[5], (float)v[4], s);
+    case HFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
+    case VFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;
+    case RESIZED_CROP: return resized_crop(ctx, v, p, d, s);
+    case ROTATION: return warp(ctx, p, -ty_draw(d, v[0], v[1]), 0, 0, 1, 0, 0, v[2] != 0, (float)v[3], s);
+    case AFFINE: {
+      const double degrees = ty_draw(d, v[0], v[1]), mx = v[2] * p->w, my = v[3] * p->h;
+      const double tx = rint(ty_draw(d, -mx, mx)), ty = rint(ty_draw(d, -my, my)), scale = ty_draw(d, v[4], v[5]);
+      const double sx = ty_draw(d, v[6], v[7]), sy = ty_draw(d, v[8], v[9]);
+      return warp(ctx, p, degrees, tx, ty, scale, sx, sy, v[10] != 0, (float)v[11], s);
+    }
+    case ROTATE: return warp(ctx, p, -v[0], 0, 0, 1, 0, 0, v[1] != 0, (float)v[2], s);
+    case WARP: return warp(ctx, p, v[0], v[1], v[2], v[3], v[4], v[5], v[6] != 0, (float)v[7], s);
+    case JITTER: return jitter(ctx, v, p, d, s);
+    case COLOUR: return ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s);
+    case RANDOM_COLOUR: return ty_draw(d, 0, 1) < v[2] ? ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s) : TY_OK;
+    case NORMALIZE:
+      if (v[0] != 1 && v[0] != p->c) return ty_error(ctx, "Normalize: a picture of %d channels with %d means", p->c, (int)v[0]);
+      if (p->normal) TY_TRY(ty_picture_own(ctx, p, s));
+      for (int c = 0; c < p->c && c < 4; c++) {
+        p->mean[c] = (float)v[1 + (v[0] == 1 ? 0 : c)];
+        p->std[c] = (float)v[5 + (v[0] == 1 ? 0 : c)];
+      }
+      p->normal = true;
+      return TY_OK;
+    case ERASE: return erase(ctx, v, p, d, s);
+    case AUGMENT:
+      for (int k = 0; k < (int)v[0]; k++) {
+        const int what = (int)ty_draw_int(d, 0, 13);
+        const double m = v[2] != 0 ? (double)ty_draw_int(d, 0, 30) / 30 : v[1] / 30;
+        TY_TRY(augment(ctx, p, what, m, v[2] != 0, d, s));
+      }
+      return TY_OK;
+    default: return TY_OK;
+  }
+}
+
+ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  for (int i = 0; i < t->n; i++) TY_TRY(run(ctx, &t->step[i], p, d, s));
+  return TY_OK;
+}
+
+bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known) {
+  (void)c;
+  for (int i = 0; i < t->n; i++) {
+    const double *v = t->step[i].v;
+    switch (t->step[i].kind) {
+      case RESIZE: case CENTER_CROP: case RANDOM_CROP: case RESIZED_CROP: *h = (int)v[0]; *w = (int)v[1]; known = true; break;
+      case CROP: *h = (int)v[2]; *w = (int)v[3]; known = true; break;
+      case RESIZE_SHORT: if (known) { short_side(h, w, (int)v[0]); *h = TY_MAX(1, *h); *w = TY_MAX(1, *w); } break;
+      case PAD: *h += (int)(v[2] + v[3]); *w += (int)(v[0] + v[1]); break;
+      default: break;
+    }
+  }
+  return known;
+}

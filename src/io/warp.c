@@ -1,0 +1,169 @@
+/* Pictures' geometry: crops, resizing, affine maps. The arithmetic is that of torchvision on float tensors.
+ *
+ * Idea: a crop within the picture only moves the window (ty_picture's pointer and sizes); what needs new pixels makes them in canvas memory. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "data.h"
+
+static int reflected(int i, int n) {                     /* ... 2 1 0 1 2 ... n-2 n-1 n-2 ... */
+  if (n == 1) return 0;
+  const int period = 2 * (n - 1);
+  i = (i % period + period) % period;
+  return i < n ? i : period - i;
+}
+
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s) {
+  if (y >= 0 && x >= 0 && y + h <= p->h && x + w <= p->w) {
+    const int64_t by = y * p->sh + x * p->sw;
+    p->p = p->bytes ? (const void *)((const uint8_t *)p->p + by) : (const void *)((const float *)p->p + by);
+    p->own = p->own && h == p->h && w == p->w;
+    p->h = h;
+    p->w = w;
+    return TY_OK;
+  }
+  TY_TRY(ty_picture_own(ctx, p, s));
+  float *to = ty_canvas_floats(ctx, s, (int64_t)p->c * h * w);
+  if (!to) return TY_OOM;
+  const float *from = p->p;
+  for (int c = 0; c < p->c; c++)
+    for (int i = 0; i < h; i++) {
+      float *row = to + ((int64_t)c * h + i) * w;
+      int sy = y + i;
+      if (border == 0 && (sy < 0 || sy >= p->h)) { for (int j = 0; j < w; j++) row[j] = fill; continue; }
+      sy = border == 2 ? reflected(sy, p->h) : TY_MAX(0, TY_MIN(p->h - 1, sy));
+      const float *src = from + c * p->sc + sy * p->sh;
+      for (int j = 0; j < w; j++) {
+        const int sx = x + j;
+        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == 0 ? fill : border == 2 ? src[reflected(sx, p->w)] : src[TY_MAX(0, TY_MIN(p->w - 1, sx))];
+      }
+    }
+  *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
+  return TY_OK;
+}
+
+/* ---- resizing: a weighted sum of neighbours, along each axis in turn ---- */
+
+typedef struct { int first, n; } span;
+typedef struct { span *at; float *weight; int most; } taps;  /* of output i: inputs at[i].first ... and weight[i * most ...] */
+
+static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
+  const double scale = (double)in / out, wide = antialias && scale > 1 ? scale : 1;
+  t->most = nearest ? 1 : (int)ceil(wide) * 2 + 1;
+  t->at = malloc(sizeof(span) * (size_t)out);
+  t->weight = malloc(sizeof(float) * (size_t)out * (size_t)t->most);
+  if (!t->at || !t->weight) return false;
+  for (int i = 0; i < out; i++) {
+    float *w = t->weight + (size_t)i * t->most;
+    if (nearest) {
+      t->at[i] = (span){TY_MIN((int)floor(i * (double)((float)in / (float)out)), in - 1), 1};
+      w[0] = 1;
+      continue;
+    }
+    const double centre = scale * (i + 0.5);
+    int lo, n;
+    double sum = 0;
+    if (antialias) {
+      lo = TY_MAX(0, (int)(centre - wide + 0.5));
+      n = TY_MIN(in, (int)(centre + wide + 0.5)) - lo;
+    } else {                                             /* two neighbours, the border repeated */
+      lo = TY_MAX(0, (int)floor(centre - 0.5));
+      lo = TY_MIN(lo, in - 1);
+      n = lo + 1 < in ? 2 : 1;
+    }
+    n = TY_MAX(1, TY_MIN(n, t->most));
+    for (int k = 0; k < n; k++) {
+      const double far = antialias ? fabs((k + lo - centre + 0.5) / wide) : fabs(k + lo - fmax(centre - 0.5, 0));
+      w[k] = (float)fmax(0, 1 - far);
+      sum += w[k];
+    }
+    for (int k = 0; k < n; k++) w[k] = sum > 0 ? (float)(w[k] / sum) : k == 0;
+    t->at[i] = (span){lo, n};
+  }
+  return true;
+}
+
+static void free_taps(taps *t) { free(t->at); free(t->weight); }
+
+ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s) {
+  if (h == p->h && w == p->w) return TY_OK;
+  TY_TRY(ty_picture_own(ctx, p, s));
+  taps across = {0}, down = {0};
+  const bool got = make_taps(p->w, w, nearest, antialias, &across) && make_taps(p->h, h, nearest, antialias, &down);
+  float *mid = got ? ty_canvas_floats(ctx, s, (int64_t)p->c * p->h * w) : NULL;
+  float *to = mid ? ty_canvas_floats(ctx, s, (int64_t)p->c * h * w) : NULL;
+  if (to) {
+    const float *from = p->p;
+    for (int64_t r = 0; r < (int64_t)p->c * p->h; r++)
+      for (int j = 0; j < w; j++) {
+        const span a = across.at[j];
+        const float *u = across.weight + (size_t)j * across.most, *src = from + r * p->w + a.first;
+        float v = 0;
+        for (int k = 0; k < a.n; k++) v += u[k] * src[k];
+        mid[r * w + j] = v;
+      }
+    for (int c = 0; c < p->c; c++)
+      for (int i = 0; i < h; i++) {
+        const span a = down.at[i];
+        const float *u = down.weight + (size_t)i * down.most;
+        float *row = to + ((int64_t)c * h + i) * w;
+        memset(row, 0, sizeof *row * (size_t)w);
+        for (int k = 0; k < a.n; k++) {
+          const float *src = mid + ((int64_t)c * p->h + a.first + k) * w;
+          for (int j = 0; j < w; j++) row[j] += u[k] * src[j];
+        }
+      }
+    *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
+  }
+  free_taps(&across);
+  free_taps(&down);
+  return to ? TY_OK : (ty_error(ctx, "out of memory while a picture was resized"), TY_OOM);
+}
+
+/* ---- affine maps ---- */
+
+void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[6]) {
+  const double deg = acos(-1) / 180, rot = degrees * deg, sx = shear_x * deg, sy = shear_y * deg;
+  const double a = cos(rot - sy) / cos(sy), b = -cos(rot - sy) * tan(sx) / cos(sy) - sin(rot);
+  const double c = sin(rot - sy) / cos(sy), d = -sin(rot - sy) * tan(sx) / cos(sy) + cos(rot);
+  m[0] = d / scale; m[1] = -b / scale; m[3] = -c / scale; m[4] = a / scale;
+  m[2] = -m[0] * tx - m[1] * ty;
+  m[5] = -m[3] * tx - m[4] * ty;
+}
+
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[6], double cx, double cy, bool nearest, float fill, ty_canvas *s) {
+  TY_TRY(ty_picture_own(ctx, p, s));
+  const int h = p->h, w = p->w;
+  float *to = ty_canvas_floats(ctx, s, (int64_t)p->c * h * w);
+  if (!to) return TY_OOM;
+  const float *from = p->p;
+  for (int y = 0; y < h; y++)
+    for (int x = 0; x < w; x++) {
+      const double u = m[0] * (x - cx) + m[1] * (y - cy) + m[2] + cx, v = m[3] * (x - cx) + m[4] * (y - cy) + m[5] + cy;
+      const bool near = u > -1.5 && v > -1.5 && u < w + 0.5 && v < h + 0.5;    /* false for NaN too */
+      if (nearest) {
+        const int sx = near ? (int)rint(u) : -1, sy = near ? (int)rint(v) : -1;
+        const bool in = sx >= 0 && sy >= 0 && sx < w && sy < h;
+        for (int c = 0; c < p->c; c++) to[c * p->sc + y * p->sh + x] = in ? from[c * p->sc + sy * p->sh + sx] : fill;
+        continue;
+      }
+      const int x0 = near ? (int)floor(u) : -9, y0 = near ? (int)floor(v) : -9;
+      const double fx = near ? u - x0 : 0, fy = near ? v - y0 : 0;
+      double weight[4], total = 0;
+      int64_t at[4];
+      for (int k = 0; k < 4; k++) {
+        const int sx = x0 + (k & 1), sy = y0 + (k >> 1);
+        const bool in = sx >= 0 && sy >= 0 && sx < w && sy < h;
+        weight[k] = in ? ((k & 1) ? fx : 1 - fx) * ((k >> 1) ? fy : 1 - fy) : 0;
+        at[k] = in ? sy * p->sh + sx : 0;
+        total += weight[k];
+      }
+      for (int c = 0; c < p->c; c++) {
+        double v4 = (1 - total) * fill;
+        for (int k = 0; k < 4; k++) v4 += weight[k] * from[c * p->sc + at[k]];
+        to[c * p->sc + y * p->sh + x] = (float)v4;
+      }
+    }
+  p->p = to;
+  return TY_OK;
+}

@@ -1,0 +1,421 @@
+/* Datasets in C for Lua: sources, batches made here or by a loader's threads, transforms of one picture. What a dataset is, and which
+ * items make a batch, is lua/tycho/data's; here are only conversions. Items are 1-based in Lua. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "binding.h"
+#include "data.h"
+
+#define SOURCE "tycho.source"
+#define LOADER "tycho.loader"
+
+/* ---- transforms ---- */
+
+/* The list of {name, number ...} at index as a pipeline (to free), or NULL and the reason in ctx->err. */
+static ty_pipeline *pipeline_at(lua_State *L, ty_ctx *ctx, int index) {
+  const int n = lua_istable(L, index) ? (int)lua_objlen(L, index) : 0;
+  ty_pipeline *t = calloc(1, sizeof *t + sizeof(ty_transform) * (size_t)n);
+  if (!t) { ty_error(ctx, "transforms: out of memory"); return NULL; }
+  t->dtype = TY_F32;
+  for (int i = 0; i < n; i++) {
+    double v[TY_TRANSFORM_ARGS];
+    ty_status st = TY_ERR;
+    ty_transform step;
+    lua_rawgeti(L, index, i + 1);
+    const int m = lua_istable(L, -1) ? (int)lua_objlen(L, -1) - 1 : -1;
+    if (m >= 0 && m <= TY_TRANSFORM_ARGS) {
+      for (int k = 0; k < m; k++) {
+        lua_rawgeti(L, -1, k + 2);
+        v[k] = lua_tonumber(L, -1);
+        lua_pop(L, 1);
+      }
+      lua_rawgeti(L, -1, 1);
+      st = lua_type(L, -1) == LUA_TSTRING ? ty_transform_make(ctx, lua_tostring(L, -1), v, m, &step) : ty_error(ctx, "transforms: step %d has no name", i + 1);
+      const bool cast = st == TY_OK && !strcmp(lua_tostring(L, -1), "dtype");
+      lua_pop(L, 1);
+      if (cast) t->dtype = (ty_dtype)v[0];               /* what the batch's elements become: where it stands doesn't matter */
+      else if (st == TY_OK) t->step[t->n++] = step;
+    } else ty_error(ctx, "transforms: step %d is no list of a name and up to %d numbers", i + 1, TY_TRANSFORM_ARGS);
+    lua_pop(L, 1);
+    if (st != TY_OK) { free(t); return NULL; }
+  }
+  return t;
+}
+
+static int check_transforms(lua_State *L) {   /* steps: raises where one is wrong */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_pipeline *t = pipeline_at(L, ctx, 1);
+  free(t);
+  return t ? 0 : ty_raise(L, ctx);
+}
+
+/* apply_transforms(x, steps, seed) -> x, a CPU tensor CxHxW of uint8 or float32, transformed */
+static int apply_transforms(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_tensor *x = ty_check(L, 1, "transforms", "argument 1");
+  ty_canvas canvas = {0};
+  if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) || x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
+    return luaL_error(L, "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s", ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
+  ty_settle(L, "a picture is transformed");
+  ty_handle *h = ty_new_handle(L, s);
+  ty_pipeline *t = pipeline_at(L, ctx, 2);
+  if (!t) return ty_raise(L, ctx);
+  ty_draws d = ty_draws_of(ty_key((uint64_t)(int64_t)lua_tonumber(L, 3), 0), 0);
+  ty_picture p = {.p = ty_data(x), .bytes = x->dtype == TY_U8, .c = (int)x->shape[0], .h = (int)x->shape[1], .w = (int)x->shape[2],
+                  .sc = x->stride[0], .sh = x->stride[1], .sw = x->stride[2]};
+  ty_status st = ty_pipeline_run(ctx, t, &p, &d, &canvas);
+  if (st == TY_OK) {
+    ty_meta m = {.dtype = (uint8_t)t->dtype, .ndim = 3, .shape = {p.c, p.h, p.w}};
+    st = ty_empty(ctx, &ty_cpu, &m, &h->t);
+    if (st == TY_OK) ty_picture_write(&p, ty_data(h->t), t->dtype);
+  }
+  ty_canvas_free(&canvas);
+  free(t);
+  return st == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+/* read_picture(path, gray) -> float32 CxHxW in 0..1 */
+static int read_picture(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const char *path = luaL_checkstring(L, 1);
+  ty_canvas canvas = {0};
+  ty_picture p;
+  ty_pace(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  ty_status st = ty_picture_read(ctx, path, lua_toboolean(L, 2), &canvas, &p);
+  if (st == TY_OK) {
+    ty_meta m = {.dtype = TY_F32, .ndim = 3, .shape = {p.c, p.h, p.w}};
+    st = ty_empty(ctx, &ty_cpu, &m, &h->t);
+    if (st == TY_OK) ty_picture_write(&p, ty_data(h->t), TY_F32);
+  }
+  ty_canvas_free(&canvas);
+  return st == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+/* ---- sources ---- */
+
+static int source_gc(lua_State *L) {
+  ty_source **s = lua_touserdata(L, 1);
+  ty_source_release(*s);
+  *s = NULL;
+  return 0;
+}
+
+static int64_t whole_field(lua_State *L, const char *name) {
+  int64_t v = 0;
+  lua_getfield(L, -1, name);
+  ty_whole(lua_tonumber(L, -1), &v);
+  lua_pop(L, 1);
+  return v;
+}
+
+/* The field that the table on top describes. */
+static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
+  static const char *const kinds[] = {"rows", "images", "files", "windows"};
+  int kind = 0;
+  lua_getfield(L, -1, "kind");
+  const char *name = lua_tostring(L, -1);
+  while (kind < 4 && (!name || strcmp(name, kinds[kind]))) kind++;
+  lua_pop(L, 1);
+  if (kind == 4) return ty_error(ctx, "source: a field's kind must be rows, images, files or windows");
+  f->kind = (ty_field_kind)kind;
+  lua_getfield(L, -1, "tensor");
+  ty_tensor *t = ty_test(L, -1);
+  lua_pop(L, 1);
+  if (f->kind != TY_FILES) {
+    if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1) return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
+    f->t = ty_retain(t);
+  }
+  switch (f->kind) {
+    case TY_ROWS:
+      return t->shape[0] == n ? TY_OK : ty_error(ctx, "source: a field has %lld items, expected %lld", (long long)t->shape[0], (long long)n);
+    case TY_IMAGES:
+      if (t->dtype != TY_U8 || t->ndim < 3 || t->ndim > 4 || t->shape[0] != n || (t->ndim == 4 && (t->shape[1] < 1 || t->shape[1] > 4)) || t->shape[t->ndim - 1] < 1 || t->shape[t->ndim - 2] < 1 ||
+          t->shape[t->ndim - 1] > 1 << 15 || t->shape[t->ndim - 2] > 1 << 15)
+        return ty_error(ctx, "source: images must be uint8 of shape NxHxW or NxCxHxW, got %s of %s", ty_dtype_names[t->dtype], ty_shape_of(t));
+      break;
+    case TY_WINDOWS:
+      f->length = whole_field(L, "length");
+      f->step = whole_field(L, "step");
+      f->from = whole_field(L, "from");
+      if (t->dtype != TY_I64 || t->ndim != 1 || f->length < 1 || f->step < 1 || f->from < 0 || f->length > t->shape[0] || n > (t->shape[0] - f->from - f->length) / f->step + 1 || f->from + f->length > t->shape[0])
+        return ty_error(ctx, "source: windows need int64 tokens in 1 dim that hold them all");
+      return TY_OK;
+    case TY_FILES:
+      lua_getfield(L, -1, "gray");
+      f->gray = lua_toboolean(L, -1);
+      lua_pop(L, 1);
+      lua_getfield(L, -1, "paths");
+      f->path = calloc((size_t)n + 1, sizeof *f->path);
+      for (int64_t i = 0; f->path && lua_istable(L, -1) && i < n; i++) {
+        lua_rawgeti(L, -1, (int)i + 1);
+        const char *p = lua_tostring(L, -1);
+        f->path[i] = p ? strdup(p) : NULL;
+        lua_pop(L, 1);
+        if (!f->path[i]) break;
+      }
+      lua_pop(L, 1);
+      if (!f->path || (n && !f->path[n - 1])) return ty_error(ctx, "source: files need a list of %lld paths, and memory", (long long)n);
+      break;
+  }
+  lua_getfield(L, -1, "steps");
+  f->pipe = pipeline_at(L, ctx, lua_gettop(L));
+  lua_pop(L, 1);
+  return f->pipe ? TY_OK : TY_ERR;
+}
+
+/* make_source(n, {field, ...}): fields are {kind = "rows", tensor =}, {kind = "images", tensor =, steps =}, {kind = "files", paths =, gray =, steps =},
+ * {kind = "windows", tensor =, length =, step =, from =} */
+static int make_source(lua_State *L) {
+  ty_state *st = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, st);
+  int64_t n;
+  if (!ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return luaL_error(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
+  ty_settle(L, "a loader is made");
+  ty_source **box = lua_newuserdata(L, sizeof *box), *s = ty_malloc(sizeof *s);
+  *box = s;
+  if (!s) return luaL_error(L, "source: out of memory");
+  memset(s, 0, sizeof *s);
+  s->refs = 1;
+  s->n = n;
+  if (luaL_newmetatable(L, SOURCE)) {
+    lua_pushcfunction(L, source_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  for (int k = 0; k < (int)lua_objlen(L, 2); k++) {
+    lua_rawgeti(L, 2, k + 1);
+    if (!lua_istable(L, -1)) return luaL_error(L, "source: a field is no table");
+    s->nfield = k + 1;
+    if (read_field(L, ctx, n, &s->field[k]) != TY_OK) return ty_raise(L, ctx);
+    lua_pop(L, 1);
+  }
+  return 1;
+}
+
+/* ---- batches ---- */
+
+typedef struct { ty_batch b; ty_tensor *t[TY_FIELDS]; int64_t item[]; } batch;
+
+static void batch_free(batch *b, const ty_source *s) {
+  for (int k = 0; k < s->nfield; k++) {
+    ty_release(b->t[k]);
+    if (b->b.made[k]) free(b->b.to[k]);
+  }
+  ty_free(b);
+}
+
+/* The batch that arguments index (int64 positions), index + 1 (seed), + 2 (epoch), + 3 (pinned) ask of s. */
+static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int index, batch **out) {
+  ty_tensor *at = ty_test(L, index);
+  if (!at || at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0 || !at->shape[0]) return ty_error(ctx, "DataLoader: positions must be int64 in 1 dim on the cpu");
+  const int64_t n = at->shape[0];
+  batch *b = ty_malloc(sizeof *b + sizeof *b->item * (size_t)n);
+  if (!b) return ty_error(ctx, "DataLoader: out of memory"), TY_OOM;
+  memset(b, 0, sizeof *b);
+  b->b.count = n;
+  b->b.item = b->item;
+  b->b.key = ty_key((uint64_t)(int64_t)lua_tonumber(L, index + 1), (uint64_t)(int64_t)lua_tonumber(L, index + 2));
+  ty_status st = TY_OK;
+  for (int64_t i = 0; i < n && st == TY_OK; i++) {
+    b->item[i] = ((const int64_t *)ty_data(at))[i * at->stride[0]] - 1;
+    if (b->item[i] < 0 || b->item[i] >= s->n) st = ty_error(ctx, "DataLoader: item %lld is out of range for %lld items", (long long)b->item[i] + 1, (long long)s->n);
+  }
+  for (int k = 0; k < s->nfield && st == TY_OK; k++) {
+    ty_meta *m = &b->b.meta[k], whole;
+    if (!ty_field_meta(s, k, m)) continue;               /* the first item says */
+    whole = *m;
+    if (whole.ndim == TY_MAXDIM) st = ty_error(ctx, "DataLoader: items of %d dims make batches of more than %d", TY_MAXDIM, TY_MAXDIM);
+    whole.ndim++;
+    whole.shape[0] = n;
+    memcpy(whole.shape + 1, m->shape, sizeof *m->shape * (size_t)m->ndim);
+    if (st == TY_OK) st = lua_toboolean(L, index + 3) ? ty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
+    if (st == TY_OK) b->b.to[k] = ty_data(b->t[k]);
+  }
+  if (st != TY_OK) batch_free(b, s);
+  else *out = b;
+  return st;
+}
+
+/* Moves a filled batch's tensors into the handles from first on. */
+static ty_status batch_give(ty_ctx *ctx, const ty_source *s, batch *b, ty_handle **h) {
+  for (int k = 0; k < s->nfield; k++) {
+    if (b->b.made[k]) {
+      ty_meta whole = {.dtype = b->b.meta[k].dtype, .ndim = 4, .shape = {b->b.count, b->b.meta[k].shape[0], b->b.meta[k].shape[1], b->b.meta[k].shape[2]}};
+      size_t n = ty_dtype_size[whole.dtype];
+      for (int i = 0; i < 4; i++) n *= (size_t)whole.shape[i];
+      TY_TRY(ty_from_memory(ctx, b->b.to[k], n, &whole, free, b->b.to[k], &b->t[k]));
+      b->b.made[k] = false;
+    }
+    h[k]->t = b->t[k];
+    b->t[k] = NULL;
+  }
+  return TY_OK;
+}
+
+static ty_source *source_at(lua_State *L, int index) {
+  ty_source **s = luaL_checkudata(L, index, SOURCE);
+  return *s;
+}
+
+static int new_handles(lua_State *L, ty_state *st, const ty_source *s, ty_handle **h) {
+  luaL_checkstack(L, TY_FIELDS, "a batch");
+  for (int k = 0; k < s->nfield; k++) h[k] = ty_new_handle(L, st);
+  return s->nfield;
+}
+
+/* source_batch(source, positions, seed, epoch, pinned) -> a tensor for each field */
+static int source_batch(lua_State *L) {
+  ty_state *st = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, st), own = {0};
+  ty_source *s = source_at(L, 1);
+  ty_handle *h[TY_FIELDS];
+  ty_canvas canvas = {0};
+  batch *b;
+  ty_pace(L, st);
+  ty_settle(L, "a loader makes a batch");
+  lua_settop(L, 5);
+  const int n = new_handles(L, st, s, h);
+  if (batch_make(L, ctx, s, 2, &b) != TY_OK) return ty_raise(L, ctx);
+  ty_source_fill(s, &b->b, &own, &canvas);
+  ty_canvas_free(&canvas);
+  ty_status status = b->b.status;
+  if (status != TY_OK) ty_error(ctx, "item %lld: %.400s", (long long)b->b.at + 1, b->b.err);
+  else status = batch_give(ctx, s, b, h);
+  batch_free(b, s);
+  return status == TY_OK ? n : ty_raise(L, ctx);
+}
+
+/* ---- loaders ---- */
+
+typedef struct { ty_loader *loader; ty_source *source; } loader;
+
+static void loader_end(loader *l) {
+  if (l->loader)
+    for (ty_batch *b = ty_loader_stop(l->loader), *next; b; b = next) { next = b->next; batch_free((batch *)b, l->source); }
+  ty_source_release(l->source);
+  *l = (loader){NULL, NULL};
+}
+
+static int loader_gc(lua_State *L) {
+  ty_state_of(L);
+  loader_end(lua_touserdata(L, 1));
+  return 0;
+}
+
+static loader *loader_at(lua_State *L) {
+  loader *l = luaL_checkudata(L, 1, LOADER);
+  if (!l->loader) luaL_error(L, "DataLoader: its workers have been stopped");
+  return l;
+}
+
+/* loader_start(source, workers) */
+static int loader_start(lua_State *L) {
+  ty_state *st = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, st);
+  ty_source *s = source_at(L, 1);
+  const int n = (int)luaL_checkinteger(L, 2);
+  if (n < 1 || n > 1024) return luaL_error(L, "DataLoader: num_workers must be 0 to 1024, got %d", n);
+  loader *l = lua_newuserdata(L, sizeof *l);
+  *l = (loader){NULL, NULL};
+  if (luaL_newmetatable(L, LOADER)) ty_add(L, "__gc", loader_gc);
+  lua_setmetatable(L, -2);
+  if (ty_loader_start(ctx, s, n, &l->loader) != TY_OK) return ty_raise(L, ctx);
+  atomic_fetch_add(&s->refs, 1);
+  l->source = s;
+  return 1;
+}
+
+/* loader_submit(loader, positions, seed, epoch, pinned) */
+static int loader_submit(lua_State *L) {
+  ty_state *st = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, st);
+  loader *l = loader_at(L);
+  batch *b;
+  ty_settle(L, "a loader makes a batch");
+  lua_settop(L, 5);
+  if (batch_make(L, ctx, l->source, 2, &b) != TY_OK) return ty_raise(L, ctx);
+  ty_loader_submit(l->loader, &b->b);
+  return 0;
+}
+
+/* loader_take(loader, seconds) -> the oldest submitted batch, or nothing within this time. A batch that failed is an error, and gone. */
+static int loader_take(lua_State *L) {
+  ty_state *st = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, st);
+  loader *l = loader_at(L);
+  ty_handle *h[TY_FIELDS];
+  const double seconds = luaL_checknumber(L, 2);
+  ty_pace(L, st);
+  const int n = new_handles(L, st, l->source, h);
+  batch *b = (batch *)ty_loader_take(l->loader, seconds >= 0 && seconds < 3600 ? seconds : 0);
+  if (!b) return 0;
+  ty_status status = b->b.status;
+  if (status != TY_OK) ty_error(ctx, "worker %d, item %lld: %.400s", b->b.worker, (long long)b->b.at + 1, b->b.err);
+  else status = batch_give(ctx, l->source, b, h);
+  batch_free(b, l->source);
+  return status == TY_OK ? n : ty_raise(L, ctx);
+}
+
+static int loader_stop(lua_State *L) {
+  ty_state_of(L);
+  loader_end(luaL_checkudata(L, 1, LOADER));
+  return 0;
+}
+
+/* ---- files ---- */
+
+/* read_records(path, label bytes, c, h, w) -> uint8 n x label bytes, uint8 n x c x h x w */
+static int read_records(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const char *path = luaL_checkstring(L, 1);
+  const int head = (int)luaL_checkinteger(L, 2), chw[3] = {(int)luaL_checkinteger(L, 3), (int)luaL_checkinteger(L, 4), (int)luaL_checkinteger(L, 5)};
+  if (head < 1 || head > 16 || chw[0] < 1 || chw[0] > 4 || chw[1] < 1 || chw[1] > 1024 || chw[2] < 1 || chw[2] > 1024) return luaL_error(L, "read_records: strange sizes");
+  ty_pace(L, s);
+  ty_handle *a = ty_new_handle(L, s), *b = ty_new_handle(L, s);
+  return ty_records_read(ctx, path, head, chw, &a->t, &b->t) == TY_OK ? 2 : ty_raise(L, ctx);
+}
+
+/* list_folder(path) -> names (but "." and ".."), sorted by nothing; or nil and the reason */
+static int list_folder(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  lua_newtable(L);
+  DIR *d = opendir(path);
+  if (!d) {
+    lua_pushnil(L);
+    lua_pushfstring(L, "%s: %s", path, strerror(errno));
+    return 2;
+  }
+  struct dirent *e;
+  for (int n = 0; (e = readdir(d));) {
+    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+    lua_pushstring(L, e->d_name);                        /* short of memory here, LuaJIT ends anyway */
+    lua_rawseti(L, -2, ++n);
+  }
+  closedir(d);
+  return 1;
+}
+
+/* bytes_tensor(string) -> uint8 tensor of its bytes */
+static int bytes_tensor(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  size_t n;
+  const char *p = luaL_checklstring(L, 1, &n);
+  ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)n}};
+  ty_handle *h = ty_new_handle(L, s);
+  if (ty_empty(ctx, &ty_cpu, &m, &h->t) != TY_OK) return ty_raise(L, ctx);
+  memcpy(ty_data(h->t), p, n);
+  return 1;
+}
+
+void ty_open_data(lua_State *L) {
+  static const struct { const char *name; lua_CFunction f; } list[] = {
+    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"source_batch", source_batch}, {"loader_start", loader_start},
+    {"loader_submit", loader_submit}, {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records}, {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}};
+  for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
+}

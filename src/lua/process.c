@@ -1,0 +1,193 @@
+/* Worker processes for Lua: start, send, receive. A message is a number, a text and tensors; the receiver's tensors lie in the message's own
+ * memory. What is said in them is lua/tycho/data/workers.lua's. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "binding.h"
+#include "process.h"
+
+#define PROCESS "tycho.process"
+#define PARTS_MOST 256
+
+static ty_process *process_at(lua_State *L, int index) {
+  ty_process *p = luaL_checkudata(L, index, PROCESS);
+  if (p->socket < 0) luaL_error(L, "worker: it has been stopped");
+  return p;
+}
+
+static int process_gc(lua_State *L) {
+  ty_process *p = lua_touserdata(L, 1);
+  ty_process_end(p);
+  return 0;
+}
+
+static ty_process *new_process(lua_State *L) {
+  ty_process *p = lua_newuserdata(L, sizeof *p);
+  *p = (ty_process){.socket = -1, .life = -1};
+  if (luaL_newmetatable(L, PROCESS)) {
+    lua_pushcfunction(L, process_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  return p;
+}
+
+/* process_start({program, argument, ...}, {"NAME=value", ...}) */
+static int process_start(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  char *list[2][16] = {{NULL}};
+  for (int k = 0; k < 2; k++) {
+    luaL_checktype(L, k + 1, LUA_TTABLE);
+    const int n = (int)lua_objlen(L, k + 1);
+    if (n > 15) return luaL_error(L, "worker: too many arguments");
+    for (int i = 0; i < n; i++) {
+      lua_rawgeti(L, k + 1, i + 1);
+      list[k][i] = (char *)luaL_checkstring(L, -1);      /* the tables keep them */
+      lua_pop(L, 1);
+    }
+  }
+  if (!list[0][0]) return luaL_error(L, "worker: no program");
+  ty_process *p = new_process(L);
+  return ty_process_start(ctx, list[0], list[1], p) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+static int process_enter(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_process *p = new_process(L);
+  return ty_process_enter(ctx, p) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+static int process_end(lua_State *L) {
+  ty_process_end(luaL_checkudata(L, 1, PROCESS));
+  return 0;
+}
+
+static int process_gone(lua_State *L) {
+  lua_pushboolean(L, ty_process_gone(process_at(L, 1)));
+  return 1;
+}
+
+/* process_note(p, item): what is being done. process_note(p) -> item, how often it was said */
+static int process_note(lua_State *L) {
+  ty_process *p = process_at(L, 1);
+  if (lua_isnoneornil(L, 2)) {
+    lua_pushnumber(L, (lua_Number)p->note[0]);
+    lua_pushnumber(L, (lua_Number)p->note[1]);
+    return 2;
+  }
+  p->note[0] = (int64_t)luaL_checknumber(L, 2);
+  p->note[1]++;
+  return 0;
+}
+
+/* message_send(p, tag, text, {tensor, ...}) */
+static int message_send(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_process *p = process_at(L, 1);
+  ty_part part[PARTS_MOST];
+  const int n = lua_istable(L, 4) ? (int)lua_objlen(L, 4) : 0;
+  const int64_t tag = (int64_t)luaL_checknumber(L, 2);
+  uint64_t size;
+  size_t len;
+  ty_settle(L, "a message is sent");
+  part[1].p = luaL_checklstring(L, 3, &len);
+  part[1].n = len;
+  size = len;
+  part[0] = (ty_part){&size, sizeof size};
+  if (n > PARTS_MOST - 2) return luaL_error(L, "worker: a batch of more than %d tensors", PARTS_MOST - 2);
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, 4, i + 1);
+    ty_tensor *t = ty_check(L, -1, "worker", "a tensor");
+    if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) return luaL_error(L, "worker: tensors must be contiguous, on the cpu");
+    part[i + 2] = (ty_part){ty_data(t), (size_t)(ty_numel(t) * ty_itemsize(t))};
+    lua_pop(L, 1);
+  }
+  return ty_message_send(ctx, p, tag, part, n + 2) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static void drop_blob(void *b) { ty_blob_release(b); }
+
+static int blob_gc(lua_State *L) {
+  ty_blob **b = lua_touserdata(L, 1);
+  ty_blob_release(*b);
+  *b = NULL;
+  return 0;
+}
+
+/* message_receive(p, seconds) -> tag, text, memory; or nil and "nothing" or "closed" */
+static int message_receive(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_process *p = process_at(L, 1);
+  const double seconds = luaL_checknumber(L, 2);
+  int64_t tag;
+  ty_blob **b = lua_newuserdata(L, sizeof *b);
+  *b = NULL;
+  if (luaL_newmetatable(L, "tycho.blob")) {
+    lua_pushcfunction(L, blob_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  const ty_received r = ty_message_receive(ctx, p, seconds, &tag, b);
+  if (r != TY_MESSAGE) {
+    lua_pushnil(L);
+    lua_pushstring(L, r == TY_NOTHING ? "nothing" : "closed");
+    return 2;
+  }
+  uint64_t len = 0;
+  if ((*b)->n >= 8) memcpy(&len, (*b)->p, 8);
+  if ((*b)->n < 64 || len > (*b)->n - 64) return luaL_error(L, "worker: a message that is none of ours");
+  lua_pushnumber(L, (lua_Number)tag);
+  lua_pushlstring(L, (const char *)(*b)->p + 64, (size_t)len);
+  lua_pushvalue(L, -3);
+  return 3;
+}
+
+/* message_tensor(memory, byte, dtype, sizes) -> tensor, next byte; in the message's memory */
+static int message_tensor(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_blob **b = luaL_checkudata(L, 1, "tycho.blob");
+  const double from = luaL_checknumber(L, 2);
+  const int dtype = ty_dtype_find(luaL_checkstring(L, 3));
+  luaL_checktype(L, 4, LUA_TTABLE);
+  if (dtype < 0 || lua_objlen(L, 4) > TY_MAXDIM || !(from >= 0 && from <= (double)(*b)->n)) return luaL_error(L, "worker: a message that is none of ours");
+  ty_meta m = {.dtype = (uint8_t)dtype, .ndim = (uint8_t)lua_objlen(L, 4)};
+  size_t at = ((size_t)from + 63) / 64 * 64, bytes = ty_dtype_size[dtype];
+  for (int i = 0; i < m.ndim; i++) {
+    lua_rawgeti(L, 4, i + 1);
+    const double d = lua_tonumber(L, -1);
+    m.shape[i] = d >= 0 && d <= 0x1p48 ? (int64_t)d : -1;
+    if (m.shape[i] < 0 || __builtin_mul_overflow(bytes, (size_t)m.shape[i], &bytes)) return luaL_error(L, "worker: a message that is none of ours");
+    lua_pop(L, 1);
+  }
+  ty_pace(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  if (!bytes) {
+    if (ty_empty(ctx, &ty_cpu, &m, &h->t) != TY_OK) return ty_raise(L, ctx);
+    lua_pushnumber(L, (lua_Number)from);
+    return 2;
+  }
+  if (at > (*b)->n || bytes > (*b)->n - at) return luaL_error(L, "worker: a message that is none of ours");
+  atomic_fetch_add(&(*b)->refs, 1);
+  if (ty_from_memory(ctx, (char *)(*b)->p + at, bytes, &m, drop_blob, *b, &h->t) != TY_OK) {
+    ty_blob_release(*b);
+    return ty_raise(L, ctx);
+  }
+  lua_pushnumber(L, (lua_Number)(at + bytes));
+  return 2;
+}
+
+static int own_program(lua_State *L) {         /* the path of the program that this process runs, or nil */
+  char path[4096];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (n <= 0) return 0;
+  lua_pushlstring(L, path, (size_t)n);
+  return 1;
+}
+
+void ty_open_process(lua_State *L) {
+  static const struct { const char *name; lua_CFunction f; } list[] = {
+    {"process_start", process_start}, {"process_enter", process_enter}, {"process_end", process_end}, {"process_gone", process_gone}, {"process_note", process_note},
+    {"message_send", message_send}, {"message_receive", message_receive}, {"message_tensor", message_tensor}, {"own_program", own_program}};
+  for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
+}
