@@ -138,7 +138,7 @@ local saving = require "tycho.saving"
 tycho.save, tycho.load = saving.save, saving.load
 
 -- Loaded when first used.
-local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils", amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit"}
+local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils", amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", checkpoint = "tycho.checkpoint"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then
     local m = require(parts[k])

@@ -24,4 +24,9 @@ function options.fill(who, given, defaults, level)
   return out
 end
 
+-- An error's text without the place in the library that raised it.
+function options.bare(e)
+  return type(e) == "string" and (e:gsub("^[^\n:]*%.lua:%d+: ", "")) or e
+end
+
 return options

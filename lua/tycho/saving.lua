@@ -19,13 +19,15 @@ local numbers = {nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge}
 local function hex(s) return (s:gsub(".", function(c) return ("%02x"):format(c:byte()) end)) end
 local function unhex(s) return (s:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)) end
 
+local decode
+
 local function encode(v, path, seen, names, tensors, used)
   local t = type(v)
   if core.is_tensor(v) then
     local name, n = path == "" and "tensor" or path, 1
     while used[name] do n = n + 1; name = path .. "#" .. n end
     used[name] = true
-    names[#names + 1], tensors[#tensors + 1] = name, M.contiguous(M.cpu(v:detach()))
+    names[#names + 1], tensors[#tensors + 1] = name, v:detach()
     return {t = name}
   elseif t == "number" then return {n = number_text(v)}
   elseif t == "boolean" then return {b = v}
@@ -63,16 +65,28 @@ local function is_flat(v)
   return true
 end
 
+-- A value's tree (for JSON), its tensors' names, the tensors; and back from the tree and tensors by name.
+function saving.tree(value)
+  local names, tensors = {}, {}
+  return encode(value, "", {}, names, tensors, {__metadata__ = true}), names, tensors
+end
+function saving.value(tree, tensors) return decode(tree, tensors, "its metadata") end
+
+local function on_host(tensors)
+  local out = {}
+  for i, t in ipairs(tensors) do out[i] = M.contiguous(M.cpu(t)) end
+  return out
+end
+
 function saving.save(path, value)
   if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
   if value == nil then error("save: argument 2 (value) is missing", 2) end
-  local names, tensors = {}, {}
-  local ok, tree = pcall(encode, value, "", {}, names, tensors, {__metadata__ = true})
+  local ok, tree, names, tensors = pcall(saving.tree, value)
   if not ok then error(tree, 2) end
-  core.write_safetensors(path, names, tensors, not is_flat(value) and core.json_encode(tree) or nil)
+  core.write_safetensors(path, names, on_host(tensors), not is_flat(value) and core.json_encode(tree) or nil)
 end
 
-local function decode(node, tensors, path)
+function decode(node, tensors, path)
   local kind, v = next(node)
   if kind == "t" then
     if not tensors[v] then error(("load: %s: the tree names tensor '%s', which is not in the file"):format(path, tostring(v)), 0) end
@@ -90,8 +104,9 @@ end
 
 -- A value as JSON and a list of tensors, and back from those; for messages between processes. memory: of the message the tensors lie in.
 function saving.pack(value)
-  local names, tensors, about = {}, {}, {}
-  local tree = encode(value, "", {}, names, tensors, {})
+  local about = {}
+  local tree, names, tensors = saving.tree(value)
+  tensors = on_host(tensors)
   for i, t in ipairs(tensors) do about[i] = {name = names[i], dtype = t.dtype, sizes = t.shape} end
   return core.json_encode {tree = tree, tensors = about}, tensors
 end

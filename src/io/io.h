@@ -6,8 +6,9 @@
 typedef struct { const char *name; ty_tensor *t; } ty_named;
 
 /* Writes tensors (contiguous, on the CPU) with string metadata as one safetensors file. Atomic: a temporary file in the
- * same folder is written, synced and renamed, and the folder synced. meta: nmeta pairs of key and value. */
-ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta);
+ * same folder is written, synced and renamed, and the folder synced. meta: nmeta pairs of key and value. sums: XXH3 of header and tensors go
+ * along. written: NULL, or grows by the tensors' bytes. */
+ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta, bool sums, _Atomic int64_t *written);
 
 typedef struct ty_safetensors ty_safetensors;
 /* Opens and checks a file to the letter of the format: sizes, offsets without holes, no duplicate names. */
@@ -15,6 +16,7 @@ ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **ou
 int ty_safetensors_count(const ty_safetensors *f);
 const char *ty_safetensors_name(const ty_safetensors *f, int i);
 const char *ty_safetensors_meta(const ty_safetensors *f, const char *key);   /* NULL: none */
+ty_status ty_safetensors_verify(ty_ctx *ctx, const ty_safetensors *f);       /* that header and tensors have the sums written with them */
 ty_status ty_safetensors_read(ty_ctx *ctx, ty_safetensors *f, int i, ty_tensor **out);  /* a copy of tensor i */
 void ty_safetensors_close(ty_safetensors *f);
 
@@ -23,6 +25,15 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out);
 
 /* pixels: uint8 of shape (H, W, 3), contiguous. */
 ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels);
+
+/* A checkpoint on its way to disk, in a thread of its own (checkpoint.c): path is written with sums; when that is durable, the file
+ * `latest` beside it names it, and of the files step-N.safetensors there the oldest are removed until keep (0: all) are left. */
+typedef struct ty_saving ty_saving;
+ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *tree, int keep, ty_saving **out);  /* shares the tensors */
+bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total);       /* waits that long */
+ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s);                                         /* waits; frees it, gives its result */
+/* Files step-N.safetensors of a folder, newest first: *n numbers, to free(). */
+ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n);
 
 /* Syncs and renames temporary to path, and syncs the folder. */
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path);

@@ -134,6 +134,7 @@ static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, s
   if (!e) e = spng_decoded_image_size(p, SPNG_FMT_RGB8, &size);
   if (!e && !(pixels = ty_canvas_pixels(ctx, s, size))) e = SPNG_EMEM;
   if (!e) e = spng_decode_image(p, pixels, size, SPNG_FMT_RGB8, 0);
+  if (!e) e = spng_decode_chunks(p);                     /* to the end: a file that was cut off is none */
   spng_ctx_free(p);
   if (e) return bad(ctx, path, spng_strerror(e));
   const int w = (int)head.width, h = (int)head.height;

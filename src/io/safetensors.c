@@ -1,7 +1,13 @@
 /* safetensors: 8 bytes of header length, a JSON header, the tensors' bytes.
  *
  * Idea: the header is read and checked whole before any tensor is made; data is mapped and copied out. Invariant: after a
- * failure the file at path is what it was. */
+ * failure the file at path is what it was.
+ *
+ * Sums, where they are asked for: the metadata holds XXH3 of each tensor's bytes, in the file's order, and first of all XXH3 of the header, taken
+ * with zeroes in its own place. So no bit of the file but the first eight (which say where the header ends) is without one. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                    /* memmem */
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -11,9 +17,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "io.h"
 
 #define HEADER_MOST 100000000u
+#define OWN_SUM "\"tycho.xxh3\":\""                  /* as the header has it, before 16 digits */
+#define DIGITS 16
+static const char zeroes[] = "0000000000000000";
 
 static const char *const names[TY_NDTYPE] = {"F32", "F16", "BF16", "F64", "I32", "I64", "U8", "BOOL"};
 
@@ -46,11 +56,11 @@ ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char 
   else if (slash) *slash = 0;
   else strcpy(folder, ".");
   int d = open(folder, O_RDONLY | O_DIRECTORY);
-  if (d >= 0) {
-    fsync(d);
-    close(d);
-  }
-  return TY_OK;
+  if (d < 0) return TY_OK;                               /* a folder that may be entered and not read */
+  ok = fsync(d) == 0 || errno == EINVAL;                 /* EINVAL: a file system without it */
+  int e = errno;
+  close(d);
+  return ok ? TY_OK : ty_error(ctx, "%s: its folder can't be synced: %s", path, strerror(e));
 }
 
 /* Larger items first, so that every tensor is aligned for its dtype. */
@@ -63,17 +73,45 @@ static int *write_order(const ty_named *list, int n) {
   return order;
 }
 
-static json_t *make_header(const ty_named *list, int n, const int *order, const char *const *meta, int nmeta) {
+static size_t bytes_of(const ty_tensor *t) { return (size_t)(ty_numel(t) * ty_itemsize(t)); }
+
+/* 16 digits each. NULL: out of memory. */
+static char *tensor_sums(const ty_named *list, int n, const int *order) {
+  char *s = malloc((size_t)n * DIGITS + 1);
+  for (int k = 0; k < n && s; k++) sprintf(s + k * DIGITS, "%016llx", (unsigned long long)XXH3_64bits(ty_data(list[order[k]].t), bytes_of(list[order[k]].t)));
+  if (s) s[n * DIGITS] = 0;
+  return s;
+}
+
+/* The header's sum, with zeroes where at, its own digits, stand. */
+static uint64_t header_sum(const char *text, size_t len, const char *at) {
+  XXH3_state_t *st = XXH3_createState();
+  uint64_t v = 0;
+  if (!st) return 0;
+  XXH3_64bits_reset(st);
+  XXH3_64bits_update(st, text, (size_t)(at - text));
+  XXH3_64bits_update(st, zeroes, DIGITS);
+  XXH3_64bits_update(st, at + DIGITS, len - (size_t)(at - text) - DIGITS);
+  v = XXH3_64bits_digest(st);
+  XXH3_freeState(st);
+  return v;
+}
+
+static json_t *make_header(const ty_named *list, int n, const int *order, const char *const *meta, int nmeta, const char *sums) {
   json_t *h = json_object();
   size_t at = 0;
-  if (nmeta) {
+  if (nmeta || sums) {
     json_t *m = json_object();
+    if (sums) {
+      json_object_set_new(m, "tycho.xxh3", json_string(zeroes));
+      json_object_set_new(m, "tycho.sums", json_string(sums));
+    }
     for (int i = 0; i < nmeta; i++) json_object_set_new(m, meta[2 * i], json_string(meta[2 * i + 1]));
     json_object_set_new(h, "__metadata__", m);
   }
   for (int k = 0; k < n; k++) {
     const ty_named *e = &list[order[k]];
-    size_t bytes = (size_t)(ty_numel(e->t) * ty_itemsize(e->t));
+    size_t bytes = bytes_of(e->t);
     json_t *shape = json_array();
     for (int i = 0; i < e->t->ndim; i++) json_array_append_new(shape, json_integer(e->t->shape[i]));
     json_t *v = json_pack("{s:s, s:o, s:[I, I]}", "dtype", names[e->t->dtype], "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)(at + bytes));
@@ -83,38 +121,55 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
   return h;
 }
 
-ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta) {
+static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order, const char *text, _Atomic int64_t *written) {
   char temporary[4096];
   if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof temporary) return ty_error(ctx, "%s: the path is too long", path);
-  int *order = write_order(list, n);
-  json_t *h = order ? make_header(list, n, order, meta, nmeta) : NULL;
-  char *text = h ? json_dumps(h, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-  json_decref(h);
-  if (!text) { ty_free(order); return ty_error(ctx, "%s: a name is not valid UTF-8, or memory is short", path); }
   int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    ty_error(ctx, "%s: %s", path, strerror(errno));
-    ty_free(order);
-    free(text);
-    return TY_ERR;
-  }
+  if (fd < 0) return ty_error(ctx, "%s: %s", path, strerror(errno));
   size_t len = strlen(text), padded = (len + 7) / 8 * 8;
   uint8_t head[8];
   for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
   bool ok = write_all(fd, head, 8) && write_all(fd, text, len) && write_all(fd, "       ", padded - len);
   for (int k = 0; k < n && ok; k++) {
     const ty_tensor *t = list[order[k]].t;
-    ok = write_all(fd, ty_data(t), (size_t)(ty_numel(t) * ty_itemsize(t)));
+    ok = write_all(fd, ty_data(t), bytes_of(t));
+    if (written) *written += (int64_t)bytes_of(t);
   }
-  ty_free(order);
+  if (ok) return ty_file_commit(ctx, fd, temporary, path);
+  ty_error(ctx, "%s: %s", path, strerror(errno));
+  close(fd);
+  unlink(temporary);
+  return TY_ERR;
+}
+
+ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta, bool sums, _Atomic int64_t *written) {
+  ty_status st = TY_ERR;
+  int *order = write_order(list, n);
+  char *each = order && sums ? tensor_sums(list, n, order) : NULL;
+  json_t *h = order && (each || !sums) ? make_header(list, n, order, meta, nmeta, each) : NULL;
+  char *text = h ? json_dumps(h, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+  json_decref(h);
+  if (!text) ty_error(ctx, "%s: a name is not valid UTF-8, or memory is short", path);
+  else {
+    char digits[DIGITS + 1];
+    size_t len = strlen(text);
+    if (sums) {                                          /* padding is part of what is summed */
+      char *padded = realloc(text, len + 8);
+      if (padded) {
+        text = padded;
+        while (len % 8) text[len++] = ' ';
+        text[len] = 0;
+        char *own = strstr(text, OWN_SUM) + strlen(OWN_SUM);
+        snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(text, len, own));
+        memcpy(own, digits, DIGITS);
+      } else { ty_error(ctx, "%s: out of memory", path); len = 0; }
+    }
+    if (len) st = write_file(ctx, path, list, n, order, text, written);
+  }
+  free(each);
   free(text);
-  if (!ok) {
-    ty_error(ctx, "%s: %s", path, strerror(errno));
-    close(fd);
-    unlink(temporary);
-    return TY_ERR;
-  }
-  return ty_file_commit(ctx, fd, temporary, path);
+  ty_free(order);
+  return st;
 }
 
 /* ---- reading ---- */
@@ -243,6 +298,22 @@ ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **ou
 int ty_safetensors_count(const ty_safetensors *f) { return f->n; }
 const char *ty_safetensors_name(const ty_safetensors *f, int i) { return f->items[i].name; }
 const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) { return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key)); }
+
+ty_status ty_safetensors_verify(ty_ctx *ctx, const ty_safetensors *f) {
+  const char *text = (const char *)f->map + 8, *sums = ty_safetensors_meta(f, "tycho.sums"), *own = memmem(text, f->data - 8, OWN_SUM, strlen(OWN_SUM));
+  char digits[DIGITS + 1];
+  if (!own || !sums) return ty_error(ctx, "%s: it has no checksums: damaged, or no checkpoint", f->path);
+  own += strlen(OWN_SUM);
+  snprintf(digits, sizeof digits, "%016llx", own + DIGITS <= text + f->data - 8 ? (unsigned long long)header_sum(text, f->data - 8, own) : 0);
+  if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't have its checksum", f->path);
+  if (strlen(sums) != (size_t)f->n * DIGITS) return ty_error(ctx, "%s: damaged: %d tensors with %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
+  for (int i = 0; i < f->n; i++) {
+    const item *e = &f->items[i];
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH3_64bits(f->map + f->data + e->begin, (size_t)(e->end - e->begin)));
+    if (memcmp(digits, sums + (size_t)i * DIGITS, DIGITS)) return ty_error(ctx, "%s: damaged: tensor '%.80s' doesn't have its checksum", f->path, e->name);
+  }
+  return TY_OK;
+}
 
 ty_status ty_safetensors_read(ty_ctx *ctx, ty_safetensors *f, int i, ty_tensor **out) {
   const item *e = &f->items[i];

@@ -99,7 +99,8 @@ static ty_status flip(ty_picture *p, bool up) {
 }
 
 static ty_status centre(ty_ctx *ctx, ty_picture *p, int h, int w, ty_canvas *s) {
-  return ty_crop(ctx, p, (int)rint((p->h - h) / 2.0), (int)rint((p->w - w) / 2.0), h, w, 0, 0, s);
+  const int y = p->h < h ? -((h - p->h) / 2) : (int)rint((p->h - h) / 2.0), x = p->w < w ? -((w - p->w) / 2) : (int)rint((p->w - w) / 2.0);
+  return ty_crop(ctx, p, y, x, h, w, 0, 0, s);
 }
 
 static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {

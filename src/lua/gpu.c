@@ -423,6 +423,16 @@ ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out
   return st;
 }
 
+static int to_pinned(lua_State *L) {     /* a GPU's tensor -> a copy in pinned memory, which is there when the current stream has been waited for */
+  ty_state *s = ty_state_of(L);
+  ty_tensor *t = ty_check(L, 1, "to_pinned", "argument 1");
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_meta m = {.dtype = t->dtype, .ndim = t->ndim};
+  memcpy(m.shape, t->shape, sizeof m.shape);
+  ty_handle *h = ty_new_handle(L, s);
+  return ty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
 static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinned memory */
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "pin_memory", "argument 1");
@@ -448,7 +458,7 @@ void ty_open_gpu(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"is_available", is_available}, {"device_count", device_count}, {"current_device", current_device}, {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count}, {"mem_get_info", mem_get_info},
-    {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory},
+    {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
     {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"default_device", default_device}};

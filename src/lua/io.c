@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <errno.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "binding.h"
@@ -111,12 +113,8 @@ static int json_decode(lua_State *L) {
 
 /* ---- safetensors ---- */
 
-/* write_safetensors(path, list of names, list of tensors (contiguous), metadata string or nil) */
-static int write_safetensors(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_settle(L, "tensors are saved");
-  const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
+/* The lists of names and tensors at 2 and 3, as a userdata pushed. */
+static ty_named *named_tensors(lua_State *L, int *count) {
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
   int n = (int)lua_objlen(L, 2);
@@ -126,10 +124,98 @@ static int write_safetensors(lua_State *L) {
     lua_rawgeti(L, 3, i + 1);
     list[i].name = luaL_checkstring(L, -2);
     list[i].t = ty_check(L, -1, "save", list[i].name);
-    if (!ty_is_contiguous(list[i].t)) return luaL_error(L, "save: tensor '%s' is not contiguous", list[i].name);
+    if (!ty_is_contiguous(list[i].t) || ty_device_of(list[i].t)->gpu >= 0) luaL_error(L, "save: tensor '%s' is not contiguous on the cpu", list[i].name);
     lua_pop(L, 2);
   }
-  if (ty_safetensors_write(ctx, path, list, n, meta, meta[1] ? 1 : 0) != TY_OK) return luaL_error(L, "save: %s", ctx->err);
+  *count = n;
+  return list;
+}
+
+/* write_safetensors(path, list of names, list of tensors (contiguous), metadata string or nil) */
+static int write_safetensors(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  int n;
+  ty_settle(L, "tensors are saved");
+  const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
+  const ty_named *list = named_tensors(L, &n);
+  if (ty_safetensors_write(ctx, path, list, n, meta, meta[1] ? 1 : 0, false, NULL) != TY_OK) return luaL_error(L, "save: %s", ctx->err);
+  return 0;
+}
+
+/* ---- checkpoints ---- */
+
+#define SAVING "tycho.saving"
+
+static int saving_gc(lua_State *L) {
+  ty_ctx ctx = {0};
+  ty_saving **s = lua_touserdata(L, 1);
+  if (*s) ty_saving_end(&ctx, *s);
+  *s = NULL;
+  return 0;
+}
+
+/* saving_start(path, names, tensors, tree, keep) -> what saving_done and saving_end take */
+static int saving_start(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  int n;
+  const char *path = luaL_checkstring(L, 1), *tree = luaL_checkstring(L, 4);
+  const int keep = (int)luaL_checkinteger(L, 5);
+  const ty_named *list = named_tensors(L, &n);
+  ty_saving **s = lua_newuserdata(L, sizeof *s);
+  *s = NULL;
+  if (luaL_newmetatable(L, SAVING)) {
+    lua_pushcfunction(L, saving_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  return ty_saving_start(ctx, path, list, n, tree, keep, s) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+/* saving_done(saving, seconds) -> whether it is over, bytes written, bytes in all */
+static int saving_done(lua_State *L) {
+  ty_saving **s = luaL_checkudata(L, 1, SAVING);
+  int64_t written = 0, total = 0;
+  lua_pushboolean(L, !*s || ty_saving_done(*s, luaL_checknumber(L, 2), &written, &total));
+  lua_pushnumber(L, (lua_Number)written);
+  lua_pushnumber(L, (lua_Number)total);
+  return 3;
+}
+
+static int saving_end(lua_State *L) {      /* waits; raises if it failed */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_saving **s = luaL_checkudata(L, 1, SAVING), *had = *s;
+  *s = NULL;
+  return !had || ty_saving_end(ctx, had) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints there, newest first */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  int64_t *steps;
+  int n;
+  const char *folder = luaL_checkstring(L, 1);
+  lua_newtable(L);
+  if (ty_checkpoints(ctx, folder, &steps, &n) != TY_OK) return ty_raise(L, ctx);
+  for (int i = 0; i < n; i++) {
+    lua_pushnumber(L, (lua_Number)steps[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  free(steps);
+  return 1;
+}
+
+static int make_folder(lua_State *L) {     /* with those above it */
+  const char *path = luaL_checkstring(L, 1);
+  char part[4096];
+  const size_t n = strlen(path);
+  struct stat st;
+  if (n >= sizeof part) return luaL_error(L, "%s: the path is too long", path);
+  for (size_t i = 1; i <= n; i++) {
+    if (path[i] != '/' && path[i]) continue;
+    memcpy(part, path, i);
+    part[i] = 0;
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return luaL_error(L, "%s: %s", part, strerror(errno));
+  }
+  if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return luaL_error(L, "%s: not a folder", path);
   return 0;
 }
 
@@ -140,11 +226,12 @@ static int file_gc(lua_State *L) {
   return 0;
 }
 
-/* read_safetensors(path) -> table of tensors by name, metadata string or nil */
+/* read_safetensors(path, verify) -> table of tensors by name, metadata string or nil; verify: its sums must be there, and right */
 static int read_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   const char *path = luaL_checkstring(L, 1);
+  lua_settop(L, 2);
   ty_safetensors **f = lua_newuserdata(L, sizeof *f);   /* closed by the collector if an error jumps */
   *f = NULL;
   if (luaL_newmetatable(L, "tycho.safetensors")) {
@@ -152,7 +239,7 @@ static int read_safetensors(lua_State *L) {
     lua_setfield(L, -2, "__gc");
   }
   lua_setmetatable(L, -2);
-  if (ty_safetensors_open(ctx, path, f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
+  if (ty_safetensors_open(ctx, path, f) != TY_OK || (lua_toboolean(L, 2) && ty_safetensors_verify(ctx, *f) != TY_OK)) return luaL_error(L, "load: %s", ctx->err);
   int n = ty_safetensors_count(*f);
   lua_newtable(L);
   for (int i = 0; i < n; i++) {
@@ -231,6 +318,7 @@ static int terminal(lua_State *L) {        /* whether stderr is a terminal, and 
 void ty_open_io(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
     {"json_encode", json_encode}, {"json_decode", json_decode}, {"write_safetensors", write_safetensors}, {"read_safetensors", read_safetensors},
-    {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
+    {"saving_start", saving_start}, {"saving_done", saving_done},
+    {"saving_end", saving_end}, {"checkpoints", checkpoints}, {"make_folder", make_folder}, {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

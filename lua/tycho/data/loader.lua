@@ -8,7 +8,8 @@ local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
 local collate = require "tycho.data.collate"
-local fill = require("tycho.options").fill
+local options = require "tycho.options"
+local fill, bare = options.fill, options.bare
 local ops = core.ops
 
 -- What a batch consists of, in pinned memory where there is a GPU.
@@ -160,7 +161,10 @@ local function answer(self, engine, ok, ...)
     engine.ended = true
     if self.running == engine then self.running = nil end
     local text = (...)
-    if type(text) == "string" and not text:find "^DataLoader" and engine.source then text = "DataLoader: " .. text end
+    if engine.source then
+      text = bare(text)
+      if not text:find "^DataLoader" then text = "DataLoader: " .. text end
+    end
     error(text, 2)                          -- the caller's place: iterators end in a tail call
   end
   return ...

@@ -1,0 +1,170 @@
+-- tycho.checkpoint.Manager: a training run's state, saved as one unit while it goes on, and given back as it was.
+--
+-- Idea: save() copies everything before it returns; a thread in C writes the copy (src/io/checkpoint.c). A file holds members' state dicts, plain
+-- values and the random generators, with checksums of every byte. restore_latest() takes the newest file that is whole.
+-- Invariant: older checkpoints stay until a newer one is durable.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local saving = require "tycho.saving"
+local checkpoint = {}
+
+local Manager = {}
+Manager.__index = Manager
+
+-- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which the newest `keep` stay (false: all).
+function checkpoint.Manager(o)
+  o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true}, 2)
+  if type(o.dir) ~= "string" or o.dir == "" then error("checkpoint.Manager: dir must be the name of a folder, got " .. tostring(o.dir), 2) end
+  if o.keep and (type(o.keep) ~= "number" or o.keep < 1 or o.keep % 1 ~= 0) then error("checkpoint.Manager: keep must be a whole number from 1, or false, got " .. tostring(o.keep), 2) end
+  local ok, e = pcall(core.make_folder, o.dir)
+  if not ok then error("checkpoint.Manager: " .. options.bare(e), 2) end
+  return setmetatable({dir = o.dir:gsub("(.)/+$", "%1"), keep = o.keep or 0, async = o.async}, Manager)
+end
+
+local function path_of(self, step) return ("%s/step-%d.safetensors"):format(self.dir, step) end
+local function has_state(v, how)
+  return (type(v) == "table" or type(v) == "userdata") and not core.is_tensor(v) and type(v[how]) == "function"
+end
+
+---- random generators ----
+local function generators()
+  local out = {}
+  local names = {"cpu"}
+  if core.gpu.is_available() then
+    for i = 0, core.gpu.device_count() - 1 do names[#names + 1] = "cuda:" .. i end
+  end
+  for _, name in ipairs(names) do
+    local seed, offset = core.gpu.rng_state(name)
+    out[name] = {seed, offset}
+  end
+  return out
+end
+local function restore_generators(kept)
+  for name, g in pairs(kept) do
+    if name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then core.gpu.rng_state(name, g[1], g[2]) end
+  end
+end
+
+---- saving ----
+-- Copies of tensors in the host's memory: from a GPU into pinned memory, all before one wait.
+local function snapshot(tensors)
+  local out, devices = {}, {}
+  for i, t in ipairs(tensors) do
+    if t.device == "cpu" then out[i] = core.ops.clone(t, {memory_format = "contiguous"})
+    else
+      out[i] = core.gpu.to_pinned(t)
+      devices[t.device] = true
+    end
+  end
+  for device in pairs(devices) do core.gpu.stream_synchronize(core.gpu.current_stream(tonumber(device:match "%d+"))) end
+  return out
+end
+
+-- Ends what is being written; its error, if any, as text.
+local function finish(self)
+  local under_way = self.under_way
+  if not under_way then return nil end
+  while not core.saving_done(under_way.saving, 0.1) do end     -- in turns, so that Ctrl-C is heard
+  self.under_way = nil
+  local ok, e = pcall(core.saving_end, under_way.saving)
+  if not ok then return ("checkpoint: step %d was not saved: %s"):format(under_way.step, options.bare(e)) end
+end
+
+local function encode(step, members)
+  local states, values = {}, {}
+  for name, v in pairs(members) do
+    if type(name) ~= "string" then error(("save: member names are strings, got %s"):format(tostring(name)), 0) end
+    if has_state(v, "state_dict") then states[name] = v:state_dict() else values[name] = v end
+  end
+  return saving.tree {step = step, states = states, values = values, generators = generators()}
+end
+
+-- save(step, {name = member, ...}): members with state_dict through it, others as values. What they are now is what is saved, whatever
+-- happens to them next. Raises what went wrong with the one before, when this one is on its way.
+function Manager:save(step, members)
+  if type(step) ~= "number" or step < 0 or step % 1 ~= 0 or step >= 2 ^ 53 then error("save: argument 1 (step) must be a whole number from 0, got " .. tostring(step), 2) end
+  if type(members) ~= "table" or core.is_tensor(members) then error("save: argument 2 (members) must be a table with names, got " .. type(members), 2) end
+  local before = finish(self)
+  local ok, tree, names, tensors = pcall(encode, step, members)
+  if not ok then error(options.bare(tree), 2) end
+  local saved, e = pcall(function()
+    self.under_way = {step = step, saving = core.saving_start(path_of(self, step), names, snapshot(tensors), core.json_encode(tree), self.keep)}
+  end)
+  if not saved then error(("checkpoint: step %d was not saved: %s"):format(step, options.bare(e)), 2) end
+  if not self.async then
+    local failed = finish(self)
+    if failed then error(failed, 2) end
+  end
+  if before then error(before, 2) end
+end
+
+-- Until what was saved is durable; raises where it failed.
+function Manager:wait()
+  local failed = finish(self)
+  if failed then error(failed, 2) end
+end
+
+-- The step that is being written, bytes written, bytes in all; nil where nothing is.
+function Manager:progress()
+  if not self.under_way then return nil end
+  local done, written, total = core.saving_done(self.under_way.saving, 0)
+  if done then return nil end
+  return self.under_way.step, written, total
+end
+
+-- Steps that there are checkpoints of, newest first.
+function Manager:steps() return core.checkpoints(self.dir) end
+
+---- restoring ----
+local function read(self, step)
+  local tensors, text = core.read_safetensors(path_of(self, step), true)
+  local value = saving.value(core.json_decode(text or "null"), tensors)
+  if type(value) ~= "table" or type(value.states) ~= "table" or type(value.values) ~= "table" or type(value.generators) ~= "table" then error(path_of(self, step) .. ": no checkpoint", 0) end
+  return value
+end
+
+local function load_into(value, members, path)
+  local names = {}
+  for name, m in pairs(members or {}) do
+    if has_state(m, "load_state_dict") then
+      if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do members[name]:load_state_dict(value.states[name]) end
+  restore_generators(value.generators)
+  return value.step, value.values
+end
+
+-- restore(step, {name = member, ...}): loads into those that have load_state_dict, sets the generators, gives the step and the plain values.
+function Manager:restore(step, members)
+  local failed = finish(self)
+  local ok, value = pcall(read, self, step)
+  if not ok then error("restore: " .. options.bare(value):gsub("^load: ", ""), 2) end
+  local fine, a, b = pcall(load_into, value, members, path_of(self, step))
+  if not fine then error(options.bare(a), 2) end
+  if failed then io.stderr:write(failed, "\n") end
+  return a, b
+end
+
+-- The same with the newest checkpoint that is whole; where a newer one is damaged, says so on stderr. nil: there is none. All damaged: an error.
+function Manager:restore_latest(members)
+  local failed, last = finish(self), nil
+  if failed then io.stderr:write(failed, "\n") end
+  local steps = self:steps()
+  for _, step in ipairs(steps) do
+    local ok, value = pcall(read, self, step)
+    if ok then
+      local fine, a, b = pcall(load_into, value, members, path_of(self, step))
+      if not fine then error(options.bare(a), 2) end
+      return a, b
+    end
+    last = options.bare(value):gsub("^load: ", "")
+    io.stderr:write("checkpoint: ", last, "; taking the one before\n")
+  end
+  if not last then return nil end
+  error(("restore_latest: none of the %d checkpoints in %s can be read; the oldest: %s"):format(#steps, self.dir, last), 2)
+end
+
+return checkpoint

@@ -1,0 +1,513 @@
+-- Datasets, transforms and loaders: pictures as torchvision and Pillow have them; the same batches whoever makes them; workers that fail.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local fails = helper.fails
+local data, T = tycho.data, tycho.data.transforms
+local F = T.functional
+
+local function near(a, b, eps, name)
+  assert.equal(tostring(b.shape), tostring(a.shape), name)
+  local d = a:double():sub(b:double()):abs():max():item()
+  assert.is_true(d <= (eps or 1e-6), ("%s: %g away"):format(name or "?", d))
+end
+local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+local function folder()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkdir -p " .. path) == 0)
+  return path
+end
+
+describe("transforms", function()
+  local gold = tycho.load("spec/golden/transforms.safetensors", {device = "cpu"})
+  local x, g = gold.x, gold.g
+
+  it("give torchvision's values", function()
+    for _, s in ipairs {{7, 9}, {26, 34}, {5, 40}} do
+      local name = ("resize_%d_%d"):format(s[1], s[2])
+      near(F.resize(x, s), gold[name .. "_aa"], 2e-6, name .. "_aa")
+      near(F.resize(x, s, {antialias = false}), gold[name], 2e-6, name)
+      near(F.resize(x, s, {interpolation = "nearest"}), gold[name .. "_nearest"], 0, name .. "_nearest")
+    end
+    near(F.resize(x, 8), gold.resize_short, 2e-6, "resize_short")
+    near(F.center_crop(x, 9), gold.center_crop_9, 0, "center_crop")
+    near(F.center_crop(x, {15, 20}), gold.center_crop_15, 0, "center_crop")
+    near(F.crop(x, 3, 4, 6, 7), gold.crop, 0, "crop")
+    near(F.pad(x, {1, 2, 3, 4}, {fill = 0.25}), gold.pad_constant, 0, "pad")
+    near(F.pad(x, {2, 3}, {padding_mode = "edge"}), gold.pad_edge, 0, "pad")
+    near(F.pad(x, 4, {padding_mode = "reflect"}), gold.pad_reflect, 0, "pad")
+    near(F.hflip(x), gold.hflip, 0, "hflip")
+    near(F.vflip(x), gold.vflip, 0, "vflip")
+    for _, a in ipairs {"0", "17.5", "-90", "200"} do
+      near(F.rotate(x, tonumber(a)), gold["rotate_" .. a], 0, "rotate " .. a)
+      near(F.rotate(x, tonumber(a), {interpolation = "bilinear", fill = 0.3}), gold["rotate_" .. a .. "_bilinear"], 2e-5, "rotate bilinear " .. a)
+    end
+    near(F.affine(x, 20, {2, -3}, 1.3, {10, 0}, {interpolation = "bilinear"}), gold.affine, 2e-5, "affine")
+    near(F.affine(x, -50, {0, 1}, 0.7, {-15, 8}, {fill = 0.5}), gold.affine_2, 0, "affine_2")
+    for _, f in ipairs {"0.0", "0.4", "1.0", "1.7"} do
+      for _, name in ipairs {"brightness", "contrast", "saturation", "sharpness"} do
+        near(F["adjust_" .. name](x, tonumber(f)), gold[name .. "_" .. f], 1e-6, name .. f)
+      end
+    end
+    near(F.adjust_contrast(g, 0.4), gold.contrast_gray, 1e-6, "contrast of grey")
+    for _, f in ipairs {"-0.5", "-0.2", "0.1", "0.5"} do near(F.adjust_hue(x, tonumber(f)), gold["hue_" .. f], 2e-6, "hue" .. f) end
+    near(F.rgb_to_grayscale(x), gold.grayscale, 1e-6, "grayscale")
+    near(F.normalize(x, {0.4, 0.5, 0.6}, {0.2, 0.3, 0.25}), gold.normalize, 1e-6, "normalize")
+    near(F.solarize(x, 0.5), gold.solarize, 1e-6, "solarize")
+    near(F.invert(x), gold.invert, 0, "invert")
+    near(F.autocontrast(x * 0.5 + 0.2), gold.autocontrast, 1e-6, "autocontrast")
+    near(F.posterize(x, 3), gold.posterize, 1e-6, "posterize")
+    near(F.equalize(x), gold.equalize, 1e-6, "equalize")
+  end)
+
+  it("work on bytes, views, batches and what came of another transform", function()
+    local bytes = (x * 255):round():to("uint8")
+    near(F.resize(bytes, {7, 9}), gold.resize_7_9_aa, 2e-6)
+    near(F.hflip(F.hflip(bytes)), x, 1e-7)
+    near(F.crop(x:transpose(2, 3), 4, 3, 7, 6), gold.crop:transpose(2, 3), 0)
+    near(T.Compose {T.Resize({7, 9}), T.Normalize({0.5}, {0.5})}(x), (gold.resize_7_9_aa - 0.5) / 0.5, 5e-6)
+    local batch = tycho.stack({x, x}, 1)
+    near(T.Resize({7, 9})(batch)[2], gold.resize_7_9_aa, 2e-6)
+    near(T.Compose {T.CenterCrop(9), function(y) return y * 2 end}(x), gold.center_crop_9 * 2, 0)
+    near(T.Normalize({0.4, 0.5, 0.6}, {0.2, 0.3, 0.25})(F.hflip(x)), F.hflip(gold.normalize), 0)
+    assert.equal("float16", T.Compose({T.ToTensor(), T.ConvertImageDtype("float16")})(x).dtype)
+    near(T.ConvertImageDtype("bfloat16")(x), x:bfloat16(), 0)
+    near(T.ToTensor()(bytes), x, 0)
+  end)
+
+  it("draw what they should", function()
+    tycho.manual_seed(3)
+    local a = T.RandomCrop(8)(x)
+    tycho.manual_seed(3)
+    near(T.RandomCrop(8)(x), a, 0)
+    -- each place comes about as often: 6 rows x 10 columns of crops
+    local where = tycho.range(1, 13 * 17):view(1, 13, 17):to("float32"):cpu()
+    local count = {}
+    local crop = T.RandomCrop(8)
+    for _ = 1, 6000 do local v = crop(where)[{1, 1, 1}]; count[v] = (count[v] or 0) + 1 end
+    local n = 0
+    for _, c in pairs(count) do n = n + 1; assert.is_true(c > 50 and c < 160) end
+    assert.equal(60, n)
+    local flips, flip = 0, T.RandomHorizontalFlip(0.3)
+    for _ = 1, 3000 do if flip(where)[{1, 1, 1}] ~= 1 then flips = flips + 1 end end
+    assert.is_true(flips > 800 and flips < 1000)
+    local y = T.RandomErasing(1, {value = 9})(x)
+    local gone = y:eq(9):float():mean():item()
+    assert.is_true(gone > 0.01 and gone < 0.4)
+    for _ = 1, 50 do
+      assert.equal("3x5x6", tostring(T.RandomResizedCrop({5, 6})(x).shape))
+      for _, t in ipairs {T.RandAugment(3, 15), T.TrivialAugmentWide(), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomAffine(30, {translate = {0.2, 0.2}, scale = {0.8, 1.2}, shear = 10}), T.RandomRotation({-10, 90}), T.RandomEqualize()} do
+        local z = t(x)
+        assert.equal("3x13x17", tostring(z.shape))
+        assert.is_true(z:min():item() >= 0 and z:max():item() <= 1)
+      end
+    end
+    local m, t = T.MixUp {num_classes = 4}(tycho.ones(4, 1, 2, 2), tycho.tensor({1, 2, 3, 4}):long())
+    near(m, tycho.ones(4, 1, 2, 2), 1e-6)
+    near(t:sum(2), tycho.ones(4), 1e-6)
+    local ids = tycho.range(1, 2):view(2, 1, 1, 1):expand(2, 1, 8, 8)
+    local c, s = T.CutMix {num_classes = 2}(ids, tycho.tensor({1, 2}):long())
+    assert.near(c[1]:eq(1):float():mean():item(), s[{1, 1}], 1e-6)
+  end)
+
+  it("say what is wrong", function()
+    fails("RandomCrop: a picture of 13x17, padding included, is smaller than the crop of 32x32", T.RandomCrop(32), x)
+    fails("a probability", T.RandomHorizontalFlip, 2)
+    fails("did you mean 'padding'", T.RandomCrop, 3, {paddin = 2})
+    fails("Resize: size must be", T.Resize, "a")
+    fails("std must be above 0", T.Normalize, {0.5}, {0})
+    fails("2 means and 1 deviations", T.Normalize, {0.5, 0.5}, {1})
+    fails("3 channels with 2 means", T.Normalize({0.5, 0.5}, {1, 1}), x)
+    fails("CxHxW", T.CenterCrop(2), tycho.ones(3, {device = "cpu"}))
+    fails("must be a picture", T.CenterCrop(2), 5)
+    fails("did you mean 'RandomCrop'", function() return T.RandmCrop end)
+    fails("2 in the list is a number", T.Compose, {T.ToTensor(), 5})
+    fails("num_classes=", T.MixUp(), tycho.ones(2, 1, 1, 1), tycho.tensor({1, 1}):long())
+  end)
+end)
+
+describe("pictures", function()
+  local gold = tycho.load("spec/golden/pictures.safetensors", {device = "cpu"})
+  it("are read as Pillow reads them", function()
+    for name, want in pairs(gold) do
+      local off = data.read_image("spec/golden/" .. name):mul(255):sub(want:float()):abs()
+      assert.is_true(off:max():item() <= (name:find "jpg" and 2 or 1e-4), name)
+    end
+    assert.equal("1x24x31", tostring(data.read_image("spec/golden/gray.jpg", {gray = true}).shape))
+    near(data.read_image("spec/golden/picture.png", {gray = true}):mul(255), gold["gray.png"][{ {1, 1} }]:float(), 0.501)
+  end)
+  it("that can't be read are errors that name the file", function()
+    fails("cmyk.jpg: a JPEG of four colours", data.read_image, "spec/golden/cmyk.jpg")
+    fails("No such file", data.read_image, "spec/golden/none.jpg")
+    fails("neither a JPEG nor a PNG", data.read_image, "spec/golden/transforms.safetensors")
+    local path = os.tmpname()
+    for _, name in ipairs {"picture.png", "picture.jpg"} do
+      local f = assert(io.open("spec/golden/" .. name, "rb"))
+      local s = f:read "*a"
+      f:close()
+      for n = 0, #s - 5, 7 do                     -- the last four bytes are a check of the end mark
+        write(path, s:sub(1, n))
+        fails(path, data.read_image, path)
+      end
+    end
+    write(path, "\137PNG\r\n\26\n\0\0\0\rIHDR\0\0\255\255\0\0\255\255\8\2\0\0\0" .. ("x"):rep(100))
+    fails(path, data.read_image, path)
+    os.remove(path)
+  end)
+end)
+
+describe("datasets", function()
+  it("read CIFAR's binary version", function()
+    local dir = folder()
+    local function record(label, v) return string.char(label) .. string.char(v):rep(3072) end
+    for i = 1, 5 do write(dir .. "/data_batch_" .. i .. ".bin", record(i - 1, i) .. record(9, 0)) end
+    write(dir .. "/test_batch.bin", record(3, 255))
+    local set = data.datasets.CIFAR10 {root = dir}
+    assert.equal(10, set:size())
+    local x, y = set:get(3)
+    assert.equal(2, y)
+    assert.equal("automobile", set.classes[y])
+    near(x, tycho.full({3, 32, 32}, 2 / 255, {device = "cpu"}), 1e-7)
+    local test = data.datasets.CIFAR10 {root = dir, train = false, transform = function(p) return p * 2 end}
+    assert.equal(2, (test:get(1):max():item()))
+    write(dir .. "/test_batch.bin", "123")
+    fails("no whole number of records", data.datasets.CIFAR10, {root = dir, train = false})
+    write(dir .. "/test_batch.bin", record(12, 1))
+    fails("a label above 9", data.datasets.CIFAR10, {root = dir, train = false})
+    fails("curl -O", data.datasets.CIFAR10, {root = dir .. "/none"})
+    write(dir .. "/train.bin", "\1\99" .. ("\7"):rep(3072))
+    local fine = data.datasets.CIFAR100 {root = dir}
+    assert.equal(100, select(2, fine:get(1)))
+    os.execute("rm -r " .. dir)
+  end)
+
+  it("read folders of pictures", function()
+    local dir = folder()
+    os.execute(("mkdir -p %s/cat/more %s/ape && cp spec/golden/picture.png %s/cat/b.png && cp spec/golden/picture.jpg %s/cat/more/a.JPG && cp spec/golden/gray.png %s/ape/"):format(dir, dir, dir, dir, dir))
+    local set = data.datasets.ImageFolder {root = dir}
+    assert.same({"ape", "cat"}, set.classes)
+    assert.equal(3, set:size())
+    local x, y = set:get(2)
+    assert.equal("3x24x31", tostring(x.shape))
+    assert.equal(2, y)
+    for _, workers in ipairs {0, 2} do
+      local resized = data.datasets.ImageFolder {root = dir, transform = T.Resize(12)}
+      for p, l in data.DataLoader(resized, {batch_size = 3, num_workers = workers}):iter() do
+        assert.equal("3x3x12x15", tostring(p.shape))
+        assert.same({1, 2, 2}, l:totable())
+      end
+    end
+    os.execute(("cp spec/golden/cmyk.jpg %s/ape/z.jpg"):format(dir))
+    local bad = data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2, num_workers = 1})
+    fails("worker 1, item 2: " .. dir .. "/ape/z.jpg: a JPEG of four colours", function() for _ in bad:iter() do end end)
+    os.execute(("rm %s/ape/z.jpg; printf x > %s/cat/more/a.JPG"):format(dir, dir))
+    os.execute(("cp spec/golden/picture.png %s/cat/c.png"):format(dir))
+    fails("no folders with", data.datasets.ImageFolder, {root = dir .. "/cat/more"})
+    fails("No such file", data.datasets.ImageFolder, {root = dir .. "/none"})
+    os.execute("rm -r " .. dir)
+  end)
+
+  it("say which picture has another size", function()
+    local dir = folder()
+    os.execute(("mkdir %s/a && cp spec/golden/picture.png %s/a/1.png"):format(dir, dir))
+    local set = data.datasets.ImageFolder {root = dir, transform = T.CenterCrop(10)}
+    set.transform = nil
+    for x in data.DataLoader(set, {batch_size = 1, num_workers = 1}):iter() do assert.equal("1x3x24x31", tostring(x.shape)) end
+    os.execute(("cp build/other.png %s/a/2.png 2>/dev/null || cp spec/golden/gray.png %s/a/2.png"):format(dir, dir))
+    for x in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do assert.equal("2x3x24x31", tostring(x.shape)) end
+    tycho.utils.save_curve(dir .. "/a/2.png", {1, 2})
+    fails("item 2: its picture is", function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do end end)
+    os.execute("rm -r " .. dir)
+  end)
+
+  it("read text as windows of ids", function()
+    local path = os.tmpname()
+    write(path, "hello world\nhello lua\n")
+    local set = data.datasets.TextFile {root = path, block_size = 4, split = 1}
+    assert.equal("\n adehloruw", table.concat(set.vocab))
+    assert.equal(5, set:size())
+    local x, y = set:get(2)
+    assert.equal("o wo", set:decode(x))
+    assert.equal(" wor", set:decode(y))
+    assert.same(set:encode("o wo"):totable(), x:totable())
+    for a, b in data.DataLoader(set, {batch_size = 5, num_workers = 2}):iter() do
+      assert.equal("hello world\nhello lu", set:decode(a))
+      assert.equal("ello world\nhello lua", set:decode(b))
+    end
+    assert.equal(18, data.datasets.TextFile {root = path, block_size = 4, stride = 1, split = 1}:size())
+    fails("too few", data.datasets.TextFile, {root = path, train = false, block_size = 4})
+    fails("no character 'z'", set.encode, set, "z")
+    os.remove(path)
+    fails("No such file", data.datasets.TextFile, {root = path})
+  end)
+end)
+
+describe("loaders", function()
+  local function set(n)
+    local images = tycho.randint(0, 255, {n, 1, 9, 9}, {device = "cpu"}):to("uint8")
+    return data.TensorDataset(images, tycho.range(1, n, 1, {dtype = "int64", device = "cpu"}))
+  end
+  local function epoch(loader)
+    local out = {}
+    for x, y in loader:iter() do out[#out + 1] = {x:totable(), y:totable()} end
+    return out
+  end
+
+  it("give the same batches with any number of threads", function()
+    local some = set(23)
+    local want
+    for _, workers in ipairs {0, 1, 2, 5} do
+      local l = data.DataLoader(some, {batch_size = 4, shuffle = true, seed = 7, num_workers = workers})
+      local got = {epoch(l), epoch(l)}
+      want = want or got
+      assert.same(want, got)
+      assert.equal(6, #got[1])
+      local part = data.DataLoader(data.Subset(data.Subset(some, {5, 9, 2, 7}), {4, 1, 3}), {batch_size = 2, num_workers = workers})
+      assert.same({{7, 5}, {2}}, {epoch(part)[1][2], epoch(part)[2][2]})
+    end
+    assert.is_false(pcall(assert.same, want[1], want[2]))
+  end)
+
+  it("draw transforms by seed, epoch and item", function()
+    local dir = folder()
+    for i = 1, 5 do
+      local s = {}
+      for k = 1, 6 do s[k] = string.char(k) .. string.char(i * 20 + k):rep(1500) .. string.char(k * 30):rep(1572) end
+      write(dir .. "/data_batch_" .. i .. ".bin", table.concat(s))
+    end
+    local cifar = data.datasets.CIFAR10 {root = dir, transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), T.ColorJitter(0.3, 0.3), T.RandomErasing()}}
+    local want
+    for _, workers in ipairs {0, 1, 3} do
+      local l = data.DataLoader(cifar, {batch_size = 7, shuffle = true, seed = 2, num_workers = workers})
+      local got = {epoch(l), epoch(l)}
+      want = want or got
+      assert.same(want, got)
+    end
+    -- an item is the same in another batch of the same epoch
+    local by = {}
+    for x, y in data.DataLoader(cifar, {batch_size = 30, seed = 2, num_workers = 2}):iter() do by = {x, y} end
+    local i = 0
+    for x in data.DataLoader(cifar, {batch_size = 1, seed = 2}):iter() do
+      i = i + 1
+      near(x[1], by[1][i], 0)
+    end
+    os.execute("rm -r " .. dir)
+  end)
+
+  it("go on where they stood, with another number of workers too", function()
+    local some = set(40)
+    local a = data.DataLoader(some, {batch_size = 3, shuffle = true, seed = 4, num_workers = 2})
+    epoch(a)
+    local it, whole = a:iter(), {}
+    for _ = 1, 5 do for _, i in ipairs(select(2, it()):totable()) do whole[i] = true end end
+    local state = a:state_dict()
+    local rest = {}
+    for _, y in it do
+      rest[#rest + 1] = y:totable()
+      for _, i in ipairs(rest[#rest]) do whole[i] = true end
+    end
+    assert.equal(40, #whole)
+    for _, workers in ipairs {0, 1, 3} do
+      local b = data.DataLoader(some, {batch_size = 3, shuffle = true, seed = 99, num_workers = workers})
+      b:load_state_dict(state)
+      local got = {}
+      for _, y in b:iter() do got[#got + 1] = y:totable() end
+      assert.same(rest, got)
+      assert.same(a:state_dict(), b:state_dict())
+    end
+  end)
+
+  it("leave nothing behind, however they end", function()
+    local function threads(want)                   -- a joined thread may still be on the kernel's list for a moment
+      local n, start = 0, core.now()
+      repeat
+        for line in io.lines("/proc/self/status") do n = tonumber(line:match "^Threads:%s+(%d+)") or n end
+      until n == want or core.now() - start > 2
+      return n
+    end
+    local some = set(64)
+    epoch(data.DataLoader(some, {num_workers = 3}))
+    collectgarbage()
+    collectgarbage()
+    local before = threads(1)                      -- or more, where a simulated GPU has its own
+    local l = data.DataLoader(some, {batch_size = 4, num_workers = 3, shuffle = true})
+    for k = 1, 200 do
+      local n = 0
+      for _ in l:iter() do
+        n = n + 1
+        if n == k % 17 then break end
+      end
+    end
+    l:close()
+    assert.equal(before, threads(before))
+    for k = 1, 20 do data.DataLoader(some, {batch_size = 4, num_workers = 2}):iter()(); if k % 5 == 0 then collectgarbage() collectgarbage() end end
+    collectgarbage()
+    collectgarbage()
+    assert.equal(before, threads(before))
+    local it = l:iter()
+    it()
+    local other = l:iter()
+    other()
+    fails("a newer iter() has begun", it)
+    l:close()
+    fails("the loader was closed", other)
+  end)
+
+  it("take samplers", function()
+    local some = set(10)
+    local function items(sampler, o)
+      local out = {}
+      for _, y in data.DataLoader(some, {batch_size = 3, sampler = sampler, seed = 1, num_workers = o and o.workers or 0}):iter() do for _, i in ipairs(y:totable()) do out[#out + 1] = i end end
+      return out
+    end
+    assert.same({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, items(data.SequentialSampler(some)))
+    assert.same({3, 1, 3}, items({3, 1, 3}, {workers = 1}))
+    local r = items(data.RandomSampler(some))
+    assert.same(r, items(data.RandomSampler(some)))
+    table.sort(r)
+    assert.same({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, r)
+    assert.equal(25, #items(data.RandomSampler(some, {num_samples = 25})))
+    assert.equal(25, #items(data.RandomSampler(some, {num_samples = 25, replacement = true})))
+    local w = items(data.WeightedRandomSampler({0, 0, 1, 3, 0, 0, 0, 0, 0, 0}, 400))
+    local four = 0
+    for _, i in ipairs(w) do
+      assert.is_true(i == 3 or i == 4)
+      if i == 4 then four = four + 1 end
+    end
+    assert.is_true(four > 250 and four < 350)
+    local seen = {}
+    for rank = 0, 2 do
+      local part = items(data.DistributedSampler(some, {num_replicas = 3, rank = rank}))
+      assert.equal(4, #part)
+      for _, i in ipairs(part) do seen[i] = (seen[i] or 0) + 1 end
+    end
+    assert.equal(10, #seen)
+    assert.equal(2, data.DataLoader(some, {batch_size = 3, sampler = data.DistributedSampler(some, {num_replicas = 2})}):size())
+    fails("exclude each other", data.DataLoader, some, {sampler = {1}, shuffle = true})
+    fails("out of range", function() for _ in data.DataLoader(some, {sampler = {11}}):iter() do end end)
+    fails("out of range", function() for _ in data.DataLoader(some, {sampler = {0}, num_workers = 1}):iter() do end end)
+    fails("rank must be", data.DistributedSampler, some, {num_replicas = 2, rank = 2})
+  end)
+
+  it("say what workers can't do", function()
+    local lua = {size = function() return 3 end, get = function(_, i) return i end}
+    fails("num_workers is for datasets that C can read", data.DataLoader, lua, {num_workers = 1})
+    fails("collate is a function of this process", data.DataLoader, set(3), {num_workers = 1, collate = function() end})
+    fails("num_workers must be a whole number", data.DataLoader, set(3), {num_workers = 1.5})
+    fails("prefetch_factor must be a whole number from 1", data.DataLoader, set(3), {prefetch_factor = 0})
+    fails("num_workers must be 0 to 1024", function() for _ in data.DataLoader(set(3), {num_workers = 5000}):iter() do end end)
+  end)
+end)
+
+describe("worker processes #cpu", function()
+  local path = package.path
+  setup(function() package.path = "spec/fixtures/?.lua;" .. package.path end)
+  teardown(function() package.path = path end)
+  local function workers()
+    local p = io.popen "ps -eo pid,args | grep 'tycho.data.remot[e]' | wc -l"
+    local n = tonumber(p:read "*a")
+    p:close()
+    return n
+  end
+  local function epoch(l)
+    local out = {}
+    for x, y, z in l:iter() do out[#out + 1] = {x:totable(), y:totable(), z} end
+    return out
+  end
+
+  it("make what this process makes", function()
+    local want
+    for _, n in ipairs {0, 1, 3} do
+      tycho.manual_seed(n)
+      local l = data.DataLoader(data.Dataset("squares", {n = 17}), {batch_size = 4, shuffle = true, seed = 5, num_workers = n})
+      local got = {epoch(l), epoch(l)}
+      want = want or got
+      assert.same(want, got)
+      for _ = 1, 3 do l:iter()() end               -- left early
+      assert.equal(5, #epoch(l))
+      l:close()
+    end
+    assert.equal("item", want[1][1][3][1]:sub(1, 4))
+    assert.equal(0, workers())
+  end)
+
+  it("that err, die or hang are named, with the item, and leave nothing", function()
+    for what, why in pairs {err = "no such thing", die = "it ended", hang = "it has hung for 1 seconds"} do
+      local l = data.DataLoader(data.Dataset("squares", {n = 17, [what] = 6}), {batch_size = 2, num_workers = 2, timeout = 1})
+      local start = core.now()
+      fails("DataLoader: worker 1, item 6: ", function()
+        local ok, e = pcall(function() for _ in l:iter() do end end)
+        assert.is_true(ok or e:find(why, 1, true) ~= nil)
+        error(e, 0)
+      end)
+      assert.is_true(core.now() - start < 5)
+      assert.equal(0, workers())
+    end
+    local l = data.DataLoader(data.Dataset("squares", {n = 400}), {num_workers = 2})
+    fails("DataLoader: worker ", function()
+      local k = 0
+      for _ in l:iter() do
+        k = k + 1
+        if k == 5 then os.execute "pkill -9 -f tycho.data.remot[e]" end
+      end
+    end)
+    assert.equal(0, workers())
+  end)
+
+  it("end with their parent", function()
+    local script = os.tmpname()
+    write(script, [[package.path = "spec/fixtures/?.lua;" .. package.path
+      local data = require("tycho").data
+      local it = data.DataLoader(data.Dataset("squares", {n = 9, hang = 5}), {num_workers = 2, timeout = 60}):iter()
+      it()
+      io.stdout:write("ready\n") io.stdout:flush()
+      while true do end]])
+    local p = io.popen("luajit " .. script .. " & echo $!")
+    local pid = p:read "*l"
+    assert.equal("ready", p:read "*l")
+    assert.is_true(workers() > 0)
+    os.execute("kill -9 " .. pid)
+    p:close()
+    local start = core.now()
+    while workers() > 0 and core.now() - start < 5 do os.execute "sleep 0.05" end
+    assert.equal(0, workers())
+    os.remove(script)
+  end)
+
+  it("take plain data alone", function()
+    fails("'a.f' is a function (made at spec/data_spec.lua:", data.Dataset, "squares", {a = {f = function() end}})
+    fails("must be a module's name, got a function (made at", data.Dataset, function() end)
+    fails("'net' is an object", data.Dataset, "squares", {net = tycho.nn.ReLU()})
+    fails("'t' contains itself", function() local t = {} t.t = t data.Dataset("squares", t) end)
+    fails("no_such_module", function() return data.DataLoader(data.Dataset("no_such_module"), {}):size() end)
+    local l = data.DataLoader(data.Dataset("squares", {n = 3, list = {1, {2}}, nan = 0 / 0, t = tycho.ones(2, {device = "cpu"})}), {num_workers = 1})
+    assert.equal(3, #epoch(l))
+    l:close()
+  end)
+end)
+
+describe("prefetcher", function()
+  it("gives what the loader gives, and the loader's place", function()
+    local x = tycho.rand(30, 4, {device = "cpu"})
+    local device = tycho.get_default_device()
+    local function loader() return data.DataLoader(data.TensorDataset(x, tycho.range(1, 30, 1, {device = "cpu"})), {batch_size = 4, shuffle = true, seed = 3, num_workers = 2, pin_memory = true}) end
+    local plain, ahead = loader(), loader()
+    local p = data.Prefetcher(ahead, device)
+    assert.equal(8, p:size())
+    for _ = 1, 2 do
+      local want, got = {}, {}
+      for a, b in plain:iter() do want[#want + 1] = {a:totable(), b:totable(), plain:state_dict()} end
+      for a, b in p:iter() do
+        assert.equal(device == "cuda" and "cuda:0" or device, a.device)
+        local y = a * 2                       -- work on the current stream while the next one is copied
+        assert.is_true(y:equal(a + a))
+        got[#got + 1] = {a:totable(), b:totable(), p:state_dict()}
+      end
+      assert.same(want, got)
+      assert.same(plain:state_dict(), p:state_dict())
+    end
+    fails("must be a loader", data.Prefetcher, {})
+    fails("Prefetcher: ", data.Prefetcher, plain, "tpu")
+  end)
+end)

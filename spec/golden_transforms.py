@@ -1,0 +1,77 @@
+"""Golden values of picture transforms, from torchvision on float tensors -> spec/golden/transforms.safetensors; pictures (PNG, JPEG) from Pillow.
+
+    PYTHON spec/golden_transforms.py      # needs torch, torchvision, pillow, safetensors
+"""
+import math, os
+import torch
+import torchvision
+import torchvision.transforms.functional as F
+from PIL import Image
+from safetensors.torch import save_file
+from torchvision.transforms import InterpolationMode as I
+
+here = os.path.join(os.path.dirname(__file__), "golden")
+torch.manual_seed(7)
+x = (torch.rand(3, 13, 17) * 255).round() / 255
+x[:, 3:6, 4:9] = 128 / 255                 # grey parts: saturation 0
+g = x[:1].clone()
+out = {"x": x, "g": g}
+
+
+def put(name, v):
+    out[name] = v.contiguous().float()
+
+
+for size in [(7, 9), (26, 34), (5, 40)]:
+    put(f"resize_{size[0]}_{size[1]}_aa", F.resize(x, list(size), antialias=True))
+    put(f"resize_{size[0]}_{size[1]}", F.resize(x, list(size), antialias=False))
+    put(f"resize_{size[0]}_{size[1]}_nearest", F.resize(x, list(size), interpolation=I.NEAREST))
+put("resize_short", F.resize(x, [8], antialias=True))
+put("center_crop_9", F.center_crop(x, [9, 9]))
+put("center_crop_15", F.center_crop(x, [15, 20]))
+put("crop", F.crop(x, 2, 3, 6, 7))
+put("pad_constant", F.pad(x, [1, 2, 3, 4], fill=0.25))
+put("pad_edge", F.pad(x, [2, 3], padding_mode="edge"))
+put("pad_reflect", F.pad(x, [4], padding_mode="reflect"))
+put("hflip", F.hflip(x))
+put("vflip", F.vflip(x))
+for a in (0, 17.5, -90, 200):
+    put(f"rotate_{a}", F.rotate(x, a))
+    # torchvision multiplies by the mask twice where a fill is given with bilinear; without one it doesn't
+    put(f"rotate_{a}_bilinear", F.rotate(x - 0.3, a, interpolation=I.BILINEAR) + 0.3)
+put("affine", F.affine(x, 20, [2, -3], 1.3, [10.0, 0.0], interpolation=I.BILINEAR))
+put("affine_2", F.affine(x, -50, [0, 1], 0.7, [-15.0, 8.0], interpolation=I.NEAREST, fill=[0.5]))
+for f in (0.0, 0.4, 1.0, 1.7):
+    put(f"brightness_{f}", F.adjust_brightness(x, f))
+    put(f"contrast_{f}", F.adjust_contrast(x, f))
+    put(f"saturation_{f}", F.adjust_saturation(x, f))
+    put(f"sharpness_{f}", F.adjust_sharpness(x, f))
+put("contrast_gray", F.adjust_contrast(g, 0.4))
+for f in (-0.5, -0.2, 0.1, 0.5):
+    put(f"hue_{f}", F.adjust_hue(x, f))
+put("grayscale", F.rgb_to_grayscale(x, 3))
+put("normalize", F.normalize(x, [0.4, 0.5, 0.6], [0.2, 0.3, 0.25]))
+put("solarize", F.solarize(x, 0.5))
+put("invert", F.invert(x))
+put("autocontrast", F.autocontrast(x * 0.5 + 0.2))
+u = (x * 255).round().to(torch.uint8)
+put("posterize", F.posterize(u, 3) / 255)
+put("equalize", F.equalize(u).float() / 255)
+save_file(out, os.path.join(here, "transforms.safetensors"), metadata={"torchvision": torchvision.__version__})
+
+# Pictures: smooth, so that JPEG is near the original; Pillow's own decoding of it is the golden value.
+yy, xx = torch.meshgrid(torch.arange(24), torch.arange(31), indexing="ij")
+pic = torch.stack([xx * 8, yy * 10, (xx + yy) * 4], -1).clamp(0, 255).to(torch.uint8)
+im = Image.fromarray(pic.numpy())
+im.save(os.path.join(here, "picture.png"))
+im.convert("P", palette=Image.ADAPTIVE, colors=16).save(os.path.join(here, "palette.png"))
+im.convert("L").save(os.path.join(here, "gray.png"))
+im.save(os.path.join(here, "picture.jpg"), quality=95, subsampling=0)
+im.convert("L").save(os.path.join(here, "gray.jpg"), quality=95)
+im.convert("CMYK").save(os.path.join(here, "cmyk.jpg"))
+files = {}
+for name in ("picture.png", "palette.png", "gray.png", "picture.jpg", "gray.jpg"):
+    import numpy
+    a = torch.from_numpy(numpy.array(Image.open(os.path.join(here, name)).convert("RGB")))
+    files[name] = a.permute(2, 0, 1).contiguous()
+save_file(files, os.path.join(here, "pictures.safetensors"))

@@ -1,0 +1,176 @@
+/* Checkpoints: a thread that writes one while training goes on.
+ *
+ * Idea: the tensors handed over are a snapshot that nobody writes; the thread shares them until it is ended, by the thread that started it (so
+ * counts change there alone). Invariant: `latest`, and the removal of old files, come after the new one is durable. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "io.h"
+
+struct ty_saving {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t ready;
+  bool started, done;
+  char *path, *tree;
+  ty_named *list;
+  int n, keep;
+  int64_t total;
+  _Atomic int64_t written;
+  ty_status status;
+  ty_ctx ctx;
+};
+
+static int newest_first(const void *a, const void *b) {
+  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return x < y ? 1 : x > y ? -1 : 0;
+}
+
+ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n) {
+  DIR *d = opendir(folder);
+  struct dirent *e;
+  int room = 0;
+  *steps = NULL;
+  *n = 0;
+  if (!d) return errno == ENOENT ? TY_OK : ty_error(ctx, "%s: %s", folder, strerror(errno));
+  while ((e = readdir(d))) {
+    long long step;
+    int end = 0;
+    if (sscanf(e->d_name, "step-%lld.safetensors%n", &step, &end) != 1 || !end || e->d_name[end] || step < 0) continue;
+    if (*n == room) {
+      room = room ? 2 * room : 16;
+      int64_t *more = realloc(*steps, sizeof *more * (size_t)room);
+      if (!more) { free(*steps); *steps = NULL; closedir(d); return ty_error(ctx, "%s: out of memory", folder); }
+      *steps = more;
+    }
+    (*steps)[(*n)++] = step;
+  }
+  closedir(d);
+  if (*n) qsort(*steps, (size_t)*n, sizeof **steps, newest_first);
+  return TY_OK;
+}
+
+static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name) {
+  char path[4096], temporary[4096];
+  if (snprintf(path, sizeof path, "%s/latest", folder) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s/latest.%ld.tmp", folder, (long)getpid()) >= (int)sizeof temporary)
+    return ty_error(ctx, "%s: the path is too long", folder);
+  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const ssize_t n = (ssize_t)strlen(name);
+  if (fd < 0 || write(fd, name, (size_t)n) != n) {
+    ty_error(ctx, "%s: %s", path, strerror(errno ? errno : ENOSPC));
+    if (fd >= 0) { close(fd); unlink(temporary); }
+    return TY_ERR;
+  }
+  return ty_file_commit(ctx, fd, temporary, path);
+}
+
+static ty_status save(ty_saving *s) {
+  const char *meta[2] = {"tycho", s->tree};
+  char folder[4096], old[4096];
+  TY_TRY(ty_safetensors_write(&s->ctx, s->path, s->list, s->n, meta, 1, true, &s->written));
+  const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+  const int len = slash ? (int)(slash - s->path) : 1;
+  if (len >= (int)sizeof folder) return ty_error(&s->ctx, "%s: the path is too long", s->path);
+  snprintf(folder, sizeof folder, "%.*s", TY_MAX(len, 1), slash ? s->path : ".");
+  errno = 0;
+  TY_TRY(write_latest(&s->ctx, folder, name));
+  int64_t *steps;
+  int n, kept = 1;
+  if (!s->keep || ty_checkpoints(&s->ctx, folder, &steps, &n) != TY_OK) return TY_OK;
+  for (int i = 0; i < n; i++) {                          /* the new one stays, and the newest of the others */
+    snprintf(old, sizeof old, "step-%lld.safetensors", (long long)steps[i]);
+    if (!strcmp(old, name) || kept++ < s->keep) continue;
+    if (snprintf(old, sizeof old, "%s/step-%lld.safetensors", folder, (long long)steps[i]) < (int)sizeof old) unlink(old);
+  }
+  free(steps);
+  return TY_OK;
+}
+
+static void *run(void *p) {
+  ty_saving *s = p;
+  s->status = save(s);
+  pthread_mutex_lock(&s->lock);
+  s->done = true;
+  pthread_cond_signal(&s->ready);
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+static void drop(ty_saving *s) {
+  for (int i = 0; i < s->n; i++) {
+    ty_release(s->list[i].t);
+    free((char *)s->list[i].name);
+  }
+  free(s->list);
+  free(s->path);
+  free(s->tree);
+  pthread_mutex_destroy(&s->lock);
+  pthread_cond_destroy(&s->ready);
+  free(s);
+}
+
+ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *tree, int keep, ty_saving **out) {
+  ty_saving *s = calloc(1, sizeof *s);
+  pthread_condattr_t a;
+  sigset_t all, before;
+  if (!s) return ty_error(ctx, "checkpoint: out of memory"), TY_OOM;
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_condattr_init(&a);
+  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+  pthread_cond_init(&s->ready, &a);
+  pthread_condattr_destroy(&a);
+  s->path = strdup(path);
+  s->tree = strdup(tree);
+  s->list = calloc((size_t)n + 1, sizeof *s->list);
+  s->keep = keep;
+  bool ok = s->path && s->tree && s->list;
+  for (int i = 0; i < n && ok; i++) {
+    s->list[i].name = strdup(list[i].name);
+    s->list[i].t = ty_retain(list[i].t);
+    s->n = i + 1;
+    s->total += ty_numel(list[i].t) * ty_itemsize(list[i].t);
+    ok = s->list[i].name != NULL;
+  }
+  if (!ok) {
+    drop(s);
+    return ty_error(ctx, "checkpoint: out of memory"), TY_OOM;
+  }
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  s->started = pthread_create(&s->thread, NULL, run, s) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!s->started) run(s);                               /* no thread to be had: then here */
+  *out = s;
+  return TY_OK;
+}
+
+bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const int64_t ns = until.tv_nsec + (int64_t)(TY_MIN(TY_MAX(seconds, 0), 3600) * 1e9);
+  until.tv_sec += ns / 1000000000;
+  until.tv_nsec = ns % 1000000000;
+  pthread_mutex_lock(&s->lock);
+  int e = 0;
+  while (!s->done && !e) e = pthread_cond_timedwait(&s->ready, &s->lock, &until);
+  const bool done = s->done;
+  pthread_mutex_unlock(&s->lock);
+  *written = s->written;
+  *total = s->total;
+  return done;
+}
+
+ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s) {
+  if (s->started) pthread_join(s->thread, NULL);
+  const ty_status st = s->status;
+  if (st != TY_OK) memcpy(ctx->err, s->ctx.err, sizeof ctx->err);
+  drop(s);
+  return st;
+}
