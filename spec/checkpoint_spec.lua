@@ -1,6 +1,5 @@
 -- checkpoint.Manager: a run stopped and taken up again is the run that wasn't stopped; damage is seen, named, and older files serve.
 local tycho = require "tycho"
-local core = require "tycho.core"
 local helper = require "spec.helper"
 local fails = helper.fails
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
@@ -16,9 +15,9 @@ local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f
 -- fn with what it writes to stderr
 local function quietly(fn, ...)
   local real, text = io.stderr, {}
-  io.stderr = {write = function(_, ...) for _, s in ipairs {...} do text[#text + 1] = tostring(s) end end, flush = function() end}
+  io.stderr = {write = function(_, ...) for _, s in ipairs {...} do text[#text + 1] = tostring(s) end end, flush = function() end} -- luacheck: ignore 122
   local out = {pcall(fn, ...)}
-  io.stderr = real
+  io.stderr = real -- luacheck: ignore 122
   assert(out[1], out[2])
   return table.concat(text), unpack(out, 2)
 end

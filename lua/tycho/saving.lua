@@ -4,6 +4,8 @@
 -- reader sees it. What is not a flat table of tensors is described by a tree in the file's metadata, as JSON. Loading
 -- builds data only: nothing in a file can name code.
 local core = require "tycho.core"
+local pickle = require "tycho.pickle"
+local bare = require("tycho.options").bare
 local M = core.methods
 local saving = {}
 
@@ -117,8 +119,16 @@ function saving.unpack(text, memory)
 end
 
 saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
-  local tensors, tree = core.read_safetensors(path)
   device = device or core.gpu.default_device()
+  if pickle.is(path) then                    -- torch.save's
+    local ok, value = pcall(pickle.load, path, device)
+    if not ok then
+      value = bare(value)
+      error(("load: %s%s"):format(value:find(path, 1, true) and "" or path .. ": ", value), 3)
+    end
+    return value
+  end
+  local tensors, tree = core.read_safetensors(path)
   for name, t in pairs(device ~= "cpu" and tensors or {}) do tensors[name] = core.methods.to(t, device) end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)

@@ -58,13 +58,12 @@ ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *
 }
 
 static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name) {
-  char path[4096], temporary[4096];
-  if (snprintf(path, sizeof path, "%s/latest", folder) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s/latest.%ld.tmp", folder, (long)getpid()) >= (int)sizeof temporary)
-    return ty_error(ctx, "%s: the path is too long", folder);
+  char path[TY_PATH_MOST], temporary[TY_PATH_MOST];
+  if (snprintf(path, sizeof path, "%s/latest", folder) >= (int)sizeof path) return ty_error(ctx, "%s: the path is too long", folder);
+  TY_TRY(ty_temporary(ctx, path, temporary));
   int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  const ssize_t n = (ssize_t)strlen(name);
-  if (fd < 0 || write(fd, name, (size_t)n) != n) {
-    ty_error(ctx, "%s: %s", path, strerror(errno ? errno : ENOSPC));
+  if (fd < 0 || !ty_write_all(fd, name, strlen(name))) {
+    ty_error(ctx, "%s: %s", path, strerror(errno));
     if (fd >= 0) { close(fd); unlink(temporary); }
     return TY_ERR;
   }
@@ -73,13 +72,12 @@ static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name)
 
 static ty_status save(ty_saving *s) {
   const char *meta[2] = {"tycho", s->tree};
-  char folder[4096], old[4096];
+  char folder[TY_PATH_MOST], old[TY_PATH_MOST];
   TY_TRY(ty_safetensors_write(&s->ctx, s->path, s->list, s->n, meta, 1, true, &s->written));
   const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
   const int len = slash ? (int)(slash - s->path) : 1;
   if (len >= (int)sizeof folder) return ty_error(&s->ctx, "%s: the path is too long", s->path);
   snprintf(folder, sizeof folder, "%.*s", TY_MAX(len, 1), slash ? s->path : ".");
-  errno = 0;
   TY_TRY(write_latest(&s->ctx, folder, name));
   int64_t *steps;
   int n, kept = 1;

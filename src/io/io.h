@@ -35,6 +35,9 @@ ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s);                             
 /* Files step-N.safetensors of a folder, newest first: *n numbers, to free(). */
 ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n);
 
-/* Syncs and renames temporary to path, and syncs the folder. */
+#define TY_PATH_MOST 4096
+ty_status ty_temporary(ty_ctx *ctx, const char *path, char *out);       /* a name beside path, into TY_PATH_MOST bytes */
+bool ty_write_all(int fd, const void *p, size_t n);                     /* false: errno says why */
+/* Syncs and renames temporary to path, and syncs the folder; closes fd. */
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path);
 #endif

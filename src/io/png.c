@@ -7,10 +7,10 @@
 #include "io.h"
 
 ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels) {
-  char temporary[4096];
+  char temporary[TY_PATH_MOST];
   if (pixels->dtype != TY_U8 || pixels->ndim != 3 || pixels->shape[2] != 3 || !ty_is_contiguous(pixels) || !ty_numel(pixels))
     return ty_error(ctx, "%s: pixels must be a contiguous uint8 tensor of shape HxWx3, got %s of %s", path, ty_shape_of(pixels), ty_dtype_names[pixels->dtype]);
-  if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof temporary) return ty_error(ctx, "%s: the path is too long", path);
+  TY_TRY(ty_temporary(ctx, path, temporary));
   FILE *f = fopen(temporary, "wb");
   if (!f) return ty_error(ctx, "%s: %s", path, strerror(errno));
   spng_ctx *p = spng_ctx_new(SPNG_CTX_ENCODER);

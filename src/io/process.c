@@ -123,12 +123,6 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
 
 /* ---- messages ---- */
 
-void ty_blob_release(ty_blob *b) {
-  if (!b || atomic_fetch_sub(&b->refs, 1) != 1) return;
-  if (b->p) munmap(b->p, b->n);
-  ty_free(b);
-}
-
 typedef struct { int64_t tag, bytes; } packet;
 typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
 
@@ -183,7 +177,7 @@ ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds,
   struct stat st;
   ty_blob *b = n == (ssize_t)sizeof head && fd >= 0 && fstat(fd, &st) == 0 && st.st_size == head.bytes ? ty_malloc(sizeof *b) : NULL;
   if (b) {
-    *b = (ty_blob){.n = (size_t)head.bytes};
+    *b = (ty_blob){.n = (size_t)head.bytes, .mapped = head.bytes > 0};
     b->refs = 1;
     if (b->n && (b->p = mmap(NULL, b->n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) { ty_free(b); b = NULL; }
   }

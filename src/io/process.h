@@ -6,10 +6,7 @@
 #ifndef TY_PROCESS_H
 #define TY_PROCESS_H
 #include <sys/types.h>
-#include "tycho.h"
-
-typedef struct { atomic_int refs; void *p; size_t n; } ty_blob;      /* a message's memory; n may be 0 */
-void ty_blob_release(ty_blob *b);
+#include "archive.h"                   /* ty_blob: a message's memory */
 
 typedef struct {
   pid_t pid;

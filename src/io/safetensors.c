@@ -29,40 +29,6 @@ static const char *const names[TY_NDTYPE] = {"F32", "F16", "BF16", "F64", "I32",
 
 /* ---- writing ---- */
 
-static bool write_all(int fd, const void *p, size_t n) {
-  const char *s = p;
-  while (n) {
-    ssize_t k = write(fd, s, n > 1 << 30 ? 1 << 30 : n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return false;
-    s += k;
-    n -= (size_t)k;
-  }
-  return true;
-}
-
-ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path) {
-  char folder[4096];
-  bool ok = fsync(fd) == 0;
-  ok = close(fd) == 0 && ok;
-  if (!ok || rename(temporary, path) != 0) {
-    int e = errno;
-    unlink(temporary);
-    return ty_error(ctx, "%s: %s", path, strerror(e));
-  }
-  snprintf(folder, sizeof folder, "%s", path);
-  char *slash = strrchr(folder, '/');
-  if (slash == folder) slash[1] = 0;
-  else if (slash) *slash = 0;
-  else strcpy(folder, ".");
-  int d = open(folder, O_RDONLY | O_DIRECTORY);
-  if (d < 0) return TY_OK;                               /* a folder that may be entered and not read */
-  ok = fsync(d) == 0 || errno == EINVAL;                 /* EINVAL: a file system without it */
-  int e = errno;
-  close(d);
-  return ok ? TY_OK : ty_error(ctx, "%s: its folder can't be synced: %s", path, strerror(e));
-}
-
 /* Larger items first, so that every tensor is aligned for its dtype. */
 static int *write_order(const ty_named *list, int n) {
   int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(n, 1)), k = 0;
@@ -122,17 +88,17 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
 }
 
 static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order, const char *text, _Atomic int64_t *written) {
-  char temporary[4096];
-  if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof temporary) return ty_error(ctx, "%s: the path is too long", path);
+  char temporary[TY_PATH_MOST];
+  TY_TRY(ty_temporary(ctx, path, temporary));
   int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return ty_error(ctx, "%s: %s", path, strerror(errno));
   size_t len = strlen(text), padded = (len + 7) / 8 * 8;
   uint8_t head[8];
   for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
-  bool ok = write_all(fd, head, 8) && write_all(fd, text, len) && write_all(fd, "       ", padded - len);
+  bool ok = ty_write_all(fd, head, 8) && ty_write_all(fd, text, len) && ty_write_all(fd, "       ", padded - len);
   for (int k = 0; k < n && ok; k++) {
     const ty_tensor *t = list[order[k]].t;
-    ok = write_all(fd, ty_data(t), bytes_of(t));
+    ok = ty_write_all(fd, ty_data(t), bytes_of(t));
     if (written) *written += (int64_t)bytes_of(t);
   }
   if (ok) return ty_file_commit(ctx, fd, temporary, path);

@@ -115,6 +115,11 @@ int ty_device_at(lua_State *L, const char *name, const char *who);   /* position
 
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
+/* ---- pieces of files (archive.c) ---- */
+struct ty_blob **ty_new_blob(lua_State *L);               /* pushes an empty one, which the collector releases */
+struct ty_blob *ty_blob_at(lua_State *L, int index);      /* raises */
+void ty_sizes_at(lua_State *L, int index, ty_meta *m);    /* a list of up to 8 sizes; raises */
+
 /* ---- parts of the module ---- */
 void ty_open_ops(lua_State *L);        /* each adds functions to the table on top */
 void ty_open_tensor(lua_State *L);
@@ -124,6 +129,7 @@ void ty_open_io(lua_State *L);
 void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);
 void ty_open_process(lua_State *L);
+void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
 int ty_index_get(lua_State *L);        /* x[k] for a k that is no string */

@@ -105,28 +105,13 @@ static int message_send(lua_State *L) {
   return ty_message_send(ctx, p, tag, part, n + 2) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static void drop_blob(void *b) { ty_blob_release(b); }
-
-static int blob_gc(lua_State *L) {
-  ty_blob **b = lua_touserdata(L, 1);
-  ty_blob_release(*b);
-  *b = NULL;
-  return 0;
-}
-
 /* message_receive(p, seconds) -> tag, text, memory; or nil and "nothing" or "closed" */
 static int message_receive(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   ty_process *p = process_at(L, 1);
   const double seconds = luaL_checknumber(L, 2);
   int64_t tag;
-  ty_blob **b = lua_newuserdata(L, sizeof *b);
-  *b = NULL;
-  if (luaL_newmetatable(L, "tycho.blob")) {
-    lua_pushcfunction(L, blob_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  ty_blob **b = ty_new_blob(L);
   const ty_received r = ty_message_receive(ctx, p, seconds, &tag, b);
   if (r != TY_MESSAGE) {
     lua_pushnil(L);
@@ -146,34 +131,17 @@ static int message_receive(lua_State *L) {
 static int message_tensor(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_blob **b = luaL_checkudata(L, 1, "tycho.blob");
+  ty_blob *b = ty_blob_at(L, 1);
   const double from = luaL_checknumber(L, 2);
   const int dtype = ty_dtype_find(luaL_checkstring(L, 3));
-  luaL_checktype(L, 4, LUA_TTABLE);
-  if (dtype < 0 || lua_objlen(L, 4) > TY_MAXDIM || !(from >= 0 && from <= (double)(*b)->n)) return luaL_error(L, "worker: a message that is none of ours");
-  ty_meta m = {.dtype = (uint8_t)dtype, .ndim = (uint8_t)lua_objlen(L, 4)};
-  size_t at = ((size_t)from + 63) / 64 * 64, bytes = ty_dtype_size[dtype];
-  for (int i = 0; i < m.ndim; i++) {
-    lua_rawgeti(L, 4, i + 1);
-    const double d = lua_tonumber(L, -1);
-    m.shape[i] = d >= 0 && d <= 0x1p48 ? (int64_t)d : -1;
-    if (m.shape[i] < 0 || __builtin_mul_overflow(bytes, (size_t)m.shape[i], &bytes)) return luaL_error(L, "worker: a message that is none of ours");
-    lua_pop(L, 1);
-  }
+  ty_meta m;
+  ty_sizes_at(L, 4, &m);
+  if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return luaL_error(L, "worker: a message that is none of ours");
+  const size_t at = ((size_t)from + 63) / 64 * 64;
   ty_pace(L, s);
   ty_handle *h = ty_new_handle(L, s);
-  if (!bytes) {
-    if (ty_empty(ctx, &ty_cpu, &m, &h->t) != TY_OK) return ty_raise(L, ctx);
-    lua_pushnumber(L, (lua_Number)from);
-    return 2;
-  }
-  if (at > (*b)->n || bytes > (*b)->n - at) return luaL_error(L, "worker: a message that is none of ours");
-  atomic_fetch_add(&(*b)->refs, 1);
-  if (ty_from_memory(ctx, (char *)(*b)->p + at, bytes, &m, drop_blob, *b, &h->t) != TY_OK) {
-    ty_blob_release(*b);
-    return ty_raise(L, ctx);
-  }
-  lua_pushnumber(L, (lua_Number)(at + bytes));
+  if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false, &h->t) != TY_OK) return ty_raise(L, ctx);
+  lua_pushnumber(L, (lua_Number)(at + (size_t)(ty_numel(h->t) * ty_itemsize(h->t))));
   return 2;
 }
 

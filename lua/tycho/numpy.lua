@@ -1,0 +1,109 @@
+-- NumPy's files: .npy (one array) and .npz (a zip archive of them). Data only: arrays of Python objects, which are pickles, are refused.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local M = core.methods
+local numpy = {}
+
+-- The array in a blob of n bytes.
+local function parse(blob, n)
+  local function need(ok, what) if not ok then error(what, 0) end end
+  local head = core.blob_text(blob, 0, 12)
+  need(#head >= 10 and head:sub(1, 6) == "\147NUMPY", "no .npy file")
+  local version = head:byte(7)
+  need(version >= 1 and version <= 3, "a .npy file of version " .. version .. "; 1 to 3 are read")
+  local size, at = head:byte(9) + 256 * head:byte(10), 10
+  if version > 1 then
+    need(#head == 12, "truncated")
+    size, at = size + 65536 * (head:byte(11) + 256 * head:byte(12)), 12
+  end
+  need(at + size <= n and size < 2 ^ 20, "truncated: its header")
+  local text = core.blob_text(blob, at, size)
+  local descr, order, shape = text:match "'descr'%s*:%s*'([^']*)'", text:match "'fortran_order'%s*:%s*(%a+)", text:match "'shape'%s*:%s*%(([%d%s,]*)%)"
+  need(text:match "'descr'%s*:%s*%[" == nil, "an array of records; arrays of numbers are read")
+  need(descr and shape and (order == "True" or order == "False"), "its header is damaged")
+  local sizes = {}
+  for d in shape:gmatch "%d+" do sizes[#sizes + 1] = tonumber(d) end
+  return core.blob_array(blob, at + size, descr, sizes, order == "True")
+end
+
+local function to_device(x, device)
+  x = M.contiguous(x)
+  device = device or core.gpu.default_device()
+  return device ~= "cpu" and M.to(x, device) or x
+end
+
+local function header(x)
+  local descr = core.array_descr(x.dtype)
+  local sizes = {}
+  for i, d in ipairs(x.shape) do sizes[i] = ("%d,"):format(d) end
+  local text = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(descr, (table.concat(sizes, " "):gsub("^(.+ .+),$", "%1")))
+  local size = 10 + #text + 1
+  local pad = -size % 64
+  size = #text + 1 + pad
+  return "\147NUMPY\1\0" .. string.char(size % 256, math.floor(size / 256)) .. text .. (" "):rep(pad) .. "\n"
+end
+
+-- What is written: on the host, in order; bfloat16, which NumPy hasn't, as float32, which holds it.
+local function writable(who, x, what)
+  if not core.is_tensor(x) then error(("%s: %s must be a tensor, got %s"):format(who, what, type(x)), 4) end
+  x = M.contiguous(M.cpu(x:detach()))
+  return x.dtype == "bfloat16" and M.float(x) or x
+end
+
+local function guard(who, path, fn, ...)
+  if type(path) ~= "string" then error(("%s: argument 1 (path) must be a string, got %s"):format(who, type(path)), 3) end
+  local ok, v = pcall(fn, ...)
+  if not ok then
+    v = tostring(options.bare(v))
+    error(("%s: %s%s"):format(who, v:find(path, 1, true) and "" or path .. ": ", v), 3)
+  end
+  return v
+end
+
+-- load_npy(path, {device=}) -> tensor; integers that Tycho has no dtype for are widened
+function numpy.load_npy(path, o)
+  o = options.fill("load_npy", o, {device = false}, 2)
+  return guard("load_npy", path, function() return to_device(parse(core.blob_read(path)), o.device) end)
+end
+
+function numpy.save_npy(path, x)
+  x = writable("save_npy", x, "argument 2")
+  guard("save_npy", path, function() core.file_write(path, header(x), x) end)
+end
+
+-- load_npz(path, {device=}) -> tensors by name
+function numpy.load_npz(path, o)
+  o = options.fill("load_npz", o, {device = false}, 2)
+  return guard("load_npz", path, function()
+    local archive, names = core.zip_list(path)
+    local out = {}
+    for i, name in ipairs(names) do
+      local key = name:match "^(.*)%.npy$"
+      if key then
+        local ok, x = pcall(function() return to_device(parse(core.zip_member(archive, i)), o.device) end)
+        if not ok then error(("'%s': %s"):format(name, options.bare(x)), 0) end
+        out[key] = x
+      end
+    end
+    return out
+  end)
+end
+
+-- save_npz(path, {name = tensor, ...}), or a list: arr_0, arr_1, ... as NumPy names them
+function numpy.save_npz(path, tensors)
+  if type(tensors) ~= "table" or core.is_tensor(tensors) then error("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors)), 2) end
+  local names, heads, list, by = {}, {}, {}, {}
+  for k, x in pairs(tensors) do
+    local name = type(k) == "number" and ("arr_%d"):format(k - 1) or k
+    if type(name) ~= "string" or name:find "%z" or name == "" then error("save_npz: names must be strings without zero bytes, got " .. tostring(k), 2) end
+    if by[name] then error("save_npz: two arrays would be named " .. name, 2) end
+    by[name] = writable("save_npz", x, "'" .. name .. "'")
+    names[#names + 1] = name
+  end
+  if #names == 0 then error("save_npz: there are no tensors to save", 2) end
+  table.sort(names)
+  for i, name in ipairs(names) do list[i], heads[i], names[i] = by[name], header(by[name]), name .. ".npy" end
+  guard("save_npz", path, function() core.zip_write(path, names, heads, list) end)
+end
+
+return numpy

@@ -1,0 +1,168 @@
+/* Pieces of files and zip archives for Lua. What the formats say is lua/tycho/numpy.lua's and lua/tycho/pickle.lua's. */
+#include <string.h>
+#include "archive.h"
+#include "binding.h"
+
+#define BLOB "tycho.blob"
+#define ZIP "tycho.zip"
+
+static int blob_gc(lua_State *L) {
+  ty_blob **b = lua_touserdata(L, 1);
+  ty_blob_release(*b);
+  *b = NULL;
+  return 0;
+}
+
+ty_blob **ty_new_blob(lua_State *L) {
+  ty_blob **b = lua_newuserdata(L, sizeof *b);
+  *b = NULL;
+  if (luaL_newmetatable(L, BLOB)) {
+    lua_pushcfunction(L, blob_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  return b;
+}
+
+ty_blob *ty_blob_at(lua_State *L, int index) {
+  ty_blob **b = luaL_checkudata(L, index, BLOB);
+  if (!*b) luaL_error(L, "there is no memory");
+  return *b;
+}
+
+void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
+  luaL_checktype(L, index, LUA_TTABLE);
+  const size_t n = lua_objlen(L, index);
+  if (n > TY_MAXDIM) luaL_error(L, "an array of %d dims; at most %d are supported", (int)n, TY_MAXDIM);
+  *m = (ty_meta){.ndim = (uint8_t)n};
+  for (int i = 0; i < (int)n; i++) {
+    lua_rawgeti(L, index, i + 1);
+    if (!ty_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST) luaL_error(L, "an array of an impossible shape");
+    lua_pop(L, 1);
+  }
+}
+
+static int blob_read(lua_State *L) {           /* path -> its contents, how many bytes */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  const char *path = luaL_checkstring(L, 1);
+  ty_blob **b = ty_new_blob(L), *got = NULL;
+  if (ty_blob_read(ctx, path, &got) != TY_OK) return ty_raise(L, ctx);
+  *b = got;
+  lua_pushnumber(L, (lua_Number)got->n);
+  return 2;
+}
+
+static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes -> string, as far as there are any */
+  const ty_blob *b = ty_blob_at(L, 1);
+  const double from = luaL_checknumber(L, 2), n = luaL_checknumber(L, 3);
+  if (!(from >= 0 && from <= (double)b->n && n >= 0)) return luaL_error(L, "truncated");
+  const size_t left = b->n - (size_t)from;
+  lua_pushlstring(L, (const char *)b->p + (size_t)from, n < (double)left ? (size_t)n : left);
+  return 1;
+}
+
+static int blob_array(lua_State *L) {          /* blob, from (0-based), NumPy's dtype or "bf16", sizes, fortran -> tensor */
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_blob *b = ty_blob_at(L, 1);
+  const double from = luaL_checknumber(L, 2);
+  const char *descr = luaL_checkstring(L, 3);
+  ty_meta m;
+  ty_sizes_at(L, 4, &m);
+  if (!(from >= 0 && from <= (double)b->n)) return luaL_error(L, "truncated");
+  ty_pace(L, s);
+  const bool fortran = lua_toboolean(L, 5);
+  ty_handle *h = ty_new_handle(L, s);
+  return ty_blob_array(ctx, b, (size_t)from, descr, &m, fortran, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+static int array_descr(lua_State *L) {         /* dtype name -> NumPy's, or nil */
+  const int d = ty_dtype_find(luaL_checkstring(L, 1));
+  lua_pushstring(L, d >= 0 ? ty_array_descr((ty_dtype)d) : NULL);
+  return 1;
+}
+
+/* ---- zip ---- */
+
+static int zip_gc(lua_State *L) {
+  ty_zip **z = lua_touserdata(L, 1);
+  ty_zip_close(*z);
+  *z = NULL;
+  return 0;
+}
+
+static int zip_list(lua_State *L) {            /* path -> archive, its members' names */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  const char *path = luaL_checkstring(L, 1);
+  ty_zip **z = lua_newuserdata(L, sizeof *z), *got = NULL;
+  *z = NULL;
+  if (luaL_newmetatable(L, ZIP)) {
+    lua_pushcfunction(L, zip_gc);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  if (ty_zip_open(ctx, path, &got) != TY_OK) return ty_raise(L, ctx);
+  *z = got;
+  const int n = ty_zip_count(got);
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    const char *name = ty_zip_name(got, i);
+    lua_pushstring(L, name ? name : "");
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 2;
+}
+
+static int zip_member(lua_State *L) {          /* archive, position -> blob, how many bytes */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_zip **z = luaL_checkudata(L, 1, ZIP);
+  const int i = (int)luaL_checkinteger(L, 2);
+  if (!*z || i < 1 || i > ty_zip_count(*z)) return luaL_error(L, "there is no such member");
+  ty_blob **b = ty_new_blob(L), *got = NULL;
+  if (ty_zip_read(ctx, *z, i - 1, &got) != TY_OK) return ty_raise(L, ctx);
+  *b = got;
+  lua_pushnumber(L, (lua_Number)got->n);
+  return 2;
+}
+
+/* ---- writing ---- */
+
+static void member_at(lua_State *L, int head, int tensor, ty_member *m) {
+  m->head = luaL_checklstring(L, head, &m->nhead);
+  const ty_tensor *t = ty_check(L, tensor, "save", "a tensor");
+  if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) luaL_error(L, "save: a tensor must be contiguous, on the cpu");
+  m->data = ty_data(t);
+  m->ndata = (size_t)(ty_numel(t) * ty_itemsize(t));
+}
+
+static int file_write(lua_State *L) {          /* path, text, tensor: the text and then the tensor's bytes */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_member m = {0};
+  ty_settle(L, "tensors are saved");
+  const char *path = luaL_checkstring(L, 1);
+  member_at(L, 2, 3, &m);
+  return ty_file_write(ctx, path, &m) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+static int zip_write(lua_State *L) {           /* path, names, texts, tensors */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_settle(L, "tensors are saved");
+  const char *path = luaL_checkstring(L, 1);
+  for (int k = 2; k <= 4; k++) luaL_checktype(L, k, LUA_TTABLE);
+  const int n = (int)lua_objlen(L, 2);
+  ty_member *list = lua_newuserdata(L, sizeof *list * (size_t)TY_MAX(n, 1));
+  for (int i = 0; i < n; i++) {
+    for (int k = 2; k <= 4; k++) lua_rawgeti(L, k, i + 1);
+    list[i].name = luaL_checkstring(L, -3);    /* the tables keep all three */
+    member_at(L, lua_gettop(L) - 1, lua_gettop(L), &list[i]);
+    lua_pop(L, 3);
+  }
+  return ty_zip_write(ctx, path, list, n) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
+void ty_open_archive(lua_State *L) {
+  static const struct { const char *name; lua_CFunction f; } list[] = {
+    {"blob_read", blob_read}, {"blob_text", blob_text}, {"blob_array", blob_array}, {"array_descr", array_descr}, {"zip_list", zip_list}, {"zip_member", zip_member},
+    {"file_write", file_write}, {"zip_write", zip_write}};
+  for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
+}
