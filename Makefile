@@ -3,7 +3,7 @@
 #   make            build/tycho/core.so
 #   make demo       train examples/fashion_mnist.lua        make test       the specs, under busted
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
-#   make test-asan, make test-valgrind                      make golden     golden files, from PyTorch
+#   make test-asan, test-valgrind, test-crash               make golden     golden files, from PyTorch
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
 #   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md and the editor stubs, from the op table
@@ -221,6 +221,11 @@ build-asan/host: spec/host.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(LDFLAGS_HOST) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
 
+# A training run killed 500 times, and every call to the system of a save failing in turn.
+KILLS ?= 500
+test-crash: all
+	TYCHO_KILLS=$(KILLS) $(BUSTED) spec/crash_spec.lua
+
 # A short run: everything but the golden replay and the long trainings.
 test-valgrind:
 	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
@@ -248,6 +253,9 @@ PYTHON ?= python3
 golden: all
 	$(PYTHON) spec/make_golden.py
 	-$(PYTHON) spec/golden_amp.py
+	-$(PYTHON) spec/golden_transforms.py
+	-$(PYTHON) spec/golden_files.py
+	-$(PYTHON) spec/golden_files.py --check
 
 install: all
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
@@ -258,4 +266,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-sim-full test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-gpu bench bench-gpu docs golden install clean
+.PHONY: all cuda demo test test-sim test-sim-full test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-gpu bench bench-gpu docs golden install clean
