@@ -281,6 +281,43 @@ describe("autograd", function()
     fails("must be a function", tycho.utils.checkpoint, 3)
   end)
 
+  it("computes again under the autocast it had, and changes running statistics once", function()
+    local nn = tycho.nn
+    for _, o in ipairs {{}, {amp = true}, {segments = 3}, {segments = 3, amp = true}, {nested = true}, {compile = true}} do
+      local function run(checkpointed)
+        tycho.manual_seed(4)
+        local net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.4), nn.Linear(8, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Linear(8, 2))
+        local x = tycho.randn(16, 6)
+        local model = net
+        if checkpointed then
+          model = o.nested and function(v) return tycho.utils.checkpoint(function(u) return tycho.utils.checkpoint(net, u) * 1 end, v) end or nn.Checkpoint(net, {segments = o.segments or 1})
+        end
+        local opt = tycho.optim.SGD(net:parameters(), {lr = 0.1})
+        local function step(v)
+          local y
+          tycho.amp.autocast({dtype = "bfloat16", enabled = o.amp or false, device = helper.device}, function() y = model(v) end)
+          local loss = y:float():square():mean()
+          opt:zero_grad()
+          loss:backward()
+          opt:step()
+          return loss
+        end
+        if o.compile then step = tycho.compile(step, {fusion = false}) end
+        local losses = {}
+        for k = 1, 4 do losses[k] = step(x):item() end
+        return losses, net:state_dict(), model, tycho.rand(1):item()
+      end
+      local losses, state, _, after = run(false)
+      local again, state2, model, after2 = run(true)
+      assert.same(losses, again)
+      assert.equal(after, after2)
+      for k, v in pairs(state) do assert.is_true(v:equal(state2[k]), k) end
+      if not o.nested and not o.compile then assert.is_true(model.saved_bytes > 16 * 8 * 4 * 2, model.saved_bytes) end
+    end
+    fails("must be a module", tycho.nn.Checkpoint, 3)
+    fails("segments= is for a Sequential, got a Linear", tycho.nn.Checkpoint, tycho.nn.Linear(1, 1), {segments = 2})
+  end)
+
   it("finds wrong gradients", function()
     local wrong = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g * 3 end}
     fails("gradcheck: input 1, element 1", tycho.autograd.gradcheck, wrong, {leaf {1}})

@@ -63,7 +63,7 @@ describe("checkpoints #cpu", function()
     tycho.checkpoint.Manager({dir = one, async = false}):save(1, {x = tycho.full({1000}, 1, {device = "cpu"})})
     local failed = 0
     for _, how in ipairs {"IOFAIL_ERRNO=28", "IOFAIL_ERRNO=5", "IOFAIL_ERRNO=28 IOFAIL_SHORT=1"} do
-      local n, step, values, reached = 0, nil, nil, nil
+      local n, step, values, reached = 0
       repeat
         n = n + 1
         os.execute(("rm -rf %s/run; cp -r %s %s/run"):format(dir, one, dir))

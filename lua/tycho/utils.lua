@@ -1,6 +1,5 @@
 -- tycho.utils: progress bars, interruption, curves as pictures.
 local core = require "tycho.core"
-local autograd = require "tycho.autograd"
 local utils = {}
 
 ---- progress ----
@@ -85,61 +84,6 @@ end
 function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
 utils.interrupted = core.interrupted
 
----- activation checkpointing ----
--- The states of the generators that a function of these arguments may draw from.
-local function generators(args, n)
-  local kept = {cpu = core.gpu.keep_rng("cpu")}
-  for i = 1, n do
-    local device = core.is_tensor(args[i]) and args[i].device
-    if device and not kept[device] then kept[device] = core.gpu.keep_rng(device) end
-  end
-  return kept
-end
-local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
-
-local Again = autograd.Function {
-  -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
-  forward = function(ctx, _, fn, ...)
-    ctx.fn, ctx.args, ctx.n = fn, {...}, select("#", ...)
-    ctx.rng = generators(ctx.args, ctx.n)
-    return fn(...)
-  end,
-  backward = function(ctx, ...)
-    local args, leaves = {}, {}
-    for i = 1, ctx.n do
-      local x = ctx.args[i]
-      if core.is_tensor(x) then
-        local leaf = x:detach()
-        if x.requires_grad then leaves[i] = leaf:requires_grad_() end
-        x = leaf
-      end
-      args[i] = x
-    end
-    local now = generators(ctx.args, ctx.n)
-    restore(ctx.rng)
-    local old = core.set_grad_enabled(true)
-    local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-    core.set_grad_enabled(old)
-    restore(now)
-    if not out[1] then error(out[2], 0) end
-    local roots, grads = {}, {}
-    for k = 2, table.maxn(out) do
-      if core.is_tensor(out[k]) and out[k].requires_grad then
-        roots[#roots + 1], grads[#grads + 1] = out[k], (select(k - 1, ...))
-      end
-    end
-    if #roots > 0 then core.backward(roots, grads, nil, false, false, true) end
-    local result = {}
-    for i = 1, ctx.n do result[i + 2] = leaves[i] and leaves[i].grad or nil end
-    return unpack(result, 1, ctx.n + 2)
-  end}
-
--- fn(...) without keeping what it computes in between: backward runs it again, with the random numbers it had.
-function utils.checkpoint(fn, ...)
-  if type(fn) ~= "function" and not (type(fn) == "table" and getmetatable(fn) and getmetatable(fn).__call) then error("checkpoint: argument 1 must be a function, got " .. type(fn), 2) end
-  if not core.is_grad_enabled() then return fn(...) end
-  return Again(core.ops.zeros(1, {requires_grad = true}), fn, ...)
-end
-
+utils.checkpoint = require("tycho.recompute").checkpoint
 utils.save_curve = require("tycho.plot").save_curve
 return utils

@@ -1,6 +1,7 @@
 -- The arithmetic of layers.
 local core = require "tycho.core"
-local no_grad = require("tycho.modes").no_grad
+local modes = require "tycho.modes"
+local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
@@ -172,6 +173,7 @@ def("dropout", "x, p:number=0.5, *, training:bool=true", "elements set to 0 with
 end, NN)
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, *, training:bool=false, momentum:number=0.1, eps:number=1e-5",
   "each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted", function(x, mean, var, w, b, training, momentum, eps)
+  if training and modes.recomputing then mean, var = nil, nil end      -- they have been updated
   return (ops.batch_norm_stats(x, mean, var, w, b, {training = training, momentum = momentum, eps = eps}))
 end, NN)
 def("layer_norm", "x, size:sizes, weight:tensor?, bias:tensor?, *, eps:number=1e-5", "normalised over the last dims, of shape size, then scaled and shifted", function(x, size, w, b, eps)

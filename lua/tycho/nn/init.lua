@@ -1,6 +1,8 @@
 -- Layers. Each is a class of its own: parameters in init, arithmetic in forward; names and defaults are PyTorch's.
 local core = require "tycho.core"
-local no_grad = require("tycho.modes").no_grad
+local modes = require "tycho.modes"
+local recompute = require "tycho.recompute"
+local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
@@ -48,6 +50,37 @@ function Sequential:forward(input)
   end
   return x
 end
+
+local Checkpoint = layer("Checkpoint")
+-- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again (tycho.utils.checkpoint); of a
+-- Sequential in so many parts, each recomputed by itself. saved_bytes: what the last backward had to make anew.
+function Checkpoint:init(m, o)
+  if not module.is_module(m) then error("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m)), 2) end
+  self.segments = whole("Checkpoint", "segments", options("Checkpoint", o, {segments = 1}).segments)
+  self.module = m
+  if self.segments > 1 and getmetatable(m)._class ~= Sequential then error("Checkpoint: segments= is for a Sequential, got a " .. m._name, 2) end
+  self.saved_bytes, self._open = 0, 0
+end
+function Checkpoint:forward(...)
+  local function report(bytes)
+    if self._open == 0 then self.saved_bytes = 0 end               -- the first segment of a backward pass is the last of the forward pass
+    self._open = (self._open + 1) % self.segments
+    self.saved_bytes = self.saved_bytes + bytes
+  end
+  if self.segments == 1 then return recompute.run(report, self.module, ...) end
+  local x, layers, first = ..., self.module, 1
+  local n = #layers
+  for k = 1, math.min(self.segments, n) do
+    local from, to = first, math.floor(k * n / math.min(self.segments, n))
+    x = recompute.run(report, function(y)
+      for i = from, to do y = layers[i](y) end
+      return y
+    end, x)
+    first = to + 1
+  end
+  return x
+end
+function Checkpoint:extra_repr() return "segments=" .. self.segments end
 
 local ModuleList = container("ModuleList")
 -- What a container is made from: one list, or nothing.
@@ -216,7 +249,7 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
     local d = M.dim(x)
     if d < dims[1] or d > dims[2] then error(("%s: the input has shape %s; %d dims are needed"):format(name, tostring(x.shape), dims[2]), 2) end
     local batch = self.training or self.running_mean == nil
-    if self.training and self.num_batches_tracked then self.num_batches_tracked:add_(1) end
+    if self.training and self.num_batches_tracked and not modes.recomputing then self.num_batches_tracked:add_(1) end
     return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = batch, momentum = self.momentum, eps = self.eps})
   end
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%g"):format(self.num_features, self.eps, self.momentum) end
