@@ -221,6 +221,25 @@ build-asan/host: spec/host.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(LDFLAGS_HOST) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
 
+# The readers of files under libFuzzer with ASan and UBSan, RUNS inputs each; needs clang. spec/fuzz/corpus is replayed by the specs.
+FUZZ    = safetensors idx records picture array zip csv
+RUNS   ?= 1000000
+FUZZ_IO = $(addprefix src/io/,$(addsuffix .c,safetensors idx records picture transform warp colour archive file csv)) spec/fuzz/core.c
+$(BUILD)/fuzz/%: spec/fuzz/fuzz.c $(FUZZ_IO) $(HDR)
+	@mkdir -p $(@D)
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fwrapv -DFUZZ_$* -iquote src/core -iquote src/io $(filter %.c,$^) -o $@ -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm
+fuzz: $(FUZZ:%=$(BUILD)/fuzz/%)
+	@for t in $(FUZZ); do mkdir -p $(BUILD)/fuzz/found/$$t; \
+	  $(BUILD)/fuzz/$$t -runs=$(RUNS) -max_len=4096 -rss_limit_mb=4096 -malloc_limit_mb=2048 -print_final_stats=1 $(BUILD)/fuzz/found/$$t spec/fuzz/corpus/$$t >$(BUILD)/fuzz/$$t.log 2>&1 \
+	    && echo "$$t: $$(grep -o 'number_of_executed_units: *[0-9]*' $(BUILD)/fuzz/$$t.log | grep -o '[0-9]*') inputs, no finding" || { tail -30 $(BUILD)/fuzz/$$t.log; exit 1; }; done
+
+# The threads of loaders and checkpoints under ThreadSanitizer.
+test-tsan:
+	@mkdir -p $(BUILD)/tsan
+	$(CC) -g -O1 -std=gnu11 -fsanitize=thread -fwrapv -iquote src/core -iquote src/io spec/fuzz/threads.c spec/fuzz/core.c $(addprefix src/io/,$(addsuffix .c,loader source picture transform warp colour checkpoint safetensors file)) \
+	  -o $(BUILD)/tsan/threads -ljansson -lspng -lturbojpeg -lxxhash -lz -lm -pthread
+	$(BUILD)/tsan/threads 1000 $(BUILD)/tsan
+
 # A training run killed 500 times, and every call to the system of a save failing in turn.
 KILLS ?= 500
 test-crash: all
@@ -266,4 +285,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-sim-full test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-gpu bench bench-gpu docs golden install clean
+.PHONY: all cuda demo test test-sim test-sim-full test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu bench bench-gpu docs golden install clean

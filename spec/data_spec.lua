@@ -221,6 +221,36 @@ describe("datasets", function()
     os.execute("rm -r " .. dir)
   end)
 
+  it("read tables of numbers", function()
+    local path = os.tmpname()
+    write(path, 'a,"b ""x""",class\r\n1,2.5,0\r\n\r\n-3e2,,2\r\n" 4 ",5,1')
+    local x, names = data.read_csv(path, {dtype = "float64"})
+    assert.same({"a", 'b "x"', "class"}, names)
+    assert.equal("3x3", tostring(x.shape))
+    assert.is_true(x[{2, 2}] ~= x[{2, 2}])
+    assert.same({1, -300, 4}, x[{ {}, 1 }]:totable())
+    local set = data.datasets.CSV {root = path, target = "class", labels = true}
+    assert.same({"a", 'b "x"'}, set.columns)
+    for _, workers in ipairs {0, 1} do
+      for a, b in data.DataLoader(set, {batch_size = 3, num_workers = workers}):iter() do
+        assert.equal("3x2 float32", tostring(a.shape) .. " " .. a.dtype)
+        assert.same({1, 3, 2}, b:totable())
+      end
+    end
+    assert.equal(2.5, data.datasets.CSV({root = path, target = 1}):get(1)[1])
+    write(path, "1;2\n3;4\n")
+    assert.same({{1, 2}, {3, 4}}, data.read_csv(path, {header = false, separator = ";"}):totable())
+    local function try(why, text) write(path, text) fails(why, data.read_csv, path) end
+    try("line 3, field 2: 'x' is no number", "a,b\n1,2\n3,x\n")
+    try("line 3 has 1 fields, the ones before 2", "a,b\n1,2\n3\n")
+    try("there are no lines", "\n\n")
+    write(path, "a\n1\n")
+    fails("has no column c", data.datasets.CSV, {root = path, target = "c"})
+    fails("no column but the target", data.datasets.CSV, {root = path, target = "a"})
+    fails("No such file", data.read_csv, path .. ".none")
+    os.remove(path)
+  end)
+
   it("read text as windows of ids", function()
     local path = os.tmpname()
     write(path, "hello world\nhello lua\n")

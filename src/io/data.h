@@ -121,4 +121,6 @@ ty_batch *ty_loader_stop(ty_loader *l);                  /* ends the threads; a 
 
 /* n records of head bytes (labels) and c*h*w bytes each, as CIFAR's binary files: uint8 of n x head and n x c x h x w */
 ty_status ty_records_read(ty_ctx *ctx, const char *path, int head, const int *chw, ty_tensor **labels, ty_tensor **images);
+/* A table of numbers: float64 of rows x columns. names: NULL, or gets the first line's fields, each ended by a newline (to free); NULL without header. */
+ty_status ty_csv_read(ty_ctx *ctx, const char *path, char separator, bool header, ty_tensor **out, char **names);
 #endif

@@ -400,6 +400,20 @@ static int list_folder(lua_State *L) {
   return 1;
 }
 
+/* read_csv(path, separator, header) -> float64 rows x columns, names each ended by a newline, or nil */
+static int read_csv(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  const char *path = luaL_checkstring(L, 1), *sep = luaL_checkstring(L, 2);
+  char *names;
+  ty_pace(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  if (ty_csv_read(ctx, path, *sep, lua_toboolean(L, 3), &h->t, &names) != TY_OK) return ty_raise(L, ctx);
+  lua_pushstring(L, names);
+  free(names);
+  return 2;
+}
+
 /* bytes_tensor(string) -> uint8 tensor of its bytes */
 static int bytes_tensor(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -416,6 +430,6 @@ static int bytes_tensor(lua_State *L) {
 void ty_open_data(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
     {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"source_batch", source_batch}, {"loader_start", loader_start},
-    {"loader_submit", loader_submit}, {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records}, {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}};
+    {"loader_submit", loader_submit}, {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records}, {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

@@ -4,7 +4,8 @@ local core = require "tycho.core"
 local source = require "tycho.data.source"
 local transforms = require "tycho.data.transforms"
 local ops, M = core.ops, core.methods
-local fill = require("tycho.options").fill
+local options = require "tycho.options"
+local fill, bare = options.fill, options.bare
 local datasets = {}
 
 local function exists(path)
@@ -58,7 +59,7 @@ local function define(name, defaults, make)
   datasets[name] = function(o)
     o = fill(name, o, defaults, 2)
     local ok, d = pcall(make, o)
-    if not ok then error(name .. ": " .. tostring(d), 2) end
+    if not ok then error(name .. ": " .. tostring(bare(d)), 2) end
     return d
   end
 end
@@ -230,5 +231,51 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
   if n < 1 then error(("%s: %d characters are too few for windows of %d"):format(path, #ids, o.block_size), 0) end
   return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = o.block_size, stride = stride, n = n, transform = o.transform or nil}, Text)
 end)
+
+---- tables ----
+local Table = {}
+Table.__index = Table
+function Table:size() return M.size(self.x, 1) end
+function Table:get(i) return self.x[i], self.y and self.y[i] end
+function Table:fields() return {{kind = "rows", tensor = self.x}, self.y and {kind = "rows", tensor = self.y}} end
+function Table:batch(indices) return ops.index(self.x, {indices}, 1), self.y and ops.index(self.y, {indices}, 1) end
+
+-- {root=FILE, target=, header=true, separator=",", labels=false}: rows of numbers. target: the column's name or number that items give apart, as float32,
+-- or with labels=true, where they count from 0, as int64 from 1. columns: the names of the others.
+define("CSV", {root = false, target = false, header = true, separator = ",", labels = false}, function(o)
+  if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
+  local all, names = datasets.read_csv(o.root, o)
+  local n, at = M.size(all, 2), nil
+  if o.target then
+    if type(o.target) == "number" and o.target % 1 == 0 then at = o.target < 0 and n + 1 + o.target or o.target
+    else for k, name in ipairs(names or {}) do if name == o.target then at = k end end end
+    if not at or at < 1 or at > n then error(("%s has no column %s"):format(o.root, tostring(o.target)), 0) end
+  end
+  local columns, rest = {}, {}
+  for k = 1, n do
+    if k ~= at then
+      rest[#rest + 1] = k
+      columns[#columns + 1] = names and names[k]
+    end
+  end
+  if #rest == 0 then error(o.root .. ": there is no column but the target", 0) end
+  local set = {x = M.contiguous(M.float(ops.index(all, {core.from_value(rest, "int64")}, 2))), columns = columns}
+  if at then
+    local y = ops.select(all, 2, at)
+    if o.labels and not ops.all(ops.eq(y, ops.floor(y))):item() then error(("%s: labels must be whole numbers"):format(o.root), 0) end
+    set.y = core.keep(o.labels and M.long(y) + 1 or M.contiguous(M.float(y)))
+  end
+  core.keep(set.x)
+  return setmetatable(set, Table)
+end)
+
+-- A table of numbers as a float64 tensor, and the names of its columns.
+function datasets.read_csv(path, o)
+  if type(o.separator) ~= "string" or #o.separator ~= 1 then error("separator must be one character", 0) end
+  local all, names = core.read_csv(path, o.separator, o.header)
+  local list = names and {}
+  for name in (names or ""):gmatch "([^\n]*)\n" do list[#list + 1] = name end
+  return all, list
+end
 
 return datasets

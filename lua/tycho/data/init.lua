@@ -3,10 +3,10 @@
 -- A dataset has size() and get(i). Where its items can be made in C, fields() says so (source.lua), and loaders make whole batches there, in
 -- threads of their own if asked; one that gathers many items in Lua at once has batch(indices).
 local core = require "tycho.core"
-local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local ops, M = core.ops, core.methods
-local check = require("tycho.options").check
+local options = require "tycho.options"
+local check = options.check
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms", Dataset = require("tycho.data.remote").Dataset,
   collate = require "tycho.data.collate", DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
@@ -111,5 +111,13 @@ function data.read_image(path, o)
   return x
 end
 
-data.source_of = source.of
+-- A table of numbers, as text, as a float32 tensor rows x columns; and the columns' names. {header=true, separator=",", dtype=}
+function data.read_csv(path, o)
+  if type(path) ~= "string" then error("read_csv: argument 1 (path) must be a string, got " .. type(path), 2) end
+  o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"}, 2)
+  local ok, x, names = pcall(data.datasets.read_csv, path, o)
+  if not ok then error("read_csv: " .. tostring(options.bare(x)), 2) end
+  return M.to(x, o.dtype), names
+end
+
 return data

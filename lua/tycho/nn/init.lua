@@ -183,8 +183,8 @@ local function conv(name, dims, transposed)
     self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(kernel), many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
     local k, taps = self.kernel_size, 1
     for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
-    local modes = {zeros = true, reflect = true, replicate = true, circular = true}
-    if not transposed and not modes[o.padding_mode] then error(("%s: padding_mode must be zeros, reflect, replicate or circular, got %s"):format(name, tostring(o.padding_mode)), 2) end
+    local borders = {zeros = true, reflect = true, replicate = true, circular = true}
+    if not transposed and not borders[o.padding_mode] then error(("%s: padding_mode must be zeros, reflect, replicate or circular, got %s"):format(name, tostring(o.padding_mode)), 2) end
     if o.padding == "valid" then o.padding = 0 end
     if o.padding == "same" then
       local p = {}

@@ -1,0 +1,117 @@
+/* Tables of numbers as text: rows are lines, fields stand between separators and may be quoted; an empty field is NaN. The first line may have names.
+ * Numbers are read as in the "C" locale, whatever the process's. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "archive.h"
+#include "data.h"
+
+typedef struct { double *v; int64_t n, room; } numbers;
+
+static bool push(numbers *x, double v) {
+  if (x->n == x->room) {
+    int64_t room = x->room ? 2 * x->room : 256;
+    double *more = realloc(x->v, sizeof *more * (size_t)room);
+    if (!more) return false;
+    x->v = more;
+    x->room = room;
+  }
+  x->v[x->n++] = v;
+  return true;
+}
+
+/* The field that begins at *at: its text into out (NUL-terminated, at most most - 1 bytes; longer ones are cut), *at to its end. */
+static void field(const char **at, const char *end, char sep, char *out, size_t most) {
+  const char *p = *at;
+  size_t n = 0;
+  bool quoted = p < end && *p == '"';
+  if (quoted) p++;
+  while (p < end) {
+    if (quoted && *p == '"') {
+      if (p + 1 < end && p[1] == '"') p++;               /* a quote in quotes */
+      else { quoted = false; p++; continue; }
+    } else if (!quoted && (*p == sep || *p == '\n' || *p == '\r')) break;
+    if (n + 1 < most) out[n++] = *p;
+    p++;
+  }
+  out[n] = 0;
+  *at = p;
+}
+
+static bool number(char *s, locale_t c, double *v) {
+  while (*s == ' ' || *s == '\t') s++;
+  size_t n = strlen(s);
+  while (n && (s[n - 1] == ' ' || s[n - 1] == '\t')) s[--n] = 0;
+  if (!n) return *v = NAN, true;
+  char *end;
+  *v = strtod_l(s, &end, c);
+  return end == s + n;
+}
+
+/* Field of a row's and file's place, for errors, counted from 1. */
+static ty_status parse(ty_ctx *ctx, const char *path, const char *text, size_t size, char sep, bool header, locale_t c, numbers *x, int64_t *columns, char **names) {
+  const char *at = text, *end = text + size;
+  char word[256];
+  int64_t line = 0, width = -1;
+  if (size >= 3 && !memcmp(at, "\xEF\xBB\xBF", 3)) at += 3;
+  while (at < end) {
+    int64_t k = 0;
+    line++;
+    if (*at == '\n' || *at == '\r') { at += *at == '\r' && at + 1 < end && at[1] == '\n' ? 2 : 1; continue; }
+    for (;;) {
+      double v = 0;
+      field(&at, end, sep, word, sizeof word);
+      k++;
+      if (width < 0 && header) {
+        if (names) {
+          const size_t had = *names ? strlen(*names) : 0;
+          char *more = realloc(*names, had + strlen(word) + 2);
+          if (!more) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+          *names = more;
+          for (char *w = word; *w; w++) if (*w == '\n') *w = ' ';
+          strcpy(more + had, word);
+          strcat(more + had, "\n");
+        }
+      } else {
+        if (!number(word, c, &v)) return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
+        if (!push(x, v)) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+      }
+      if (at >= end || *at != sep) break;
+      at++;
+    }
+    if (at < end && *at == '\r') at++;
+    if (at < end && *at == '\n') at++;
+    if (width >= 0 && k != width) return ty_error(ctx, "%s: line %lld has %lld fields, the ones before %lld", path, (long long)line, (long long)k, (long long)width);
+    width = k;
+  }
+  if (width < 0) return ty_error(ctx, "%s: there are no lines", path);
+  *columns = width;
+  return TY_OK;
+}
+
+ty_status ty_csv_read(ty_ctx *ctx, const char *path, char sep, bool header, ty_tensor **out, char **names) {
+  ty_blob *b;
+  numbers x = {0};
+  int64_t columns = 0;
+  if (names) *names = NULL;
+  TY_TRY(ty_blob_read(ctx, path, &b));
+  locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  ty_status st = c ? parse(ctx, path, b->p, b->n, sep, header, c, &x, &columns, names) : ty_error(ctx, "%s: out of memory", path);
+  if (c) freelocale(c);
+  ty_blob_release(b);
+  if (st == TY_OK) {
+    ty_meta m = {.dtype = TY_F64, .ndim = 2, .shape = {x.n / columns, columns}};
+    st = ty_empty(ctx, &ty_cpu, &m, out);
+    if (st == TY_OK && x.n) memcpy(ty_data(*out), x.v, sizeof *x.v * (size_t)x.n);
+  }
+  free(x.v);
+  if (st != TY_OK && names) {
+    free(*names);
+    *names = NULL;
+  }
+  return st;
+}
