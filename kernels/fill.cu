@@ -63,6 +63,20 @@ static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
   }
 }
 
+/* One element of a batch a thread. */
+static __global__ void __launch_bounds__(THREADS) augmented(const ty_k_augmenting k) {
+  const ty_augment &a = k.a;
+  const int64_t plane = a.oh * a.ow, i = (int64_t)blockIdx.x * THREADS + threadIdx.x, b = i / (a.c * plane), c = i / plane % a.c;
+  if (b >= a.batch) return;
+  int64_t at = k.index[b];
+  if (at < 1 || at > a.n) {
+    if (i % (a.c * plane) == 0) report(k.fault, k.op, at, a.n);
+    at = 1;
+  }
+  const ty_augmented d = ty_augment_draw(&a, k.g->seed, k.g->offset + (uint64_t)b);
+  store(k.o, k.dtype, i, ty_augment_pixel(&a, &d, k.x + ((at - 1) * a.c + c) * a.h * a.w, i % plane / a.ow, i % a.ow, k.mean[c], k.std[c]));
+}
+
 /* ---- random orders ---- */
 
 static __device__ __forceinline__ double open_unit(const uint32_t w[4]) { return ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16; }   /* (0, 1) */
@@ -119,6 +133,14 @@ cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_
 cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s) { return TY_LAUNCH(set_generator, 1, 1, s, g, seed, offset); }
 
 cudaError_t ty_k_move_on(ty_k_generator *g, uint64_t blocks, cudaStream_t s) { return TY_LAUNCH(move_on, 1, 1, s, g, blocks); }
+
+cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s) {
+  const ty_k_augmenting args = *k;
+  const uint64_t blocks = (uint64_t)k->a.batch;
+  ty_k_generator *g = k->g;
+  cudaError_t e = TY_LAUNCH(augmented, blocks_for(k->a.batch * k->a.c * k->a.oh * k->a.ow, THREADS), THREADS, s, args);
+  return e == cudaSuccess && k->a.random ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+}
 
 cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
   const ty_k_draw args = *a;

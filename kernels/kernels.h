@@ -6,6 +6,7 @@
 #define TY_KERNELS_H
 #include <cuda_runtime_api.h>
 #include <stdint.h>
+#include "augment.h"
 #include "names.h"
 
 #define TY_K_DIMS 8
@@ -54,6 +55,9 @@ typedef struct {
   ty_k_generator *g;
 } ty_k_draw;
 TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also moves the generator on */
+/* o: batch x c x oh x ow; x, index, mean, std contiguous; a bad index is reported and taken as 1 */
+typedef struct { ty_augment a; int op, dtype; const uint8_t *x; const int64_t *index; const float *mean, *std; void *o; ty_k_generator *g; ty_k_fault *fault; } ty_k_augmenting;
+TY_K cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s);           /* also moves the generator on */
 TY_K cudaError_t ty_k_move_on(ty_k_generator *g, uint64_t blocks, cudaStream_t s);
 /* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a random order. per: Philox
  * blocks, one gives per elements (1 or 2) */

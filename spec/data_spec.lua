@@ -518,6 +518,109 @@ describe("worker processes #cpu", function()
   end)
 end)
 
+describe("datasets on a device", function()
+  local images = tycho.randint(0, 255, {12, 3, 6, 7}, {device = "cpu"}):to("uint8")
+  local dir = folder()
+  local device = helper.device
+  local function cifar(transform)                -- a dataset of our pictures, by way of CIFAR's format
+    local big = tycho.zeros(12, 3, 32, 32, {dtype = "uint8", device = "cpu"})
+    big[{ {}, {}, {1, 6}, {1, 7} }] = images
+    for i = 1, 5 do write(dir .. "/data_batch_" .. i .. ".bin", "\1" .. ("\1"):rep(3072)) end
+    local set = data.datasets.CIFAR10 {root = dir, transform = transform}
+    set.images, set.labels = images, tycho.range(1, 12, 1, {dtype = "int64", device = "cpu"})
+    return set
+  end
+  teardown(function() os.execute("rm -rf " .. dir) end)
+
+  it("give the pictures as loaders do", function()
+    local plain = cifar(T.Normalize({0.4, 0.5, 0.6}, {0.2, 0.3, 0.4}))
+    local there = plain:to(device)
+    local at = tycho.tensor({3, 12, 1}):long():cpu()
+    local x, y = there:batch(at)
+    assert.same({3, 12, 1}, y:totable())
+    for k = 1, 3 do near(x[k]:cpu(), (plain:get(at[k])), 1e-6) end
+    assert.equal("bfloat16", (cifar(T.ConvertImageDtype("bfloat16")):to(device):get(2)).dtype)
+    local n = 0
+    for a, b in data.DataLoader(there, {batch_size = 5, shuffle = true}):iter() do
+      n = n + #b
+      assert.equal(x.device, a.device)
+    end
+    assert.equal(12, n)
+  end)
+
+  it("crop, flip and cut out at random, the same on every device", function()
+    local set = cifar(T.Compose {T.RandomCrop({5, 6}, {padding = 2}), T.RandomHorizontalFlip(0.4), T.Cutout(2)})
+    local there, here = set:to(device), set:to("cpu")
+    local at = tycho.randint(1, 12, {400}, {device = "cpu"})
+    local function draw(d)
+      tycho.manual_seed(9)
+      if d.images.device ~= "cpu" then tycho.cuda.manual_seed(9) end
+      local a, b = (d:batch(at)), (d:batch(at))
+      assert.is_false(a:equal(b))
+      return a:cpu()
+    end
+    local x = draw(there)
+    near(x, draw(here), 0)
+    -- every sample is some crop of its picture, flipped or not, but for the hole
+    local padded = F.pad(images[1], 2):expand(12, 3, 10, 11):contiguous()
+    for i = 1, 12 do padded[i] = F.pad(images[i], 2) end
+    local flips, places = 0, {}
+    for k = 1, 400 do
+      local found
+      for flip = 0, 1 do
+        local sample = flip == 1 and x[k]:flip(3) or x[k]
+        for dy = 1, 6 do
+          for dx = 1, 6 do
+            local differs = padded[{at[k], {}, {dy, dy + 4}, {dx, dx + 5}}]:ne(sample):any(1)
+            local n = differs:sum():item()
+            if n == 0 or (n <= 4 and sample:masked_select(differs:expand(3, 5, 6)):eq(0):all():item()) then found = {flip, dy * 10 + dx} end
+          end
+        end
+      end
+      assert.truthy(found, "sample " .. k)
+      flips = flips + found[1]
+      places[found[2]] = true
+    end
+    assert.is_true(flips > 110 and flips < 215, flips)
+    local n = 0
+    for _ in pairs(places) do n = n + 1 end
+    assert.equal(36, n)
+  end)
+
+  it("work within compiled steps", function()
+    local set = cifar(T.Compose {T.RandomCrop(6, {padding = 1}), T.RandomHorizontalFlip(), T.Normalize({0.5}, {0.5})}):to(device)
+    local function run(wrap)
+      tycho.manual_seed(4)
+      if device ~= "cpu" then tycho.cuda.manual_seed(4) end
+      local net = tycho.nn.Linear(3 * 6 * 6, 12)
+      local opt = tycho.optim.SGD(net:parameters(), {lr = 0.1})
+      local step = wrap(function(at)
+        local a, b = set:batch(at)
+        local loss = tycho.cross_entropy(net(a:flatten(2)), b)
+        opt:zero_grad()
+        loss:backward()
+        opt:step()
+        return loss
+      end)
+      local out = {}
+      for k = 1, 6 do out[k] = step(tycho.tensor({k, 12 - k, 2, 9}):long()):item() end
+      return out
+    end
+    assert.same(run(function(f) return f end), run(function(f) return tycho.compile(f, {fusion = false}) end))
+  end)
+
+  it("say what can't be done there", function()
+    fails("got 'rotation'", function() cifar(T.RandomRotation(3)):to(device) end)
+    fails("each at most once and in this order; got 'hflip'", function() cifar(T.Compose {T.Normalize({0.5}, {0.5}), T.RandomHorizontalFlip()}):to(device) end)
+    fails("the transform is a function", function() cifar(function(v) return v end):to(device) end)
+    fails("doesn't fit pictures of 6x7", function() cifar(T.RandomCrop(20)):to(device):get(1) end)
+    fails("out of range", function()
+      cifar():to(device):batch(tycho.tensor({13}):long())
+      if device ~= "cpu" then tycho.cuda.synchronize(); tycho.ones(1) end
+    end)
+  end)
+end)
+
 describe("prefetcher", function()
   it("gives what the loader gives, and the loader's place", function()
     local x = tycho.rand(30, 4, {device = "cpu"})

@@ -4,6 +4,7 @@
  * Invariant: on TY_OK dims and indices among the attributes are normalised (0-based, not negative). */
 #include <math.h>
 #include <string.h>
+#include "augment.h"
 #include "shape.h"
 
 /* ---- helpers shared by the rules ---- */
@@ -439,6 +440,29 @@ ty_status ty_infer_multinomial(ty_call *c) {
   if (most < 1 || (n > most && !c->at[1].i)) return ty_fail(c, "%lld indices can't be drawn from %lld without replacement", (long long)n, (long long)most);
   ty_set_shape(&c->meta[0], TY_I64, x->ndim, shape);
   return TY_OK;
+}
+
+void ty_augment_of(const ty_call *c, ty_augment *out) {
+  const int64_t *s = c->in[0].t->shape;
+  *out = (ty_augment){s[0], s[1], s[2], s[3], c->at[0].v[0], c->at[0].v[1], c->in[1].t->shape[0], (int)c->at[1].i, (int)c->at[3].i, c->at[4].i != 0, (float)c->at[2].f};
+}
+
+ty_status ty_infer_augment(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *index = c->in[1].t;
+  const int64_t *size = c->at[0].v, padding = c->at[1].i, cutout = c->at[3].i;
+  if (x->dtype != TY_U8 || x->ndim != 4) return ty_fail(c, "pictures must be uint8 of shape NxCxHxW, got %s of %s", ty_dtype_names[x->dtype], ty_shape_of(x));
+  if (index->dtype != TY_I64 || index->ndim != 1) return ty_fail(c, "positions must be int64 in 1 dim, got %s of %s", ty_dtype_names[index->dtype], ty_shape_of(index));
+  for (int k = 2; k < 4; k++) {
+    const ty_tensor *t = c->in[k].t;
+    if (t->dtype != TY_F32 || t->ndim != 1 || t->shape[0] != x->shape[1]) return ty_fail(c, "mean and std must be float32 with one element for each of %lld channels, got %s of %s", (long long)x->shape[1], ty_dtype_names[t->dtype], ty_shape_of(t));
+  }
+  if (padding < 0 || padding > 1 << 15 || cutout < 0 || cutout > 1 << 15) return ty_fail(c, "padding and cutout must be from 0 to 32768");
+  if (size[0] < 1 || size[1] < 1 || size[0] > x->shape[2] + 2 * padding || size[1] > x->shape[3] + 2 * padding)
+    return ty_fail(c, "a crop of %lldx%lld doesn't fit pictures of %lldx%lld with a padding of %lld", (long long)size[0], (long long)size[1], (long long)x->shape[2], (long long)x->shape[3], (long long)padding);
+  if (!(c->at[2].f >= 0 && c->at[2].f <= 1)) return ty_fail(c, "flip must be a probability from 0 to 1, got %g", c->at[2].f);
+  const int64_t shape[4] = {index->shape[0], x->shape[1], size[0], size[1]};
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[5], TY_F32), 4, shape);
+  return ty_is_float((ty_dtype)c->meta[0].dtype) ? TY_OK : ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
 }
 
 ty_status ty_infer_dropout(ty_call *c) {

@@ -209,6 +209,8 @@ struct ty_call {
 /* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
 typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_step;
 ty_step ty_step_of(const ty_call *c);
+struct ty_augment;
+void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augment's geometry (augment.h) */
 
 /* Where operand slot's tensors stand in in[]: a list's, or the one. */
 static inline ty_span ty_span_of(const ty_op *op, const ty_span *span, int slot) { return op->has_list ? span[slot] : (ty_span){slot, 1}; }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cpu.h"
+#include "augment.h"
 #include "math.h"
 
 #define BLOCKS 128          /* Philox blocks made at a time */
@@ -135,12 +136,46 @@ static ty_status multinomial(ty_call *c) {
   return s;
 }
 
+static ty_status augment(ty_call *c) {
+  ty_generator *g = &ty_cpu_generator;
+  ty_tensor *in[4], *o = c->out[0];
+  ty_augment a;
+  ty_status st = TY_OK;
+  int n = 0;
+  ty_augment_of(c, &a);
+  for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
+  const int64_t *index = st == TY_OK ? ty_data(in[1]) : NULL;
+  for (int64_t b = 0; b < a.batch && st == TY_OK; b++)
+    if (index[b] < 1 || index[b] > a.n) st = ty_fail(c, "index %lld is out of range 1 to %lld", (long long)index[b], (long long)a.n);
+  if (st == TY_OK) {
+    const uint8_t *x = ty_data(in[0]);
+    const float *mean = ty_data(in[2]), *std = ty_data(in[3]);
+    const ty_generator now = *g;
+    const int64_t plane = a.oh * a.ow, per = a.c * plane, size = ty_itemsize(o);
+    if (a.random) g->offset += (uint64_t)a.batch;
+    #pragma omp parallel for num_threads(ty_threads_for(a.batch * per)) schedule(static)
+    for (int64_t b = 0; b < a.batch; b++) {
+      const ty_augmented d = ty_augment_draw(&a, now.seed, now.offset + (uint64_t)b);
+      for (int64_t i = 0; i < per; i++) {
+        const int64_t k = i / plane;
+        const float v = ty_augment_pixel(&a, &d, x + ((index[b] - 1) * a.c + k) * a.h * a.w, i % plane / a.ow, i % a.ow, mean[k], std[k]);
+        char *to = (char *)ty_data(o) + (b * per + i) * size;
+        if (o->dtype == TY_F32) *(float *)to = v;
+        else ty_set(to, (ty_dtype)o->dtype, v);
+      }
+    }
+  }
+  while (n) ty_release(in[--n]);
+  return st;
+}
+
 ty_status ty_cpu_random(ty_call *c) {
   ty_generator *g = &ty_cpu_generator;
   int64_t n = ty_numel(c->out[0]);
   job j = {.c = c, .n = n, .seed = g->seed, .offset = g->offset};
   ty_tensor *x = NULL;
   if (c->op->id == TY_OP_multinomial) return n ? multinomial(c) : TY_OK;
+  if (c->op->id == TY_OP_augment) return n ? augment(c) : TY_OK;
   if (c->op->id == TY_OP_randperm) {
     g->offset += (uint64_t)(n + 1) / 2;
     return permutation(c, j.seed, j.offset);

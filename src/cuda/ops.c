@@ -235,6 +235,21 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
+static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *in[4], *o = c->out[0];
+  ty_status st = TY_OK;
+  int n = 0;
+  for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
+  if (st == TY_OK) {
+    ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]), .mean = ty_data(in[2]), .std = ty_data(in[3]),
+                               .o = ty_data(o), .g = ty_generator_of(c->ctx, gpu), .fault = ty_fault_of(gpu)};
+    ty_augment_of(c, &k.a);
+    st = ty_launched(c, gpu, ty_k_augment(&k, s));
+  }
+  while (n) ty_release(in[--n]);
+  return st;
+}
+
 ty_status ty_cuda_random(ty_call *c) {
   const ty_tensor *o = c->out[0];
   int gpu;
@@ -251,6 +266,7 @@ ty_status ty_cuda_random(ty_call *c) {
     case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[0].f; break;
     case TY_OP_randperm: return permutation(c, gpu, s);
     case TY_OP_multinomial: return multinomial(c, gpu, s);
+    case TY_OP_augment: return augment(c, gpu, s);
     default: break;                        /* bernoulli has no attributes */
   }
   if (c->op->id == TY_OP_bernoulli || c->op->id == TY_OP_dropout_mask) {

@@ -24,7 +24,7 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 /* ---- steps ---- */
 
-enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, AUGMENT, DTYPE, KINDS };
+enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, KINDS };
 
 /* What each argument may be: n from 0 to most whole, s a size, p a probability, f any finite number, r a random interval's end. */
 static const struct { const char *name, *args; } kinds[KINDS] = {
@@ -46,6 +46,7 @@ static const struct { const char *name, *args; } kinds[KINDS] = {
   [RANDOM_COLOUR] = {"random_colour", "kfp"},
   [NORMALIZE] = {"normalize", "iffffffff"},      /* how many planes, means, standard deviations */
   [ERASE] = {"erase", "puuuuf"},                 /* probability, share of the area, ratio h/w, value */
+  [CUTOUT] = {"cutout", "s"},                    /* the side of a square */
   [AUGMENT] = {"augment", "iib"},                /* how many, magnitude 0..30, wide */
   [DTYPE] = {"dtype", "d"},
 };
@@ -153,6 +154,12 @@ static ty_status jitter(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d
   return TY_OK;
 }
 
+static void blank(ty_picture *p, int y, int x, int h, int w, float value) {     /* p is our own */
+  for (int c = 0; c < p->c; c++)
+    for (int i = y; i < y + h; i++)
+      for (int j = x; j < x + w; j++) ((float *)p->p)[c * p->sc + i * p->sh + j] = value;
+}
+
 static ty_status erase(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
   if (ty_draw(d, 0, 1) >= v[0]) return TY_OK;
   const double area = (double)p->h * p->w;
@@ -162,11 +169,17 @@ static ty_status erase(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d,
     if (h < 1 || w < 1 || h >= p->h || w >= p->w) continue;
     const int y = (int)ty_draw_int(d, 0, p->h - h), x = (int)ty_draw_int(d, 0, p->w - w);
     TY_TRY(ty_picture_own(ctx, p, s));
-    for (int c = 0; c < p->c; c++)
-      for (int i = y; i < y + h; i++)
-        for (int j = x; j < x + w; j++) ((float *)p->p)[c * p->sc + i * p->sh + j] = (float)v[5];
+    blank(p, y, x, h, w, (float)v[5]);
     break;
   }
+  return TY_OK;
+}
+
+static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const int y = (int)ty_draw_int(d, 0, p->h - 1) - size / 2, x = (int)ty_draw_int(d, 0, p->w - 1) - size / 2;
+  TY_TRY(ty_picture_own(ctx, p, s));
+  const int top = TY_MAX(y, 0), left = TY_MAX(x, 0);
+  blank(p, top, left, TY_MIN(y + size, p->h) - top, TY_MIN(x + size, p->w) - left, 0);
   return TY_OK;
 }
 
@@ -241,6 +254,7 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
       p->normal = true;
       return TY_OK;
     case ERASE: return erase(ctx, v, p, d, s);
+    case CUTOUT: return cutout(ctx, (int)v[0], p, d, s);
     case AUGMENT:
       for (int k = 0; k < (int)v[0]; k++) {
         const int what = (int)ty_draw_int(d, 0, 13);

@@ -3,6 +3,7 @@
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local transforms = require "tycho.data.transforms"
+local resident = require "tycho.data.resident"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
 local fill, bare = options.fill, options.bare
@@ -43,6 +44,16 @@ function Pictures:get(i)
   self.plain = self.plain or setmetatable({images = self.images, paths = self.paths, gray = self.gray, labels = self.labels}, Pictures)
   local x, y = source.get(self.plain, i)
   return self.transform(x), y
+end
+
+-- The same pictures and labels on a device, whole; see resident.lua.
+function Pictures:to(device)
+  if not self.images then error("to: pictures in files don't lie on a device; a loader reads them", 2) end
+  local steps = self.transform and transforms.steps(self.transform) or not self.transform and {}
+  if not steps then error("to: the transform is a function; on a device, transforms of tycho.data.transforms run", 2) end
+  local ok, set = pcall(resident.pictures, self.images, self.labels, steps, self.classes, device)
+  if not ok then error(bare(set), 2) end
+  return set
 end
 
 local function pictures(t)

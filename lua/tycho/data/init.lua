@@ -32,6 +32,12 @@ function TensorDataset:fields()
   end
   return #out <= 8 and out or nil
 end
+-- The same items on a device.
+function TensorDataset:to(device)
+  local out = {}
+  for k, t in ipairs(self.tensors) do out[k] = M.to(t, device) end
+  return setmetatable({tensors = out}, TensorDataset)
+end
 -- TensorDataset(x, y, ...): item i is x[i], y[i], ...
 function data.TensorDataset(...)
   local tensors = {...}

@@ -159,6 +159,8 @@ define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:number=0", 
   local c, d = interval("RandomErasing", "ratio", ratio or {0.3, 3.3}, 1e-9, 1e6)
   return make("RandomErasing", true, {"erase", p, a, b, c, d, value})
 end)
+-- a square of this side, somewhere, becomes 0
+define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout", size}) end)
 -- num_ops of fourteen changes (shear, move, rotate, colours, ...), each as strong as magnitude (of 30) says
 define("RandAugment", "num_ops:int=2, magnitude:int=9", function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
 -- one of them, of any strength

@@ -1,0 +1,59 @@
+-- Datasets of pictures that lie whole on a device: set:to("cuda"). A batch is gathered, cropped, flipped, cut out and normalised by one kernel
+-- (the op augment), with random numbers of the device's generator; so it can be part of a compiled step.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local resident = {}
+
+local Resident = {}
+Resident.__index = Resident
+function Resident:size() return M.size(self.labels, 1) end
+-- Pictures (B, C, h, w) and labels (B) at positions, an int64 tensor.
+function Resident:batch(positions)
+  if positions.device ~= self.images.device then positions = M.to(positions, self.images.device, {non_blocking = true}) end
+  return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
+end
+function Resident:get(i)
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self:size() then error(("item %s is out of range for %d items"):format(tostring(i), self:size()), 2) end
+  local x, y = self:batch(core.from_value({i}, "int64"))
+  return x[1], y[1]
+end
+
+-- What the kernel does of a list of transforms' steps; raises at any that it doesn't.
+local function kernel(steps, h, w, channels)
+  local crop, how = {h, w}, {padding = 0, flip = 0, cutout = 0, random = false}
+  local mean, std, stage = {}, {}, 0
+  for c = 1, channels do mean[c], std[c] = 0, 1 end
+  local order = {random_crop = 1, hflip = 2, normalize = 3, cutout = 4, dtype = 5}
+  for _, s in ipairs(steps) do
+    local name = s[1]
+    if not order[name] or order[name] <= stage then
+      error(("to: on a device, transforms are RandomCrop, RandomHorizontalFlip, Normalize, Cutout and ConvertImageDtype, each at most once and in this order; got '%s'"):format(name), 0)
+    end
+    stage = order[name]
+    if name == "random_crop" then
+      local p = s[4]
+      if s[5] ~= p or s[6] ~= p or s[7] ~= p or s[8] ~= 0 or s[9] ~= 0 then error("to: on a device, RandomCrop pads all sides alike, with 0", 0) end
+      crop, how.padding, how.random = {s[2], s[3]}, p, true
+    elseif name == "hflip" then how.flip, how.random = s[2], how.random or s[2] > 0
+    elseif name == "normalize" then
+      if s[2] ~= 1 and s[2] ~= channels then error(("to: Normalize has %d means for %d channels"):format(s[2], channels), 0) end
+      for c = 1, channels do
+        local k = s[2] == 1 and 0 or c - 1
+        mean[c], std[c] = s[3 + k], s[7 + k]
+      end
+    elseif name == "cutout" then how.cutout, how.random = s[2], true
+    else how.dtype = core.dtypes[s[2] + 1] end
+  end
+  return crop, how, mean, std
+end
+
+-- images: uint8 (N, H, W) or (N, C, H, W)
+function resident.pictures(images, labels, steps, classes, device)
+  if M.dim(images) == 3 then images = M.unsqueeze(images, 2) end
+  local crop, how, mean, std = kernel(steps, M.size(images, 3), M.size(images, 4), M.size(images, 2))
+  local function there(x) return core.keep(M.to(x, device)) end
+  return setmetatable({images = there(images), labels = there(labels), classes = classes, crop = crop, how = how,
+    mean = there(core.from_value(mean, "float32")), std = there(core.from_value(std, "float32"))}, Resident)
+end
+
+return resident
