@@ -85,9 +85,11 @@ function M.iter(x, dim)
     if i <= n then return i, ops.select(x, dim, i) end
   end
 end
+local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
+function M.element_size(x) return widths[x.dtype] end              -- bytes
 function M.describe(x)
   local y = M.double(M.detach(x))
-  local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device, tostring(M.stride(x)), M.numel(x) * ({float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1})[x.dtype])
+  local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device, tostring(M.stride(x)), M.numel(x) * M.element_size(x))
   if M.numel(x) > 0 then
     text = text .. ("\nmin %g, max %g, mean %g, std %g, NaN %d, inf %d"):format(M.min(y):item(), M.max(y):item(), M.mean(y):item(),
       ops.sqrt(ops.mean(ops.square(y - ops.mean(y)))):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())

@@ -5,7 +5,8 @@
 -- builds data only: nothing in a file can name code.
 local core = require "tycho.core"
 local pickle = require "tycho.pickle"
-local bare = require("tycho.options").bare
+local options = require "tycho.options"
+local bare = options.bare
 local M = core.methods
 local saving = {}
 
@@ -80,9 +81,60 @@ local function on_host(tensors)
   return out
 end
 
-function saving.save(path, value)
+---- several files and an index, as large models are published ----
+-- A flat table of tensors as files of up to `most` bytes (a larger tensor has one of its own), and path.index.json, which names the file of each.
+local function save_shards(path, value, most)
+  local names, shards, size, total = {}, {}, math.huge, 0
+  for name in pairs(value) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local bytes = M.numel(value[name]) * M.element_size(value[name])
+    if size + bytes > most then
+      shards[#shards + 1] = {}
+      size = 0
+    end
+    table.insert(shards[#shards], name)
+    size, total = size + bytes, total + bytes
+  end
+  local map, base = {}, path:gsub("%.safetensors$", "")
+  for k, list in ipairs(shards) do
+    local file, tensors = ("%s-%05d-of-%05d.safetensors"):format(base, k, #shards), {}
+    for i, name in ipairs(list) do
+      tensors[i] = value[name]:detach()
+      map[name] = file:match "[^/]*$"
+    end
+    core.write_safetensors(file, list, on_host(tensors))
+  end
+  core.file_write(path .. ".index.json", core.json_encode {metadata = {total_size = total}, weight_map = map}, core.ops.zeros(0, {device = "cpu"}))
+end
+
+local function load_shards(path)
+  local f, why = io.open(path, "rb")
+  local text = f and f:read "*a"
+  if f then f:close() end
+  if not text then error(path .. ": " .. tostring(why):gsub("^.-: ", ""), 0) end
+  local ok, index = pcall(core.json_decode, text)
+  local map = ok and type(index) == "table" and index.weight_map
+  if type(map) ~= "table" then error(path .. ": no index of safetensors files: it has no weight_map", 0) end
+  local folder, files, out = path:match "^(.*/)[^/]*$" or "", {}, {}
+  for name, file in pairs(map) do
+    if type(name) ~= "string" or type(file) ~= "string" or file:find "[/\\%z]" then error(path .. ": its weight_map is damaged", 0) end
+    files[file] = files[file] or core.read_safetensors(folder .. file)
+    out[name] = files[file][name] or error(("%s: %s has no tensor '%s'"):format(path, file, name), 0)
+  end
+  return out
+end
+
+-- save(path, value, {max_shard_size=}): max_shard_size, in bytes, is for a flat table of tensors: several files and path.index.json, which load takes
+function saving.save(path, value, o)
   if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
   if value == nil then error("save: argument 2 (value) is missing", 2) end
+  o = options.fill("save", o, {max_shard_size = false}, 2)
+  if o.max_shard_size then
+    if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then error("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size), 2) end
+    if not is_flat(value) then error("save: max_shard_size is for a flat table of tensors, such as a state dict", 2) end
+    return save_shards(path, value, o.max_shard_size)
+  end
   local ok, tree, names, tensors = pcall(saving.tree, value)
   if not ok then error(tree, 2) end
   core.write_safetensors(path, names, on_host(tensors), not is_flat(value) and core.json_encode(tree) or nil)
@@ -128,7 +180,12 @@ saving.load = core.define("load", "path:string, *, device:device?", function(pat
     end
     return value
   end
-  local tensors, tree = core.read_safetensors(path)
+  local tensors, tree
+  if path:find "%.index%.json$" then
+    local ok, v = pcall(load_shards, path)
+    if not ok then error("load: " .. bare(v):gsub("^load: ", ""), 3) end
+    tensors = v
+  else tensors, tree = core.read_safetensors(path) end
   for name, t in pairs(device ~= "cpu" and tensors or {}) do tensors[name] = core.methods.to(t, device) end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
