@@ -56,6 +56,27 @@ ty_status ty_blob_read(ty_ctx *ctx, const char *path, ty_blob **out) {
   return s;
 }
 
+ty_status ty_blob_map(ty_ctx *ctx, const char *path, ty_blob **out) {
+  struct stat st;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    ty_error(ctx, "%s: %s", path, fd < 0 ? strerror(errno) : "not a regular file");
+    if (fd >= 0) close(fd);
+    return TY_ERR;
+  }
+  ty_blob *b = ty_malloc(sizeof *b);
+  void *p = b && st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+  close(fd);
+  if (p == MAP_FAILED) {
+    ty_free(b);
+    return ty_error(ctx, "%s: %s", path, st.st_size ? "it can't be mapped" : "the file is empty");
+  }
+  *b = (ty_blob){.p = p, .n = (size_t)st.st_size, .mapped = true};
+  b->refs = 1;
+  *out = b;
+  return TY_OK;
+}
+
 /* ---- arrays ---- */
 
 static const struct { const char *descr; uint8_t dtype, size; int8_t widen; } kinds[] = {

@@ -7,6 +7,7 @@
 typedef struct ty_blob { atomic_int refs; void *p; size_t n; bool mapped; } ty_blob;
 void ty_blob_release(ty_blob *b);
 ty_status ty_blob_read(ty_ctx *ctx, const char *path, ty_blob **out);         /* a whole file */
+ty_status ty_blob_map(ty_ctx *ctx, const char *path, ty_blob **out);          /* the same by mmap, to be read only: who shortens the file meanwhile ends us */
 
 /* The array of m's shape at byte from: descr is NumPy's ("<f4", ">i2", "|u1", ...), or "bf16". Integers that Tycho has no dtype for are widened;
  * where nothing has to be changed the tensor lies in the blob. fortran: the first dim runs fastest. */

@@ -83,6 +83,8 @@ typedef struct {
   char **path;             /* FILES: n of them */
   bool gray;
   int64_t length, step, from;  /* WINDOWS: item i is t[from + i * step ...] of length */
+  struct ty_blob *raw;     /* WINDOWS without t: ids from 0 of width bytes each (2: uint16, 4: int32), which become ids from 1 */
+  int width;
   ty_pipeline *pipe;       /* pictures: never NULL */
 } ty_field;
 

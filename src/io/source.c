@@ -1,6 +1,7 @@
 /* Sources: items of a dataset that C makes by itself, and batches of them. */
 #include <stdlib.h>
 #include <string.h>
+#include "archive.h"
 #include "data.h"
 
 void ty_source_release(ty_source *s) {
@@ -8,6 +9,7 @@ void ty_source_release(ty_source *s) {
   for (int k = 0; k < s->nfield; k++) {
     ty_field *f = &s->field[k];
     ty_release(f->t);
+    ty_blob_release(f->raw);
     for (int64_t i = 0; f->path && i < s->n; i++) free(f->path[i]);
     free(f->path);
     free(f->pipe);
@@ -70,6 +72,17 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
   if (f->kind == TY_ROWS) {
     const size_t n = (size_t)row_bytes(f->t);
     memcpy((char *)b->to[k] + (size_t)place * n, (const char *)ty_data(f->t) + (size_t)i * n, n);
+    return TY_OK;
+  }
+  if (f->kind == TY_WINDOWS && f->raw) {
+    int64_t *to = (int64_t *)b->to[k] + place * f->length;
+    const char *from = (const char *)f->raw->p + (f->from + i * f->step) * f->width;
+    for (int64_t j = 0; j < f->length; j++) {
+      uint16_t small;
+      int32_t large;
+      if (f->width == 2) { memcpy(&small, from + 2 * j, 2); to[j] = small + 1; }
+      else { memcpy(&large, from + 4 * j, 4); to[j] = (int64_t)large + 1; }
+    }
     return TY_OK;
   }
   if (f->kind == TY_WINDOWS) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "archive.h"
 #include "binding.h"
 #include "data.h"
 
@@ -125,7 +126,15 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
   lua_getfield(L, -1, "tensor");
   ty_tensor *t = ty_test(L, -1);
   lua_pop(L, 1);
-  if (f->kind != TY_FILES) {
+  if (f->kind == TY_WINDOWS && !t) {
+    lua_getfield(L, -1, "path");
+    const char *path = lua_tostring(L, -1);
+    ty_status st = path ? ty_blob_map(ctx, path, &f->raw) : ty_error(ctx, "source: windows need tokens or a path");
+    lua_pop(L, 1);
+    TY_TRY(st);
+    f->width = (int)whole_field(L, "width");
+    if (f->width != 2 && f->width != 4) return ty_error(ctx, "source: ids are 2 or 4 bytes wide");
+  } else if (f->kind != TY_FILES) {
     if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1) return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
     f->t = ty_retain(t);
   }
@@ -137,13 +146,15 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
           t->shape[t->ndim - 1] > 1 << 15 || t->shape[t->ndim - 2] > 1 << 15)
         return ty_error(ctx, "source: images must be uint8 of shape NxHxW or NxCxHxW, got %s of %s", ty_dtype_names[t->dtype], ty_shape_of(t));
       break;
-    case TY_WINDOWS:
+    case TY_WINDOWS: {
+      const int64_t have = t ? t->ndim == 1 && t->dtype == TY_I64 ? t->shape[0] : 0 : (int64_t)f->raw->n / f->width;
       f->length = whole_field(L, "length");
       f->step = whole_field(L, "step");
       f->from = whole_field(L, "from");
-      if (t->dtype != TY_I64 || t->ndim != 1 || f->length < 1 || f->step < 1 || f->from < 0 || f->length > t->shape[0] || n > (t->shape[0] - f->from - f->length) / f->step + 1 || f->from + f->length > t->shape[0])
-        return ty_error(ctx, "source: windows need int64 tokens in 1 dim that hold them all");
+      if (f->length < 1 || f->step < 1 || f->from < 0 || f->from > have || f->length > have - f->from || n > (have - f->from - f->length) / f->step + 1)
+        return ty_error(ctx, "source: windows need tokens in 1 dim that hold them all");
       return TY_OK;
+    }
     case TY_FILES:
       lua_getfield(L, -1, "gray");
       f->gray = lua_toboolean(L, -1);

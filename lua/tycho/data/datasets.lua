@@ -243,6 +243,38 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
   return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = o.block_size, stride = stride, n = n, transform = o.transform or nil}, Text)
 end)
 
+local Tokens = {}
+Tokens.__index = Tokens
+function Tokens:size() return self.n end
+function Tokens:fields()
+  local function window(from) return {kind = "windows", path = self.path, width = self.width, length = self.block_size, step = self.stride, from = self.first + from} end
+  return {window(0), window(1)}
+end
+Tokens.get = source.get
+
+-- {root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, of uint16 or int32, as tokenizers write
+-- them; mapped, not read. Items are windows as TextFile's, with ids from 1. Without train the whole file serves. The file must not
+-- become shorter meanwhile.
+define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size = 128, stride = false, split = 0.9}, function(o)
+  if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
+  local width = ({uint16 = 2, int32 = 4})[o.dtype] or error("dtype must be uint16 or int32, got " .. tostring(o.dtype), 0)
+  for _, k in ipairs {"block_size", "stride"} do
+    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0) end
+  end
+  local f, why = io.open(o.root, "rb")
+  local bytes = f and f:seek "end"
+  if f then f:close() end
+  if not bytes then error(why or o.root .. ": can't be read", 0) end
+  local have = math.floor(bytes / width)
+  local cut = math.floor(have * o.split)
+  local first, count = 0, have
+  if o.train == true then count = cut elseif o.train == false then first, count = cut, have - cut end
+  local stride = o.stride or o.block_size
+  local n = math.floor((count - o.block_size - 1) / stride) + 1
+  if n < 1 then error(("%s: %d tokens are too few for windows of %d"):format(o.root, count, o.block_size), 0) end
+  return setmetatable({path = o.root, width = width, first = first, block_size = o.block_size, stride = stride, n = n}, Tokens)
+end)
+
 ---- tables ----
 local Table = {}
 Table.__index = Table

@@ -1,0 +1,151 @@
+-- Transforms and decoding of pictures: torchvision's and Pillow's values (spec/golden_transforms.py), draws, errors.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local fails = helper.fails
+local data, T = tycho.data, tycho.data.transforms
+local F = T.functional
+
+local function near(a, b, eps, name)
+  assert.equal(tostring(b.shape), tostring(a.shape), name)
+  local d = a:double():sub(b:double()):abs():max():item()
+  assert.is_true(d <= (eps or 1e-6), ("%s: %g away"):format(name or "?", d))
+end
+local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+
+describe("transforms", function()
+  local gold = tycho.load("spec/golden/transforms.safetensors", {device = "cpu"})
+  local x, g = gold.x, gold.g
+
+  it("give torchvision's values", function()
+    for _, s in ipairs {{7, 9}, {26, 34}, {5, 40}} do
+      local name = ("resize_%d_%d"):format(s[1], s[2])
+      near(F.resize(x, s), gold[name .. "_aa"], 2e-6, name .. "_aa")
+      near(F.resize(x, s, {antialias = false}), gold[name], 2e-6, name)
+      near(F.resize(x, s, {interpolation = "nearest"}), gold[name .. "_nearest"], 0, name .. "_nearest")
+    end
+    near(F.resize(x, 8), gold.resize_short, 2e-6, "resize_short")
+    near(F.center_crop(x, 9), gold.center_crop_9, 0, "center_crop")
+    near(F.center_crop(x, {15, 20}), gold.center_crop_15, 0, "center_crop")
+    near(F.crop(x, 3, 4, 6, 7), gold.crop, 0, "crop")
+    near(F.pad(x, {1, 2, 3, 4}, {fill = 0.25}), gold.pad_constant, 0, "pad")
+    near(F.pad(x, {2, 3}, {padding_mode = "edge"}), gold.pad_edge, 0, "pad")
+    near(F.pad(x, 4, {padding_mode = "reflect"}), gold.pad_reflect, 0, "pad")
+    near(F.hflip(x), gold.hflip, 0, "hflip")
+    near(F.vflip(x), gold.vflip, 0, "vflip")
+    for _, a in ipairs {"0", "17.5", "-90", "200"} do
+      near(F.rotate(x, tonumber(a)), gold["rotate_" .. a], 0, "rotate " .. a)
+      near(F.rotate(x, tonumber(a), {interpolation = "bilinear", fill = 0.3}), gold["rotate_" .. a .. "_bilinear"], 2e-5, "rotate bilinear " .. a)
+    end
+    near(F.affine(x, 20, {2, -3}, 1.3, {10, 0}, {interpolation = "bilinear"}), gold.affine, 2e-5, "affine")
+    near(F.affine(x, -50, {0, 1}, 0.7, {-15, 8}, {fill = 0.5}), gold.affine_2, 0, "affine_2")
+    for _, f in ipairs {"0.0", "0.4", "1.0", "1.7"} do
+      for _, name in ipairs {"brightness", "contrast", "saturation", "sharpness"} do
+        near(F["adjust_" .. name](x, tonumber(f)), gold[name .. "_" .. f], 1e-6, name .. f)
+      end
+    end
+    near(F.adjust_contrast(g, 0.4), gold.contrast_gray, 1e-6, "contrast of grey")
+    for _, f in ipairs {"-0.5", "-0.2", "0.1", "0.5"} do near(F.adjust_hue(x, tonumber(f)), gold["hue_" .. f], 2e-6, "hue" .. f) end
+    near(F.rgb_to_grayscale(x), gold.grayscale, 1e-6, "grayscale")
+    near(F.normalize(x, {0.4, 0.5, 0.6}, {0.2, 0.3, 0.25}), gold.normalize, 1e-6, "normalize")
+    near(F.solarize(x, 0.5), gold.solarize, 1e-6, "solarize")
+    near(F.invert(x), gold.invert, 0, "invert")
+    near(F.autocontrast(x * 0.5 + 0.2), gold.autocontrast, 1e-6, "autocontrast")
+    near(F.posterize(x, 3), gold.posterize, 1e-6, "posterize")
+    near(F.equalize(x), gold.equalize, 1e-6, "equalize")
+  end)
+
+  it("work on bytes, views, batches and what came of another transform", function()
+    local bytes = (x * 255):round():to("uint8")
+    near(F.resize(bytes, {7, 9}), gold.resize_7_9_aa, 2e-6)
+    near(F.hflip(F.hflip(bytes)), x, 1e-7)
+    near(F.crop(x:transpose(2, 3), 4, 3, 7, 6), gold.crop:transpose(2, 3), 0)
+    near(T.Compose {T.Resize({7, 9}), T.Normalize({0.5}, {0.5})}(x), (gold.resize_7_9_aa - 0.5) / 0.5, 5e-6)
+    local batch = tycho.stack({x, x}, 1)
+    near(T.Resize({7, 9})(batch)[2], gold.resize_7_9_aa, 2e-6)
+    near(T.Compose {T.CenterCrop(9), function(y) return y * 2 end}(x), gold.center_crop_9 * 2, 0)
+    near(T.Normalize({0.4, 0.5, 0.6}, {0.2, 0.3, 0.25})(F.hflip(x)), F.hflip(gold.normalize), 0)
+    assert.equal("float16", T.Compose({T.ToTensor(), T.ConvertImageDtype("float16")})(x).dtype)
+    near(T.ConvertImageDtype("bfloat16")(x), x:bfloat16(), 0)
+    near(T.ToTensor()(bytes), x, 0)
+  end)
+
+  it("draw what they should", function()
+    tycho.manual_seed(3)
+    local a = T.RandomCrop(8)(x)
+    tycho.manual_seed(3)
+    near(T.RandomCrop(8)(x), a, 0)
+    -- each place comes about as often: 6 rows x 10 columns of crops
+    local where = tycho.range(1, 13 * 17):view(1, 13, 17):to("float32"):cpu()
+    local count = {}
+    local crop = T.RandomCrop(8)
+    for _ = 1, 6000 do local v = crop(where)[{1, 1, 1}]; count[v] = (count[v] or 0) + 1 end
+    local n = 0
+    for _, c in pairs(count) do n = n + 1; assert.is_true(c > 50 and c < 160) end
+    assert.equal(60, n)
+    local flips, flip = 0, T.RandomHorizontalFlip(0.3)
+    for _ = 1, 3000 do if flip(where)[{1, 1, 1}] ~= 1 then flips = flips + 1 end end
+    assert.is_true(flips > 800 and flips < 1000)
+    local y = T.RandomErasing(1, {value = 9})(x)
+    local gone = y:eq(9):float():mean():item()
+    assert.is_true(gone > 0.01 and gone < 0.4)
+    for _ = 1, 50 do
+      assert.equal("3x5x6", tostring(T.RandomResizedCrop({5, 6})(x).shape))
+      for _, t in ipairs {T.RandAugment(3, 15), T.TrivialAugmentWide(), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomAffine(30, {translate = {0.2, 0.2}, scale = {0.8, 1.2}, shear = 10}), T.RandomRotation({-10, 90}), T.RandomEqualize()} do
+        local z = t(x)
+        assert.equal("3x13x17", tostring(z.shape))
+        assert.is_true(z:min():item() >= 0 and z:max():item() <= 1)
+      end
+    end
+    local m, t = T.MixUp {num_classes = 4}(tycho.ones(4, 1, 2, 2), tycho.tensor({1, 2, 3, 4}):long())
+    near(m, tycho.ones(4, 1, 2, 2), 1e-6)
+    near(t:sum(2), tycho.ones(4), 1e-6)
+    local ids = tycho.range(1, 2):view(2, 1, 1, 1):expand(2, 1, 8, 8)
+    local c, s = T.CutMix {num_classes = 2}(ids, tycho.tensor({1, 2}):long())
+    assert.near(c[1]:eq(1):float():mean():item(), s[{1, 1}], 1e-6)
+  end)
+
+  it("say what is wrong", function()
+    fails("RandomCrop: a picture of 13x17, padding included, is smaller than the crop of 32x32", T.RandomCrop(32), x)
+    fails("a probability", T.RandomHorizontalFlip, 2)
+    fails("did you mean 'padding'", T.RandomCrop, 3, {paddin = 2})
+    fails("Resize: size must be", T.Resize, "a")
+    fails("std must be above 0", T.Normalize, {0.5}, {0})
+    fails("2 means and 1 deviations", T.Normalize, {0.5, 0.5}, {1})
+    fails("3 channels with 2 means", T.Normalize({0.5, 0.5}, {1, 1}), x)
+    fails("CxHxW", T.CenterCrop(2), tycho.ones(3, {device = "cpu"}))
+    fails("must be a picture", T.CenterCrop(2), 5)
+    fails("did you mean 'RandomCrop'", function() return T.RandmCrop end)
+    fails("2 in the list is a number", T.Compose, {T.ToTensor(), 5})
+    fails("num_classes=", T.MixUp(), tycho.ones(2, 1, 1, 1), tycho.tensor({1, 1}):long())
+  end)
+end)
+
+describe("pictures", function()
+  local gold = tycho.load("spec/golden/pictures.safetensors", {device = "cpu"})
+  it("are read as Pillow reads them", function()
+    for name, want in pairs(gold) do
+      local off = data.read_image("spec/golden/" .. name):mul(255):sub(want:float()):abs()
+      assert.is_true(off:max():item() <= (name:find "jpg" and 2 or 1e-4), name)
+    end
+    assert.equal("1x24x31", tostring(data.read_image("spec/golden/gray.jpg", {gray = true}).shape))
+    near(data.read_image("spec/golden/picture.png", {gray = true}):mul(255), gold["gray.png"][{ {1, 1} }]:float(), 0.501)
+  end)
+  it("that can't be read are errors that name the file", function()
+    fails("cmyk.jpg: a JPEG of four colours", data.read_image, "spec/golden/cmyk.jpg")
+    fails("No such file", data.read_image, "spec/golden/none.jpg")
+    fails("neither a JPEG nor a PNG", data.read_image, "spec/golden/transforms.safetensors")
+    local path = os.tmpname()
+    for _, name in ipairs {"picture.png", "picture.jpg"} do
+      local f = assert(io.open("spec/golden/" .. name, "rb"))
+      local s = f:read "*a"
+      f:close()
+      for n = 0, #s - 5, 7 do                     -- the last four bytes are a check of the end mark
+        write(path, s:sub(1, n))
+        fails(path, data.read_image, path)
+      end
+    end
+    write(path, "\137PNG\r\n\26\n\0\0\0\rIHDR\0\0\255\255\0\0\255\255\8\2\0\0\0" .. ("x"):rep(100))
+    fails(path, data.read_image, path)
+    os.remove(path)
+  end)
+end)
