@@ -4,8 +4,8 @@
 --     [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile]
 --
 -- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a GradScaler; half: weights in float16, with
--- float32 masters. --compile: the training step is recorded and done again. --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoint.safetensors (everything
--- needed to go on, also after Ctrl-C) and loss.png.
+-- float32 masters. --compile: the training step is recorded and done again. --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoints/ (everything needed to
+-- go on, also after Ctrl-C) and loss.png.
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
@@ -71,23 +71,18 @@ local function step(x, y)
 end
 if options.compile then step = tycho.compile(step) end
 
-os.execute("mkdir -p '" .. options.out:gsub("'", "'\\''") .. "'")
-local checkpoint = options.out .. "/checkpoint.safetensors"
-local function save(epoch)
-  local seed, offset = tycho.get_rng_state()
-  tycho.save(checkpoint, {model = net:state_dict(), optimizer = optimizer:state_dict(), schedule = schedule:state_dict(), scaler = scaler:state_dict(), loader = loader:state_dict(),
-    rng = {seed, offset}, epoch = epoch, curve = curve})
+local manager = tycho.checkpoint.Manager {dir = options.out .. "/checkpoints", keep = 2}
+local function save(steps)
+  manager:save(steps, {model = net, optimizer = optimizer, schedule = schedule, scaler = scaler, loader = loader, curve = curve})
 end
+local steps = 0
 if options.resume then
-  local c = tycho.load(checkpoint)
-  net:load_state_dict(c.model)
-  optimizer:load_state_dict(c.optimizer)
-  schedule:load_state_dict(c.schedule)
-  scaler:load_state_dict(c.scaler)
-  loader:load_state_dict(c.loader)
-  tycho.set_rng_state(c.rng[1], c.rng[2])
-  curve, first_epoch = c.curve, c.epoch
-  io.stderr:write(("going on in epoch %d, after %d batches\n"):format(first_epoch, loader.position))
+  local at, values = manager:restore_latest {model = net, optimizer = optimizer, schedule = schedule, scaler = scaler, loader = loader}
+  if at then
+    steps, curve = at, values.curve
+    first_epoch = math.floor(steps / loader:size()) + 1
+    io.stderr:write(("going on in epoch %d, after %d batches\n"):format(first_epoch, steps % loader:size()))
+  end
 end
 
 print(nn.summary(net, {1, 1, 28, 28}))
@@ -107,18 +102,21 @@ for epoch = first_epoch, options.epochs do
   end
   for x, y in bar do
     pending[#pending + 1] = step(to_device(x), to_device(y))
+    steps = steps + 1
     if #pending == 10 then read_losses() end
     if tycho.utils.interrupted() then
       read_losses()
       bar:close()
-      save(epoch)
-      io.stderr:write("stopped; --resume goes on from " .. checkpoint .. "\n")
+      save(steps)
+      manager:wait()
+      io.stderr:write("stopped; --resume goes on from step " .. steps .. "\n")
       os.exit(130)
     end
   end
   read_losses()
-  save(epoch + 1)
+  save(steps)
 end
+manager:wait()
 
 net:eval()
 local right = 0
