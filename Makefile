@@ -240,10 +240,10 @@ test-tsan:
 	  -o $(BUILD)/tsan/threads -ljansson -lspng -lturbojpeg -lxxhash -lz -lm -pthread
 	$(BUILD)/tsan/threads 1000 $(BUILD)/tsan
 
-# A training run killed 500 times, and every call to the system of a save failing in turn.
+# A training run killed 500 times, every call to the system of a save failing in turn, 100,000 flipped bits and 10,000 truncations of a checkpoint.
 KILLS ?= 500
 test-crash: all
-	TYCHO_KILLS=$(KILLS) $(BUSTED) spec/crash_spec.lua
+	TYCHO_KILLS=$(KILLS) TYCHO_FLIPS=$(shell expr $(KILLS) \* 200) $(BUSTED) spec/crash_spec.lua spec/checkpoint_spec.lua
 
 # A short run: everything but the golden replay and the long trainings.
 test-valgrind:

@@ -2,6 +2,7 @@
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local fails = helper.fails
+require("ffi").cdef "int truncate(const char *path, long length);"
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
 
 local function folder()
@@ -151,6 +152,41 @@ describe("checkpoint.Manager", function()
     fails("none of the 2 checkpoints in " .. dir .. " can be read", function() local ok, e = pcall(quietly, m.restore_latest, m) error(not ok and e or "no error", 0) end)
     tycho.save(dir .. "/step-1.safetensors", {tycho.ones(1)})
     fails("no checksums", m.restore, m, 1)
+  end)
+
+  -- TYCHO_FLIPS: how many bits (make test-crash: 100,000); a tenth as many truncations
+  it("sees many flipped bits and truncations of a larger one #long", function()
+    local flips = tonumber(os.getenv "TYCHO_FLIPS") or 3000
+    local m = tycho.checkpoint.Manager {dir = dir, async = false}
+    local members = {}
+    for k = 1, 20 do members["part" .. k] = {weight = tycho.rand(5, 20), bias = tycho.rand(7):half(), n = k, name = "part " .. k} end
+    m:save(1, members)
+    local path, state, tensors = dir .. "/step-1.safetensors", 3, 0
+    local good = read(path)
+    assert.is_true(#good > 10000)
+    local function refused()
+      local ok, e = pcall(m.restore, m, 1)
+      if ok or not e:find(path, 1, true) then error("not seen: " .. tostring(e)) end
+      return e
+    end
+    local file = assert(io.open(path, "r+b"))
+    local function put(at, byte) file:seek("set", at - 1) file:write(string.char(byte)) file:flush() end
+    for _ = 1, flips do
+      state = (state * 1103515245 + 12345) % 2 ^ 31
+      local at = math.floor(state / 16) % #good + 1
+      state = (state * 1103515245 + 12345) % 2 ^ 31
+      local bit, c = 2 ^ (math.floor(state / 65536) % 8), good:byte(at)
+      put(at, math.floor(c / bit) % 2 == 1 and c - bit or c + bit)
+      if refused():find("tensor 'values.part%d+%.%a+' doesn't have its checksum") then tensors = tensors + 1 end
+      put(at, c)
+    end
+    file:close()
+    m:restore(1)                                   -- whole again
+    assert.is_true(tensors > flips * 0.4, tensors) -- about half of the file is tensors: those are named
+    for n = #good - 1, math.max(0, #good - flips / 10), -1 do
+      assert.equal(0, require("ffi").C.truncate(path, n))
+      refused()
+    end
   end)
 
   it("reports what failed at the next call, and goes on", function()
