@@ -24,6 +24,12 @@ function options.fill(who, given, defaults, level)
   return out
 end
 
+-- Raises, level functions up, unless v is a whole number from least.
+function options.whole(who, name, v, least, level)
+  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then error(("%s: %s must be a whole number from %d, got %s"):format(who, name, least, type(v) == "string" and "'" .. v .. "'" or tostring(v)), level + 1) end
+  return v
+end
+
 -- An error's text without the place in the library that raised it.
 function options.bare(e)
   return type(e) == "string" and (e:gsub("^[^\n:]*%.lua:%d+: ", "")) or e

@@ -23,7 +23,7 @@ void ty_blob_release(ty_blob *b) {
 static void drop_blob(void *b) { ty_blob_release(b); }
 
 static ty_status blob_new(ty_ctx *ctx, size_t n, ty_blob **out) {
-  ty_blob *b = ty_malloc(sizeof *b);
+  ty_blob *b = n <= (size_t)1 << 48 ? ty_malloc(sizeof *b) : NULL;
   void *p = b ? aligned_alloc(64, (n + 64) / 64 * 64) : NULL;
   if (!p) {
     ty_free(b);
@@ -36,14 +36,10 @@ static ty_status blob_new(ty_ctx *ctx, size_t n, ty_blob **out) {
 }
 
 ty_status ty_blob_read(ty_ctx *ctx, const char *path, ty_blob **out) {
-  struct stat st;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || fstat(fd, &st) != 0) {
-    ty_error(ctx, "%s: %s", path, strerror(errno));
-    if (fd >= 0) close(fd);
-    return TY_ERR;
-  }
-  ty_status s = S_ISREG(st.st_mode) ? blob_new(ctx, (size_t)st.st_size, out) : ty_error(ctx, "%s: not a regular file", path);
+  int64_t size;
+  int fd = ty_file_open(ctx, path, &size);
+  if (fd < 0) return TY_ERR;
+  ty_status s = blob_new(ctx, (size_t)size, out);
   for (size_t at = 0; s == TY_OK && at < (*out)->n;) {
     const ssize_t k = read(fd, (char *)(*out)->p + at, TY_MIN((*out)->n - at, (size_t)1 << 30));
     if (k < 0 && errno == EINTR) continue;
@@ -57,21 +53,17 @@ ty_status ty_blob_read(ty_ctx *ctx, const char *path, ty_blob **out) {
 }
 
 ty_status ty_blob_map(ty_ctx *ctx, const char *path, ty_blob **out) {
-  struct stat st;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-    ty_error(ctx, "%s: %s", path, fd < 0 ? strerror(errno) : "not a regular file");
-    if (fd >= 0) close(fd);
-    return TY_ERR;
-  }
+  int64_t size;
+  int fd = ty_file_open(ctx, path, &size);
+  if (fd < 0) return TY_ERR;
   ty_blob *b = ty_malloc(sizeof *b);
-  void *p = b && st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+  void *p = b && size ? mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
   close(fd);
   if (p == MAP_FAILED) {
     ty_free(b);
-    return ty_error(ctx, "%s: %s", path, st.st_size ? "it can't be mapped" : "the file is empty");
+    return ty_error(ctx, "%s: %s", path, size ? "it can't be mapped" : "the file is empty");
   }
-  *b = (ty_blob){.p = p, .n = (size_t)st.st_size, .mapped = true};
+  *b = (ty_blob){.p = p, .n = (size_t)size, .mapped = true};
   b->refs = 1;
   *out = b;
   return TY_OK;
@@ -133,6 +125,10 @@ static ty_status zip_failed(ty_ctx *ctx, const char *path, zip_error_t *e) { ret
 
 ty_status ty_zip_open(ty_ctx *ctx, const char *path, ty_zip **out) {
   int code = 0;
+  int64_t size;
+  const int fd = ty_file_open(ctx, path, &size);
+  if (fd < 0) return TY_ERR;
+  close(fd);                                             /* libzip opens it by itself; it is no pipe */
   ty_zip *z = ty_malloc(sizeof *z);
   if (!z) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
   snprintf(z->path, sizeof z->path, "%s", path);
@@ -173,8 +169,8 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
     else if (!want) { if (k) s = ty_error(ctx, "%s: '%.80s' is longer than it says", z->path, st.name); break; }
     else if (!k) s = ty_error(ctx, "%s: '%.80s' is truncated", z->path, st.name);
     else at += (size_t)k;
-    if (s != TY_OK) ty_blob_release(*out);
   }
+  if (s == TY_ERR) ty_blob_release(*out);
   zip_fclose(f);
   return s;
 }
@@ -183,9 +179,8 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
 
 ty_status ty_file_write(ty_ctx *ctx, const char *path, const ty_member *m) {
   char temporary[TY_PATH_MOST];
-  TY_TRY(ty_temporary(ctx, path, temporary));
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return ty_error(ctx, "%s: %s", path, strerror(errno));
+  int fd = ty_temporary(ctx, path, temporary);
+  if (fd < 0) return TY_ERR;
   if (ty_write_all(fd, m->head, m->nhead) && ty_write_all(fd, m->data, m->ndata)) return ty_file_commit(ctx, fd, temporary, path);
   ty_error(ctx, "%s: %s", path, strerror(errno));
   close(fd);
@@ -196,7 +191,10 @@ ty_status ty_file_write(ty_ctx *ctx, const char *path, const ty_member *m) {
 ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int n) {
   char temporary[TY_PATH_MOST];
   int code = 0;
-  TY_TRY(ty_temporary(ctx, path, temporary));
+  if (!n) return ty_error(ctx, "%s: an archive of nothing can't be written", path);
+  int fd = ty_temporary(ctx, path, temporary);
+  if (fd < 0) return TY_ERR;
+  close(fd);
   zip_t *z = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code);
   ty_status st = TY_OK;
   if (!z) {
@@ -204,6 +202,7 @@ ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int
     zip_error_init_with_code(&e, code);
     zip_failed(ctx, path, &e);
     zip_error_fini(&e);
+    unlink(temporary);
     return TY_ERR;
   }
   for (int i = 0; i < n && st == TY_OK; i++) {
@@ -216,9 +215,11 @@ ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int
     } else zip_set_file_compression(z, (zip_uint64_t)k, ZIP_CM_STORE, 0);
   }
   if (st == TY_OK && zip_close(z) == 0) {
-    int fd = open(temporary, O_RDWR | O_CLOEXEC);
+    fd = open(temporary, O_RDWR | O_CLOEXEC);            /* libzip has put a new file in its place */
     if (fd >= 0) return ty_file_commit(ctx, fd, temporary, path);
-    return ty_error(ctx, "%s: %s", path, n ? strerror(errno) : "an archive of nothing can't be written");
+    ty_error(ctx, "%s: %s", path, strerror(errno));
+    unlink(temporary);
+    return TY_ERR;
   }
   if (st == TY_OK) st = zip_failed(ctx, path, zip_get_error(z));
   zip_discard(z);

@@ -15,6 +15,7 @@
 #include "io.h"
 
 struct ty_saving {
+  struct ty_saving *next;  /* under way */
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t ready;
@@ -28,9 +29,46 @@ struct ty_saving {
   ty_ctx ctx;
 };
 
-static int newest_first(const void *a, const void *b) {
+/* The step of a checkpoint's file name; -1: it is none, letter for letter. */
+static int64_t step_of(const char *name) {
+  char again[64];
+  long long step;
+  if (sscanf(name, "step-%lld.safetensors", &step) != 1 || step < 0) return -1;
+  snprintf(again, sizeof again, "step-%lld.safetensors", step);
+  return strcmp(name, again) ? -1 : step;
+}
+
+static int largest_first(const void *a, const void *b) {
   const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* What was saved last first: a run that went back to step 50 and saved 51 has left 100 behind. */
+static void last_first(int64_t *steps, int n, int64_t last) {
+  int above = 0;
+  qsort(steps, (size_t)n, sizeof *steps, largest_first);
+  while (above < n && steps[above] > last) above++;
+  for (int i = 0; i < above && above < n; i++) {         /* larger ones to the end, one by one: there are few */
+    const int64_t s = steps[0];
+    memmove(steps, steps + 1, sizeof *steps * (size_t)(n - 1));
+    steps[n - 1] = s;
+  }
+}
+
+void ty_checkpoints_clean(const char *folder) {
+  DIR *d = opendir(folder);
+  struct dirent *e;
+  while (d && (e = readdir(d))) {
+    const char *tail = strstr(e->d_name, ".safetensors.");
+    long pid;
+    unsigned n;
+    int end = 0;
+    if (!tail && !strncmp(e->d_name, "latest.", 7)) tail = e->d_name + 6;
+    else if (tail && !strncmp(e->d_name, "step-", 5)) tail += 12;
+    else continue;
+    if (sscanf(tail, ".%ld.%u.tmp%n", &pid, &n, &end) == 2 && end && !tail[end] && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH) unlinkat(dirfd(d), e->d_name, 0);
+  }
+  if (d) closedir(d);
 }
 
 ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n) {
@@ -41,9 +79,8 @@ ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *
   *n = 0;
   if (!d) return errno == ENOENT ? TY_OK : ty_error(ctx, "%s: %s", folder, strerror(errno));
   while ((e = readdir(d))) {
-    long long step;
-    int end = 0;
-    if (sscanf(e->d_name, "step-%lld.safetensors%n", &step, &end) != 1 || !end || e->d_name[end] || step < 0) continue;
+    const int64_t step = step_of(e->d_name);
+    if (step < 0) continue;
     if (*n == room) {
       room = room ? 2 * room : 16;
       int64_t *more = realloc(*steps, sizeof *more * (size_t)room);
@@ -53,18 +90,25 @@ ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *
     (*steps)[(*n)++] = step;
   }
   closedir(d);
-  if (*n) qsort(*steps, (size_t)*n, sizeof **steps, newest_first);
+  char path[TY_PATH_MOST], name[64] = "";
+  int fd = snprintf(path, sizeof path, "%s/latest", folder) < (int)sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  const ssize_t k = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
+  if (fd >= 0) close(fd);
+  name[k > 0 ? k : 0] = 0;
+  const int64_t last = step_of(name);
+  if (*n) last_first(*steps, *n, last >= 0 ? last : INT64_MAX);
   return TY_OK;
 }
 
 static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name) {
   char path[TY_PATH_MOST], temporary[TY_PATH_MOST];
   if (snprintf(path, sizeof path, "%s/latest", folder) >= (int)sizeof path) return ty_error(ctx, "%s: the path is too long", folder);
-  TY_TRY(ty_temporary(ctx, path, temporary));
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0 || !ty_write_all(fd, name, strlen(name))) {
+  int fd = ty_temporary(ctx, path, temporary);
+  if (fd < 0) return TY_ERR;
+  if (!ty_write_all(fd, name, strlen(name))) {
     ty_error(ctx, "%s: %s", path, strerror(errno));
-    if (fd >= 0) { close(fd); unlink(temporary); }
+    close(fd);
+    unlink(temporary);
     return TY_ERR;
   }
   return ty_file_commit(ctx, fd, temporary, path);
@@ -82,13 +126,46 @@ static ty_status save(ty_saving *s) {
   int64_t *steps;
   int n, kept = 1;
   if (!s->keep || ty_checkpoints(&s->ctx, folder, &steps, &n) != TY_OK) return TY_OK;
-  for (int i = 0; i < n; i++) {                          /* the new one stays, and the newest of the others */
+  for (int i = 0; i < n; i++) {                          /* the new one, which is the first now, and the next ones stay */
     snprintf(old, sizeof old, "step-%lld.safetensors", (long long)steps[i]);
     if (!strcmp(old, name) || kept++ < s->keep) continue;
     if (snprintf(old, sizeof old, "%s/step-%lld.safetensors", folder, (long long)steps[i]) < (int)sizeof old) unlink(old);
   }
   free(steps);
   return TY_OK;
+}
+
+/* Savers under way, for the end of the process: exit() runs nothing of Lua's, and what was asked for is to be saved. */
+static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
+static ty_saving *under_way;
+static pid_t under_way_pid;
+
+static void wait_at_exit(void) {
+  if (getpid() != under_way_pid) return;                 /* a fork has no such threads */
+  pthread_mutex_lock(&under_way_lock);
+  for (ty_saving *s = under_way; s; s = s->next) {
+    int64_t a, b;
+    while (!ty_saving_done(s, 1, &a, &b)) {}
+  }
+  pthread_mutex_unlock(&under_way_lock);
+}
+
+static void list_in(ty_saving *s) {
+  static bool registered;
+  pthread_mutex_lock(&under_way_lock);
+  if (!registered) registered = atexit(wait_at_exit) == 0;
+  if (under_way_pid != getpid()) under_way = NULL;
+  under_way_pid = getpid();
+  s->next = under_way;
+  under_way = s;
+  pthread_mutex_unlock(&under_way_lock);
+}
+
+static void list_out(const ty_saving *s) {
+  pthread_mutex_lock(&under_way_lock);
+  for (ty_saving **p = &under_way; *p; p = &(*p)->next)
+    if (*p == s) { *p = s->next; break; }
+  pthread_mutex_unlock(&under_way_lock);
 }
 
 static void *run(void *p) {
@@ -142,6 +219,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
   }
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  list_in(s);
   s->started = pthread_create(&s->thread, NULL, run, s) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!s->started) run(s);                               /* no thread to be had: then here */
@@ -152,7 +230,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
 bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  const int64_t ns = until.tv_nsec + (int64_t)(TY_MIN(TY_MAX(seconds, 0), 3600) * 1e9);
+  const int64_t ns = until.tv_nsec + (int64_t)((seconds > 0 && seconds < 3600 ? seconds : 0) * 1e9);
   until.tv_sec += ns / 1000000000;
   until.tv_nsec = ns % 1000000000;
   pthread_mutex_lock(&s->lock);
@@ -165,8 +243,15 @@ bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *tot
   return done;
 }
 
+const char *ty_saving_result(ty_saving *s) {
+  int64_t a, b;
+  while (!ty_saving_done(s, 1, &a, &b)) {}
+  return s->status == TY_OK ? NULL : s->ctx.err;
+}
+
 ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s) {
   if (s->started) pthread_join(s->thread, NULL);
+  list_out(s);
   const ty_status st = s->status;
   if (st != TY_OK) memcpy(ctx->err, s->ctx.err, sizeof ctx->err);
   drop(s);

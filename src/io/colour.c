@@ -4,7 +4,7 @@
 #include <string.h>
 #include "data.h"
 
-static float clamp01(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
+static float clamp01(float v) { return v > 0 ? v < 1 ? v : 1 : 0; }      /* NaN too becomes a number: some are places in tables */
 static float grey(const float *v, int64_t n, int64_t i) { return 0.2989f * v[i] + 0.587f * v[n + i] + 0.114f * v[2 * n + i]; }
 
 /* v[i] = by * v[i] + (1 - by) * other */
@@ -22,7 +22,7 @@ static void hue(float *v, int64_t n, float by) {
     const float six = h * 6, whole = floorf(six), f = six - whole;
     const float p = clamp01(most * (1 - s)), q = clamp01(most * (1 - s * f)), t = clamp01(most * (1 - s * (1 - f)));
     const float out[6][3] = {{most, t, p}, {q, most, p}, {p, most, t}, {p, q, most}, {t, p, most}, {most, p, q}};
-    const int k = (int)whole % 6;
+    const int k = whole >= 0 && whole < 6 ? (int)whole : 0;      /* NaN */
     for (int c = 0; c < 3; c++) v[c * n + i] = out[k][c];
   }
 }
@@ -80,6 +80,7 @@ ty_status ty_recolour(ty_ctx *ctx, ty_picture *p, ty_colour what, float by, ty_c
         const float g = grey(v, n, i);
         for (int c = 0; c < 3; c++) v[c * n + i] = what == TY_GRAYSCALE ? g : blend(v[c * n + i], g, by);
       }
+      if (what == TY_GRAYSCALE && by == 1) p->c = 1;     /* of equal planes */
       break;
     case TY_HUE:
       if (rgb && by != 0) hue(v, n, by);

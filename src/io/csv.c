@@ -24,22 +24,41 @@ static bool push(numbers *x, double v) {
   return true;
 }
 
-/* The field that begins at *at: its text into out (NUL-terminated, at most most - 1 bytes; longer ones are cut), *at to its end. */
-static void field(const char **at, const char *end, char sep, char *out, size_t most) {
+/* The field that begins at *at: its text into out (NUL-terminated, at most most - 1 bytes), *at to its end. False: it is longer, or has a zero byte. */
+static bool field(const char **at, const char *end, char sep, char *out, size_t most) {
   const char *p = *at;
   size_t n = 0;
-  bool quoted = p < end && *p == '"';
+  bool quoted = p < end && *p == '"', whole = true;
   if (quoted) p++;
   while (p < end) {
     if (quoted && *p == '"') {
       if (p + 1 < end && p[1] == '"') p++;               /* a quote in quotes */
       else { quoted = false; p++; continue; }
     } else if (!quoted && (*p == sep || *p == '\n' || *p == '\r')) break;
-    if (n + 1 < most) out[n++] = *p;
+    whole = whole && *p && n + 1 < most;
+    if (whole) out[n++] = *p;
     p++;
   }
   out[n] = 0;
   *at = p;
+  return whole;
+}
+
+typedef struct { char *p; size_t n, room; } text;
+
+static bool add_line(text *t, const char *word) {
+  const size_t len = strlen(word);
+  if (t->n + len + 2 > t->room) {
+    const size_t room = 2 * t->room + len + 64;
+    char *more = realloc(t->p, room);
+    if (!more) return false;
+    t->p = more;
+    t->room = room;
+  }
+  for (size_t i = 0; i < len; i++) t->p[t->n++] = word[i] == '\n' ? ' ' : word[i];
+  t->p[t->n++] = '\n';
+  t->p[t->n] = 0;
+  return true;
 }
 
 static bool number(char *s, locale_t c, double *v) {
@@ -53,8 +72,8 @@ static bool number(char *s, locale_t c, double *v) {
 }
 
 /* Field of a row's and file's place, for errors, counted from 1. */
-static ty_status parse(ty_ctx *ctx, const char *path, const char *text, size_t size, char sep, bool header, locale_t c, numbers *x, int64_t *columns, char **names) {
-  const char *at = text, *end = text + size;
+static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t size, char sep, bool header, locale_t c, numbers *x, int64_t *columns, text *names) {
+  const char *at = all, *end = all + size;
   char word[256];
   int64_t line = 0, width = -1;
   if (size >= 3 && !memcmp(at, "\xEF\xBB\xBF", 3)) at += 3;
@@ -64,20 +83,12 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *text, size_t s
     if (*at == '\n' || *at == '\r') { at += *at == '\r' && at + 1 < end && at[1] == '\n' ? 2 : 1; continue; }
     for (;;) {
       double v = 0;
-      field(&at, end, sep, word, sizeof word);
+      const bool whole = field(&at, end, sep, word, sizeof word);
       k++;
       if (width < 0 && header) {
-        if (names) {
-          const size_t had = *names ? strlen(*names) : 0;
-          char *more = realloc(*names, had + strlen(word) + 2);
-          if (!more) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
-          *names = more;
-          for (char *w = word; *w; w++) if (*w == '\n') *w = ' ';
-          strcpy(more + had, word);
-          strcat(more + had, "\n");
-        }
+        if (names && !add_line(names, word)) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
       } else {
-        if (!number(word, c, &v)) return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
+        if (!whole || !number(word, c, &v)) return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
         if (!push(x, v)) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
       }
       if (at >= end || *at != sep) break;
@@ -97,10 +108,11 @@ ty_status ty_csv_read(ty_ctx *ctx, const char *path, char sep, bool header, ty_t
   ty_blob *b;
   numbers x = {0};
   int64_t columns = 0;
+  text head = {0};
   if (names) *names = NULL;
   TY_TRY(ty_blob_read(ctx, path, &b));
   locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  ty_status st = c ? parse(ctx, path, b->p, b->n, sep, header, c, &x, &columns, names) : ty_error(ctx, "%s: out of memory", path);
+  ty_status st = c ? parse(ctx, path, b->p, b->n, sep, header, c, &x, &columns, names ? &head : NULL) : ty_error(ctx, "%s: out of memory", path);
   if (c) freelocale(c);
   ty_blob_release(b);
   if (st == TY_OK) {
@@ -109,9 +121,7 @@ ty_status ty_csv_read(ty_ctx *ctx, const char *path, char sep, bool header, ty_t
     if (st == TY_OK && x.n) memcpy(ty_data(*out), x.v, sizeof *x.v * (size_t)x.n);
   }
   free(x.v);
-  if (st != TY_OK && names) {
-    free(*names);
-    *names = NULL;
-  }
+  if (st == TY_OK && names) *names = head.p;
+  else free(head.p);
   return st;
 }

@@ -62,7 +62,7 @@ typedef struct { int kind; double v[TY_TRANSFORM_ARGS]; } ty_transform;
 ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out);
 typedef struct { int n; ty_dtype dtype; ty_transform step[]; } ty_pipeline;
 ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_draws *d, ty_canvas *s);
-/* The size of what a picture of c x h x w becomes; false: the picture itself decides. */
+/* The size of what a picture of c x h x w becomes; false: the picture itself decides. known: whether h and w are. */
 bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
 
 /* pictures' geometry and colours (warp.c, colour.c): change *p */
@@ -99,6 +99,7 @@ typedef struct ty_batch {
   int64_t count;
   int64_t *item;
   uint64_t key;
+  int64_t first;           /* the first item's place in the epoch: an item that comes twice is drawn for twice */
   void *to[TY_FIELDS];
   ty_meta meta[TY_FIELDS];
   bool made[TY_FIELDS];
@@ -109,7 +110,7 @@ typedef struct ty_batch {
   int worker;
   struct ty_batch *next;
 } ty_batch;
-void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas);   /* sets status and err */
+void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas, const atomic_bool *stop);   /* sets status and err; stop: NULL, or true: leave off */
 
 /* ---- threads that fill batches (loader.c) ---- */
 

@@ -3,11 +3,32 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "io.h"
 
-ty_status ty_temporary(ty_ctx *ctx, const char *path, char *out) {
-  return snprintf(out, TY_PATH_MOST, "%s.%ld.tmp", path, (long)getpid()) < TY_PATH_MOST ? TY_OK : ty_error(ctx, "%s: the path is too long", path);
+int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
+  static atomic_uint count;                              /* threads may write beside the same path */
+  for (int tries = 0; tries < 100; tries++) {
+    if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST) return ty_error(ctx, "%s: the path is too long", path), -1;
+    const int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return fd;
+    if (errno != EEXIST) break;                          /* an earlier process of our number has left it */
+  }
+  return ty_error(ctx, "%s: %s", path, strerror(errno)), -1;
+}
+
+int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {
+  struct stat st;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* a pipe's other end isn't waited for */
+  if (fd < 0 || fstat(fd, &st) != 0) ty_error(ctx, "%s: %s", path, strerror(errno));
+  else if (!S_ISREG(st.st_mode)) ty_error(ctx, "%s: not a regular file", path);
+  else {
+    *size = st.st_size;
+    return fd;
+  }
+  if (fd >= 0) close(fd);
+  return -1;
 }
 
 bool ty_write_all(int fd, const void *p, size_t n) {

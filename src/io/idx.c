@@ -1,7 +1,7 @@
 /* IDX files, MNIST's format: two zero bytes, element type, number of dims, the dims as big-endian words, the elements.
  * Invariant: no more memory is taken than a file of this size can fill (deflate yields at most 1032 bytes from one). */
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 #include "io.h"
 
@@ -21,12 +21,16 @@ static int64_t big_endian(const uint8_t *p, int n) {
 
 ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
   static const struct { uint8_t code, dtype; } types[] = {{0x08, TY_U8}, {0x0C, TY_I32}, {0x0D, TY_F32}, {0x0E, TY_F64}};
-  struct stat st;
+  int64_t size;
   uint8_t head[4], dim[4];
   ty_meta m = {0};
   int64_t bytes, most;
-  gzFile f = gzopen(path, "rb");
-  if (!f || stat(path, &st) != 0) return fail(ctx, f, path, "can't be opened");
+  int fd = ty_file_open(ctx, path, &size);
+  gzFile f = fd >= 0 ? gzdopen(fd, "rb") : NULL;
+  if (!f) {
+    if (fd >= 0) { close(fd); ty_error(ctx, "%s: out of memory", path); }
+    return TY_ERR;
+  }
   gzbuffer(f, 1 << 17);
   if (gzread(f, head, 4) != 4) return fail(ctx, f, path, "truncated: no IDX header");
   if (head[0] || head[1]) return fail(ctx, f, path, "no IDX file: it doesn't begin with two zero bytes");
@@ -37,7 +41,7 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
   m.dtype = types[k].dtype;
   m.ndim = head[3];
   bytes = ty_dtype_size[m.dtype];
-  most = gzdirect(f) ? (int64_t)st.st_size : (int64_t)st.st_size * 1032;
+  most = gzdirect(f) ? size : size * 1032;
   for (int i = 0; i < m.ndim; i++) {
     if (gzread(f, dim, 4) != 4) return fail(ctx, f, path, "truncated: the IDX header ends early");
     m.shape[i] = big_endian(dim, 4);
@@ -61,8 +65,8 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
     return fail(ctx, f, path, "damaged: more bytes than the IDX header says");
   }
   gzclose(f);
-  int size = ty_dtype_size[m.dtype];
-  for (int64_t at = 0; size > 1 && at < bytes; at += size)
-    for (int i = 0; i < size / 2; i++) { uint8_t b = p[at + i]; p[at + i] = p[at + size - 1 - i]; p[at + size - 1 - i] = b; }
+  const int wide = ty_dtype_size[m.dtype];
+  for (int64_t at = 0; wide > 1 && at < bytes; at += wide)
+    for (int i = 0; i < wide / 2; i++) { uint8_t b = p[at + i]; p[at + i] = p[at + wide - 1 - i]; p[at + wide - 1 - i] = b; }
   return TY_OK;
 }

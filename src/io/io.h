@@ -32,11 +32,14 @@ typedef struct ty_saving ty_saving;
 ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *tree, int keep, ty_saving **out);  /* shares the tensors */
 bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total);       /* waits that long */
 ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s);                                         /* waits; frees it, gives its result */
-/* Files step-N.safetensors of a folder, newest first: *n numbers, to free(). */
+const char *ty_saving_result(ty_saving *s);                                                 /* waits; NULL, or why it failed */
+void ty_checkpoints_clean(const char *folder);                                              /* removes temporary files of processes that are gone */
+/* Files step-N.safetensors of a folder, what was saved last first: that which `latest` names, smaller numbers, larger ones. *n numbers, to free(). */
 ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n);
 
 #define TY_PATH_MOST 4096
-ty_status ty_temporary(ty_ctx *ctx, const char *path, char *out);       /* a name beside path, into TY_PATH_MOST bytes */
+int ty_temporary(ty_ctx *ctx, const char *path, char *out);             /* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
+int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size);         /* a regular file, to be read; -1: ctx->err says why */
 bool ty_write_all(int fd, const void *p, size_t n);                     /* false: errno says why */
 /* Syncs and renames temporary to path, and syncs the folder; closes fd. */
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path);

@@ -17,7 +17,7 @@ struct ty_loader {
   pthread_mutex_t lock;
   pthread_cond_t work, ready;
   ty_batch *first, *last, *fresh;      /* fresh: the first that no worker has taken */
-  bool stopping;
+  atomic_bool stopping;
   int n;
   worker w[];
 };
@@ -33,7 +33,7 @@ static void *run(void *p) {
     l->fresh = b->next;
     b->worker = w->number;
     pthread_mutex_unlock(&l->lock);
-    ty_source_fill(l->source, b, &w->ctx, &w->canvas);
+    ty_source_fill(l->source, b, &w->ctx, &w->canvas, &l->stopping);
     pthread_mutex_lock(&l->lock);
     b->done = 1;
     pthread_cond_signal(&l->ready);

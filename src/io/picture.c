@@ -1,10 +1,9 @@
 /* Pictures: decoding (TurboJPEG, libspng), the memory they pass through, and how they end as elements of a batch. */
-#include <errno.h>
 #include <spng.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
+#include "archive.h"
 #include "data.h"
 #include "math.h"
 
@@ -150,19 +149,13 @@ static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, s
 }
 
 ty_status ty_picture_read(ty_ctx *ctx, const char *path, bool gray, ty_canvas *s, ty_picture *out) {
-  FILE *f = fopen(path, "rb");
-  if (!f) return bad(ctx, path, strerror(errno));
-  uint8_t *bytes = NULL;
-  long n = -1;
-  if (fseek(f, 0, SEEK_END) == 0) n = ftell(f);
-  ty_status st = TY_ERR;
-  if (n < 0 || n > 1 << 30 || fseek(f, 0, SEEK_SET) != 0) bad(ctx, path, "not a file of up to 1 GiB");
-  else if (!(bytes = malloc((size_t)n + 1))) bad(ctx, path, "out of memory");
-  else if (fread(bytes, 1, (size_t)n, f) != (size_t)n) bad(ctx, path, "can't be read");
-  else if (n > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) st = read_jpeg(ctx, path, bytes, (size_t)n, gray, s, out);
-  else if (n > 8 && !memcmp(bytes, "\211PNG\r\n\032\n", 8)) st = read_png(ctx, path, bytes, (size_t)n, gray, s, out);
-  else bad(ctx, path, "neither a JPEG nor a PNG file");
-  free(bytes);
-  fclose(f);
+  ty_blob *b;
+  TY_TRY(ty_blob_read(ctx, path, &b));
+  const uint8_t *bytes = b->p;
+  ty_status st;
+  if (b->n > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) st = read_jpeg(ctx, path, bytes, b->n, gray, s, out);
+  else if (b->n > 8 && !memcmp(bytes, "\211PNG\r\n\032\n", 8)) st = read_png(ctx, path, bytes, b->n, gray, s, out);
+  else st = bad(ctx, path, "neither a JPEG nor a PNG file");
+  ty_blob_release(b);
   return st;
 }

@@ -24,6 +24,13 @@ enum { SOCKET = 3, LIFE = 4, NOTE = 5, FIRST_OTHER = 6 };
 static ty_status failed(ty_ctx *ctx, const char *what) { return ty_error(ctx, "%s: %s", what, strerror(errno)); }
 static void shut(int *fd) { if (*fd >= 0) close(*fd); *fd = -1; }
 
+static bool away(int *fd) {
+  const int to = fcntl(*fd, F_DUPFD_CLOEXEC, 16);
+  shut(fd);
+  *fd = to;
+  return to >= 0;
+}
+
 /* environ with env over it; to free. */
 static char **environment(char *const *env) {
   int n = 0, m = 0, k = 0;
@@ -52,7 +59,8 @@ ty_status ty_process_start(ty_ctx *ctx, char *const *argv, char *const *env, ty_
   bool ok = all && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 && pipe2(life, O_CLOEXEC) == 0;
   ok = ok && (note = memfd_create("tycho-note", MFD_CLOEXEC)) >= 0 && ftruncate(note, NOTE_BYTES) == 0;
   ok = ok && (page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, note, 0)) != MAP_FAILED;
-  /* out of the way of the numbers that the worker gets */
+  /* out of the way of the numbers that the worker gets, and ours out of that of standard output, should it be closed */
+  ok = ok && away(&pair[0]) && away(&life[1]);
   ok = ok && (given[0] = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[1] = fcntl(life[0], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[2] = fcntl(note, F_DUPFD_CLOEXEC, 16)) >= 0;
   if (!ok) failed(ctx, "a worker can't be started");
   else {
@@ -111,10 +119,17 @@ void ty_process_end(ty_process *p) {
 
 ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
   struct pollfd f = {.fd = LIFE, .events = POLLIN};
-  struct stat st;
-  if (fstat(NOTE, &st) != 0 || st.st_size != NOTE_BYTES) return ty_error(ctx, "this is no worker of a DataLoader");
+  struct stat a, b, c;
+  const char *mark = getenv("TYCHO_WORKER");
+  if (!mark || strcmp(mark, "1") || fstat(SOCKET, &a) != 0 || fstat(LIFE, &b) != 0 || fstat(NOTE, &c) != 0 || !S_ISSOCK(a.st_mode) || !S_ISFIFO(b.st_mode) || c.st_size != NOTE_BYTES)
+    return ty_error(ctx, "this is no worker of a DataLoader");
+  unsetenv("TYCHO_WORKER");                              /* not of those that the worker starts */
   void *page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, NOTE, 0);
-  if (page == MAP_FAILED || fcntl(LIFE, F_SETOWN, getpid()) != 0 || fcntl(LIFE, F_SETFL, O_ASYNC | O_NONBLOCK) != 0) return failed(ctx, "worker");
+  if (page == MAP_FAILED || fcntl(LIFE, F_SETOWN, getpid()) != 0 || fcntl(LIFE, F_SETFL, O_ASYNC | O_NONBLOCK) != 0) {
+    failed(ctx, "worker");
+    if (page != MAP_FAILED) munmap(page, NOTE_BYTES);
+    return TY_ERR;
+  }
   for (int fd = SOCKET; fd <= NOTE; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   *out = (ty_process){.pid = 0, .socket = SOCKET, .life = -1, .note = page};
   if (poll(&f, 1, 0) > 0) raise(SIGIO);                  /* the parent was quicker */
@@ -124,9 +139,9 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
 /* ---- messages ---- */
 
 typedef struct { int64_t tag, bytes; } packet;
-typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
+typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;   /* room for one descriptor, or, as the kernel rounds, two */
 
-ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n) {
+ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n, bool wait, bool *full) {
   size_t bytes = 0;
   for (int i = 0; i < n; i++) bytes = (bytes + 63) / 64 * 64 + parts[i].n;
   int fd = memfd_create("tycho-message", MFD_CLOEXEC);
@@ -154,8 +169,9 @@ ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const t
   h->cmsg_len = CMSG_LEN(sizeof fd);
   memcpy(CMSG_DATA(h), &fd, sizeof fd);
   ssize_t r;
-  do r = sendmsg(p->socket, &m, MSG_NOSIGNAL); while (r < 0 && errno == EINTR);
+  do r = sendmsg(p->socket, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)); while (r < 0 && errno == EINTR);
   const int e = errno;
+  *full = r < 0 && (e == EAGAIN || e == EWOULDBLOCK || e == ENOBUFS || e == ETOOMANYREFS);
   close(fd);
   errno = e;
   return r == (ssize_t)sizeof head ? TY_OK : failed(ctx, "a message to a worker");
@@ -163,7 +179,7 @@ ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const t
 
 ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out) {
   struct pollfd f = {.fd = p->socket, .events = POLLIN};
-  const int r = poll(&f, 1, seconds < 0 ? -1 : (int)(seconds * 1000));
+  const int r = poll(&f, 1, seconds < 0 ? -1 : seconds < 1e6 ? (int)(seconds * 1000) : 1000000000);
   if (r <= 0) return TY_NOTHING;                         /* interrupted too: the caller comes again */
   packet head;
   struct iovec io = {&head, sizeof head};
@@ -173,7 +189,10 @@ ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds,
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return TY_NOTHING;
   struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
   int fd = -1;
-  if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof fd)) memcpy(&fd, CMSG_DATA(h), sizeof fd);
+  for (size_t k = 0; h && h->cmsg_type == SCM_RIGHTS && CMSG_LEN((k + 1) * sizeof fd) <= h->cmsg_len; k++) {
+    shut(&fd);                                           /* there is one in our messages */
+    memcpy(&fd, CMSG_DATA(h) + k * sizeof fd, sizeof fd);
+  }
   struct stat st;
   ty_blob *b = n == (ssize_t)sizeof head && fd >= 0 && fstat(fd, &st) == 0 && st.st_size == head.bytes ? ty_malloc(sizeof *b) : NULL;
   if (b) {

@@ -25,7 +25,8 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out);
 
 typedef struct { const void *p; size_t n; } ty_part;
 /* Sends tag with the parts, each at a multiple of 64 bytes. */
-ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n);
+/* wait: false: where the other side has too much to read, TY_ERR and *full. */
+ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n, bool wait, bool *full);
 typedef enum { TY_MESSAGE, TY_NOTHING, TY_CLOSED } ty_received;
 ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out);   /* seconds < 0: as long as it takes */
 #endif

@@ -77,6 +77,7 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
   }
   for (int k = 0; k < n; k++) {
     const ty_named *e = &list[order[k]];
+    if (!strcmp(e->name, "__metadata__") || json_object_get(h, e->name)) { json_decref(h); return NULL; }
     size_t bytes = bytes_of(e->t);
     json_t *shape = json_array();
     for (int i = 0; i < e->t->ndim; i++) json_array_append_new(shape, json_integer(e->t->shape[i]));
@@ -89,9 +90,8 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
 
 static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order, const char *text, _Atomic int64_t *written) {
   char temporary[TY_PATH_MOST];
-  TY_TRY(ty_temporary(ctx, path, temporary));
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return ty_error(ctx, "%s: %s", path, strerror(errno));
+  int fd = ty_temporary(ctx, path, temporary);
+  if (fd < 0) return TY_ERR;
   size_t len = strlen(text), padded = (len + 7) / 8 * 8;
   uint8_t head[8];
   for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
@@ -115,7 +115,7 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
   json_t *h = order && (each || !sums) ? make_header(list, n, order, meta, nmeta, each) : NULL;
   char *text = h ? json_dumps(h, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
   json_decref(h);
-  if (!text) ty_error(ctx, "%s: a name is not valid UTF-8, or memory is short", path);
+  if (!text) ty_error(ctx, "%s: a name is not valid UTF-8, stands twice or is __metadata__, or memory is short", path);
   else {
     char digits[DIGITS + 1];
     size_t len = strlen(text);
@@ -199,6 +199,7 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
   json_error_t err;
   if (f->size < 8) return ty_error(ctx, "%s: truncated: a safetensors file has at least 8 bytes, this has %zu", f->path, f->size);
   for (int i = 0; i < 8; i++) len |= (uint64_t)f->map[i] << (8 * i);
+  if (!memcmp(f->map, "\x80\x02\x8a\x0a", 4)) return ty_error(ctx, "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
   if (len > HEADER_MOST) return ty_error(ctx, "%s: a header of %llu bytes is over the limit of %u", f->path, (unsigned long long)len, HEADER_MOST);
   if (len > f->size - 8) return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
   f->data = 8 + (size_t)len;
@@ -233,21 +234,18 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
 }
 
 ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **out) {
-  struct stat st;
+  int64_t size;
   ty_safetensors *f = ty_malloc(sizeof *f);
   if (!f) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
   memset(f, 0, sizeof *f);
   snprintf(f->path, sizeof f->path, "%s", path);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || fstat(fd, &st) != 0) {
-    ty_error(ctx, "%s: %s", path, strerror(errno));
-    if (fd >= 0) close(fd);
+  int fd = ty_file_open(ctx, path, &size);
+  if (fd < 0) {
     ty_safetensors_close(f);
     return TY_ERR;
   }
-  f->size = (size_t)st.st_size;
-  if (!S_ISREG(st.st_mode)) ty_error(ctx, "%s: not a regular file", path);
-  else if (f->size) {
+  f->size = (size_t)size;
+  if (f->size) {
     void *p = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) ty_error(ctx, "%s: %s", path, strerror(errno));
     else f->map = p;
@@ -270,7 +268,8 @@ ty_status ty_safetensors_verify(ty_ctx *ctx, const ty_safetensors *f) {
   char digits[DIGITS + 1];
   if (!own || !sums) return ty_error(ctx, "%s: it has no checksums: damaged, or no checkpoint", f->path);
   own += strlen(OWN_SUM);
-  snprintf(digits, sizeof digits, "%016llx", own + DIGITS <= text + f->data - 8 ? (unsigned long long)header_sum(text, f->data - 8, own) : 0);
+  if (own + DIGITS > text + f->data - 8) return ty_error(ctx, "%s: damaged: the header ends in its checksum", f->path);
+  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(text, f->data - 8, own));
   if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't have its checksum", f->path);
   if (strlen(sums) != (size_t)f->n * DIGITS) return ty_error(ctx, "%s: damaged: %d tensors with %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
   for (int i = 0; i < f->n; i++) {

@@ -67,7 +67,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
   const int64_t i = b->item[place];
   ty_meta *m = &b->meta[k];
   ty_picture p;
-  ty_draws d = ty_draws_of(b->key + (uint64_t)k, i);
+  ty_draws d = ty_draws_of(ty_key(b->key + (uint64_t)k, (uint64_t)(b->first + place)), i);
   size_t bytes = ty_dtype_size[m->dtype];
   if (f->kind == TY_ROWS) {
     const size_t n = (size_t)row_bytes(f->t);
@@ -105,9 +105,9 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
   return TY_OK;
 }
 
-void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas) {
+void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas, const atomic_bool *stop) {
   ty_status st = TY_OK;
-  for (int64_t i = 0; i < b->count && st == TY_OK; i++) {
+  for (int64_t i = 0; i < b->count && st == TY_OK && !(stop && *stop); i++) {
     b->at = b->item[i];
     for (int k = 0; k < s->nfield && st == TY_OK; k++) st = make(ctx, s, k, b, i, canvas);
   }

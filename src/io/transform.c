@@ -24,9 +24,11 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 /* ---- steps ---- */
 
+#define SIDE_MOST (1 << 16)              /* of any picture on its way */
+
 enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, KINDS };
 
-/* What each argument may be: n from 0 to most whole, s a size, p a probability, f any finite number, r a random interval's end. */
+/* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean, m a border, k a ty_colour, d a dtype. */
 static const struct { const char *name, *args; } kinds[KINDS] = {
   [RESIZE] = {"resize", "ssbb"},                 /* h, w, nearest, antialias */
   [RESIZE_SHORT] = {"resize_short", "sbb"},      /* the shorter side, nearest, antialias */
@@ -78,7 +80,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
   }
   if (k == NORMALIZE) {
     if (v[0] < 1 || v[0] > 4) return ty_error(ctx, "transforms: normalize takes 1 to 4 means and deviations, got %g", v[0]);
-    for (int c = 0; c < v[0]; c++) if (!(v[5 + c] > 0)) return ty_error(ctx, "transforms: normalize's std must be above 0, got %g", v[5 + c]);
+    for (int c = 0; c < v[0]; c++) if (!((float)v[5 + c] > 0)) return ty_error(ctx, "transforms: normalize's std must be above 0, got %g", v[5 + c]);
   }
   if ((k == COLOUR || k == RANDOM_COLOUR) && v[0] == TY_POSTERIZE && !(v[1] >= 0 && v[1] <= 8)) return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
   if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
@@ -86,9 +88,9 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
 }
 
 /* Torch's rounding of a size that follows from another. */
-static void short_side(int *h, int *w, int size) {
-  if (*w <= *h) { *h = (int)((int64_t)size * *h / *w); *w = size; }
-  else { *w = (int)((int64_t)size * *w / *h); *h = size; }
+static void short_side(int64_t *h, int64_t *w, int64_t size) {
+  if (*w <= *h) { *h = size * *h / *w; *w = size; }
+  else { *w = size * *w / *h; *h = size; }
 }
 
 static ty_status flip(ty_picture *p, bool up) {
@@ -211,14 +213,13 @@ static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wi
 static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws *d, ty_canvas *s) {
   const double *v = t->v;
   int h, w;
+  int64_t tall = p->h, wide = p->w;
   switch (t->kind) {
     case RESIZE: return ty_resize(ctx, p, (int)v[0], (int)v[1], v[2] != 0, v[3] != 0, s);
     case RESIZE_SHORT:
-      h = p->h;
-      w = p->w;
-      short_side(&h, &w, (int)v[0]);
-      if (h > 1 << 15 || w > 1 << 15) return ty_error(ctx, "Resize: a picture of %dx%d would become %dx%d", p->h, p->w, h, w);
-      return ty_resize(ctx, p, TY_MAX(1, h), TY_MAX(1, w), v[1] != 0, v[2] != 0, s);
+      short_side(&tall, &wide, (int64_t)v[0]);
+      if (tall > SIDE_MOST || wide > SIDE_MOST) return ty_error(ctx, "Resize: a picture of %dx%d would become %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
+      return ty_resize(ctx, p, (int)TY_MAX(1, tall), (int)TY_MAX(1, wide), v[1] != 0, v[2] != 0, s);
     case CENTER_CROP: return centre(ctx, p, (int)v[0], (int)v[1], s);
     case CROP: return ty_crop(ctx, p, (int)v[0], (int)v[1], (int)v[2], (int)v[3], 0, 0, s);
     case RANDOM_CROP:
@@ -228,7 +229,9 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
       h = (int)ty_draw_int(d, 0, h - (int)v[0]) - (int)v[4];
       w = (int)ty_draw_int(d, 0, w - (int)v[1]) - (int)v[2];
       return ty_crop(ctx, p, h, w, (int)v[0], (int)v[1], (int)v[7], (float)v[6], s);
-    case PAD: return ty_crop(ctx, p, -(int)v[2], -(int)v[0], p->h + (int)v[2] + (int)v[3], p->w + (int)v[0] + (int)v[1], (int)v[5], (float)v[4], s);
+    case PAD:
+      if (p->h + v[2] + v[3] > SIDE_MOST || p->w + v[0] + v[1] > SIDE_MOST) return ty_error(ctx, "Pad: a picture of %dx%d would have a side of more than %d", p->h, p->w, SIDE_MOST);
+      return ty_crop(ctx, p, -(int)v[2], -(int)v[0], p->h + (int)v[2] + (int)v[3], p->w + (int)v[0] + (int)v[1], (int)v[5], (float)v[4], s);
     case HFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
     case VFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;
     case RESIZED_CROP: return resized_crop(ctx, v, p, d, s);
@@ -272,16 +275,20 @@ ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_d
 }
 
 bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known) {
-  (void)c;
-  for (int i = 0; i < t->n; i++) {
+  int64_t tall = *h, wide = *w;
+  for (int i = 0; i < t->n && tall <= SIDE_MOST && wide <= SIDE_MOST; i++) {
     const double *v = t->step[i].v;
     switch (t->step[i].kind) {
-      case RESIZE: case CENTER_CROP: case RANDOM_CROP: case RESIZED_CROP: *h = (int)v[0]; *w = (int)v[1]; known = true; break;
-      case CROP: *h = (int)v[2]; *w = (int)v[3]; known = true; break;
-      case RESIZE_SHORT: if (known) { short_side(h, w, (int)v[0]); *h = TY_MAX(1, *h); *w = TY_MAX(1, *w); } break;
-      case PAD: *h += (int)(v[2] + v[3]); *w += (int)(v[0] + v[1]); break;
+      case RESIZE: case CENTER_CROP: case RANDOM_CROP: case RESIZED_CROP: tall = (int)v[0]; wide = (int)v[1]; known = true; break;
+      case CROP: tall = (int)v[2]; wide = (int)v[3]; known = true; break;
+      case RESIZE_SHORT: if (known) { short_side(&tall, &wide, (int)v[0]); tall = TY_MAX(1, tall); wide = TY_MAX(1, wide); } break;
+      case COLOUR: if (v[0] == TY_GRAYSCALE && v[1] == 1) *c = 1; break;
+      case PAD: tall += (int)(v[2] + v[3]); wide += (int)(v[0] + v[1]); break;
       default: break;
     }
   }
+  if (tall > SIDE_MOST || wide > SIDE_MOST) return false;              /* running it says what is wrong */
+  *h = (int)tall;
+  *w = (int)wide;
   return known;
 }

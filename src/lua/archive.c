@@ -3,31 +3,14 @@
 #include "archive.h"
 #include "binding.h"
 
-#define BLOB "tycho.blob"
-#define ZIP "tycho.zip"
+void ty_blob_end(void *b) { ty_blob_release(b); }
+static void zip_end(void *z) { ty_zip_close(z); }
 
-static int blob_gc(lua_State *L) {
-  ty_blob **b = lua_touserdata(L, 1);
-  ty_blob_release(*b);
-  *b = NULL;
-  return 0;
-}
+ty_blob *ty_blob_at(lua_State *L, int index) { return ty_box_at(L, index, ty_blob_end, "a piece of a file"); }
 
-ty_blob **ty_new_blob(lua_State *L) {
-  ty_blob **b = lua_newuserdata(L, sizeof *b);
-  *b = NULL;
-  if (luaL_newmetatable(L, BLOB)) {
-    lua_pushcfunction(L, blob_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
-  return b;
-}
-
-ty_blob *ty_blob_at(lua_State *L, int index) {
-  ty_blob **b = luaL_checkudata(L, index, BLOB);
-  if (!*b) luaL_error(L, "there is no memory");
-  return *b;
+const char *ty_string_at(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TSTRING) luaL_error(L, "a string is needed, got %s", ty_type_text(L, index));
+  return lua_tostring(L, index);
 }
 
 void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
@@ -45,7 +28,8 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
 static int blob_read(lua_State *L) {           /* path -> its contents, how many bytes */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   const char *path = luaL_checkstring(L, 1);
-  ty_blob **b = ty_new_blob(L), *got = NULL;
+  void **b = ty_new_box(L, ty_blob_end);
+  ty_blob *got;
   if (ty_blob_read(ctx, path, &got) != TY_OK) return ty_raise(L, ctx);
   *b = got;
   lua_pushnumber(L, (lua_Number)got->n);
@@ -64,15 +48,15 @@ static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes ->
 static int blob_array(lua_State *L) {          /* blob, from (0-based), NumPy's dtype or "bf16", sizes, fortran -> tensor */
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_blob *b = ty_blob_at(L, 1);
   const double from = luaL_checknumber(L, 2);
   const char *descr = luaL_checkstring(L, 3);
   ty_meta m;
   ty_sizes_at(L, 4, &m);
-  if (!(from >= 0 && from <= (double)b->n)) return luaL_error(L, "truncated");
   ty_pace(L, s);
   const bool fortran = lua_toboolean(L, 5);
   ty_handle *h = ty_new_handle(L, s);
+  ty_blob *b = ty_blob_at(L, 1);
+  if (!(from >= 0 && from <= (double)b->n)) return luaL_error(L, "truncated");
   return ty_blob_array(ctx, b, (size_t)from, descr, &m, fortran, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
@@ -84,23 +68,11 @@ static int array_descr(lua_State *L) {         /* dtype name -> NumPy's, or nil 
 
 /* ---- zip ---- */
 
-static int zip_gc(lua_State *L) {
-  ty_zip **z = lua_touserdata(L, 1);
-  ty_zip_close(*z);
-  *z = NULL;
-  return 0;
-}
-
 static int zip_list(lua_State *L) {            /* path -> archive, its members' names */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   const char *path = luaL_checkstring(L, 1);
-  ty_zip **z = lua_newuserdata(L, sizeof *z), *got = NULL;
-  *z = NULL;
-  if (luaL_newmetatable(L, ZIP)) {
-    lua_pushcfunction(L, zip_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  void **z = ty_new_box(L, zip_end);
+  ty_zip *got;
   if (ty_zip_open(ctx, path, &got) != TY_OK) return ty_raise(L, ctx);
   *z = got;
   const int n = ty_zip_count(got);
@@ -115,11 +87,12 @@ static int zip_list(lua_State *L) {            /* path -> archive, its members' 
 
 static int zip_member(lua_State *L) {          /* archive, position -> blob, how many bytes */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_zip **z = luaL_checkudata(L, 1, ZIP);
   const int i = (int)luaL_checkinteger(L, 2);
-  if (!*z || i < 1 || i > ty_zip_count(*z)) return luaL_error(L, "there is no such member");
-  ty_blob **b = ty_new_blob(L), *got = NULL;
-  if (ty_zip_read(ctx, *z, i - 1, &got) != TY_OK) return ty_raise(L, ctx);
+  void **b = ty_new_box(L, ty_blob_end);
+  ty_zip *z = ty_box_at(L, 1, zip_end, "an archive");
+  ty_blob *got;
+  if (i < 1 || i > ty_zip_count(z)) return luaL_error(L, "there is no such member");
+  if (ty_zip_read(ctx, z, i - 1, &got) != TY_OK) return ty_raise(L, ctx);
   *b = got;
   lua_pushnumber(L, (lua_Number)got->n);
   return 2;
@@ -128,7 +101,8 @@ static int zip_member(lua_State *L) {          /* archive, position -> blob, how
 /* ---- writing ---- */
 
 static void member_at(lua_State *L, int head, int tensor, ty_member *m) {
-  m->head = luaL_checklstring(L, head, &m->nhead);
+  ty_string_at(L, head);
+  m->head = lua_tolstring(L, head, &m->nhead);
   const ty_tensor *t = ty_check(L, tensor, "save", "a tensor");
   if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) luaL_error(L, "save: a tensor must be contiguous, on the cpu");
   m->data = ty_data(t);
@@ -153,7 +127,7 @@ static int zip_write(lua_State *L) {           /* path, names, texts, tensors */
   ty_member *list = lua_newuserdata(L, sizeof *list * (size_t)TY_MAX(n, 1));
   for (int i = 0; i < n; i++) {
     for (int k = 2; k <= 4; k++) lua_rawgeti(L, k, i + 1);
-    list[i].name = luaL_checkstring(L, -3);    /* the tables keep all three */
+    list[i].name = ty_string_at(L, -3);        /* the tables keep all three */
     member_at(L, lua_gettop(L) - 1, lua_gettop(L), &list[i]);
     lua_pop(L, 3);
   }

@@ -115,9 +115,13 @@ int ty_device_at(lua_State *L, const char *name, const char *who);   /* position
 
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
-/* ---- pieces of files (archive.c) ---- */
-struct ty_blob **ty_new_blob(lua_State *L);               /* pushes an empty one, which the collector releases */
-struct ty_blob *ty_blob_at(lua_State *L, int index);      /* raises */
+/* ---- things of C that Lua holds (box.c) ---- */
+void **ty_new_box(lua_State *L, void (*end)(void *p));    /* pushes an empty one; what is put there the collector ends */
+void *ty_box_at(lua_State *L, int index, void (*end)(void *p), const char *what);       /* raises, where there is none of this kind, or it has ended */
+void ty_box_end(lua_State *L, int index, void (*end)(void *p), const char *what);       /* now; nothing if that has been done */
+struct ty_blob *ty_blob_at(lua_State *L, int index);
+void ty_blob_end(void *b);
+const char *ty_string_at(lua_State *L, int index);        /* a string, not a number: what Lua keeps as it is; raises */
 void ty_sizes_at(lua_State *L, int index, ty_meta *m);    /* a list of up to 8 sizes; raises */
 
 /* ---- parts of the module ---- */

@@ -8,8 +8,10 @@
 #include "binding.h"
 #include "data.h"
 
-#define SOURCE "tycho.source"
-#define LOADER "tycho.loader"
+static uint64_t seed_at(lua_State *L, int index) {
+  const double v = lua_tonumber(L, index);
+  return v >= -0x1p63 && v < 0x1p63 ? (uint64_t)(int64_t)v : 0;
+}
 
 /* ---- transforms ---- */
 
@@ -55,15 +57,16 @@ static int check_transforms(lua_State *L) {   /* steps: raises where one is wron
 static int apply_transforms(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_tensor *x = ty_check(L, 1, "transforms", "argument 1");
   ty_canvas canvas = {0};
-  if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) || x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
-    return luaL_error(L, "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s", ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
   ty_settle(L, "a picture is transformed");
   ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *x = ty_check(L, 1, "transforms", "argument 1");
+  if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) || x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
+    return luaL_error(L, "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s", ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
   ty_pipeline *t = pipeline_at(L, ctx, 2);
   if (!t) return ty_raise(L, ctx);
-  ty_draws d = ty_draws_of(ty_key((uint64_t)(int64_t)lua_tonumber(L, 3), 0), 0);
+  ty_draws d = ty_draws_of(ty_key(seed_at(L, 3), 0), 0);
+  ty_retain(x);                            /* what ends in between must not end it */
   ty_picture p = {.p = ty_data(x), .bytes = x->dtype == TY_U8, .c = (int)x->shape[0], .h = (int)x->shape[1], .w = (int)x->shape[2],
                   .sc = x->stride[0], .sh = x->stride[1], .sw = x->stride[2]};
   ty_status st = ty_pipeline_run(ctx, t, &p, &d, &canvas);
@@ -72,6 +75,7 @@ static int apply_transforms(lua_State *L) {
     st = ty_empty(ctx, &ty_cpu, &m, &h->t);
     if (st == TY_OK) ty_picture_write(&p, ty_data(h->t), t->dtype);
   }
+  ty_release(x);
   ty_canvas_free(&canvas);
   free(t);
   return st == TY_OK ? 1 : ty_raise(L, ctx);
@@ -98,12 +102,8 @@ static int read_picture(lua_State *L) {
 
 /* ---- sources ---- */
 
-static int source_gc(lua_State *L) {
-  ty_source **s = lua_touserdata(L, 1);
-  ty_source_release(*s);
-  *s = NULL;
-  return 0;
-}
+static void source_ends(void *s) { ty_source_release(s); }
+static ty_source *source_at(lua_State *L) { return ty_box_at(L, 1, source_ends, "a source"); }
 
 static int64_t whole_field(lua_State *L, const char *name) {
   int64_t v = 0;
@@ -136,7 +136,9 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
     if (f->width != 2 && f->width != 4) return ty_error(ctx, "source: ids are 2 or 4 bytes wide");
   } else if (f->kind != TY_FILES) {
     if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1) return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
-    f->t = ty_retain(t);
+    f->t = ty_alias(t);                    /* that memory and shape, whatever becomes of the user's tensor */
+    if (!f->t) return ty_error(ctx, "source: out of memory"), TY_OOM;
+    t = f->t;
   }
   switch (f->kind) {
     case TY_ROWS:
@@ -178,6 +180,11 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
   return f->pipe ? TY_OK : TY_ERR;
 }
 
+static int mix_seeds(lua_State *L) {           /* a, b -> a seed below 2^52 that depends on every bit of both */
+  lua_pushnumber(L, (lua_Number)(ty_key(seed_at(L, 1), seed_at(L, 2)) >> 12));
+  return 1;
+}
+
 /* make_source(n, {field, ...}): fields are {kind = "rows", tensor =}, {kind = "images", tensor =, steps =}, {kind = "files", paths =, gray =, steps =},
  * {kind = "windows", tensor =, length =, step =, from =} */
 static int make_source(lua_State *L) {
@@ -186,18 +193,15 @@ static int make_source(lua_State *L) {
   int64_t n;
   if (!ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return luaL_error(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
   ty_settle(L, "a loader is made");
-  ty_source **box = lua_newuserdata(L, sizeof *box), *s = ty_malloc(sizeof *s);
-  *box = s;
+  const int fields = (int)lua_objlen(L, 2);
+  void **box = ty_new_box(L, source_ends);
+  ty_source *s = ty_malloc(sizeof *s);
   if (!s) return luaL_error(L, "source: out of memory");
   memset(s, 0, sizeof *s);
   s->refs = 1;
   s->n = n;
-  if (luaL_newmetatable(L, SOURCE)) {
-    lua_pushcfunction(L, source_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
-  for (int k = 0; k < (int)lua_objlen(L, 2); k++) {
+  *box = s;
+  for (int k = 0; k < fields; k++) {
     lua_rawgeti(L, 2, k + 1);
     if (!lua_istable(L, -1)) return luaL_error(L, "source: a field is no table");
     s->nfield = k + 1;
@@ -209,7 +213,7 @@ static int make_source(lua_State *L) {
 
 /* ---- batches ---- */
 
-typedef struct { ty_batch b; ty_tensor *t[TY_FIELDS]; int64_t item[]; } batch;
+typedef struct { ty_batch b; ty_tensor *t[TY_FIELDS]; bool pin; int64_t item[]; } batch;
 
 static void batch_free(batch *b, const ty_source *s) {
   for (int k = 0; k < s->nfield; k++) {
@@ -219,7 +223,7 @@ static void batch_free(batch *b, const ty_source *s) {
   ty_free(b);
 }
 
-/* The batch that arguments index (int64 positions), index + 1 (seed), + 2 (epoch), + 3 (pinned) ask of s. */
+/* The batch that arguments index (int64 items), index + 1 (seed), + 2 (epoch), + 3 (pinned), + 4 (the first's place in the epoch) ask of s. */
 static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int index, batch **out) {
   ty_tensor *at = ty_test(L, index);
   if (!at || at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0 || !at->shape[0]) return ty_error(ctx, "DataLoader: positions must be int64 in 1 dim on the cpu");
@@ -229,7 +233,9 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
   memset(b, 0, sizeof *b);
   b->b.count = n;
   b->b.item = b->item;
-  b->b.key = ty_key((uint64_t)(int64_t)lua_tonumber(L, index + 1), (uint64_t)(int64_t)lua_tonumber(L, index + 2));
+  b->pin = lua_toboolean(L, index + 3);
+  b->b.first = (int64_t)seed_at(L, index + 4);
+  b->b.key = ty_key(seed_at(L, index + 1), seed_at(L, index + 2));
   ty_status st = TY_OK;
   for (int64_t i = 0; i < n && st == TY_OK; i++) {
     b->item[i] = ((const int64_t *)ty_data(at))[i * at->stride[0]] - 1;
@@ -243,7 +249,7 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
     whole.ndim++;
     whole.shape[0] = n;
     memcpy(whole.shape + 1, m->shape, sizeof *m->shape * (size_t)m->ndim);
-    if (st == TY_OK) st = lua_toboolean(L, index + 3) ? ty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
+    if (st == TY_OK) st = b->pin ? ty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
     if (st == TY_OK) b->b.to[k] = ty_data(b->t[k]);
   }
   if (st != TY_OK) batch_free(b, s);
@@ -252,14 +258,19 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
 }
 
 /* Moves a filled batch's tensors into the handles from first on. */
-static ty_status batch_give(ty_ctx *ctx, const ty_source *s, batch *b, ty_handle **h) {
+static ty_status batch_give(lua_State *L, ty_ctx *ctx, const ty_source *s, batch *b, ty_handle **h) {
   for (int k = 0; k < s->nfield; k++) {
     if (b->b.made[k]) {
       ty_meta whole = {.dtype = b->b.meta[k].dtype, .ndim = 4, .shape = {b->b.count, b->b.meta[k].shape[0], b->b.meta[k].shape[1], b->b.meta[k].shape[2]}};
       size_t n = ty_dtype_size[whole.dtype];
       for (int i = 0; i < 4; i++) n *= (size_t)whole.shape[i];
-      TY_TRY(ty_from_memory(ctx, b->b.to[k], n, &whole, free, b->b.to[k], &b->t[k]));
-      b->b.made[k] = false;
+      if (b->pin) {
+        TY_TRY(ty_pinned(L, ctx, &whole, &b->t[k]));
+        memcpy(ty_data(b->t[k]), b->b.to[k], n);
+      } else {
+        TY_TRY(ty_from_memory(ctx, b->b.to[k], n, &whole, free, b->b.to[k], &b->t[k]));
+        b->b.made[k] = false;
+      }
     }
     h[k]->t = b->t[k];
     b->t[k] = NULL;
@@ -267,113 +278,108 @@ static ty_status batch_give(ty_ctx *ctx, const ty_source *s, batch *b, ty_handle
   return TY_OK;
 }
 
-static ty_source *source_at(lua_State *L, int index) {
-  ty_source **s = luaL_checkudata(L, index, SOURCE);
-  return *s;
+/* TY_FIELDS handles, pushed, before anything else is looked at: making them may run finalizers. */
+static void new_handles(lua_State *L, ty_state *st, ty_handle **h) {
+  luaL_checkstack(L, TY_FIELDS + 4, "a batch");
+  for (int k = 0; k < TY_FIELDS; k++) h[k] = ty_new_handle(L, st);
 }
-
-static int new_handles(lua_State *L, ty_state *st, const ty_source *s, ty_handle **h) {
-  luaL_checkstack(L, TY_FIELDS, "a batch");
-  for (int k = 0; k < s->nfield; k++) h[k] = ty_new_handle(L, st);
+/* The first of them, as many as s has fields. */
+static int give_handles(lua_State *L, const ty_source *s) {
+  lua_pop(L, TY_FIELDS - s->nfield);
   return s->nfield;
 }
 
-/* source_batch(source, positions, seed, epoch, pinned) -> a tensor for each field */
+/* source_batch(source, items, seed, epoch, pinned, place) -> a tensor for each field */
 static int source_batch(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st), own = {0};
-  ty_source *s = source_at(L, 1);
   ty_handle *h[TY_FIELDS];
   ty_canvas canvas = {0};
   batch *b;
   ty_pace(L, st);
   ty_settle(L, "a loader makes a batch");
-  lua_settop(L, 5);
-  const int n = new_handles(L, st, s, h);
-  if (batch_make(L, ctx, s, 2, &b) != TY_OK) return ty_raise(L, ctx);
-  ty_source_fill(s, &b->b, &own, &canvas);
+  lua_settop(L, 6);
+  new_handles(L, st, h);
+  ty_source *s = source_at(L);
+  atomic_fetch_add(&s->refs, 1);           /* finalizers may run where memory is short */
+  if (batch_make(L, ctx, s, 2, &b) != TY_OK) { ty_source_release(s); return ty_raise(L, ctx); }
+  ty_source_fill(s, &b->b, &own, &canvas, NULL);
   ty_canvas_free(&canvas);
   ty_status status = b->b.status;
   if (status != TY_OK) ty_error(ctx, "item %lld: %.400s", (long long)b->b.at + 1, b->b.err);
-  else status = batch_give(ctx, s, b, h);
+  else status = batch_give(L, ctx, s, b, h);
   batch_free(b, s);
+  const int n = give_handles(L, s);
+  ty_source_release(s);
   return status == TY_OK ? n : ty_raise(L, ctx);
 }
 
 /* ---- loaders ---- */
 
-typedef struct { ty_loader *loader; ty_source *source; } loader;
+typedef struct { ty_loader *loader; ty_source *source; int refs; } loader;      /* refs: the box's, and a call's that is under way */
 
-static void loader_end(loader *l) {
+static void loader_drop(loader *l) {
+  if (--l->refs) return;
   if (l->loader)
     for (ty_batch *b = ty_loader_stop(l->loader), *next; b; b = next) { next = b->next; batch_free((batch *)b, l->source); }
   ty_source_release(l->source);
-  *l = (loader){NULL, NULL};
+  ty_free(l);
 }
-
-static int loader_gc(lua_State *L) {
-  ty_state_of(L);
-  loader_end(lua_touserdata(L, 1));
-  return 0;
-}
-
-static loader *loader_at(lua_State *L) {
-  loader *l = luaL_checkudata(L, 1, LOADER);
-  if (!l->loader) luaL_error(L, "DataLoader: its workers have been stopped");
-  return l;
-}
+static void loader_ends(void *l) { loader_drop(l); }
+static loader *loader_at(lua_State *L) { return ty_box_at(L, 1, loader_ends, "a loader"); }
 
 /* loader_start(source, workers) */
 static int loader_start(lua_State *L) {
-  ty_state *st = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, st);
-  ty_source *s = source_at(L, 1);
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   const int n = (int)luaL_checkinteger(L, 2);
   if (n < 1 || n > 1024) return luaL_error(L, "DataLoader: num_workers must be 0 to 1024, got %d", n);
-  loader *l = lua_newuserdata(L, sizeof *l);
-  *l = (loader){NULL, NULL};
-  if (luaL_newmetatable(L, LOADER)) ty_add(L, "__gc", loader_gc);
-  lua_setmetatable(L, -2);
-  if (ty_loader_start(ctx, s, n, &l->loader) != TY_OK) return ty_raise(L, ctx);
+  void **box = ty_new_box(L, loader_ends);
+  ty_source *s = source_at(L);
+  loader *l = ty_malloc(sizeof *l);
+  if (!l) return luaL_error(L, "DataLoader: out of memory");
+  *l = (loader){NULL, s, 1};
   atomic_fetch_add(&s->refs, 1);
-  l->source = s;
-  return 1;
+  *box = l;
+  return ty_loader_start(ctx, s, n, &l->loader) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-/* loader_submit(loader, positions, seed, epoch, pinned) */
+/* loader_submit(loader, items, seed, epoch, pinned, place) */
 static int loader_submit(lua_State *L) {
-  ty_state *st = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, st);
-  loader *l = loader_at(L);
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   batch *b;
   ty_settle(L, "a loader makes a batch");
-  lua_settop(L, 5);
-  if (batch_make(L, ctx, l->source, 2, &b) != TY_OK) return ty_raise(L, ctx);
-  ty_loader_submit(l->loader, &b->b);
-  return 0;
+  lua_settop(L, 6);
+  loader *l = loader_at(L);
+  l->refs++;
+  const ty_status st = batch_make(L, ctx, l->source, 2, &b);
+  if (st == TY_OK) ty_loader_submit(l->loader, &b->b);
+  loader_drop(l);
+  return st == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 /* loader_take(loader, seconds) -> the oldest submitted batch, or nothing within this time. A batch that failed is an error, and gone. */
 static int loader_take(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st);
-  loader *l = loader_at(L);
   ty_handle *h[TY_FIELDS];
   const double seconds = luaL_checknumber(L, 2);
   ty_pace(L, st);
-  const int n = new_handles(L, st, l->source, h);
+  new_handles(L, st, h);
+  loader *l = loader_at(L);
   batch *b = (batch *)ty_loader_take(l->loader, seconds >= 0 && seconds < 3600 ? seconds : 0);
   if (!b) return 0;
+  l->refs++;
   ty_status status = b->b.status;
   if (status != TY_OK) ty_error(ctx, "worker %d, item %lld: %.400s", b->b.worker, (long long)b->b.at + 1, b->b.err);
-  else status = batch_give(ctx, l->source, b, h);
+  else status = batch_give(L, ctx, l->source, b, h);
   batch_free(b, l->source);
+  const int n = give_handles(L, l->source);
+  loader_drop(l);
   return status == TY_OK ? n : ty_raise(L, ctx);
 }
 
 static int loader_stop(lua_State *L) {
-  ty_state_of(L);
-  loader_end(luaL_checkudata(L, 1, LOADER));
+  ty_box_end(L, 1, loader_ends, "a loader");
   return 0;
 }
 
@@ -440,7 +446,7 @@ static int bytes_tensor(lua_State *L) {
 
 void ty_open_data(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"source_batch", source_batch}, {"loader_start", loader_start},
+    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"mix_seeds", mix_seeds}, {"source_batch", source_batch}, {"loader_start", loader_start},
     {"loader_submit", loader_submit}, {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records}, {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

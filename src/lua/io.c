@@ -122,7 +122,7 @@ static ty_named *named_tensors(lua_State *L, int *count) {
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, 2, i + 1);
     lua_rawgeti(L, 3, i + 1);
-    list[i].name = luaL_checkstring(L, -2);
+    list[i].name = ty_string_at(L, -2);
     list[i].t = ty_check(L, -1, "save", list[i].name);
     if (!ty_is_contiguous(list[i].t) || ty_device_of(list[i].t)->gpu >= 0) luaL_error(L, "save: tensor '%s' is not contiguous on the cpu", list[i].name);
     lua_pop(L, 2);
@@ -144,38 +144,31 @@ static int write_safetensors(lua_State *L) {
 
 /* ---- checkpoints ---- */
 
-#define SAVING "tycho.saving"
-
-static int saving_gc(lua_State *L) {
+static void saving_ends(void *s) {
   ty_ctx ctx = {0};
-  ty_saving **s = lua_touserdata(L, 1);
-  if (*s) ty_saving_end(&ctx, *s);
-  *s = NULL;
-  return 0;
+  ty_saving_end(&ctx, s);
 }
 
 /* saving_start(path, names, tensors, tree, keep) -> what saving_done and saving_end take */
 static int saving_start(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   int n;
-  const char *path = luaL_checkstring(L, 1), *tree = luaL_checkstring(L, 4);
+  const char *path = ty_string_at(L, 1), *tree = ty_string_at(L, 4);
   const int keep = (int)luaL_checkinteger(L, 5);
+  void **box = ty_new_box(L, saving_ends);
+  ty_saving *s;
   const ty_named *list = named_tensors(L, &n);
-  ty_saving **s = lua_newuserdata(L, sizeof *s);
-  *s = NULL;
-  if (luaL_newmetatable(L, SAVING)) {
-    lua_pushcfunction(L, saving_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
-  return ty_saving_start(ctx, path, list, n, tree, keep, s) == TY_OK ? 1 : ty_raise(L, ctx);
+  if (ty_saving_start(ctx, path, list, n, tree, keep, &s) != TY_OK) return ty_raise(L, ctx);
+  *box = s;
+  lua_pop(L, 1);                           /* the list */
+  return 1;
 }
 
 /* saving_done(saving, seconds) -> whether it is over, bytes written, bytes in all */
 static int saving_done(lua_State *L) {
-  ty_saving **s = luaL_checkudata(L, 1, SAVING);
   int64_t written = 0, total = 0;
-  lua_pushboolean(L, !*s || ty_saving_done(*s, luaL_checknumber(L, 2), &written, &total));
+  const double seconds = luaL_checknumber(L, 2);
+  lua_pushboolean(L, ty_saving_done(ty_box_at(L, 1, saving_ends, "a checkpoint under way"), seconds, &written, &total));
   lua_pushnumber(L, (lua_Number)written);
   lua_pushnumber(L, (lua_Number)total);
   return 3;
@@ -183,9 +176,10 @@ static int saving_done(lua_State *L) {
 
 static int saving_end(lua_State *L) {      /* waits; raises if it failed */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_saving **s = luaL_checkudata(L, 1, SAVING), *had = *s;
-  *s = NULL;
-  return !had || ty_saving_end(ctx, had) == TY_OK ? 0 : ty_raise(L, ctx);
+  const char *why = ty_saving_result(ty_box_at(L, 1, saving_ends, "a checkpoint under way"));
+  if (why) ty_error(ctx, "%s", why);
+  ty_box_end(L, 1, saving_ends, "a checkpoint under way");
+  return why ? ty_raise(L, ctx) : 0;
 }
 
 static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints there, newest first */
@@ -201,6 +195,11 @@ static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints
   }
   free(steps);
   return 1;
+}
+
+static int clean_folder(lua_State *L) {    /* removes what savers that were killed have left */
+  ty_checkpoints_clean(luaL_checkstring(L, 1));
+  return 0;
 }
 
 static int make_folder(lua_State *L) {     /* with those above it */
@@ -219,12 +218,7 @@ static int make_folder(lua_State *L) {     /* with those above it */
   return 0;
 }
 
-static int file_gc(lua_State *L) {
-  ty_safetensors **f = lua_touserdata(L, 1);
-  ty_safetensors_close(*f);
-  *f = NULL;
-  return 0;
-}
+static void file_ends(void *f) { ty_safetensors_close(f); }
 
 /* read_safetensors(path, verify) -> table of tensors by name, metadata string or nil; verify: its sums must be there, and right */
 static int read_safetensors(lua_State *L) {
@@ -232,26 +226,22 @@ static int read_safetensors(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, s);
   const char *path = luaL_checkstring(L, 1);
   lua_settop(L, 2);
-  ty_safetensors **f = lua_newuserdata(L, sizeof *f);   /* closed by the collector if an error jumps */
-  *f = NULL;
-  if (luaL_newmetatable(L, "tycho.safetensors")) {
-    lua_pushcfunction(L, file_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
-  if (ty_safetensors_open(ctx, path, f) != TY_OK || (lua_toboolean(L, 2) && ty_safetensors_verify(ctx, *f) != TY_OK)) return luaL_error(L, "load: %s", ctx->err);
-  int n = ty_safetensors_count(*f);
+  void **box = ty_new_box(L, file_ends);               /* ended by the collector if an error jumps */
+  ty_safetensors *f;
+  if (ty_safetensors_open(ctx, path, &f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
+  *box = f;
+  if (lua_toboolean(L, 2) && ty_safetensors_verify(ctx, f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
+  int n = ty_safetensors_count(f);
   lua_newtable(L);
   for (int i = 0; i < n; i++) {
     ty_handle *h = ty_new_handle(L, s);
     ty_tensor *t;
-    if (ty_safetensors_read(ctx, *f, i, &t) != TY_OK) return luaL_error(L, "load: %s: %s", path, ctx->err);
+    if (ty_safetensors_read(ctx, f, i, &t) != TY_OK) return luaL_error(L, "load: %s: %s", path, ctx->err);
     h->t = t;
-    lua_setfield(L, -2, ty_safetensors_name(*f, i));
+    lua_setfield(L, -2, ty_safetensors_name(f, i));
   }
-  lua_pushstring(L, ty_safetensors_meta(*f, "tycho"));
-  ty_safetensors_close(*f);
-  *f = NULL;
+  lua_pushstring(L, ty_safetensors_meta(f, "tycho"));
+  ty_box_end(L, 3, file_ends, "a file");
   return 2;
 }
 
@@ -319,6 +309,6 @@ void ty_open_io(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
     {"json_encode", json_encode}, {"json_decode", json_decode}, {"write_safetensors", write_safetensors}, {"read_safetensors", read_safetensors},
     {"saving_start", saving_start}, {"saving_done", saving_done},
-    {"saving_end", saving_end}, {"checkpoints", checkpoints}, {"make_folder", make_folder}, {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
+    {"saving_end", saving_end}, {"checkpoints", checkpoints}, {"make_folder", make_folder}, {"clean_folder", clean_folder}, {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

@@ -6,30 +6,21 @@
 #include "binding.h"
 #include "process.h"
 
-#define PROCESS "tycho.process"
 #define PARTS_MOST 256
 
-static ty_process *process_at(lua_State *L, int index) {
-  ty_process *p = luaL_checkudata(L, index, PROCESS);
-  if (p->socket < 0) luaL_error(L, "worker: it has been stopped");
-  return p;
-}
-
-static int process_gc(lua_State *L) {
-  ty_process *p = lua_touserdata(L, 1);
+static void process_ends(void *p) {
   ty_process_end(p);
-  return 0;
+  ty_free(p);
 }
+static ty_process *process_at(lua_State *L) { return ty_box_at(L, 1, process_ends, "a worker"); }
 
-static ty_process *new_process(lua_State *L) {
-  ty_process *p = lua_newuserdata(L, sizeof *p);
+/* Pushes one that isn't started. */
+static ty_process *new_process(lua_State *L, void ***box) {
+  *box = ty_new_box(L, process_ends);
+  ty_process *p = ty_malloc(sizeof *p);
+  if (!p) luaL_error(L, "worker: out of memory");
   *p = (ty_process){.socket = -1, .life = -1};
-  if (luaL_newmetatable(L, PROCESS)) {
-    lua_pushcfunction(L, process_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
-  return p;
+  return **box = p;
 }
 
 /* process_start({program, argument, ...}, {"NAME=value", ...}) */
@@ -42,34 +33,36 @@ static int process_start(lua_State *L) {
     if (n > 15) return luaL_error(L, "worker: too many arguments");
     for (int i = 0; i < n; i++) {
       lua_rawgeti(L, k + 1, i + 1);
-      list[k][i] = (char *)luaL_checkstring(L, -1);      /* the tables keep them */
+      list[k][i] = (char *)ty_string_at(L, -1);          /* the tables keep them */
       lua_pop(L, 1);
     }
   }
   if (!list[0][0]) return luaL_error(L, "worker: no program");
-  ty_process *p = new_process(L);
+  void **box;
+  ty_process *p = new_process(L, &box);
   return ty_process_start(ctx, list[0], list[1], p) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 static int process_enter(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_process *p = new_process(L);
+  void **box;
+  ty_process *p = new_process(L, &box);
   return ty_process_enter(ctx, p) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 static int process_end(lua_State *L) {
-  ty_process_end(luaL_checkudata(L, 1, PROCESS));
+  ty_box_end(L, 1, process_ends, "a worker");
   return 0;
 }
 
 static int process_gone(lua_State *L) {
-  lua_pushboolean(L, ty_process_gone(process_at(L, 1)));
+  lua_pushboolean(L, ty_process_gone(process_at(L)));
   return 1;
 }
 
 /* process_note(p, item): what is being done. process_note(p) -> item, how often it was said */
 static int process_note(lua_State *L) {
-  ty_process *p = process_at(L, 1);
+  ty_process *p = process_at(L);
   if (lua_isnoneornil(L, 2)) {
     lua_pushnumber(L, (lua_Number)p->note[0]);
     lua_pushnumber(L, (lua_Number)p->note[1]);
@@ -80,17 +73,17 @@ static int process_note(lua_State *L) {
   return 0;
 }
 
-/* message_send(p, tag, text, {tensor, ...}) */
+/* message_send(p, tag, text, {tensor, ...}, wait) -> whether it went; wait: false: not where there is no room for it now */
 static int message_send(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_process *p = process_at(L, 1);
   ty_part part[PARTS_MOST];
   const int n = lua_istable(L, 4) ? (int)lua_objlen(L, 4) : 0;
   const int64_t tag = (int64_t)luaL_checknumber(L, 2);
   uint64_t size;
   size_t len;
   ty_settle(L, "a message is sent");
-  part[1].p = luaL_checklstring(L, 3, &len);
+  ty_string_at(L, 3);
+  part[1].p = lua_tolstring(L, 3, &len);
   part[1].n = len;
   size = len;
   part[0] = (ty_part){&size, sizeof size};
@@ -102,27 +95,31 @@ static int message_send(lua_State *L) {
     part[i + 2] = (ty_part){ty_data(t), (size_t)(ty_numel(t) * ty_itemsize(t))};
     lua_pop(L, 1);
   }
-  return ty_message_send(ctx, p, tag, part, n + 2) == TY_OK ? 0 : ty_raise(L, ctx);
+  bool full = false;
+  if (ty_message_send(ctx, process_at(L), tag, part, n + 2, lua_toboolean(L, 5), &full) != TY_OK && !full) return ty_raise(L, ctx);
+  lua_pushboolean(L, !full);
+  return 1;
 }
 
 /* message_receive(p, seconds) -> tag, text, memory; or nil and "nothing" or "closed" */
 static int message_receive(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_process *p = process_at(L, 1);
   const double seconds = luaL_checknumber(L, 2);
   int64_t tag;
-  ty_blob **b = ty_new_blob(L);
-  const ty_received r = ty_message_receive(ctx, p, seconds, &tag, b);
+  void **box = ty_new_box(L, ty_blob_end);
+  ty_blob *b;
+  const ty_received r = ty_message_receive(ctx, process_at(L), seconds, &tag, &b);
   if (r != TY_MESSAGE) {
     lua_pushnil(L);
     lua_pushstring(L, r == TY_NOTHING ? "nothing" : "closed");
     return 2;
   }
   uint64_t len = 0;
-  if ((*b)->n >= 8) memcpy(&len, (*b)->p, 8);
-  if ((*b)->n < 64 || len > (*b)->n - 64) return luaL_error(L, "worker: a message that is none of ours");
+  *box = b;
+  if (b->n >= 8) memcpy(&len, b->p, 8);
+  if (b->n < 64 || len > b->n - 64) return luaL_error(L, "worker: a message that is none of ours");
   lua_pushnumber(L, (lua_Number)tag);
-  lua_pushlstring(L, (const char *)(*b)->p + 64, (size_t)len);
+  lua_pushlstring(L, (const char *)b->p + 64, (size_t)len);
   lua_pushvalue(L, -3);
   return 3;
 }
@@ -131,15 +128,15 @@ static int message_receive(lua_State *L) {
 static int message_tensor(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_blob *b = ty_blob_at(L, 1);
   const double from = luaL_checknumber(L, 2);
   const int dtype = ty_dtype_find(luaL_checkstring(L, 3));
   ty_meta m;
   ty_sizes_at(L, 4, &m);
-  if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return luaL_error(L, "worker: a message that is none of ours");
-  const size_t at = ((size_t)from + 63) / 64 * 64;
   ty_pace(L, s);
   ty_handle *h = ty_new_handle(L, s);
+  ty_blob *b = ty_blob_at(L, 1);
+  if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return luaL_error(L, "worker: a message that is none of ours");
+  const size_t at = ((size_t)from + 63) / 64 * 64;
   if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false, &h->t) != TY_OK) return ty_raise(L, ctx);
   lua_pushnumber(L, (lua_Number)(at + (size_t)(ty_numel(h->t) * ty_itemsize(h->t))));
   return 2;

@@ -1,41 +1,72 @@
 -- How items become a batch: items (each a list of fields) turn into fields of whole batches. Tensors are stacked, numbers and booleans become
--- tensors (int64 if all are whole, else float32), tables with names are taken apart, and anything else (strings) stays a list.
+-- tensors (int64 if all are whole, else float32), tables with names are taken apart, and anything else (strings) stays a list. Items
+-- must be alike; one that isn't is an error that names it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
-local function values(list, device)
-  local v = list[1]
-  if core.is_tensor(v) then
+local function kind(v)
+  if core.is_tensor(v) then return "tensor" end
+  if type(v) == "table" and v[1] == nil and getmetatable(v) == nil then return "table with names" end
+  return type(v)
+end
+
+-- names[i]: the number of the i-th item in its dataset
+local function values(list, where, names, device)
+  local first = kind(list[1])
+  local function differ(i, text) error(("%s: item %d %s"):format(where, names[i], text), 0) end
+  for i, v in ipairs(list) do
+    if kind(v) ~= first then differ(i, ("is a %s, item %d a %s"):format(kind(v), names[1], first)) end
+  end
+  if first == "tensor" then
     local rows = {}
-    for i, x in ipairs(list) do rows[i] = M.unsqueeze(x, 1) end
+    for i, x in ipairs(list) do
+      if x.shape ~= list[1].shape then differ(i, ("has shape %s, item %d has %s"):format(tostring(x.shape), names[1], tostring(list[1].shape))) end
+      rows[i] = M.unsqueeze(x, 1)
+    end
     return ops.cat(rows, 1)
-  end
-  if type(v) == "number" then
+  elseif first == "number" then
     local whole = true
-    for _, n in ipairs(list) do whole = whole and n % 1 == 0 end
+    for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) <= 2 ^ 53 end
     return M.to(core.from_value(list, whole and "int64" or "float32"), device)
-  end
-  if type(v) == "boolean" then return M.to(core.from_value(list), device) end
-  if type(v) == "table" and v[1] == nil then
+  elseif first == "boolean" then return M.to(core.from_value(list), device)
+  elseif first == "table with names" then
     local out = {}
-    for k in pairs(v) do
+    for k in pairs(list[1]) do
       local field = {}
-      for i, item in ipairs(list) do field[i] = item[k] end
-      out[k] = values(field, device)
+      for i, item in ipairs(list) do
+        field[i] = item[k]
+        if field[i] == nil then differ(i, ("has no '%s', item %d has"):format(tostring(k), names[1])) end
+      end
+      out[k] = values(field, ("%s.%s"):format(where, tostring(k)), names, device)
+    end
+    for i, item in ipairs(list) do
+      for k in pairs(item) do
+        if list[1][k] == nil then differ(i, ("has '%s', item %d hasn't"):format(tostring(k), names[1])) end
+      end
     end
     return out
   end
   return list
 end
 
--- device: of what numbers become; nil: the default one
-return function(items, device)
+-- device: of what numbers become; nil: the default one. names: the items' numbers, for errors; nil: their places.
+return function(items, device, names)
   local out, n = {}, table.maxn(items[1])
   device = device or core.gpu.default_device()
+  if not names then
+    names = {}
+    for i = 1, #items do names[i] = i end
+  end
+  for i, item in ipairs(items) do
+    if table.maxn(item) ~= n then error(("item %d has %d fields, item %d has %d"):format(names[i], table.maxn(item), names[1], n), 0) end
+  end
   for k = 1, n do
     local field = {}
-    for i, item in ipairs(items) do field[i] = item[k] end
-    out[k] = values(field, device)
+    for i, item in ipairs(items) do
+      field[i] = item[k]
+      if field[i] == nil then error(("field %d: item %d has none"):format(k, names[i]), 0) end
+    end
+    out[k] = values(field, "field " .. k, names, device)
   end
   return unpack(out, 1, n)
 end

@@ -35,7 +35,7 @@ local function fields(self, with)
   return {pictures, {kind = "rows", tensor = self.labels}}
 end
 function Pictures:fields()
-  if self.transform and not transforms.steps(self.transform) then return nil end
+  if self.transform and not transforms.steps(self.transform) then return nil, "its transform is, or has in it, a Lua function" end
   return fields(self, self.transform)
 end
 -- float32 CxHxW of 0..1, and its label
@@ -43,7 +43,9 @@ function Pictures:get(i)
   if not self.transform or transforms.steps(self.transform) then return source.get(self, i) end
   self.plain = self.plain or setmetatable({images = self.images, paths = self.paths, gray = self.gray, labels = self.labels}, Pictures)
   local x, y = source.get(self.plain, i)
-  return self.transform(x), y
+  x = self.transform(x)
+  if x == nil then error("the dataset's transform returned nothing", 2) end
+  return x, y
 end
 
 -- The same pictures and labels on a device, whole; see resident.lua.
@@ -182,7 +184,7 @@ local Text = {}
 Text.__index = Text
 function Text:size() return self.n end
 function Text:fields()
-  if self.transform then return nil end
+  if self.transform then return nil, "its transform is a Lua function" end
   local function window(from) return {kind = "windows", tensor = self.ids, length = self.block_size, step = self.stride, from = from} end
   return {window(0), window(1)}
 end

@@ -27,10 +27,12 @@ end
 function TensorDataset:fields()
   local out = {}
   for k, t in ipairs(self.tensors) do
-    if t.device ~= "cpu" or t.requires_grad or not M.is_contiguous(t) then return nil end
+    local why = t.device ~= "cpu" and "is on " .. t.device or t.requires_grad and "requires grad" or not M.is_contiguous(t) and "is not contiguous"
+    if why then return nil, ("its tensor %d %s"):format(k, why) end
     out[k] = {kind = "rows", tensor = t}
   end
-  return #out <= 8 and out or nil
+  if #out > 8 then return nil, "it has more than 8 tensors" end
+  return out
 end
 -- The same items on a device.
 function TensorDataset:to(device)
@@ -52,12 +54,23 @@ end
 local Subset = {}
 Subset.__index = Subset
 function Subset:size() return #self.indices end
-function Subset:get(i) return self.dataset:get(self.indices[i]) end
+function Subset:get(i)
+  if self.indices[i] == nil then error(("item %s is out of range for %d items"):format(tostring(i), #self.indices), 2) end
+  return self.dataset:get(self.indices[i])
+end
+local function dataset_at(who, d, level)
+  if type(d) ~= "table" or type(d.size) ~= "function" then error(("%s must be a dataset, got %s"):format(who, type(d)), level + 1) end
+  return d
+end
 -- Subset(dataset, indices): the items that a list or an int64 tensor names
 function data.Subset(dataset, indices)
-  local list = core.is_tensor(indices) and indices:totable() or indices
+  dataset_at("Subset: argument 1", dataset, 2)
+  local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices
+  if type(list) ~= "table" then error("Subset: argument 2 must list indices, got " .. (core.is_tensor(indices) and "a tensor of shape " .. tostring(indices.shape) or type(indices)), 2) end
+  local n = dataset:size()
   for _, i in ipairs(list) do
-    if i < 1 or i > dataset:size() then error(("Subset: index %d is out of range for %d items"):format(i, dataset:size()), 2) end
+    if type(i) ~= "number" or i % 1 ~= 0 then error("Subset: indices must be whole numbers, got " .. tostring(i), 2) end
+    if i < 1 or i > n then error(("Subset: index %d is out of range for %d items"):format(i, dataset:size()), 2) end
   end
   local self = setmetatable({dataset = dataset, indices = list, positions = core.keep(core.from_value(list, "int64")), classes = dataset.classes}, Subset)
   if dataset.batch then
@@ -70,23 +83,24 @@ local Concat = {}
 Concat.__index = Concat
 function Concat:size() return self.n end
 function Concat:get(i)
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self.n then error(("item %s is out of range for %d items"):format(tostring(i), self.n), 2) end
   for _, d in ipairs(self.datasets) do
     if i <= d:size() then return d:get(i) end
     i = i - d:size()
   end
 end
 -- ConcatDataset{a, b, ...}: one after the other
-function data.ConcatDataset(list)
+function data.ConcatDataset(list, ...)
   local n = 0
-  for i, d in ipairs(list) do
-    if type(d) ~= "table" or type(d.size) ~= "function" then error(("ConcatDataset: %d in the list is no dataset"):format(i), 2) end
-    n = n + d:size()
-  end
+  if type(list) ~= "table" or list.size or select("#", ...) > 0 then error("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}", 2) end
+  for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
   return setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
 end
 
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
 function data.random_split(dataset, sizes, o)
+  dataset_at("random_split: argument 1", dataset, 2)
+  if type(sizes) ~= "table" or core.is_tensor(sizes) then error("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)), 2) end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
   if o ~= nil then check("random_split", o, {seed = true}, 2) end
   for _, n in ipairs(sizes) do
@@ -98,8 +112,8 @@ function data.random_split(dataset, sizes, o)
     for i, f in ipairs(sizes) do whole[i] = math.floor(f * have + 1e-9); left = left - whole[i] end
     for i = 1, left do whole[(i - 1) % #whole + 1] = whole[(i - 1) % #whole + 1] + 1 end
     sizes, total = whole, have
-  end
-  if total ~= dataset:size() then error(("random_split: the sizes add up to %d, the dataset has %d items"):format(total, dataset:size()), 2) end
+  elseif part then error(("random_split: the fractions add up to %g, not to 1"):format(total), 2) end
+  if total ~= have then error(("random_split: the sizes add up to %d, the dataset has %d items"):format(total, have), 2) end
   local order = o and o.seed and samplers.seeded(o.seed, ops.randperm, total, {device = "cpu"}) or ops.randperm(total, {device = "cpu"})
   for i, n in ipairs(sizes) do
     out[i] = data.Subset(dataset, ops.slice(order, 1, first, first + n - 1))

@@ -1,13 +1,13 @@
 -- DataLoader and Prefetcher.
 --
--- The order of an epoch depends on the loader's seed and the epoch's number alone, and so do items that C or workers make, whatever their
--- number. Who makes batches is one of four engines, each with submit(k, positions) for the epoch's batch k and take(k): ahead says how many
+-- The order of an epoch depends on the loader's seed and the epoch's number alone, and what is drawn at random for an item on its place in that
+-- order too, whoever makes it. Who makes batches is one of four engines, each with submit(k, items, first) for the epoch's batch k, whose first
+-- item has that place in it, and take(k): ahead says how many
 -- may be under way.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
-local collate = require "tycho.data.collate"
 local options = require "tycho.options"
 local fill, bare = options.fill, options.bare
 local ops = core.ops
@@ -28,31 +28,25 @@ local function same(...) return ... end
 ---- engines ----
 local Here = {ahead = 1}               -- batches by Lua, in the calling thread
 Here.__index = Here
-function Here:submit(_, positions) self.positions = positions end
+function Here:submit(_, items, first) self.items, self.first = items, first end
 function Here:take()
   local l = self.loader
-  if l.dataset.batch and not l.collate then return self.place(l.dataset:batch(self.positions)) end
-  if remote.is(l.dataset) and not l.collate then return self.place(remote.batch(l.dataset, self.positions:totable(), l.seed, self.epoch)) end
-  local items = {}
-  for i, k in ipairs(self.positions:totable()) do
-    items[i] = {l.dataset:get(k)}
-    if #items[i] == 0 then error(("DataLoader: the dataset's get(%d) returned nothing"):format(k), 0) end
-  end
-  return self.place((l.collate or collate)(items))
+  if l.dataset.batch and not l.collate then return self.place(l.dataset:batch(self.items)) end
+  return self.place(remote.batch(l.dataset, self.items:totable(), l.seed, self.epoch, self.first, l.collate))
 end
 function Here.stop() end
 
 local Direct = {ahead = 1}             -- by C, in the calling thread
 Direct.__index = Direct
-function Direct:submit(_, positions) self.positions = positions end
-function Direct:take() return core.source_batch(self.source, self.positions, self.loader.seed, self.epoch, self.pin) end
+Direct.submit = Here.submit
+function Direct:take() return core.source_batch(self.source, self.items, self.loader.seed, self.epoch, self.pin, self.first) end
 function Direct.stop() end
 
 local Threads = {}                     -- by C, in threads
 Threads.__index = Threads
-function Threads:submit(_, positions)
+function Threads:submit(_, items, first)
   self.threads = self.threads or core.loader_start(self.source, self.loader.num_workers)
-  core.loader_submit(self.threads, positions, self.loader.seed, self.epoch, self.pin)
+  core.loader_submit(self.threads, items, self.loader.seed, self.epoch, self.pin, first)
 end
 local function taken(self, first, ...)
   if first == nil then return self:take() end             -- not yet: in between, Ctrl-C gets its turn
@@ -66,7 +60,7 @@ end
 
 local Processes = {}                   -- by Lua, in processes, which stay for further epochs
 Processes.__index = Processes
-function Processes:submit(k, positions) self.pool:submit(self.base + k, positions, self.loader.seed, self.epoch) end
+function Processes:submit(k, items, first) self.pool:submit(self.base + k, items, self.loader.seed, self.epoch, first) end
 function Processes:take(k)
   local answer
   repeat answer = self.pool:take(self.base + k) until answer
@@ -82,15 +76,15 @@ end
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = 0, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+DataLoader.__call = function() error("DataLoader: a loader isn't called; write for x, y in loader:iter() do", 2) end
 
-local function whole(self, name, least)
-  local v = self[name]
-  if type(v) ~= "number" or v < least or v % 1 ~= 0 then error(("DataLoader: %s must be a whole number from %d, got %s"):format(name, least, tostring(v)), 3) end
-end
+local function whole(self, name, least) options.whole("DataLoader", name, self[name], least, 3) end
 
--- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=0, sampler=, collate=, timeout=5}).
--- prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a worker process.
+-- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=, sampler=, collate=, timeout=5}).
+-- seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua. collate(items): gets a list of items, each a list of
+-- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
+-- worker process.
 local function new(dataset, o)
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then error("DataLoader: argument 1 must be a dataset with size() and get(i)", 2) end
   local self = setmetatable(fill("DataLoader", o, defaults, 2), DataLoader)
@@ -99,11 +93,19 @@ local function new(dataset, o)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)
   if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then error("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout), 2) end
+  if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
+  if self.collate and type(self.collate) ~= "function" then error("DataLoader: collate must be a function, got " .. type(self.collate), 2) end
   if self.sampler and self.shuffle then error("DataLoader: sampler and shuffle exclude each other", 2) end
+  if self.sampler then
+    local ok, made = pcall(samplers.of, self.sampler, dataset:size())
+    if not ok then error(made, 2) end
+    self.sampler = made
+  end
   if self.num_workers > 0 then
     if self.collate then error("DataLoader: collate is a function of this process; with num_workers it can't be run", 2) end
-    if not remote.is(dataset) and not source.of(dataset) then
-      error("DataLoader: num_workers is for datasets that C can read (tensors on the cpu, tycho.data.datasets with transforms of tycho.data.transforms), and for tycho.data.Dataset(\"module\", {plain data}), which workers make anew", 2)
+    local made, why = source.of(dataset)
+    if not made and why ~= "it is empty" and not remote.is((source.base(dataset))) then
+      error(("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", {plain data}), which workers make anew"):format(why), 2)
     end
   end
   return self
@@ -111,36 +113,29 @@ end
 
 -- Batches in an epoch.
 function DataLoader:size()
-  local items = self.sampler and (type(self.sampler.size) == "function" and self.sampler:size() or #self:order()) or self.dataset:size()
-  local n = items / self.batch_size
+  local n = (self.sampler and self.sampler:size(self.seed, self.epoch) or self.dataset:size()) / self.batch_size
   return self.drop_last and math.floor(n) or math.ceil(n)
 end
 
 function DataLoader:order()
-  local s = self.sampler
-  if not s then
-    s = self.shuffle and samplers.RandomSampler(self.dataset) or samplers.SequentialSampler(self.dataset)
-  end
-  if type(s.order) == "function" then return s:order(self.seed, self.epoch) end
-  if core.is_tensor(s) then return s end
-  if not s.iter then return core.from_value(s, "int64") end     -- a list of positions
-  local list = {}
-  for i in s:iter() do list[#list + 1] = i end
-  return core.from_value(list, "int64")
+  local s = self.sampler or (self.shuffle and samplers.RandomSampler(self.dataset) or samplers.SequentialSampler(self.dataset))
+  return s:order(self.seed, self.epoch)
 end
 
 -- Who makes this epoch's batches; and, where a Subset is C's, the positions that its own stand for.
 function DataLoader:engine()
   local pin = self.pin_memory and core.gpu.is_available()
   local e = {loader = self, epoch = self.epoch, pin = pin, place = pin and pinned or same, ahead = self.num_workers * self.prefetch_factor}
-  if remote.is(self.dataset) and self.num_workers > 0 then
-    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(self.dataset, self.num_workers, self.timeout) end
+  local base, within = source.base(self.dataset)
+  if remote.is(base) and self.num_workers > 0 then
+    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(base, self.num_workers, self.timeout) end
     e.pool, e.base = self.pool, self.pool.count + e.ahead       -- numbers that no batch has had
     self.pool.count = e.base
-    return setmetatable(e, Processes)
+    return setmetatable(e, Processes), within
   end
   local made, at
   if not self.collate then made, at = source.of(self.dataset) end
+  if not made then at = nil end
   e.source = made
   if not made then e.ahead = nil; return setmetatable(e, Here) end
   if self.num_workers > 0 then return setmetatable(e, Threads), at end
@@ -160,13 +155,11 @@ local function answer(self, engine, ok, ...)
     engine:stop()
     engine.ended = true
     if self.running == engine then self.running = nil end
-    local text = (...)
-    if engine.source then
-      text = bare(text)
-      if not text:find "^DataLoader" then text = "DataLoader: " .. text end
-    end
+    local text = bare((...))
+    if type(text) == "string" and not text:find "^DataLoader" then text = "DataLoader: " .. text end
     error(text, 2)                          -- the caller's place: iterators end in a tail call
   end
+  self.position = engine.at
   return ...
 end
 
@@ -193,18 +186,23 @@ function DataLoader:iter()
     if engine.ended then error("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or an error was raised", 2) end
     local ok, e = true, nil
     while ok and asked < total and asked - at < engine.ahead do
-      ok, e = pcall(engine.submit, engine, asked + 1, ops.slice(order, 1, asked * self.batch_size + 1, (asked + 1) * self.batch_size))
+      ok, e = pcall(engine.submit, engine, asked + 1, ops.slice(order, 1, asked * self.batch_size + 1, (asked + 1) * self.batch_size), asked * self.batch_size)
       asked = asked + 1
     end
     if not ok then return answer(self, engine, false, e) end
     at = at + 1
-    self.position = at
+    engine.at = at
     return answer(self, engine, pcall(engine.take, engine, at))
   end
 end
 
-function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed} end
-function DataLoader:load_state_dict(d) self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true end
+function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = self.batch_size} end
+function DataLoader:load_state_dict(d)
+  if type(d) ~= "table" then error("load_state_dict: argument 1 must be a loader's state, got " .. type(d), 2) end
+  for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0, 2) end
+  if d.batch_size and d.batch_size ~= self.batch_size then error(("load_state_dict: the state is of batches of %d, this loader makes batches of %d"):format(d.batch_size, self.batch_size), 2) end
+  self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
+end
 
 ---- the next batch, while this one is worked on ----
 local Prefetcher = {}
@@ -223,7 +221,7 @@ local function prefetcher(loader, device)
 end
 
 local function moved(device, v, ...)
-  if core.is_tensor(v) then v = core.methods.to(v, device, {non_blocking = true})
+  if core.is_tensor(v) then v = core.keep(core.methods.to(v, device, {non_blocking = true}))      -- it outlives the scope of this step
   elseif type(v) == "table" then
     local out = {}
     for k, w in pairs(v) do out[k] = moved(device, w) end
@@ -253,13 +251,16 @@ function Prefetcher:iter()
       return b
     end
     local now = core.now()
-    local b = arrived(next_batch())
+    local ok, b = pcall(function() return arrived(next_batch()) end)
     self.waited = self.waited + core.now() - now
-    return b
+    if ok then return b end
+    loader.epoch, loader.position = epoch, position
+    return {error = b}
   end
   local ready
   return function()
     local b = ready or fetch()
+    if b.error then error(b.error, 2) end                  -- of this batch: the one before has been given
     loader.epoch, loader.position = b.epoch, b.position
     if b.n == 0 then ready = b; return nil end
     if stream then                                         -- the copy is over before what comes now

@@ -1,8 +1,8 @@
 -- Datasets that are made anew in worker processes: Dataset("module", {plain data}), the workers themselves, and what both sides say.
 --
 -- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the data, and answers each
--- request for a batch with the collated fields. Before each item the generator gets a seed of (loader's seed, epoch, item), here as there, so
--- that items are the same whoever makes them.
+-- request for a batch with the collated fields. Before each item Tycho's generator gets a seed of (loader's seed, epoch, place, item), here as
+-- there, so that items are the same whoever makes them. (math.random is seeded so in workers alone: here it is the host's.)
 local core = require "tycho.core"
 local samplers = require "tycho.data.samplers"
 local collate = require "tycho.data.collate"
@@ -62,26 +62,34 @@ function remote.Dataset(module, data)
 end
 function remote.is(dataset) return type(dataset) == "table" and getmetatable(dataset) == Dataset end
 
--- Items of a batch, each under its own seed. note(i): called before item i.
-local function gather(dataset, indices, seed, epoch, note)
+-- Items of a batch, each under its own seed. first: the batch's first place in the epoch. note(i, seed): called before item i.
+local function gather(dataset, indices, seed, epoch, first, note)
   local items = {}
   for k, i in ipairs(indices) do
-    if note then note(i) end
-    core.gpu.rng_state("cpu", samplers.mixed(samplers.mixed(seed, epoch), i), 0)
-    items[k] = {dataset:get(i)}
-    if #items[k] == 0 then error(("the dataset's get(%d) returned nothing"):format(i), 0) end
+    local own = core.mix_seeds(core.mix_seeds(core.mix_seeds(seed, epoch), first + k - 1), i)
+    if note then note(i, own) end
+    core.gpu.rng_state("cpu", own, 0)
+    local got = {pcall(dataset.get, dataset, i)}
+    if not got[1] then
+      local e = got[2]
+      error(("item %d: %s"):format(i, type(e) == "string" and e or type(e) == "table" and getmetatable(e) and getmetatable(e).__tostring and tostring(e) or "an error that is a " .. type(e)), 0)
+    end
+    if table.maxn(got) < 2 then error(("item %d: the dataset's get returned nothing"):format(i), 0) end
+    items[k] = {unpack(got, 2, table.maxn(got))}
   end
   return items
 end
--- The same without workers.
-function remote.batch(dataset, indices, seed, epoch)
-  return samplers.seeded(0, function() return collate(gather(dataset.dataset_here, indices, seed, epoch), "cpu") end)
+-- The same without workers, for any dataset in Lua; the generator is left as it was. make: collates.
+function remote.batch(dataset, indices, seed, epoch, first, make)
+  local items = samplers.seeded(0, gather, remote.is(dataset) and dataset.dataset_here or dataset, indices, seed, epoch, first)
+  if make then return make(items) end
+  return collate(items, remote.is(dataset) and "cpu" or nil, indices)
 end
 
 ---- messages ----
-local function send(process, tag, value)
+local function send(process, tag, value, wait)
   local text, tensors = saving.pack(value)
-  core.message_send(process, tag, text, tensors)
+  return core.message_send(process, tag, text, tensors, wait)
 end
 local function open(text, memory) return saving.unpack(text, memory) end
 
@@ -93,17 +101,23 @@ function remote.work()
   while true do
     local tag, text, memory = core.message_receive(process, -1)
     if tag then
-      local ok, answer = xpcall(function()
+      local ok, answer = pcall(function()
         local request = open(text, memory)
         if tag == 0 then
-          core.process_note(process, 0)
           dataset = build(request.module, request.data)
           return {size = dataset:size()}
         end
-        local fields = {collate(gather(dataset, request.indices:totable(), request.seed, request.epoch, function(i) core.process_note(process, i) end), "cpu")}
+        local indices = request.indices:totable()
+        local items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i, seed)
+          core.process_note(process, i)
+          math.randomseed(seed)
+        end)
+        local fields = {collate(items, "cpu", indices)}
+        core.process_note(process, indices[#indices])
         return {n = table.maxn(fields), fields = fields}
-      end, function(e) return type(e) == "string" and e or "an error that is a " .. type(e) end)
-      if ok then send(process, tag, answer) else send(process, tag, {error = answer, item = core.process_note(process)}) end
+      end)
+      if ok then ok, answer = pcall(send, process, tag, answer, true) end
+      if not ok then send(process, tag, {error = type(answer) == "string" and answer or "an error that is a " .. type(answer), item = core.process_note(process)}, true) end
     elseif text == "closed" then return
     end
   end
@@ -121,14 +135,16 @@ end
 local Pool = {}
 Pool.__index = Pool
 
+local START = 60                -- seconds that a worker may take to make its dataset, at least
+
 -- Workers for a Dataset. timeout: seconds that one item may take.
 function remote.start(dataset, n, timeout)
   local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, count = 0}, Pool)
-  local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1"}
+  local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1", "TYCHO_WORKER=1"}
   for k = 1, n do
     local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env), number = k, waiting = 1, said = -1, since = core.now()}
     self.workers[k] = w
-    send(w.process, 0, {module = dataset.module, data = dataset.data})
+    send(w.process, 0, {module = dataset.module, data = dataset.data}, true)
   end
   return self
 end
@@ -147,14 +163,19 @@ local function at(w)
   return item > 0 and (", item %d"):format(item) or " at its start"
 end
 
--- Batch number `tag` (from 1, in order) of these positions.
-function Pool:submit(tag, indices, seed, epoch)
+-- Batch number `tag` (from 1, in order) of these items.
+function Pool:submit(tag, indices, seed, epoch, first)
   local w = self.workers[(tag - 1) % #self.workers + 1]
   self.owner[tag] = w
   if w.waiting == 0 then w.since = core.now() end
   w.waiting = w.waiting + 1
-  local ok, e = pcall(send, w.process, tag, {indices = indices, seed = seed, epoch = epoch})
-  if not ok then self:look(w, 0); fail(self, w, at(w) .. ": " .. tostring(e)) end
+  local request = {indices = indices, seed = seed, epoch = epoch, first = first}
+  local ok, went = pcall(send, w.process, tag, request, false)
+  while ok and not went do                       -- it has too much to read: perhaps because it waits for us to read
+    self:look(w, 0.1)
+    ok, went = pcall(send, w.process, tag, request, false)
+  end
+  if not ok then self:look(w, 0); fail(self, w, at(w) .. ": " .. tostring(went)) end
 end
 
 -- Takes what w has sent, within some seconds; raises where it errs, is gone, or has been at one item for too long.
@@ -163,14 +184,18 @@ function Pool:look(w, seconds)
   if tag then
     w.waiting, w.since = w.waiting - 1, core.now()
     local answer = open(text, memory)
-    if answer.error then fail(self, w, (answer.item > 0 and (", item %d"):format(answer.item) or " at its start") .. ": " .. answer.error) end
+    if answer.error then
+      local item, rest = answer.error:match "^item (%d+): (.*)$"
+      fail(self, w, (item and ", item " .. item or answer.item > 0 and (", item %d"):format(answer.item) or " at its start") .. ": " .. (rest or answer.error))
+    end
     if self.owner[tag] then self.done[tag] = answer end
     return true
   end
   if text == "closed" or core.process_gone(w.process) then fail(self, w, at(w) .. ": it ended (killed, or out of memory?)") end
   local _, said = core.process_note(w.process)
   if said ~= w.said then w.said, w.since = said, core.now() end
-  if core.now() - w.since > self.timeout then fail(self, w, (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(self.timeout)) end
+  local most = core.process_note(w.process) > 0 and self.timeout or math.max(START, self.timeout)
+  if core.now() - w.since > most then fail(self, w, (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most)) end
 end
 
 -- The fields of batch `tag`, or nil where it isn't there within a tenth of a second.

@@ -3,7 +3,8 @@
 --
 -- A list of positions, or any object with iter() (and size()), serves a DataLoader as a sampler too.
 local core = require "tycho.core"
-local fill = require("tycho.options").fill
+local options = require "tycho.options"
+local fill, whole = options.fill, options.whole
 local ops = core.ops
 local samplers = {}
 local cpu = {device = "cpu"}
@@ -21,13 +22,11 @@ function samplers.seeded(seed, fn, ...)
 end
 local seeded = samplers.seeded
 
--- A loader's seed and epoch as one seed.
-function samplers.mixed(seed, epoch) return (seed * 1000003 + epoch) % 2 ^ 52 end
-local mixed = samplers.mixed
+local mixed = core.mix_seeds            -- a loader's seed and epoch as one seed
 
 local function count(who, of)
-  if type(of) == "number" then return of end
-  if type(of) == "table" and type(of.size) == "function" then return of:size() end
+  if type(of) == "table" and type(of.size) == "function" then return whole(who, "what the dataset's size() returns", of:size(), 0, 3) end
+  if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0, 3) end
   error(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of), 3)
 end
 local function positions(n) return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"}) end
@@ -68,6 +67,7 @@ end
 function samplers.RandomSampler(of, o)
   o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false}, 2)
   local n = count("RandomSampler", of)
+  if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1, 2) end
   return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement, seed = o.seed}, Random)
 end
 
@@ -78,11 +78,15 @@ end
 -- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=}): item i comes in proportion to weights[i]
 function samplers.WeightedRandomSampler(weights, n, o)
   o = fill("WeightedRandomSampler", o, {replacement = true, seed = false}, 2)
-  if not core.is_tensor(weights) then weights = core.from_value(weights, "float64") end
+  if type(weights) == "table" then
+    local ok, t = pcall(core.from_value, weights, "float64")
+    weights = ok and t
+  end
+  if not core.is_tensor(weights) then error("WeightedRandomSampler: argument 1 (weights) must be a list of numbers", 2) end
   if core.methods.dim(weights) ~= 1 or #weights == 0 then error("WeightedRandomSampler: argument 1 (weights) must be a list of numbers", 2) end
-  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then error("WeightedRandomSampler: argument 2 (num_samples) must be a whole number from 1, got " .. tostring(n), 2) end
+  whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1, 2)
   if not o.replacement and n > #weights then error(("WeightedRandomSampler: %d of %d items can't be drawn without replacement"):format(n, #weights), 2) end
-  return setmetatable({weights = core.methods.double(core.methods.cpu(weights)), n = n, replacement = o.replacement, seed = o.seed}, Weighted)
+  return setmetatable({weights = core.keep(core.methods.double(core.methods.cpu(weights))), n = n, replacement = o.replacement, seed = o.seed}, Weighted)
 end
 
 local Distributed = class "DistributedSampler"
@@ -97,9 +101,40 @@ end
 function samplers.DistributedSampler(of, o)
   o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false}, 2)
   local n, r = count("DistributedSampler", of), o.num_replicas
-  if type(r) ~= "number" or r < 1 or r % 1 ~= 0 then error("DistributedSampler: num_replicas must be a whole number from 1, got " .. tostring(r), 2) end
+  whole("DistributedSampler", "num_replicas", r, 1, 2)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then error(("DistributedSampler: rank must be from 0 to %d, got %s"):format(r - 1, tostring(o.rank)), 2) end
   return setmetatable({of = n, n = o.drop_last and math.floor(n / r) or math.ceil(n / r), replicas = r, rank = o.rank, shuffle = o.shuffle, seed = o.seed}, Distributed)
+end
+
+-- What a DataLoader takes as sampler, as an object with order(seed, epoch) and size(): positions in a list or tensor, an object with
+-- iter(). n: of how many items. An iter() that draws random numbers does so by seed and epoch.
+function samplers.of(s, n)
+  local function positions_of(t)
+    local ok, x = pcall(function() return core.is_tensor(t) and core.methods.cpu(t) or core.from_value(t, "float64") end)
+    if not ok or core.methods.dim(x) ~= 1 then error("DataLoader: sampler must list positions of items, whole numbers from 1", 0) end
+    for _, i in ipairs(x:totable()) do
+      if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then error(("DataLoader: sampler names item %s, which is out of range for %d items"):format(tostring(i), n), 0) end
+    end
+    return core.keep(core.methods.long(x))
+  end
+  if core.is_tensor(s) or (type(s) == "table" and type(s.iter) ~= "function" and type(s.order) ~= "function") then
+    if not core.is_tensor(s) and next(s) == nil then s = ops.zeros(0, {dtype = "int64", device = "cpu"}) end
+    local t = positions_of(s)
+    return {order = function() return t end, size = function() return #t end}
+  end
+  if type(s) ~= "table" then error("DataLoader: sampler must be a list of positions or an object with iter(), got " .. type(s), 0) end
+  if type(s.order) == "function" then return s end
+  local own = {}
+  function own:order(seed, epoch) -- luacheck: no self
+    return seeded(mixed(seed, epoch), function()
+      local list, it = {}, s:iter()
+      if type(it) ~= "function" then error("DataLoader: the sampler's iter() must return an iterator, a function, got " .. type(it), 0) end
+      for i in it do list[#list + 1] = i end
+      return positions_of(#list > 0 and list or ops.zeros(0, {dtype = "int64", device = "cpu"}))
+    end)
+  end
+  function own:size(seed, epoch) return type(s.size) == "function" and s:size() or #self:order(seed, epoch) end
+  return own
 end
 
 return samplers

@@ -11,22 +11,32 @@ local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and 
 local function own(dataset)
   local have = made[dataset]
   if have and have.transform == dataset.transform then return have.source end
-  local fields = dataset:size() > 0 and dataset:fields()
-  if not fields then return nil end
+  if dataset:size() == 0 then return nil, "it is empty" end
+  local fields, why = dataset:fields()
+  if not fields then return nil, why or "it is written in Lua" end
   have = {source = core.make_source(dataset:size(), fields), transform = dataset.transform}
   made[dataset] = have
   return have.source
 end
 
--- The source and, for a Subset, its positions as an int64 tensor; nil where items are made in Lua.
-function source.of(dataset)
+-- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
+function source.base(dataset)
   local at
-  while type(dataset) == "table" and dataset.positions do
-    at = at and ops.index(dataset.positions, {at}, 1) or dataset.positions
-    dataset = dataset.dataset
+  while type(dataset) == "table" and rawget(dataset, "positions") do
+    local positions = rawget(dataset, "positions")
+    at = at and ops.index(positions, {at}, 1) or positions
+    dataset = rawget(dataset, "dataset")
   end
-  if type(dataset) ~= "table" or type(dataset.fields) ~= "function" then return nil end
-  return own(dataset), at
+  return dataset, at
+end
+
+-- A dataset's source and, for a Subset, its positions; nil and the reason where items are made in Lua.
+function source.of(dataset)
+  local base, at = source.base(dataset)
+  if type(base) ~= "table" or type(base.fields) ~= "function" then return nil, "it is written in Lua" end
+  local made_of, why = own(base)
+  if not made_of then return nil, why end
+  return made_of, at
 end
 
 -- Item i by C, random transforms drawn by the CPU's generator.
