@@ -308,7 +308,7 @@ describe("loaders", function()
 
   it("say what workers can't do", function()
     local lua = {size = function() return 3 end, get = function(_, i) return i end}
-    fails("num_workers is for datasets that C can read", data.DataLoader, lua, {num_workers = 1})
+    fails("workers can't make this dataset's items: it is written in Lua", data.DataLoader, lua, {num_workers = 1})
     fails("collate is a function of this process", data.DataLoader, set(3), {num_workers = 1, collate = function() end})
     fails("num_workers must be a whole number", data.DataLoader, set(3), {num_workers = 1.5})
     fails("prefetch_factor must be a whole number from 1", data.DataLoader, set(3), {prefetch_factor = 0})

@@ -187,7 +187,7 @@ describe("idx", function()
     assert.is_false(pcall(core.read_idx, path .. ".gz") and core.read_idx(path .. ".gz"):sum():item() ~= 21)
     os.remove(path)
     os.remove(path .. ".gz")
-    fails("can't be opened", core.read_idx, path)
+    fails("No such file", core.read_idx, path)
   end)
 end)
 

@@ -45,7 +45,7 @@ describe("transforms", function()
     end
     near(F.adjust_contrast(g, 0.4), gold.contrast_gray, 1e-6, "contrast of grey")
     for _, f in ipairs {"-0.5", "-0.2", "0.1", "0.5"} do near(F.adjust_hue(x, tonumber(f)), gold["hue_" .. f], 2e-6, "hue" .. f) end
-    near(F.rgb_to_grayscale(x), gold.grayscale, 1e-6, "grayscale")
+    near(F.rgb_to_grayscale(x, 3), gold.grayscale, 1e-6, "grayscale")
     near(F.normalize(x, {0.4, 0.5, 0.6}, {0.2, 0.3, 0.25}), gold.normalize, 1e-6, "normalize")
     near(F.solarize(x, 0.5), gold.solarize, 1e-6, "solarize")
     near(F.invert(x), gold.invert, 0, "invert")

@@ -6,17 +6,21 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local saving = require "tycho.saving"
+local modes = require "tycho.modes"
 local checkpoint = {}
 
 local Manager = {}
 Manager.__index = Manager
 
--- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which the newest `keep` stay (false: all).
+-- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
 function checkpoint.Manager(o)
   o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true}, 2)
   if type(o.dir) ~= "string" or o.dir == "" then error("checkpoint.Manager: dir must be the name of a folder, got " .. tostring(o.dir), 2) end
-  if o.keep and (type(o.keep) ~= "number" or o.keep < 1 or o.keep % 1 ~= 0) then error("checkpoint.Manager: keep must be a whole number from 1, or false, got " .. tostring(o.keep), 2) end
-  local ok, e = pcall(core.make_folder, o.dir)
+  if o.keep then options.whole("checkpoint.Manager", "keep", o.keep, 1, 2) end
+  local ok, e = pcall(function()
+    core.make_folder(o.dir)
+    core.clean_folder(o.dir)
+  end)
   if not ok then error("checkpoint.Manager: " .. options.bare(e), 2) end
   return setmetatable({dir = o.dir:gsub("(.)/+$", "%1"), keep = o.keep or 0, async = o.async}, Manager)
 end
@@ -70,6 +74,12 @@ local function finish(self)
   if not ok then return ("checkpoint: step %d was not saved: %s"):format(under_way.step, options.bare(e)) end
 end
 
+local function check_members(who, members)
+  if type(members) ~= "table" or has_state(members, "state_dict") then
+    error(("%s must be a table of members, such as {model = net}, got %s"):format(who, has_state(members, "state_dict") and "one of them" or core.is_tensor(members) and "tensor" or type(members)), 3)
+  end
+end
+
 local function encode(step, members)
   local states, values = {}, {}
   for name, v in pairs(members) do
@@ -82,8 +92,8 @@ end
 -- save(step, {name = member, ...}): members with state_dict through it, others as values. What they are now is what is saved, whatever
 -- happens to them next. Raises what went wrong with the one before, when this one is on its way.
 function Manager:save(step, members)
-  if type(step) ~= "number" or step < 0 or step % 1 ~= 0 or step >= 2 ^ 53 then error("save: argument 1 (step) must be a whole number from 0, got " .. tostring(step), 2) end
-  if type(members) ~= "table" or core.is_tensor(members) then error("save: argument 2 (members) must be a table with names, got " .. type(members), 2) end
+  options.whole("save", "argument 1 (step)", step, 0, 2)
+  check_members("save: argument 2", members)
   local before = finish(self)
   local ok, tree, names, tensors = pcall(encode, step, members)
   if not ok then error(options.bare(tree), 2) end
@@ -112,7 +122,7 @@ function Manager:progress()
   return self.under_way.step, written, total
 end
 
--- Steps that there are checkpoints of, newest first.
+-- Steps that there are checkpoints of, what was saved last first.
 function Manager:steps() return core.checkpoints(self.dir) end
 
 ---- restoring ----
@@ -129,6 +139,10 @@ local function load_into(value, members, path)
     if has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
       names[#names + 1] = name
+    elseif core.is_tensor(m) then
+      local v = value.values[name]
+      if not core.is_tensor(v) then error(("restore: %s has no tensor '%s'"):format(path, name), 0) end
+      modes.no_grad(m.copy_, m, v)
     end
   end
   table.sort(names)
@@ -137,8 +151,10 @@ local function load_into(value, members, path)
   return value.step, value.values
 end
 
--- restore(step, {name = member, ...}): loads into those that have load_state_dict, sets the generators, gives the step and the plain values.
+-- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the generators, gives the step and the plain values.
 function Manager:restore(step, members)
+  options.whole("restore", "argument 1 (step)", step, 0, 2)
+  if members ~= nil then check_members("restore: argument 2", members) end
   local failed = finish(self)
   local ok, value = pcall(read, self, step)
   if not ok then error("restore: " .. options.bare(value):gsub("^load: ", ""), 2) end
@@ -150,6 +166,7 @@ end
 
 -- The same with the newest checkpoint that is whole; where a newer one is damaged, says so on stderr. nil: there is none. All damaged: an error.
 function Manager:restore_latest(members)
+  if members ~= nil then check_members("restore_latest: argument 1", members) end
   local failed, last = finish(self), nil
   if failed then io.stderr:write(failed, "\n") end
   local steps = self:steps()

@@ -245,10 +245,7 @@ end
 
 -- Whether a file begins as a zip archive does.
 function pickle.is(path)
-  local f = io.open(path, "rb")
-  local head = f and f:read(4)
-  if f then f:close() end
-  return head == "PK\3\4"
+  return core.file_head(path, 4) == "PK\3\4"
 end
 
 return pickle

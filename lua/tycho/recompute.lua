@@ -14,6 +14,14 @@ local function generators(args, n)
   end
   return kept
 end
+-- Neither of these nor the arguments end with the scope of the forward pass.
+local function keep_all(...)
+  for i = 1, select("#", ...) do
+    local v = select(i, ...)
+    if core.is_tensor(v) then core.keep(v) end
+  end
+  return ...
+end
 local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
 
 local function autocasts(on)           -- of the CPU and of GPUs; gives what they were
@@ -24,11 +32,13 @@ end
 local Again = autograd.Function {
   -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
   forward = function(ctx, _, report, fn, ...)
-    ctx.fn, ctx.args, ctx.n, ctx.report = fn, {...}, select("#", ...), report
+    ctx.fn, ctx.args, ctx.n, ctx.report = fn, {keep_all(...)}, select("#", ...), report
     ctx.rng, ctx.autocasts = generators(ctx.args, ctx.n), autocasts()
+    for _, state in pairs(ctx.rng) do keep_all(state) end
     return fn(...)
   end,
   backward = function(ctx, ...)
+    if core.is_grad_enabled() then error("checkpoint: create_graph goes not through what is computed again", 0) end
     local args, leaves = {}, {}
     for i = 1, ctx.n do
       local x = ctx.args[i]
@@ -66,7 +76,7 @@ local Again = autograd.Function {
 -- while they were there again.
 function recompute.run(report, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
-  return Again(core.ops.zeros(1, {requires_grad = true}), report, fn, ...)
+  return Again(core.keep(core.ops.zeros(1, {requires_grad = true})), report, fn, ...)
 end
 
 function recompute.checkpoint(fn, ...)

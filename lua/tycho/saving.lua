@@ -24,6 +24,16 @@ local function unhex(s) return (s:gsub("%x%x", function(h) return string.char(to
 
 local decode
 
+local LONG = 32
+local function is_numbers(v)
+  local n = 0
+  for k, x in pairs(v) do
+    if type(k) ~= "number" or type(x) ~= "number" then return false end
+    n = n + 1
+  end
+  return n == #v
+end
+
 local function encode(v, path, seen, names, tensors, used)
   local t = type(v)
   if core.is_tensor(v) then
@@ -40,6 +50,10 @@ local function encode(v, path, seen, names, tensors, used)
     error(("save: %s is an object; save its state_dict()"):format(path == "" and "the value" or "'" .. path .. "'"), 0)
   end
   if seen[v] then error(("save: '%s' contains itself"):format(path), 0) end
+  if #v > LONG and is_numbers(v) then      -- a curve, say: as a tensor, not a tree's leaf each
+    local node = encode(core.from_value(v, "float64"), path, seen, names, tensors, used)
+    return {l = node.t}
+  end
   seen[v] = true
   local keys, out = {}, {}
   for k in pairs(v) do
@@ -133,11 +147,14 @@ function saving.save(path, value, o)
   if o.max_shard_size then
     if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then error("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size), 2) end
     if not is_flat(value) then error("save: max_shard_size is for a flat table of tensors, such as a state dict", 2) end
-    return save_shards(path, value, o.max_shard_size)
+    local fine, e = pcall(save_shards, path, value, o.max_shard_size)
+    if not fine then error(bare(e), 2) end
+    return
   end
   local ok, tree, names, tensors = pcall(saving.tree, value)
   if not ok then error(tree, 2) end
-  core.write_safetensors(path, names, on_host(tensors), not is_flat(value) and core.json_encode(tree) or nil)
+  local fine, e = pcall(core.write_safetensors, path, names, on_host(tensors), not is_flat(value) and core.json_encode(tree) or nil)
+  if not fine then error(bare(e), 2) end
 end
 
 function decode(node, tensors, path)
@@ -145,6 +162,9 @@ function decode(node, tensors, path)
   if kind == "t" then
     if not tensors[v] then error(("load: %s: the tree names tensor '%s', which is not in the file"):format(path, tostring(v)), 0) end
     return tensors[v]
+  elseif kind == "l" then
+    if not tensors[v] or core.methods.dim(tensors[v]) ~= 1 then error(("load: %s: the tree names list '%s', which is not in the file"):format(path, tostring(v)), 0) end
+    return tensors[v]:totable()
   elseif kind == "n" then return numbers[v] or tonumber(v)
   elseif kind == "b" then return v
   elseif kind == "s" then return unhex(v) end
@@ -185,7 +205,11 @@ saving.load = core.define("load", "path:string, *, device:device?", function(pat
     local ok, v = pcall(load_shards, path)
     if not ok then error("load: " .. bare(v):gsub("^load: ", ""), 3) end
     tensors = v
-  else tensors, tree = core.read_safetensors(path) end
+  else
+    local ok, a, b = pcall(core.read_safetensors, path)
+    if not ok then error(bare(a), 3) end
+    tensors, tree = a, b
+  end
   for name, t in pairs(device ~= "cpu" and tensors or {}) do tensors[name] = core.methods.to(t, device) end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)

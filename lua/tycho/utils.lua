@@ -1,5 +1,6 @@
 -- tycho.utils: progress bars, interruption, curves as pictures.
 local core = require "tycho.core"
+local options = require "tycho.options"
 local utils = {}
 
 ---- progress ----
@@ -67,14 +68,14 @@ end
 -- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do. On a terminal
 -- one line is redrawn, elsewhere a line comes every few seconds. The result is called by `for`, and has set().
 function utils.progress(iter, o)
-  o = o or {}
+  o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false}, 2)
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
   local total = o.total or (loader and loader.size and loader:size())
   local inner = loader and loader.loader or loader                     -- a Prefetcher's
   local first = o.first or (inner and inner.resuming and inner.position) or 0
   if type(iter) ~= "function" and not loader then error("progress: argument 1 must be an iterator or a loader, got " .. type(iter), 2) end
-  return setmetatable({next = loader and loader:iter() or iter, total = total, desc = o.desc, count = o.count or (loader and loader.batch_size) or 1,
+  return setmetatable({next = loader and loader:iter() or iter, total = total or nil, desc = o.desc or nil, count = o.count or (loader and loader.batch_size) or 1,
     unit = o.unit or (loader and "items") or "it", terminal = terminal, width = width, start = core.now(), last = core.now(), first = first, done = first,
     names = {}, values = {}}, Bar)
 end

@@ -1,7 +1,9 @@
 /* Pieces of files and zip archives for Lua. What the formats say is lua/tycho/numpy.lua's and lua/tycho/pickle.lua's. */
 #include <string.h>
+#include <unistd.h>
 #include "archive.h"
 #include "binding.h"
+#include "io.h"
 
 void ty_blob_end(void *b) { ty_blob_release(b); }
 static void zip_end(void *z) { ty_zip_close(z); }
@@ -34,6 +36,18 @@ static int blob_read(lua_State *L) {           /* path -> its contents, how many
   *b = got;
   lua_pushnumber(L, (lua_Number)got->n);
   return 2;
+}
+
+static int file_head(lua_State *L) {           /* path, n -> the first n bytes of a regular file, or as many as there are; nil: it can't be read */
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  char text[64];
+  int64_t size;
+  const int n = (int)luaL_checkinteger(L, 2), fd = ty_file_open(ctx, luaL_checkstring(L, 1), &size);
+  const ssize_t got = fd >= 0 && n >= 0 ? read(fd, text, (size_t)TY_MIN(n, (int)sizeof text)) : -1;
+  if (fd >= 0) close(fd);
+  if (got < 0) return 0;
+  lua_pushlstring(L, text, (size_t)got);
+  return 1;
 }
 
 static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes -> string, as far as there are any */
@@ -136,7 +150,7 @@ static int zip_write(lua_State *L) {           /* path, names, texts, tensors */
 
 void ty_open_archive(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"blob_read", blob_read}, {"blob_text", blob_text}, {"blob_array", blob_array}, {"array_descr", array_descr}, {"zip_list", zip_list}, {"zip_member", zip_member},
+    {"blob_read", blob_read}, {"blob_text", blob_text}, {"file_head", file_head}, {"blob_array", blob_array}, {"array_descr", array_descr}, {"zip_list", zip_list}, {"zip_member", zip_member},
     {"file_write", file_write}, {"zip_write", zip_write}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

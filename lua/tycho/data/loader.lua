@@ -32,7 +32,7 @@ function Here:submit(_, items, first) self.items, self.first = items, first end
 function Here:take()
   local l = self.loader
   if l.dataset.batch and not l.collate then return self.place(l.dataset:batch(self.items)) end
-  return self.place(remote.batch(l.dataset, self.items:totable(), l.seed, self.epoch, self.first, l.collate))
+  return self.place(remote.batch(self.dataset, self.items:totable(), l.seed, self.epoch, self.first, l.collate))
 end
 function Here.stop() end
 
@@ -135,9 +135,12 @@ function DataLoader:engine()
   end
   local made, at
   if not self.collate then made, at = source.of(self.dataset) end
-  if not made then at = nil end
   e.source = made
-  if not made then e.ahead = nil; return setmetatable(e, Here) end
+  if not made then
+    e.ahead, e.dataset = nil, base
+    if self.dataset.batch and not self.collate then within = nil end        -- which knows its own positions
+    return setmetatable(e, Here), within
+  end
   if self.num_workers > 0 then return setmetatable(e, Threads), at end
   e.ahead = nil
   return setmetatable(e, Direct), at

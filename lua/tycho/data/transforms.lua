@@ -67,6 +67,9 @@ local function resize_step(size, nearest, antialias)
   if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and (#size == 1 or type(size[2]) == "number")) then
     error("Resize: size must be a number, for the shorter side, or {height, width}", 4)
   end
+  for _, v in ipairs(type(size) == "table" and size or {size}) do
+    if v % 1 ~= 0 or v < 1 or v > 32768 then error("Resize: a size must be a whole number from 1 to 32768, got " .. tostring(v), 4) end
+  end
   if type(size) == "number" or #size == 1 then return {"resize_short", type(size) == "number" and size or size[1], bit(nearest), bit(antialias)} end
   return {"resize", size[1], size[2], bit(nearest), bit(antialias)}
 end
@@ -98,11 +101,11 @@ define("Resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, an
   return make("Resize", false, resize_step(size, mode == "nearest", antialias))
 end)
 define("CenterCrop", "size:pair", function(size) return make("CenterCrop", false, {"center_crop", size[1], size[2]}) end)
-define("RandomCrop", "size:pair, *, padding:any?, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(size, padding, fill, mode)
+define("RandomCrop", "size:pair, padding:any?, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(size, padding, fill, mode)
   local l, r, t, b = sides("RandomCrop", padding or 0)
   return make("RandomCrop", true, {"random_crop", size[1], size[2], l, r, t, b, fill, borders[mode]})
 end)
-define("RandomResizedCrop", "size:pair, *, scale:any?, ratio:any?, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, scale, ratio, mode, antialias)
+define("RandomResizedCrop", "size:pair, scale:any?, ratio:any?, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, scale, ratio, mode, antialias)
   local a, b = interval("RandomResizedCrop", "scale", scale or {0.08, 1}, 1e-9, 1)
   local c, d = interval("RandomResizedCrop", "ratio", ratio or {3 / 4, 4 / 3}, 1e-9, 1e6)
   return make("RandomResizedCrop", true, {"resized_crop", size[1], size[2], a, b, c, d, bit(mode == "nearest"), bit(antialias)})
@@ -143,7 +146,11 @@ define("ColorJitter", "brightness:any?, contrast:any?, saturation:any?, hue:any?
   step[8], step[9] = interval("ColorJitter", "hue", hue or 0, -0.5, 0.5)
   return make("ColorJitter", true, step)
 end)
-define("Grayscale", "", function() return make("Grayscale", false, {"colour", colours.grayscale, 0}) end)     -- three equal channels
+local function one_or_three(who, n)
+  if n ~= 1 and n ~= 3 then error(who .. ": num_output_channels must be 1 or 3, got " .. tostring(n), 4) end
+  return n
+end
+define("Grayscale", "num_output_channels:int=1", function(n) return make("Grayscale", false, {"colour", colours.grayscale, one_or_three("Grayscale", n)}) end)
 define("RandomGrayscale", "p:number=0.1", function(p) return make("RandomGrayscale", true, {"random_colour", colours.grayscale, 0, p}) end)
 define("RandomInvert", "p:number=0.5", function(p) return make("RandomInvert", true, {"random_colour", colours.invert, 0, p}) end)
 define("RandomPosterize", "bits:int, p:number=0.5", function(bits, p) return make("RandomPosterize", true, {"random_colour", colours.posterize, bits, p}) end)
@@ -178,8 +185,10 @@ function transforms.Lambda(fn)
   return setmetatable({text = "Lambda", list = {fn}}, Transform)
 end
 -- Compose{a, b, ...} or Compose({a, b, ...}): one after the other; functions may be among them
-function transforms.Compose(list)
+function transforms.Compose(list, ...)
+  if select("#", ...) > 0 then error("Compose: one list of transforms is needed, such as Compose{a, b}", 2) end
   if type(list) ~= "table" or core.is_tensor(list) then error("Compose: argument 1 must be a list of transforms, got " .. (core.is_tensor(list) and "tensor" or type(list)), 2) end
+  if getmetatable(list) == Transform or table.maxn(list) ~= #list then error("Compose: argument 1 must be a list of transforms without holes", 2) end
   local steps, texts, random = {}, {}, false
   for i, t in ipairs(list) do
     if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then error(("Compose: %d in the list is a %s, no transform and no function"):format(i, type(t)), 2) end
@@ -272,7 +281,8 @@ for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness
 end
 fixed("posterize", "bits:int", function(bits) return {"colour", colours.posterize, bits} end)
 fixed("solarize", "threshold:number", function(threshold) return {"colour", colours.solarize, threshold} end)
-for name, step in pairs {autocontrast = "autocontrast", equalize = "equalize", invert = "invert", rgb_to_grayscale = "grayscale"} do
+fixed("rgb_to_grayscale", "num_output_channels:int=1", function(n) return {"colour", colours.grayscale, one_or_three("rgb_to_grayscale", n)} end)
+for name, step in pairs {autocontrast = "autocontrast", equalize = "equalize", invert = "invert"} do
   fixed(name, "", function() return {"colour", colours[step], 0} end)
 end
 

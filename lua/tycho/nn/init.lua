@@ -64,7 +64,7 @@ end
 function Checkpoint:forward(...)
   local function report(bytes)
     if self._open == 0 then self.saved_bytes = 0 end               -- the first segment of a backward pass is the last of the forward pass
-    self._open = (self._open + 1) % self.segments
+    self._open = (self._open + 1) % math.min(self.segments, math.max(1, self.segments > 1 and #self.module or 1))
     self.saved_bytes = self.saved_bytes + bytes
   end
   if self.segments == 1 then return recompute.run(report, self.module, ...) end

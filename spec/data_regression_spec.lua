@@ -1,0 +1,265 @@
+-- Mistakes of loaders and checkpoints that were once there.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local fails = helper.fails
+local data, T = tycho.data, tycho.data.transforms
+
+local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+local function folder()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkdir -p " .. path) == 0)
+  return path
+end
+local function numbers(n) return data.TensorDataset(tycho.range(1, n, 1, {dtype = "int64", device = "cpu"})) end
+local function epoch(loader)
+  local out = {}
+  for x in loader:iter() do for _, v in ipairs(x:flatten():totable()) do out[#out + 1] = v end end
+  return out
+end
+
+describe("loaders", function()
+  it("have memory and shape of their own, whatever becomes of the user's tensor", function()
+    local table_of = tycho.nn.Embedding(200, 64)
+    table_of:to("cpu")
+    table_of.weight:requires_grad_(false)
+    local want = table_of.weight:clone()
+    local positions = {}
+    for i = 1, 8000 do positions[i] = i % 200 + 1 end
+    local k = 0
+    for x in data.DataLoader(data.TensorDataset(table_of.weight), {batch_size = 400, num_workers = 2, prefetch_factor = 8, sampler = positions}):iter() do
+      k = k + 1
+      if k == 1 then table_of:double() end
+      assert.equal("float32", x.dtype)
+      assert.is_true(x[1]:equal(want[positions[(k - 1) * 400 + 1]]))
+    end
+    assert.equal(20, k)
+  end)
+
+  it("give each seed and epoch its own order, large seeds too", function()
+    for _, seed in ipairs {1, 2 ^ 31, 1e12, 1732000000, 2 ^ 52 - 1} do
+      local l = data.DataLoader(numbers(40), {batch_size = 40, shuffle = true, seed = seed})
+      assert.is_false(table.concat(epoch(l), ",") == table.concat(epoch(l), ","))
+      local seen = {}
+      for i = 1, 300 do seen[core.mix_seeds(core.mix_seeds(seed, 0), i)] = true end
+      local n = 0
+      for _ in pairs(seen) do n = n + 1 end
+      assert.equal(300, n)
+    end
+    tycho.manual_seed(1)
+    local a = data.DataLoader(numbers(40), {batch_size = 40, shuffle = true})
+    local b = data.DataLoader(numbers(40), {batch_size = 40, shuffle = true})
+    assert.is_false(a.seed == b.seed)
+    tycho.manual_seed(1)
+    assert.equal(a.seed, data.DataLoader(numbers(40), {shuffle = true}).seed)
+  end)
+
+  it("draw anew for an item that comes twice", function()
+    local set = {size = function() return 3 end, get = function(_, i) return tycho.rand(1, {device = "cpu"}) + i * 10 end}
+    local got = epoch(data.DataLoader(set, {batch_size = 2, sampler = {2, 2, 2}, seed = 3}))
+    assert.is_true(got[1] ~= got[2] and got[2] ~= got[3])
+    assert.same(got, epoch(data.DataLoader(set, {batch_size = 3, sampler = {2, 2, 2}, seed = 3})))
+    tycho.manual_seed(5)
+    local before = tycho.rand(1, {device = "cpu"}):item()
+    tycho.manual_seed(5)
+    epoch(data.DataLoader(set, {seed = 3}))
+    assert.equal(before, tycho.rand(1, {device = "cpu"}):item())          -- drawing for items leaves the generator
+  end)
+
+  it("take tensors and drawing objects as samplers, and resume them", function()
+    assert.same({3, 1, 2}, epoch(data.DataLoader(numbers(3), {sampler = tycho.tensor({3, 1, 2}):long()})))
+    assert.equal(2, data.DataLoader(numbers(3), {sampler = tycho.tensor({3, 1, 2}):long(), batch_size = 2}):size())
+    local draws = {iter = function()
+      local p, i = tycho.randperm(12, {device = "cpu"}), 0
+      return function() i = i + 1; if i <= 12 then return p[i] end end
+    end}
+    local whole = data.DataLoader(numbers(12), {batch_size = 3, sampler = draws, seed = 8})
+    local want = epoch(whole)
+    local first = data.DataLoader(numbers(12), {batch_size = 3, sampler = draws, seed = 8})
+    local it = first:iter()
+    it()
+    it()
+    local again = data.DataLoader(numbers(12), {batch_size = 3, sampler = draws})
+    again:load_state_dict(first:state_dict())
+    assert.same({unpack(want, 7)}, epoch(again))
+    fails("batches of 3, this loader makes batches of 4", function() data.DataLoader(numbers(12), {batch_size = 4}):load_state_dict(first:state_dict()) end)
+    fails("must be a whole number from 0", function() again:load_state_dict {epoch = 1, position = -2, seed = 1} end)
+    for _, bad in ipairs {{1.5}, {0}, {4}, {"a"}} do fails("sampler", data.DataLoader, numbers(3), {sampler = bad}) end
+    fails("got number", data.DataLoader, numbers(3), {sampler = 5})
+    fails("must return an iterator", function() epoch(data.DataLoader(numbers(3), {sampler = {iter = function() return {} end}})) end)
+    fails("write for x, y in loader:iter() do", function() for _ in whole do end end) -- luacheck: ignore
+    fails("seed must be a whole number", data.DataLoader, numbers(3), {seed = "x"})
+    fails("collate must be a function", data.DataLoader, numbers(3), {collate = 5})
+  end)
+
+  it("name the item that isn't like the others, and the one that failed", function()
+    local function of(...)
+      local items = {...}
+      return data.DataLoader({size = function() return #items end, get = function(_, i) return unpack(items[i]) end}, {batch_size = #items})
+    end
+    fails("DataLoader: field 1: item 2 is a string, item 1 a number", epoch, of({1}, {"a"}))
+    fails("DataLoader: item 2 has 1 fields, item 1 has 2", epoch, of({1, 2}, {1}))
+    fails("field 1: item 2 has shape 3, item 1 has 2", epoch, of({tycho.ones(2)}, {tycho.ones(3)}))
+    fails("field 1: item 2 has no 'b', item 1 has", epoch, of({{a = 1, b = 2}}, {{a = 1}}))
+    fails("field 1: item 3 has 'b', item 1 hasn't", epoch, of({{a = 1}}, {{a = 1}}, {{a = 1, b = 2}}))
+    local l = data.DataLoader({size = function() return 5 end, get = function(_, i) if i == 3 then error("broken") end return i end}, {batch_size = 1})
+    fails("DataLoader: item 3: ", epoch, l)
+    assert.equal(2, l:state_dict().position)        -- the failed one was not given
+    fails("it is empty", function() error(select(2, require("tycho.data.source").of(data.TensorDataset(tycho.zeros(0, {device = "cpu"})))), 0) end)
+    assert.same({}, epoch(data.DataLoader(data.TensorDataset(tycho.zeros(0, {device = "cpu"})), {num_workers = 2})))
+    fails("its tensor 1 is not contiguous", data.DataLoader, data.TensorDataset(tycho.ones(3, 2, {device = "cpu"}):t()), {num_workers = 1})
+  end)
+
+  it("don't wait for pipes", function()
+    local dir = folder()
+    os.execute(("mkdir %s/a; mkfifo %s/a/x.png"):format(dir, dir))
+    for _, workers in ipairs {0, 1} do
+      fails("x.png: not a regular file", function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {num_workers = workers}):iter() do end end)
+    end
+    for _, read in ipairs {tycho.load, tycho.load_npy, core.read_idx, data.read_csv} do fails("not a regular file", read, dir .. "/a/x.png") end
+    os.execute("rm -r " .. dir)
+  end)
+
+  it("survive numbers that aren't, and sizes past any", function()
+    local nan = tycho.full({3, 8, 8}, 0 / 0, {device = "cpu"})
+    T.functional.equalize(nan)
+    T.functional.adjust_hue(nan, 0.3)
+    T.functional.posterize(nan, 3)
+    fails("std must be above 0", T.Normalize, 0, 1e-46)
+    local steps = {}
+    for i = 1, 300 do steps[i] = T.Pad(32768) end
+    steps[301] = T.Resize(7)
+    fails("Pad: ", T.Compose(steps), tycho.ones(1, 1, 1, {device = "cpu"}))
+    fails("would become", T.Resize(32768), tycho.ones(1, 30000, 1, {device = "cpu"}))
+  end)
+
+  it("can't be forged", function()
+    local source = core.make_source(3, {{kind = "rows", tensor = tycho.ones(3, {device = "cpu"})}})
+    assert.is_false(getmetatable(source))
+    fails("must be a loader", core.loader_take, source, 0)
+    fails("must be a source", core.source_batch, newproxy(), tycho.ones(1), 0, 0)
+    fails("must be a worker", core.process_note, io.stdout)
+    local loader = core.loader_start(source, 1)
+    core.loader_stop(loader)
+    core.loader_stop(loader)
+    fails("has been ended", core.loader_take, loader, 0)
+    fails("no worker of a DataLoader", core.process_enter)
+    fails("stands twice or is __metadata__", core.write_safetensors, os.tmpname(), {"__metadata__"}, {tycho.ones(1, {device = "cpu"})})
+  end)
+end)
+
+describe("worker processes #cpu", function()
+  local path = package.path
+  setup(function() package.path = "spec/fixtures/?.lua;" .. package.path end)
+  teardown(function() package.path = path end)
+
+  it("and their parent don't wait for each other", function()
+    local n = 0
+    local l = data.DataLoader(data.Dataset("squares", {n = 1500}), {num_workers = 1, prefetch_factor = 700, timeout = 5})
+    for _ in l:iter() do n = n + 1 end
+    assert.equal(1500, n)
+    l:close()
+    local stuck = data.DataLoader(data.Dataset("squares", {n = 1500, hang = 1}), {num_workers = 1, prefetch_factor = 700, timeout = 1})
+    fails("worker 1, item 1: it has hung", function() for _ in stuck:iter() do end end)
+  end)
+
+  it("serve Subsets, and give what isn't sendable as an error", function()
+    local set = data.Dataset("squares", {n = 20})
+    local parts = data.random_split(set, {12, 8}, {seed = 1})
+    local function run(workers)
+      local out = {}
+      local l = data.DataLoader(parts[1], {batch_size = 5, seed = 2, num_workers = workers})
+      for x, y in l:iter() do out[#out + 1] = {x:totable(), y:totable()} end
+      l:close()
+      return out
+    end
+    assert.same(run(0), run(2))
+    local bad = data.DataLoader(data.Dataset("squares", {n = 4, strange = 2}), {num_workers = 1})
+    fails("worker 1, item 2: save: 'fields.1.1' is a function", function() for _ in bad:iter() do end end)
+  end)
+end)
+
+describe("checkpoints", function()
+  local dir
+  before_each(function() dir = folder() end)
+  after_each(function() os.execute("rm -rf " .. dir) end)
+
+  it("go on from what was saved last, also after a step back", function()
+    local m = tycho.checkpoint.Manager {dir = dir, keep = 4, async = false}
+    for step = 10, 100, 30 do m:save(step, {n = step}) end
+    m:restore(40)
+    m:save(41, {n = 41})
+    assert.equal(41, (m:restore_latest()))
+    assert.same({41, 40, 10, 100}, m:steps())
+    m:save(42, {n = 42})
+    assert.same({42, 41, 40, 10}, m:steps())
+    write(dir .. "/step-0300.safetensors", "x")
+    write(dir .. "/step- 400.safetensors", "x")
+    assert.same({42, 41, 40, 10}, m:steps())
+  end)
+
+  it("leave no rests, take lists and tensors", function()
+    write(dir .. "/step-7.safetensors.999999999.3.tmp", "x")
+    write(dir .. "/latest.999999999.3.tmp", "x")
+    write(dir .. "/mine.999999999.3.tmp", "x")
+    local m = tycho.checkpoint.Manager {dir = dir}
+    assert.same({"mine.999999999.3.tmp"}, core.list_folder(dir))
+    local losses = {}
+    for i = 1, 5000 do losses[i] = i % 7 == 0 and math.huge or math.sin(i) end
+    m:save(1, {losses = losses, w = tycho.range(1, 3), short = {1, 2}})
+    m:wait()
+    local w = tycho.zeros(3)
+    local _, values = m:restore_latest {w = w}
+    assert.same(losses, values.losses)
+    assert.same({1, 2}, values.short)
+    assert.same({1, 2, 3}, w:totable())
+    fails("got one of them", m.restore_latest, m, tycho.nn.Linear(1, 1))
+    fails("step) must be a whole number", m.restore, m, "x")
+    fails("has no tensor 'v'", m.restore_latest, m, {v = w})
+  end)
+
+  it("under way are finished by os.exit, and by two managers of one folder", function()
+    local script = os.tmpname()
+    write(script, ([[local tycho = require "tycho"
+      local m = tycho.checkpoint.Manager {dir = %q}
+      m:save(5, {x = tycho.ones(3000000)})
+      os.exit(0)]]):format(dir))
+    assert.equal(0, os.execute("TYCHO_TEST_DEVICE= luajit " .. script))
+    local m = tycho.checkpoint.Manager {dir = dir}
+    local step, values = m:restore_latest()
+    assert.equal(5, step)
+    assert.equal(3000000, values.x:sum():item())
+    assert.equal(0, #(function() local out = {} for _, n in ipairs(core.list_folder(dir)) do if n:find "tmp$" then out[#out + 1] = n end end return out end)())
+    local a, b = tycho.checkpoint.Manager {dir = dir}, tycho.checkpoint.Manager {dir = dir}
+    for k = 1, 5 do
+      a:save(9, {x = tycho.full({200000}, k)})
+      b:save(9, {x = tycho.full({100000}, -k)})
+      a:wait()
+      b:wait()
+      local x = select(2, a:restore_latest()).x
+      assert.is_true(x:eq(x[1]):all():item())
+    end
+    os.remove(script)
+  end)
+
+  it("of activations outlive the scope and compiled function of the forward pass", function()
+    local layer = tycho.nn.Linear(4, 4)
+    local x = tycho.randn(3, 4)
+    local function f(v) return layer(v):sin() end
+    f(x):sum():backward()
+    local want = layer.weight.grad
+    layer:zero_grad()
+    local loss = tycho.scope(function() return tycho.utils.checkpoint(f, x * 1):sum() end)
+    loss:backward()
+    helper.close(layer.weight.grad, want)
+    local compiled = tycho.compile(function(v) return tycho.utils.checkpoint(f, v):sum() end)
+    for _ = 1, 4 do
+      layer:zero_grad()
+      compiled(x):backward()
+      helper.close(layer.weight.grad, want)
+    end
+    x:requires_grad_()
+    fails("create_graph", tycho.grad, tycho.utils.checkpoint(f, x):sum(), x, {create_graph = true})
+  end)
+end)
