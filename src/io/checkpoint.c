@@ -135,7 +135,7 @@ static ty_status save(ty_saving *s) {
   return TY_OK;
 }
 
-/* Savers under way, for the end of the process: exit() runs nothing of Lua's, and what was asked for is to be saved. */
+/* Savers under way, for the end of the process: nothing of Lua's runs then, and what was asked for is to be saved. */
 static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
 static ty_saving *under_way;
 static pid_t under_way_pid;
