@@ -150,6 +150,7 @@ describe("loaders", function()
 end)
 
 describe("worker processes #cpu", function()
+  if os.getenv "TYCHO_BUILD" == "build-asan" then return end
   local path = package.path
   setup(function() package.path = "spec/fixtures/?.lua;" .. package.path end)
   teardown(function() package.path = path end)
@@ -220,6 +221,7 @@ describe("checkpoints", function()
   end)
 
   it("under way are finished by os.exit, and by two managers of one folder", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end
     local script = os.tmpname()
     write(script, ([[local tycho = require "tycho"
       local m = tycho.checkpoint.Manager {dir = %q}
