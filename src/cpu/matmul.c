@@ -184,7 +184,7 @@ static bool half_product(ty_call *c) {
   p.sa[2] = u.trans ? u.ld : 1;
   p.sb[1] = v.trans ? 1 : v.ld;
   p.sb[2] = v.trans ? v.ld : 1;
-  /* oneDNN 3.6 multiplies a row by a column wrongly where their elements don't lie side by side; no speed is to be had there */
+  /* oneDNN 3.7 multiplies a row by a column wrongly where their elements don't lie side by side; no speed is to be had there */
   if ((w.m == 1 && p.sa[2] != 1) || (w.n == 1 && p.sb[1] != 1)) return false;
   return ty_dnnl_product(&p);
 }
