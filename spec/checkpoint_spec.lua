@@ -5,14 +5,9 @@ local fails = helper.fails
 require("ffi").cdef "int truncate(const char *path, long length);"
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
 
-local function folder()
-  local path = os.tmpname()
-  os.remove(path)
-  assert(os.execute("mkdir -p " .. path) == 0)
-  return path
-end
-local function read(path) local f = assert(io.open(path, "rb")) local s = f:read "*a" f:close() return s end
-local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+local folder = helper.folder
+local read = helper.read
+local write = helper.write
 -- fn with what it writes to stderr
 local function quietly(fn, ...)
   local real, text = io.stderr, {}

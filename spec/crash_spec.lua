@@ -1,13 +1,9 @@
 -- What a crash or a failing disk may do to checkpoints: nothing. TYCHO_KILLS: how often a run is killed (make test-crash: 500).
 local tycho = require "tycho"
 local core = require "tycho.core"
+local helper = require "spec.helper"
 
-local function folder()
-  local path = os.tmpname()
-  os.remove(path)
-  assert(os.execute("mkdir -p " .. path) == 0)
-  return path
-end
+local folder = helper.folder
 local function output(command)
   local p = assert(io.popen(command))
   local s = p:read "*a"

@@ -5,13 +5,8 @@ local helper = require "spec.helper"
 local fails = helper.fails
 local data, T = tycho.data, tycho.data.transforms
 
-local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
-local function folder()
-  local path = os.tmpname()
-  os.remove(path)
-  assert(os.execute("mkdir -p " .. path) == 0)
-  return path
-end
+local write = helper.write
+local folder = helper.folder
 local function numbers(n) return data.TensorDataset(tycho.range(1, n, 1, {dtype = "int64", device = "cpu"})) end
 local function epoch(loader)
   local out = {}
@@ -90,6 +85,7 @@ describe("loaders", function()
     fails("must return an iterator", function() epoch(data.DataLoader(numbers(3), {sampler = {iter = function() return {} end}})) end)
     fails("write for x, y in loader:iter() do", function() for _ in whole do end end) -- luacheck: ignore
     fails("seed must be a whole number", data.DataLoader, numbers(3), {seed = "x"})
+    fails("collate must return the batch", epoch, data.DataLoader(numbers(3), {collate = function() end}))
     fails("collate must be a function", data.DataLoader, numbers(3), {collate = 5})
   end)
 

@@ -11,13 +11,8 @@ local function near(a, b, eps, name)
   local d = a:double():sub(b:double()):abs():max():item()
   assert.is_true(d <= (eps or 1e-6), ("%s: %g away"):format(name or "?", d))
 end
-local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
-local function folder()
-  local path = os.tmpname()
-  os.remove(path)
-  assert(os.execute("mkdir -p " .. path) == 0)
-  return path
-end
+local write = helper.write
+local folder = helper.folder
 
 describe("datasets", function()
   it("read CIFAR's binary version", function()

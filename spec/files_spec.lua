@@ -5,8 +5,8 @@ local helper = require "spec.helper"
 local fails = helper.fails
 local dir = "spec/golden/files/"
 local gold = tycho.load(dir .. "values.safetensors")
-local function read(path) local f = assert(io.open(path, "rb")) local s = f:read "*a" f:close() return s end
-local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+local read = helper.read
+local write = helper.write
 local function mutations(path, n, fn)
   local whole, state, tmp = read(path), 7, os.tmpname()
   for _ = 1, n do

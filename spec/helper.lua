@@ -153,4 +153,23 @@ end
 
 function helper.compiled(f, i) return f:report()[i or 1].compiled end
 
+-- Files of specs: a fresh folder, to be removed by the spec; a file's bytes; a file of these bytes.
+function helper.folder()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkdir -p " .. path) == 0)
+  return path
+end
+function helper.read(path)
+  local f = assert(io.open(path, "rb"))
+  local s = f:read "*a"
+  f:close()
+  return s
+end
+function helper.write(path, s)
+  local f = assert(io.open(path, "wb"))
+  f:write(s)
+  f:close()
+end
+
 return helper

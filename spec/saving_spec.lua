@@ -5,8 +5,8 @@ local helper = require "spec.helper"
 local fails = helper.fails
 
 local function tmp() local p = os.tmpname() return p end
-local function read(path) local f = assert(io.open(path, "rb")) local s = f:read("*a") f:close() return s end
-local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+local read = helper.read
+local write = helper.write
 local function u64(n) local s = "" for _ = 1, 8 do s = s .. string.char(n % 256) n = math.floor(n / 256) end return s end
 
 describe("saving", function()

@@ -10,7 +10,7 @@ local function near(a, b, eps, name)
   local d = a:double():sub(b:double()):abs():max():item()
   assert.is_true(d <= (eps or 1e-6), ("%s: %g away"):format(name or "?", d))
 end
-local function write(path, s) local f = assert(io.open(path, "wb")) f:write(s) f:close() end
+local write = helper.write
 
 describe("transforms", function()
   local gold = tycho.load("spec/golden/transforms.safetensors", {device = "cpu"})

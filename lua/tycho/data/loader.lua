@@ -2,8 +2,7 @@
 --
 -- The order of an epoch depends on the loader's seed and the epoch's number alone, and what is drawn at random for an item on its place in that
 -- order too, whoever makes it. Who makes batches is one of four engines, each with submit(k, items, first) for the epoch's batch k, whose first
--- item has that place in it, and take(k): ahead says how many
--- may be under way.
+-- item has that place in it, and take(k); ahead says how many may be under way.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
@@ -162,6 +161,7 @@ local function answer(self, engine, ok, ...)
     if type(text) == "string" and not text:find "^DataLoader" then text = "DataLoader: " .. text end
     error(text, 2)                          -- the caller's place: iterators end in a tail call
   end
+  if (...) == nil then error("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch", 2) end
   self.position = engine.at
   return ...
 end
