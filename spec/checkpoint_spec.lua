@@ -6,8 +6,8 @@ require("ffi").cdef "int truncate(const char *path, long length);"
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
 
 local folder = helper.folder
-local read = helper.read
-local write = helper.write
+local read = helper.read_file
+local write = helper.write_file
 -- fn with what it writes to stderr
 local function quietly(fn, ...)
   local real, text = io.stderr, {}

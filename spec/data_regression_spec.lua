@@ -5,7 +5,7 @@ local helper = require "spec.helper"
 local fails = helper.fails
 local data, T = tycho.data, tycho.data.transforms
 
-local write = helper.write
+local write = helper.write_file
 local folder = helper.folder
 local function numbers(n) return data.TensorDataset(tycho.range(1, n, 1, {dtype = "int64", device = "cpu"})) end
 local function epoch(loader)

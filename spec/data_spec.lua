@@ -11,7 +11,7 @@ local function near(a, b, eps, name)
   local d = a:double():sub(b:double()):abs():max():item()
   assert.is_true(d <= (eps or 1e-6), ("%s: %g away"):format(name or "?", d))
 end
-local write = helper.write
+local write = helper.write_file
 local folder = helper.folder
 
 describe("datasets", function()

@@ -5,8 +5,8 @@ local helper = require "spec.helper"
 local fails = helper.fails
 local dir = "spec/golden/files/"
 local gold = tycho.load(dir .. "values.safetensors")
-local read = helper.read
-local write = helper.write
+local read = helper.read_file
+local write = helper.write_file
 local function mutations(path, n, fn)
   local whole, state, tmp = read(path), 7, os.tmpname()
   for _ = 1, n do

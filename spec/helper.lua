@@ -160,13 +160,13 @@ function helper.folder()
   assert(os.execute("mkdir -p " .. path) == 0)
   return path
 end
-function helper.read(path)
+function helper.read_file(path)
   local f = assert(io.open(path, "rb"))
   local s = f:read "*a"
   f:close()
   return s
 end
-function helper.write(path, s)
+function helper.write_file(path, s)
   local f = assert(io.open(path, "wb"))
   f:write(s)
   f:close()

@@ -5,8 +5,8 @@ local helper = require "spec.helper"
 local fails = helper.fails
 
 local function tmp() local p = os.tmpname() return p end
-local read = helper.read
-local write = helper.write
+local read = helper.read_file
+local write = helper.write_file
 local function u64(n) local s = "" for _ = 1, 8 do s = s .. string.char(n % 256) n = math.floor(n / 256) end return s end
 
 describe("saving", function()
