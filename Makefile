@@ -236,8 +236,8 @@ fuzz: $(FUZZ:%=$(BUILD)/fuzz/%)
 # The threads of loaders and checkpoints under ThreadSanitizer.
 test-tsan:
 	@mkdir -p $(BUILD)/tsan
-	$(CC) -g -O1 -std=gnu11 -fsanitize=thread -fwrapv -iquote src/core -iquote src/io spec/fuzz/threads.c spec/fuzz/core.c $(addprefix src/io/,$(addsuffix .c,loader source picture transform warp colour checkpoint safetensors file)) \
-	  -o $(BUILD)/tsan/threads -ljansson -lspng -lturbojpeg -lxxhash -lz -lm -pthread
+	$(CC) -g -O1 -std=gnu11 -fsanitize=thread -fwrapv -iquote src/core -iquote src/io spec/fuzz/threads.c spec/fuzz/core.c $(addprefix src/io/,$(addsuffix .c,loader source picture transform warp colour checkpoint safetensors archive file)) \
+	  -o $(BUILD)/tsan/threads -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm -pthread
 	$(BUILD)/tsan/threads 1000 $(BUILD)/tsan
 
 # A training run killed 500 times, every call to the system of a save failing in turn, 100,000 flipped bits and 10,000 truncations of a checkpoint.
