@@ -123,8 +123,19 @@ struct ty_zip { zip_t *z; char path[1024]; };
 
 static ty_status zip_failed(ty_ctx *ctx, const char *path, zip_error_t *e) { return ty_error(ctx, "%s: %s", path, zip_error_strerror(e)); }
 
-ty_status ty_zip_open(ty_ctx *ctx, const char *path, ty_zip **out) {
+/* at: where the archive is; path: what errors call it. NULL: ctx->err says why. */
+static zip_t *open_at(ty_ctx *ctx, const char *at, const char *path, int flags) {
   int code = 0;
+  zip_t *z = zip_open(at, flags, &code);
+  if (z) return z;
+  zip_error_t e;
+  zip_error_init_with_code(&e, code);
+  zip_failed(ctx, path, &e);
+  zip_error_fini(&e);
+  return NULL;
+}
+
+ty_status ty_zip_open(ty_ctx *ctx, const char *path, ty_zip **out) {
   int64_t size;
   const int fd = ty_file_open(ctx, path, &size);
   if (fd < 0) return TY_ERR;
@@ -132,12 +143,8 @@ ty_status ty_zip_open(ty_ctx *ctx, const char *path, ty_zip **out) {
   ty_zip *z = ty_malloc(sizeof *z);
   if (!z) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
   snprintf(z->path, sizeof z->path, "%s", path);
-  z->z = zip_open(path, ZIP_RDONLY | ZIP_CHECKCONS, &code);
+  z->z = open_at(ctx, path, path, ZIP_RDONLY | ZIP_CHECKCONS);
   if (!z->z) {
-    zip_error_t e;
-    zip_error_init_with_code(&e, code);
-    zip_failed(ctx, path, &e);
-    zip_error_fini(&e);
     ty_free(z);
     return TY_ERR;
   }
@@ -177,31 +184,15 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
 
 /* ---- writing ---- */
 
-ty_status ty_file_write(ty_ctx *ctx, const char *path, const ty_member *m) {
-  char temporary[TY_PATH_MOST];
-  int fd = ty_temporary(ctx, path, temporary);
-  if (fd < 0) return TY_ERR;
-  if (ty_write_all(fd, m->head, m->nhead) && ty_write_all(fd, m->data, m->ndata)) return ty_file_commit(ctx, fd, temporary, path);
-  ty_error(ctx, "%s: %s", path, strerror(errno));
-  close(fd);
-  unlink(temporary);
-  return TY_ERR;
-}
-
 ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int n) {
   char temporary[TY_PATH_MOST];
-  int code = 0;
   if (!n) return ty_error(ctx, "%s: an archive of nothing can't be written", path);
   int fd = ty_temporary(ctx, path, temporary);
   if (fd < 0) return TY_ERR;
   close(fd);
-  zip_t *z = zip_open(temporary, ZIP_CREATE | ZIP_TRUNCATE, &code);
+  zip_t *z = open_at(ctx, temporary, path, ZIP_CREATE | ZIP_TRUNCATE);
   ty_status st = TY_OK;
   if (!z) {
-    zip_error_t e;
-    zip_error_init_with_code(&e, code);
-    zip_failed(ctx, path, &e);
-    zip_error_fini(&e);
     unlink(temporary);
     return TY_ERR;
   }

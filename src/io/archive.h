@@ -24,5 +24,4 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out);
 
 typedef struct { const char *name; const void *head; size_t nhead; const void *data; size_t ndata; } ty_member;   /* head, then data */
 ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int n);      /* stored; atomic as ty_file_commit is */
-ty_status ty_file_write(ty_ctx *ctx, const char *path, const ty_member *m);               /* the same without an archive */
 #endif

@@ -101,17 +101,9 @@ ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *
 }
 
 static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name) {
-  char path[TY_PATH_MOST], temporary[TY_PATH_MOST];
+  char path[TY_PATH_MOST];
   if (snprintf(path, sizeof path, "%s/latest", folder) >= (int)sizeof path) return ty_error(ctx, "%s: the path is too long", folder);
-  int fd = ty_temporary(ctx, path, temporary);
-  if (fd < 0) return TY_ERR;
-  if (!ty_write_all(fd, name, strlen(name))) {
-    ty_error(ctx, "%s: %s", path, strerror(errno));
-    close(fd);
-    unlink(temporary);
-    return TY_ERR;
-  }
-  return ty_file_commit(ctx, fd, temporary, path);
+  return ty_file_write(ctx, path, NULL, 0, name, strlen(name));
 }
 
 static ty_status save(ty_saving *s) {

@@ -65,3 +65,13 @@ ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char 
   return ok ? TY_OK : ty_error(ctx, "%s: its folder can't be synced: %s", path, strerror(e));
 }
 
+ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t nhead, const void *data, size_t ndata) {
+  char temporary[TY_PATH_MOST];
+  int fd = ty_temporary(ctx, path, temporary);
+  if (fd < 0) return TY_ERR;
+  if (ty_write_all(fd, head, nhead) && ty_write_all(fd, data, ndata)) return ty_file_commit(ctx, fd, temporary, path);
+  ty_error(ctx, "%s: %s", path, strerror(errno));
+  close(fd);
+  unlink(temporary);
+  return TY_ERR;
+}

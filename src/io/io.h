@@ -38,6 +38,8 @@ void ty_checkpoints_clean(const char *folder);                                  
 ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n);
 
 #define TY_PATH_MOST 4096
+/* A whole file: head, then data. As all that is written here, a temporary file first. */
+ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t nhead, const void *data, size_t ndata);
 int ty_temporary(ty_ctx *ctx, const char *path, char *out);             /* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size);         /* a regular file, to be read; -1: ctx->err says why */
 bool ty_write_all(int fd, const void *p, size_t n);                     /* false: errno says why */

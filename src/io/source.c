@@ -67,7 +67,6 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
   const int64_t i = b->item[place];
   ty_meta *m = &b->meta[k];
   ty_picture p;
-  ty_draws d = ty_draws_of(ty_key(b->key + (uint64_t)k, (uint64_t)(b->first + place)), i);
   size_t bytes = ty_dtype_size[m->dtype];
   if (f->kind == TY_ROWS) {
     const size_t n = (size_t)row_bytes(f->t);
@@ -90,6 +89,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
     memcpy((char *)b->to[k] + (size_t)place * n, (const int64_t *)ty_data(f->t) + f->from + i * f->step, n);
     return TY_OK;
   }
+  ty_draws d = ty_draws_of(ty_key(b->key + (uint64_t)k, (uint64_t)(b->first + place)), i);
   if (f->kind == TY_IMAGES) p = image_of(f, i);
   else TY_TRY(ty_picture_read(ctx, f->path[i], f->gray, canvas, &p));
   TY_TRY(ty_pipeline_run(ctx, f->pipe, &p, &d, canvas));

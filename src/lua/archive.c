@@ -129,7 +129,7 @@ static int file_write(lua_State *L) {          /* path, text, tensor: the text a
   ty_settle(L, "tensors are saved");
   const char *path = luaL_checkstring(L, 1);
   member_at(L, 2, 3, &m);
-  return ty_file_write(ctx, path, &m) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_file_write(ctx, path, m.head, m.nhead, m.data, m.ndata) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int zip_write(lua_State *L) {           /* path, names, texts, tensors */

@@ -1,5 +1,5 @@
 /* Worker processes for Lua: start, send, receive. A message is a number, a text and tensors; the receiver's tensors lie in the message's own
- * memory. What is said in them is lua/tycho/data/workers.lua's. */
+ * memory. What is said in them is lua/tycho/data/remote.lua's. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -289,7 +289,7 @@ function Table:batch(indices) return ops.index(self.x, {indices}, 1), self.y and
 -- or with labels=true, where they count from 0, as int64 from 1. columns: the names of the others.
 define("CSV", {root = false, target = false, header = true, separator = ",", labels = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
-  local all, names = datasets.read_csv(o.root, o)
+  local all, names = source.csv(o.root, o)
   local n, at = M.size(all, 2), nil
   if o.target then
     if type(o.target) == "number" and o.target % 1 == 0 then at = o.target < 0 and n + 1 + o.target or o.target
@@ -313,14 +313,5 @@ define("CSV", {root = false, target = false, header = true, separator = ",", lab
   core.keep(set.x)
   return setmetatable(set, Table)
 end)
-
--- A table of numbers as a float64 tensor, and the names of its columns.
-function datasets.read_csv(path, o)
-  if type(o.separator) ~= "string" or #o.separator ~= 1 then error("separator must be one character", 0) end
-  local all, names = core.read_csv(path, o.separator, o.header)
-  local list = names and {}
-  for name in (names or ""):gmatch "([^\n]*)\n" do list[#list + 1] = name end
-  return all, list
-end
 
 return datasets

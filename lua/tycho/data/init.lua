@@ -135,7 +135,7 @@ end
 function data.read_csv(path, o)
   if type(path) ~= "string" then error("read_csv: argument 1 (path) must be a string, got " .. type(path), 2) end
   o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"}, 2)
-  local ok, x, names = pcall(data.datasets.read_csv, path, o)
+  local ok, x, names = pcall(require("tycho.data.source").csv, path, o)
   if not ok then error("read_csv: " .. tostring(options.bare(x)), 2) end
   return M.to(x, o.dtype), names
 end

@@ -63,7 +63,6 @@ function Processes:submit(k, items, first) self.pool:submit(self.base + k, items
 function Processes:take(k)
   local answer
   repeat answer = self.pool:take(self.base + k) until answer
-  self.pool.count = math.max(self.pool.count, self.base + k)
   return self.place(unpack(answer.fields, 1, answer.n))
 end
 function Processes:stop()
@@ -128,8 +127,7 @@ function DataLoader:engine()
   local base, within = source.base(self.dataset)
   if remote.is(base) and self.num_workers > 0 then
     if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(base, self.num_workers, self.timeout) end
-    e.pool, e.base = self.pool, self.pool.count + e.ahead       -- numbers that no batch has had
-    self.pool.count = e.base
+    e.pool, e.base = self.pool, self.pool.last                  -- its batches' numbers follow on those of earlier epochs
     return setmetatable(e, Processes), within
   end
   local made, at
@@ -177,7 +175,7 @@ function DataLoader:iter()
   local engine, stand_for = self:engine()
   if stand_for then order = ops.index(stand_for, {order}, 1) end
   core.keep(order)
-  if engine.ahead > 1 or engine.threads or self.num_workers > 0 then self.running = engine end
+  if self.num_workers > 0 then self.running = engine end
   local asked = at
   return function()
     if at >= total then

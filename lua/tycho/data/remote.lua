@@ -139,7 +139,7 @@ local START = 60                -- seconds that a worker may take to make its da
 
 -- Workers for a Dataset. timeout: seconds that one item may take.
 function remote.start(dataset, n, timeout)
-  local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, count = 0}, Pool)
+  local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, last = 0}, Pool)        -- last: the number of the batch asked for last
   local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1", "TYCHO_WORKER=1"}
   for k = 1, n do
     local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env), number = k, waiting = 1, said = -1, since = core.now()}
@@ -166,7 +166,7 @@ end
 -- Batch number `tag` (from 1, in order) of these items.
 function Pool:submit(tag, indices, seed, epoch, first)
   local w = self.workers[(tag - 1) % #self.workers + 1]
-  self.owner[tag] = w
+  self.owner[tag], self.last = w, tag
   if w.waiting == 0 then w.since = core.now() end
   w.waiting = w.waiting + 1
   local request = {indices = indices, seed = seed, epoch = epoch, first = first}

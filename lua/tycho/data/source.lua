@@ -50,4 +50,13 @@ function source.get(dataset, i)
   return one(core.source_batch(own(dataset), core.from_value({i}, "int64"), random and ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() or 0, 0, false))
 end
 
+-- A table of numbers as a float64 tensor, and the names of its columns.
+function source.csv(path, o)
+  if type(o.separator) ~= "string" or #o.separator ~= 1 then error("separator must be one character", 0) end
+  local all, names = core.read_csv(path, o.separator, o.header)
+  local list = names and {}
+  for name in (names or ""):gmatch "([^\n]*)\n" do list[#list + 1] = name end
+  return all, list
+end
+
 return source
