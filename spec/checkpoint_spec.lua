@@ -194,6 +194,7 @@ describe("checkpoint.Manager", function()
     m:wait()
     m:save(3, {n = 3})
     os.execute(("sleep 0.05; rm %s; mv %s.away %s"):format(dir, dir, dir))
+    fails("is a function", m.save, m, 4, {f = print})          -- which doesn't make the other be forgotten
     fails("step 3 was not saved: ", m.save, m, 4, {n = 4})
     m:wait()
     assert.equal(4, (m:restore_latest()))

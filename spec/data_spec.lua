@@ -71,7 +71,7 @@ describe("datasets", function()
     local set = data.datasets.ImageFolder {root = dir, transform = T.CenterCrop(10)}
     set.transform = nil
     for x in data.DataLoader(set, {batch_size = 1, num_workers = 1}):iter() do assert.equal("1x3x24x31", tostring(x.shape)) end
-    os.execute(("cp build/other.png %s/a/2.png 2>/dev/null || cp spec/golden/gray.png %s/a/2.png"):format(dir, dir))
+    os.execute(("cp spec/golden/gray.png %s/a/2.png"):format(dir))
     for x in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do assert.equal("2x3x24x31", tostring(x.shape)) end
     tycho.utils.save_curve(dir .. "/a/2.png", {1, 2})
     fails("item 2: its picture is", function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do end end)

@@ -64,14 +64,16 @@ local function snapshot(tensors)
   return out
 end
 
--- Ends what is being written; its error, if any, as text.
+-- Ends what is being written; its error, if any, as text. failed: one that nobody has been told of yet.
 local function finish(self)
-  local under_way = self.under_way
-  if not under_way then return nil end
+  local under_way, failed = self.under_way, self.failed
+  self.failed = nil
+  if not under_way then return failed end
   while not core.saving_done(under_way.saving, 0.1) do end     -- in turns, so that Ctrl-C is heard
   self.under_way = nil
   local ok, e = pcall(core.saving_end, under_way.saving)
-  if not ok then return ("checkpoint: step %d was not saved: %s"):format(under_way.step, options.bare(e)) end
+  if ok then return failed end
+  return (failed and failed .. "; " or "") .. ("checkpoint: step %d was not saved: %s"):format(under_way.step, options.bare(e))
 end
 
 local function check_members(who, members)
@@ -96,15 +98,17 @@ function Manager:save(step, members)
   check_members("save: argument 2", members)
   local before = finish(self)
   local ok, tree, names, tensors = pcall(encode, step, members)
-  if not ok then error(options.bare(tree), 2) end
+  if not ok then
+    self.failed = before
+    error(options.bare(tree), 2)
+  end
+  self.failed = before
   local saved, e = pcall(function()
     self.under_way = {step = step, saving = core.saving_start(path_of(self, step), names, snapshot(tensors), core.json_encode(tree), self.keep)}
   end)
   if not saved then error(("checkpoint: step %d was not saved: %s"):format(step, options.bare(e)), 2) end
-  if not self.async then
-    local failed = finish(self)
-    if failed then error(failed, 2) end
-  end
+  if not self.async then return self:wait() end
+  self.failed = nil
   if before then error(before, 2) end
 end
 
@@ -134,7 +138,7 @@ local function read(self, step)
 end
 
 local function load_into(value, members, path)
-  local names = {}
+  local names, tensors = {}, {}
   for name, m in pairs(members or {}) do
     if has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
@@ -142,9 +146,10 @@ local function load_into(value, members, path)
     elseif core.is_tensor(m) then
       local v = value.values[name]
       if not core.is_tensor(v) then error(("restore: %s has no tensor '%s'"):format(path, name), 0) end
-      modes.no_grad(m.copy_, m, v)
+      tensors[m] = v
     end
   end
+  for m, v in pairs(tensors) do modes.no_grad(m.copy_, m, v) end
   table.sort(names)
   for _, name in ipairs(names) do members[name]:load_state_dict(value.states[name]) end
   restore_generators(value.generators)
@@ -156,11 +161,11 @@ function Manager:restore(step, members)
   options.whole("restore", "argument 1 (step)", step, 0, 2)
   if members ~= nil then check_members("restore: argument 2", members) end
   local failed = finish(self)
+  if failed then io.stderr:write(failed, "\n") end
   local ok, value = pcall(read, self, step)
   if not ok then error("restore: " .. options.bare(value):gsub("^load: ", ""), 2) end
   local fine, a, b = pcall(load_into, value, members, path_of(self, step))
   if not fine then error(options.bare(a), 2) end
-  if failed then io.stderr:write(failed, "\n") end
   return a, b
 end
 

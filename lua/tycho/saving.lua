@@ -123,11 +123,8 @@ local function save_shards(path, value, most)
 end
 
 local function load_shards(path)
-  local f, why = io.open(path, "rb")
-  local text = f and f:read "*a"
-  if f then f:close() end
-  if not text then error(path .. ": " .. tostring(why):gsub("^.-: ", ""), 0) end
-  local ok, index = pcall(core.json_decode, text)
+  local blob, n = core.blob_read(path)
+  local ok, index = pcall(core.json_decode, core.blob_text(blob, 0, n))
   local map = ok and type(index) == "table" and index.weight_map
   if type(map) ~= "table" then error(path .. ": no index of safetensors files: it has no weight_map", 0) end
   local folder, files, out = path:match "^(.*/)[^/]*$" or "", {}, {}
