@@ -302,7 +302,7 @@ describe("autograd", function()
           opt:step()
           return loss
         end
-        if o.compile then step = tycho.compile(step, {fusion = false}) end
+        if o.compile then step = tycho.compile(step) end
         local losses = {}
         for k = 1, 4 do losses[k] = step(x):item() end
         return losses, net:state_dict(), model, tycho.rand(1):item()

@@ -38,8 +38,7 @@ local function run(o)
     r.scaler:update()
     return loss
   end
-  -- without fusion: the first calls after a resume run op by op, and fused sums round differently
-  if o.compile then compute = tycho.compile(compute, {fusion = false}) end
+  if o.compile then compute = tycho.compile(compute) end
   function r.members() return {model = r.net, optimizer = r.opt, scheduler = r.sched, scaler = r.scaler, loader = r.loader, losses = r.losses} end
   -- Steps until there have been n; after each, each(r).
   function r.train(n, each)

@@ -26,33 +26,38 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
-/* A value for each channel, as x's shape has them. */
-static ty_status of_channels(const ty_call *c, int i, ty_operand *out) {
-  ty_tensor *t = c->in[i].t ? ty_alias(c->in[i].t) : NULL;
-  *out = ty_op_tensor(t);
-  if (!t) return c->in[i].t ? (ty_error(c->ctx, "out of memory"), TY_OOM) : TY_OK;
-  t->ndim = c->in[0].t->ndim - 1;
+/* *y = op(*y, operand i of the call, a value for each channel of x in the type computed in), where there is one. */
+static ty_status with_channels(const ty_call *c, ty_op_id op, int i, ty_tensor **y) {
+  const ty_tensor *x = c->in[0].t;
+  ty_tensor *t, *by, *next;
+  if (!c->in[i].t) return TY_OK;
+  if (!(t = ty_alias(c->in[i].t))) return ty_error(c->ctx, "out of memory"), TY_OOM;
+  t->ndim = x->ndim - 1;
   for (int d = 1; d < t->ndim; d++) { t->shape[d] = 1; t->stride[d] = 1; }
+  ty_status s = ty_cast(c->ctx, t, ty_compute_dtype((ty_dtype)x->dtype), &by);
+  ty_release(t);
+  if (s != TY_OK) return s;
+  if (!*y) { *y = by; return TY_OK; }
+  s = ty_call2(c->ctx, op, ty_op_tensor(*y), ty_op_tensor(by), NULL, NULL, &next);
+  ty_release(by);
+  if (s != TY_OK) return s;
+  ty_release(*y);
+  *y = next;
   return TY_OK;
 }
 
-/* batch_norm_apply of pointwise ops, for any device: it is there to be fused. */
+/* batch_norm_apply of pointwise ops, for any device: it is there to be fused. (x - mean) (rstd weight) + bias, rounded as everywhere. */
 static ty_status normalize(ty_call *c) {
-  static const ty_op_id op[4] = {TY_OP_sub, TY_OP_mul, TY_OP_mul, TY_OP_add};
-  ty_tensor *y = ty_retain(c->in[0].t), *next;
-  ty_status s = TY_OK;
-  for (int i = 1; i < 5 && s == TY_OK; i++) {
-    ty_operand by;
-    if (!c->in[i].t) continue;
-    s = of_channels(c, i, &by);
-    if (s == TY_OK) s = ty_call2(c->ctx, op[i - 1], ty_op_tensor(y), by, NULL, NULL, &next);
-    ty_release(by.t);
-    if (s != TY_OK) break;
-    ty_release(y);
-    y = next;
-  }
-  if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], y);
+  ty_tensor *y = ty_retain(c->in[0].t), *scale = NULL, *next = NULL;
+  ty_status s = with_channels(c, TY_OP_sub, 1, &y);
+  if (s == TY_OK) s = with_channels(c, TY_OP_mul, 2, &scale);
+  if (s == TY_OK) s = with_channels(c, TY_OP_mul, 3, &scale);
+  if (s == TY_OK) s = ty_call2(c->ctx, TY_OP_mul, ty_op_tensor(y), ty_op_tensor(scale), NULL, NULL, &next);
+  if (s == TY_OK) s = with_channels(c, TY_OP_add, 4, &next);
+  if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], next);
   ty_release(y);
+  ty_release(scale);
+  ty_release(next);
   return s;
 }
 

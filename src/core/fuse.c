@@ -68,6 +68,17 @@ static bool fusable(const ty_program *p, const step *k) {
   return true;
 }
 
+/* Whether the last n dims lie in memory in their order: what a reduction alone adds up in that order. */
+static bool rows_in_order(const ty_tensor *x, int n) {
+  int64_t want = 1;
+  for (int d = x->ndim - 1; d >= x->ndim - n; d--) {
+    if (x->shape[d] == 1) continue;
+    if (x->stride[d] != want) return false;
+    want *= x->shape[d];
+  }
+  return true;
+}
+
 /* How many of its first operand's last dims the step reduces; 0: it isn't of that kind. */
 static int reduced_dims(const ty_program *p, const step *k) {
   const ty_call *c = &k->call;
@@ -83,6 +94,7 @@ static int reduced_dims(const ty_program *p, const step *k) {
     while (n < x->ndim && mask >> (x->ndim - 1 - n) & 1) n++;
     if (n != c->at[0].n) return 0;
   }
+  if (c->op->cls == TY_C_REDUCE && !rows_in_order(x, n)) return 0;
   int64_t inner = 1;
   for (int i = 0; i < n; i++) inner *= x->shape[x->ndim - 1 - i];
   return inner < 2 || inner > LONG_ROW || (inner < SHORT_ROW && ty_numel(x) > FEW) || ty_numel(x) == 0 ? 0 : n;

@@ -36,6 +36,7 @@ typedef struct {
   /* the rest for k 0 and 1 only */
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
+  void (*row_moments[2])(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd);     /* mean: 0 where not centered */
   void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and its square */
   void (*moments_columns[2])(const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);   /* for each of n columns */
   void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);          /* += sums of g and g * (x - shift) */
@@ -43,7 +44,8 @@ typedef struct {
   void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
   void (*affine_times[2])(void *o, const void *x, const void *y, int64_t n, double a, double b);  /* o = (a x + b) y */
   double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);              /* o = exp(a x - shift), where that is not above 1; their sum */
-  void (*affine_columns[2])(void *o, const void *x, int64_t rows, int64_t n, const void *a, const void *b);
+  void (*centered[2])(void *o, const void *x, int64_t n, double m, double a, double b);        /* o = (x - m) a + b */
+  void (*centered_columns[2])(void *o, const void *x, int64_t rows, int64_t n, const void *m, const void *a, const void *b);
   void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
   void (*affine2_columns[2])(void *o, const void *g, const void *x, int64_t rows, int64_t n, const void *a, const void *b, const void *c);
   void (*layer_norm[2])(void *o, const void *x, const void *w, const void *b, int64_t n, double mean, double rstd);
@@ -69,6 +71,7 @@ static inline void put(void *p, int k, int64_t i, double v) { if (k == 0) ((floa
 /* ---- iter.c: walking tensors of one shape together ---- */
 #define TY_ITER_MAX 14
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
+#define TY_PART 4096       /* elements combined in the loop's type before going to the accumulator's */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
 typedef struct {
   int nop, ndim;

@@ -162,21 +162,39 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     for (int j = 0; i < n; i++, j++) a[j] += x[i] * y[i]; \
     SUM_LANES(s, a); \
     return (T)s; } \
+  static double total_##k(const T *x, int64_t n) {  /* as the op sum adds */ \
+    double s = 0; \
+    for (int64_t i = 0; i < n; i += TY_PART) { double part; row_sum_##X(&part, x + i, TY_MIN(TY_PART, n - i)); s += part; } \
+    return s; } \
+  static double total_square_##k(const T *x, int64_t n, T shift) { \
+    double s = 0; \
+    for (int64_t i = 0; i < n;) { \
+      T a[LANES] = {0}; int64_t e = TY_MIN(n, i + TY_PART); double part = 0; \
+      for (; i + LANES <= e; i += LANES) for (int j = 0; j < LANES; j++) { T d = x[i + j] - shift; a[j] += d * d; } \
+      for (int j = 0; i < e; i++, j++) { T d = x[i] - shift; a[j] += d * d; } \
+      SUM_LANES(part, a); s += part; } \
+    return s; } \
+  static void row_moments_##k(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd) { \
+    const T m = centered ? (T)(total_##k(x, n) / (double)n) : 0, v = (T)(total_square_##k(x, n, m) / (double)n); \
+    *mean = m; *rstd = 1 / sqrt_##X(v + (T)eps); } \
   static void softmax_##k(void *o_, const void *x_, int64_t n, int lg) { \
-    T *o = o_; const T *x = x_; T lane[LANES], m = -INFINITY, buf[256]; double sum = 0; int64_t i = 0; \
+    T *o = o_; const T *x = x_; T lane[LANES], m = -INFINITY, buf[TY_PART]; double sum = 0; int64_t i = 0; \
     for (int j = 0; j < LANES; j++) lane[j] = -INFINITY; \
     for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j]; \
     for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0]; \
     for (int j = 0; j < LANES; j++) m = lane[j] > m ? lane[j] : m;  /* a NaN shows in the sum */ \
     if (m == -INFINITY) m = 0;  /* all masked: exp gives 0, the quotient NaN, as PyTorch */ \
-    for (i = 0; i < n; i += 256) { \
-      int64_t w = TY_MIN(256, n - i); const T *xs = x + i; T *b = lg ? buf : o + i; \
+    for (i = 0; i < n; i += TY_PART) { \
+      int64_t w = TY_MIN(TY_PART, n - i); const T *xs = x + i; T *b = lg ? buf : o + i; \
       for (int64_t j = 0; j < w; j++) b[j] = ty_exp_down_##X(xs[j] - m); \
-      sum += (double)sum_##k(b, w); } \
-    if (lg) { T l = (T)log(sum); for (i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
-    else { T r = (T)(1 / sum); for (i = 0; i < n; i++) o[i] *= r; } } \
+      sum += total_##k(b, w); } \
+    if (lg) { T l = log_##X((T)sum); for (i = 0; i < n; i++) o[i] = (x[i] - m) - l; } \
+    else { T r = 1 / (T)sum; for (i = 0; i < n; i++) o[i] *= r; } } \
   static void softmax_backward_##k(void *o_, const void *g_, const void *y_, int64_t n, int lg) { \
-    T *o = o_; const T *g = g_, *y = y_; T s = lg ? sum_##k(g, n) : dot_##k(g, y, n); \
+    T *o = o_; const T *g = g_, *y = y_; double sum = 0; \
+    if (lg) sum = total_##k(g, n); \
+    else for (int64_t i = 0; i < n; i += TY_PART) sum += (double)dot_##k(g + i, y + i, TY_MIN(TY_PART, n - i)); \
+    const T s = (T)sum; \
     if (lg) for (int64_t i = 0; i < n; i++) o[i] = g[i] - ty_exp_down_##X(y[i]) * s; \
     else for (int64_t i = 0; i < n; i++) o[i] = y[i] * (g[i] - s); } \
   static void moments_##k(const void *x_, int64_t n, double shift, double *s1, double *s2) { \
@@ -210,9 +228,11 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       for (int64_t j = i; j < i + w; j++) o[j] = ty_exp_down_##X(a * x[j] - h); \
       sum += (double)sum_##k(o + i, w); } \
     return sum; } \
-  static void affine_columns_##k(void *o_, const void *x_, int64_t rows, int64_t n, const void *a_, const void *b_) { \
-    T *restrict o = o_; const T *x = x_, *a = a_, *b = b_; \
-    for (; rows > 0; rows--, o += n, x += n) for (int64_t i = 0; i < n; i++) o[i] = a[i] * x[i] + b[i]; } \
+  static void centered_##k(void *o_, const void *x_, int64_t n, double m_, double a_, double b_) { \
+    T *o = o_; const T *x = x_; T m = (T)m_, a = (T)a_, b = (T)b_; for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * a + b; } \
+  static void centered_columns_##k(void *o_, const void *x_, int64_t rows, int64_t n, const void *m_, const void *a_, const void *b_) { \
+    T *restrict o = o_; const T *x = x_, *m = m_, *a = a_, *b = b_; \
+    for (; rows > 0; rows--, o += n, x += n) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m[i]) * a[i] + b[i]; } \
   static void affine2_##k(void *o_, const void *g_, const void *x_, int64_t n, double a_, double b_, double c_) { \
     T *o = o_; const T *g = g_, *x = x_; T a = (T)a_, b = (T)b_, c = (T)c_; \
     for (int64_t i = 0; i < n; i++) o[i] = a * g[i] + b * x[i] + c; } \
@@ -223,7 +243,8 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     T *o = o_; const T *x = x_, *w = w_, *b = b_; T m = (T)mean, r = (T)rstd; \
     if (w && b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i] + b[i]; \
     else if (w) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i]; \
-    else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r + (b ? b[i] : 0); } \
+    else if (b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r + b[i]; \
+    else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r; } \
   static void rms_norm_##k(void *o_, const void *x_, const void *w_, int64_t n, double rstd) { \
     T *o = o_; const T *x = x_, *w = w_; T r = (T)rstd; \
     if (w) for (int64_t i = 0; i < n; i++) o[i] = x[i] * r * w[i]; \
@@ -379,6 +400,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   },
   .softmax = {softmax_0, softmax_1},
   .softmax_backward = {softmax_backward_0, softmax_backward_1},
+  .row_moments = {row_moments_0, row_moments_1},
   .moments = {moments_0, moments_1},
   .moments_columns = {moments_columns_0, moments_columns_1},
   .dots = {dots_0, dots_1},
@@ -386,7 +408,8 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .affine = {affine_0, affine_1},
   .affine_times = {affine_times_0, affine_times_1},
   .exp_sum = {exp_sum_0, exp_sum_1},
-  .affine_columns = {affine_columns_0, affine_columns_1},
+  .centered = {centered_0, centered_1},
+  .centered_columns = {centered_columns_0, centered_columns_1},
   .affine2 = {affine2_0, affine2_1},
   .affine2_columns = {affine2_columns_0, affine2_columns_1},
   .layer_norm = {layer_norm_0, layer_norm_1},

@@ -85,16 +85,16 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
   return TY_OK;
 }
 
-/* o = a[c] g + b[c] x + d[c]; without b: o = a[c] x + d[c]. n rows of channels (last), or n elements of channel ch. */
+/* o = a[c] g + b[c] x + d[c]; without g: o = (x - b[c]) a[c] + d[c]. n rows of channels (last), or n elements of channel ch. */
 static void affine_part(const rows *r, char *o, const char *g, const char *x, int64_t n, int64_t ch, const void *a, const void *b, const void *d) {
   const int64_t all = r->last ? n * r->c : n;
   float wg[WIDE], wx[WIDE];
   void *out = r->load ? (void *)wx : o;
-  const void *xs = wide(r, x, all, wx), *gs = b ? wide(r, g, all, wg) : NULL;
-  if (r->last && b) r->l->affine2_columns[r->k](out, gs, xs, n, r->c, a, b, d);
-  else if (r->last) r->l->affine_columns[r->k](out, xs, n, r->c, a, d);
-  else if (b) r->l->affine2[r->k](out, gs, xs, n, at(a, r->k, ch), at(b, r->k, ch), at(d, r->k, ch));
-  else r->l->affine[r->k](out, xs, n, at(a, r->k, ch), at(d, r->k, ch));
+  const void *xs = wide(r, x, all, wx), *gs = g ? wide(r, g, all, wg) : NULL;
+  if (r->last && g) r->l->affine2_columns[r->k](out, gs, xs, n, r->c, a, b, d);
+  else if (r->last) r->l->centered_columns[r->k](out, xs, n, r->c, b, a, d);
+  else if (g) r->l->affine2[r->k](out, gs, xs, n, at(a, r->k, ch), at(b, r->k, ch), at(d, r->k, ch));
+  else r->l->centered[r->k](out, xs, n, at(b, r->k, ch), at(a, r->k, ch), at(d, r->k, ch));
   if (r->load) r->store(o, 1, wx, all);
 }
 
@@ -104,7 +104,7 @@ static void affine_row(const rows *r, char *o, const char *g, const char *x, con
   for (int64_t ch = 0; ch < r->c; ch += WIDE) {
     rows piece = *r;
     piece.c = TY_MIN(WIDE, r->c - ch);
-    affine_part(&piece, o + ch * r->size, g ? g + ch * r->size : NULL, x + ch * r->size, 1, 0, a + ch * size, b ? b + ch * size : NULL, d + ch * size);
+    affine_part(&piece, o + ch * r->size, g ? g + ch * r->size : NULL, x + ch * r->size, 1, 0, a + ch * size, b + ch * size, d + ch * size);
   }
 }
 
@@ -157,13 +157,13 @@ static ty_status batch_norm(ty_call *c) {
       if (rm) ty_set(element(rm, ch), (ty_dtype)rm->dtype, (1 - momentum) * opt(rm, ch, 0) + momentum * m);
       if (rv) ty_set(element(rv, ch), (ty_dtype)rv->dtype, (1 - momentum) * opt(rv, ch, 0) + momentum * v * (double)count / (double)TY_MAX(count - 1, 1));
     }
-    double rs = 1 / sqrt(v + eps), g = opt(w, ch, 1) * rs;
     put(ty_data(mean), r.k, ch, m);
-    put(ty_data(rstd), r.k, ch, rs);
-    put(a, r.k, ch, g);
-    put(d, r.k, ch, opt(b, ch, 0) - m * g);
+    put(ty_data(rstd), r.k, ch, 1 / sqrt(v + eps));
+    put(a, r.k, ch, opt(w, ch, 1));        /* rounded where batch_norm_apply rounds */
+    put(a, r.k, ch, at(a, r.k, ch) * at(ty_data(rstd), r.k, ch));
+    put(d, r.k, ch, opt(b, ch, -0.0));     /* which changes nothing: 0 would change -0 */
   }
-  if (s == TY_OK && o) affine(&r, ty_data(o), NULL, ty_data(x), a, NULL, d);
+  if (s == TY_OK && o) affine(&r, ty_data(o), NULL, ty_data(x), a, ty_data(mean), d);
   ty_scratch_free(mem);
   ty_release(x);
   return s;
@@ -214,12 +214,11 @@ static ty_status layer_norm(ty_call *c) {
   for (int64_t i = 0; i < m; i++) {
     if (s != TY_OK || n == 0) continue;
     char *xi = (char *)ty_data(x) + i * n * size;
-    double shift = at(xi, k, 0), s1 = 0, s2 = 0;
-    l->moments[k](xi, n, shift, &s1, &s2);
-    double e = s1 / (double)n, v = s2 / (double)n - e * e, r = 1 / sqrt((v < 0 ? 0 : v) + eps);
-    put(ty_data(mean), k, i, shift + e);
+    double m1, r;
+    l->row_moments[k](xi, n, eps, true, &m1, &r);
+    put(ty_data(mean), k, i, m1);
     put(ty_data(rstd), k, i, r);
-    l->layer_norm[k]((char *)ty_data(o) + i * n * size, xi, w ? ty_data(w) : NULL, b ? ty_data(b) : NULL, n, shift + e, r);
+    l->layer_norm[k]((char *)ty_data(o) + i * n * size, xi, w ? ty_data(w) : NULL, b ? ty_data(b) : NULL, n, m1, r);
   }
   ty_release(x);
   ty_release(w);
@@ -279,9 +278,8 @@ static ty_status rms_norm(ty_call *c) {
   for (int64_t i = 0; i < m; i++) {
     if (s != TY_OK || n == 0) continue;
     char *xi = (char *)ty_data(x) + i * n * size;
-    double s1 = 0, s2 = 0;
-    l->moments[k](xi, n, 0, &s1, &s2);
-    double r = 1 / sqrt(s2 / (double)n + eps);
+    double m1, r;
+    l->row_moments[k](xi, n, eps, false, &m1, &r);
     put(ty_data(rstd), k, i, r);
     l->rms_norm[k]((char *)ty_data(o) + i * n * size, xi, w ? ty_data(w) : NULL, n, r);
   }

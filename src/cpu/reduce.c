@@ -41,18 +41,16 @@ typedef struct {
   bool direct;
 } reduction;
 
-#define PART 4096           /* elements combined in the loop's type before going to the accumulator's */
-
 /* acc = combination of elements lo..hi of the reduced dims at x */
 static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi, void *acc) {
   int64_t inner = r->red.n ? r->red.shape[r->red.n - 1] : 1, st = r->red.n ? r->red.stride[r->red.n - 1] : 1;
-  double buf[TY_BLOCK], part;
+  double buf[TY_PART], part;
   r->l->init[r->id][r->k](acc, 1);
   while (lo < hi) {
     int64_t at = lo % inner, n = TY_MIN(inner - at, hi - lo);
     const char *p = x + (offset_of(&r->red, r->red.n - 1, lo / inner) + at * st) * r->size;
     bool straight = r->direct && st == 1;
-    n = TY_MIN(n, straight ? PART : TY_BLOCK);
+    n = TY_MIN(n, TY_PART);
     if (!straight) { r->load(buf, p, st, n); p = (const char *)buf; }
     r->l->row[r->id][r->k](&part, p, n);
     r->l->combine[r->id][r->k](acc, &part, 1);
@@ -89,7 +87,8 @@ ty_status ty_cpu_reduce(ty_call *c) {
   r.direct = x->dtype == c->compute;
   r.load = r.l->load[x->dtype][r.k];
   for (int i = 0; i < x->ndim; i++)
-    if (mask >> i & 1) add_dim(&r.red, x->shape[i], x->stride[i]);
+    if (x->shape[i] == 1) continue;
+    else if (mask >> i & 1) add_dim(&r.red, x->shape[i], x->stride[i]);
     else {                                  /* kept dims stay in the result's order */
       keep.shape[keep.n] = x->shape[i];
       keep.stride[keep.n++] = x->stride[i];
@@ -104,7 +103,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
   double count = (double)r.red.total;
   int64_t work = r.red.total * keep.total;
   int64_t red_inner = r.red.n ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX, keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
-  if (keep.total > 1 && keep_inner < red_inner && keep_inner <= 1 && keep.shape[keep.n - 1] > 1) {
+  if (keep_inner == 1 && red_inner > 1) {
     int64_t inner = keep.shape[keep.n - 1], tiles = (inner + TY_BLOCK - 1) / TY_BLOCK, all = keep.total / inner * tiles;
     if (inner > 64 && all < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
     int64_t width = (inner + tiles - 1) / tiles;
