@@ -68,6 +68,19 @@ TY_K cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_
 TY_K cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s);
 TY_K cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s);
 
+/* ---- rows (rows.cuh): how a block goes over one of n <= TY_K_ROW elements, in fused kernels too ---- */
+#define TY_K_ROW 4096
+#define TY_K_ROW_THREADS 512
+static inline int ty_k_row_threads(int64_t n) {
+  int threads = 32;
+  while (threads < TY_K_ROW_THREADS && threads * 4 < n) threads *= 2;
+  return threads;
+}
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+static inline int ty_k_row_together(int64_t n) { return n % 4 == 0 ? 4 : 1; }       /* neighbours that one thread takes */
+
 /* ---- reductions (reduce.cu) ---- */
 typedef struct {
   int op, k, dtype, out_dtype;

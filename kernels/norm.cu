@@ -1,9 +1,10 @@
 /* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, by parts of channels.
  *
- * Idea: forward takes the moments of x less the row's first element, in one pass. Backward takes a row's two sums and its part of the
+ * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one the moments of x less the row's
+ * first element, in one pass. Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
-#include "device.cuh"
+#include "rows.cuh"
 
 #define THREADS 256
 #define PARTS 64
@@ -36,6 +37,34 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   const T e = a.rms ? 0 : s1 / (T)a.n, v = s2 / (T)a.n - e * e, mean = shift + e, r = (T)(1 / sqrt((double)(v < 0 ? 0 : v) + a.eps));
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     T y = (load<T>(a.x, a.dtype, base + j) - mean) * r;
+    if (a.w) y *= load<T>(a.w, a.wdtype, j);
+    if (a.b) y += load<T>(a.b, a.wdtype, j);
+    store(a.o, a.dtype, base + j, y);
+  }
+  if (threadIdx.x) return;
+  if (!a.rms) store(a.mean, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, mean);
+  store(a.rstd, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, r);
+}
+
+static __device__ __forceinline__ float root(float x) { return sqrt_f32(x); }
+static __device__ __forceinline__ double root(double x) { return sqrt_f64(x); }
+
+template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
+  __shared__ T s[TY_K_ROW_THREADS];
+  const int64_t base = blockIdx.x * a.n;
+  T v[ROW_EACH], part = 0, square = 0, mean = 0;
+  load_row(v, a.x, a.dtype, base, a.n, 1);
+  if (!a.rms) {
+    EACH_OF_ROW(e, j, a.n) part += v[e];
+    mean = sum_of_row(part, s) / (T)a.n;
+  }
+  EACH_OF_ROW(e, j, a.n) {
+    v[e] -= mean;
+    square += v[e] * v[e];
+  }
+  const T r = 1 / root(sum_of_row(square, s) / (T)a.n + (T)a.eps);
+  EACH_OF_ROW(e, j, a.n) {
+    T y = v[e] * r;
     if (a.w) y *= load<T>(a.w, a.wdtype, j);
     if (a.b) y += load<T>(a.b, a.wdtype, j);
     store(a.o, a.dtype, base + j, y);
@@ -172,7 +201,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) coefficients(const
   c[0] = ((T *)a.mean)[ch] = m;
   ((T *)a.rstd)[ch] = r;
   c[a.channels] = w * r;
-  c[3 * a.channels] = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : 0;
+  c[3 * a.channels] = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : (T)-0.0;         /* which changes nothing: 0 would change -0 */
   if (!a.training || !count) return;
   const double keep = 1 - a.momentum, whole = (double)count / (double)(count > 1 ? count - 1 : 1);
   if (a.run_mean) store(a.run_mean, a.run_dtype, ch * a.run_step[0], keep * load<double>(a.run_mean, a.run_dtype, ch * a.run_step[0]) + a.momentum * (double)m);
@@ -197,6 +226,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) apply(const ty_k_b
 int ty_k_norm_parts(int64_t rows) { return rows < PARTS ? (int)(rows < 1 ? 1 : rows) : PARTS; }
 
 template <class T> static cudaError_t launch(const ty_k_norm &a, cudaStream_t s) {
+  if (!a.g && a.n <= TY_K_ROW) return TY_LAUNCH(forward_short<T>, blocks_for(a.rows, 1), (unsigned)ty_k_row_threads(a.n), s, a);
   if (!a.g) return TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
   const int parts = ty_k_norm_parts(a.rows);
   cudaError_t e = TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts);

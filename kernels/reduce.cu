@@ -3,7 +3,7 @@
  * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, 32 results side by
  * side; few results of long rows are split among blocks, whose parts a second launch combines. Invariant: the order of combination
  * depends on the shape alone: the same bits each time. Accumulators are of the type computed in. */
-#include "device.cuh"
+#include "rows.cuh"
 
 #define THREADS 256
 #define WIDE 32
@@ -53,6 +53,16 @@ static __device__ __forceinline__ void part_of(const ty_k_reduction &a, int spli
 template <class F, class T> static __device__ __forceinline__ void put(const ty_k_reduction &a, int64_t i, int split, T acc) {
   if (a.splits > 1) ((T *)a.partial)[split * a.outputs + i] = acc;
   else store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
+}
+
+/* A block for each result of few elements. */
+template <class F, class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
+  __shared__ T sum[TY_K_ROW_THREADS];
+  const int64_t base = offset_of(blockIdx.x, a.nkeep, a.keep, a.keep_stride);
+  T acc = F::start();
+  EACH_OF_ROW(e, j, a.length) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(j, a.nreduce, a.reduce, a.reduce_stride)));
+  acc = combine_row(acc, sum, F::join);
+  if (threadIdx.x == 0) put<F>(a, blockIdx.x, 0, acc);
 }
 
 /* A block for each result and split. */
@@ -111,11 +121,12 @@ int ty_k_reduce_splits(int64_t outputs, int64_t length) {
 
 template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, cudaStream_t s) {
   const ty_k_reduction a = *r;
-  const bool side_by_side = a.nkeep && a.outputs >= WIDE && (!a.nreduce || a.keep_stride[a.nkeep - 1] < a.reduce_stride[a.nreduce - 1]);
+  const bool side_by_side = a.nkeep && a.outputs >= WIDE && (!a.nreduce || (a.keep_stride[a.nkeep - 1] < a.reduce_stride[a.nreduce - 1] && a.reduce_stride[a.nreduce - 1] > 1));
   cudaError_t e;
-  auto row = rows<F, T>, column = columns<F, T>;
+  auto row = rows<F, T>, column = columns<F, T>, small = short_rows<F, T>;
   auto join = combine<F, T>;
   if (side_by_side) e = TY_LAUNCH(column, dim3(blocks_for(a.outputs, WIDE), (unsigned)a.splits), THREADS, s, a);
+  else if (a.length <= TY_K_ROW) e = TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
   else e = TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
   return e == cudaSuccess && a.splits > 1 ? TY_LAUNCH(join, blocks_for(a.outputs, THREADS), THREADS, s, a) : e;
 }

@@ -1,8 +1,8 @@
-/* Softmax and cross-entropy, forward and backward: a block for each row, which it reads twice at most.
+/* Softmax and cross-entropy, forward and backward: a block for each row, which it reads twice at most, a short one once.
  *
- * Idea: one pass finds the row's maximum and the sum of exponentials together (a thread corrects its sum when its maximum grows), the next
+ * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when its maximum grows), the next
  * writes. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed in. */
-#include "device.cuh"
+#include "rows.cuh"
 
 #define THREADS 256
 
@@ -12,19 +12,6 @@ template <> __device__ __forceinline__ double exp_of<double>(double x) { return 
 template <class T> static __device__ __forceinline__ T log_of(T x);
 template <> __device__ __forceinline__ float log_of<float>(float x) { return log_f32(x); }
 template <> __device__ __forceinline__ double log_of<double>(double x) { return log(x); }
-
-/* The sum of v over the block's threads, for all of them. */
-template <class T> static __device__ T sum_of_block(T v, T *s) {
-  const int t = threadIdx.x;
-  __syncthreads();
-  s[t] = v;
-  for (int half = THREADS / 2; half; half /= 2) {
-    __syncthreads();
-    if (t < half) s[t] += s[t + half];
-  }
-  __syncthreads();
-  return s[0];
-}
 
 /* The maximum and the sum of exp(x - maximum) of n elements step apart, for all threads. Rows of -inf have maximum 0, so that their sum is 0. */
 template <class T> static __device__ void largest_and_sum(const void *x, int dtype, int64_t base, int64_t n, int64_t step, T *top, T *sum, T *s, T *u) {
@@ -63,6 +50,39 @@ template <class T> __global__ void __launch_bounds__(THREADS) softmax(const ty_k
   }
 }
 
+static __device__ __forceinline__ float larger(float a, float b) { return max_f32(a, b); }
+static __device__ __forceinline__ double larger(double a, double b) { return max_f64(a, b); }
+static __device__ __forceinline__ float exp_down(float x) { return ty_exp_down_f32(x); }
+static __device__ __forceinline__ double exp_down(double x) { return ty_exp_down_f64(x); }
+
+template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_short(const ty_k_lines a) {
+  __shared__ T s[TY_K_ROW_THREADS];
+  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
+  T v[ROW_EACH], top = -INFINITY, part = 0;
+  load_row(v, a.x, a.dtype, base, a.n, a.inner);
+  EACH_OF_ROW(e, j, a.n) top = larger(top, v[e]);
+  top = combine_row(top, s, [](T x, T y) { return larger(x, y); });
+  EACH_OF_ROW(e, j, a.n) {
+    v[e] -= top;
+    const T x = exp_down(v[e]);
+    if (!a.log) v[e] = x;
+    part += x;
+  }
+  const T sum = sum_of_row(part, s), scale = 1 / sum, shift = log_of(sum);
+  EACH_OF_ROW(e, j, a.n) store(a.o, a.dtype, base + j * a.inner, a.log ? v[e] - shift : v[e] * scale);
+}
+
+template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_backward_short(const ty_k_lines a) {
+  __shared__ T s[TY_K_ROW_THREADS];
+  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
+  T g[ROW_EACH], y[ROW_EACH], part = 0;
+  load_row(g, a.g, a.dtype, base, a.n, a.inner);
+  load_row(y, a.x, a.dtype, base, a.n, a.inner);
+  EACH_OF_ROW(e, j, a.n) part += a.log ? g[e] : g[e] * y[e];
+  const T sum = sum_of_row(part, s);
+  EACH_OF_ROW(e, j, a.n) store(a.o, a.dtype, base + j * a.inner, a.log ? g[e] - exp_down(y[e]) * sum : y[e] * (g[e] - sum));
+}
+
 template <class T> __global__ void __launch_bounds__(THREADS) softmax_backward(const ty_k_lines a) {
   __shared__ T s[THREADS];
   const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
@@ -71,7 +91,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) softmax_backward(c
     const int64_t i = base + j * a.inner;
     part += a.log ? load<T>(a.g, a.dtype, i) : load<T>(a.g, a.dtype, i) * load<T>(a.x, a.dtype, i);
   }
-  const T sum = sum_of_block(part, s);
+  const T sum = sum_of_row(part, s);
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     const int64_t i = base + j * a.inner;
     const T g = load<T>(a.g, a.dtype, i), y = load<T>(a.x, a.dtype, i);
@@ -98,7 +118,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(cons
   const T lse = top + log_of(sum), w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
   if (eps > 0) {
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
-    part = sum_of_block(part, s);
+    part = sum_of_row(part, s);
   }
   if (threadIdx.x) return;
   store(a.o, STAT, row, t == a.ignore ? 0 : (1 - eps) * w * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
@@ -113,7 +133,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_back
   if (bad_label(a, t)) return;
   if (a.weight && eps > 0) {
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) part += load<T>(a.weight, a.dtype, j);
-    part = sum_of_block(part, s);
+    part = sum_of_row(part, s);
   } else part = (T)a.n;
   const T w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
   const T up = load<T>(a.g, STAT, row * a.g_step), lse = load<T>(a.lse, STAT, row), mass = (1 - eps) * w + eps / (T)a.n * part;
@@ -126,12 +146,14 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_back
 
 /* ---- launchers ---- */
 
-cudaError_t ty_k_softmax(const ty_k_lines *p, cudaStream_t s) {
-  const ty_k_lines a = *p;
-  const unsigned blocks = blocks_for(a.lines, 1);
-  if (a.dtype == TY_F64) return a.g ? TY_LAUNCH(softmax_backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<double>, blocks, THREADS, s, a);
-  return a.g ? TY_LAUNCH(softmax_backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<float>, blocks, THREADS, s, a);
+template <class T> static cudaError_t launch_softmax(const ty_k_lines &p, cudaStream_t s) {
+  const ty_k_lines a = p;
+  const unsigned blocks = blocks_for(a.lines, 1), threads = (unsigned)ty_k_row_threads(a.n);
+  if (a.n <= TY_K_ROW) return a.g ? TY_LAUNCH(softmax_backward_short<T>, blocks, threads, s, a) : TY_LAUNCH(softmax_short<T>, blocks, threads, s, a);
+  return a.g ? TY_LAUNCH(softmax_backward<T>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<T>, blocks, THREADS, s, a);
 }
+
+cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch_softmax<double>(*a, s) : launch_softmax<float>(*a, s); }
 
 cudaError_t ty_k_cross_entropy(const ty_k_entropy *p, cudaStream_t s) {
   const ty_k_entropy a = *p;

@@ -11,8 +11,7 @@
 
 #define LOOK_BACK 64       /* groups */
 #define FEW 4096           /* elements: up to here kernels of one shape are merged though they have nothing in common, to save launches */
-#define LONG_ROW 4096      /* elements: longer rows don't stay where they are computed */
-#define SHORT_ROW 32       /* shorter ones aren't worth the loop, unless there are few */
+#define SHORT_ROW 32       /* elements: shorter rows aren't worth the loop, unless there are few */
 #define SMALL_CAST (1 << 20)   /* elements: a launch is nothing beside larger ones */
 
 /* steps: how many touch the store by this value; last: the newest of them; row: as a value a row */
@@ -97,7 +96,7 @@ static int reduced_dims(const ty_program *p, const step *k) {
   if (c->op->cls == TY_C_REDUCE && !rows_in_order(x, n)) return 0;
   int64_t inner = 1;
   for (int i = 0; i < n; i++) inner *= x->shape[x->ndim - 1 - i];
-  return inner < 2 || inner > LONG_ROW || (inner < SHORT_ROW && ty_numel(x) > FEW) || ty_numel(x) == 0 ? 0 : n;
+  return inner < 2 || inner > TY_FUSED_ROW || (inner < SHORT_ROW && ty_numel(x) > FEW) || ty_numel(x) == 0 ? 0 : n;
 }
 
 static bool begin(const ty_program *p, int at, forming *g) {

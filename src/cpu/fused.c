@@ -9,6 +9,7 @@
 #include "fused.h"
 
 _Static_assert(TY_ITER_MAX >= TY_FUSED_TENSORS, "a kernel's tensors are walked together");
+_Static_assert(TY_PART >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 #define BUFFERS 40
 #define PERIOD 256         /* elements: longer rows are worth a run each */
 

@@ -4,6 +4,7 @@
 #include "fused.h"
 #include "rtc.h"
 
+_Static_assert(TY_K_ROW >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; int keeps; } kernel;
 
 /* The first ndim dims of the kernel, those of size 1 left out, in the order of the first tensor's memory, merged where all tensors allow it. */
@@ -59,8 +60,7 @@ ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   }
   w->wide = f->numel > INT32_MAX;
   w->each = f->nred ? 1 : neighbours(f, w);
-  w->threads = f->nred ? 32 : TY_FUSED_THREADS;
-  while (f->nred && w->threads < 512 && w->threads * 4 < f->inner) w->threads *= 2;
+  w->threads = f->nred ? ty_k_row_threads(f->inner) : TY_FUSED_THREADS;
   if (f->numel / (f->nred ? f->inner : w->threads) > INT32_MAX) return ty_error(ctx, "too many elements");
   k->args.n = f->numel;
   memcpy(k->args.shape, w->shape, sizeof k->args.shape);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "fused.h"
 #include "fused_text.h"
+#include "kernels.h"
 #include "math_text.h"
 
 /* ---- text ---- */
@@ -203,7 +204,7 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
 }
 
 static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
-  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_fused_keeps(f, f->nnode) && f->inner % 4 == 0 ? 4 : 1;    /* four neighbours take one block's words */
+  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);    /* four neighbours take one block's words too */
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) ((e) / %d * %d + t * %d + (e) %% %d)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together, together * w->threads, together, together);
   say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
