@@ -110,7 +110,7 @@ comma := ,
 SIM_FLAGS = -DCUDA_INCLUDE=\"$(CUDA_HOME)/include\" $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries product)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
@@ -127,6 +127,10 @@ $(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(SIM)/fibers.o $(KERNEL_HD
 $(SIM)/libraries.o: spec/simgpu/libraries.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
+
+$(SIM)/product.o: spec/simgpu/product.cpp $(KERNEL_HDR) spec/simgpu/sim.h
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -iquote kernels -c $< -o $@
 
 $(SIM)/%.o: spec/simgpu/%.cpp spec/simgpu/sim.h
 	@mkdir -p $(@D)
@@ -168,7 +172,7 @@ test-sources:
 endif
 
 # Whether cuDNN has plans for an H200 for what Tycho asks for; without a device. A driver, or the toolkit's stub of one, must be there by name.
-$(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c $(CUDA_HDR)
+$(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c src/cuda/ways.c $(CUDA_HDR)
 	@mkdir -p $(BUILD)/stub
 	@ln -sf $(firstword $(wildcard $(CUDA_HOME)/lib64/stubs/libcuda.so $(CUDA_HOME)/lib/stubs/libcuda.so)) $(BUILD)/stub/libcuda.so.1
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -Wno-unused-function $(CUDA_INC) $(filter-out %dnn_plan.c,$(filter %.c,$^)) -o $@ $(CUDA_LIB) -lcudnn -lcudart -pthread

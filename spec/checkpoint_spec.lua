@@ -89,6 +89,40 @@ describe("checkpoint.Manager", function()
     end)
   end
 
+  if helper.device ~= "cpu" then it("takes the ways again that libraries had chosen by timing", function()
+    local gpu, cudnn = require("tycho.core").gpu, tycho.backends.cudnn
+    cudnn.benchmark = true
+    local ok, e = pcall(function()
+      gpu.set_ways(nil)
+      local whole, m = run {}, tycho.checkpoint.Manager {dir = dir}
+      whole.train(9)
+      local first = run {}
+      first.train(4)
+      m:save(4, first.members())
+      m:wait()
+      -- As another process would: it has chosen nothing yet. keeps false: and it doesn't take what was saved.
+      local function again(keeps)
+        local r = run {}
+        gpu.set_ways(nil)
+        local step, values = m:restore_latest(r.members())
+        if not keeps then gpu.set_ways(nil) end
+        r.losses, r.steps = values.losses, step
+        r.train(9)
+        return r
+      end
+      local differed = false
+      for _ = 1, 20 do differed = differed or not pcall(same_run, again(false), whole) end
+      assert.is_true(differed, "another way gives the same bits")
+      for _ = 1, 3 do same_run(again(true), whole) end
+      local words = gpu.ways()
+      fails("these are no plans", gpu.set_ways, words:narrow(1, 1, words:size(1) - 1):clone())
+      assert.is_true(gpu.ways():equal(words))
+    end)
+    cudnn.benchmark = false
+    gpu.set_ways(nil)
+    if not ok then error(e, 0) end
+  end) end
+
   it("saves what was there when it was called", function()
     local m = tycho.checkpoint.Manager {dir = dir}
     local x = tycho.rand(300, 1000)

@@ -49,6 +49,23 @@ local function restore_generators(kept)
   end
 end
 
+---- plans of the GPU's libraries, where they are timed: another one rounds differently ----
+local function device_names()
+  local out = {}
+  for i = 0, core.gpu.device_count() - 1 do out[#out + 1] = core.gpu.get_device_properties(i).name end
+  return table.concat(out, ", ")
+end
+local function plans()
+  local words, libraries = core.gpu.ways()
+  return words and {words = words, libraries = libraries, devices = device_names()} or nil
+end
+local function restore_plans(kept)
+  if not kept or not core.gpu.is_available() then return end
+  local devices, _, libraries = device_names(), core.gpu.ways()
+  if kept.devices == devices and kept.libraries == libraries then return core.gpu.set_ways(kept.words) end
+  io.stderr:write(("checkpoint: its timed plans are for %s with %s, here there is %s with %s: they are timed anew, and may round differently\n"):format(kept.devices, kept.libraries, devices, libraries))
+end
+
 ---- saving ----
 -- Copies of tensors in the host's memory: from a GPU into pinned memory, all before one wait.
 local function snapshot(tensors)
@@ -88,7 +105,7 @@ local function encode(step, members)
     if type(name) ~= "string" then error(("save: member names are strings, got %s"):format(tostring(name)), 0) end
     if has_state(v, "state_dict") then states[name] = v:state_dict() else values[name] = v end
   end
-  return saving.tree {step = step, states = states, values = values, generators = generators()}
+  return saving.tree {step = step, states = states, values = values, generators = generators(), plans = plans()}
 end
 
 -- save(step, {name = member, ...}): members with state_dict through it, others as values. What they are now is what is saved, whatever
@@ -153,6 +170,7 @@ local function load_into(value, members, path)
   table.sort(names)
   for _, name in ipairs(names) do members[name]:load_state_dict(value.states[name]) end
   restore_generators(value.generators)
+  restore_plans(value.plans)
   return value.step, value.values
 end
 

@@ -3,7 +3,7 @@
  * Idea: cuDNN's heuristics and plans can be given a device's properties instead of a device. So the graphs that src/cuda/dnn_conv.c and
  * dnn_attention.c describe, and dnn_plan.c's choice among engines, are tried for an H200 wherever cuDNN is installed: this file's ty_dnn_run
  * stands in for the one that would run them. Attention's engines compile kernels, which can't be loaded without a driver: there an engine
- * that takes the graph is what is asked for. Nothing is executed: results stay unproven. Ends with 1 if something has no plan. */
+ * that takes the graph is what is asked for. A plan is also made again from the words that are saved of it (ways.h). Nothing is executed: results stay unproven. Ends with 1 if something has no plan. */
 #include <stdio.h>
 #define ty_dnn_run run_on_device
 #include "../../src/cuda/dnn_plan.c"
@@ -21,6 +21,7 @@ static ty_gpu_flags flags;
 static ty_services services = {.flags = &flags};
 const ty_services *ty_core = &services;
 ty_backend ty_gpus[TY_MAXGPU];
+ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) { (void)ctx; (void)fmt; return TY_ERR; }
 ty_status ty_fail(ty_call *c, const char *fmt, ...) { (void)c; (void)fmt; return TY_ERR; }
 static ty_storage memory = {.data = (void *)256};
 static ty_tensor room = {.storage = &memory};
@@ -33,6 +34,13 @@ ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
 
 static target device;
 static char what_for[140];
+static bool again(ty_desc all, ty_desc config, int64_t workspace) {
+  int64_t way[TY_WAY], room = -1;
+  const int n = way_of(config, way);
+  ty_desc plan = n ? plan_again(&device, all, way, n, &room) : NULL;
+  if (plan) cudnnBackendDestroyDescriptor(plan);
+  return plan && room == workspace;
+}
 static bool compiles;            /* the plan's kernels are compiled when it is made */
 static int missing;
 
@@ -55,7 +63,9 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe d
     for (int i = 0; i < n; i++) {
       if (!allowed(found[i], p->dtype)) continue;
       usable++;
-      if (!plan && !compiles) plan = plan_of(&device, found[i], &workspace);
+      if (plan || compiles || !(plan = plan_of(&device, found[i], &workspace)) || again(all, found[i], workspace)) continue;
+      printf("%-75s isn't the same plan from what is saved of it\n", what_for);
+      missing++;
     }
     good = plan || (compiles && usable);
     if (good && compiles) printf("%-75s %2d engines take it, %2d of them allowed\n", what_for, n, usable);

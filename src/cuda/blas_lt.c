@@ -2,11 +2,14 @@
  *
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
  * the epilogue. For each shape the library's heuristic is asked once and its first answer kept, or, where backends.cudnn.benchmark is set,
- * the fastest of several. Invariants: one lock guards handles and plans; each product's workspace is a block of its own stream. */
+ * the fastest of several (ways.h). Invariants: one lock guards handles and plans; each product's workspace is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include "blas.h"
+#include "dnn.h"
+#include "ways.h"
 
 #define WORKSPACE ((size_t)32 << 20)
 #define PLANS 512
@@ -79,7 +82,19 @@ static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t
   return best;
 }
 
-static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
+#define WORDS ((int)(sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t)))
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) % sizeof(int64_t) == 0 && sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t) <= TY_WAY, "an algorithm is a way");
+
+/* The way that was taken before, if the library still takes it. k: of which the first word is the device. */
+static bool taken_before(int gpu, plan *w, const key *k) {
+  int64_t way[TY_WAY];
+  cublasLtMatmulHeuristicResult_t result;
+  if (ty_ways_find(TY_WAYS_BLAS, gpu, k->v + 1, 13, way) != WORDS) return false;
+  memcpy(&w->algo, way, sizeof w->algo);
+  return cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE;
+}
+
+static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasLtEpilogue_t epilogue = p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
   const bool tf32 = p->dtype == TY_F32 && ty_core->flags->allow_tf32;
@@ -93,7 +108,8 @@ static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p, cons
   TY_TRY(layout(c, gpu, &w->c, p->dtype, p->n, p->m, p->n, p->batch, p->m * p->n));
   cublasLtMatmulPreference_t want;
   cublasLtMatmulHeuristicResult_t found[TIMED];
-  const bool timed = ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu);
+  if (taken_before(gpu, w, problem)) return TY_OK;
+  const bool timed = ty_ways_timed(gpu);
   const size_t most = WORKSPACE;
   int n = 0;
   LT(cublasLtMatmulPreferenceCreate(&want));
@@ -109,6 +125,9 @@ static ty_status build(ty_call *c, int gpu, plan *w, const ty_k_product *p, cons
   if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
   w->algo = found[timed ? fastest(gpu, w, found, n, p, workspace, s) : 0].algo;
+  int64_t way[WORDS];
+  memcpy(way, &w->algo, sizeof w->algo);
+  ty_ways_keep(TY_WAYS_BLAS, gpu, problem->v + 1, 13, way, WORDS);
   return TY_OK;
 }
 
@@ -120,13 +139,18 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
   memcpy(k.v, v, sizeof v);
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;
   plan *w = NULL;
+  static unsigned seen;
+  if (seen != ty_ways_set_so_far()) {
+    for (int i = 0; i < PLANS; i++) drop(&plans[i]);
+    seen = ty_ways_set_so_far();
+  }
   for (int i = 0; i < 8; i++) {
     plan *q = &plans[(h + (uint64_t)i) % PLANS];
     if (q->used && !memcmp(&q->k, &k, sizeof k)) { *out = q; return TY_OK; }
     if (!q->used && !w) w = q;
   }
   if (!w) drop(w = &plans[(h + victim++ % 8) % PLANS]);
-  ty_status s = build(c, gpu, w, p, workspace, stream);
+  ty_status s = build(c, gpu, w, &k, p, workspace, stream);
   if (s != TY_OK) { drop(w); return s; }
   w->used = true;
   w->k = k;
@@ -158,4 +182,10 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
   pthread_mutex_unlock(&lock);
   ty_release(workspace);
   return st;
+}
+
+const char *ty_ways_libraries(void) {
+  static char text[64];
+  snprintf(text, sizeof text, "cuBLASLt %zu, cuDNN %zu", cublasLtGetVersion(), ty_dnn_version());
+  return text;
 }

@@ -8,4 +8,5 @@
 
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken);
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken);
+size_t ty_dnn_version(void);
 #endif

@@ -100,6 +100,33 @@ static int flag(lua_State *L) {
   return luaL_error(L, "there is no flag '%s'", name);
 }
 
+/* ways() -> int64 tensor of what libraries have chosen by timing (nil: nothing), text of which libraries they are */
+static int ways(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (!available(L)) return 0;
+  size_t n = gpu.ways(NULL, 0), now = 0;
+  lua_pushnil(L);
+  while (n && now != n) {                  /* another thread may time one meanwhile */
+    const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {(int64_t)(n = gpu.ways(NULL, 0))}};
+    lua_pop(L, 1);
+    ty_handle *h = ty_new_handle(L, s);
+    if (ty_empty(ctx, ty_devices[0], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
+    now = gpu.ways(ty_data(h->t), n);
+  }
+  lua_pushstring(L, gpu.libraries());
+  return 2;
+}
+
+/* set_ways(tensor of ways(), or nil: none) */
+static int set_ways(lua_State *L) {
+  const ty_tensor *t = lua_isnoneornil(L, 1) ? NULL : ty_check(L, 1, "set_ways", "argument 1");
+  ty_ctx *ctx = context(L);
+  if (!available(L)) return 0;
+  if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t))) return luaL_error(L, "these are no plans");
+  return gpu.set_ways(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
+}
+
 /* The generator of device 1: seed, offset. Or sets it. */
 static int rng_state(lua_State *L) {
   ty_settle(L, "the generator's state is asked for");
@@ -461,7 +488,7 @@ void ty_open_gpu(lua_State *L) {
     {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
-    {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"default_device", default_device}};
+    {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways}, {"set_ways", set_ways}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
     {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};

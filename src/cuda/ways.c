@@ -1,0 +1,85 @@
+/* Ways that libraries have taken: see ways.h. One list, behind one lock; searched only when a plan is made. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ways.h"
+
+#define HEAD 4                               /* words before an entry's own: library, gpu, the problem's length, the way's */
+#define MOST ((size_t)1 << 22)               /* words: shapes that differ from call to call are not kept for ever */
+
+static int64_t *list;                        /* entries one after another */
+static size_t count, room;                   /* words */
+static unsigned set_so_far;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool ty_ways_timed(int gpu) { return ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu); }
+
+static size_t length_of(const int64_t *entry) { return (size_t)(HEAD + entry[2] + entry[3]); }
+
+int ty_ways_find(ty_ways_of library, int gpu, const int64_t *problem, int n, int64_t way[TY_WAY]) {
+  int found = 0;
+  if (!ty_core->flags->cudnn_benchmark || ty_core->flags->deterministic) return 0;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < count; i += length_of(list + i)) {      /* the last one counts: an older one was not taken any more */
+    const int64_t *e = list + i;
+    if (e[0] != library || e[1] != gpu || e[2] != n || memcmp(e + HEAD, problem, sizeof(int64_t) * (size_t)n)) continue;
+    found = (int)e[3];
+    memcpy(way, e + HEAD + n, sizeof(int64_t) * (size_t)found);
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+void ty_ways_keep(ty_ways_of library, int gpu, const int64_t *problem, int n, const int64_t *way, int nway) {
+  const size_t more = (size_t)(HEAD + n + nway);
+  if (!ty_core->flags->cudnn_benchmark || ty_core->flags->deterministic || n > TY_WAY || nway < 1 || nway > TY_WAY) return;
+  pthread_mutex_lock(&lock);
+  if (count + more > room && count + more <= MOST) {
+    int64_t *grown = realloc(list, sizeof(int64_t) * 2 * (count + more));
+    if (grown) { list = grown; room = 2 * (count + more); }
+  }
+  if (count + more <= room) {
+    int64_t *e = list + count;
+    e[0] = library;
+    e[1] = gpu;
+    e[2] = n;
+    e[3] = nway;
+    memcpy(e + HEAD, problem, sizeof(int64_t) * (size_t)n);
+    memcpy(e + HEAD + n, way, sizeof(int64_t) * (size_t)nway);
+    count += more;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+unsigned ty_ways_set_so_far(void) {
+  pthread_mutex_lock(&lock);
+  const unsigned n = set_so_far;
+  pthread_mutex_unlock(&lock);
+  return n;
+}
+
+size_t ty_ways_get(int64_t *words, size_t fit) {
+  pthread_mutex_lock(&lock);
+  const size_t n = count;
+  if (n <= fit && n) memcpy(words, list, sizeof(int64_t) * n);
+  pthread_mutex_unlock(&lock);
+  return n;
+}
+
+ty_status ty_ways_set(ty_ctx *ctx, const int64_t *words, size_t n) {
+  for (size_t i = 0; i < n; i += length_of(words + i)) {
+    const int64_t *e = words + i;
+    if (n - i < HEAD || e[0] < 0 || e[0] >= TY_NWAYS || e[1] < 0 || e[1] >= TY_MAXGPU || e[2] < 1 || e[2] > TY_WAY || e[3] < 1 || e[3] > TY_WAY || n - i < length_of(e))
+      return ty_error(ctx, "these are no plans");
+  }
+  int64_t *copy = n ? malloc(sizeof(int64_t) * n) : NULL;
+  if (n && !copy) return ty_error(ctx, "out of memory"), TY_OOM;
+  if (n) memcpy(copy, words, sizeof(int64_t) * n);
+  pthread_mutex_lock(&lock);
+  free(list);
+  list = copy;
+  count = room = n;
+  set_so_far++;
+  pthread_mutex_unlock(&lock);
+  return TY_OK;
+}
