@@ -191,6 +191,23 @@ describe("idx", function()
   end)
 end)
 
+describe("load", function()
+  it("reads tensors of many pieces, on any device", function()
+    local path = tmp()
+    local t = {big = tycho.randn(2200, 4001), flags = tycho.randn(10):gt(0), empty = tycho.zeros(0, 3), one = tycho.tensor(3), half = tycho.randn(7):half()}
+    tycho.save(path, t)
+    for _, device in ipairs {"cpu", helper.device} do
+      local again = tycho.load(path, {device = device})
+      for k, v in pairs(t) do
+        assert.is_truthy(again[k].device:find(device, 1, true))
+        assert.is_true(again[k]:cpu():equal(v:cpu()), k)
+      end
+    end
+    fails("device", tycho.load, path, {device = "cuda:7"})
+    os.remove(path)
+  end)
+end)
+
 describe("curve", function()
   it("is written as a PNG", function()
     local path = tmp()

@@ -122,7 +122,7 @@ local function save_shards(path, value, most)
   core.file_write(path .. ".index.json", core.json_encode {metadata = {total_size = total}, weight_map = map}, core.ops.zeros(0, {device = "cpu"}))
 end
 
-local function load_shards(path)
+local function load_shards(path, device)
   local blob, n = core.blob_read(path)
   local ok, index = pcall(core.json_decode, core.blob_text(blob, 0, n))
   local map = ok and type(index) == "table" and index.weight_map
@@ -130,7 +130,7 @@ local function load_shards(path)
   local folder, files, out = path:match "^(.*/)[^/]*$" or "", {}, {}
   for name, file in pairs(map) do
     if type(name) ~= "string" or type(file) ~= "string" or file:find "[/\\%z]" then error(path .. ": its weight_map is damaged", 0) end
-    files[file] = files[file] or core.read_safetensors(folder .. file)
+    files[file] = files[file] or core.read_safetensors(folder .. file, false, device)
     out[name] = files[file][name] or error(("%s: %s has no tensor '%s'"):format(path, file, name), 0)
   end
   return out
@@ -199,15 +199,14 @@ saving.load = core.define("load", "path:string, *, device:device?", function(pat
   end
   local tensors, tree
   if path:find "%.index%.json$" then
-    local ok, v = pcall(load_shards, path)
+    local ok, v = pcall(load_shards, path, device)
     if not ok then error("load: " .. bare(v):gsub("^load: ", ""), 3) end
     tensors = v
   else
-    local ok, a, b = pcall(core.read_safetensors, path)
+    local ok, a, b = pcall(core.read_safetensors, path, false, device)
     if not ok then error(bare(a), 3) end
     tensors, tree = a, b
   end
-  for name, t in pairs(device ~= "cpu" and tensors or {}) do tensors[name] = core.methods.to(t, device) end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
   if not ok then error("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", ""), 3) end

@@ -1,4 +1,7 @@
 /* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced, renamed, the folder synced. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                    /* sync_file_range */
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,12 +34,18 @@ int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {
   return -1;
 }
 
+#define PIECE ((size_t)8 << 20)
+#define MUCH ((ssize_t)1 << 18)
+
 bool ty_write_all(int fd, const void *p, size_t n) {
   const char *s = p;
   while (n) {
-    ssize_t k = write(fd, s, n > 1 << 30 ? 1 << 30 : n);
+    ssize_t k = write(fd, s, n > PIECE ? PIECE : n);
     if (k < 0 && errno == EINTR) continue;
     if (k <= 0) return false;
+#ifdef SYNC_FILE_RANGE_WRITE
+    if (k >= MUCH) sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);     /* the disk begins, while more is copied; only a hint */
+#endif
     s += k;
     n -= (size_t)k;
   }

@@ -16,8 +16,10 @@ ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **ou
 int ty_safetensors_count(const ty_safetensors *f);
 const char *ty_safetensors_name(const ty_safetensors *f, int i);
 const char *ty_safetensors_meta(const ty_safetensors *f, const char *key);   /* NULL: none */
-ty_status ty_safetensors_verify(ty_ctx *ctx, const ty_safetensors *f);       /* that header and tensors have the sums written with them */
-ty_status ty_safetensors_read(ty_ctx *ctx, ty_safetensors *f, int i, ty_tensor **out);  /* a copy of tensor i */
+const ty_meta *ty_safetensors_about(const ty_safetensors *f, int i);
+/* Fills one tensor for each of the file, as ty_safetensors_about says, contiguous, on the CPU. verify: they must have the sums written with them. */
+ty_status ty_safetensors_read(ty_ctx *ctx, const ty_safetensors *f, bool verify, ty_tensor *const *t);
+ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size_t from, size_t n, void *p);   /* some of tensor i's */
 void ty_safetensors_close(ty_safetensors *f);
 
 /* An IDX file (MNIST's format), gzipped or not, as a tensor of uint8, int32, float32 or float64. */

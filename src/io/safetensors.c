@@ -1,7 +1,8 @@
 /* safetensors: 8 bytes of header length, a JSON header, the tensors' bytes.
  *
- * Idea: the header is read and checked whole before any tensor is made; data is mapped and copied out. Invariant: after a
- * failure the file at path is what it was.
+ * Idea: the header is read and checked whole before any tensor is made; then bytes go from the file to where they are wanted, once, by several
+ * threads. Nothing is mapped: a file that someone cuts off meanwhile is an error, not a signal. Invariant: after a failure the file at path is
+ * what it was.
  *
  * Sums, where they are asked for: the metadata holds XXH3 of each tensor's bytes, in the file's order, and first of all XXH3 of the header, taken
  * with zeroes in its own place. So no bit of the file but the first eight (which say where the header ends) is without one. */
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -147,13 +147,15 @@ struct ty_safetensors {
   json_t *header;
   int n;
   item *items;
-  const uint8_t *map;
+  int fd;
+  char *text;                /* the header */
   size_t size, data;         /* of the file; where the tensors' bytes begin */
 };
 
 void ty_safetensors_close(ty_safetensors *f) {
   if (!f) return;
-  if (f->map) munmap((void *)f->map, f->size);
+  if (f->fd >= 0) close(f->fd);
+  free(f->text);
   json_decref(f->header);
   ty_free(f->items);
   ty_free(f);
@@ -194,17 +196,38 @@ static int by_begin(const void *a, const void *b) {
   return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : x->end < y->end ? -1 : x->end > y->end;
 }
 
+/* n bytes of the file from `from` on. 0, or errno; -1: there are fewer. Any thread may. */
+static int bytes_at(const ty_safetensors *f, void *p, size_t n, size_t from) {
+  for (size_t at = 0; at < n;) {
+    const ssize_t k = pread(f->fd, (char *)p + at, n - at > 1 << 30 ? 1 << 30 : n - at, (off_t)(from + at));
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return k < 0 ? errno : -1;
+    at += (size_t)k;
+  }
+  return 0;
+}
+
+static ty_status read_failed(ty_ctx *ctx, const ty_safetensors *f, int e) {
+  return ty_error(ctx, "%s: %s", f->path, e == ENOMEM ? "out of memory" : e < 0 ? "truncated while it was read" : strerror(e)), e == ENOMEM ? TY_OOM : TY_ERR;
+}
+
 static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
   uint64_t len = 0, at = 0;
+  uint8_t head[8];
   json_error_t err;
+  if (f->size == 0) return ty_error(ctx, "%s: truncated: the file is empty", f->path);
   if (f->size < 8) return ty_error(ctx, "%s: truncated: a safetensors file has at least 8 bytes, this has %zu", f->path, f->size);
-  for (int i = 0; i < 8; i++) len |= (uint64_t)f->map[i] << (8 * i);
-  if (!memcmp(f->map, "\x80\x02\x8a\x0a", 4)) return ty_error(ctx, "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
+  int e = bytes_at(f, head, 8, 0);
+  if (e) return read_failed(ctx, f, e);
+  for (int i = 0; i < 8; i++) len |= (uint64_t)head[i] << (8 * i);
+  if (!memcmp(head, "\x80\x02\x8a\x0a", 4)) return ty_error(ctx, "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
   if (len > HEADER_MOST) return ty_error(ctx, "%s: a header of %llu bytes is over the limit of %u", f->path, (unsigned long long)len, HEADER_MOST);
   if (len > f->size - 8) return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
   f->data = 8 + (size_t)len;
-  if (!len || f->map[8] != '{') return ty_error(ctx, "%s: the header is no JSON object", f->path);
-  f->header = json_loadb((const char *)f->map + 8, (size_t)len, JSON_REJECT_DUPLICATES, &err);
+  if (!(f->text = malloc((size_t)len + 1))) return read_failed(ctx, f, ENOMEM);
+  if ((e = bytes_at(f, f->text, (size_t)len, 8))) return read_failed(ctx, f, e);
+  if (!len || f->text[0] != '{') return ty_error(ctx, "%s: the header is no JSON object", f->path);
+  f->header = json_loadb(f->text, (size_t)len, JSON_REJECT_DUPLICATES, &err);
   if (!f->header) return ty_error(ctx, "%s: bad header: %.160s", f->path, err.text);
   if (!json_is_object(f->header)) return ty_error(ctx, "%s: the header is no JSON object", f->path);
   f->items = ty_malloc(sizeof(item) * (json_object_size(f->header) + 1));
@@ -234,26 +257,17 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
 }
 
 ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **out) {
-  int64_t size;
+  int64_t size = 0;
   ty_safetensors *f = ty_malloc(sizeof *f);
   if (!f) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
   memset(f, 0, sizeof *f);
   snprintf(f->path, sizeof f->path, "%s", path);
-  int fd = ty_file_open(ctx, path, &size);
-  if (fd < 0) {
-    ty_safetensors_close(f);
-    return TY_ERR;
-  }
+  f->fd = ty_file_open(ctx, path, &size);
   f->size = (size_t)size;
-  if (f->size) {
-    void *p = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (p == MAP_FAILED) ty_error(ctx, "%s: %s", path, strerror(errno));
-    else f->map = p;
-  } else ty_error(ctx, "%s: truncated: the file is empty", path);
-  close(fd);
-  if (!f->map || read_header(ctx, f) != TY_OK) {
+  const ty_status st = f->fd < 0 ? TY_ERR : read_header(ctx, f);
+  if (st != TY_OK) {
     ty_safetensors_close(f);
-    return TY_ERR;
+    return st;
   }
   *out = f;
   return TY_OK;
@@ -261,30 +275,71 @@ ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **ou
 
 int ty_safetensors_count(const ty_safetensors *f) { return f->n; }
 const char *ty_safetensors_name(const ty_safetensors *f, int i) { return f->items[i].name; }
+const ty_meta *ty_safetensors_about(const ty_safetensors *f, int i) { return &f->items[i].m; }
 const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) { return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key)); }
 
-ty_status ty_safetensors_verify(ty_ctx *ctx, const ty_safetensors *f) {
-  const char *text = (const char *)f->map + 8, *sums = ty_safetensors_meta(f, "tycho.sums"), *own = memmem(text, f->data - 8, OWN_SUM, strlen(OWN_SUM));
+/* Whether the header has the sum written with it, and one for each tensor. */
+static ty_status verify_header(ty_ctx *ctx, const ty_safetensors *f) {
+  const char *sums = ty_safetensors_meta(f, "tycho.sums"), *own = memmem(f->text, f->data - 8, OWN_SUM, strlen(OWN_SUM));
   char digits[DIGITS + 1];
   if (!own || !sums) return ty_error(ctx, "%s: it has no checksums: damaged, or no checkpoint", f->path);
   own += strlen(OWN_SUM);
-  if (own + DIGITS > text + f->data - 8) return ty_error(ctx, "%s: damaged: the header ends in its checksum", f->path);
-  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(text, f->data - 8, own));
+  if (own + DIGITS > f->text + f->data - 8) return ty_error(ctx, "%s: damaged: the header ends in its checksum", f->path);
+  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(f->text, f->data - 8, own));
   if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't have its checksum", f->path);
   if (strlen(sums) != (size_t)f->n * DIGITS) return ty_error(ctx, "%s: damaged: %d tensors with %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
-  for (int i = 0; i < f->n; i++) {
-    const item *e = &f->items[i];
-    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH3_64bits(f->map + f->data + e->begin, (size_t)(e->end - e->begin)));
-    if (memcmp(digits, sums + (size_t)i * DIGITS, DIGITS)) return ty_error(ctx, "%s: damaged: tensor '%.80s' doesn't have its checksum", f->path, e->name);
-  }
   return TY_OK;
 }
 
-ty_status ty_safetensors_read(ty_ctx *ctx, ty_safetensors *f, int i, ty_tensor **out) {
-  const item *e = &f->items[i];
-  TY_TRY(ty_empty(ctx, &ty_cpu, &e->m, out));
-  if (e->end > e->begin) memcpy(ty_data(*out), f->map + f->data + e->begin, (size_t)(e->end - e->begin));
-  if (e->m.dtype == TY_BOOL)               /* a byte other than 0 and 1 would break loops over bool */
-    for (uint64_t k = 0; k < e->end - e->begin; k++) ((uint8_t *)ty_data(*out))[k] = ((uint8_t *)ty_data(*out))[k] != 0;
+static bool has_sum(const ty_safetensors *f, int i, uint64_t sum) {
+  char digits[DIGITS + 1];
+  snprintf(digits, sizeof digits, "%016llx", (unsigned long long)sum);
+  return !memcmp(digits, ty_safetensors_meta(f, "tycho.sums") + (size_t)i * DIGITS, DIGITS);
+}
+
+/* A byte other than 0 and 1 would break loops over bool. */
+static void only_bools(uint8_t *p, size_t n) {
+  for (size_t k = 0; k < n; k++) p[k] = p[k] != 0;
+}
+
+ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size_t from, size_t n, void *p) {
+  const int e = bytes_at(f, p, n, f->data + (size_t)f->items[i].begin + from);
+  if (!e && f->items[i].m.dtype == TY_BOOL) only_bools(p, n);
+  return e ? read_failed(ctx, f, e) : TY_OK;
+}
+
+#define PIECE ((int64_t)8 << 20)           /* what one thread reads at a time */
+
+/* The tensors' bytes between two places of the data. 0, or as bytes_at. */
+static int fill(const ty_safetensors *f, ty_tensor *const *t, uint64_t from, uint64_t to) {
+  int e = 0;
+  for (int i = 0; i < f->n && !e; i++) {
+    const item *q = &f->items[i];
+    const uint64_t a = TY_MAX(from, q->begin), b = TY_MIN(to, q->end);
+    if (a < b) e = bytes_at(f, (char *)ty_data(t[i]) + (a - q->begin), (size_t)(b - a), f->data + (size_t)a);
+  }
+  return e;
+}
+
+ty_status ty_safetensors_read(ty_ctx *ctx, const ty_safetensors *f, bool verify, ty_tensor *const *t) {
+  const int64_t size = (int64_t)(f->size - f->data);
+  const int threads = size > PIECE ? ty_get_num_threads() : 1;
+  const char *sums = verify ? ty_safetensors_meta(f, "tycho.sums") : NULL;
+  int failed = 0, bad = f->n;
+  if (verify) TY_TRY(verify_header(ctx, f));
+  #pragma omp parallel for num_threads(threads) schedule(dynamic)
+  for (int64_t at = 0; at < size; at += PIECE) {
+    const int e = fill(f, t, (uint64_t)at, (uint64_t)TY_MIN(size, at + PIECE));
+    if (!e) continue;
+    #pragma omp atomic write
+    failed = e;
+  }
+  if (failed) return read_failed(ctx, f, failed);
+  #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(min : bad)
+  for (int i = 0; i < f->n; i++)
+    if (sums && !has_sum(f, i, XXH3_64bits(ty_data(t[i]), (size_t)(f->items[i].end - f->items[i].begin)))) bad = TY_MIN(bad, i);
+  if (bad < f->n) return ty_error(ctx, "%s: damaged: tensor '%.80s' doesn't have its checksum", f->path, f->items[bad].name);
+  for (int i = 0; i < f->n; i++)
+    if (f->items[i].m.dtype == TY_BOOL) only_bools(ty_data(t[i]), (size_t)(f->items[i].end - f->items[i].begin));
   return TY_OK;
 }

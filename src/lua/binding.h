@@ -113,6 +113,13 @@ void ty_settle(lua_State *L, const char *what);
 
 int ty_device_at(lua_State *L, const char *name, const char *who);   /* position in ty_devices; -1: no device's name. Raises where it isn't there */
 
+/* Bytes on their way to a GPU: through two pinned blocks by turns, one of which is filled while the other is copied. */
+typedef struct { int gpu, turn; ty_tensor *block[2]; void *event[2]; } ty_stage;
+#define TY_STAGE ((size_t)16 << 20)                                       /* bytes of a block */
+ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, ty_stage *s);   /* ty_stage_end comes after a failure too */
+ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block);
+ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n);    /* n bytes of the block to place `at` of to, which is contiguous */
+void ty_stage_end(ty_stage *s);
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
 /* ---- things of C that Lua holds (box.c) ---- */

@@ -450,6 +450,35 @@ ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out
   return st;
 }
 
+ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, ty_stage *s) {
+  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)TY_STAGE}};
+  *s = (ty_stage){.gpu = k};
+  for (int i = 0; i < 2; i++) {
+    TY_TRY(ty_pinned(L, ctx, &m, &s->block[i]));
+    TY_TRY(gpu.event_new(ctx, k, false, &s->event[i]));
+  }
+  return TY_OK;
+}
+
+ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block) {
+  *block = ty_data(s->block[s->turn]);
+  return gpu.event_synchronize(ctx, s->event[s->turn]);      /* done at once where nothing was recorded */
+}
+
+ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n) {
+  const int turn = s->turn;
+  s->turn = 1 - turn;
+  TY_TRY(ty_device_of(to)->transfer(ctx, ty_device_of(to), to->storage, (size_t)to->offset * (size_t)ty_itemsize(to) + at, s->block[turn]->storage, 0, n, false));
+  return gpu.event_record(ctx, s->gpu, s->event[turn], ctx->stream[s->gpu]);
+}
+
+void ty_stage_end(ty_stage *s) {
+  for (int i = 0; i < 2; i++) {
+    ty_release(s->block[i]);               /* pinned memory in use goes back when its copy is done */
+    if (s->event[i]) gpu.event_free(s->gpu, s->event[i]);
+  }
+}
+
 static int to_pinned(lua_State *L) {     /* a GPU's tensor -> a copy in pinned memory, which is there when the current stream has been waited for */
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "to_pinned", "argument 1");

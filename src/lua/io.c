@@ -220,28 +220,47 @@ static int make_folder(lua_State *L) {     /* with those above it */
 
 static void file_ends(void *f) { ty_safetensors_close(f); }
 
-/* read_safetensors(path, verify) -> table of tensors by name, metadata string or nil; verify: its sums must be there, and right */
+static ty_status read_to_gpu(lua_State *L, ty_ctx *ctx, const ty_safetensors *f, ty_tensor *const *t, int gpu) {
+  ty_stage stage;
+  void *block;
+  ty_status st = ty_stage_begin(L, ctx, gpu, &stage);
+  for (int i = 0; i < ty_safetensors_count(f); i++) {
+    const size_t size = (size_t)(ty_numel(t[i]) * ty_itemsize(t[i]));
+    for (size_t at = 0; at < size && st == TY_OK; at += TY_STAGE) {
+      const size_t n = TY_MIN(TY_STAGE, size - at);
+      st = ty_stage_room(ctx, &stage, &block);
+      if (st == TY_OK) st = ty_safetensors_bytes(ctx, f, i, at, n, block);
+      if (st == TY_OK) st = ty_stage_send(ctx, &stage, t[i], at, n);
+    }
+  }
+  ty_stage_end(&stage);
+  return st;
+}
+
+/* read_safetensors(path, verify, device) -> table of tensors by name, metadata string or nil; verify: its sums must be there, and right; on the CPU */
 static int read_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   const char *path = luaL_checkstring(L, 1);
-  lua_settop(L, 2);
+  lua_settop(L, 3);
+  const int device = lua_isnil(L, 3) ? 0 : ty_device_at(L, luaL_checkstring(L, 3), "load");
   void **box = ty_new_box(L, file_ends);               /* ended by the collector if an error jumps */
   ty_safetensors *f;
+  if (device < 0) return luaL_error(L, "load: there is no device '%s'", lua_tostring(L, 3));
   if (ty_safetensors_open(ctx, path, &f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
   *box = f;
-  if (lua_toboolean(L, 2) && ty_safetensors_verify(ctx, f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
-  int n = ty_safetensors_count(f);
+  const int n = ty_safetensors_count(f);
+  ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)TY_MAX(n, 1));
   lua_newtable(L);
   for (int i = 0; i < n; i++) {
     ty_handle *h = ty_new_handle(L, s);
-    ty_tensor *t;
-    if (ty_safetensors_read(ctx, f, i, &t) != TY_OK) return luaL_error(L, "load: %s: %s", path, ctx->err);
-    h->t = t;
+    if (ty_empty(ctx, ty_devices[device], ty_safetensors_about(f, i), &h->t) != TY_OK) return luaL_error(L, "load: %s: %s", path, ctx->err);
+    t[i] = h->t;
     lua_setfield(L, -2, ty_safetensors_name(f, i));
   }
+  if ((device ? read_to_gpu(L, ctx, f, t, ty_devices[device]->gpu) : ty_safetensors_read(ctx, f, lua_toboolean(L, 2), t)) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
   lua_pushstring(L, ty_safetensors_meta(f, "tycho"));
-  ty_box_end(L, 3, file_ends, "a file");
+  ty_box_end(L, 4, file_ends, "a file");
   return 2;
 }
 
