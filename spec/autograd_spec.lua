@@ -315,7 +315,57 @@ describe("autograd", function()
       if not o.nested and not o.compile then assert.is_true(model.saved_bytes > 16 * 8 * 4 * 2, model.saved_bytes) end
     end
     fails("must be a module", tycho.nn.Checkpoint, 3)
+    local w, u = tycho.randn(3, 3, {requires_grad = true}), tycho.randn(2, 3, {requires_grad = true})
+    local function f(v) return v:matmul(w):tanh() end
+    helper.close(tycho.grad(tycho.utils.checkpoint(f, u):sum(), u), (tycho.grad(f(u):sum(), u)))
+    assert.is_nil(w.grad, "grad leaves .grad alone")
+    fails("create_graph", tycho.grad, tycho.utils.checkpoint(f, u):sum(), u, {create_graph = true})
+    fails("unused", tycho.grad, tycho.utils.checkpoint(f, u):sum(), w)
     fails("segments= is for a Sequential, got a Linear", tycho.nn.Checkpoint, tycho.nn.Linear(1, 1), {segments = 2})
+  end)
+
+  it("gives the same bits however a network is cut into segments: 1,000 times at random", function()
+    local nn, times = tycho.nn, helper.device == "cpu" and 1000 or 30
+    local random = helper.drawer(11)
+    local net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 6), nn.LayerNorm(6), nn.GELU(), nn.Dropout(0.2), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2))
+    local x, n = tycho.randn(5, 4):requires_grad_(), #net
+    -- layers from .. to, cut at random places, some parts computed again, some of those with parts in them
+    local function cut(from, to, depth)
+      local steps, at = {}, from
+      while at <= to do
+        local last = at + random(to - at + 1) - 1
+        local a, b = at, last
+        if depth < 3 and random(3) == 1 and b > a then steps[#steps + 1] = {cut(a, b, depth + 1), random(2) == 1}
+        else
+          steps[#steps + 1] = {function(v)
+            for i = a, b do v = net[i](v) end
+            return v
+          end, random(3) > 1}
+        end
+        at = last + 1
+      end
+      return function(v)
+        for _, s in ipairs(steps) do
+          if s[2] then v = tycho.utils.checkpoint(s[1], v) else v = s[1](v) end
+        end
+        return v
+      end
+    end
+    local function gradients(model)
+      tycho.manual_seed(9)
+      net:zero_grad()
+      x.grad = nil
+      local y = model(x)
+      y:square():sum():backward()
+      local out = {y:detach(), x.grad}
+      for _, p in ipairs(net:parameters()) do out[#out + 1] = p.grad end
+      return out
+    end
+    local want = gradients(net)
+    for k = 1, times do
+      local got = gradients(cut(1, n, 1))
+      for i = 1, #want do assert.is_true(want[i]:equal(got[i]), ("segmentation %d, value %d"):format(k, i)) end
+    end
   end)
 
   it("finds wrong gradients", function()

@@ -13,14 +13,7 @@ for _, op in ipairs(core.op_table()) do
 end
 table.sort(pointwise, function(a, b) return a.name < b.name end)
 
--- Numbers from a seed alone, so that a program is the same each time it is called.
-local function drawer(seed)
-  local state = seed * 7919 + 17
-  return function(n)
-    state = (state * 1103515245 + 12345) % 2147483648
-    return math.floor(state / 65536) % n + 1
-  end
-end
+local drawer = helper.drawer
 
 local shapes = {{7}, {5, 6}, {1, 6}, {5, 1}, {2, 3, 5}, {3, 1}, {1}, {}, {600}, {3, 700}, {1, 700}, {2, 3, 4, 5}}
 local dtypes = {"float32", "float32", "float32", "float16", "bfloat16", "float64", "int64", "int32", "bool", "uint8"}

@@ -26,6 +26,15 @@ function helper.close(a, b, what, tolerance)
   end
 end
 
+-- A function that draws 1 .. n, from a seed alone, whatever Tycho's generators do.
+function helper.drawer(seed)
+  local state = seed * 7919 + 17
+  return function(n)
+    state = (state * 1103515245 + 12345) % 2147483648
+    return math.floor(state / 65536) % n + 1
+  end
+end
+
 -- fn must raise an error that contains pattern (plain text).
 function helper.fails(pattern, fn, ...)
   if helper.device ~= "cpu" then tycho.cuda.set_sync_debug(true) end   -- else a bad index is reported later

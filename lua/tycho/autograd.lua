@@ -1,11 +1,22 @@
 -- What users call of the tape: backward, grad, hooks, Function, gradcheck.
 local core = require "tycho.core"
 local M = core.methods
+local modes = require "tycho.modes"
 local autograd = {}
+
+-- only: gradients go to inputs alone (which checkpoints ask for when they run in a pass), not to leaves
+local function run(only, ...)
+  local before = modes.inputs
+  modes.inputs = only
+  local ok, out = pcall(core.backward, ...)
+  modes.inputs = before
+  if not ok then error(out, 0) end
+  return out
+end
 
 M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false", function(x, grad, retain, create)
   if retain == nil then retain = create end
-  core.backward({x}, {grad or false}, nil, retain, create, true)
+  run(false, {x}, {grad or false}, nil, retain, create, true)
 end)
 
 local function list(v) return core.is_tensor(v) and {v} or v end
@@ -19,7 +30,7 @@ autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:an
     if retain == nil then retain = create end
     local given, filled = list(grads or {}), {}
     for i = 1, #list(outputs) do filled[i] = given[i] or false end
-    local out = core.backward(list(outputs), filled, list(inputs), retain, create, unused)
+    local out = run(true, list(outputs), filled, list(inputs), retain, create, unused)
     if core.is_tensor(inputs) then return out[1] or nil end
     for i = 1, #out do out[i] = out[i] or nil end
     return out

@@ -24,6 +24,14 @@ local function keep_all(...)
 end
 local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
 
+-- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next turn, where it is much.
+local MUCH = 2^24
+local function tidy(before, ...)
+  local now = core.allocated()
+  if now - before > math.max(MUCH, now / 8) and collectgarbage "isrunning" then collectgarbage() end
+  return ...
+end
+
 local function autocasts(on)           -- of the CPU and of GPUs; gives what they were
   if not on then return {core.autocast(false) or false, core.autocast(true) or false} end
   return {core.autocast(false, on[1] or nil) or false, core.autocast(true, on[2] or nil) or false}
@@ -35,10 +43,10 @@ local Again = autograd.Function {
     ctx.fn, ctx.args, ctx.n, ctx.report = fn, {keep_all(...)}, select("#", ...), report
     ctx.rng, ctx.autocasts = generators(ctx.args, ctx.n), autocasts()
     for _, state in pairs(ctx.rng) do keep_all(state) end
-    return fn(...)
+    return tidy(core.allocated(), fn(...))
   end,
   backward = function(ctx, ...)
-    if core.is_grad_enabled() then error("checkpoint: create_graph goes not through what is computed again", 0) end
+    if core.is_grad_enabled() then error("checkpoint: create_graph doesn't go through what is computed again", 0) end
     local args, leaves = {}, {}
     for i = 1, ctx.n do
       local x = ctx.args[i]
@@ -52,9 +60,9 @@ local Again = autograd.Function {
     local now, casts, again = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
     restore(ctx.rng)
     modes.recomputing = true
-    local grad, held = core.set_grad_enabled(true), core.allocated()
+    local grad, held = core.set_grad_enabled(true), (core.allocated())
     local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-    if ctx.report then ctx.report(core.allocated() - held) end
+    if ctx.report then ctx.report((core.allocated()) - held) end
     core.set_grad_enabled(grad)
     modes.recomputing = again
     autocasts(casts)
@@ -66,10 +74,17 @@ local Again = autograd.Function {
         roots[#roots + 1], grads[#grads + 1] = out[k], (select(k - 1, ...))
       end
     end
-    if #roots > 0 then core.backward(roots, grads, nil, false, false, true) end
+    -- under tycho.grad nothing but what was asked for gets a gradient: not what fn uses besides its arguments
+    local wanted, places = modes.inputs and {} or nil, {}
+    for i = 1, wanted and ctx.n or 0 do
+      if leaves[i] then wanted[#wanted + 1], places[#places + 1] = leaves[i], i end
+    end
+    local found = #roots > 0 and not (wanted and #wanted == 0) and core.backward(roots, grads, wanted, false, false, true) or {}
     local result = {}
-    for i = 1, ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
-    return unpack(result, 1, ctx.n + 3)
+    for i = 1, wanted and 0 or ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
+    for k, i in ipairs(places) do result[i + 3] = found[k] or nil end
+    out, roots, grads, leaves, args = nil, nil, nil, nil, nil -- luacheck: ignore
+    return tidy(held, unpack(result, 1, ctx.n + 3))
   end}
 
 -- fn(...), of which only arguments and results are kept. report, where given, is told at each backward how many bytes fn's values in between took

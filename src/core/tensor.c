@@ -114,7 +114,10 @@ void *ty_malloc(size_t n) { return told_to_fail() ? NULL : malloc(n ? n : 1); }
 void ty_free(void *p) { free(p); }
 
 static void account_add(ty_account *a, long long n) {
-  if (a) atomic_fetch_add_explicit(&a->bytes, n, memory_order_relaxed);
+  if (!a) return;
+  const long long now = atomic_fetch_add_explicit(&a->bytes, n, memory_order_relaxed) + n;
+  long long peak = atomic_load_explicit(&a->peak, memory_order_relaxed);
+  while (now > peak && !atomic_compare_exchange_weak_explicit(&a->peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {}
 }
 
 void ty_account_release(ty_account *a) {

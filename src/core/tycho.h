@@ -77,7 +77,7 @@ typedef struct {
 typedef struct ty_dropped { struct ty_dropped *next; int key; } ty_dropped;
 typedef struct {
   atomic_int refs;
-  atomic_llong bytes, collected;   /* held; freed since by a collection of handles */
+  atomic_llong bytes, peak, collected;   /* held; the most that were; freed since by a collection of handles */
   ty_dropped *dropped;     /* owners of foreign memory whose storages have ended, for the client to let go by key */
 } ty_account;
 

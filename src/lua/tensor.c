@@ -318,9 +318,13 @@ static int data_ptr(lua_State *L) {
   return 2;
 }
 
-static int allocated(lua_State *L) {
-  lua_pushnumber(L, (lua_Number)atomic_load(&ty_state_of(L)->account->bytes));
-  return 1;
+static int allocated(lua_State *L) {       /* (reset) -> bytes of this state's tensors, the most that there were since the last reset */
+  ty_account *a = ty_state_of(L)->account;
+  const long long now = atomic_load(&a->bytes);
+  lua_pushnumber(L, (lua_Number)now);
+  lua_pushnumber(L, (lua_Number)atomic_load(&a->peak));
+  if (lua_toboolean(L, 1)) atomic_store(&a->peak, now);
+  return 2;
 }
 
 static int fail_alloc(lua_State *L) {      /* n, times -> allocations that were left until the failure */

@@ -1,0 +1,39 @@
+-- Peak memory and time of a transformer's training step, whole and with its layers' activations computed again in backward.
+--   luajit bench/recompute.lua [--layers 16] [--width 256] [--length 128] [--batch 8] [--rounds 3]
+local here = arg[0]:match "^(.*)/" or "."
+local common = dofile(here .. "/common.lua")
+local o = common.options {layers = 16, width = 256, length = 128, batch = 8, rounds = 3}
+local tycho = require "tycho"
+local core = require "tycho.core"
+local nn = tycho.nn
+
+local layers = {}
+for i = 1, o.layers do layers[i] = nn.TransformerEncoderLayer(o.width, 8, {dim_feedforward = 4 * o.width, batch_first = true}) end
+local net = nn.Sequential(unpack(layers))
+local opt = tycho.optim.SGD(net:parameters(), {lr = 1e-3})
+local x = tycho.randn(o.batch, o.length, o.width)
+
+local function step(model)
+  opt:zero_grad()
+  model(x):square():mean():backward()
+  opt:step()
+end
+
+print(("%d layers of width %d, %d x %d tokens"):format(o.layers, o.width, o.batch, o.length))
+local plain
+for _, segments in ipairs {0, 4, o.layers} do
+  local model, times, peak = segments == 0 and net or nn.Checkpoint(net, {segments = segments}), {}, 0
+  step(model)
+  for k = 1, o.rounds do
+    opt:zero_grad()
+    collectgarbage()
+    collectgarbage()
+    local before = core.allocated(true)
+    local start = core.now()
+    step(model)
+    times[k] = core.now() - start
+    peak = select(2, core.allocated()) - before
+  end
+  plain = plain or peak
+  print(("%-22s peak %8.1f MiB above parameters (%.2f of whole), %7.1f ms"):format(segments == 0 and "whole" or segments .. " segments", peak / 2^20, peak / plain, common.median(times) * 1e3))
+end
