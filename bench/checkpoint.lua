@@ -40,9 +40,7 @@ local path = dir .. "/tycho.safetensors"
 local function ours()
   collectgarbage()
   note("tycho.save (durable)", seconds(function() tycho.save(path, state) end))
-  local loaded
-  note("tycho.load", seconds(function() loaded = tycho.load(path) end))
-  loaded = nil -- luacheck: ignore
+  note("tycho.load", seconds(function() tycho.load(path) end))
   collectgarbage()
   local m = tycho.checkpoint.Manager {dir = dir .. "/manager", keep = 1}
   note("Manager:save, until it returns", seconds(function() m:save(1, {model = state}) end))

@@ -28,11 +28,12 @@ for _, segments in ipairs {0, 4, o.layers} do
     opt:zero_grad()
     collectgarbage()
     collectgarbage()
-    local before = core.allocated(true)
+    local before = core.allocated()
+    core.max_allocated(true)
     local start = core.now()
     step(model)
     times[k] = core.now() - start
-    peak = select(2, core.allocated()) - before
+    peak = core.max_allocated() - before
   end
   plain = plain or peak
   print(("%-22s peak %8.1f MiB above parameters (%.2f of whole), %7.1f ms"):format(segments == 0 and "whole" or segments .. " segments", peak / 2^20, peak / plain, common.median(times) * 1e3))

@@ -68,6 +68,24 @@ def golden():
     values.update(t=x.t(), s=x[1:3, ::2], bf=x.bfloat16(), p=x, x=x.expand(2, 4, 5), exp_avg=o.state_dict()["state"][0]["exp_avg"])
     save_file({k: v.clone().contiguous() for k, v in values.items()}, d + "/values.safetensors")
 
+    # an optimizer's state after 3 steps, and the parameters 3 steps later: the gradient is 0.3 p + 0.1
+    runs = {}
+    for name, make in {"sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, amsgrad=True), "rmsprop": lambda p: torch.optim.RMSprop(p, momentum=0.5)}.items():
+        params = [torch.nn.Parameter(torch.randn(2)) for _ in range(3)]
+        opt = make([{"params": params[:2]}, {"params": params[2:], "lr": 0.05}])
+
+        def steps():
+            for _ in range(3):
+                for p in params:
+                    p.grad = 0.3 * p.detach() + 0.1
+                opt.step()
+            return [p.detach().clone() for p in params]
+        before = steps()
+        state = opt.state_dict()
+        state = {"state": {k: {n: v.clone() if torch.is_tensor(v) else v for n, v in s.items()} for k, s in state["state"].items()}, "param_groups": state["param_groups"]}
+        runs[name] = {"params": before, "state": state, "after": steps()}
+    torch.save(runs, d + "/optimizers.pt")
+
     class Evil:
         def __reduce__(self):
             return os.system, ("echo hi",)

@@ -244,7 +244,11 @@ describe("nn", function()
       helper.close(s, h[1], name .. "Cell", 1e-5)
       helper.close(rnn(x[{ {}, 1 }], h0[{ {}, 1 }], c0 and c0[{ {}, 1 }]), y[{ {}, 1 }], name .. " without a batch", 1e-5)
       helper.fails("the last of size 3", function() rnn(tycho.zeros(2, 2, 5)) end)
-      helper.fails("h0) must be a tensor of shape 1x2x4, got shape 1x2x5", function() rnn(x, tycho.zeros(1, 2, 5)) end)
+      helper.fails("h0) must be a tensor of shape 1x2x4, got shape 1x2x5", function() rnn(x, tycho.zeros(1, 2, 5), c0) end)
+      if c0 then helper.fails("both states are needed", rnn, x, h0) end
+      local order = {}
+      for n in cell:named_parameters() do order[#order + 1] = n end
+      assert.same({"weight_ih", "weight_hh", "bias_ih", "bias_hh"}, order)
     end
     helper.fails("RNN: nonlinearity must be tanh or relu", function() nn.RNN(2, 2, {nonlinearity = "gelu"}) end)
     helper.fails("RNNCell: nonlinearity must be tanh or relu", function() nn.RNNCell(2, 2, {nonlinearity = "gelu"}) end)

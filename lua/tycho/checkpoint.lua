@@ -159,10 +159,15 @@ local function load_into(value, members, path)
   for name, m in pairs(members or {}) do
     if has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
+      if has_state(m, "check_state_dict") then
+        local ok, e = pcall(m.check_state_dict, m, value.states[name])
+        if not ok then error(("restore: '%s' of %s: %s"):format(name, path, options.bare(e)), 0) end
+      end
       names[#names + 1] = name
     elseif core.is_tensor(m) then
       local v = value.values[name]
       if not core.is_tensor(v) then error(("restore: %s has no tensor '%s'"):format(path, name), 0) end
+      if v.shape ~= m.shape then error(("restore: '%s' of %s has shape %s; it must be %s"):format(name, path, tostring(v.shape), tostring(m.shape)), 0) end
       tensors[m] = v
     end
   end

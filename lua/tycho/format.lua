@@ -16,7 +16,7 @@ local function number_format(values)
   end
   local fmt
   if top == 0 then fmt = "%.0f."
-  elseif whole then fmt = (top / low > 1000 and top > 1e8 or top > 1e8) and "%.4e" or "%.0f."
+  elseif whole then fmt = (top / low > 1000 or top > 1e8) and "%.4e" or "%.0f."
   else fmt = (top / low > 1000 or top > 1e8 or low < 1e-4) and "%.4e" or "%." .. PRECISION .. "f" end
   return function(v)
     if v ~= v then return "nan" end
@@ -39,21 +39,28 @@ local function edge_indices(n, summarize)
   return list
 end
 
+-- A number, or as text a whole one that a number can't hold.
+local function value_of(x)
+  local v = M.item(x)
+  if x.dtype == "int64" and math.abs(v) >= 2 ^ 53 then return (tostring(M.data(M.cpu(x))[0]):gsub("LL$", "")) end
+  return v
+end
+
 local function collect(x, summarize, values)
-  if M.dim(x) == 0 then values[#values + 1] = M.item(x); return end
+  if M.dim(x) == 0 then values[#values + 1] = value_of(x); return end
   for _, i in ipairs(edge_indices(M.size(x, 1), summarize)) do
     if i then collect(ops.select(x, 1, i), summarize, values) end
   end
 end
 
 local function lines(x, summarize, show, width, indent)
-  if M.dim(x) == 0 then return show(M.item(x)) end
+  if M.dim(x) == 0 then return show(value_of(x)) end
   local items, parts = edge_indices(M.size(x, 1), summarize), {}
   if M.dim(x) == 1 then
     local per_line = math.max(1, math.floor((WIDTH - indent) / (width + 2)))
     local rows, row = {}, {}
     for _, i in ipairs(items) do
-      local text = i and show(M.item(ops.select(x, 1, i))) or "..."
+      local text = i and show(value_of(ops.select(x, 1, i))) or "..."
       row[#row + 1] = i and (" "):rep(width - #text) .. text or text
       if #row == per_line then rows[#rows + 1] = table.concat(row, ", "); row = {} end
     end
@@ -71,9 +78,10 @@ return function(x)
   local text = no_grad(function()
     local summarize, values, show = M.numel(x) > THRESHOLD, {}, tostring
     if not summarize then x = M.cpu(x) end   -- one copy, not one for each element; of large tensors few are shown
+    if M.numel(x) == 0 then return "[]" end
     collect(x, summarize, values)
     if x.dtype ~= "bool" then
-      show = x.dtype:find("float") and number_format(values) or function(v) return ("%.0f"):format(v) end
+      show = x.dtype:find("float") and number_format(values) or function(v) return type(v) == "string" and v or ("%.0f"):format(v) end
     end
     local width = 0
     for _, v in ipairs(values) do width = math.max(width, #show(v)) end

@@ -60,11 +60,33 @@ tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?
 end)
 
 local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *", uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
+-- What elements of a C type may be, the usual dtype first.
+local ELEMENTS = {float = {"float32"}, double = {"float64"}, int = {"int32"}, int32_t = {"int32"}, int64_t = {"int64"}, ["unsigned char"] = {"uint8", "bool"}, uint8_t = {"uint8", "bool"}, char = {"uint8", "bool"},
+  bool = {"bool"}, ["unsigned short"] = {"float16", "bfloat16"}, uint16_t = {"float16", "bfloat16"}}
+
+-- The type of elements that an FFI pointer or array has, and an array's bytes.
+local function elements_of(ptr)
+  local text = tostring(ptr):match "^cdata<(.-)>" or type(ptr)
+  local element = (text:match "^(.-)%s*[%[%*&(]" or text):gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
+  return element, text:find "%]$" and ffi.sizeof(ptr) or nil
+end
+local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
+local function dtype_for(element, asked)
+  if element == "void" then return asked or "float32" end
+  for _, d in ipairs(ELEMENTS[element] or {}) do if d == (asked or ELEMENTS[element][1]) then return d end end
+end
+
 tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
   if type(ptr) ~= "cdata" then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr), 3) end
   local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
   if not ok then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. tostring(ffi.typeof(ptr)), 3) end
-  return core.from_address(address, size, dtype or "float32", ptr)
+  local element, bytes = elements_of(ptr)
+  local d = dtype_for(element, dtype)
+  if not d then error(("from_ffi: elements of type '%s' can't be %s"):format(element, dtype or "a tensor's; cast the pointer, to float * for instance"), 3) end
+  local need = widths[d]
+  for _, n in ipairs(size) do need = need * n end
+  if bytes and need > bytes then error(("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f"):format(bytes, table.concat(size, "x"), d, need), 3) end
+  return core.from_address(address, size, d, ptr)
 end)
 
 -- The storage lives as long as this pointer (not one computed from it).
@@ -85,7 +107,6 @@ function M.iter(x, dim)
     if i <= n then return i, ops.select(x, dim, i) end
   end
 end
-local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
 function M.element_size(x) return widths[x.dtype] end              -- bytes
 function M.describe(x)
   local y = M.double(M.detach(x))

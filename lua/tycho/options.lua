@@ -26,8 +26,67 @@ end
 
 -- Raises, level functions up, unless v is a whole number from least.
 function options.whole(who, name, v, least, level)
-  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then error(("%s: %s must be a whole number from %d, got %s"):format(who, name, least, type(v) == "string" and "'" .. v .. "'" or tostring(v)), level + 1) end
+  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then error(("%s: %s must be a whole number from %d, got %s"):format(who, name, least, options.shown(v)), level + 1) end
   return v
+end
+
+---- arguments of constructors: PyTorch's positions, and names in a last table ----
+local parsed = {}
+local function value_of(text)
+  if text == "true" or text == "false" then return text == "true" end
+  return tonumber(text) or text
+end
+-- "in, out, bias=true, *, padding_mode=zeros": what has no default is needed; what follows * is named only; a default of false stands for nothing.
+local function parse(signature)
+  local s = parsed[signature]
+  if s then return s end
+  s = {order = {}, defaults = {}, known = {}, needed = {}}
+  local positional = true
+  for item in signature:gmatch "[^,%s]+" do
+    local name, default = item:match "^([%w_]+)=(.*)$"
+    name = name or item
+    if item == "*" then positional = false
+    else
+      if positional then s.order[#s.order + 1] = name end
+      if default then s.defaults[name] = value_of(default) else s.needed[#s.needed + 1] = name end
+      s.known[name] = true
+    end
+  end
+  parsed[signature] = s
+  return s
+end
+
+local function is_options(v) return type(v) == "table" and not core.is_tensor(v) and getmetatable(v) == nil and (next(v) == nil or type(next(v)) == "string") end
+
+-- A table of the arguments by name. Errors are raised level functions up.
+function options.arguments(who, signature, level, ...)
+  local s, n, out, given = parse(signature), select("#", ...), {}, {}
+  local last = n > 0 and select(n, ...)
+  local named = is_options(last) and last or nil
+  if named then n = n - 1 end
+  while n > #s.order and select(n, ...) == nil do n = n - 1 end
+  if n > #s.order then error(("%s: at most %d arguments, got %d"):format(who, #s.order, n), level + 1) end
+  for k, v in pairs(s.defaults) do out[k] = v end
+  for i = 1, n do
+    local v = select(i, ...)
+    if v ~= nil then out[s.order[i]], given[s.order[i]] = v, true end
+  end
+  if named then options.check(who, named, s.known, level + 1) end
+  for k, v in pairs(named or {}) do
+    if given[k] then error(("%s: argument '%s' is given twice"):format(who, k), level + 1) end
+    out[k] = v
+  end
+  for _, k in ipairs(s.needed) do
+    if out[k] == nil then error(("%s: argument '%s' is missing"):format(who, k), level + 1) end
+  end
+  return out
+end
+
+-- A value in an error's text: what a number or string is, of anything else only its kind.
+function options.shown(v)
+  if type(v) == "string" then return "'" .. v .. "'" end
+  if type(v) == "number" or type(v) == "boolean" or v == nil then return tostring(v) end
+  return "a " .. (core.is_tensor(v) and "tensor" or type(v))
 end
 
 -- An error's text without the place in the library that raised it.

@@ -60,9 +60,9 @@ local Again = autograd.Function {
     local now, casts, again = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
     restore(ctx.rng)
     modes.recomputing = true
-    local grad, held = core.set_grad_enabled(true), (core.allocated())
+    local grad, held = core.set_grad_enabled(true), core.allocated()
     local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-    if ctx.report then ctx.report((core.allocated()) - held) end
+    if ctx.report then ctx.report(core.allocated() - held) end
     core.set_grad_enabled(grad)
     modes.recomputing = again
     autocasts(casts)

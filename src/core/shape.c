@@ -166,7 +166,9 @@ ty_status ty_infer_pointwise(ty_call *c) {
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   if (rule == TY_D_WHOLE && ty_is_float(d)) return ty_fail(c, "operands must be whole numbers or booleans, got %s", ty_dtype_names[d]);
+  if (d == TY_BOOL && (c->op->id == TY_OP_sub || c->op->id == TY_OP_neg)) return ty_fail(c, "bools have no difference and no sign; logical_xor and logical_not are what they have");
   ty_operand *value = &c->in[c->nin - 1];
+  if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && (value->kind == TY_FLOAT ? value->f : (double)value->i) < 0) return ty_fail(c, "whole numbers have no negative whole powers; x:float() has");
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction too is true */
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {
@@ -388,6 +390,8 @@ ty_status ty_infer_create(ty_call *c) {
   ty_dtype d = full && c->at[1].n == TY_BOOLEAN ? TY_BOOL : TY_F32;
   TY_TRY(check_sizes(c, s->v, s->n));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[full ? 2 : 1], d), s->n, s->v);
+  const double value = !full ? 0 : c->at[1].n == TY_FLOAT ? c->at[1].f : (double)c->at[1].i;
+  if (!ty_fits(value, (ty_dtype)c->meta[0].dtype)) return ty_fail(c, "argument 2 (value) %.14g is out of range for %s", value, ty_dtype_names[c->meta[0].dtype]);
   if (c->op->cls == TY_C_RANDOM && !ty_is_float((ty_dtype)c->meta[0].dtype)) return ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
   return TY_OK;
 }

@@ -40,6 +40,11 @@ static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2
 static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
 static inline bool ty_is_half(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
 int ty_dtype_find(const char *name);                     /* -1: no such dtype */
+/* Whether a number has a place in the dtype, as PyTorch sees it: below 0 it wraps in uint8; fractions are cut; anything is a float, or true or false. */
+static inline bool ty_fits(double v, ty_dtype d) {
+  if (ty_is_float(d) || d == TY_BOOL) return true;
+  return d == TY_U8 ? v > -256 && v < 256 : d == TY_I32 ? v > -2147483649.0 && v < 2147483648.0 : v >= -9223372036854775808.0 && v < 9223372036854775808.0;
+}
 ty_dtype ty_promote(ty_dtype a, ty_dtype b);             /* PyTorch's table, tensors of equal rank */
 /* The dtype a pointwise loop computes in: float32, float64 or int64. Storage dtypes are converted block by block. */
 ty_dtype ty_compute_dtype(ty_dtype d);

@@ -318,13 +318,16 @@ static int data_ptr(lua_State *L) {
   return 2;
 }
 
-static int allocated(lua_State *L) {       /* (reset) -> bytes of this state's tensors, the most that there were since the last reset */
+static int allocated(lua_State *L) {       /* -> bytes of this state's tensors */
+  lua_pushnumber(L, (lua_Number)atomic_load(&ty_state_of(L)->account->bytes));
+  return 1;
+}
+
+static int max_allocated(lua_State *L) {   /* (reset) -> the most that there were since the last reset */
   ty_account *a = ty_state_of(L)->account;
-  const long long now = atomic_load(&a->bytes);
-  lua_pushnumber(L, (lua_Number)now);
   lua_pushnumber(L, (lua_Number)atomic_load(&a->peak));
-  if (lua_toboolean(L, 1)) atomic_store(&a->peak, now);
-  return 2;
+  if (lua_toboolean(L, 1)) atomic_store(&a->peak, atomic_load(&a->bytes));
+  return 1;
 }
 
 static int fail_alloc(lua_State *L) {      /* n, times -> allocations that were left until the failure */
@@ -385,6 +388,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "replace_grad", replace_grad);
   ty_add(L, "grad_of", grad_of);
   ty_add(L, "allocated", allocated);
+  ty_add(L, "max_allocated", max_allocated);
   ty_add(L, "fail_alloc", fail_alloc);
   ty_add(L, "empty_cache", empty_cache);
   ty_add(L, "native_bf16", native_bf16);

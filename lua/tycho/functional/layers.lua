@@ -167,7 +167,7 @@ def("interpolate", "x, size:any?, *, scale_factor:any?, mode:enum(nearest,neares
 end, NN)
 
 ---- dropout and normalisation ----
-def("dropout", "x, p:number=0.5, *, training:bool=true", "elements set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
+def("dropout", "x, p:number=0.5, training:bool=true", "elements set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
   if not training or p == 0 then return x end
   return (ops.dropout_mask(x, p))
 end, NN)
@@ -224,7 +224,7 @@ end, NN)
 
 ---- dropout of whole channels, or that keeps mean and variance ----
 local function channels(name, dims)
-  def(name, "x, p:number=0.5, *, training:bool=true", "whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
+  def(name, "x, p:number=0.5, training:bool=true", "whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
     if not training or p == 0 then return x end
     local shape = {}
     local n = M.dim(x)
@@ -236,7 +236,7 @@ end
 channels("dropout1d", 1)
 channels("dropout2d", 2)
 channels("dropout3d", 3)
-def("alpha_dropout", "x, p:number=0.5, *, training:bool=false", "dropout that keeps mean and variance under selu", function(x, p, training)
+def("alpha_dropout", "x, p:number=0.5, training:bool=false", "dropout that keeps mean and variance under selu", function(x, p, training)
   if not training or p == 0 then return x end
   if p == 1 then return x * 0 end
   local alpha = -1.7580993408473766

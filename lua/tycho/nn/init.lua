@@ -8,8 +8,9 @@ local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
 local init = require "tycho.nn.init_functions"
 local lib = require "tycho.nn.layer"
-local layer, options, whole, pair, text = lib.layer, lib.options, lib.whole, lib.pair, lib.text
+local layer, options, arguments, whole, number, pair, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.pair, lib.text
 local Parameter = module.Parameter
+local shown = require("tycho.options").shown
 
 local nn = lib.classes
 nn.Module, nn.Parameter, nn.is_module = module.Module, Parameter, module.is_module
@@ -54,9 +55,11 @@ end
 local Checkpoint = layer("Checkpoint")
 -- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again (tycho.utils.checkpoint); of a
 -- Sequential in so many parts, each recomputed by itself. saved_bytes: what the last backward had to make anew.
-function Checkpoint:init(m, o)
+function Checkpoint:init(...)
+  local o = arguments("Checkpoint", "module, segments=1", ...)
+  local m = o.module
   if not module.is_module(m) then error("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m)), 2) end
-  self.segments = whole("Checkpoint", "segments", options("Checkpoint", o, {segments = 1}).segments)
+  self.segments = whole("Checkpoint", "segments", o.segments)
   self.module = m
   if self.segments > 1 and getmetatable(m)._class ~= Sequential then error("Checkpoint: segments= is for a Sequential, got a " .. m._name, 2) end
   self.saved_bytes, self._open = 0, 0
@@ -136,10 +139,11 @@ function Identity:forward(x) return x end
 
 ---- linear ----
 local Linear = layer("Linear")
--- Linear(in, out, {bias=true}): x (..., in) -> (..., out)
-function Linear:init(n_in, n_out, o)
-  o = options("Linear", o, {bias = true})
-  self.in_features, self.out_features = whole("Linear", "in_features", n_in), whole("Linear", "out_features", n_out)
+-- Linear(in_features, out_features, bias=true): x (..., in) -> (..., out)
+function Linear:init(...)
+  local o = arguments("Linear", "in_features, out_features, bias=true", ...)
+  local n_in, n_out = whole("Linear", "in_features", o.in_features), whole("Linear", "out_features", o.out_features)
+  self.in_features, self.out_features = n_in, n_out
   local bound = 1 / math.sqrt(n_in)
   self.weight = Parameter(init.uniform_(ops.empty(n_out, n_in), -bound, bound))
   if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
@@ -148,11 +152,12 @@ function Linear:forward(x) return ops.linear(x, self.weight, self.bias) end
 function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, tostring(self.bias ~= nil)) end
 
 local Embedding = layer("Embedding")
--- Embedding(count, size, {padding_idx=}): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
-function Embedding:init(count, size, o)
-  o = options("Embedding", o, {padding_idx = false})
-  self.num_embeddings, self.embedding_dim = whole("Embedding", "num_embeddings", count), whole("Embedding", "embedding_dim", size)
-  self.padding_idx = o.padding_idx or nil
+-- Embedding(num_embeddings, embedding_dim, padding_idx=): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
+function Embedding:init(...)
+  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=false", ...)
+  local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
+  self.num_embeddings, self.embedding_dim = count, size
+  self.padding_idx = o.padding_idx and whole("Embedding", "padding_idx", o.padding_idx) or nil
   self.weight = Parameter(ops.randn(count, size))
   if o.padding_idx then init.zeros_(ops.select(self.weight:detach(), 1, o.padding_idx)) end
 end
@@ -160,27 +165,30 @@ function Embedding:forward(ids) return F.embedding(ids, self.weight, self.paddin
 function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
 local Bilinear = layer("Bilinear")
-function Bilinear:init(n1, n2, n_out, o)
-  o = options("Bilinear", o, {bias = true})
-  local bound = 1 / math.sqrt(whole("Bilinear", "in1_features", n1))
-  self.weight = Parameter(init.uniform_(ops.empty(whole("Bilinear", "out_features", n_out), n1, whole("Bilinear", "in2_features", n2)), -bound, bound))
+-- Bilinear(in1_features, in2_features, out_features, bias=true)
+function Bilinear:init(...)
+  local o = arguments("Bilinear", "in1_features, in2_features, out_features, bias=true", ...)
+  local n1, n_out = whole("Bilinear", "in1_features", o.in1_features), whole("Bilinear", "out_features", o.out_features)
+  local bound = 1 / math.sqrt(n1)
+  self.weight = Parameter(init.uniform_(ops.empty(n_out, n1, whole("Bilinear", "in2_features", o.in2_features)), -bound, bound))
   if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
 end
 function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) end
 
 ---- convolution ----
--- Conv2d(in, out, kernel, {stride=1, padding=0 | "same", dilation=1, groups=1, bias=true, padding_mode="zeros"}): (N, in, H, W) ->
--- (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'). The transposed ones take output_padding and go the other way.
+-- Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0 | "same", dilation=1, groups=1, bias=true, padding_mode="zeros"): (N, in, H, W) ->
+-- (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'). The transposed ones go the other way.
+local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
+local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1"
 local function conv(name, dims, transposed)
   local Conv = layer(name)
   local many = dims == 2 and pair or function(v) return type(v) == "table" and v or {v} end
-  function Conv:init(n_in, n_out, kernel, o)
-    local known = {stride = 1, padding = 0, dilation = 1, groups = 1, bias = true}
-    if transposed then known.output_padding = 0 else known.padding_mode = "zeros" end
-    o = options(name, o, known)
-    self.in_channels, self.out_channels, self.groups = whole(name, "in_channels", n_in), whole(name, "out_channels", n_out), whole(name, "groups", o.groups)
+  function Conv:init(...)
+    local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
+    local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
+    self.in_channels, self.out_channels, self.groups = n_in, n_out, whole(name, "groups", o.groups)
     if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then error(("%s: groups %d must divide %d and %d channels"):format(name, o.groups, n_in, n_out), 2) end
-    self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(kernel), many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
+    self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(o.kernel_size), many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
     local k, taps = self.kernel_size, 1
     for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
@@ -238,10 +246,11 @@ local function running_stats(self, n)
 end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
   local Norm = layer(name)
-  -- (channels, {eps=1e-5, momentum=0.1, affine=true, track_running_stats=true})
-  function Norm:init(n, o)
-    o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = true, track_running_stats = true})
-    self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
+  -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)
+  function Norm:init(...)
+    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true", ...)
+    local n = whole(name, "num_features", o.num_features)
+    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), number(name, "momentum", o.momentum)
     scale_and_shift(self, n, o.affine, o.affine)
     if o.track_running_stats then running_stats(self, n) end
   end
@@ -255,21 +264,28 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%g"):format(self.num_features, self.eps, self.momentum) end
 end
 
+local function sizes_of(name, v)
+  local out = {}
+  for i, n in ipairs(type(v) == "table" and v or {v}) do out[i] = whole(name, "normalized_shape", n) end
+  return out
+end
+
 local LayerNorm = layer("LayerNorm")
--- LayerNorm(size | {sizes}, {eps=1e-5, elementwise_affine=true, bias=true})
-function LayerNorm:init(size, o)
-  o = options("LayerNorm", o, {eps = 1e-5, elementwise_affine = true, bias = true})
-  self.normalized_shape, self.eps = type(size) == "table" and size or {size}, o.eps
+-- LayerNorm(normalized_shape: size | {sizes}, eps=1e-5, elementwise_affine=true, bias=true)
+function LayerNorm:init(...)
+  local o = arguments("LayerNorm", "normalized_shape, eps=1e-5, elementwise_affine=true, bias=true", ...)
+  self.normalized_shape, self.eps = sizes_of("LayerNorm", o.normalized_shape), number("LayerNorm", "eps", o.eps)
   scale_and_shift(self, self.normalized_shape, o.elementwise_affine, o.elementwise_affine and o.bias)
 end
 function LayerNorm:forward(x) return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, {eps = self.eps}) end
 function LayerNorm:extra_repr() return ("%s, eps=%g"):format(text(self.normalized_shape), self.eps) end
 
 local GroupNorm = layer("GroupNorm")
--- GroupNorm(groups, channels, {eps=1e-5, affine=true})
-function GroupNorm:init(groups, n, o)
-  o = options("GroupNorm", o, {eps = 1e-5, affine = true})
-  self.num_groups, self.num_channels, self.eps = whole("GroupNorm", "num_groups", groups), whole("GroupNorm", "num_channels", n), o.eps
+-- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true)
+function GroupNorm:init(...)
+  local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true", ...)
+  local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
+  self.num_groups, self.num_channels, self.eps = groups, n, number("GroupNorm", "eps", o.eps)
   if n % groups ~= 0 then error(("GroupNorm: %d groups don't divide %d channels"):format(groups, n), 2) end
   scale_and_shift(self, n, o.affine, o.affine)
 end
@@ -277,10 +293,10 @@ function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weigh
 function GroupNorm:extra_repr() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
 
 local RMSNorm = layer("RMSNorm")
--- RMSNorm(size | {sizes}, {eps=, elementwise_affine=true})
-function RMSNorm:init(size, o)
-  o = options("RMSNorm", o, {eps = false, elementwise_affine = true})
-  self.normalized_shape, self.eps = type(size) == "table" and size or {size}, o.eps or nil
+-- RMSNorm(normalized_shape: size | {sizes}, eps=, elementwise_affine=true)
+function RMSNorm:init(...)
+  local o = arguments("RMSNorm", "normalized_shape, eps=false, elementwise_affine=true", ...)
+  self.normalized_shape, self.eps = sizes_of("RMSNorm", o.normalized_shape), o.eps and number("RMSNorm", "eps", o.eps) or nil
   scale_and_shift(self, self.normalized_shape, o.elementwise_affine, false)
 end
 function RMSNorm:forward(x) return F.rms_norm(x, self.normalized_shape, self.weight, {eps = self.eps}) end
@@ -288,9 +304,11 @@ function RMSNorm:extra_repr() return text(self.normalized_shape) end
 
 for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
   local Norm = layer(name)
-  function Norm:init(n, o)
-    o = options(name, o, {eps = 1e-5, momentum = 0.1, affine = false, track_running_stats = false})
-    self.num_features, self.eps, self.momentum = whole(name, "num_features", n), o.eps, o.momentum
+  -- (num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)
+  function Norm:init(...)
+    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false", ...)
+    local n = whole(name, "num_features", o.num_features)
+    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), number(name, "momentum", o.momentum)
     scale_and_shift(self, n, o.affine, o.affine)
     if o.track_running_stats then running_stats(self, n) end
   end
@@ -306,9 +324,9 @@ end
 
 for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d", AlphaDropout = "alpha_dropout"} do
   local Drop = layer(name)
-  function Drop:init(p)
-    self.p = p or 0.5
-    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then error(name .. ": p must be in 0..1, got " .. tostring(p), 2) end
+  function Drop:init(...)                   -- (p=0.5); inplace is taken, and of no effect
+    self.p = arguments(name, "p=0.5, inplace=false", ...).p
+    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then error(name .. ": p must be in 0..1, got " .. shown(self.p), 2) end
   end
   function Drop:forward(x) return F[fn](x, self.p, {training = self.training}) end
   function Drop:extra_repr() return ("p=%g"):format(self.p) end

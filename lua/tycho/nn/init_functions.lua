@@ -1,26 +1,33 @@
--- tycho.nn.init: fill a parameter in place, and return it. Formulas: Glorot & Bengio 2010, He et al. 2015.
+-- tycho.nn.init: fill a parameter in place, and return it; arguments in PyTorch's order or by name. Formulas: Glorot & Bengio 2010, He et al. 2015.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods
-local check = require("tycho.options").check
+local options = require "tycho.options"
 local init = {}
 
-local function quietly(fn)
-  return function(...)
-    local ok, x = pcall(no_grad, fn, ...)
-    if not ok then error(x, 2) end
-    return x
+-- init.name(x, ...): fn(x, o) without recording, o the arguments by name (signature: see tycho.options)
+local function define(name, signature, fn)
+  init[name] = function(x, ...)
+    if not core.is_tensor(x) then error(("%s: argument 1 must be a tensor, got %s"):format(name, type(x)), 2) end
+    local ok, y = pcall(no_grad, fn, x, options.arguments(name, signature, 2, ...))
+    if not ok then error(options.bare(y), 2) end
+    return y
   end
 end
+local function number(name, o, k)
+  if type(o[k]) ~= "number" then error(("%s: %s must be a number, got %s"):format(name, k, options.shown(o[k])), 0) end
+  return o[k]
+end
 
-init.uniform_ = quietly(function(x, low, high) return M.uniform_(x, low or 0, high or 1) end)
-init.normal_ = quietly(function(x, mean, std) return M.normal_(x, mean or 0, std or 1) end)
-init.constant_ = quietly(function(x, value) return M.fill_(x, value) end)
-init.zeros_ = quietly(function(x) return M.fill_(x, 0) end)
-init.ones_ = quietly(function(x) return M.fill_(x, 1) end)
+define("uniform_", "a=0, b=1", function(x, o) return M.uniform_(x, number("uniform_", o, "a"), number("uniform_", o, "b")) end)
+define("normal_", "mean=0, std=1", function(x, o) return M.normal_(x, number("normal_", o, "mean"), number("normal_", o, "std")) end)
+define("constant_", "val", function(x, o) return M.fill_(x, number("constant_", o, "val")) end)
+define("zeros_", "", function(x) return M.fill_(x, 0) end)
+define("ones_", "", function(x) return M.fill_(x, 1) end)
 -- normal within a..b, drawn again where outside
-init.trunc_normal_ = quietly(function(x, mean, std, a, b)
-  mean, std, a, b = mean or 0, std or 1, a or -2, b or 2
+define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
+  local function get(k) return number("trunc_normal_", o, k) end
+  local mean, std, a, b = get "mean", get "std", get "a", get "b"
   M.normal_(x, mean, std)
   for _ = 1, 100 do
     local outside = M.logical_or(M.lt(x, a), M.gt(x, b))
@@ -45,35 +52,34 @@ local function fans(x)
   return x.shape[2] * field, x.shape[1] * field
 end
 
-init.xavier_uniform_ = quietly(function(x, gain)
-  local i, o = fans(x)
-  local bound = (gain or 1) * math.sqrt(6 / (i + o))
+define("xavier_uniform_", "gain=1", function(x, o)
+  local n_in, n_out = fans(x)
+  local bound = number("xavier_uniform_", o, "gain") * math.sqrt(6 / (n_in + n_out))
   return M.uniform_(x, -bound, bound)
 end)
-init.xavier_normal_ = quietly(function(x, gain)
-  local i, o = fans(x)
-  return M.normal_(x, 0, (gain or 1) * math.sqrt(2 / (i + o)))
+define("xavier_normal_", "gain=1", function(x, o)
+  local n_in, n_out = fans(x)
+  return M.normal_(x, 0, number("xavier_normal_", o, "gain") * math.sqrt(2 / (n_in + n_out)))
 end)
-local function kaiming(x, o)
-  o = o or {}
-  check("kaiming", o, {a = true, mode = true, nonlinearity = true}, 4)
-  if o.mode and o.mode ~= "fan_in" and o.mode ~= "fan_out" then error("kaiming: mode must be 'fan_in' or 'fan_out', got " .. tostring(o.mode), 0) end
-  local i, out = fans(x)
-  return init.calculate_gain(o.nonlinearity or "leaky_relu", o.a or 0) / math.sqrt(o.mode == "fan_out" and out or i)
+local KAIMING = "a=0, mode=fan_in, nonlinearity=leaky_relu"
+local function kaiming(name, x, o)
+  if o.mode ~= "fan_in" and o.mode ~= "fan_out" then error(("%s: mode must be 'fan_in' or 'fan_out', got %s"):format(name, options.shown(o.mode)), 0) end
+  local n_in, n_out = fans(x)
+  return init.calculate_gain(o.nonlinearity, number(name, o, "a")) / math.sqrt(o.mode == "fan_out" and n_out or n_in)
 end
-init.kaiming_uniform_ = quietly(function(x, o)
-  local bound = kaiming(x, o) * math.sqrt(3)
+define("kaiming_uniform_", KAIMING, function(x, o)
+  local bound = kaiming("kaiming_uniform_", x, o) * math.sqrt(3)
   return M.uniform_(x, -bound, bound)
 end)
-init.kaiming_normal_ = quietly(function(x, o) return M.normal_(x, 0, kaiming(x, o)) end)
+define("kaiming_normal_", KAIMING, function(x, o) return M.normal_(x, 0, kaiming("kaiming_normal_", x, o)) end)
 
-init.eye_ = quietly(function(x)
+define("eye_", "", function(x)
   if M.dim(x) ~= 2 then error("eye_: a tensor of 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   return M.copy_(x, core.ops.eye(x.shape[1], x.shape[2], {dtype = x.dtype, device = x.device}))
 end)
 -- The identity for a convolution, in each of its groups: as many channels as possible come out as they went in.
-init.dirac_ = quietly(function(x, groups)
-  groups = groups or 1
+define("dirac_", "groups=1", function(x, o)
+  local groups = options.whole("dirac_", "groups", o.groups, 1, 0)
   if M.dim(x) < 3 then error("dirac_: a tensor of at least 3 dims is needed, got shape " .. tostring(x.shape), 0) end
   if x.shape[1] % groups ~= 0 then error(("dirac_: %d output channels can't be in %d groups"):format(x.shape[1], groups), 0) end
   M.zero_(x)
@@ -88,7 +94,7 @@ init.dirac_ = quietly(function(x, groups)
   return x
 end)
 -- Rows (or columns, where there are fewer of them) that are orthogonal and of length gain: Saxe et al. 2013. Modified Gram-Schmidt, twice, in float64.
-init.orthogonal_ = quietly(function(x, gain)
+define("orthogonal_", "gain=1", function(x, o)
   if M.dim(x) < 2 then error("orthogonal_: a tensor of at least 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)
   if M.numel(x) == 0 then return x end
@@ -105,7 +111,7 @@ init.orthogonal_ = quietly(function(x, gain)
     end
   end
   if rows > cols then q = M.t(q) end
-  return M.copy_(x, M.to(M.reshape(q * (gain or 1), x.shape), x.device))
+  return M.copy_(x, M.to(M.reshape(q * number("orthogonal_", o, "gain"), x.shape), x.device))
 end)
 
 return init

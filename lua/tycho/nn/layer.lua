@@ -1,21 +1,24 @@
 -- What the library's layers are made with. A layer's class names its parameters in init, its arithmetic in forward.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
-local fill = require("tycho.options").fill
+local given = require "tycho.options"
 local lib = {classes = {}}              -- name -> class: what tycho.nn hands out
 
 -- A class of this library. Sequential releases its results as soon as the next layer has used them.
 function lib.layer(name)
   local class = module.Module:extend(name)
-  class._library = true
+  class._library, class._builtin = true, true
   lib.classes[name] = class
   return class
 end
 
-function lib.options(name, given, defaults) return fill(name, given, defaults, 3) end
+function lib.options(name, o, defaults) return given.fill(name, o, defaults, 3) end
+-- A constructor's arguments by name, from PyTorch's positions and a last table: see tycho.options.
+function lib.arguments(name, signature, ...) return given.arguments(name, signature, 3, ...) end
 
-function lib.whole(name, what, v)
-  if type(v) ~= "number" or v < 1 or v % 1 ~= 0 then error(("%s: %s must be a whole number from 1, got %s"):format(name, what, tostring(v)), 3) end
+function lib.whole(name, what, v) return given.whole(name, what, v, 1, 3) end
+function lib.number(name, what, v, least)
+  if type(v) ~= "number" or v ~= v or (least and v < least) then error(("%s: %s must be a number%s, got %s"):format(name, what, least and " from " .. least or "", given.shown(v)), 3) end
   return v
 end
 
@@ -35,6 +38,7 @@ function lib.plain(name, fn, args, defaults)
     local n, o = select("#", ...), nil
     local last = n > 0 and select(n, ...)
     if type(last) == "table" and not core.is_tensor(last) and (next(last) == nil or type(next(last)) == "string") then o, n = last, n - 1 end
+    if n == #args + 1 and type(select(n, ...)) == "boolean" then n = n - 1 end      -- inplace, at its position
     if n > #args then error(("%s: at most %d arguments, got %d"):format(name, #args, n), 3) end
     o = lib.options(name, o, known)
     self._args, self._options = {}, defaults and {} or nil

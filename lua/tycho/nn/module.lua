@@ -5,7 +5,8 @@
 -- Errors from forward carry the path of modules that led to them.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
-local check = require("tycho.options").check
+local options = require "tycho.options"
+local check, bare = options.check, options.bare
 local M = core.methods
 
 local Module = {_name = "Module"}
@@ -17,6 +18,7 @@ local exports = {hooked = false}     -- hooked: some module has had hooks, which
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
+  if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}, 2).requires_grad end
   if not core.is_tensor(t) then error("Parameter: argument 1 must be a tensor, got " .. type(t), 2) end
   local p = core.keep(t:detach())
   if requires_grad ~= false then p:requires_grad_(true) end
@@ -132,7 +134,11 @@ function Module:extend(name)
     m._parts = class._is_list and m or {}      -- a list's members are raw fields, for ipairs
     is_module[m] = true
     setmetatable(m, instance)
-    class.init(m, ...)
+    if not rawget(class, "_builtin") then class.init(m, ...)
+    else                                         -- an error belongs to the line that constructs
+      local ok, e = pcall(class.init, m, ...)
+      if not ok then error(bare(e), 2) end
+    end
     return m
   end})
 end
@@ -141,13 +147,13 @@ function Module.init() end
 function Module:forward() error(self._name .. " has no forward", 2) end
 
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.
-function Module:register_buffer(name, value, options)
-  if options == false then options = {persistent = false} end
-  if options ~= nil then check("register_buffer", options, {persistent = true}, 2) end
+function Module:register_buffer(name, value, o)
+  if o == false then o = {persistent = false} end
+  if o ~= nil then check("register_buffer", o, {persistent = true}, 2) end
   if value ~= nil and not core.is_tensor(value) then error("register_buffer: argument 2 must be a tensor or nil, got " .. type(value), 2) end
   put(self, "buffer", name, value and core.keep(value))
   local passing = rawget(self, "_passing") or {}
-  passing[name] = options and options.persistent == false or nil
+  passing[name] = o and o.persistent == false or nil
   rawset(self, "_passing", passing)
 end
 function Module:register_parameter(name, value)
@@ -173,16 +179,21 @@ local function collect(m, kind)
   walk(m, kind, "", {}, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
   return names, values
 end
-local function iterate(m, kind)
+local function nothing(who, o) if o ~= nil then check(who, o, {}, 3) end end     -- no options
+local function iterate(m, kind, prefix)
+  if prefix ~= nil and type(prefix) ~= "string" then error(("named_%ss: argument 1 (prefix) must be a string, got %s"):format(kind, options.shown(prefix)), 3) end
   local names, values = collect(m, kind)
   local i = 0
-  return function() i = i + 1; return names[i], values[i] end
+  return function()
+    i = i + 1
+    return names[i] and (prefix and prefix ~= "" and prefix .. "." .. names[i] or names[i]), values[i]
+  end
 end
 
 function Module:parameters() return (select(2, collect(self, "parameter"))) end
-function Module:named_parameters() return iterate(self, "parameter") end
+function Module:named_parameters(prefix) return iterate(self, "parameter", prefix) end
 function Module:buffers() return (select(2, collect(self, "buffer"))) end
-function Module:named_buffers() return iterate(self, "buffer") end
+function Module:named_buffers(prefix) return iterate(self, "buffer", prefix) end
 function Module:modules()
   local list = select(2, collect(self, "module"))
   table.insert(list, 1, self)
@@ -211,7 +222,8 @@ end
 
 -- Parameters and buffers by name, sharing memory with the module.
 local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
-function Module:state_dict()
+function Module:state_dict(o)
+  nothing("state_dict", o)
   local out = {}
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own) if kind ~= "buffer" or not passes(m, own) then out[name] = v:detach() end end)
@@ -220,10 +232,20 @@ function Module:state_dict()
 end
 
 -- Copies a state dict's tensors in. Everything is checked before anything changes.
-function Module:load_state_dict(state, options)
-  if options ~= nil then check("load_state_dict", options, {strict = true}, 2) end
-  local strict = not (options and options.strict == false)
-  if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), 2) end
+function Module:load_state_dict(state, o)
+  local list = self:check_state_dict(state, o, 3)
+  no_grad(function()
+    for _, p in ipairs(list) do p[1]:copy_(p[2]) end
+  end)
+  return self
+end
+
+-- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
+function Module:check_state_dict(state, o, level)
+  level = level or 2
+  if o ~= nil then check("load_state_dict", o, {strict = true}, level) end
+  local strict = not (o and o.strict == false)
+  if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), level) end
   local wrong, pairs_, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own)
@@ -242,12 +264,9 @@ function Module:load_state_dict(state, options)
   end
   if #wrong > 0 then
     table.sort(wrong)
-    error("load_state_dict: " .. table.concat(wrong, "; "), 2)
+    error("load_state_dict: " .. table.concat(wrong, "; "), level)
   end
-  no_grad(function()
-    for _, p in ipairs(pairs_) do p[1]:copy_(p[2]) end
-  end)
-  return self
+  return pairs_
 end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
@@ -279,6 +298,7 @@ function Module:cpu() return self:to("cpu") end
 function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
 function Module:train(on)
+  if on ~= nil and type(on) ~= "boolean" then error("train: argument 1 must be true or false, got " .. options.shown(on), 2) end
   for _, m in ipairs(self:modules()) do rawset(m, "training", on ~= false) end
   return self
 end
@@ -311,8 +331,13 @@ function Module:clone()
   end
   return copy(self, "module")
 end
-function Module:zero_grad()
-  for _, p in ipairs(self:parameters()) do p.grad = nil end
+-- Gradients become nil; {set_to_none = false}: zeros, where there are any.
+function Module:zero_grad(...) exports.zero_grads(self:parameters(), ...) end
+function exports.zero_grads(params, o)
+  if type(o) ~= "boolean" then o = options.fill("zero_grad", o, {set_to_none = true}, 3).set_to_none end
+  for _, p in ipairs(params) do
+    if o then p.grad = nil elseif p.grad then no_grad(M.zero_, p.grad) end
+  end
 end
 function Module:requires_grad_(on)
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end

@@ -30,15 +30,18 @@ plain("Softmin", F.softmin, {{"dim", -1}})
 plain("Softmax2d", function(x) return ops.softmax(x, -3) end, {})
 
 local PReLU = layer("PReLU")
--- PReLU(parameters=1, {init=0.25})
-function PReLU:init(n, o)
-  if type(n) == "table" then n, o = nil, n end
-  o = lib.options("PReLU", o, {init = 0.25})
-  self.weight = module.Parameter(ops.full({whole("PReLU", "num_parameters", n or 1)}, o.init))
+-- PReLU(num_parameters=1, init=0.25)
+function PReLU:init(...)
+  local o = lib.arguments("PReLU", "num_parameters=1, init=0.25", ...)
+  self.weight = module.Parameter(ops.full({whole("PReLU", "num_parameters", o.num_parameters)}, lib.number("PReLU", "init", o.init)))
 end
 function PReLU:forward(x) return F.prelu(x, self.weight) end
 local RReLU = layer("RReLU")
-function RReLU:init(lower, upper) self.lower, self.upper = lower or 1 / 8, upper or 1 / 3 end
+-- RReLU(lower=1/8, upper=1/3)
+function RReLU:init(...)
+  local o = lib.arguments("RReLU", "lower=0.125, upper=false, inplace=false", ...)
+  self.lower, self.upper = lib.number("RReLU", "lower", o.lower), lib.number("RReLU", "upper", o.upper or 1 / 3)
+end
 function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = self.training}) end
 
 ---- shapes ----
@@ -76,10 +79,11 @@ plain("CosineSimilarity", F.cosine_similarity, {{"dim", 2}, {"eps", 1e-8}})
 plain("PairwiseDistance", F.pairwise_distance, {{"p", 2}, {"eps", 1e-6}, {"keepdim", false}})
 
 local EmbeddingBag = layer("EmbeddingBag")
--- EmbeddingBag(count, size, {mode="mean"})
-function EmbeddingBag:init(count, size, o)
-  self.mode = lib.options("EmbeddingBag", o, {mode = "mean"}).mode
-  self.weight = module.Parameter(init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", count), whole("EmbeddingBag", "embedding_dim", size))))
+-- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean"})
+function EmbeddingBag:init(...)
+  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, *, mode=mean", ...)
+  self.mode = o.mode
+  self.weight = module.Parameter(init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings), whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
 end
 function EmbeddingBag:forward(ids, offsets, per_sample_weights)
   return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode, per_sample_weights = per_sample_weights})
@@ -94,9 +98,10 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
   local name, fn = unpack(row)
   local Loss = layer(name)
   function Loss:init(o)
-    if o ~= nil and type(o) ~= "table" then error(name .. ": options must be a table, got " .. type(o), 2) end
     local signature
     for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
+    if core.is_tensor(o) and signature:find "[ ,]weight:" then o = {weight = o} end      -- PyTorch's first argument
+    if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then error(name .. ": options must be a table, got " .. (core.is_tensor(o) and "tensor" or type(o)), 2) end
     for k in pairs(o or {}) do
       if not signature:find("[ ,]" .. tostring(k) .. "[:?,]") then error(("%s: unknown option '%s'"):format(name, tostring(k)), 2) end
     end

@@ -10,7 +10,7 @@ local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
 local functions = require("tycho.functional.lib").functions
 local lib = require "tycho.nn.layer"
-local layer, options, whole = lib.layer, lib.options, lib.whole
+local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
 
 -- Each kind: gates, how many states it carries, and a step from the input's part (N, gates*H), the hidden state's and the states.
 local KINDS = {
@@ -31,8 +31,11 @@ local KINDS = {
 local function weights(self, kind, inputs, hidden, bias, suffix)
   local bound = 1 / math.sqrt(hidden)
   local function new(...) return module.Parameter(init.uniform_(ops.empty(...), -bound, bound)) end
-  self["weight_ih" .. suffix], self["weight_hh" .. suffix] = new(kind.gates * hidden, inputs), new(kind.gates * hidden, hidden)
-  if bias then self["bias_ih" .. suffix], self["bias_hh" .. suffix] = new(kind.gates * hidden), new(kind.gates * hidden) end
+  self["weight_ih" .. suffix] = new(kind.gates * hidden, inputs)        -- one by one: the order of assignment is the parameters' order
+  self["weight_hh" .. suffix] = new(kind.gates * hidden, hidden)
+  if not bias then return end
+  self["bias_ih" .. suffix] = new(kind.gates * hidden)
+  self["bias_hh" .. suffix] = new(kind.gates * hidden)
 end
 
 local function nonlinearity(name, o)
@@ -41,9 +44,10 @@ local function nonlinearity(name, o)
   return v
 end
 
--- Both states may come in one list, as PyTorch's pair.
-local function states_of(h, c)
-  if type(h) == "table" then return h[1], h[2] end
+-- Both states may come in one list, as PyTorch's pair; all or none.
+local function states_of(name, kind, h, c)
+  if type(h) == "table" and not core.is_tensor(h) then h, c = h[1], h[2] end
+  if kind.states == 2 and (h == nil) ~= (c == nil) then error(name .. ": both states are needed, h and c, or {h, c}, or neither", 3) end
   return h, c
 end
 
@@ -64,14 +68,13 @@ end
 
 for name, kind in pairs(KINDS) do
   local Layer = layer(name)
-  local known = {num_layers = 1, bias = true, batch_first = false, dropout = 0, bidirectional = false}
-  if name == "RNN" then known.nonlinearity = "tanh" end
+  local nonlinear = name == "RNN" and "nonlinearity=tanh, " or ""
 
-  -- (input_size, hidden_size, num_layers?, {num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false}); RNN: nonlinearity="tanh"|"relu"
-  function Layer:init(inputs, hidden, layers, o)
-    if type(layers) == "table" then layers, o = nil, layers end
-    o = options(name, o, known)
-    self.input_size, self.hidden_size, self.num_layers = whole(name, "input_size", inputs), whole(name, "hidden_size", hidden), whole(name, "num_layers", layers or o.num_layers)
+  -- (input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false); RNN, before bias: nonlinearity="tanh"|"relu"
+  function Layer:init(...)
+    local o = arguments(name, "input_size, hidden_size, num_layers=1, " .. nonlinear .. "bias=true, batch_first=false, dropout=0, bidirectional=false", ...)
+    local inputs, hidden = whole(name, "input_size", o.input_size), whole(name, "hidden_size", o.hidden_size)
+    self.input_size, self.hidden_size, self.num_layers = inputs, hidden, whole(name, "num_layers", o.num_layers)
     self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, nonlinearity(name, o)
     if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then error(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout), 2) end
     local ways = o.bidirectional and 2 or 1
@@ -82,7 +85,7 @@ for name, kind in pairs(KINDS) do
 
   -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states
   function Layer:forward(x, h0, c0)
-    h0, c0 = states_of(h0, c0)
+    h0, c0 = states_of(name, kind, h0, c0)
     check_input(name, x, 2, self.input_size)
     local alone = M.dim(x) == 2
     if alone then x = M.unsqueeze(x, 2)
@@ -118,16 +121,15 @@ for name, kind in pairs(KINDS) do
   end
 
   local Cell = layer(name .. "Cell")
-  local cell = {bias = true}
-  if name == "RNN" then cell.nonlinearity = "tanh" end
-  -- (input_size, hidden_size, {bias=true}); cell(x (N,E), h (N,H), c) -> h, c
-  function Cell:init(inputs, hidden, o)
-    o = options(name .. "Cell", o, cell)
-    self.input_size, self.hidden_size, self.nonlinearity = whole(name .. "Cell", "input_size", inputs), whole(name .. "Cell", "hidden_size", hidden), nonlinearity(name .. "Cell", o)
+  -- (input_size, hidden_size, bias=true); RNNCell, after bias: nonlinearity. cell(x (N,E), h (N,H), c) -> h, c
+  function Cell:init(...)
+    local o = arguments(name .. "Cell", "input_size, hidden_size, bias=true" .. (name == "RNN" and ", nonlinearity=tanh" or ""), ...)
+    local inputs, hidden = whole(name .. "Cell", "input_size", o.input_size), whole(name .. "Cell", "hidden_size", o.hidden_size)
+    self.input_size, self.hidden_size, self.nonlinearity = inputs, hidden, nonlinearity(name .. "Cell", o)
     weights(self, kind, inputs, hidden, o.bias, "")
   end
   function Cell:forward(x, h, c)
-    h, c = states_of(h, c)
+    h, c = states_of(name .. "Cell", kind, h, c)
     check_input(name .. "Cell", x, 1, self.input_size)
     local alone = M.dim(x) == 1
     if alone then x, h, c = M.unsqueeze(x, 1), h and M.unsqueeze(h, 1), c and M.unsqueeze(c, 1) end

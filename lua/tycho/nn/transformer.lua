@@ -7,7 +7,7 @@ local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local attention_weights = require("tycho.functional.lib").attention_weights
 local lib = require "tycho.nn.layer"
-local layer, options, whole = lib.layer, lib.options, lib.whole
+local layer, options, arguments, whole = lib.layer, lib.options, lib.arguments, lib.whole
 local nn = lib.classes
 
 -- One mask for the attention op (true or large: attend), from a forbidding one (L,S), (N,L,S) or (N h,L,S) and one of padding (N,S).
@@ -27,13 +27,14 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
 end
 
 local MHA = layer("MultiheadAttention")
--- MultiheadAttention(embed_dim, heads, {dropout=0, bias=true, kdim=, vdim=, batch_first=false})
+-- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, {kdim=, vdim=, batch_first=false})
 -- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true}) -> output (L,N,E), or (N,L,E) with batch_first,
 -- and the weights (N,L,S), mean over heads; without them (need_weights = false) it is faster. key and value default to query.
-function MHA:init(embed_dim, heads, o)
-  o = options("MultiheadAttention", o, {dropout = 0, bias = true, kdim = false, vdim = false, batch_first = false})
+function MHA:init(...)
+  local o = arguments("MultiheadAttention", "embed_dim, num_heads, dropout=0, bias=true, *, kdim=false, vdim=false, batch_first=false", ...)
+  local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
   self.batch_first = o.batch_first
-  self.embed_dim, self.num_heads, self.dropout = whole("MultiheadAttention", "embed_dim", embed_dim), whole("MultiheadAttention", "num_heads", heads), o.dropout
+  self.embed_dim, self.num_heads, self.dropout = embed_dim, heads, lib.number("MultiheadAttention", "dropout", o.dropout, 0)
   if embed_dim % heads ~= 0 then error(("MultiheadAttention: %d heads don't divide embed_dim %d"):format(heads, embed_dim), 2) end
   local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
   self._same = kdim == embed_dim and vdim == embed_dim
@@ -99,8 +100,9 @@ function MHA:forward(query, key, value, o)
 end
 function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embed_dim, self.num_heads) end
 
-local LAYER = {dim_feedforward = 2048, dropout = 0.1, activation = "relu", layer_norm_eps = 1e-5, norm_first = false, bias = true, batch_first = false}
-local function feed_forward(self, d, o, norms)
+local LAYER = "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=relu, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true"
+local function feed_forward(self, o, norms)
+  local d = o.d_model
   self.linear1 = nn.Linear(d, o.dim_feedforward, {bias = o.bias})
   self.dropout = nn.Dropout(o.dropout)
   self.linear2 = nn.Linear(o.dim_feedforward, d, {bias = o.bias})
@@ -113,16 +115,15 @@ end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end
 
 local EncoderLayer = layer("TransformerEncoderLayer")
--- TransformerEncoderLayer(d_model, heads, {dim_feedforward=2048, dropout=0.1, activation="relu", norm_first=false})
--- layer(x, {src_mask=, src_key_padding_mask=, is_causal=})
-function EncoderLayer:init(d, heads, o)
-  o = options("TransformerEncoderLayer", o, LAYER)
-  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
-  feed_forward(self, d, o, 2)
+-- TransformerEncoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)
+-- layer(x, src_mask, src_key_padding_mask, is_causal)
+function EncoderLayer:init(...)
+  local o = arguments("TransformerEncoderLayer", LAYER, ...)
+  self.self_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
+  feed_forward(self, o, 2)
 end
-local MASKS = {src_mask = false, src_key_padding_mask = false, is_causal = false}
-function EncoderLayer:forward(x, o)
-  o = options("TransformerEncoderLayer", o, MASKS)
+function EncoderLayer:forward(x, ...)
+  local o = arguments("TransformerEncoderLayer", "src_mask=false, src_key_padding_mask=false, is_causal=false", ...)
   local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal, need_weights = false}))) end
   if self.norm_first then
     x = x + attend(self.norm1(x))
@@ -133,16 +134,16 @@ function EncoderLayer:forward(x, o)
 end
 
 local DecoderLayer = layer("TransformerDecoderLayer")
--- layer(x, memory, {tgt_mask=, memory_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, tgt_is_causal=})
-function DecoderLayer:init(d, heads, o)
-  o = options("TransformerDecoderLayer", o, LAYER)
-  self.self_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
-  self.multihead_attn = nn.MultiheadAttention(d, heads, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
-  feed_forward(self, d, o, 3)
+-- layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal)
+function DecoderLayer:init(...)
+  local o = arguments("TransformerDecoderLayer", LAYER, ...)
+  self.self_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
+  self.multihead_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
+  feed_forward(self, o, 3)
 end
-local TARGET = {tgt_mask = false, memory_mask = false, tgt_key_padding_mask = false, memory_key_padding_mask = false, tgt_is_causal = false}
-function DecoderLayer:forward(x, memory, o)
-  o = options("TransformerDecoderLayer", o, TARGET)
+local TARGET = "tgt_mask=false, memory_mask=false, tgt_key_padding_mask=false, memory_key_padding_mask=false, tgt_is_causal=false"
+function DecoderLayer:forward(x, memory, ...)
+  local o = arguments("TransformerDecoderLayer", TARGET, ...)
   local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal, need_weights = false}))) end
   local function cross(y) return self.dropout2((self.multihead_attn(y, memory, memory, {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask, need_weights = false}))) end
   if self.norm_first then
@@ -155,17 +156,28 @@ function DecoderLayer:forward(x, memory, o)
   return self.norm3(x + self.dropout3(fed(self, x)))
 end
 
--- So many copies of a layer, one after the other, then norm, if given.
+-- So many copies of a layer, one after the other, then norm, if given: (layer, num_layers, norm). Called as the layer is; the encoder's mask is src_mask.
 for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
-  function Stack:init(one, count, norm)
-    if not module.is_module(one) then error(name .. ": argument 1 must be a layer", 2) end
+  local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
+  function Stack:init(...)
+    local o = arguments(name, one .. ", num_layers, norm=false", ...)
+    if not module.is_module(o[one]) then error(name .. ": argument 1 must be a layer", 2) end
+    if o.norm and not module.is_module(o.norm) then error(name .. ": norm must be a module, got " .. type(o.norm), 2) end
     self.layers = nn.ModuleList()
-    for _ = 1, whole(name, "num_layers", count) do self.layers:append(one:clone()) end
-    self.norm = norm
+    for _ = 1, whole(name, "num_layers", o.num_layers) do self.layers:append(o[one]:clone()) end
+    if o.norm then self.norm = o.norm end
   end
   function Stack:forward(x, ...)
-    for _, l in ipairs(self.layers) do x = l(x, ...) end
+    local n = select("#", ...)
+    local last = n > 0 and select(n, ...)
+    if type(last) == "table" and not core.is_tensor(last) and last.mask ~= nil and one == "encoder_layer" then
+      local o = {src_mask = last.mask}
+      for k, v in pairs(last) do if k ~= "mask" then o[k] = v end end
+      for _, l in ipairs(self.layers) do x = l(x, o) end
+    else
+      for _, l in ipairs(self.layers) do x = l(x, ...) end
+    end
     return self.norm and self.norm(x) or x
   end
 end

@@ -1,6 +1,8 @@
 -- tycho.nn.utils: over all parameters at once.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
+local options = require "tycho.options"
+local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
 local utils = {}
 
@@ -17,13 +19,33 @@ local function grads(who, params)
   return list
 end
 
--- Scales gradients so that their common 2-norm is at most max. Returns the norm they had. No value comes to the host.
-function utils.clip_grad_norm_(params, max)
-  if type(max) ~= "number" then error("clip_grad_norm_: argument 2 (max) must be a number, got " .. type(max), 2) end
+-- The norm of all gradients' elements together.
+local function norm_of(list, p)
+  local usual = ops.multi_norm(list)                -- refuses gradients that are still scaled
+  if p == 2 then return usual end
+  local each = {}
+  for i, g in ipairs(list) do
+    local a = ops.abs(M.float(g))
+    each[i] = p == math.huge and ops.amax(a) or ops.sum(a ^ p)
+  end
+  local all = functions.stack(each, 1)
+  return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
+end
+
+-- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales gradients so that their common norm (math.huge: the largest element) is at
+-- most max_norm. Returns the norm they had. No value comes to the host, but for error_if_nonfinite.
+function utils.clip_grad_norm_(params, ...)
+  local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", 2, ...)
+  for _, k in ipairs {"max_norm", "norm_type"} do
+    if type(o[k]) ~= "number" or o[k] ~= o[k] then error(("clip_grad_norm_: %s must be a number, got %s"):format(k, options.shown(o[k])), 2) end
+  end
+  if o.norm_type <= 0 then error("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type, 2) end
   local list = grads("clip_grad_norm_", params)
   if #list == 0 then return ops.zeros({}) end
-  local total = ops.multi_norm(list)
-  ops.multi_scale(list, ops.clamp(max / (total + 1e-6), nil, 1))
+  local ok, total = pcall(norm_of, list, o.norm_type)
+  if not ok then error((options.bare(total):gsub("^multi_norm", "clip_grad_norm_")), 2) end
+  if o.error_if_nonfinite and not ops.isfinite(total):item() then error("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled", 2) end
+  ops.multi_scale(list, ops.clamp(o.max_norm / (total + 1e-6), nil, 1))
   return total
 end
 

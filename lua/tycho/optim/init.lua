@@ -5,12 +5,31 @@
 -- are copies of float32 masters in the state: the step updates the master and writes both.
 local core = require "tycho.core"
 local ops, M, program = core.ops, core.methods, core.program
-local check = require("tycho.options").check
-local no_grad = require("tycho.modes").no_grad
+local options = require "tycho.options"
+local check, shown = options.check, options.shown
+local zero_grads, is_module = require("tycho.nn.module").zero_grads, require("tycho.nn.module").is_module
+local no_grad, callable = require("tycho.modes").no_grad, require("tycho.modes").callable
 local optim = {}
 
 local Optimizer = {}
 Optimizer.__index = Optimizer
+
+-- What a group's options may be: as their defaults are; numbers not negative, betas two numbers below 1.
+local function check_settings(self, group, level)
+  local name = self._name
+  for k, default in pairs(getmetatable(self).defaults_of) do
+    local v = group[k]
+    if k == "betas" then
+      local ok = type(v) == "table" and #v == 2
+      for i = 1, ok and 2 or 0 do ok = ok and type(v[i]) == "number" and v[i] >= 0 and v[i] < 1 end
+      if not ok then error(("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s"):format(name, type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v)), level + 1) end
+    elseif type(default) == "number" and not (k == "lr" and core.is_tensor(v)) then
+      if type(v) ~= "number" then error(("%s: %s must be a number, got %s"):format(name, k, shown(v)), level + 1) end
+      if v ~= v or (v < 0 and k ~= "dampening") then error(("%s: %s must not be negative, got %g"):format(name, k, v), level + 1) end
+    end
+  end
+  if group.nesterov and (group.momentum <= 0 or group.dampening ~= 0) then error(name .. ": nesterov needs momentum above 0 and no dampening", level + 1) end
+end
 
 local function add_group(self, given, known, level)
   local name, group, seen = self._name, {params = {}}, {}
@@ -28,26 +47,28 @@ local function add_group(self, given, known, level)
     seen[p] = true
     group.params[i] = p
   end
-  for k, v in pairs(group) do
-    if k ~= "params" and type(v) == "number" and (v ~= v or (k == "lr" or k == "weight_decay" or k == "momentum" or k == "eps") and v < 0) then
-      error(("%s: %s must not be negative, got %g"):format(name, k, v), level)
-    end
-  end
+  check_settings(self, group, level)
   self.param_groups[#self.param_groups + 1] = group
 end
 
 local function new_class(name, defaults)
   local class = setmetatable({_name = name}, {__index = Optimizer})
-  class.__index = class
+  class.__index, class.defaults_of = class, defaults
   local known = {params = true}
   for k in pairs(defaults) do known[k] = true end
-  local function construct(_, params, o)
+  local function construct(_, params, lr, o)               -- (params, {lr=, ...}), (params, lr, {...})
+    if type(lr) == "table" then lr, o = nil, lr end
+    if is_module(params) then error(name .. ": argument 1 is a module; give its parameters: " .. name .. "(net:parameters(), ...)", 3) end
     if type(params) ~= "table" or core.is_tensor(params) then error(name .. ": argument 1 must be a list of parameters or of groups, got " .. (core.is_tensor(params) and "tensor" or type(params)), 3) end
     o = o or {}
     check(name, o, defaults, 3)
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
     for k, v in pairs(defaults) do self.defaults[k] = v end
     for k, v in pairs(o) do self.defaults[k] = v end
+    if lr ~= nil then
+      if o.lr ~= nil then error(name .. ": argument 'lr' is given twice", 3) end
+      self.defaults.lr = lr
+    end
     local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
     for _, given in ipairs(groups) do add_group(self, given, known, 4) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then error(name .. ": the list of parameters is empty", 3) end
@@ -62,11 +83,9 @@ local function new_class(name, defaults)
   return class
 end
 
--- All gradients become nil.
-function Optimizer:zero_grad()
-  for _, group in ipairs(self.param_groups) do
-    for _, p in ipairs(group.params) do p.grad = nil end
-  end
+-- All gradients become nil; {set_to_none = false}: zeros.
+function Optimizer:zero_grad(...)
+  for _, group in ipairs(self.param_groups) do zero_grads(group.params, ...) end
 end
 
 -- Steps are counted on the device, by one number for all parameters that have always stepped together; sharers[step] says how many
@@ -138,6 +157,7 @@ end
 
 -- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
 function Optimizer:step(closure)
+  if closure ~= nil and not callable(closure) then error("step: argument 1 (closure) must be a function, got " .. shown(closure), 2) end
   local loss = closure and closure()
   self:apply_gradients()
   return loss
@@ -170,40 +190,61 @@ function Optimizer:state_dict()
   return out
 end
 
+-- The states in the order of the parameters: by the numbers that the groups give, which count from 1, or from 0 in PyTorch's own.
+local function states_in_order(d)
+  local out, n = {}, 0
+  for _, g in ipairs(d.param_groups) do
+    for k = 1, #g.params do
+      n = n + 1
+      out[n] = d.state[g.params[k]]
+    end
+  end
+  return out
+end
+
+-- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
 function Optimizer:load_state_dict(d)
-  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", 2) end
-  if #d.param_groups ~= #self.param_groups then error(("load_state_dict: %d groups, the optimizer has %d"):format(#d.param_groups, #self.param_groups), 2) end
-  local new, n, counts, shared = {}, 0, {}, {}
+  local new, shared = self:check_state_dict(d, 3)
   for i, group in ipairs(self.param_groups) do
-    if #d.param_groups[i].params ~= #group.params then error(("load_state_dict: group %d has %d parameters, the optimizer's has %d"):format(i, #d.param_groups[i].params, #group.params), 2) end
+    for k, v in pairs(d.param_groups[i]) do if k ~= "params" and getmetatable(self).defaults_of[k] ~= nil or k == "initial_lr" then group[k] = v end end
+  end
+  self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
+end
+
+function Optimizer:check_state_dict(d, level)
+  level = level or 2
+  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", level) end
+  if #d.param_groups ~= #self.param_groups then error(("load_state_dict: %d groups, the optimizer has %d"):format(#d.param_groups, #self.param_groups), level) end
+  for i, g in ipairs(d.param_groups) do
+    if type(g) ~= "table" or type(g.params) ~= "table" then error(("load_state_dict: group %d has no list of parameters"):format(i), level) end
+  end
+  local new, n, counts, shared, states = {}, 0, {}, {}, states_in_order(d)
+  for i, group in ipairs(self.param_groups) do
+    if #d.param_groups[i].params ~= #group.params then error(("load_state_dict: group %d has %d parameters, the optimizer's has %d"):format(i, #d.param_groups[i].params, #group.params), level) end
     for _, p in ipairs(group.params) do
       n = n + 1
-      local s = d.state[n]
+      local s = states[n]
       if s then
         local t = {}
         for name, v in pairs(s) do
           if name ~= "step" and core.is_tensor(v) then
-            if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), 2) end
+            if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), level) end
             local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif name ~= "step" and name ~= "version" then t[name] = v end
         end
-        if s.step then                                    -- equal counts of a group become one again
-          local count = core.is_tensor(s.step) and s.step:item() or s.step
-          local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
-          counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
-          t.step = counts[key]
-          shared[t.step] = (shared[t.step] or 0) + 1
-        end
+        local count = s.step or 1                         -- PyTorch's SGD doesn't count
+        count = core.is_tensor(count) and count:item() or count
+        local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
+        counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
+        t.step = counts[key]                              -- equal counts of a group become one again
+        shared[t.step] = (shared[t.step] or 0) + 1
         if t.master then t.version = false end            -- compared with the parameter at the next step
         new[p] = t
       end
     end
   end
-  for i, group in ipairs(self.param_groups) do
-    for k, v in pairs(d.param_groups[i]) do if k ~= "params" then group[k] = v end end
-  end
-  self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
+  return new, shared
 end
 
 ---- SGD ----

@@ -1,23 +1,19 @@
--- Learning-rate schedules: Scheduler(optimizer, options), then step() after each optimizer step (or epoch). Formulas and
+-- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each optimizer step (or epoch). Formulas and
 -- names are PyTorch's; epochs count from 0.
-local check = require("tycho.options").check
+local arguments = require("tycho.options").arguments
 local schedulers = {}
 
 local Scheduler = {}
 Scheduler.__index = Scheduler
 
-local function new_class(name, defaults, required)
+-- signature: as tycho.options says
+local function new_class(name, signature)
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
-  local known = {}
-  for k in pairs(defaults) do known[k] = true end
-  for _, k in ipairs(required) do known[k] = true end
-  schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, o)
+  schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, ...)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then error(name .. ": argument 1 must be an optimizer", 2) end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
-    for k, v in pairs(defaults) do self[k] = v end
-    check(name, o or {}, known, 2)
-    for k, v in pairs(o or {}) do self[k] = v end
+    for k, v in pairs(arguments(name, signature, 2, ...)) do self[k] = v end
     self:begin()
     self:set()
     return self
@@ -83,7 +79,7 @@ local function set_momentum(group, m)
 end
 
 -- lr * gamma^floor(epoch / step_size)
-local StepLR = new_class("StepLR", {gamma = 0.1}, {"step_size"})
+local StepLR = new_class("StepLR", "step_size, gamma=0.1")
 function StepLR:begin()
   need(self, "step_size")
   Scheduler.begin(self)
@@ -92,7 +88,7 @@ function StepLR:lr_at(epoch, base) return base * self.gamma ^ math.floor(epoch /
 function StepLR:next_lr(epoch, lr) return epoch > 0 and epoch % self.step_size == 0 and lr * self.gamma or lr end
 
 -- lr * gamma at each of the milestones
-local MultiStepLR = new_class("MultiStepLR", {gamma = 0.1}, {"milestones"})
+local MultiStepLR = new_class("MultiStepLR", "milestones, gamma=0.1")
 function MultiStepLR:begin()
   if type(self.milestones) ~= "table" then error("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones), 3) end
   Scheduler.begin(self)
@@ -106,7 +102,7 @@ function MultiStepLR:lr_at(epoch, base) return base * self.gamma ^ self:passed(e
 function MultiStepLR:next_lr(epoch, lr) return lr * self.gamma ^ self:passed(epoch, true) end
 
 -- lr * gamma^epoch
-local ExponentialLR = new_class("ExponentialLR", {}, {"gamma"})
+local ExponentialLR = new_class("ExponentialLR", "gamma")
 function ExponentialLR:begin()
   need(self, "gamma")
   Scheduler.begin(self)
@@ -115,7 +111,7 @@ function ExponentialLR:lr_at(epoch, base) return base * self.gamma ^ epoch end
 function ExponentialLR:next_lr(epoch, lr) return epoch > 0 and lr * self.gamma or lr end
 
 -- Half a cosine from lr down to eta_min in T_max epochs, and up again.
-local CosineAnnealingLR = new_class("CosineAnnealingLR", {eta_min = 0}, {"T_max"})
+local CosineAnnealingLR = new_class("CosineAnnealingLR", "T_max, eta_min=0")
 function CosineAnnealingLR:begin()
   need(self, "T_max")
   Scheduler.begin(self)
@@ -129,7 +125,7 @@ function CosineAnnealingLR:next_lr(epoch, lr, base)
 end
 
 -- The cosine begins anew after T_0 epochs, then after T_mult times as many as before.
-local WarmRestarts = new_class("CosineAnnealingWarmRestarts", {T_mult = 1, eta_min = 0}, {"T_0"})
+local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
   need(self, "T_0")
   if self.T_mult < 1 or self.T_mult % 1 ~= 0 then error("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult), 3) end
@@ -142,7 +138,7 @@ function WarmRestarts:lr_at(epoch, base)
 end
 
 -- Factors of lr: from start_factor to end_factor in total_iters epochs; factor for so long; to 0 by a power.
-local LinearLR = new_class("LinearLR", {start_factor = 1 / 3, end_factor = 1, total_iters = 5}, {})
+local LinearLR = new_class("LinearLR", "start_factor=0.33333333333333331, end_factor=1, total_iters=5")
 function LinearLR:lr_at(epoch, base)
   return base * (self.start_factor + (self.end_factor - self.start_factor) * math.min(self.total_iters, epoch) / self.total_iters)
 end
@@ -151,10 +147,10 @@ function LinearLR:next_lr(epoch, lr)
   if epoch > self.total_iters then return lr end
   return lr * self:lr_at(epoch, 1) / self:lr_at(epoch - 1, 1)
 end
-local ConstantLR = new_class("ConstantLR", {factor = 1 / 3, total_iters = 5}, {})
+local ConstantLR = new_class("ConstantLR", "factor=0.33333333333333331, total_iters=5")
 function ConstantLR:lr_at(epoch, base) return epoch < self.total_iters and base * self.factor or base end
 function ConstantLR:next_lr(epoch, lr) return epoch == 0 and lr * self.factor or epoch == self.total_iters and lr / self.factor or lr end
-local PolynomialLR = new_class("PolynomialLR", {total_iters = 5, power = 1}, {})
+local PolynomialLR = new_class("PolynomialLR", "total_iters=5, power=1")
 function PolynomialLR:lr_at(epoch, base) return base * (1 - math.min(self.total_iters, epoch) / self.total_iters) ^ self.power end
 function PolynomialLR:next_lr(epoch, lr)
   if epoch == 0 or epoch > self.total_iters then return lr end
@@ -167,9 +163,9 @@ local function lambda(self, i)
   if type(fn) ~= "function" then error(self._name .. ": lr_lambda must be a function or a list with one for each group", 4) end
   return fn
 end
-local LambdaLR = new_class("LambdaLR", {}, {"lr_lambda"})
+local LambdaLR = new_class("LambdaLR", "lr_lambda")
 function LambdaLR:lr_at(epoch, base, i) return base * lambda(self, i)(epoch) end
-local MultiplicativeLR = new_class("MultiplicativeLR", {}, {"lr_lambda"})
+local MultiplicativeLR = new_class("MultiplicativeLR", "lr_lambda")
 function MultiplicativeLR:lr_at(epoch, base, i)
   for e = 1, epoch do base = base * lambda(self, i)(e) end
   return base
@@ -178,8 +174,7 @@ function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lam
 
 -- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
 -- Momentum runs opposite, from max_momentum to base_momentum.
-local CyclicLR = new_class("CyclicLR", {step_size_up = 2000, step_size_down = false, mode = "triangular", gamma = 1, cycle_momentum = true, base_momentum = 0.8,
-  max_momentum = 0.9}, {"base_lr", "max_lr"})
+local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=false, mode=triangular, gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
 function CyclicLR:begin()
   self.base_lrs = {}
   for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
@@ -195,8 +190,8 @@ function CyclicLR:lr_at(step, base, i)
 end
 
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
-local OneCycleLR = new_class("OneCycleLR", {pct_start = 0.3, anneal_strategy = "cos", div_factor = 25, final_div_factor = 1e4, cycle_momentum = true,
-  base_momentum = 0.85, max_momentum = 0.95}, {"max_lr", "total_steps", "epochs", "steps_per_epoch"})
+local OneCycleLR = new_class("OneCycleLR", "max_lr, total_steps=false, epochs=false, steps_per_epoch=false, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
+  .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4")
 function OneCycleLR:begin()
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
   need(self, "total_steps")
@@ -240,7 +235,7 @@ local function load_members(self, d)
 end
 
 -- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
-local SequentialLR = new_class("SequentialLR", {}, {"schedulers", "milestones"})
+local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
   if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then error("SequentialLR: there must be one milestone less than schedulers", 3) end
   for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
@@ -264,7 +259,7 @@ end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
 
 -- All schedules at every step, each on what the others left.
-local ChainedScheduler = new_class("ChainedScheduler", {}, {"schedulers"})
+local ChainedScheduler = new_class("ChainedScheduler", "schedulers")
 function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers) end
 function ChainedScheduler:set() self.last_lr = self:get_last_lr() end
 function ChainedScheduler:step()
@@ -284,7 +279,7 @@ end
 ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
 
 -- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
-local Plateau = new_class("ReduceLROnPlateau", {mode = "min", factor = 0.1, patience = 10, threshold = 1e-4, threshold_mode = "rel", cooldown = 0, min_lr = 0, eps = 1e-8}, {})
+local Plateau = new_class("ReduceLROnPlateau", "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
 function Plateau:begin()
   if not (type(self.factor) == "number" and self.factor < 1) then error("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor), 3) end
   if self.mode ~= "min" and self.mode ~= "max" then error("ReduceLROnPlateau: mode must be 'min' or 'max', got " .. tostring(self.mode), 3) end

@@ -1,0 +1,215 @@
+-- What PyTorch users write: arguments by position or by name, options that are checked, values that PyTorch refuses.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim, fails = tycho.nn, tycho.optim, helper.fails
+
+describe("arguments", function()
+  it("of layers come by position, as PyTorch's, or by name", function()
+    for _, pair in ipairs {
+      {nn.Conv2d(4, 6, 3, 2, 1), nn.Conv2d {in_channels = 4, out_channels = 6, kernel_size = 3, stride = 2, padding = 1}},
+      {nn.Conv2d(4, 6, {3, 5}, {1, 2}, 0, 1, 2, false), nn.Conv2d(4, 6, {3, 5}, {stride = {1, 2}, groups = 2, bias = false})},
+      {nn.ConvTranspose2d(4, 6, 3, 2, 1, 1), nn.ConvTranspose2d(4, 6, 3, {stride = 2, padding = 1, output_padding = 1})},
+      {nn.Linear(4, 5, false), nn.Linear {in_features = 4, out_features = 5, bias = false}},
+      {nn.BatchNorm2d(3, 1e-3, 0.2), nn.BatchNorm2d(3, {eps = 1e-3, momentum = 0.2})},
+      {nn.LayerNorm({3, 4}, 1e-3), nn.LayerNorm {normalized_shape = {3, 4}, eps = 1e-3}},
+      {nn.Embedding(10, 3, 1), nn.Embedding(10, 3, {padding_idx = 1})},
+      {nn.MultiheadAttention(4, 2, 0.1), nn.MultiheadAttention {embed_dim = 4, num_heads = 2, dropout = 0.1}},
+      {nn.LSTM(4, 3, 2, true, true), nn.LSTM {input_size = 4, hidden_size = 3, num_layers = 2, batch_first = true}},
+      {nn.RNN(4, 3, 1, "relu"), nn.RNN(4, 3, {nonlinearity = "relu"})},
+      {nn.GRUCell(4, 3, false), nn.GRUCell(4, 3, {bias = false})},
+      {nn.Dropout(0.2), nn.Dropout {p = 0.2}}, {nn.ReLU(true), nn.ReLU {inplace = true}}, {nn.PReLU(3), nn.PReLU {num_parameters = 3}},
+      {nn.TransformerEncoderLayer(8, 2, 16, 0, "gelu"), nn.TransformerEncoderLayer(8, 2, {dim_feedforward = 16, dropout = 0, activation = "gelu"})},
+    } do
+      local a, b = unpack(pair)
+      assert.equal(tostring(a), tostring(b))
+      local names, shapes = {}, {}
+      for n, p in a:named_parameters() do names[#names + 1], shapes[n] = n, tostring(p.shape) end
+      for n, p in b:named_parameters() do
+        assert.equal(table.remove(names, 1), n)
+        assert.equal(shapes[n], tostring(p.shape))
+      end
+      assert.equal(0, #names)
+    end
+    fails("Linear: argument 'out_features' is missing", nn.Linear, 3)
+    fails("Linear: argument 'bias' is given twice", nn.Linear, 3, 4, true, {bias = true})
+    fails("Linear: at most 3 arguments, got 4", nn.Linear, 3, 4, true, 1)
+    fails("Linear: unknown option 'bais'; did you mean 'bias'?", nn.Linear, 3, 4, {bais = true})
+    fails("Linear: in_features must be a whole number from 1, got '3'", nn.Linear, "3", 4)
+    fails("Linear: in_features must be a whole number from 1, got a tensor", nn.Linear, tycho.ones(1), 4)
+    fails("BatchNorm1d: momentum must be a number, got false", nn.BatchNorm1d, 2, {momentum = false})
+    local _, e = pcall(function() local l = nn.Linear(0, 1) return l end)
+    assert.truthy(e:find("habits_spec.lua:%d+: Linear"), e)                   -- the user's line
+  end)
+
+  it("of initialisers, schedulers, losses and optimizers too", function()
+    local w = tycho.empty(30, 20)
+    assert.is_true(nn.init.normal_(w, {std = 0.02}):abs():amax():item() < 0.2)
+    assert.is_true(nn.init.uniform_(w, {a = 2, b = 3}):amin():item() >= 2)
+    assert.is_true(nn.init.uniform_(w, -3, -2):amax():item() <= -2)
+    assert.equal(3, nn.init.constant_(w, {val = 3}):amax():item())
+    local bound = math.sqrt(6 / ((1 + 5) * 20))
+    assert.is_true(nn.init.kaiming_uniform_(w, math.sqrt(5)):abs():amax():item() <= bound + 1e-6)
+    assert.is_true(nn.init.xavier_uniform_(w, {gain = 2}):abs():amax():item() > math.sqrt(6 / 50))
+    helper.close(nn.init.orthogonal_(tycho.empty(3, 3), {gain = 5}):norm(), tycho.tensor(5 * math.sqrt(3)), "gain", 1e-5)
+    fails("normal_: unknown option 'stdd'; did you mean 'std'?", nn.init.normal_, w, {stdd = 1})
+    fails("zeros_: unknown option 'foo'", nn.init.zeros_, w, {foo = 1})
+    fails("normal_: std must be a number, got 'x'", nn.init.normal_, w, 0, "x")
+    fails("mode must be 'fan_in' or 'fan_out', got 'fan'", nn.init.kaiming_normal_, w, {mode = "fan"})
+
+    local net = nn.Linear(2, 2)
+    local opt = optim.SGD(net:parameters(), 0.5)
+    assert.equal(0.5, opt.param_groups[1].lr)
+    local s = optim.lr_scheduler.StepLR(opt, 1, 0.5)
+    s:step()
+    assert.equal(0.25, opt.param_groups[1].lr)
+    fails("StepLR: argument 'step_size' is missing", optim.lr_scheduler.StepLR, opt)
+    fails("SGD: argument 'lr' is given twice", optim.SGD, net:parameters(), 0.5, {lr = 1})
+    fails("SGD: lr must be a number, got '0.1'", optim.SGD, net:parameters(), {lr = "0.1"})
+    fails("SGD: nesterov needs momentum above 0", optim.SGD, net:parameters(), {nesterov = true})
+    fails("Adam: betas must be two numbers in 0..1, such as {0.9, 0.999}, got {1.5, 0.9}", optim.Adam, net:parameters(), {betas = {1.5, 0.9}})
+    fails("Adam: betas must be two numbers", optim.Adam, net:parameters(), {betas = 0.9})
+    fails("SGD: argument 1 is a module; give its parameters", optim.SGD, net, {lr = 0.1})
+    fails("step: argument 1 (closure) must be a function, got 3", opt.step, opt, 3)
+    local weight = tycho.tensor {1, 3}
+    local x, y = tycho.randn(4, 2), tycho.tensor({1, 2, 2, 1}, {dtype = "int64"})
+    helper.close(nn.CrossEntropyLoss(weight)(x, y), tycho.cross_entropy(x, y, {weight = weight}))
+    assert.is_true(nn.functional.dropout(x, 0.5, false):equal(x))
+  end)
+
+  it("are refused where they would be ignored", function()
+    local net = nn.Linear(2, 2)
+    local opt = optim.SGD(net:parameters(), {lr = 0.1})
+    net(tycho.ones(1, 2)):sum():backward()
+    fails("zero_grad: unknown option 'foo'", opt.zero_grad, opt, {foo = 1})
+    fails("zero_grad: unknown option 'foo'", net.zero_grad, net, {foo = 1})
+    opt:zero_grad {set_to_none = false}
+    assert.equal(0, net.weight.grad:abs():sum():item())
+    net:zero_grad()
+    assert.is_nil(net.weight.grad)
+    fails("state_dict: unknown option 'foo'", net.state_dict, net, {foo = 1})
+    fails("train: argument 1 must be true or false, got 'no'", net.train, net, "no")
+    assert.equal("pre.weight", (net:named_parameters("pre")()))
+    assert.is_false(nn.Parameter(tycho.zeros(2), {requires_grad = false}).requires_grad)
+    fails("Parameter: unknown option 'grad'", nn.Parameter, tycho.zeros(2), {grad = true})
+  end)
+end)
+
+describe("clip_grad_norm_", function()
+  it("takes other norms, and refuses what isn't finite where that is asked for", function()
+    local p, q = nn.Parameter(tycho.zeros(2)), nn.Parameter(tycho.zeros(1))
+    local function norm(...)
+      p.grad, q.grad = tycho.tensor {3, -4}, tycho.tensor {12}
+      return nn.utils.clip_grad_norm_({p, q}, ...):item()
+    end
+    assert.equal(13, norm(1))
+    assert.equal(12, norm(1, {norm_type = math.huge}))
+    helper.close(q.grad, tycho.tensor {1}, "clipped", 1e-5)
+    assert.equal(19, norm(1, 1))
+    assert.is_true(math.abs(norm(100, {norm_type = 3}) - (27 + 64 + 1728) ^ (1 / 3)) < 1e-4)
+    assert.equal(-4, p.grad[2])
+    fails("clip_grad_norm_: unknown option 'foo'", norm, 1, {foo = 1})
+    fails("norm_type must be above 0", norm, 1, 0)
+    p.grad = tycho.tensor {0 / 0, 1}
+    fails("the norm of the gradients is", nn.utils.clip_grad_norm_, {p}, 1, {error_if_nonfinite = true})
+    assert.equal(1, p.grad[2])
+  end)
+end)
+
+describe("recurrent layers", function()
+  it("want both states or none", function()
+    local lstm, cell, x = nn.LSTM(2, 3), nn.LSTMCell(2, 3), tycho.randn(4, 1, 2)
+    local y, h, c = lstm(x)
+    fails("LSTM: both states are needed, h and c, or {h, c}, or neither", lstm, x, h)
+    fails("LSTMCell: both states are needed", cell, x[1], h[1])
+    local a, b = lstm(x, h, c), lstm(x, {h, c})
+    assert.is_true(a:equal(b))
+    assert.is_false(a:equal(y))
+  end)
+end)
+
+describe("transformers", function()
+  it("take a norm by name, and masks as PyTorch calls them", function()
+    local one, x = nn.TransformerEncoderLayer(4, 2, 8, 0), tycho.randn(5, 2, 4)
+    local a, b = nn.TransformerEncoder(one, 2, {norm = nn.LayerNorm(4)}), nn.TransformerEncoder(one, 2, nn.LayerNorm(4))
+    assert.equal(#a:parameters(), 2 * #one:parameters() + 2)
+    assert.is_true(a(x):equal(b(x)))
+    local mask = tycho.ones(5, 5, {dtype = "bool"}):triu(1)
+    assert.is_true(a(x, mask):equal(a(x, {mask = mask})))
+    assert.is_true(a(x, mask):equal(a(x, {src_mask = mask})))
+    assert.is_false(a(x, mask):equal(a(x)))
+    fails("TransformerEncoder: unknown option 'nrm'; did you mean 'norm'?", nn.TransformerEncoder, one, 2, {nrm = 1})
+  end)
+end)
+
+describe("values", function()
+  it("that PyTorch refuses are refused", function()
+    fails("256 is out of range for uint8", tycho.tensor, {256}, {dtype = "uint8"})
+    fails("out of range for int64", tycho.tensor, {2 ^ 63}, {dtype = "int64"})
+    fails("out of range for int32", tycho.tensor, {0 / 0}, {dtype = "int32"})
+    fails("full: argument 2 (value) 300 is out of range for uint8", tycho.full, {1}, 300, {dtype = "uint8"})
+    assert.equal(255, tycho.tensor({-1}, {dtype = "uint8"})[1])
+    local i, b = tycho.tensor({2, 3}, {dtype = "int64"}), tycho.tensor {true, false}
+    fails("pow: whole numbers have no negative whole powers", function() return i ^ -1 end)
+    fails("sub: bools have no difference", function() return b - b end)
+    fails("neg: bools have no difference and no sign", function() return -b end)
+    assert.same({0, -1}, (b - 1):totable())
+  end)
+
+  it("print as they are beyond 2^53", function()
+    local x = tycho.tensor({2 ^ 53, -2 ^ 60, 7}, {dtype = "int64"}) + 1
+    assert.equal("[ 9007199254740993, -1152921504606846975, 8]", (tostring(x):match "^[^\n]*":gsub("  +", " ")))
+    assert.equal("[]", tostring(tycho.zeros(2, 0)):match "^[^\n]*")
+    assert.equal("[1.0000e+00, 5.0000e+03]", tostring(tycho.tensor {1, 5000}):match "^[^\n]*")
+  end)
+
+  it("of FFI arrays are what their type says", function()
+    local ffi = require "ffi"
+    local d, i, f = ffi.new("double[3]", {1, 2, 3}), ffi.new("int32_t[2]", {4, 5}), ffi.new("float[2][2]", {{1, 2}, {3, 4}})
+    assert.same({1, 2, 3}, tycho.from_ffi(d, {3}):totable())
+    assert.equal("float64", tycho.from_ffi(d, {3}).dtype)
+    assert.same({4, 5}, tycho.from_ffi(i, {2}):totable())
+    assert.same({{1, 2}, {3, 4}}, tycho.from_ffi(f, {2, 2}):totable())
+    assert.same({1, 2}, tycho.from_ffi(ffi.cast("void *", f), {2}):totable())
+    fails("the array has 16 bytes, a tensor of shape 300 in float32 needs 1200", tycho.from_ffi, f, {300})
+    fails("elements of type 'double' can't be float32", tycho.from_ffi, d, {3}, {dtype = "float32"})
+    fails("cast the pointer", tycho.from_ffi, ffi.new("struct { int a; }"), {1})
+  end)
+end)
+
+describe("PyTorch's optimizer states", function()
+  local runs = tycho.load("spec/golden/files/optimizers.pt")
+  for name, make in pairs {sgd = function(p) return optim.SGD(p, {lr = 0.1, momentum = 0.9}) end, adamw = function(p) return optim.AdamW(p, {lr = 0.01, amsgrad = true}) end,
+    rmsprop = function(p) return optim.RMSprop(p, {momentum = 0.5}) end} do
+    it("go on where they were: " .. name, function()
+      local run, params = runs[name], {}
+      for i, p in ipairs(run.params) do params[i] = nn.Parameter(p:clone()) end
+      local opt = make {{params = {params[1], params[2]}}, {params = {params[3]}}}
+      opt:load_state_dict(run.state)
+      assert.equal(0.05, opt.param_groups[2].lr)
+      for _ = 1, 3 do
+        for _, p in ipairs(params) do p.grad = p:detach() * 0.3 + 0.1 end
+        opt:step()
+      end
+      for i, p in ipairs(params) do helper.close(p:detach(), run.after[i], "parameter " .. i, 1e-6) end
+      fails("load_state_dict: group 1 has 2 parameters, the optimizer's has 3", function() make(params):load_state_dict {state = {}, param_groups = {run.state.param_groups[1]}} end)
+    end)
+  end
+end)
+
+describe("restore", function()
+  it("changes nothing where one member's state doesn't fit", function()
+    local dir = helper.folder()
+    local m = tycho.checkpoint.Manager {dir = dir}
+    m:save(1, {a = nn.Linear(2, 2), b = nn.Linear(2, 2), t = tycho.ones(3)})
+    m:wait()
+    for _, other in ipairs {{b = nn.Linear(3, 3)}, {b = optim.SGD(nn.Linear(2, 2):parameters())}, {t = tycho.ones(4)}} do
+      local a = nn.Linear(2, 2)
+      local w = a.weight:clone()
+      other.a = a
+      local ok = pcall(m.restore_latest, m, other)
+      assert.is_false(ok)
+      assert.is_true(w:equal(a.weight))
+    end
+    os.execute("rm -rf " .. dir)
+  end)
+end)
