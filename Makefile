@@ -226,14 +226,18 @@ build-asan/host: spec/host.c
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(LDFLAGS_HOST) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
 
 # The readers of files under libFuzzer with ASan and UBSan, RUNS inputs each; needs clang. spec/fuzz/corpus is replayed by the specs.
-FUZZ    = safetensors idx records picture array zip csv
+FUZZ    = safetensors idx records picture array zip csv pickle npy
 RUNS   ?= 1000000
 FUZZ_IO = $(addprefix src/io/,$(addsuffix .c,safetensors idx records picture transform warp colour archive file csv)) spec/fuzz/core.c
 $(BUILD)/fuzz/%: spec/fuzz/fuzz.c $(FUZZ_IO) $(HDR)
 	@mkdir -p $(@D)
 	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fwrapv -DFUZZ_$* -iquote src/core -iquote src/io $(filter %.c,$^) -o $@ -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm
-fuzz: $(FUZZ:%=$(BUILD)/fuzz/%)
+$(BUILD)/fuzz/pickle $(BUILD)/fuzz/npy: $(BUILD)/fuzz/%: spec/fuzz/lua.c
+	@mkdir -p $(@D)
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DFUZZ_$* -I$(LUA_INCDIR) $< -o $@ -rdynamic -lluajit-5.1 -lz
+fuzz: all $(FUZZ:%=$(BUILD)/fuzz/%)
 	@for t in $(FUZZ); do mkdir -p $(BUILD)/fuzz/found/$$t; \
+	  case $$t in pickle|npy) export ASAN_OPTIONS=detect_leaks=0;; esac; \
 	  $(BUILD)/fuzz/$$t -runs=$(RUNS) -max_len=4096 -rss_limit_mb=4096 -malloc_limit_mb=2048 -print_final_stats=1 $(BUILD)/fuzz/found/$$t spec/fuzz/corpus/$$t >$(BUILD)/fuzz/$$t.log 2>&1 \
 	    && echo "$$t: $$(grep -o 'number_of_executed_units: *[0-9]*' $(BUILD)/fuzz/$$t.log | grep -o '[0-9]*') inputs, no finding" || { tail -30 $(BUILD)/fuzz/$$t.log; exit 1; }; done
 

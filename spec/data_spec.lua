@@ -241,9 +241,9 @@ describe("loaders", function()
     epoch(data.DataLoader(some, {num_workers = 3}))
     collectgarbage()
     collectgarbage()
-    local before = threads()
+    local before, files, bytes = threads(), #core.list_folder "/proc/self/fd", core.allocated()
     local l = data.DataLoader(some, {batch_size = 4, num_workers = 3, shuffle = true})
-    for k = 1, 200 do
+    for k = 1, 1000 do
       local n = 0
       for _ in l:iter() do
         n = n + 1
@@ -256,6 +256,7 @@ describe("loaders", function()
     collectgarbage()
     collectgarbage()
     assert.equal(before, threads(before))
+    assert.same({files, bytes}, {#core.list_folder "/proc/self/fd", core.allocated()})
     local it = l:iter()
     it()
     local other = l:iter()
@@ -373,6 +374,32 @@ describe("worker processes #cpu", function()
       end
     end)
     assert.equal(0, workers())
+  end)
+
+  it("killed, dead or hung a hundred times leave nothing, and are named each time #long", function()
+    local random, files = helper.drawer(3), #core.list_folder "/proc/self/fd"
+    for k = 1, 100 do
+      local how = ({"kill", "die", "hang"})[k % 3 + 1]
+      local item = random(40)
+      local l = data.DataLoader(data.Dataset("squares", {n = 40, die = how == "die" and item, hang = how == "hang" and item}), {batch_size = 3, num_workers = 1 + k % 3, timeout = 0.3, seed = k})
+      local start, batches = core.now(), 0
+      local ok, e = pcall(function()
+        for _ in l:iter() do
+          batches = batches + 1
+          if how == "kill" and batches == 1 + item % 4 then os.execute("kill -" .. (item % 2 == 0 and 9 or 11) .. " " .. pids()[1]) end
+        end
+      end)
+      if how == "kill" then assert.is_true(ok or e:find("DataLoader: worker %d", 1) ~= nil, e)      -- what it had sent before may have been the rest
+      else
+        assert.is_false(ok)
+        assert.truthy(e:find("DataLoader: worker %d, item " .. item .. ": "), e)
+      end
+      assert.is_true(core.now() - start < 5)
+      l:close()
+      assert.equal(0, workers(), "after " .. k)
+    end
+    collectgarbage()
+    assert.equal(files, #core.list_folder "/proc/self/fd")
   end)
 
   it("end with their parent", function()
