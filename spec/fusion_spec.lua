@@ -322,6 +322,19 @@ describe("fusion", function()
     agrees(function() return F.dropout(F.dropout(x * 2, 0.5) + 1, 0.25) end, nil, "twice")
   end)
 
+  it("counts dropout's elements in logical order, whatever lies around it", function()
+    local nn = tycho.nn
+    local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3))
+    local x = tycho.randn(5, 1, 6, 6)
+    local f = agrees(function()
+      net:zero_grad()
+      local y = net(x)
+      y:square():sum():backward()
+      return y:detach(), net[1].weight.grad
+    end, nil, "pictures' channels last before it")
+    assert.truthy(kernels(f):find("batch_norm_apply relu clone dropout_mask", 1, true) or helper.device ~= "cpu", kernels(f))
+  end)
+
   it("sees that an argument is in memory that it knows as another tensor's", function()
     for _, dtype in ipairs {"float32", "float16"} do
       for _, guard in ipairs {"full", "inputs"} do

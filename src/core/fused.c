@@ -204,18 +204,28 @@ static void sweep(ty_fused *f) {
   f->nnode = n;
 }
 
-/* Tensors that no node is left for go; the first is one that is written. */
+/* Whether a tensor's elements lie in logical order. */
+static bool in_order(const ty_fused *f, const ty_fused_tensor *t) {
+  int64_t want[TY_MAXDIM];
+  ty_contiguous_strides(f->shape, f->ndim, want);
+  for (int d = 0; d < f->ndim; d++)
+    if (f->shape[d] > 1 && t->stride[d] != want[d]) return false;
+  return true;
+}
+
+/* Tensors that no node is left for go; the first is one that is written: where there is dropout, which counts by the first one's elements, one in logical order. */
 static void order_tensors(ty_fused *f) {
   int place[TY_FUSED_TENSORS], n = 0;
   ty_fused_tensor was[TY_FUSED_TENSORS];
+  const bool counts = !f->nred && ty_fused_keeps(f, f->nnode);
   memcpy(was, f->tensor, sizeof was);
   for (int i = 0; i < f->ntensor; i++) place[i] = -1;
-  for (int pass = 0; pass < 3; pass++)     /* written by elements, written by rows, read */
+  for (int pass = counts ? 0 : 1; pass < 4; pass++)      /* written in order, written by elements, written by rows, read */
     for (int i = 0; i < f->nnode; i++) {
-      const int t = pass == 2 ? f->node[i].tensor : f->node[i].to;
-      if ((pass == 2 && f->node[i].kind != TY_F_TENSOR) || t < 0 || place[t] >= 0 || (pass == 0 && was[t].row)) continue;
+      const int t = pass == 3 ? f->node[i].tensor : f->node[i].to;
+      if ((pass == 3 && f->node[i].kind != TY_F_TENSOR) || t < 0 || place[t] >= 0 || (pass < 2 && was[t].row) || (pass == 0 && !in_order(f, &was[t]))) continue;
       f->tensor[n] = was[t];
-      f->tensor[n].written = pass < 2;
+      f->tensor[n].written = pass < 3;
       place[t] = n++;
     }
   for (int i = 0; i < f->nnode; i++) {
@@ -258,15 +268,6 @@ static bool even_rows(ty_fused *f) {
   return true;
 }
 
-/* Whether the first tensor's elements lie in logical order: dropout counts by them where there are no rows. */
-static bool in_order(const ty_fused *f) {
-  int64_t want[TY_MAXDIM];
-  ty_contiguous_strides(f->shape, f->ndim, want);
-  for (int d = 0; d < f->ndim; d++)
-    if (f->shape[d] > 1 && f->tensor[0].stride[d] != want[d]) return false;
-  return f->ntensor > 0;
-}
-
 /* NULL, or why there can be no kernel. */
 static const char *make(maker *m, const group *g) {
   for (int i = 0; i < g->nstep && !m->full; i++) {
@@ -280,7 +281,7 @@ static const char *make(maker *m, const group *g) {
   sweep(m->f);
   order_tensors(m->f);
   if (m->f->nred && !even_rows(m->f)) return "elements of a row are not in order";
-  if (!m->f->nred && ty_fused_keeps(m->f, m->f->nnode) && !in_order(m->f)) return "dropout's elements are not in order";
+  if (!m->f->nred && ty_fused_keeps(m->f, m->f->nnode) && !(m->f->ntensor && in_order(m->f, &m->f->tensor[0]))) return "dropout's elements are not in order";
   return NULL;
 }
 
