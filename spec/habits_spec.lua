@@ -94,6 +94,20 @@ describe("arguments", function()
   end)
 end)
 
+describe("errors", function()
+  it("name the user's line, however deep in the library they arise", function()
+    for k, fn in ipairs {function() local x = tycho.tensor {{1, 2}, {3}} return x end, function() local x = tycho.ones(2):backward() return x end,
+      function() local x = tycho.cross_entropy(tycho.randn(2, 3), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"}):to(helper.device)) return x end,
+      function() local x = nn.Sequential(nn.Linear(3, 4))(tycho.ones(2, 5)) return x end, function() local x = nn.Linear(0, 1) return x end} do
+      if helper.device == "cpu" or k ~= 3 then
+        local _, e = pcall(fn)
+        assert.truthy(e:find "^spec/habits_spec.lua:%d+: %l" or e:find "^spec/habits_spec.lua:%d+: Linear", e)
+        assert.is_nil(e:find("tycho/", 1, true), e)
+      end
+    end
+  end)
+end)
+
 describe("clip_grad_norm_", function()
   it("takes other norms, and refuses what isn't finite where that is asked for", function()
     local p, q = nn.Parameter(tycho.zeros(2)), nn.Parameter(tycho.zeros(1))

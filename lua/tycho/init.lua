@@ -13,6 +13,7 @@ local function load_core()
   return core
 end
 local core = load_core()
+core.set_library(debug.getinfo(1, "S").source:match "^(.*)init%.lua$" or "?")       -- errors name the user's line
 local ops, M = core.ops, core.methods
 
 local tycho = {version = core.version}

@@ -89,9 +89,12 @@ function options.shown(v)
   return "a " .. (core.is_tensor(v) and "tensor" or type(v))
 end
 
--- An error's text without the place in the library that raised it.
+-- An error's text without the place that it was raised at: the user's line, or the library's.
 function options.bare(e)
-  return type(e) == "string" and (e:gsub("^[^\n:]*%.lua:%d+: ", "")) or e
+  if type(e) ~= "string" then return e end
+  local place = core.where()
+  if place ~= "" and e:sub(1, #place) == place then return e:sub(#place + 1) end
+  return (e:gsub("^[^\n:]*%.lua:%d+: ", ""))
 end
 
 return options

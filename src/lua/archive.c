@@ -11,18 +11,18 @@ static void zip_end(void *z) { ty_zip_close(z); }
 ty_blob *ty_blob_at(lua_State *L, int index) { return ty_box_at(L, index, ty_blob_end, "a piece of a file"); }
 
 const char *ty_string_at(lua_State *L, int index) {
-  if (lua_type(L, index) != LUA_TSTRING) luaL_error(L, "a string is needed, got %s", ty_type_text(L, index));
+  if (lua_type(L, index) != LUA_TSTRING) ty_throw(L, "a string is needed, got %s", ty_type_text(L, index));
   return lua_tostring(L, index);
 }
 
 void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
   luaL_checktype(L, index, LUA_TTABLE);
   const size_t n = lua_objlen(L, index);
-  if (n > TY_MAXDIM) luaL_error(L, "an array of %d dims; at most %d are supported", (int)n, TY_MAXDIM);
+  if (n > TY_MAXDIM) ty_throw(L, "an array of %d dims; at most %d are supported", (int)n, TY_MAXDIM);
   *m = (ty_meta){.ndim = (uint8_t)n};
   for (int i = 0; i < (int)n; i++) {
     lua_rawgeti(L, index, i + 1);
-    if (!ty_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST) luaL_error(L, "an array of an impossible shape");
+    if (!ty_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST) ty_throw(L, "an array of an impossible shape");
     lua_pop(L, 1);
   }
 }
@@ -53,7 +53,7 @@ static int file_head(lua_State *L) {           /* path, n -> the first n bytes o
 static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes -> string, as far as there are any */
   const ty_blob *b = ty_blob_at(L, 1);
   const double from = luaL_checknumber(L, 2), n = luaL_checknumber(L, 3);
-  if (!(from >= 0 && from <= (double)b->n && n >= 0)) return luaL_error(L, "truncated");
+  if (!(from >= 0 && from <= (double)b->n && n >= 0)) return ty_throw(L, "truncated");
   const size_t left = b->n - (size_t)from;
   lua_pushlstring(L, (const char *)b->p + (size_t)from, n < (double)left ? (size_t)n : left);
   return 1;
@@ -70,7 +70,7 @@ static int blob_array(lua_State *L) {          /* blob, from (0-based), NumPy's 
   const bool fortran = lua_toboolean(L, 5);
   ty_handle *h = ty_new_handle(L, s);
   ty_blob *b = ty_blob_at(L, 1);
-  if (!(from >= 0 && from <= (double)b->n)) return luaL_error(L, "truncated");
+  if (!(from >= 0 && from <= (double)b->n)) return ty_throw(L, "truncated");
   return ty_blob_array(ctx, b, (size_t)from, descr, &m, fortran, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
@@ -105,7 +105,7 @@ static int zip_member(lua_State *L) {          /* archive, position -> blob, how
   void **b = ty_new_box(L, ty_blob_end);
   ty_zip *z = ty_box_at(L, 1, zip_end, "an archive");
   ty_blob *got;
-  if (i < 1 || i > ty_zip_count(z)) return luaL_error(L, "there is no such member");
+  if (i < 1 || i > ty_zip_count(z)) return ty_throw(L, "there is no such member");
   if (ty_zip_read(ctx, z, i - 1, &got) != TY_OK) return ty_raise(L, ctx);
   *b = got;
   lua_pushnumber(L, (lua_Number)got->n);
@@ -118,7 +118,7 @@ static void member_at(lua_State *L, int head, int tensor, ty_member *m) {
   ty_string_at(L, head);
   m->head = lua_tolstring(L, head, &m->nhead);
   const ty_tensor *t = ty_check(L, tensor, "save", "a tensor");
-  if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) luaL_error(L, "save: a tensor must be contiguous, on the cpu");
+  if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) ty_throw(L, "save: a tensor must be contiguous, on the cpu");
   m->data = ty_data(t);
   m->ndata = (size_t)(ty_numel(t) * ty_itemsize(t));
 }

@@ -32,7 +32,7 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   if (index && lua_type(L, index) == LUA_TNUMBER) snprintf(got, sizeof got, "%.14g", lua_tonumber(L, index));
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
-  return luaL_error(L, "%s: argument %d (%s) must be %s, got %s", op->shown, k + 1, p->name, expected, got);
+  return ty_throw(L, "%s: argument %d (%s) must be %s, got %s", op->shown, k + 1, p->name, expected, got);
 }
 
 /* ---- where values stand ---- */
@@ -60,8 +60,8 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
   for (int i = 0; i < op->nparam; i++) names[n++] = op->param[i].name;
   if (creates) { names[n++] = "requires_grad"; names[n++] = "pin_memory"; }
   const char *near = ty_nearest(key, names, n);
-  if (near) return luaL_error(L, "%s: unknown option '%s'; did you mean '%s'?", op->shown, key, near);
-  return luaL_error(L, "%s: unknown option '%s'", op->shown, key);
+  if (near) return ty_throw(L, "%s: unknown option '%s'; did you mean '%s'?", op->shown, key, near);
+  return ty_throw(L, "%s: unknown option '%s'", op->shown, key);
 }
 
 static void locate(lua_State *L, const ty_op *op, int first, place *where, bool *requires_grad) {
@@ -90,22 +90,22 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, bool 
   if (arg <= top) {
     int most = 0;
     for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
-    luaL_error(L, "%s: at most %d arguments, got %d", op->shown, most, most + top - arg + 1);
+    ty_throw(L, "%s: at most %d arguments, got %d", op->shown, most, most + top - arg + 1);
   }
   if (!options) return;
   luaL_checkstack(L, op->nparam + 8, "too many arguments");
   lua_pushnil(L);
   while (lua_next(L, options)) {
     int i = 0;
-    if (lua_type(L, -2) != LUA_TSTRING) luaL_error(L, "%s: options are named, got one at index %s", op->shown, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
+    if (lua_type(L, -2) != LUA_TSTRING) ty_throw(L, "%s: options are named, got one at index %s", op->shown, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
     const char *key = lua_tostring(L, -2);
     while (i < op->nparam && strcmp(op->param[i].name, key)) i++;
     if (i < op->nparam) {
-      if (where[i].at) luaL_error(L, "%s: argument %d (%s) is given twice", op->shown, i + 1, key);
+      if (where[i].at) ty_throw(L, "%s: argument %d (%s) is given twice", op->shown, i + 1, key);
       lua_insert(L, -2);                 /* value below key, to stay */
       where[i] = (place){lua_gettop(L) - 1, 1};
     } else if (creates && requires_grad && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
-      if (lua_type(L, -1) != LUA_TBOOLEAN) luaL_error(L, "%s: option '%s' must be a boolean, got %s", op->shown, key, ty_type_text(L, -1));
+      if (lua_type(L, -1) != LUA_TBOOLEAN) ty_throw(L, "%s: option '%s' must be a boolean, got %s", op->shown, key, ty_type_text(L, -1));
       if (key[0] == 'r') *requires_grad = lua_toboolean(L, -1);
       lua_pop(L, 1);
     } else unknown_option(L, op, key, creates && requires_grad);
@@ -117,7 +117,7 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, bool 
 static ty_tensor *tensor_at(lua_State *L, ty_state *s, const ty_op *op, int k, int index, int item) {
   ty_handle *h = ty_is_handle(L, index);
   if (!h) {
-    if (item) luaL_error(L, "%s: argument %d (%s) must be a list of tensors, got %s at %d", op->shown, k + 1, op->param[k].name, ty_type_text(L, index), item);
+    if (item) ty_throw(L, "%s: argument %d (%s) must be a list of tensors, got %s at %d", op->shown, k + 1, op->param[k].name, ty_type_text(L, index), item);
     bad(L, op, k, op->param[k].type == TY_P_OPERAND ? "a tensor or a number" : "a tensor", index);
   }
   if (!h->t) {
@@ -137,7 +137,7 @@ static int64_t whole_at(lua_State *L, const ty_op *op, int k, int index, const c
 
 static int64_t dim_at(lua_State *L, const ty_op *op, int k, int index) {
   int64_t d = whole_at(L, op, k, index, "a dim (a whole number)");
-  if (d == 0) luaL_error(L, "%s: argument %d (%s) is dim 0: dims begin at 1", op->shown, k + 1, op->param[k].name);
+  if (d == 0) ty_throw(L, "%s: argument %d (%s) is dim 0: dims begin at 1", op->shown, k + 1, op->param[k].name);
   return d > 0 ? d - 1 : d;
 }
 
@@ -147,9 +147,9 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   const char *expected = dims ? "a dim or a list of dims" : "a list of whole numbers";
   bool table = lua_type(L, w.at) == LUA_TTABLE;
   int64_t n = table ? ty_list_length(L, w.at) : w.count;
-  if (n < 0) luaL_error(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
+  if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
   if (!table && lua_type(L, w.at) != LUA_TNUMBER) bad(L, op, k, expected, w.at);
-  if (n > TY_MAXDIM) luaL_error(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->shown, k + 1, op->param[k].name, (int)n, TY_MAXDIM);
+  if (n > TY_MAXDIM) ty_throw(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->shown, k + 1, op->param[k].name, (int)n, TY_MAXDIM);
   a->n = (uint8_t)n;
   for (int i = 0; i < n; i++) {
     int index = w.at + i;
@@ -165,7 +165,7 @@ static void pair_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a)
     a->v[0] = a->v[1] = whole_at(L, op, k, index, "a whole number or a list of two");
     return;
   }
-  if (lua_objlen(L, index) != 2) luaL_error(L, "%s: argument %d (%s) must be a whole number or a list of two, got a list of %d", op->shown, k + 1, op->param[k].name, (int)lua_objlen(L, index));
+  if (lua_objlen(L, index) != 2) ty_throw(L, "%s: argument %d (%s) must be a whole number or a list of two, got a list of %d", op->shown, k + 1, op->param[k].name, (int)lua_objlen(L, index));
   for (int i = 0; i < 2; i++) {
     lua_rawgeti(L, index, i + 1);
     a->v[i] = whole_at(L, op, k, lua_gettop(L), "a whole number or a list of two");
@@ -178,7 +178,7 @@ static int dtype_at(lua_State *L, const ty_op *op, int k, int index) {
   int d = ty_dtype_find(lua_tostring(L, index));
   if (d < 0) {
     const char *near = ty_nearest(lua_tostring(L, index), ty_dtype_names, TY_NDTYPE);
-    if (near) luaL_error(L, "%s: '%s' is no dtype; did you mean '%s'?", op->shown, lua_tostring(L, index), near);
+    if (near) ty_throw(L, "%s: '%s' is no dtype; did you mean '%s'?", op->shown, lua_tostring(L, index), near);
     bad(L, op, k, "a dtype such as 'float32'", index);
   }
   return d;
@@ -208,7 +208,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   const ty_param *p = &op->param[k];
   int index = w.at;
   if (!index) {
-    if (!p->optional) luaL_error(L, "%s: argument %d (%s) is missing", op->shown, k + 1, p->name);
+    if (!p->optional) ty_throw(L, "%s: argument %d (%s) is missing", op->shown, k + 1, p->name);
     *a = p->def;
     return;
   }
@@ -240,7 +240,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
       else { a->n = TY_FLOAT; a->f = lua_tonumber(L, index); }
       break;
     }
-    default: luaL_error(L, "%s: argument %d (%s) is only for functions in Lua", op->shown, k + 1, p->name);
+    default: ty_throw(L, "%s: argument %d (%s) is only for functions in Lua", op->shown, k + 1, p->name);
   }
 }
 
@@ -264,7 +264,7 @@ static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place 
   if (p->type == TY_P_TENSORS) {
     if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
     int n = (int)ty_list_length(L, index);
-    if (n < 0) luaL_error(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
+    if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
     a->span[p->slot].count = n;
     for (int i = 1; i <= n; i++) {
       lua_rawgeti(L, index, i);
@@ -312,7 +312,7 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
       continue;
     }
     if (!index) {
-      if (!p->optional) luaL_error(L, "%s: argument %d (%s) is missing", op->shown, k + 1, p->name);
+      if (!p->optional) ty_throw(L, "%s: argument %d (%s) is missing", op->shown, k + 1, p->name);
       lua_pushnil(L);
       continue;
     }
@@ -324,7 +324,7 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
         break;
       case TY_P_TENSORS:
         if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
-        if (ty_list_length(L, index) < 0) luaL_error(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
+        if (ty_list_length(L, index) < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
         for (int i = 1, n = (int)lua_objlen(L, index); i <= n; i++) {
           lua_rawgeti(L, index, i);
           tensor_at(L, s, op, k, lua_gettop(L), i);
@@ -414,7 +414,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
       h[i]->t = out[i];
       if (a->requires_grad) {
         ty_settle(L, "a leaf is made");
-        if (!ty_is_float((ty_dtype)out[i]->dtype)) return luaL_error(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
+        if (!ty_is_float((ty_dtype)out[i]->dtype)) return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
         out[i]->requires_grad = true;
         ty_register(L, i - nout);
       }

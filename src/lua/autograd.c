@@ -56,19 +56,19 @@ static int set_rule(lua_State *L) {
   ty_state_of(L);
   ty_op *op = ty_op_find(luaL_checkstring(L, 1));
   int at = (int)luaL_checkinteger(L, 2);
-  if (!op) return luaL_error(L, "grad.lua: there is no op '%s'", lua_tostring(L, 1));
-  if (at < 0 || at >= MAX_RULES) return luaL_error(L, "grad.lua: too many rules for '%s'", op->name);
+  if (!op) return ty_throw(L, "grad.lua: there is no op '%s'", lua_tostring(L, 1));
+  if (at < 0 || at >= MAX_RULES) return ty_throw(L, "grad.lua: too many rules for '%s'", op->name);
   luaL_checktype(L, 3, LUA_TTABLE);
   luaL_checktype(L, 4, LUA_TTABLE);
   luaL_checktype(L, 5, LUA_TFUNCTION);
   rule r = {0};
   uint32_t in = 0, out = 0;
   int n = (int)lua_objlen(L, 4);
-  if (n > TY_MAXPARAM) return luaL_error(L, "grad.lua: a rule of '%s' has too many parameters", op->name);
+  if (n > TY_MAXPARAM) return ty_throw(L, "grad.lua: a rule of '%s' has too many parameters", op->name);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 4, i);
     src *s = &r.s[r.nsrc++];
-    if (!find_source(op, lua_tostring(L, -1), s)) return luaL_error(L, "grad.lua: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute", op->name, lua_tostring(L, -1));
+    if (!find_source(op, lua_tostring(L, -1), s)) return ty_throw(L, "grad.lua: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute", op->name, lua_tostring(L, -1));
     if (s->kind == SRC_IN) in |= 1u << s->index;
     if (s->kind == SRC_OUT) out |= 1u << s->index;
     lua_pop(L, 1);
@@ -77,7 +77,7 @@ static int set_rule(lua_State *L) {
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 3, i);
     const ty_param *p = ty_op_param(op, lua_tostring(L, -1));
-    if (!p || p->type > TY_P_TENSORS) return luaL_error(L, "grad.lua: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
+    if (!p || p->type > TY_P_TENSORS) return ty_throw(L, "grad.lua: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
     r.slots |= 1u << p->slot;
     op->diff |= 1u << p->slot;
     op->save_in[p->slot] = in;
@@ -198,7 +198,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   ty_private(L, TY_R_ANCHORS);
   lua_rawgeti(L, -1, (int)n->key);
   lua_remove(L, -2);
-  if (lua_isnil(L, -1)) return luaL_error(L, "Function: its context has been collected");
+  if (lua_isnil(L, -1)) return ty_throw(L, "Function: its context has been collected");
   for (int j = 0; j < n->nout; j++) {
     if (r->gout[j]) { ty_new_handle(L, r->s)->t = ty_retain(r->gout[j]); continue; }
     ty_tensor *z;
@@ -265,7 +265,7 @@ static int run_hooks(lua_State *L) {
   ty_tensor *g = ty_check(L, list + 1, "register_hook", "the gradient");
   if (g != *r->gout) {
     if (g->ndim != (*r->gout)->ndim || memcmp(g->shape, (*r->gout)->shape, sizeof(int64_t) * g->ndim))
-      return luaL_error(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
+      return ty_throw(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
     ty_retain(g);
     ty_release(*r->gout);
     *r->gout = g;
@@ -303,8 +303,8 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
   ty_settle(L, "a hook is registered");
   ty_hooks_registered++;
-  if (lua_type(L, 2) != LUA_TFUNCTION) return luaL_error(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
-  if (!ty_needs_grad(t)) return luaL_error(L, "register_hook: the tensor doesn't require grad");
+  if (lua_type(L, 2) != LUA_TFUNCTION) return ty_throw(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
+  if (!ty_needs_grad(t)) return ty_throw(L, "register_hook: the tensor doesn't require grad");
   if (ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
   ty_hooks **hooks = t->node ? &t->node->hook[t->out] : &t->hooks;
   lua_settop(L, 2);
@@ -319,7 +319,7 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
     uint64_t key = new_key(L, s, 3);
     if (!*hooks) {
       *hooks = ty_malloc(sizeof **hooks);
-      if (!*hooks) return luaL_error(L, "register_hook: out of memory");
+      if (!*hooks) return ty_throw(L, "register_hook: out of memory");
       **hooks = (ty_hooks){0};
     }
     (*hooks)->key = key;
@@ -350,7 +350,7 @@ void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
 static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, bool optional) {
   luaL_checktype(L, index, LUA_TTABLE);
   int n = (int)lua_objlen(L, index);
-  if (n > MOST) luaL_error(L, "grad: more than %d %ss", MOST, what);
+  if (n > MOST) ty_throw(L, "grad: more than %d %ss", MOST, what);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, index, i);
     char text[48];
@@ -378,7 +378,7 @@ static int backward(lua_State *L) {
   ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
   nroot = list_of(L, 1, roots, "output", false);
   for (int i = 0; i < nroot; i++) grads[i] = NULL;
-  if (list_of(L, 2, grads, "gradient", true) > nroot) return luaL_error(L, "grad: more gradients than outputs");
+  if (list_of(L, 2, grads, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
   if (given) list_of(L, 3, inputs, "input", false);
   m->pinned++;
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
@@ -411,7 +411,7 @@ static int record(lua_State *L) {
   luaL_checktype(L, 3, LUA_TTABLE);
   ty_settle(L, "an autograd.Function is called");
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
-  if (nin > 64 || nout > 16) return luaL_error(L, "Function: more than 64 arguments or 16 results");
+  if (nin > 64 || nout > 16) return ty_throw(L, "Function: more than 64 arguments or 16 results");
   s->env_pending = false;
   bool any = false;
   for (int i = 0; i < nin; i++) {

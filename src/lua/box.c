@@ -35,14 +35,14 @@ void **ty_new_box(lua_State *L, void (*end)(void *p)) {
 
 void *ty_box_at(lua_State *L, int index, void (*end)(void *p), const char *what) {
   box *b = is_box(L, index);
-  if (!b || b->end != end) luaL_error(L, "argument %d must be %s, got %s", index, what, ty_type_text(L, index));
-  if (!b->p) luaL_error(L, "argument %d is %s that has been ended", index, what);
+  if (!b || b->end != end) ty_throw(L, "argument %d must be %s, got %s", index, what, ty_type_text(L, index));
+  if (!b->p) ty_throw(L, "argument %d is %s that has been ended", index, what);
   return b->p;
 }
 
 void ty_box_end(lua_State *L, int index, void (*end)(void *p), const char *what) {
   box *b = is_box(L, index);
-  if (!b || b->end != end) luaL_error(L, "argument %d must be %s, got %s", index, what, ty_type_text(L, index));
+  if (!b || b->end != end) ty_throw(L, "argument %d must be %s, got %s", index, what, ty_type_text(L, index));
   void *p = b->p;
   b->p = NULL;
   if (p) end(p);

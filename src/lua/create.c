@@ -7,7 +7,7 @@
 typedef struct { lua_State *L; const char *who; ty_meta m; bool numbers, booleans; } shape_of;
 
 static int ragged(const shape_of *f, int depth, int64_t want, int64_t got) {
-  return luaL_error(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, the first there has %d", f->who, depth + 1, (int)got, (int)want);
+  return ty_throw(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, the first there has %d", f->who, depth + 1, (int)got, (int)want);
 }
 
 /* The shape is that of the first element at each depth. */
@@ -15,7 +15,7 @@ static void find_shape(shape_of *f, int index) {
   lua_State *L = f->L;
   lua_pushvalue(L, index);
   while (lua_type(L, -1) == LUA_TTABLE) {
-    if (f->m.ndim == TY_MAXDIM) luaL_error(L, "%s: lists are nested deeper than %d", f->who, TY_MAXDIM);
+    if (f->m.ndim == TY_MAXDIM) ty_throw(L, "%s: lists are nested deeper than %d", f->who, TY_MAXDIM);
     f->m.shape[f->m.ndim++] = (int64_t)lua_objlen(L, -1);
     lua_rawgeti(L, -1, 1);
     lua_remove(L, -2);
@@ -30,13 +30,13 @@ static void check(shape_of *f, int depth) {  /* value on top */
   if (depth == f->m.ndim) {
     if (t == LUA_TNUMBER) f->numbers = true;
     else if (t == LUA_TBOOLEAN) f->booleans = true;
-    else if (t == LUA_TTABLE) luaL_error(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list", f->who, depth + 1);
-    else luaL_error(L, "%s: the nested list holds a %s; numbers or booleans are needed", f->who, ty_type_text(L, -1));
+    else if (t == LUA_TTABLE) ty_throw(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list", f->who, depth + 1);
+    else ty_throw(L, "%s: the nested list holds a %s; numbers or booleans are needed", f->who, ty_type_text(L, -1));
     return;
   }
-  if (t != LUA_TTABLE) luaL_error(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who, ty_type_text(L, -1), depth + 1);
+  if (t != LUA_TTABLE) ty_throw(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who, ty_type_text(L, -1), depth + 1);
   int64_t n = ty_list_length(L, -1);
-  if (n < 0) luaL_error(L, "%s: a list at depth %d has holes (nil in the middle) or named fields", f->who, depth + 1);
+  if (n < 0) ty_throw(L, "%s: a list at depth %d has holes (nil in the middle) or named fields", f->who, depth + 1);
   if (n != f->m.shape[depth]) ragged(f, depth, f->m.shape[depth], n);
   luaL_checkstack(L, 4, "nested list");
   for (int64_t i = 1; i <= n; i++) {
@@ -49,7 +49,7 @@ static void check(shape_of *f, int depth) {  /* value on top */
 static char *fill(lua_State *L, const ty_meta *m, int depth, char *p) {
   if (depth == m->ndim) {
     int64_t whole;
-    if (!ty_fits(lua_tonumber(L, -1), (ty_dtype)m->dtype)) luaL_error(L, "tensor: %f is out of range for %s", lua_tonumber(L, -1), ty_dtype_names[m->dtype]);
+    if (!ty_fits(lua_tonumber(L, -1), (ty_dtype)m->dtype)) ty_throw(L, "tensor: %f is out of range for %s", lua_tonumber(L, -1), ty_dtype_names[m->dtype]);
     if (lua_type(L, -1) == LUA_TBOOLEAN) ty_set_int(p, (ty_dtype)m->dtype, lua_toboolean(L, -1));
     else if (!ty_is_float((ty_dtype)m->dtype) && ty_whole(lua_tonumber(L, -1), &whole)) ty_set_int(p, (ty_dtype)m->dtype, whole);
     else ty_set(p, (ty_dtype)m->dtype, lua_tonumber(L, -1));
@@ -69,7 +69,7 @@ void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *
   find_shape(&f, index);
   lua_pushvalue(L, index);
   check(&f, 0);
-  if (f.numbers && f.booleans) luaL_error(L, "%s: the nested list mixes numbers and booleans", who);
+  if (f.numbers && f.booleans) ty_throw(L, "%s: the nested list mixes numbers and booleans", who);
   f.m.dtype = (uint8_t)(dtype >= 0 ? dtype : f.booleans ? TY_BOOL : TY_F32);
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t;
@@ -86,7 +86,7 @@ static int from_value(lua_State *L) {
   ty_pace(L, s);
   int dtype = lua_isnoneornil(L, 2) ? -1 : ty_dtype_find(luaL_checkstring(L, 2)), t = lua_type(L, 1);
   if (t != LUA_TTABLE && t != LUA_TNUMBER && t != LUA_TBOOLEAN)
-    return luaL_error(L, "tensor: argument 1 (value) must be a number, a boolean or a nested list, got %s", ty_type_text(L, 1));
+    return ty_throw(L, "tensor: argument 1 (value) must be a number, a boolean or a nested list, got %s", ty_type_text(L, 1));
   ty_from_table(L, s, 1, dtype, "tensor");
   return 1;
 }
@@ -136,7 +136,7 @@ static int from_address(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   int dtype = ty_dtype_find(luaL_checkstring(L, 3));
-  if (dtype < 0 || lua_type(L, 2) != LUA_TTABLE || lua_objlen(L, 2) > TY_MAXDIM) return luaL_error(L, "from_ffi: a list of sizes and a dtype are needed");
+  if (dtype < 0 || lua_type(L, 2) != LUA_TTABLE || lua_objlen(L, 2) > TY_MAXDIM) return ty_throw(L, "from_ffi: a list of sizes and a dtype are needed");
   ty_meta m = {.dtype = (uint8_t)dtype};
   ty_pace(L, s);
   uintptr_t address = (uintptr_t)luaL_checknumber(L, 1);
@@ -145,17 +145,17 @@ static int from_address(lua_State *L) {
   for (int i = 0; i < m.ndim; i++) {
     lua_rawgeti(L, 2, i + 1);
     m.shape[i] = (int64_t)lua_tonumber(L, -1);
-    if (m.shape[i] < 0 || __builtin_mul_overflow(n, m.shape[i], &n)) return luaL_error(L, "from_ffi: size %s is impossible", ty_shape_text(m.shape, i + 1));
+    if (m.shape[i] < 0 || __builtin_mul_overflow(n, m.shape[i], &n)) return ty_throw(L, "from_ffi: size %s is impossible", ty_shape_text(m.shape, i + 1));
     lua_pop(L, 1);
   }
-  if (address % ty_dtype_size[m.dtype]) return luaL_error(L, "from_ffi: the pointer is not aligned for %s", ty_dtype_names[m.dtype]);
-  if (!address && n) return luaL_error(L, "from_ffi: the pointer is NULL");
+  if (address % ty_dtype_size[m.dtype]) return ty_throw(L, "from_ffi: the pointer is not aligned for %s", ty_dtype_names[m.dtype]);
+  if (!address && n) return ty_throw(L, "from_ffi: the pointer is NULL");
   ty_handle *h = ty_new_handle(L, s);
   void (*drop)(void *);
   lua_pushvalue(L, 4);
   void *o = ty_own(L, s->account, (int)s->next_key++, &drop);
   lua_pop(L, 1);
-  if (!o) return luaL_error(L, "from_ffi: out of memory");
+  if (!o) return ty_throw(L, "from_ffi: out of memory");
   if (ty_from_memory(ctx, (void *)address, (size_t)n, &m, drop, o, &h->t) != TY_OK) { drop(o); return ty_raise(L, ctx); }
   h->t->storage->exposed = true;
   return 1;

@@ -62,7 +62,7 @@ static int apply_transforms(lua_State *L) {
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *x = ty_check(L, 1, "transforms", "argument 1");
   if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) || x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
-    return luaL_error(L, "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s", ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
+    return ty_throw(L, "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s", ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
   ty_pipeline *t = pipeline_at(L, ctx, 2);
   if (!t) return ty_raise(L, ctx);
   ty_draws d = ty_draws_of(ty_key(seed_at(L, 3), 0), 0);
@@ -191,19 +191,19 @@ static int make_source(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st);
   int64_t n;
-  if (!ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return luaL_error(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
+  if (!ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return ty_throw(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
   ty_settle(L, "a loader is made");
   const int fields = (int)lua_objlen(L, 2);
   void **box = ty_new_box(L, source_ends);
   ty_source *s = ty_malloc(sizeof *s);
-  if (!s) return luaL_error(L, "source: out of memory");
+  if (!s) return ty_throw(L, "source: out of memory");
   memset(s, 0, sizeof *s);
   s->refs = 1;
   s->n = n;
   *box = s;
   for (int k = 0; k < fields; k++) {
     lua_rawgeti(L, 2, k + 1);
-    if (!lua_istable(L, -1)) return luaL_error(L, "source: a field is no table");
+    if (!lua_istable(L, -1)) return ty_throw(L, "source: a field is no table");
     s->nfield = k + 1;
     if (read_field(L, ctx, n, &s->field[k]) != TY_OK) return ty_raise(L, ctx);
     lua_pop(L, 1);
@@ -332,11 +332,11 @@ static loader *loader_at(lua_State *L) { return ty_box_at(L, 1, loader_ends, "a 
 static int loader_start(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   const int n = (int)luaL_checkinteger(L, 2);
-  if (n < 1 || n > 1024) return luaL_error(L, "DataLoader: num_workers must be 0 to 1024, got %d", n);
+  if (n < 1 || n > 1024) return ty_throw(L, "DataLoader: num_workers must be 0 to 1024, got %d", n);
   void **box = ty_new_box(L, loader_ends);
   ty_source *s = source_at(L);
   loader *l = ty_malloc(sizeof *l);
-  if (!l) return luaL_error(L, "DataLoader: out of memory");
+  if (!l) return ty_throw(L, "DataLoader: out of memory");
   *l = (loader){NULL, s, 1};
   atomic_fetch_add(&s->refs, 1);
   *box = l;
@@ -391,7 +391,7 @@ static int read_records(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, s);
   const char *path = luaL_checkstring(L, 1);
   const int head = (int)luaL_checkinteger(L, 2), chw[3] = {(int)luaL_checkinteger(L, 3), (int)luaL_checkinteger(L, 4), (int)luaL_checkinteger(L, 5)};
-  if (head < 1 || head > 16 || chw[0] < 1 || chw[0] > 4 || chw[1] < 1 || chw[1] > 1024 || chw[2] < 1 || chw[2] > 1024) return luaL_error(L, "read_records: strange sizes");
+  if (head < 1 || head > 16 || chw[0] < 1 || chw[0] > 4 || chw[1] < 1 || chw[1] > 1024 || chw[2] < 1 || chw[2] > 1024) return ty_throw(L, "read_records: strange sizes");
   ty_pace(L, s);
   ty_handle *a = ty_new_handle(L, s), *b = ty_new_handle(L, s);
   return ty_records_read(ctx, path, head, chw, &a->t, &b->t) == TY_OK ? 2 : ty_raise(L, ctx);

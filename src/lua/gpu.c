@@ -69,8 +69,8 @@ int ty_device_at(lua_State *L, const char *name, const char *who) {
   char *end = NULL;
   long k = name[4] ? strtol(name + 5, &end, 10) : ty_ctx_of(L, s)->gpu;
   if (end && (*end || end == name + 5 || name[5] < '0' || name[5] > '9')) return -1;
-  if (!available(L)) luaL_error(L, "%s: device '%s' is not available: %s", who, name, reason);
-  if (k >= gpu.count) luaL_error(L, "%s: device '%s' is not available: there are %d GPUs, numbered from 0", who, name, gpu.count);
+  if (!available(L)) ty_throw(L, "%s: device '%s' is not available: %s", who, name, reason);
+  if (k >= gpu.count) ty_throw(L, "%s: device '%s' is not available: there are %d GPUs, numbered from 0", who, name, gpu.count);
   return 1 + (int)k;
 }
 
@@ -97,7 +97,7 @@ static int flag(lua_State *L) {
     if (!lua_isnoneornil(L, 2)) *names[i].at = lua_toboolean(L, 2);
     return 1;
   }
-  return luaL_error(L, "there is no flag '%s'", name);
+  return ty_throw(L, "there is no flag '%s'", name);
 }
 
 /* ways() -> int64 tensor of what libraries have chosen by timing (nil: nothing), text of which libraries they are */
@@ -123,7 +123,7 @@ static int set_ways(lua_State *L) {
   const ty_tensor *t = lua_isnoneornil(L, 1) ? NULL : ty_check(L, 1, "set_ways", "argument 1");
   ty_ctx *ctx = context(L);
   if (!available(L)) return 0;
-  if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t))) return luaL_error(L, "these are no plans");
+  if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t))) return ty_throw(L, "these are no plans");
   return gpu.set_ways(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
@@ -134,14 +134,14 @@ static int rng_state(lua_State *L) {
   ty_ctx *ctx = context(L);
   ty_generator g = ty_cpu_generator;
   int64_t seed, offset;
-  if (d < 0) return luaL_error(L, "argument 1 must be a device such as 'cpu' or 'cuda:0', got '%s'", lua_tostring(L, 1));
+  if (d < 0) return ty_throw(L, "argument 1 must be a device such as 'cpu' or 'cuda:0', got '%s'", lua_tostring(L, 1));
   if (lua_isnoneornil(L, 2)) {
     if (d && ty_devices[d]->get_seed(ctx, ty_devices[d], &g) != TY_OK) return ty_raise(L, ctx);
     lua_pushnumber(L, (lua_Number)g.seed);
     lua_pushnumber(L, (lua_Number)g.offset);
     return 2;
   }
-  if (!ty_whole(luaL_checknumber(L, 2), &seed) || !ty_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0) return luaL_error(L, "set_rng_state: whole numbers from 0 are needed");
+  if (!ty_whole(luaL_checknumber(L, 2), &seed) || !ty_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0) return ty_throw(L, "set_rng_state: whole numbers from 0 are needed");
   g = (ty_generator){(uint64_t)seed, (uint64_t)offset};
   if (!d) ty_cpu_generator = g;
   else if (ty_devices[d]->seed(ctx, ty_devices[d], g) != TY_OK) return ty_raise(L, ctx);
@@ -155,7 +155,7 @@ static int keep_rng(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {2}};
-  if (d < 0) return luaL_error(L, "keep_rng: there is no device '%s'", lua_tostring(L, 1));
+  if (d < 0) return ty_throw(L, "keep_rng: there is no device '%s'", lua_tostring(L, 1));
   ty_handle *h = ty_new_handle(L, s);
   if (ty_empty(ctx, ty_devices[d], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
   if (!d) memcpy(ty_data(h->t), &ty_cpu_generator, sizeof ty_cpu_generator);
@@ -167,7 +167,7 @@ static int give_rng(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "give_rng", "argument 1");
   ty_settle(L, "the generator's state is set");
   const ty_backend *b = ty_device_of(t);
-  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t)) return luaL_error(L, "give_rng: argument 1 is no generator's state");
+  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t)) return ty_throw(L, "give_rng: argument 1 is no generator's state");
   if (b->gpu < 0) memcpy(&ty_cpu_generator, ty_data(t), sizeof ty_cpu_generator);
   else if (b->copy_seed(context(L), b, t, true) != TY_OK) return ty_raise(L, context(L));
   return 0;
@@ -179,7 +179,7 @@ static int default_device(lua_State *L) {
   lua_pushstring(L, ty_devices[ty_ctx_of(L, s)->device]->name);
   if (lua_isnoneornil(L, 1)) return 1;
   const int d = lua_type(L, 1) == LUA_TSTRING ? ty_device_at(L, lua_tostring(L, 1), "set_default_device") : -1;
-  if (d < 0) return luaL_error(L, "set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
+  if (d < 0) return ty_throw(L, "set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   s->modes.ctx.device = ty_ctx_of(L, s)->device = d;
   return 1;
 }
@@ -190,14 +190,14 @@ static int device_count(lua_State *L) { lua_pushinteger(L, available(L) ? gpu.co
 static int gpu_at(lua_State *L, int i, const char *who) {
   ty_state *s = ty_state_of(L);
   int64_t k;
-  if (!available(L)) return luaL_error(L, "%s: %s", who, reason);
+  if (!available(L)) return ty_throw(L, "%s: %s", who, reason);
   if (lua_isnoneornil(L, i)) return ty_ctx_of(L, s)->gpu;
   if (lua_type(L, i) == LUA_TSTRING) {
     int d = ty_device_at(L, lua_tostring(L, i), who);
     if (d > 0) return d - 1;
   }
   if (lua_type(L, i) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, i), &k) || k < 0 || k >= gpu.count)
-    return luaL_error(L, "%s: argument %d must be a GPU's number, 0 to %d, or its name", who, i, gpu.count - 1);
+    return ty_throw(L, "%s: argument %d must be a GPU's number, 0 to %d, or its name", who, i, gpu.count - 1);
   return (int)k;
 }
 
@@ -283,7 +283,7 @@ typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
 static resource *resource_at(lua_State *L, int i, uint32_t magic, const char *who) {
   resource *r = lua_touserdata(L, i);
   if (!r || lua_type(L, i) != LUA_TUSERDATA || lua_objlen(L, i) != sizeof *r || r->magic != magic)
-    luaL_error(L, "%s: argument %d must be %s", who, i, magic == STREAM ? "a stream" : magic == EVENT ? "an event" : "a graph");
+    ty_throw(L, "%s: argument %d must be %s", who, i, magic == STREAM ? "a stream" : magic == EVENT ? "an event" : "a graph");
   return r;
 }
 
@@ -494,8 +494,8 @@ static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinne
   ty_tensor *t = ty_check(L, 1, "pin_memory", "argument 1");
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_meta m = {.dtype = t->dtype, .ndim = t->ndim};
-  if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
-  if (!available(L)) return luaL_error(L, "pin_memory: %s", reason);
+  if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
+  if (!available(L)) return ty_throw(L, "pin_memory: %s", reason);
   memcpy(m.shape, t->shape, sizeof m.shape);
   ty_handle *h = ty_new_handle(L, s);
   if (ty_pinned(L, ctx, &m, &h->t) != TY_OK) return ty_raise(L, ctx);
@@ -504,7 +504,7 @@ static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinne
 
 static int resource_gpu(lua_State *L) {
   resource *r = lua_touserdata(L, 1);
-  if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT && r->magic != GRAPH)) return luaL_error(L, "device: argument 1 must be a stream, an event or a graph");
+  if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT && r->magic != GRAPH)) return ty_throw(L, "device: argument 1 must be a stream, an event or a graph");
   lua_pushinteger(L, r->gpu);
   return 1;
 }

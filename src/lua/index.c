@@ -14,21 +14,21 @@ typedef struct {
 } path;
 
 static int no_such(lua_State *L, int at) {
-  return luaL_error(L, "index: a tensor is indexed by whole numbers, ranges {first, last, step}, masks and int64 tensors, not by a %s", ty_type_text(L, at));
+  return ty_throw(L, "index: a tensor is indexed by whole numbers, ranges {first, last, step}, masks and int64 tensors, not by a %s", ty_type_text(L, at));
 }
 
 static int64_t whole(lua_State *L, int at) {
   int64_t v;
   if (lua_type(L, at) != LUA_TNUMBER) no_such(L, at);
-  if (!ty_whole(lua_tonumber(L, at), &v)) luaL_error(L, "index: %f is no whole number within 2^53", lua_tonumber(L, at));
+  if (!ty_whole(lua_tonumber(L, at), &v)) ty_throw(L, "index: %f is no whole number within 2^53", lua_tonumber(L, at));
   return v;
 }
 
 static ty_tensor *current(lua_State *L, const path *p) { return ty_check(L, p->view, "index", "the tensor"); }
 
 static void need_dim(lua_State *L, path *p) {
-  if (current(L, p)->ndim == 0 && p->view == 1) luaL_error(L, "index: a 0-dim tensor can't be indexed: use item()");
-  if (p->dim >= current(L, p)->ndim) luaL_error(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
+  if (current(L, p)->ndim == 0 && p->view == 1) ty_throw(L, "index: a 0-dim tensor can't be indexed: use item()");
+  if (p->dim >= current(L, p)->ndim) ty_throw(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
 }
 
 static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at) {
@@ -46,7 +46,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   ty_attr a[4] = {{.set = true, .i = p->dim}, {0}, {0}, {.set = true, .i = 1}};
   int n = (int)lua_objlen(L, at);
   need_dim(L, p);
-  if (n > 3) luaL_error(L, "index: a range is {first, last, step}, got %d numbers", n);
+  if (n > 3) ty_throw(L, "index: a range is {first, last, step}, got %d numbers", n);
   for (int k = 1; k <= n; k++) {
     lua_rawgeti(L, at, k);
     a[k].set = true;
@@ -55,7 +55,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   }
   if (n == 1) {                          /* {i} is {i, i}, and must exist */
     int64_t size = current(L, p)->shape[p->dim], i = a[1].i;
-    if (i > size || i < -size) luaL_error(L, "index: index %d is out of range for dim %d of shape %s", (int)i, (int)p->dim + 1, ty_shape_of(current(L, p)));
+    if (i > size || i < -size) ty_throw(L, "index: index %d is out of range for dim %d of shape %s", (int)i, (int)p->dim + 1, ty_shape_of(current(L, p)));
     a[2] = a[1];
   }
   if (n) view_op(L, s, p, TY_OP_slice, a);
@@ -63,7 +63,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
 }
 
 static void collect(lua_State *L, path *p, int at) {
-  if (p->nindex == TY_MAXDIM) luaL_error(L, "index: too many index tensors");
+  if (p->nindex == TY_MAXDIM) ty_throw(L, "index: too many index tensors");
   p->index[p->nindex] = at;
   p->dims[p->nindex++] = p->dim++;
 }
@@ -76,11 +76,11 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     collect(L, p, lua_gettop(L));
     return;
   }
-  if (t->dtype != TY_BOOL) luaL_error(L, "index: an index tensor must have dtype int64 or bool, got %s", ty_dtype_names[t->dtype]);
+  if (t->dtype != TY_BOOL) ty_throw(L, "index: an index tensor must have dtype int64 or bool, got %s", ty_dtype_names[t->dtype]);
   ty_tensor *x = current(L, p);
   for (int i = 0; i < t->ndim; i++)
-    if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i]) luaL_error(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x), (int)p->dim + 1);
-  if (t->ndim == 0) luaL_error(L, "index: a mask must have dims");
+    if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i]) ty_throw(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x), (int)p->dim + 1);
+  if (t->ndim == 0) ty_throw(L, "index: a mask must have dims");
   int n = t->ndim;
   ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_op_tensor(t), (ty_operand){0}, NULL, NULL);
   for (int i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   lua_pushnil(L);
   while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
     int64_t k;
-    if (lua_type(L, -2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64) luaL_error(L, "index: the list of indices has a field that is no position");
+    if (lua_type(L, -2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64) ty_throw(L, "index: the list of indices has a field that is no position");
     n = TY_MAX(n, (int)k);
     lua_pop(L, 1);
   }
@@ -114,7 +114,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     int at = lua_gettop(L);
     if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
     else if (lua_type(L, at) == LUA_TTABLE) by_range(L, s, p, at);
-    else if (lua_isnil(L, at)) luaL_error(L, "index: nil at position %d of the list of indices", i);
+    else if (lua_isnil(L, at)) ty_throw(L, "index: nil at position %d of the list of indices", i);
     else { by_number(L, s, p, whole(L, at)); numbers++; }
   }
   return n > 0 && numbers == full;
@@ -157,8 +157,8 @@ int ty_index_get(lua_State *L) {
   lua_settop(L, 2);
   if (x->ndim == 1 && lua_type(L, 2) == LUA_TNUMBER) {    /* v[i], without making a view */
     int64_t i = whole(L, 2), n = x->shape[0];
-    if (i == 0) return luaL_error(L, "index: index 0: indices begin at 1");
-    if (i > n || i < -n) return luaL_error(L, "index: index %d is out of range for dim 1 of shape %s", (int)i, ty_shape_of(x));
+    if (i == 0) return ty_throw(L, "index: index 0: indices begin at 1");
+    if (i > n || i < -n) return ty_throw(L, "index: index %d is out of range for dim 1 of shape %s", (int)i, ty_shape_of(x));
     ty_settle(L, "an element is read");
     ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
     return 1;
@@ -191,7 +191,7 @@ int ty_index_set(lua_State *L) {
   int t = lua_type(L, 3);
   if (t == LUA_TTABLE) { ty_from_table(L, s, 3, x->dtype, "index"); lua_replace(L, 3); }
   else if (ty_is_handle(L, 3)) ty_check(L, 3, "index", "the value");
-  else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN) return luaL_error(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
+  else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN) return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
   ty_pace(L, s);
   walk(L, s, &p);
   anchor(L, s, 3);

@@ -87,7 +87,7 @@ static int json_encode(lua_State *L) {
   json_t *j = to_json(L, 1, 0);
   char *s = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
   json_decref(j);
-  if (!s) return luaL_error(L, "json_encode: the value can't be written as JSON");
+  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON");
   lua_pushstring(L, s);
   free(s);
   return 1;
@@ -103,7 +103,7 @@ static int json_decode(lua_State *L) {
   json_error_t err;
   const char *s = luaL_checklstring(L, 1, &n);
   json_t *j = json_loadb(s, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &err);
-  if (!j) return luaL_error(L, "json_decode: %s", err.text);
+  if (!j) return ty_throw(L, "json_decode: %s", err.text);
   lua_pushcfunction(L, decode);
   lua_pushlightuserdata(L, j);
   int failed = lua_pcall(L, 1, 1, 0);
@@ -124,7 +124,7 @@ static ty_named *named_tensors(lua_State *L, int *count) {
     lua_rawgeti(L, 3, i + 1);
     list[i].name = ty_string_at(L, -2);
     list[i].t = ty_check(L, -1, "save", list[i].name);
-    if (!ty_is_contiguous(list[i].t) || ty_device_of(list[i].t)->gpu >= 0) luaL_error(L, "save: tensor '%s' is not contiguous on the cpu", list[i].name);
+    if (!ty_is_contiguous(list[i].t) || ty_device_of(list[i].t)->gpu >= 0) ty_throw(L, "save: tensor '%s' is not contiguous on the cpu", list[i].name);
     lua_pop(L, 2);
   }
   *count = n;
@@ -138,7 +138,7 @@ static int write_safetensors(lua_State *L) {
   ty_settle(L, "tensors are saved");
   const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
   const ty_named *list = named_tensors(L, &n);
-  if (ty_safetensors_write(ctx, path, list, n, meta, meta[1] ? 1 : 0, false, NULL) != TY_OK) return luaL_error(L, "save: %s", ctx->err);
+  if (ty_safetensors_write(ctx, path, list, n, meta, meta[1] ? 1 : 0, false, NULL) != TY_OK) return ty_throw(L, "save: %s", ctx->err);
   return 0;
 }
 
@@ -207,14 +207,14 @@ static int make_folder(lua_State *L) {     /* with those above it */
   char part[4096];
   const size_t n = strlen(path);
   struct stat st;
-  if (n >= sizeof part) return luaL_error(L, "%s: the path is too long", path);
+  if (n >= sizeof part) return ty_throw(L, "%s: the path is too long", path);
   for (size_t i = 1; i <= n; i++) {
     if (path[i] != '/' && path[i]) continue;
     memcpy(part, path, i);
     part[i] = 0;
-    if (mkdir(part, 0777) != 0 && errno != EEXIST) return luaL_error(L, "%s: %s", part, strerror(errno));
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) return ty_throw(L, "%s: %s", part, strerror(errno));
   }
-  if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return luaL_error(L, "%s: not a folder", path);
+  if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return ty_throw(L, "%s: not a folder", path);
   return 0;
 }
 
@@ -246,19 +246,19 @@ static int read_safetensors(lua_State *L) {
   const int device = lua_isnil(L, 3) ? 0 : ty_device_at(L, luaL_checkstring(L, 3), "load");
   void **box = ty_new_box(L, file_ends);               /* ended by the collector if an error jumps */
   ty_safetensors *f;
-  if (device < 0) return luaL_error(L, "load: there is no device '%s'", lua_tostring(L, 3));
-  if (ty_safetensors_open(ctx, path, &f) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
+  if (device < 0) return ty_throw(L, "load: there is no device '%s'", lua_tostring(L, 3));
+  if (ty_safetensors_open(ctx, path, &f) != TY_OK) return ty_throw(L, "load: %s", ctx->err);
   *box = f;
   const int n = ty_safetensors_count(f);
   ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)TY_MAX(n, 1));
   lua_newtable(L);
   for (int i = 0; i < n; i++) {
     ty_handle *h = ty_new_handle(L, s);
-    if (ty_empty(ctx, ty_devices[device], ty_safetensors_about(f, i), &h->t) != TY_OK) return luaL_error(L, "load: %s: %s", path, ctx->err);
+    if (ty_empty(ctx, ty_devices[device], ty_safetensors_about(f, i), &h->t) != TY_OK) return ty_throw(L, "load: %s: %s", path, ctx->err);
     t[i] = h->t;
     lua_setfield(L, -2, ty_safetensors_name(f, i));
   }
-  if ((device ? read_to_gpu(L, ctx, f, t, ty_devices[device]->gpu) : ty_safetensors_read(ctx, f, lua_toboolean(L, 2), t)) != TY_OK) return luaL_error(L, "load: %s", ctx->err);
+  if ((device ? read_to_gpu(L, ctx, f, t, ty_devices[device]->gpu) : ty_safetensors_read(ctx, f, lua_toboolean(L, 2), t)) != TY_OK) return ty_throw(L, "load: %s", ctx->err);
   lua_pushstring(L, ty_safetensors_meta(f, "tycho"));
   ty_box_end(L, 4, file_ends, "a file");
   return 2;

@@ -69,7 +69,7 @@ static int define(lua_State *L) {        /* name, signature, function -> functio
   memset(op, 0, sizeof *op);
   op->name = op->shown = strcpy((char *)(op + 1), name);
   op->nout = 1;
-  if (ty_sig_parse(sig, op, err) != TY_OK) return luaL_error(L, "%s", err);
+  if (ty_sig_parse(sig, op, err) != TY_OK) return ty_throw(L, "%s", err);
   lua_pushvalue(L, 3);
   ty_closure(L, lua_function, 2);
   return 1;

@@ -18,7 +18,7 @@ static ty_process *process_at(lua_State *L) { return ty_box_at(L, 1, process_end
 static ty_process *new_process(lua_State *L, void ***box) {
   *box = ty_new_box(L, process_ends);
   ty_process *p = ty_malloc(sizeof *p);
-  if (!p) luaL_error(L, "worker: out of memory");
+  if (!p) ty_throw(L, "worker: out of memory");
   *p = (ty_process){.socket = -1, .life = -1};
   return **box = p;
 }
@@ -30,14 +30,14 @@ static int process_start(lua_State *L) {
   for (int k = 0; k < 2; k++) {
     luaL_checktype(L, k + 1, LUA_TTABLE);
     const int n = (int)lua_objlen(L, k + 1);
-    if (n > 15) return luaL_error(L, "worker: too many arguments");
+    if (n > 15) return ty_throw(L, "worker: too many arguments");
     for (int i = 0; i < n; i++) {
       lua_rawgeti(L, k + 1, i + 1);
       list[k][i] = (char *)ty_string_at(L, -1);          /* the tables keep them */
       lua_pop(L, 1);
     }
   }
-  if (!list[0][0]) return luaL_error(L, "worker: no program");
+  if (!list[0][0]) return ty_throw(L, "worker: no program");
   void **box;
   ty_process *p = new_process(L, &box);
   return ty_process_start(ctx, list[0], list[1], p) == TY_OK ? 1 : ty_raise(L, ctx);
@@ -87,11 +87,11 @@ static int message_send(lua_State *L) {
   part[1].n = len;
   size = len;
   part[0] = (ty_part){&size, sizeof size};
-  if (n > PARTS_MOST - 2) return luaL_error(L, "worker: a batch of more than %d tensors", PARTS_MOST - 2);
+  if (n > PARTS_MOST - 2) return ty_throw(L, "worker: a batch of more than %d tensors", PARTS_MOST - 2);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, 4, i + 1);
     ty_tensor *t = ty_check(L, -1, "worker", "a tensor");
-    if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) return luaL_error(L, "worker: tensors must be contiguous, on the cpu");
+    if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) return ty_throw(L, "worker: tensors must be contiguous, on the cpu");
     part[i + 2] = (ty_part){ty_data(t), (size_t)(ty_numel(t) * ty_itemsize(t))};
     lua_pop(L, 1);
   }
@@ -117,7 +117,7 @@ static int message_receive(lua_State *L) {
   uint64_t len = 0;
   *box = b;
   if (b->n >= 8) memcpy(&len, b->p, 8);
-  if (b->n < 64 || len > b->n - 64) return luaL_error(L, "worker: a message that is none of ours");
+  if (b->n < 64 || len > b->n - 64) return ty_throw(L, "worker: a message that is none of ours");
   lua_pushnumber(L, (lua_Number)tag);
   lua_pushlstring(L, (const char *)b->p + 64, (size_t)len);
   lua_pushvalue(L, -3);
@@ -135,7 +135,7 @@ static int message_tensor(lua_State *L) {
   ty_pace(L, s);
   ty_handle *h = ty_new_handle(L, s);
   ty_blob *b = ty_blob_at(L, 1);
-  if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return luaL_error(L, "worker: a message that is none of ours");
+  if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return ty_throw(L, "worker: a message that is none of ours");
   const size_t at = ((size_t)from + 63) / 64 * 64;
   if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false, &h->t) != TY_OK) return ty_raise(L, ctx);
   lua_pushnumber(L, (lua_Number)(at + (size_t)(ty_numel(h->t) * ty_itemsize(h->t))));

@@ -7,9 +7,9 @@
 
 static ty_program *program_at(lua_State *L, int i) {
   ty_program **p = lua_touserdata(L, i);
-  if (!p || lua_objlen(L, i) != sizeof *p || !lua_getmetatable(L, i)) { luaL_error(L, "compile: argument %d must be a program", i); return NULL; }
+  if (!p || lua_objlen(L, i) != sizeof *p || !lua_getmetatable(L, i)) { ty_throw(L, "compile: argument %d must be a program", i); return NULL; }
   luaL_getmetatable(L, NAME);
-  if (!lua_rawequal(L, -1, -2) || !*p) luaL_error(L, "compile: argument %d must be a program", i);
+  if (!lua_rawequal(L, -1, -2) || !*p) ty_throw(L, "compile: argument %d must be a program", i);
   lua_pop(L, 2);
   return *p;
 }
@@ -43,7 +43,7 @@ static int program_new(lua_State *L) {
     lua_setfield(L, -2, "__gc");
   }
   lua_setmetatable(L, -2);
-  if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2)))) return luaL_error(L, "compile: out of memory");
+  if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2)))) return ty_throw(L, "compile: out of memory");
   return 1;
 }
 
@@ -108,7 +108,7 @@ static int program_result(lua_State *L) { /* (program, i) -> tensor */
   ty_program *p = program_at(L, 1);
   ty_handle *h = ty_new_handle(L, s);
   h->t = ty_program_result(p, (int)luaL_checkinteger(L, 2) - 1);
-  return h->t ? 1 : luaL_error(L, "compile: out of memory");
+  return h->t ? 1 : ty_throw(L, "compile: out of memory");
 }
 
 static int program_run(lua_State *L) {
@@ -313,10 +313,10 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
   ty_state *s = ty_state_of(L);
   const ty_program *p = program_at(L, 1);
   const int v = (int)luaL_checkinteger(L, 2) - 1;
-  if (v < 0 || v >= p->nvalue || p->store[p->value[v].store].internal) return luaL_error(L, "compile: value %d isn't from outside", v + 1);
+  if (v < 0 || v >= p->nvalue || p->store[p->value[v].store].internal) return ty_throw(L, "compile: value %d isn't from outside", v + 1);
   ty_handle *h = ty_new_handle(L, s);
   h->t = ty_alias(p->value[v].t);
-  return h->t ? 1 : luaL_error(L, "compile: out of memory");
+  return h->t ? 1 : ty_throw(L, "compile: out of memory");
 }
 
 void ty_settle(lua_State *L, const char *what) {

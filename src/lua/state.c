@@ -4,6 +4,7 @@
  * runs the collector by that count, at binding entry only; scopes and free() release without waiting for it.
  * Invariant: a handle's tensor is NULL after free(), a scope's end or collection, and every use checks it. */
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "binding.h"
@@ -25,7 +26,41 @@ void ty_add(lua_State *L, const char *name, lua_CFunction f) {
 
 void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), slot); }
 
-int ty_raise(lua_State *L, ty_ctx *c) { return luaL_error(L, "%s", c->err); }
+#define LIBRARY "tycho.library"            /* in the registry */
+
+/* Pushes "file:line: " of the nearest line that isn't the library's own, or "". */
+static int where(lua_State *L) {
+  lua_Debug ar;
+  size_t n = 0;
+  bool found = false;
+  lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY);
+  const char *own = lua_tolstring(L, -1, &n);
+  for (int level = 0; !found && lua_getstack(L, level, &ar); level++)
+    found = lua_getinfo(L, "Sl", &ar) && ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
+  if (found) lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+  else lua_pushliteral(L, "");
+  lua_remove(L, -2);
+  return 1;
+}
+
+int ty_throw(lua_State *L, const char *fmt, ...) {
+  va_list ap;
+  where(L);
+  va_start(ap, fmt);
+  lua_pushvfstring(L, fmt, ap);
+  va_end(ap);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static int set_library(lua_State *L) {     /* what the sources of the library's own functions begin with */
+  luaL_checkstring(L, 1);
+  lua_settop(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, LIBRARY);
+  return 0;
+}
+
+int ty_raise(lua_State *L, ty_ctx *c) { return ty_throw(L, "%s", c->err); }
 
 /* ---- the collector ---- */
 
@@ -101,8 +136,8 @@ const char *ty_type_text(lua_State *L, int index) { return ty_is_handle(L, index
 
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
   ty_handle *h = ty_is_handle(L, index);
-  if (!h) luaL_error(L, "%s: %s must be a tensor, got %s", who, what, luaL_typename(L, index));
-  if (!h->t) luaL_error(L, h->state == TY_FREED ? "%s: %s was freed" : "%s: %s was released at the end of its scope: return it or keep() it", who, what);
+  if (!h) ty_throw(L, "%s: %s must be a tensor, got %s", who, what, luaL_typename(L, index));
+  if (!h->t) ty_throw(L, h->state == TY_FREED ? "%s: %s was freed" : "%s: %s was released at the end of its scope: return it or keep() it", who, what);
   return h->t;
 }
 
@@ -399,7 +434,7 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   ty_private(L, TY_R_KEPT);
   lua_pushvalue(L, 1);
   lua_rawget(L, -2);
-  if (lua_isnil(L, -1)) return luaL_error(L, "scope_end: argument 1 is no open scope");
+  if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is no open scope");
   lua_pop(L, 2);
   ty_modes *m = ty_own_modes(L, s);
   int top = lua_gettop(L);
@@ -471,6 +506,8 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_add(L, "scope_end", scope_end);
   ty_add(L, "keep", keep_value);
   ty_add(L, "set_private", set_private);
+  ty_add(L, "set_library", set_library);
+  ty_add(L, "where", where);
   ty_open_ops(L);
   ty_open_tensor(L);
   ty_open_create(L);
@@ -489,11 +526,11 @@ static int open(lua_State *L) {          /* upvalues are in place */
 __attribute__((visibility("default"))) int luaopen_tycho_core(lua_State *L);
 int luaopen_tycho_core(lua_State *L) {
   char err[TY_ERRLEN];
-  if (ty_ops_init(err) != TY_OK) return luaL_error(L, "tycho: %s", err);
+  if (ty_ops_init(err) != TY_OK) return ty_throw(L, "tycho: %s", err);
   ty_state **box = lua_newuserdata(L, sizeof *box), *s = ty_malloc(sizeof *s);
   ty_account *account = ty_malloc(sizeof *account);
   *box = NULL;
-  if (!s || !account) { ty_free(s); ty_free(account); return luaL_error(L, "tycho: out of memory"); }
+  if (!s || !account) { ty_free(s); ty_free(account); return ty_throw(L, "tycho: out of memory"); }
   memset(s, 0, sizeof *s);
   *box = s;
   s->refs = 1;
@@ -503,6 +540,7 @@ int luaopen_tycho_core(lua_State *L) {
   s->account = account;
   atomic_init(&s->account->refs, 1);
   atomic_init(&s->account->bytes, 0);
+  atomic_init(&s->account->peak, 0);
   atomic_init(&s->account->collected, 0);
   s->account->dropped = NULL;
   s->modes.ctx = (ty_ctx){.grad_enabled = true, .host = &ty_lua_host, .host_data = s, .account = s->account};

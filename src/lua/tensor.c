@@ -20,7 +20,7 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
 static int item(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "item", "argument 1");
   ty_settle(L, "item() is called");
-  if (ty_numel(t) != 1) return luaL_error(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
+  if (ty_numel(t) != 1) return ty_throw(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
   ty_push_element(L, t, t->offset);
   return 1;
 }
@@ -55,10 +55,10 @@ static int totable(lua_State *L) {
 
 static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
   int64_t d;
-  if (lua_type(L, 2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 2), &d)) return luaL_error(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
-  if (d == 0) return luaL_error(L, "%s: argument 2 (dim) is dim 0: dims begin at 1", who);
+  if (lua_type(L, 2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 2), &d)) return ty_throw(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
+  if (d == 0) return ty_throw(L, "%s: argument 2 (dim) is dim 0: dims begin at 1", who);
   d = d > 0 ? d - 1 : d + t->ndim;
-  if (d < 0 || d >= t->ndim) return luaL_error(L, "%s: dim %d is out of range for shape %s", who, (int)lua_tointeger(L, 2), ty_shape_of(t));
+  if (d < 0 || d >= t->ndim) return ty_throw(L, "%s: dim %d is out of range for shape %s", who, (int)lua_tointeger(L, 2), ty_shape_of(t));
   return (int)d;
 }
 
@@ -90,7 +90,7 @@ static int is_unexposed(lua_State *L) { lua_pushboolean(L, !ty_check(L, 1, "is_u
 
 static int length(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "#", "argument 1");
-  if (t->ndim == 0) return luaL_error(L, "#: a 0-dim tensor has no length");
+  if (t->ndim == 0) return ty_throw(L, "#: a 0-dim tensor has no length");
   lua_pushnumber(L, (lua_Number)t->shape[0]);
   return 1;
 }
@@ -130,8 +130,8 @@ static int unknown(lua_State *L, const char *k) {
     lua_pop(L, 1);
   }
   const char *near = ty_nearest(k, names, n);
-  if (near) return luaL_error(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
-  return luaL_error(L, "a tensor has no field or method '%s'", k);
+  if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
+  return ty_throw(L, "a tensor has no field or method '%s'", k);
 }
 
 static int index_event(lua_State *L) {   /* extra upvalue: methods */
@@ -146,8 +146,8 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
 }
 
 static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
-  if (on && !ty_is_float((ty_dtype)t->dtype)) return luaL_error(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
-  if (!on && t->node) return luaL_error(L, "requires_grad: this tensor is a result; use detach() to cut it off");
+  if (on && !ty_is_float((ty_dtype)t->dtype)) return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
+  if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   if (t->node || t->requires_grad == on) return 0;
   ty_settle(L, "requires_grad is changed");
   t->requires_grad = on;
@@ -162,9 +162,9 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
   if (!lua_isnil(L, i)) {
     g = ty_check(L, i, "grad", "the value");
     if ((g->dtype != t->dtype && !any_dtype) || g->ndim != t->ndim || memcmp(g->shape, t->shape, sizeof(int64_t) * t->ndim))
-      luaL_error(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
-    if (ty_device_of(g) != ty_device_of(t)) luaL_error(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
-    if (g == t) luaL_error(L, "grad: a tensor can't be its own gradient");
+      ty_throw(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
+    if (ty_device_of(g) != ty_device_of(t)) ty_throw(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
+    if (g == t) ty_throw(L, "grad: a tensor can't be its own gradient");
     ty_register(L, i);
   }
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
@@ -198,14 +198,14 @@ static int newindex_event(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, k, "the tensor");
   (void)s;
   if (!strcmp(k, "requires_grad")) {
-    if (lua_type(L, 3) != LUA_TBOOLEAN) return luaL_error(L, "requires_grad: a boolean is needed, got %s", ty_type_text(L, 3));
+    if (lua_type(L, 3) != LUA_TBOOLEAN) return ty_throw(L, "requires_grad: a boolean is needed, got %s", ty_type_text(L, 3));
     set_requires_grad(L, t, lua_toboolean(L, 3));
     ty_register(L, 1);
   } else if (!strcmp(k, "grad")) assign_grad(L, t, 3, false);
   else {
     for (int i = 0; i < 6; i++)
-      if (!strcmp(k, fields[i])) return luaL_error(L, "field '%s' of a tensor can't be assigned", k);
-    return luaL_error(L, "a tensor has no field '%s' to assign", k);
+      if (!strcmp(k, fields[i])) return ty_throw(L, "field '%s' of a tensor can't be assigned", k);
+    return ty_throw(L, "a tensor has no field '%s' to assign", k);
   }
   return 0;
 }
@@ -213,7 +213,7 @@ static int newindex_event(lua_State *L) {
 static int requires_grad_(lua_State *L) {
   ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "requires_grad_", "argument 1");
-  if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN) return luaL_error(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
+  if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN) return ty_throw(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
   set_requires_grad(L, t, lua_isnoneornil(L, 2) || lua_toboolean(L, 2));
   ty_register(L, 1);
   lua_settop(L, 1);
@@ -230,7 +230,7 @@ static int eq_event(lua_State *L) {
 
 static int order_event(lua_State *L) {
   const char *names[2] = {ty_type_text(L, 1), ty_type_text(L, 2)};
-  return luaL_error(L, "'<' and '<=' don't compare a %s with a %s by elements: use x:lt(y), x:le(y), x:gt(y), x:ge(y)", names[0], names[1]);
+  return ty_throw(L, "'<' and '<=' don't compare a %s with a %s by elements: use x:lt(y), x:le(y), x:gt(y), x:ge(y)", names[0], names[1]);
 }
 
 static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
@@ -245,7 +245,7 @@ static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
 static int tostring_event(lua_State *L) {
   ty_state_of(L);
   ty_handle *h = ty_is_handle(L, 1);
-  if (!h) return luaL_error(L, "tostring: a tensor is needed, got %s", luaL_typename(L, 1));
+  if (!h) return ty_throw(L, "tostring: a tensor is needed, got %s", luaL_typename(L, 1));
   if (!h->t) { lua_pushstring(L, h->state == TY_FREED ? "[freed tensor]" : "[tensor released at the end of its scope]"); return 1; }
   ty_private(L, TY_R_FORMAT);
   lua_pushvalue(L, 1);
@@ -273,7 +273,7 @@ static int detach(lua_State *L) {
 static int set_data(lua_State *L) {
   ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
   ty_settle(L, "a tensor is given other data");
-  if (x->node || y->node) return luaL_error(L, "set_data: only leaves take other data");
+  if (x->node || y->node) return ty_throw(L, "set_data: only leaves take other data");
   ty_storage_retain(y->storage);
   ty_storage_release(x->storage);
   x->storage = y->storage;
@@ -300,8 +300,8 @@ static int storage_gc(lua_State *L) {
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   ty_settle(L, "data() is called");
-  if (ty_device_of(t)->gpu >= 0) return luaL_error(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
-  if (!ty_is_contiguous(t)) return luaL_error(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
+  if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
+  if (!ty_is_contiguous(t)) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   ty_storage **p = lua_newuserdata(L, sizeof *p);
   *p = NULL;
   if (luaL_newmetatable(L, "tycho.storage")) {
@@ -349,7 +349,7 @@ static int empty_cache(lua_State *L) {
 
 static int set_num_threads(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096) return luaL_error(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096) return ty_throw(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
   ty_set_num_threads((int)n);
   return 0;
 }
@@ -358,7 +358,7 @@ static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads
 
 static int manual_seed(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return luaL_error(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_settle(L, "manual_seed() is called");
   ty_manual_seed((uint64_t)n);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));

@@ -79,9 +79,11 @@ local function where(self, ok, ...)
   end
   local message = ...
   if type(message) == "string" then
-    local label = self._label and ("%s (%s)"):format(self._label, self._name) or self._name
+    local label, place = self._label and ("%s (%s)"):format(self._label, self._name) or self._name, core.where()
+    if place == "" or message:sub(1, #place) ~= place then place = "" end       -- the user's line stays in front
+    message = message:sub(#place + 1)
     local inner = message:match("^in (.*)$")
-    message = inner and ("in %s > %s"):format(label, inner) or ("in %s: %s"):format(label, message)
+    message = place .. (inner and ("in %s > %s"):format(label, inner) or ("in %s: %s"):format(label, message))
   end
   error(message, 0)
 end
