@@ -43,6 +43,13 @@ function M.register_hook(x, fn)
   return {remove = function() hooks[i] = false end}
 end
 
+-- The gradient of a result is kept in its .grad too, where backward comes by.
+function M.retain_grad(x)
+  if not x.requires_grad then error("retain_grad: the tensor doesn't require grad", 2) end
+  if x.is_leaf then return end
+  M.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
+end
+
 ---- autograd.Function ----
 -- A context holds what forward leaves for backward; it goes when the last tensor that needs it is collected.
 local Context = {}

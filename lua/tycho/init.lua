@@ -121,8 +121,13 @@ end
 
 ---- modes ----
 local modes = require "tycho.modes"
-tycho.no_grad, tycho.enable_grad = modes.no_grad, modes.enable_grad
+tycho.no_grad, tycho.enable_grad, tycho.inference_mode = modes.no_grad, modes.enable_grad, modes.no_grad
 tycho.is_grad_enabled = core.is_grad_enabled
+-- Recording on or off from here on, for this coroutine.
+function tycho.set_grad_enabled(on)
+  if type(on) ~= "boolean" then error("set_grad_enabled: argument 1 must be true or false, got " .. type(on), 2) end
+  core.set_grad_enabled(on)
+end
 
 local function leave(scope, ok, ...)
   if ok then core.scope_end(scope, ...) else core.scope_end(scope) end

@@ -111,6 +111,8 @@ static int get_field(lua_State *L, ty_state *s, ty_tensor *t, const char *k) {
   else if (!strcmp(k, "device")) lua_pushstring(L, t->storage->backend->name);
   else if (!strcmp(k, "requires_grad")) lua_pushboolean(L, ty_needs_grad(t));
   else if (!strcmp(k, "is_leaf")) lua_pushboolean(L, !t->node);
+  else if (!strcmp(k, "ndim")) lua_pushinteger(L, t->ndim);
+  else if (!strcmp(k, "is_cuda")) lua_pushboolean(L, t->storage->backend->gpu >= 0);
   else if (!strcmp(k, "grad")) {
     if (t->grad) ty_push_shared(L, s, t->grad);
     else lua_pushnil(L);
@@ -118,12 +120,13 @@ static int get_field(lua_State *L, ty_state *s, ty_tensor *t, const char *k) {
   return 1;
 }
 
-static const char *const fields[] = {"shape", "dtype", "device", "requires_grad", "is_leaf", "grad"};
+static const char *const fields[] = {"shape", "dtype", "device", "requires_grad", "is_leaf", "grad", "ndim", "is_cuda"};
+#define FIELDS ((int)(sizeof fields / sizeof *fields))
 
 static int unknown(lua_State *L, const char *k) {
   const char *names[700];
   int n = 0;
-  for (; n < 6; n++) names[n] = fields[n];
+  for (; n < FIELDS; n++) names[n] = fields[n];
   lua_pushnil(L);
   while (n < 700 && lua_next(L, lua_upvalueindex(TY_UPVALUES + 1))) {
     if (lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
@@ -203,7 +206,7 @@ static int newindex_event(lua_State *L) {
     ty_register(L, 1);
   } else if (!strcmp(k, "grad")) assign_grad(L, t, 3, false);
   else {
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < FIELDS; i++)
       if (!strcmp(k, fields[i])) return ty_throw(L, "field '%s' of a tensor can't be assigned", k);
     return ty_throw(L, "a tensor has no field '%s' to assign", k);
   }
