@@ -126,6 +126,28 @@ describe("tensors", function()
   end)
 end)
 
+describe("names", function()
+  it("that there aren't are told, with the nearest", function()
+    for name, fn in pairs {Adagrd = function() return optim.Adagrd end, MNISTT = function() return tycho.data.datasets.MNISTT end, is_availble = function() return tycho.cuda.is_availble end,
+      xavier_unifrom_ = function() return nn.init.xavier_unifrom_ end, StepLr = function() return optim.lr_scheduler.StepLr end, RandomCorp = function() return tycho.data.transforms.RandomCorp end} do
+      fails("has no '" .. name .. "'; did you mean '", fn)
+    end
+  end)
+
+  it("progress takes what pairs and ipairs give", function()
+    local real, out = io.stderr, {}
+    io.stderr = {write = function() end, flush = function() end} -- luacheck: ignore 122
+    local ok, e = pcall(function()
+      for i, v in tycho.utils.progress(ipairs {4, 5}) do out[#out + 1] = i * v end
+      for k, v in tycho.utils.progress(pairs {a = 1}) do out[#out + 1] = k .. v end
+      for k in tycho.utils.progress(("a b"):gmatch "%a", {desc = "x"}) do out[#out + 1] = k end
+    end)
+    io.stderr = real -- luacheck: ignore 122
+    assert.is_true(ok, e)
+    assert.same({4, 10, "a1", "a", "b"}, out)
+  end)
+end)
+
 describe("clip_grad_norm_", function()
   it("takes other norms, and refuses what isn't finite where that is asked for", function()
     local p, q = nn.Parameter(tycho.zeros(2)), nn.Parameter(tycho.zeros(1))

@@ -212,4 +212,4 @@ function amp.GradScaler(o)
     _growth_interval = o.growth_interval, _optimizers = setmetatable({}, {__mode = "k"}), _entries = {}, _founds = {}}, Scaler)
 end
 
-return amp
+return require("tycho.options").told(amp, "amp")

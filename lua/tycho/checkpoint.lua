@@ -212,4 +212,4 @@ function Manager:restore_latest(members)
   error(("restore_latest: none of the %d checkpoints in %s can be read; the oldest: %s"):format(#steps, self.dir, last), 2)
 end
 
-return checkpoint
+return require("tycho.options").told(checkpoint, "checkpoint")

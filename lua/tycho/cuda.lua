@@ -100,4 +100,4 @@ function cuda.graph(fn, ...)
   return finish(gpu.graph_begin(), old, pcall(fn, ...))
 end
 
-return cuda
+return require("tycho.options").told(cuda, "cuda")

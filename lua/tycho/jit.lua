@@ -348,4 +348,4 @@ function jit.load(path, o)
 end
 
 jit.freeze = require "tycho.jit_freeze"(Traced)
-return jit
+return require("tycho.options").told(jit, "jit")

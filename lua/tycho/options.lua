@@ -89,6 +89,17 @@ function options.shown(v)
   return "a " .. (core.is_tensor(v) and "tensor" or type(v))
 end
 
+-- A typing error in the table's names is told, with the nearest name.
+function options.told(t, what)
+  return setmetatable(t, {__index = function(_, k)
+    if type(k) ~= "string" then return nil end
+    local names = {}
+    for name in pairs(t) do names[#names + 1] = name end
+    local near = core.nearest(k, names)
+    error(("%s has no '%s'%s"):format(what, k, near and "; did you mean '" .. near .. "'?" or ""), 2)
+  end})
+end
+
 -- An error's text without the place that it was raised at: the user's line, or the library's.
 function options.bare(e)
   if type(e) ~= "string" then return e end

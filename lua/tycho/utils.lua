@@ -65,9 +65,20 @@ function Bar:close()
   if not self.ended then self.ended = true; self:show(true) end
 end
 
--- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do. On a terminal
+-- f, state, control, as ipairs gives them, as one function
+local function alone(f, state, control)
+  local function step(k, ...)
+    control = k
+    return k, ...
+  end
+  return function() return step(f(state, control)) end
+end
+
+-- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do, or progress(ipairs(list)). On a terminal
 -- one line is redrawn, elsewhere a line comes every few seconds. The result is called by `for`, and has set().
-function utils.progress(iter, o)
+function utils.progress(iter, ...)
+  local o = ...
+  if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...) end
   o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false}, 2)
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
@@ -87,4 +98,4 @@ utils.interrupted = core.interrupted
 
 utils.checkpoint = require("tycho.recompute").checkpoint
 utils.save_curve = require("tycho.plot").save_curve
-return utils
+return options.told(utils, "utils")

@@ -314,4 +314,4 @@ define("CSV", {root = false, target = false, header = true, separator = ",", lab
   return setmetatable(set, Table)
 end)
 
-return datasets
+return require("tycho.options").told(datasets, "data.datasets")

@@ -140,4 +140,4 @@ function data.read_csv(path, o)
   return M.to(x, o.dtype), names
 end
 
-return data
+return require("tycho.options").told(data, "data")

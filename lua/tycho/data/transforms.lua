@@ -286,9 +286,4 @@ for name, step in pairs {autocontrast = "autocontrast", equalize = "equalize", i
   fixed(name, "", function() return {"colour", colours[step], 0} end)
 end
 
-return setmetatable(transforms, {__index = function(t, k)
-  local names = {}
-  for name in pairs(t) do names[#names + 1] = name end
-  local near = type(k) == "string" and core.nearest(k, names)
-  error(("transforms has no '%s'%s"):format(tostring(k), near and "; did you mean '" .. near .. "'?" or ""), 2)
-end})
+return require("tycho.options").told(transforms, "transforms")

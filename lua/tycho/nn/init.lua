@@ -10,7 +10,8 @@ local init = require "tycho.nn.init_functions"
 local lib = require "tycho.nn.layer"
 local layer, options, arguments, whole, number, pair, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.pair, lib.text
 local Parameter = module.Parameter
-local shown = require("tycho.options").shown
+local options_of = require "tycho.options"
+local shown = options_of.shown
 
 local nn = lib.classes
 nn.Module, nn.Parameter, nn.is_module = module.Module, Parameter, module.is_module
@@ -365,15 +366,7 @@ function nn.summary(model, sizes, o)
   return table.concat(lines, "\n")
 end
 
--- A typing error is told, with the nearest name.
-local function told(t, what)
-  return setmetatable(t, {__index = function(_, k)
-    if type(k) ~= "string" then return nil end
-    local names = {}
-    for name in pairs(t) do names[#names + 1] = name end
-    local near = core.nearest(k, names)
-    error(("%s has no '%s'%s"):format(what, k, near and "; did you mean '" .. near .. "'?" or ""), 2)
-  end})
-end
-told(F, "nn.functional")
-return told(nn, "nn")
+options_of.told(F, "nn.functional")
+options_of.told(init, "nn.init")
+options_of.told(nn.utils, "nn.utils")
+return options_of.told(nn, "nn")

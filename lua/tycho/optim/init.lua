@@ -288,4 +288,4 @@ end
 require("tycho.optim.lbfgs")(new_class)
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"
 optim.swa_utils = require "tycho.optim.swa_utils"
-return optim
+return require("tycho.options").told(optim, "optim")

@@ -308,4 +308,4 @@ function Plateau:step(metric)
   self:set()
 end
 
-return schedulers
+return require("tycho.options").told(schedulers, "optim.lr_scheduler")
