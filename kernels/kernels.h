@@ -205,7 +205,7 @@ TY_K cudaError_t ty_k_select_write(const ty_k_selection *a, int64_t found, cudaS
 
 /* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
 typedef struct {
-  int dtype, wdtype, ddtype, rms;                        /* wdtype: of w and b; ddtype: of dw and db; rms: no mean, no bias */
+  int dtype, wdtype, bdtype, ddtype, rms;                /* ddtype: of dw and db; rms: no mean, no bias */
   int64_t rows, n;
   double eps;
   const void *x, *w, *b, *g;                             /* w, b may be NULL; g: the result's gradient, in backward */

@@ -38,7 +38,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     T y = (load<T>(a.x, a.dtype, base + j) - mean) * r;
     if (a.w) y *= load<T>(a.w, a.wdtype, j);
-    if (a.b) y += load<T>(a.b, a.wdtype, j);
+    if (a.b) y += load<T>(a.b, a.bdtype, j);
     store(a.o, a.dtype, base + j, y);
   }
   if (threadIdx.x) return;
@@ -66,7 +66,7 @@ template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_s
   EACH_OF_ROW(e, j, a.n) {
     T y = v[e] * r;
     if (a.w) y *= load<T>(a.w, a.wdtype, j);
-    if (a.b) y += load<T>(a.b, a.wdtype, j);
+    if (a.b) y += load<T>(a.b, a.bdtype, j);
     store(a.o, a.dtype, base + j, y);
   }
   if (threadIdx.x) return;

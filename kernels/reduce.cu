@@ -121,7 +121,7 @@ int ty_k_reduce_splits(int64_t outputs, int64_t length) {
 
 template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, cudaStream_t s) {
   const ty_k_reduction a = *r;
-  const bool side_by_side = a.nkeep && a.outputs >= WIDE && (!a.nreduce || (a.keep_stride[a.nkeep - 1] < a.reduce_stride[a.nreduce - 1] && a.reduce_stride[a.nreduce - 1] > 1));
+  const bool side_by_side = a.nkeep && a.outputs >= WIDE && (!a.nreduce || a.keep_stride[a.nkeep - 1] < a.reduce_stride[a.nreduce - 1]);
   cudaError_t e;
   auto row = rows<F, T>, column = columns<F, T>, small = short_rows<F, T>;
   auto join = combine<F, T>;

@@ -320,7 +320,11 @@ describe("autograd", function()
     helper.close(tycho.grad(tycho.utils.checkpoint(f, u):sum(), u), (tycho.grad(f(u):sum(), u)))
     assert.is_nil(w.grad, "grad leaves .grad alone")
     fails("create_graph", tycho.grad, tycho.utils.checkpoint(f, u):sum(), u, {create_graph = true})
-    fails("unused", tycho.grad, tycho.utils.checkpoint(f, u):sum(), w)
+    for _, fn in ipairs {function(cut) return cut(f, u):sum() end, function(cut) return (f(cut(f, u)) + cut(f, u)):sum() end} do      -- w within alone; within and without
+      helper.close(tycho.grad(fn(tycho.utils.checkpoint), w), (tycho.grad(fn(function(g, v) return g(v) end), w)), "what it uses besides its arguments")
+    end
+    assert.is_nil(w.grad)
+    fails("input 1 wasn't used", tycho.grad, tycho.utils.checkpoint(f, u):sum(), tycho.ones(1, {requires_grad = true}))
     fails("segments= is for a Sequential, got a Linear", tycho.nn.Checkpoint, tycho.nn.Linear(1, 1), {segments = 2})
   end)
 

@@ -114,6 +114,17 @@ describe("checkpoint.Manager", function()
       for _ = 1, 20 do differed = differed or not pcall(same_run, again(false), whole) end
       assert.is_true(differed, "another way gives the same bits")
       for _ = 1, 3 do same_run(again(true), whole) end
+      local a, b = tycho.randn(64, 300), tycho.randn(300, 50)      -- a graph that was captured before takes them too
+      gpu.set_ways(nil)
+      local f, was = tycho.compile(function() return a:matmul(b) end), a:matmul(b)
+      local kept = gpu.ways()
+      for _ = 1, 3 do f() end
+      for _ = 1, 8 do
+        gpu.set_ways(nil)
+        assert.is_true(f():equal(a:matmul(b)))
+      end
+      gpu.set_ways(kept)
+      assert.is_true(f():equal(was))
       local words = gpu.ways()
       fails("these are no plans", gpu.set_ways, words:narrow(1, 1, words:size(1) - 1):clone())
       assert.is_true(gpu.ways():equal(words))

@@ -322,6 +322,23 @@ describe("fusion", function()
     agrees(function() return F.dropout(F.dropout(x * 2, 0.5) + 1, 0.25) end, nil, "twice")
   end)
 
+  it("gives the bits of single ops also with weights of other dtypes, one channel, what repeats", function()
+    for _, pair in ipairs {{"bfloat16", "float32"}, {"float16", "float32"}, {"bfloat16", "float16"}} do
+      local x, w, b = tycho.randn(6, 64), tycho.rand(64):to(pair[1]), tycho.randn(64):to(pair[2])
+      agrees(function() return F.layer_norm(x, {64}, w, b) * 1 end, nil, "layer_norm, " .. table.concat(pair, ", "))
+    end
+    local x, r = tycho.randn(16, 1, 28, 28):transpose(-1, -2):contiguous():transpose(-1, -2), tycho.randn(16, 1, 28, 28)
+    agrees(function() return F.batch_norm(x, nil, nil, nil, nil, {training = true}) + r end, nil, "one channel")
+    local row = tycho.randn(1, 40)
+    for _, fn in ipairs {function(a) return a:sum({1}) end, function(a) return (a * 2):sum({2}) + a:sum({2}) end, function(a) return a:is_contiguous() and a + 1 or a - 1 end} do
+      local f = tycho.compile(fn)
+      for k = 1, 4 do
+        row:add_(0.1)
+        exact(f(row:expand(700, 40)), fn(row:expand(700, 40)), "repeated, call " .. k)
+      end
+    end
+  end)
+
   it("counts dropout's elements in logical order, whatever lies around it", function()
     local nn = tycho.nn
     local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3))

@@ -41,6 +41,39 @@ describe("arguments", function()
     assert.truthy(e:find("habits_spec.lua:%d+: Linear"), e)                   -- the user's line
   end)
 
+  it("of layers without parameters too: PyTorch's orders, nothing dropped", function()
+    local x = tycho.ones(1, 1, 6, 6)
+    assert.equal("1x1x3x3", tostring(nn.AvgPool2d(3, 2, 0, true)(x).shape))
+    assert.equal(2, select("#", nn.AdaptiveMaxPool2d(2, true)(x)))
+    assert.equal("1x1x3x3", tostring(nn.MaxPool2d(2, 2, 0, 1)(x).shape))
+    assert.equal(20, nn.Softplus(1, 20).threshold)
+    assert.is_true(nn.GELU("tanh")(x):equal(nn.functional.gelu(x, {approximate = "tanh"})))
+    assert.equal("1x1x12x12", tostring(nn.Upsample(nil, 2)(x).shape))
+    fails("Softmax: at most 1 arguments, got 2", nn.Softmax, 1, true)
+    fails("LeakyReLU: argument 'negative_slope' is given twice", nn.LeakyReLU, 0.1, {negative_slope = 0.5})
+    local y = tycho.tensor({1, 2, 3, 1}, {dtype = "int64"})
+    assert.equal("4", tostring(nn.CrossEntropyLoss(tycho.ones(3), {reduction = "none"})(tycho.randn(4, 3), y).shape))
+    fails("CrossEntropyLoss: at most a weight and a table of options", nn.CrossEntropyLoss, tycho.ones(3), {}, 1)
+    fails("'weight' is given twice", nn.CrossEntropyLoss, tycho.ones(3), {weight = tycho.ones(3)})
+  end)
+
+  it("may end in nil, or have a metatable", function()
+    assert.is_nil(nn.Linear(2, 3, {bias = false}, nil).bias)
+    assert.is_nil(nn.Linear(2, 3, setmetatable({bias = false}, {})).bias)
+    fails("Linear: bias must be true or false, got 'no'", nn.Linear, 2, 3, "no")
+    fails("Conv2d: padding must be a whole number from 0, got 'foo'", nn.Conv2d, 3, 4, 3, 1, "foo")
+    assert.equal(4, nn.Embedding(5, 3, {padding_idx = -2}).padding_idx)
+    local opt = optim.SGD(nn.ParameterList {nn.Parameter(tycho.ones(2))}, {lr = 0.1})
+    optim.lr_scheduler.MultiStepLR(opt, {})
+    fails("OneCycleLR: anneal_strategy must be one of 'cos', 'linear', got 'linaer'", optim.lr_scheduler.OneCycleLR, opt, 0.1, 10, nil, nil, 0.3, "linaer")
+    fails("StepLR: gamma must be a number, got 'x'", optim.lr_scheduler.StepLR, opt, 1, "x")
+    fails("CyclicLR: mode must be", optim.lr_scheduler.CyclicLR, opt, {base_lr = 0.1, max_lr = 1, mode = "trianglar2", cycle_momentum = false})
+    fails("SGD: parameters, lr and a table of options are taken, not more", optim.SGD, {nn.Parameter(tycho.ones(1))}, {lr = 0.1}, {momentum = 0.9})
+    local adam = optim.Adam {nn.Parameter(tycho.ones(1))}
+    adam.param_groups[1].betas[1] = 0.5
+    assert.equal(0.9, optim.Adam {nn.Parameter(tycho.ones(1))}.param_groups[1].betas[1])
+  end)
+
   it("of initialisers, schedulers, losses and optimizers too", function()
     local w = tycho.empty(30, 20)
     assert.is_true(nn.init.normal_(w, {std = 0.02}):abs():amax():item() < 0.2)
@@ -218,6 +251,7 @@ describe("values", function()
 
   it("of FFI arrays are what their type says", function()
     local ffi = require "ffi"
+    pcall(ffi.cdef, "void *malloc(size_t);")
     local d, i, f = ffi.new("double[3]", {1, 2, 3}), ffi.new("int32_t[2]", {4, 5}), ffi.new("float[2][2]", {{1, 2}, {3, 4}})
     assert.same({1, 2, 3}, tycho.from_ffi(d, {3}):totable())
     assert.equal("float64", tycho.from_ffi(d, {3}).dtype)
@@ -226,7 +260,15 @@ describe("values", function()
     assert.same({1, 2}, tycho.from_ffi(ffi.cast("void *", f), {2}):totable())
     fails("the array has 16 bytes, a tensor of shape 300 in float32 needs 1200", tycho.from_ffi, f, {300})
     fails("elements of type 'double' can't be float32", tycho.from_ffi, d, {3}, {dtype = "float32"})
-    fails("cast the pointer", tycho.from_ffi, ffi.new("struct { int a; }"), {1})
+    assert.same({{1, 2}, {3, 4}}, tycho.from_ffi(ffi.cast("float (*)[2]", f), {2, 2}):totable())
+    assert.same({1, 2}, tycho.from_ffi(ffi.cast("uint8_t *", f), {2}, {dtype = "float32"}):totable())
+    assert.same({7, 8}, tycho.from_ffi(ffi.new("uint64_t[2]", {7, 8}), {2}, {dtype = "int64"}):totable())
+    assert.same({1, 2, 3}, tycho.from_ffi(ffi.new("struct { float x, y, z; }[1]", {{1, 2, 3}}), {3}, {dtype = "float32"}):totable())
+    fails("elements of type 'unsigned int' need a dtype", tycho.from_ffi, ffi.new("uint32_t[2]"), {2})
+    fails("elements of type 'unsigned int' can't be int64", tycho.from_ffi, ffi.new("uint32_t[2]"), {1}, {dtype = "int64"})
+    for _, cdata in ipairs {ffi.new("float *[4]"), ffi.new("float **"), ffi.new("struct { int a; }"), ffi.new("int64_t", 3), ffi.C.malloc} do
+      fails("must be an FFI pointer or array of numbers, got", tycho.from_ffi, cdata, {1})
+    end
   end)
 end)
 
@@ -251,6 +293,59 @@ describe("PyTorch's optimizer states", function()
 end)
 
 describe("restore", function()
+  it("takes every optimizer's state, and models that load in a way of their own", function()
+    local dir = helper.folder()
+    local m = tycho.checkpoint.Manager {dir = dir}
+    for k, name in ipairs {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS"} do
+      local function run() local net = nn.Linear(3, 2) return net, optim[name](net:parameters(), {lr = 0.1}) end
+      local net, opt = run()
+      local function step(n, o) o:step(function()
+        o:zero_grad()
+        local loss = n(tycho.ones(4, 3)):square():sum()
+        loss:backward()
+        return loss
+      end) end
+      step(net, opt)
+      opt.param_groups[1].name = "decay"
+      m:save(k, {model = net, optimizer = opt})
+      m:wait()
+      local net2, opt2 = run()
+      m:restore_latest {model = net2, optimizer = opt2}
+      assert.equal("decay", opt2.param_groups[1].name)
+      step(net, opt)
+      step(net2, opt2)
+      helper.close(net2.weight:detach(), net.weight:detach(), name, 1e-6)
+    end
+    local Net = nn.Module:extend "Net"
+    function Net:init()
+      nn.Module.init(self)
+      self.a = nn.Linear(2, 2)
+    end
+    function Net:load_state_dict(s) return nn.Module.load_state_dict(self, s, {strict = false}) end
+    m:save(9, {model = nn.ModuleDict {a = nn.Linear(2, 2), b = nn.Linear(2, 2)}})
+    m:wait()
+    assert.equal(9, (m:restore_latest {model = Net()}))
+    os.execute("rm -rf " .. dir)
+  end)
+
+  it("gives schedulers back what they had where another member errs", function()
+    local dir = helper.folder()
+    local m, net = tycho.checkpoint.Manager {dir = dir}, nn.Linear(2, 2)
+    local function schedule(n)
+      local opt, list, at = optim.SGD(net:parameters(), {lr = 1}), {}, {}
+      for i = 1, n do list[i] = optim.lr_scheduler.ConstantLR(opt) end
+      for i = 1, n - 1 do at[i] = i end
+      return optim.lr_scheduler.SequentialLR(opt, list, at)
+    end
+    m:save(1, {model = net, sched = schedule(2)})
+    m:wait()
+    local other, three = nn.Linear(2, 2), schedule(3)
+    local w = other.weight:clone()
+    fails("restore: 'sched' of", m.restore_latest, m, {model = other, sched = three})
+    assert.is_true(w:equal(other.weight))
+    os.execute("rm -rf " .. dir)
+  end)
+
   it("changes nothing where one member's state doesn't fit", function()
     local dir = helper.folder()
     local m = tycho.checkpoint.Manager {dir = dir}

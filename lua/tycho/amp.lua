@@ -26,7 +26,7 @@ end
 -- GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 function amp.autocast(o, fn, ...)
   if callable(o) then return amp.autocast({}, o, fn, ...) end
-  check("autocast", o, {dtype = true, enabled = true, device = true}, 2)
+  check("autocast", o, {dtype = true, enabled = true, device = true})
   if not callable(fn) then error("autocast: argument 2 must be a function, got " .. type(fn), 2) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
   if kind and not usual[kind] then error("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'", 2) end
@@ -205,7 +205,7 @@ end
 
 -- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
 function amp.GradScaler(o)
-  o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}, 2)
+  o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
   if o.growth_factor <= 1 then error("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor), 2) end
   if o.backoff_factor >= 1 then error("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor), 2) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0, _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor,

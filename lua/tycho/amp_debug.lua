@@ -66,7 +66,7 @@ end
 -- prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements whose size the dtype can't
 -- hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst. Further results of fn follow it.
 return function(fn, o)
-  o = fill("amp.debug", o, {dtype = "float16"}, 2)
+  o = fill("amp.debug", o, {dtype = "float16"})
   if type(fn) ~= "function" then error("amp.debug: argument 1 must be a function, got " .. type(fn), 2) end
   local limit = limits[o.dtype]
   if not limit then error("amp.debug: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'", 2) end

@@ -2,21 +2,22 @@
 local core = require "tycho.core"
 local M = core.methods
 local modes = require "tycho.modes"
+local bare, fail = require("tycho.options").bare, require("tycho.options").fail
 local autograd = {}
 
--- only: gradients go to inputs alone (which checkpoints ask for when they run in a pass), not to leaves
-local function run(only, ...)
+-- inputs: nil, or {list = what alone gets gradients, besides = {}}, to which checkpoints that run in the pass add by place
+local function run(inputs, ...)
   local before = modes.inputs
-  modes.inputs = only
+  modes.inputs = inputs
   local ok, out = pcall(core.backward, ...)
   modes.inputs = before
-  if not ok then error(out, 0) end
+  if not ok then error(type(out) == "string" and core.where() .. bare(out) or out, 0) end
   return out
 end
 
 M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false", function(x, grad, retain, create)
   if retain == nil then retain = create end
-  run(false, {x}, {grad or false}, nil, retain, create, true)
+  run(nil, {x}, {grad or false}, nil, retain, create, true)
 end)
 
 local function list(v) return core.is_tensor(v) and {v} or v end
@@ -30,7 +31,16 @@ autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:an
     if retain == nil then retain = create end
     local given, filled = list(grads or {}), {}
     for i = 1, #list(outputs) do filled[i] = given[i] or false end
-    local out = run(true, list(outputs), filled, list(inputs), retain, create, unused)
+    local asked, all = {list = list(inputs), besides = {}}, {}
+    for i, x in ipairs(asked.list) do all[i] = x end
+    all[#all + 1] = modes.anchor                         -- which checkpoints on the way need
+    local out = run(asked, list(outputs), filled, all, retain, create, true)
+    out[#asked.list + 1] = nil
+    for i = 1, #asked.list do
+      local more = asked.besides[i]
+      if more then out[i] = out[i] and out[i] + more or more end
+      if not out[i] and not unused then fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i) end
+    end
     if core.is_tensor(inputs) then return out[1] or nil end
     for i = 1, #out do out[i] = out[i] or nil end
     return out

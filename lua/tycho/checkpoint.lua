@@ -14,9 +14,9 @@ Manager.__index = Manager
 
 -- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
 function checkpoint.Manager(o)
-  o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true}, 2)
+  o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
   if type(o.dir) ~= "string" or o.dir == "" then error("checkpoint.Manager: dir must be the name of a folder, got " .. tostring(o.dir), 2) end
-  if o.keep then options.whole("checkpoint.Manager", "keep", o.keep, 1, 2) end
+  if o.keep then options.whole("checkpoint.Manager", "keep", o.keep, 1) end
   local ok, e = pcall(function()
     core.make_folder(o.dir)
     core.clean_folder(o.dir)
@@ -111,7 +111,7 @@ end
 -- save(step, {name = member, ...}): members with state_dict through it, others as values. What they are now is what is saved, whatever
 -- happens to them next. Raises what went wrong with the one before, when this one is on its way.
 function Manager:save(step, members)
-  options.whole("save", "argument 1 (step)", step, 0, 2)
+  options.whole("save", "argument 1 (step)", step, 0)
   check_members("save: argument 2", members)
   local before = finish(self)
   local ok, tree, names, tensors = pcall(encode, step, members)
@@ -154,16 +154,33 @@ local function read(self, step)
   return value
 end
 
+-- Schedulers, scalers, loaders and the user's own: they come first, and get back what they had where one of them errs.
+local function load_unchecked(members, names, states, path)
+  local before = {}
+  for i, name in ipairs(names) do
+    local m = members[name]
+    before[i] = has_state(m, "state_dict") and m:state_dict() or nil
+    local ok, e = pcall(m.load_state_dict, m, states[name])
+    if not ok then
+      for k = i, 1, -1 do
+        if before[k] then pcall(members[names[k]].load_state_dict, members[names[k]], before[k]) end
+      end
+      error(("restore: '%s' of %s: %s"):format(name, path, options.bare(e)), 0)
+    end
+  end
+end
+
 local function load_into(value, members, path)
-  local names, tensors = {}, {}
+  local names, unchecked, tensors = {}, {}, {}
   for name, m in pairs(members or {}) do
     if has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
-      if has_state(m, "check_state_dict") then
+      local checks = has_state(m, "check_state_dict") and rawequal(m.load_state_dict, m._loads)      -- the library's own, not one in its place
+      if checks then
         local ok, e = pcall(m.check_state_dict, m, value.states[name])
         if not ok then error(("restore: '%s' of %s: %s"):format(name, path, options.bare(e)), 0) end
       end
-      names[#names + 1] = name
+      table.insert(checks and names or unchecked, name)
     elseif core.is_tensor(m) then
       local v = value.values[name]
       if not core.is_tensor(v) then error(("restore: %s has no tensor '%s'"):format(path, name), 0) end
@@ -171,9 +188,11 @@ local function load_into(value, members, path)
       tensors[m] = v
     end
   end
-  for m, v in pairs(tensors) do modes.no_grad(m.copy_, m, v) end
   table.sort(names)
+  table.sort(unchecked)
+  load_unchecked(members, unchecked, value.states, path)
   for _, name in ipairs(names) do members[name]:load_state_dict(value.states[name]) end
+  for m, v in pairs(tensors) do modes.no_grad(m.copy_, m, v) end
   restore_generators(value.generators)
   restore_plans(value.plans)
   return value.step, value.values
@@ -181,7 +200,7 @@ end
 
 -- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the generators, gives the step and the plain values.
 function Manager:restore(step, members)
-  options.whole("restore", "argument 1 (step)", step, 0, 2)
+  options.whole("restore", "argument 1 (step)", step, 0)
   if members ~= nil then check_members("restore: argument 2", members) end
   local failed = finish(self)
   if failed then io.stderr:write(failed, "\n") end

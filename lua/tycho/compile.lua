@@ -67,6 +67,15 @@ local function new_variant(args)
   return v
 end
 
+-- A tensor without its repetitions, so that a copy can be laid out alike.
+local function once(a)
+  local stride = M.stride(a)
+  for d = 1, M.dim(a) do
+    if stride[d] == 0 and a.shape[d] > 1 then a = ops.slice(a, d, 1, 1) end
+  end
+  return a
+end
+
 -- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose graphs keep addresses, and
 -- where two were recorded in one storage: copies, which are made anew unless they were made of the same.
 local function inputs_of(v, args)
@@ -85,9 +94,10 @@ local function inputs_of(v, args)
       if v.copies[i] then
         local s = v.static[i]
         if not s then
-          s = {tensor = core.keep(ops.clone(a))}
+          s = {copy = core.keep(ops.clone(once(a)))}
+          s.tensor = s.copy.shape == a.shape and s.copy or core.keep(ops.expand(s.copy, a.shape))
           v.static[i] = s
-        elseif not (program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and M._unexposed(a)) then M.copy_(s.tensor, a) end
+        elseif not (program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and M._unexposed(a)) then M.copy_(s.copy, once(a)) end
         s.of, s.version, s.own = core.keep(a:detach()), M._version(a), M._version(s.tensor)
         given[i] = s.tensor
       else given[i] = a end
@@ -194,8 +204,8 @@ local function run(v)
     program.rates(p)
     return program.run(p)
   end
-  if program.moved(p) or not v.graph then
-    v.graph = nil
+  if program.moved(p) or not v.graph or v.ways ~= gpu.ways_set() then      -- a checkpoint has brought other ways
+    v.graph, v.ways = nil, gpu.ways_set()
     local old, graph = gpu.current_stream(), gpu.graph_begin()
     local ok, err = pcall(program.capture, p)
     gpu.set_stream(old)
@@ -353,7 +363,7 @@ function Compiled:report()
 end
 
 return function(fn, o)
-  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true}, 2)
+  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true})
   if not callable(fn) then error("compile: argument 1 must be a function or a module, got " .. (core.is_tensor(fn) and "tensor" or type(fn)), 2) end
   if type(o.max_variants) ~= "number" or o.max_variants < 1 then error("compile: max_variants must be a number from 1, got " .. tostring(o.max_variants), 2) end
   if type(o.fusion) ~= "boolean" then error("compile: fusion must be true or false, got " .. tostring(o.fusion), 2) end

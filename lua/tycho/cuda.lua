@@ -46,7 +46,7 @@ gpu.event_meta.__index = Event
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
 
 -- {enable_timing=} An event of the current device; recorded by record(stream?).
-function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_timing = false}, 2).enable_timing) end
+function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_timing = false}).enable_timing) end
 
 ---- streams ----
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}

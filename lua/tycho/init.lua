@@ -61,29 +61,36 @@ tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?
 end)
 
 local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *", uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
--- What elements of a C type may be, the usual dtype first.
-local ELEMENTS = {float = {"float32"}, double = {"float64"}, int = {"int32"}, int32_t = {"int32"}, int64_t = {"int64"}, ["unsigned char"] = {"uint8", "bool"}, uint8_t = {"uint8", "bool"}, char = {"uint8", "bool"},
-  bool = {"bool"}, ["unsigned short"] = {"float16", "bfloat16"}, uint16_t = {"float16", "bfloat16"}}
-
--- The type of elements that an FFI pointer or array has, and an array's bytes.
-local function elements_of(ptr)
-  local text = tostring(ptr):match "^cdata<(.-)>" or type(ptr)
-  local element = (text:match "^(.-)%s*[%[%*&(]" or text):gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
-  return element, text:find "%]$" and ffi.sizeof(ptr) or nil
-end
+-- What elements of a C type are, where no dtype is asked for; their bytes (bytes themselves may be anything).
+local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64", ["unsigned char"] = "uint8", uint8_t = "uint8", char = "uint8", bool = "bool",
+  ["unsigned short"] = "float16", uint16_t = "float16", void = "float32"}
+local BYTES = {short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
 local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
-local function dtype_for(element, asked)
-  if element == "void" then return asked or "float32" end
-  for _, d in ipairs(ELEMENTS[element] or {}) do if d == (asked or ELEMENTS[element][1]) then return d end end
+
+-- The type of elements that an FFI pointer or array has, and an array's bytes. nil: it is neither, or of pointers.
+local function elements_of(ptr)
+  local text = tostring(ptr):match "^cdata<(.-)>" or ""
+  local element, shape = text:match "^(.-)%s*([%[%*&(].*)$"
+  if not element or not (shape:find "^%[[^*(]*$" or shape == "*" or shape == "&" or shape:find "^%([*&]%)%[[^*(]*$") then return nil end
+  element = element:gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
+  return element, (shape:find "^%[" or shape:find "^%(&") and ffi.sizeof(ptr) or nil
+end
+-- Numbers of one kind aren't another's; what C calls whole numbers, bytes or a struct is what the user says.
+local function may_be(element, dtype)
+  local own = ELEMENTS[element]
+  if own == dtype or element == "void" or not own then return not BYTES[element] or BYTES[element] == widths[dtype] end
+  if own == "uint8" then return true end
+  return not own:find "^float[36]" and widths[own] == widths[dtype]
 end
 
 tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
   if type(ptr) ~= "cdata" then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr), 3) end
   local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
-  if not ok then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. tostring(ffi.typeof(ptr)), 3) end
   local element, bytes = elements_of(ptr)
-  local d = dtype_for(element, dtype)
-  if not d then error(("from_ffi: elements of type '%s' can't be %s"):format(element, dtype or "a tensor's; cast the pointer, to float * for instance"), 3) end
+  if not ok or not element then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", ""), 3) end
+  local d = dtype or ELEMENTS[element]
+  if not d then error(("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}"):format(element), 3) end
+  if not may_be(element, d) then error(("from_ffi: elements of type '%s' can't be %s"):format(element, d), 3) end
   local need = widths[d]
   for _, n in ipairs(size) do need = need * n end
   if bytes and need > bytes then error(("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f"):format(bytes, table.concat(size, "x"), d, need), 3) end

@@ -328,7 +328,7 @@ end
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
 function jit.load(path, o)
   if type(path) ~= "string" then error("load: argument 1 (path) must be a string, got " .. type(path), 2) end
-  check("load", o or {}, {device = true}, 2)
+  check("load", o or {}, {device = true})
   local tensors, json = core.read_safetensors(path)
   local ok, traced = pcall(function()
     local p = json and core.json_decode(json)

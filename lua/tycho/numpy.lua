@@ -62,7 +62,7 @@ end
 
 -- load_npy(path, {device=}) -> tensor; integers that Tycho has no dtype for are widened
 function numpy.load_npy(path, o)
-  o = options.fill("load_npy", o, {device = false}, 2)
+  o = options.fill("load_npy", o, {device = false})
   return guard("load_npy", path, function() return to_device(parse(core.blob_read(path)), o.device) end)
 end
 
@@ -73,7 +73,7 @@ end
 
 -- load_npz(path, {device=}) -> tensors by name
 function numpy.load_npz(path, o)
-  o = options.fill("load_npz", o, {device = false}, 2)
+  o = options.fill("load_npz", o, {device = false})
   return guard("load_npz", path, function()
     local archive, names = core.zip_list(path)
     local out = {}

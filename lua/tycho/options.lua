@@ -1,42 +1,42 @@
--- Options tables of constructors in Lua: defaults filled in; an unknown name is refused, with the nearest.
+-- Arguments and options of what is written in Lua: defaults filled in, an unknown name refused with the nearest. Errors are the user's line's.
 local core = require "tycho.core"
 local options = {}
 
--- Raises, level functions up, unless every name in given is a key of known.
-function options.check(who, given, known, level)
-  if type(given) ~= "table" then error(who .. ": options must be a table, got " .. (core.is_tensor(given) and "tensor" or type(given)), level + 1) end
+-- Raises, as the user's line, whatever has been called in between.
+function options.fail(message, ...) error(core.where() .. (select("#", ...) > 0 and message:format(...) or message), 0) end
+local fail = options.fail
+
+-- Raises unless every name in given is a key of known.
+function options.check(who, given, known)
+  if type(given) ~= "table" then fail("%s: options must be a table, got %s", who, core.is_tensor(given) and "tensor" or type(given)) end
   for k in pairs(given) do
     if known[k] == nil then
       local names = {}
       for n in pairs(known) do names[#names + 1] = n end
       local near = type(k) == "string" and core.nearest(k, names)
-      error(("%s: unknown option '%s'%s"):format(who, tostring(k), near and "; did you mean '" .. near .. "'?" or ""), level + 1)
+      fail("%s: unknown option '%s'%s", who, tostring(k), near and "; did you mean '" .. near .. "'?" or "")
     end
   end
 end
 
 -- A new table: given over defaults. False stands for "nothing" among the defaults.
-function options.fill(who, given, defaults, level)
-  if given ~= nil then options.check(who, given, defaults, level + 1) end
+function options.fill(who, given, defaults)
+  if given ~= nil then options.check(who, given, defaults) end
   local out = {}
   for k, v in pairs(defaults) do out[k] = v end
   for k, v in pairs(given or {}) do out[k] = v end
   return out
 end
 
--- Raises, level functions up, unless v is a whole number from least.
-function options.whole(who, name, v, least, level)
-  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then error(("%s: %s must be a whole number from %d, got %s"):format(who, name, least, options.shown(v)), level + 1) end
+-- Raises unless v is a whole number from least.
+function options.whole(who, name, v, least)
+  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then fail("%s: %s must be a whole number from %d, got %s", who, name, least, options.shown(v)) end
   return v
 end
 
 ---- arguments of constructors: PyTorch's positions, and names in a last table ----
 local parsed = {}
-local function value_of(text)
-  if text == "true" or text == "false" then return text == "true" end
-  return tonumber(text) or text
-end
--- "in, out, bias=true, *, padding_mode=zeros": what has no default is needed; what follows * is named only; a default of false stands for nothing.
+-- "in, out, bias=true, eps=nil, *, mode=zeros": what has no default is needed; nil stands for nothing; what follows * is named only.
 local function parse(signature)
   local s = parsed[signature]
   if s then return s end
@@ -48,7 +48,9 @@ local function parse(signature)
     if item == "*" then positional = false
     else
       if positional then s.order[#s.order + 1] = name end
-      if default then s.defaults[name] = value_of(default) else s.needed[#s.needed + 1] = name end
+      if default == "true" or default == "false" then s.defaults[name] = default == "true"
+      elseif default and default ~= "nil" then s.defaults[name] = tonumber(default) or default
+      elseif not default then s.needed[#s.needed + 1] = name end
       s.known[name] = true
     end
   end
@@ -56,28 +58,39 @@ local function parse(signature)
   return s
 end
 
-local function is_options(v) return type(v) == "table" and not core.is_tensor(v) and getmetatable(v) == nil and (next(v) == nil or type(next(v)) == "string") end
+-- Whether the n-th and last argument is a table of options, and not a value: a tensor, a module, a shape, something to call, a list.
+local function is_options(v, n, s)
+  if type(v) ~= "table" or core.is_tensor(v) or rawget(v, "_parts") then return false end
+  local meta = getmetatable(v)
+  if meta and (meta.__call or meta.__eq) then return false end
+  if next(v) == nil then return n > #s.needed end        -- an empty list, where one is still needed
+  return type(next(v)) == "string"
+end
 
--- A table of the arguments by name. Errors are raised level functions up.
-function options.arguments(who, signature, level, ...)
-  local s, n, out, given = parse(signature), select("#", ...), {}, {}
-  local last = n > 0 and select(n, ...)
-  local named = is_options(last) and last or nil
-  if named then n = n - 1 end
-  while n > #s.order and select(n, ...) == nil do n = n - 1 end
-  if n > #s.order then error(("%s: at most %d arguments, got %d"):format(who, #s.order, n), level + 1) end
+-- A table of the arguments by name.
+function options.arguments(who, signature, ...)
+  local s, n, out, given, named = parse(signature), select("#", ...), {}, {}, nil
+  while n > 0 and select(n, ...) == nil do n = n - 1 end
+  if n > 0 and is_options((select(n, ...)), n, s) then
+    named = select(n, ...)
+    n = n - 1
+  end
+  if n > #s.order then fail("%s: at most %d arguments, got %d", who, #s.order, n) end
   for k, v in pairs(s.defaults) do out[k] = v end
   for i = 1, n do
     local v = select(i, ...)
     if v ~= nil then out[s.order[i]], given[s.order[i]] = v, true end
   end
-  if named then options.check(who, named, s.known, level + 1) end
+  if named then options.check(who, named, s.known) end
   for k, v in pairs(named or {}) do
-    if given[k] then error(("%s: argument '%s' is given twice"):format(who, k), level + 1) end
+    if given[k] then fail("%s: argument '%s' is given twice", who, k) end
     out[k] = v
   end
   for _, k in ipairs(s.needed) do
-    if out[k] == nil then error(("%s: argument '%s' is missing"):format(who, k), level + 1) end
+    if out[k] == nil then fail("%s: argument '%s' is missing", who, k) end
+  end
+  for k, v in pairs(s.defaults) do
+    if type(v) == "boolean" and type(out[k]) ~= "boolean" then fail("%s: %s must be true or false, got %s", who, k, options.shown(out[k])) end
   end
   return out
 end
@@ -96,7 +109,7 @@ function options.told(t, what)
     local names = {}
     for name in pairs(t) do names[#names + 1] = name end
     local near = core.nearest(k, names)
-    error(("%s has no '%s'%s"):format(what, k, near and "; did you mean '" .. near .. "'?" or ""), 2)
+    fail("%s has no '%s'%s", what, k, near and "; did you mean '" .. near .. "'?" or "")
   end})
 end
 

@@ -3,6 +3,7 @@
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
+local M = core.methods
 local recompute = {}
 
 -- The states of the generators that a function of these arguments may draw from.
@@ -24,11 +25,21 @@ local function keep_all(...)
 end
 local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
 
--- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next turn, where it is much.
-local MUCH = 2^24
+-- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next turn, where it is much. Where
+-- a collection gave little back, the next one comes later.
+local LEAST = 2^24
+local much = LEAST
 local function tidy(before, ...)
   local now = core.allocated()
-  if now - before > math.max(MUCH, now / 8) and collectgarbage "isrunning" then collectgarbage() end
+  local garbage = now - before
+  for i = 1, select("#", ...) do
+    local v = select(i, ...)
+    if core.is_tensor(v) then garbage = garbage - M.numel(v) * M.element_size(v) end
+  end
+  if garbage > math.max(much, now / 8) and collectgarbage "isrunning" then
+    collectgarbage()
+    much = now - core.allocated() > garbage / 2 and LEAST or 2 * garbage
+  end
   return ...
 end
 
@@ -74,15 +85,21 @@ local Again = autograd.Function {
         roots[#roots + 1], grads[#grads + 1] = out[k], (select(k - 1, ...))
       end
     end
-    -- under tycho.grad nothing but what was asked for gets a gradient: not what fn uses besides its arguments
-    local wanted, places = modes.inputs and {} or nil, {}
-    for i = 1, wanted and ctx.n or 0 do
-      if leaves[i] then wanted[#wanted + 1], places[#places + 1] = leaves[i], i end
+    -- Under tycho.grad nothing gets a gradient but what was asked for: arguments through the tape, what fn uses besides by way of `besides`.
+    local asked, wanted, places = modes.inputs, {}, {}
+    for i = 1, asked and ctx.n or 0 do
+      if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
     end
-    local found = #roots > 0 and not (wanted and #wanted == 0) and core.backward(roots, grads, wanted, false, false, true) or {}
+    for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
+    local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false, true) or {}
     local result = {}
-    for i = 1, wanted and 0 or ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
-    for k, i in ipairs(places) do result[i + 3] = found[k] or nil end
+    for i = 1, asked and 0 or ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
+    for k, i in pairs(places) do result[i + 3] = found[k] or nil end
+    local own = #wanted - #(asked and asked.list or {})
+    for k = 1, asked and #asked.list or 0 do
+      local g = found[own + k]
+      if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
+    end
     out, roots, grads, leaves, args = nil, nil, nil, nil, nil -- luacheck: ignore
     return tidy(held, unpack(result, 1, ctx.n + 3))
   end}
@@ -91,7 +108,9 @@ local Again = autograd.Function {
 -- while they were there again.
 function recompute.run(report, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
-  return Again(core.keep(core.ops.zeros(1, {requires_grad = true})), report, fn, ...)
+  -- one for all, so that tycho.grad can ask for it, and so for every checkpoint on the way
+  modes.anchor = modes.anchor or core.keep(core.ops.zeros(1, {requires_grad = true, device = "cpu"}))
+  return Again(modes.anchor, report, fn, ...)
 end
 
 function recompute.checkpoint(fn, ...)

@@ -140,7 +140,7 @@ end
 function saving.save(path, value, o)
   if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
   if value == nil then error("save: argument 2 (value) is missing", 2) end
-  o = options.fill("save", o, {max_shard_size = false}, 2)
+  o = options.fill("save", o, {max_shard_size = false})
   if o.max_shard_size then
     if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then error("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size), 2) end
     if not is_flat(value) then error("save: max_shard_size is for a flat table of tensors, such as a state dict", 2) end

@@ -79,7 +79,7 @@ end
 function utils.progress(iter, ...)
   local o = ...
   if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...) end
-  o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false}, 2)
+  o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false})
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
   local total = o.total or (loader and loader.size and loader:size())

@@ -67,7 +67,7 @@ static bool fusable(const ty_program *p, const step *k) {
   return true;
 }
 
-/* Whether the last n dims lie in memory in their order: what a reduction alone adds up in that order. */
+/* Whether the last n dims lie in memory in their order, and no other one repeats: what a reduction alone adds up in that order, row by row. */
 static bool rows_in_order(const ty_tensor *x, int n) {
   int64_t want = 1;
   for (int d = x->ndim - 1; d >= x->ndim - n; d--) {
@@ -75,6 +75,8 @@ static bool rows_in_order(const ty_tensor *x, int n) {
     if (x->stride[d] != want) return false;
     want *= x->shape[d];
   }
+  for (int d = 0; d < x->ndim - n; d++)
+    if (x->shape[d] > 1 && x->stride[d] == 0) return false;
   return true;
 }
 

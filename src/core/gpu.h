@@ -64,6 +64,7 @@ typedef struct {
   /* Which ways libraries have taken where they are timed: words that are saved (how many; those that fit are written), given back, and whose they are. */
   size_t (*ways)(int64_t *words, size_t room);
   ty_status (*set_ways)(ty_ctx *ctx, const int64_t *words, size_t n);
+  unsigned (*ways_set)(void);          /* how often: graphs that were captured before have others */
   const char *(*libraries)(void);
 } ty_gpu;
 

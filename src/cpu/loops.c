@@ -36,18 +36,19 @@
 #define INTS_WHOLE(n, name, expr) POINT(n, name, expr)
 #define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
 
-/* ---- reductions: LANES partial results side by side, then one ---- */
+/* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same bits alone and in a fused kernel) ---- */
 #define LANES 32
 #define REDUCTION(name, INIT, MAP, COMB, FIN) \
   static void PASTE(PASTE(row_##name, _), S)(void *out, const void *x_, int64_t n) { \
-    const T *xs = x_; T lane[LANES]; int64_t i = 0; A total; \
+    const T *xs = x_; T lane[LANES]; int64_t i = 0; \
     for (int j = 0; j < LANES; j++) lane[j] = (T)(INIT); \
     for (; i + LANES <= n; i += LANES) \
       for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
     for (int j = 0; i < n; i++, j++) { T x = xs[i], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
-    total = (A)lane[0]; \
-    for (int j = 1; j < LANES; j++) { A acc = total, x = (A)lane[j]; total = PASTE(merge_##name, PASTE(_, SA))(acc, x); } \
-    *(A *)out = total; } \
+    A wide[LANES]; \
+    for (int j = 0; j < LANES; j++) wide[j] = (A)lane[j]; \
+    for (int h = LANES / 2; h; h /= 2) for (int j = 0; j < h; j++) wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h]); \
+    *(A *)out = wide[0]; } \
   static void PASTE(PASTE(column_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
     T *accs = acc_; const T *xs = x_; \
     for (int64_t i = 0; i < n; i++) { T x = xs[i], acc = accs[i]; x = MAP; accs[i] = (T)(COMB); } } \
@@ -148,7 +149,11 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 
 /* ---- softmax, normalisation, optimizers: for float and double ---- */
 
-#define SUM_LANES(s, lane) for (int j_ = 0; j_ < LANES; j_++) s += (double)lane[j_]
+#define SUM_LANES(s, lane) do { \
+    double wide_[LANES]; \
+    for (int j_ = 0; j_ < LANES; j_++) wide_[j_] = (double)lane[j_]; \
+    for (int h_ = LANES / 2; h_; h_ /= 2) for (int j_ = 0; j_ < h_; j_++) wide_[j_] += wide_[j_ + h_]; \
+    s += wide_[0]; } while (0)
 #define FAMILY(k, T, X) \
   static T sum_##k(const T *x, int64_t n) {  /* of one block */ \
     T a[LANES] = {0}; int64_t i = 0; double s = 0; \

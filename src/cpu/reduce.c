@@ -103,7 +103,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
   double count = (double)r.red.total;
   int64_t work = r.red.total * keep.total;
   int64_t red_inner = r.red.n ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX, keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
-  if (keep_inner == 1 && red_inner > 1) {
+  if (keep_inner <= 1 && keep_inner < red_inner) {
     int64_t inner = keep.shape[keep.n - 1], tiles = (inner + TY_BLOCK - 1) / TY_BLOCK, all = keep.total / inner * tiles;
     if (inner > 64 && all < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
     int64_t width = (inner + tiles - 1) / tiles;

@@ -140,6 +140,6 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free, .event_record = ty_event_record, .event_wait = ty_event_wait,
     .event_synchronize = ty_event_synchronize, .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
     .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay, .graph_free = ty_graph_free, .capturing = ty_capturing,
-    .graphs = ty_cuda_cached, .ways = ty_ways_get, .set_ways = ty_ways_set, .libraries = ty_ways_libraries};
+    .graphs = ty_cuda_cached, .ways = ty_ways_get, .set_ways = ty_ways_set, .ways_set = ty_ways_set_so_far, .libraries = ty_ways_libraries};
   return NULL;
 }

@@ -306,10 +306,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   }
   static unsigned seen;
   if (seen != ty_ways_set_so_far()) {
-    for (int i = 0; i < PLANS; i++) {
-      if (plans[i].plan) cudnnBackendDestroyDescriptor(plans[i].plan);
-      plans[i] = (entry){0};
-    }
+    memset(plans, 0, sizeof plans);        /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
     seen = ty_ways_set_so_far();
   }
   for (int i = 0; i < 8 && st == TY_OK; i++) {

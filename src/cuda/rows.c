@@ -3,7 +3,7 @@
 
 /* ---- normalisation ---- */
 
-/* layer_norm_stats, layer_norm_backward and RMS's. A bias of another dtype than the weight's is converted. */
+/* layer_norm_stats, layer_norm_backward and RMS's. */
 static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   const int id = c->op->id;
   const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward, back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
@@ -11,7 +11,7 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *r = NULL, *partial = NULL;
   const ty_tensor *o = c->out[0], *wt = c->in[back ? 2 : 1].t, *bt = back || rms ? NULL : c->in[2].t;
   const int64_t rows = ty_numel(stat), n = rows ? ty_numel(o) / rows : 0;
-  ty_k_norm k = {.dtype = o->dtype, .wdtype = wt ? wt->dtype : bt ? bt->dtype : o->dtype, .rms = rms, .rows = rows, .n = n};
+  ty_k_norm k = {.dtype = o->dtype, .wdtype = wt ? wt->dtype : 0, .bdtype = bt ? bt->dtype : 0, .rms = rms, .rows = rows, .n = n};
   ty_status st = ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x);
   if (rows == 0 || n == 0) {
     ty_release(x);
@@ -20,8 +20,7 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   }
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, c->in[0].t, &g);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
-  if (st == TY_OK && bt && bt->dtype != k.wdtype) st = ty_cast(c->ctx, (ty_tensor *)bt, (ty_dtype)k.wdtype, &b);
-  else if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
+  if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
   if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
   const int64_t sums = 2 * n * ty_k_norm_parts(rows);
   if (st == TY_OK && back) st = ty_new(c, gpu, TY_F64, 1, &sums, &partial);
@@ -50,7 +49,9 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
 
 static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
-  const ty_tensor *o = c->out[0] ? c->out[0] : c->in[0].t, *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
+  ty_tensor *like = NULL;                  /* where there is no result: what it would have been laid out as */
+  if (!c->out[0]) TY_TRY(ty_is_channels_last(c->in[0].t) ? ty_channels_last(c->ctx, c->in[0].t, &like) : ty_contiguous(c->ctx, c->in[0].t, &like));
+  const ty_tensor *o = like ? like : c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
   ty_tensor *x = NULL, *g = NULL, *work = NULL;
   ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = c->out[0] ? ty_data(o) : NULL};
   const bool last = ty_is_channels_last(o);
@@ -59,12 +60,12 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   k.sc = last ? 1 : k.pixels;
   if (w) { k.w = ty_data(w); k.wdtype = w->dtype; k.w_step = w->stride[0]; }
   if (b) { k.b = ty_data(b); k.bdtype = b->dtype; k.b_step = b->stride[0]; }
-  if (rm && rv && rm->dtype != rv->dtype) return ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
+  if (rm && rv && rm->dtype != rv->dtype) return ty_release(like), ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
   if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
   if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
   if (back) { k.ddtype = c->out[1]->dtype; k.mean = ty_data(c->in[3].t); k.rstd = ty_data(c->in[4].t); k.dw = ty_data(c->out[1]); k.db = ty_data(c->out[2]); }
   else { k.mean = ty_data(c->out[1]); k.rstd = ty_data(c->out[2]); k.momentum = c->at[1].f; k.eps = c->at[2].f; }
-  if (k.channels == 0) return TY_OK;
+  if (k.channels == 0) return ty_release(like), TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   const int64_t room = k.channels * (4 + 2 * ty_k_batch_parts(&k));
@@ -75,6 +76,7 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
     k.work = ty_data(work);
     st = ty_launched(c, gpu, ty_k_batch(&k, s));
   }
+  ty_release(like);
   ty_release(x);
   ty_release(g);
   ty_release(work);

@@ -5,7 +5,7 @@
 #include "ways.h"
 
 #define HEAD 4                               /* words before an entry's own: library, gpu, the problem's length, the way's */
-#define MOST ((size_t)1 << 22)               /* words: shapes that differ from call to call are not kept for ever */
+#define MOST ((size_t)1 << 18)               /* words: shapes that differ from call to call are not kept for ever */
 
 static int64_t *list;                        /* entries one after another */
 static size_t count, room;                   /* words */

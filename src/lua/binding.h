@@ -118,7 +118,7 @@ int ty_device_at(lua_State *L, const char *name, const char *who);   /* position
 /* Bytes on their way to a GPU: through two pinned blocks by turns, one of which is filled while the other is copied. */
 typedef struct { int gpu, turn; ty_tensor *block[2]; void *event[2]; } ty_stage;
 #define TY_STAGE ((size_t)16 << 20)                                       /* bytes of a block */
-ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, ty_stage *s);   /* ty_stage_end comes after a failure too */
+ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, size_t most, ty_stage *s);   /* for pieces of up to most bytes; ty_stage_end comes after a failure too */
 ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block);
 ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n);    /* n bytes of the block to place `at` of to, which is contiguous */
 void ty_stage_end(ty_stage *s);

@@ -127,6 +127,11 @@ static int set_ways(lua_State *L) {
   return gpu.set_ways(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
+static int ways_set(lua_State *L) {        /* -> how often they have been set */
+  lua_pushnumber(L, available(L) ? gpu.ways_set() : 0);
+  return 1;
+}
+
 /* The generator of device 1: seed, offset. Or sets it. */
 static int rng_state(lua_State *L) {
   ty_settle(L, "the generator's state is asked for");
@@ -450,8 +455,8 @@ ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out
   return st;
 }
 
-ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, ty_stage *s) {
-  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)TY_STAGE}};
+ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, size_t most, ty_stage *s) {
+  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)TY_MIN(most, TY_STAGE)}};
   *s = (ty_stage){.gpu = k};
   for (int i = 0; i < 2; i++) {
     TY_TRY(ty_pinned(L, ctx, &m, &s->block[i]));
@@ -517,7 +522,7 @@ void ty_open_gpu(lua_State *L) {
     {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
-    {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways}, {"set_ways", set_ways}, {"default_device", default_device}};
+    {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways}, {"set_ways", set_ways}, {"ways_set", ways_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
     {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};

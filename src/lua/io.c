@@ -223,7 +223,9 @@ static void file_ends(void *f) { ty_safetensors_close(f); }
 static ty_status read_to_gpu(lua_State *L, ty_ctx *ctx, const ty_safetensors *f, ty_tensor *const *t, int gpu) {
   ty_stage stage;
   void *block;
-  ty_status st = ty_stage_begin(L, ctx, gpu, &stage);
+  size_t most = 1;
+  for (int i = 0; i < ty_safetensors_count(f); i++) most = TY_MAX(most, (size_t)(ty_numel(t[i]) * ty_itemsize(t[i])));
+  ty_status st = ty_stage_begin(L, ctx, gpu, most, &stage);
   for (int i = 0; i < ty_safetensors_count(f); i++) {
     const size_t size = (size_t)(ty_numel(t[i]) * ty_itemsize(t[i]));
     for (size_t at = 0; at < size && st == TY_OK; at += TY_STAGE) {
@@ -246,6 +248,7 @@ static int read_safetensors(lua_State *L) {
   const int device = lua_isnil(L, 3) ? 0 : ty_device_at(L, luaL_checkstring(L, 3), "load");
   void **box = ty_new_box(L, file_ends);               /* ended by the collector if an error jumps */
   ty_safetensors *f;
+  if (device > 0 && lua_toboolean(L, 2)) return ty_throw(L, "load: sums are verified on the cpu");
   if (device < 0) return ty_throw(L, "load: there is no device '%s'", lua_tostring(L, 3));
   if (ty_safetensors_open(ctx, path, &f) != TY_OK) return ty_throw(L, "load: %s", ctx->err);
   *box = f;

@@ -70,7 +70,7 @@ end
 -- A dataset by a function from its options; errors begin with its name.
 local function define(name, defaults, make)
   datasets[name] = function(o)
-    o = fill(name, o, defaults, 2)
+    o = fill(name, o, defaults)
     local ok, d = pcall(make, o)
     if not ok then error(name .. ": " .. tostring(bare(d)), 2) end
     return d

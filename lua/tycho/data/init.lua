@@ -102,7 +102,7 @@ function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset, 2)
   if type(sizes) ~= "table" or core.is_tensor(sizes) then error("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)), 2) end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
-  if o ~= nil then check("random_split", o, {seed = true}, 2) end
+  if o ~= nil then check("random_split", o, {seed = true}) end
   for _, n in ipairs(sizes) do
     if type(n) ~= "number" or n < 0 then error("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n), 2) end
     total, part = total + n, part or n % 1 ~= 0
@@ -125,7 +125,7 @@ end
 -- A picture file as a float32 tensor CxHxW of 0..1; gray: one channel.
 function data.read_image(path, o)
   if type(path) ~= "string" then error("read_image: argument 1 (path) must be a string, got " .. type(path), 2) end
-  if o ~= nil then check("read_image", o, {gray = true}, 2) end
+  if o ~= nil then check("read_image", o, {gray = true}) end
   local ok, x = pcall(core.read_picture, path, o and o.gray or false)
   if not ok then error("read_image: " .. tostring(x), 2) end
   return x
@@ -134,7 +134,7 @@ end
 -- A table of numbers, as text, as a float32 tensor rows x columns; and the columns' names. {header=true, separator=",", dtype=}
 function data.read_csv(path, o)
   if type(path) ~= "string" then error("read_csv: argument 1 (path) must be a string, got " .. type(path), 2) end
-  o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"}, 2)
+  o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"})
   local ok, x, names = pcall(require("tycho.data.source").csv, path, o)
   if not ok then error("read_csv: " .. tostring(options.bare(x)), 2) end
   return M.to(x, o.dtype), names

@@ -77,7 +77,7 @@ DataLoader.__index = DataLoader
 local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
 DataLoader.__call = function() error("DataLoader: a loader isn't called; write for x, y in loader:iter() do", 2) end
 
-local function whole(self, name, least) options.whole("DataLoader", name, self[name], least, 3) end
+local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
 -- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=, sampler=, collate=, timeout=5}).
 -- seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua. collate(items): gets a list of items, each a list of
@@ -85,7 +85,7 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- worker process.
 local function new(dataset, o)
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then error("DataLoader: argument 1 must be a dataset with size() and get(i)", 2) end
-  local self = setmetatable(fill("DataLoader", o, defaults, 2), DataLoader)
+  local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
@@ -200,7 +200,7 @@ end
 function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = self.batch_size} end
 function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then error("load_state_dict: argument 1 must be a loader's state, got " .. type(d), 2) end
-  for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0, 2) end
+  for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
   if d.batch_size and d.batch_size ~= self.batch_size then error(("load_state_dict: the state is of batches of %d, this loader makes batches of %d"):format(d.batch_size, self.batch_size), 2) end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end

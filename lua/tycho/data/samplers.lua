@@ -65,7 +65,7 @@ function Random:order(seed, epoch)
 end
 -- RandomSampler(dataset, {replacement=, num_samples=, seed=}); seed: instead of the loader's
 function samplers.RandomSampler(of, o)
-  o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false}, 2)
+  o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false})
   local n = count("RandomSampler", of)
   if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1, 2) end
   return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement, seed = o.seed}, Random)
@@ -77,7 +77,7 @@ function Weighted:order(seed, epoch)
 end
 -- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=}): item i comes in proportion to weights[i]
 function samplers.WeightedRandomSampler(weights, n, o)
-  o = fill("WeightedRandomSampler", o, {replacement = true, seed = false}, 2)
+  o = fill("WeightedRandomSampler", o, {replacement = true, seed = false})
   if type(weights) == "table" then
     local ok, t = pcall(core.from_value, weights, "float64")
     weights = ok and t
@@ -99,7 +99,7 @@ end
 -- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks count from 0); shares are
 -- equal, for which some items come twice, or with drop_last are left out.
 function samplers.DistributedSampler(of, o)
-  o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false}, 2)
+  o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false})
   local n, r = count("DistributedSampler", of), o.num_replicas
   whole("DistributedSampler", "num_replicas", r, 1, 2)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then error(("DistributedSampler: rank must be from 0 to %d, got %s"):format(r - 1, tostring(o.rank)), 2) end

@@ -11,7 +11,7 @@ local lib = require "tycho.nn.layer"
 local layer, options, arguments, whole, number, pair, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.pair, lib.text
 local Parameter = module.Parameter
 local options_of = require "tycho.options"
-local shown = options_of.shown
+local shown, fail = options_of.shown, options_of.fail
 
 local nn = lib.classes
 nn.Module, nn.Parameter, nn.is_module = module.Module, Parameter, module.is_module
@@ -155,12 +155,15 @@ function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s")
 local Embedding = layer("Embedding")
 -- Embedding(num_embeddings, embedding_dim, padding_idx=): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
 function Embedding:init(...)
-  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=false", ...)
+  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil", ...)
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
-  self.padding_idx = o.padding_idx and whole("Embedding", "padding_idx", o.padding_idx) or nil
+  local at = o.padding_idx
+  if type(at) == "number" and at < 0 then at = count + 1 + at end      -- from the end
+  self.padding_idx = at and whole("Embedding", "padding_idx", at) or nil
+  if at and at > count then fail("Embedding: padding_idx %d is not one of %d", at, count) end
   self.weight = Parameter(ops.randn(count, size))
-  if o.padding_idx then init.zeros_(ops.select(self.weight:detach(), 1, o.padding_idx)) end
+  if at then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
 function Embedding:forward(ids) return F.embedding(ids, self.weight, self.padding_idx) end
 function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
@@ -205,6 +208,7 @@ local function conv(name, dims, transposed)
       o.padding = p
     end
     self.padding = many(o.padding)
+    for i = 1, dims do options_of.whole(name, "padding", self.padding[i], 0) end
     local size = transposed and {n_in, n_out / o.groups, unpack(k)} or {n_out, n_in / o.groups, unpack(k)}
     local bound = 1 / math.sqrt((transposed and n_out or n_in) / o.groups * taps)
     self.weight = Parameter(init.uniform_(ops.empty(size), -bound, bound))
@@ -296,7 +300,7 @@ function GroupNorm:extra_repr() return ("%d, %d, eps=%g"):format(self.num_groups
 local RMSNorm = layer("RMSNorm")
 -- RMSNorm(normalized_shape: size | {sizes}, eps=, elementwise_affine=true)
 function RMSNorm:init(...)
-  local o = arguments("RMSNorm", "normalized_shape, eps=false, elementwise_affine=true", ...)
+  local o = arguments("RMSNorm", "normalized_shape, eps=nil, elementwise_affine=true", ...)
   self.normalized_shape, self.eps = sizes_of("RMSNorm", o.normalized_shape), o.eps and number("RMSNorm", "eps", o.eps) or nil
   scale_and_shift(self, self.normalized_shape, o.elementwise_affine, false)
 end

@@ -8,9 +8,9 @@ local init = {}
 -- init.name(x, ...): fn(x, o) without recording, o the arguments by name (signature: see tycho.options)
 local function define(name, signature, fn)
   init[name] = function(x, ...)
-    if not core.is_tensor(x) then error(("%s: argument 1 must be a tensor, got %s"):format(name, type(x)), 2) end
-    local ok, y = pcall(no_grad, fn, x, options.arguments(name, signature, 2, ...))
-    if not ok then error(options.bare(y), 2) end
+    if not core.is_tensor(x) then options.fail("%s: argument 1 must be a tensor, got %s", name, type(x)) end
+    local ok, y = pcall(no_grad, fn, x, options.arguments(name, signature, ...))
+    if not ok then error(core.where() .. options.bare(y), 0) end
     return y
   end
 end
@@ -21,7 +21,7 @@ end
 
 define("uniform_", "a=0, b=1", function(x, o) return M.uniform_(x, number("uniform_", o, "a"), number("uniform_", o, "b")) end)
 define("normal_", "mean=0, std=1", function(x, o) return M.normal_(x, number("normal_", o, "mean"), number("normal_", o, "std")) end)
-define("constant_", "val", function(x, o) return M.fill_(x, number("constant_", o, "val")) end)
+define("constant_", "val", function(x, o) return M.fill_(x, o.val) end)
 define("zeros_", "", function(x) return M.fill_(x, 0) end)
 define("ones_", "", function(x) return M.fill_(x, 1) end)
 -- normal within a..b, drawn again where outside
@@ -79,7 +79,7 @@ define("eye_", "", function(x)
 end)
 -- The identity for a convolution, in each of its groups: as many channels as possible come out as they went in.
 define("dirac_", "groups=1", function(x, o)
-  local groups = options.whole("dirac_", "groups", o.groups, 1, 0)
+  local groups = options.whole("dirac_", "groups", o.groups, 1)
   if M.dim(x) < 3 then error("dirac_: a tensor of at least 3 dims is needed, got shape " .. tostring(x.shape), 0) end
   if x.shape[1] % groups ~= 0 then error(("dirac_: %d output channels can't be in %d groups"):format(x.shape[1], groups), 0) end
   M.zero_(x)

@@ -18,7 +18,7 @@ local exports = {hooked = false}     -- hooked: some module has had hooks, which
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
-  if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}, 2).requires_grad end
+  if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}).requires_grad end
   if not core.is_tensor(t) then error("Parameter: argument 1 must be a tensor, got " .. type(t), 2) end
   local p = core.keep(t:detach())
   if requires_grad ~= false then p:requires_grad_(true) end
@@ -139,7 +139,7 @@ function Module:extend(name)
     if not rawget(class, "_builtin") then class.init(m, ...)
     else                                         -- an error belongs to the line that constructs
       local ok, e = pcall(class.init, m, ...)
-      if not ok then error(bare(e), 2) end
+      if not ok then error(type(e) == "string" and core.where() .. bare(e) or e, 0) end
     end
     return m
   end})
@@ -151,7 +151,7 @@ function Module:forward() error(self._name .. " has no forward", 2) end
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
-  if o ~= nil then check("register_buffer", o, {persistent = true}, 2) end
+  if o ~= nil then check("register_buffer", o, {persistent = true}) end
   if value ~= nil and not core.is_tensor(value) then error("register_buffer: argument 2 must be a tensor or nil, got " .. type(value), 2) end
   put(self, "buffer", name, value and core.keep(value))
   local passing = rawget(self, "_passing") or {}
@@ -181,9 +181,9 @@ local function collect(m, kind)
   walk(m, kind, "", {}, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
   return names, values
 end
-local function nothing(who, o) if o ~= nil then check(who, o, {}, 3) end end     -- no options
+local function nothing(who, o) if o ~= nil then check(who, o, {}) end end     -- no options
 local function iterate(m, kind, prefix)
-  if prefix ~= nil and type(prefix) ~= "string" then error(("named_%ss: argument 1 (prefix) must be a string, got %s"):format(kind, options.shown(prefix)), 3) end
+  if prefix ~= nil and type(prefix) ~= "string" then options.fail("named_%ss: argument 1 (prefix) must be a string, got %s", kind, options.shown(prefix)) end
   local names, values = collect(m, kind)
   local i = 0
   return function()
@@ -235,19 +235,20 @@ end
 
 -- Copies a state dict's tensors in. Everything is checked before anything changes.
 function Module:load_state_dict(state, o)
-  local list = self:check_state_dict(state, o, 3)
+  local list = self:check_state_dict(state, o)
   no_grad(function()
     for _, p in ipairs(list) do p[1]:copy_(p[2]) end
   end)
   return self
 end
 
+Module._loads = Module.load_state_dict
+
 -- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
-function Module:check_state_dict(state, o, level)
-  level = level or 2
-  if o ~= nil then check("load_state_dict", o, {strict = true}, level) end
+function Module:check_state_dict(state, o)
+  if o ~= nil then check("load_state_dict", o, {strict = true}) end
   local strict = not (o and o.strict == false)
-  if type(state) ~= "table" then error("load_state_dict: argument 1 must be a table of tensors, got " .. type(state), level) end
+  if type(state) ~= "table" then options.fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
   local wrong, pairs_, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own)
@@ -266,7 +267,7 @@ function Module:check_state_dict(state, o, level)
   end
   if #wrong > 0 then
     table.sort(wrong)
-    error("load_state_dict: " .. table.concat(wrong, "; "), level)
+    options.fail("load_state_dict: %s", table.concat(wrong, "; "))
   end
   return pairs_
 end
@@ -336,9 +337,13 @@ end
 -- Gradients become nil; {set_to_none = false}: zeros, where there are any.
 function Module:zero_grad(...) exports.zero_grads(self:parameters(), ...) end
 function exports.zero_grads(params, o)
-  if type(o) ~= "boolean" then o = options.fill("zero_grad", o, {set_to_none = true}, 3).set_to_none end
+  if type(o) ~= "boolean" then o = options.fill("zero_grad", o, {set_to_none = true}).set_to_none end
   for _, p in ipairs(params) do
-    if o then p.grad = nil elseif p.grad then no_grad(M.zero_, p.grad) end
+    if o then p.grad = nil
+    elseif p.grad then
+      if p.grad.requires_grad then p.grad = p.grad:detach():clone() end      -- its history ends
+      no_grad(M.zero_, p.grad)
+    end
   end
 end
 function Module:requires_grad_(on)

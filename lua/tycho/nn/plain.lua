@@ -7,27 +7,27 @@ local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
 local plain, layer, whole = lib.plain, lib.layer, lib.whole
+local fail = require("tycho.options").fail
 
 ---- activations ----
-for _, row in ipairs {{"ReLU", "relu"}, {"SiLU", "silu"}, {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"}, {"SELU", "selu"}, {"Mish", "mish"}, {"Softsign", "softsign"},
-  {"Hardswish", "hardswish"}, {"Hardsigmoid", "hardsigmoid"}, {"LogSigmoid", "logsigmoid"}} do
-  plain(row[1], ops[row[2]], {})
-end
-for _, row in ipairs {{"ReLU6", "relu6"}, {"Tanhshrink", "tanhshrink"}} do plain(row[1], F[row[2]], {}) end
-plain("GELU", function(x, o) return F.gelu(x, o.approximate) end, {}, {approximate = "none"})
-plain("LeakyReLU", ops.leaky_relu, {{"negative_slope", 0.01}})
-plain("ELU", ops.elu, {{"alpha", 1}})
-plain("CELU", ops.celu, {{"alpha", 1}})
-plain("Softshrink", ops.softshrink, {{"lambd", 0.5}})
-plain("Hardshrink", ops.hardshrink, {{"lambd", 0.5}})
-plain("Hardtanh", F.hardtanh, {{"min_val", -1}, {"max_val", 1}})
-plain("Threshold", ops.threshold, {{"threshold"}, {"value"}})
-plain("Softplus", ops.softplus, {}, {beta = 1, threshold = 20})
-plain("GLU", F.glu, {{"dim", -1}})
-plain("Softmax", ops.softmax, {{"dim", -1}})
-plain("LogSoftmax", ops.log_softmax, {{"dim", -1}})
-plain("Softmin", F.softmin, {{"dim", -1}})
-plain("Softmax2d", function(x) return ops.softmax(x, -3) end, {})
+for _, name in ipairs {"ReLU", "SiLU", "SELU", "Mish", "Hardswish", "Hardsigmoid"} do plain(name, ops[name:lower()], "", nil, true) end
+for _, name in ipairs {"Sigmoid", "Tanh", "Softsign", "LogSigmoid"} do plain(name, ops[name:lower()], "") end
+plain("ReLU6", F.relu6, "", nil, true)
+plain("Tanhshrink", F.tanhshrink, "")
+plain("GELU", F.gelu, "approximate=none")
+plain("LeakyReLU", ops.leaky_relu, "negative_slope=0.01", nil, true)
+plain("ELU", ops.elu, "alpha=1", nil, true)
+plain("CELU", ops.celu, "alpha=1", nil, true)
+plain("Softshrink", ops.softshrink, "lambd=0.5")
+plain("Hardshrink", ops.hardshrink, "lambd=0.5")
+plain("Hardtanh", F.hardtanh, "min_val=-1, max_val=1", nil, true)
+plain("Threshold", ops.threshold, "threshold, value", nil, true)
+plain("Softplus", ops.softplus, "", "beta=1, threshold=20")
+plain("GLU", F.glu, "dim=-1")
+plain("Softmax", ops.softmax, "dim=-1")
+plain("LogSoftmax", ops.log_softmax, "dim=-1")
+plain("Softmin", F.softmin, "dim=-1")
+plain("Softmax2d", function(x) return ops.softmax(x, -3) end, "")
 
 local PReLU = layer("PReLU")
 -- PReLU(num_parameters=1, init=0.25)
@@ -39,44 +39,43 @@ function PReLU:forward(x) return F.prelu(x, self.weight) end
 local RReLU = layer("RReLU")
 -- RReLU(lower=1/8, upper=1/3)
 function RReLU:init(...)
-  local o = lib.arguments("RReLU", "lower=0.125, upper=false, inplace=false", ...)
+  local o = lib.arguments("RReLU", "lower=0.125, upper=nil, inplace=false", ...)
   self.lower, self.upper = lib.number("RReLU", "lower", o.lower), lib.number("RReLU", "upper", o.upper or 1 / 3)
 end
 function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = self.training}) end
 
 ---- shapes ----
-plain("Flatten", M.flatten, {{"start_dim", 2}, {"end_dim", -1}})
-plain("Unflatten", M.unflatten, {{"dim"}, {"size"}})
-plain("PixelShuffle", M.pixel_shuffle, {{"factor"}})
-plain("PixelUnshuffle", M.pixel_unshuffle, {{"factor"}})
-plain("Upsample", function(x, o) return F.interpolate(x, o) end, {}, {size = false, scale_factor = false, mode = "nearest", align_corners = false})
-plain("Unfold", F.unfold, {{"kernel_size"}}, {dilation = 1, padding = 0, stride = 1})
-plain("Fold", F.fold, {{"output_size"}, {"kernel_size"}}, {dilation = 1, padding = 0, stride = 1})
+plain("Flatten", M.flatten, "start_dim=2, end_dim=-1")
+plain("Unflatten", M.unflatten, "dim, size")
+plain("PixelShuffle", M.pixel_shuffle, "factor")
+plain("PixelUnshuffle", M.pixel_unshuffle, "factor")
+plain("Upsample", F.interpolate, "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil")
+plain("Unfold", F.unfold, "kernel_size", "dilation=1, padding=0, stride=1")
+plain("Fold", F.fold, "output_size, kernel_size", "dilation=1, padding=0, stride=1")
 for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"}, {"CircularPad", "circular"}} do
   for dims = 1, 2 do
     plain(row[1] .. dims .. "d", function(x, p)
       if type(p) == "number" then p = dims == 1 and {p, p} or {p, p, p, p} end
       return F.pad(x, p, {mode = row[2]})
-    end, {{"padding"}})
+    end, "padding")
   end
 end
-plain("ConstantPad2d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p, p, p} or p, {value = value}) end, {{"padding"}, {"value"}})
-plain("ConstantPad1d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p} or p, {value = value}) end, {{"padding"}, {"value"}})
+plain("ConstantPad2d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p, p, p} or p, {value = value}) end, "padding, value")
+plain("ConstantPad1d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p} or p, {value = value}) end, "padding, value")
 
 ---- pooling ----
-local WINDOW = {{"kernel_size"}, {"stride", false}, {"padding", 0}}
-local MAX, AVG = {dilation = 1, ceil_mode = false, return_indices = false}, {ceil_mode = false, count_include_pad = true}
+local WINDOW = "kernel_size, stride=nil, padding=0"
 for dims = 1, 2 do
-  plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, MAX)
-  plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW, AVG)
-  plain(("AdaptiveAvgPool%dd"):format(dims), F["adaptive_avg_pool" .. dims .. "d"], {{"output_size"}})
-  plain(("AdaptiveMaxPool%dd"):format(dims), F["adaptive_max_pool" .. dims .. "d"], {{"output_size"}})
+  plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
+  plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW, "ceil_mode=false, count_include_pad=true")
+  plain(("AdaptiveAvgPool%dd"):format(dims), F["adaptive_avg_pool" .. dims .. "d"], "output_size")
+  plain(("AdaptiveMaxPool%dd"):format(dims), F["adaptive_max_pool" .. dims .. "d"], "output_size", "return_indices=false")
 end
-plain("LocalResponseNorm", F.local_response_norm, {{"size"}}, {alpha = 1e-4, beta = 0.75, k = 1})
+plain("LocalResponseNorm", F.local_response_norm, "size", "alpha=1e-4, beta=0.75, k=1")
 
 ---- distances ----
-plain("CosineSimilarity", F.cosine_similarity, {{"dim", 2}, {"eps", 1e-8}})
-plain("PairwiseDistance", F.pairwise_distance, {{"p", 2}, {"eps", 1e-6}, {"keepdim", false}})
+plain("CosineSimilarity", F.cosine_similarity, "dim=2, eps=1e-8")
+plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 
 local EmbeddingBag = layer("EmbeddingBag")
 -- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean"})
@@ -97,15 +96,20 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
   {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"}} do
   local name, fn = unpack(row)
   local Loss = layer(name)
-  function Loss:init(o)
+  -- (options), or (weight, options) where the loss has weights
+  function Loss:init(...)
     local signature
     for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
-    if core.is_tensor(o) and signature:find "[ ,]weight:" then o = {weight = o} end      -- PyTorch's first argument
-    if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then error(name .. ": options must be a table, got " .. (core.is_tensor(o) and "tensor" or type(o)), 2) end
-    for k in pairs(o or {}) do
-      if not signature:find("[ ,]" .. tostring(k) .. "[:?,]") then error(("%s: unknown option '%s'"):format(name, tostring(k)), 2) end
+    local weight, o = nil, ...
+    if core.is_tensor(o) and signature:find "[ ,]weight:" then weight, o = ... end      -- PyTorch's first argument
+    if select(weight and 3 or 2, ...) ~= nil then fail("%s: at most %s and a table of options are taken", name, weight and "a weight" or "nothing") end
+    if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then fail("%s: options must be a table, got %s", name, core.is_tensor(o) and "tensor" or type(o)) end
+    self.options = {weight = weight}
+    for k, v in pairs(o or {}) do
+      if not signature:find("[ ,]" .. tostring(k) .. "[:?,]") then fail("%s: unknown option '%s'", name, tostring(k)) end
+      if self.options[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
+      self.options[k] = v
     end
-    self.options = o or {}
     for k, v in pairs(self.options) do if core.is_tensor(v) then self:register_buffer(k, v) end end
   end
   function Loss:forward(...)

@@ -31,7 +31,7 @@ local MHA = layer("MultiheadAttention")
 -- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true}) -> output (L,N,E), or (N,L,E) with batch_first,
 -- and the weights (N,L,S), mean over heads; without them (need_weights = false) it is faster. key and value default to query.
 function MHA:init(...)
-  local o = arguments("MultiheadAttention", "embed_dim, num_heads, dropout=0, bias=true, *, kdim=false, vdim=false, batch_first=false", ...)
+  local o = arguments("MultiheadAttention", "embed_dim, num_heads, dropout=0, bias=true, *, kdim=nil, vdim=nil, batch_first=false", ...)
   local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
   self.batch_first = o.batch_first
   self.embed_dim, self.num_heads, self.dropout = embed_dim, heads, lib.number("MultiheadAttention", "dropout", o.dropout, 0)
@@ -103,14 +103,15 @@ function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embe
 local LAYER = "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=relu, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true"
 local function feed_forward(self, o, norms)
   local d = o.d_model
+  whole(self._name, "dim_feedforward", o.dim_feedforward)
   self.linear1 = nn.Linear(d, o.dim_feedforward, {bias = o.bias})
   self.dropout = nn.Dropout(o.dropout)
   self.linear2 = nn.Linear(o.dim_feedforward, d, {bias = o.bias})
   for i = 1, norms do self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps, bias = o.bias}) end
   for i = 1, norms do self["dropout" .. i] = nn.Dropout(o.dropout) end
   self.norm_first = o.norm_first
-  self.activation = type(o.activation) == "function" and o.activation or F[o.activation]
-  if not self.activation then error(self._name .. ": there is no activation '" .. tostring(o.activation) .. "'", 3) end
+  self.activation = type(o.activation) == "function" and o.activation or type(o.activation) == "string" and rawget(F, o.activation)
+  if not self.activation then lib.fail("%s: there is no activation %s", self._name, lib.shown(o.activation)) end
 end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end
 
@@ -123,7 +124,7 @@ function EncoderLayer:init(...)
   feed_forward(self, o, 2)
 end
 function EncoderLayer:forward(x, ...)
-  local o = arguments("TransformerEncoderLayer", "src_mask=false, src_key_padding_mask=false, is_causal=false", ...)
+  local o = arguments("TransformerEncoderLayer", "src_mask=nil, src_key_padding_mask=nil, is_causal=false", ...)
   local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal, need_weights = false}))) end
   if self.norm_first then
     x = x + attend(self.norm1(x))
@@ -141,7 +142,7 @@ function DecoderLayer:init(...)
   self.multihead_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
   feed_forward(self, o, 3)
 end
-local TARGET = "tgt_mask=false, memory_mask=false, tgt_key_padding_mask=false, memory_key_padding_mask=false, tgt_is_causal=false"
+local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, tgt_is_causal=false"
 function DecoderLayer:forward(x, memory, ...)
   local o = arguments("TransformerDecoderLayer", TARGET, ...)
   local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal, need_weights = false}))) end
@@ -161,7 +162,7 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
   function Stack:init(...)
-    local o = arguments(name, one .. ", num_layers, norm=false", ...)
+    local o = arguments(name, one .. ", num_layers, norm=nil", ...)
     if not module.is_module(o[one]) then error(name .. ": argument 1 must be a layer", 2) end
     if o.norm and not module.is_module(o.norm) then error(name .. ": norm must be a module, got " .. type(o.norm), 2) end
     self.layers = nn.ModuleList()
@@ -171,7 +172,8 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   function Stack:forward(x, ...)
     local n = select("#", ...)
     local last = n > 0 and select(n, ...)
-    if type(last) == "table" and not core.is_tensor(last) and last.mask ~= nil and one == "encoder_layer" then
+    if type(last) == "table" and not core.is_tensor(last) and last.mask ~= nil and self.layers[1]._name == "TransformerEncoderLayer" then
+      if last.src_mask ~= nil then lib.fail("%s: argument 'mask' is given twice, as src_mask too", name) end
       local o = {src_mask = last.mask}
       for k, v in pairs(last) do if k ~= "mask" then o[k] = v end end
       for _, l in ipairs(self.layers) do x = l(x, o) end

@@ -25,7 +25,7 @@ local function norm_of(list, p)
   if p == 2 then return usual end
   local each = {}
   for i, g in ipairs(list) do
-    local a = ops.abs(M.float(g))
+    local a = ops.abs(g.dtype == "float64" and g or M.float(g))
     each[i] = p == math.huge and ops.amax(a) or ops.sum(a ^ p)
   end
   local all = functions.stack(each, 1)
@@ -35,7 +35,7 @@ end
 -- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales gradients so that their common norm (math.huge: the largest element) is at
 -- most max_norm. Returns the norm they had. No value comes to the host, but for error_if_nonfinite.
 function utils.clip_grad_norm_(params, ...)
-  local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", 2, ...)
+  local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", ...)
   for _, k in ipairs {"max_norm", "norm_type"} do
     if type(o[k]) ~= "number" or o[k] ~= o[k] then error(("clip_grad_norm_: %s must be a number, got %s"):format(k, options.shown(o[k])), 2) end
   end

@@ -6,7 +6,7 @@
 local core = require "tycho.core"
 local ops, M, program = core.ops, core.methods, core.program
 local options = require "tycho.options"
-local check, shown = options.check, options.shown
+local check, shown, fail = options.check, options.shown, options.fail
 local zero_grads, is_module = require("tycho.nn.module").zero_grads, require("tycho.nn.module").is_module
 local no_grad, callable = require("tycho.modes").no_grad, require("tycho.modes").callable
 local optim = {}
@@ -14,40 +14,50 @@ local optim = {}
 local Optimizer = {}
 Optimizer.__index = Optimizer
 
--- What a group's options may be: as their defaults are; numbers not negative, betas two numbers below 1.
-local function check_settings(self, group, level)
+-- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
+local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, lr_decay = true, initial_accumulator_value = true}
+local function check_settings(self, group)
   local name = self._name
-  for k, default in pairs(getmetatable(self).defaults_of) do
+  for k, default in pairs(self.defaults_of) do
     local v = group[k]
     if k == "betas" then
       local ok = type(v) == "table" and #v == 2
       for i = 1, ok and 2 or 0 do ok = ok and type(v[i]) == "number" and v[i] >= 0 and v[i] < 1 end
-      if not ok then error(("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s"):format(name, type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v)), level + 1) end
+      if not ok then fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name, type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v)) end
     elseif type(default) == "number" and not (k == "lr" and core.is_tensor(v)) then
-      if type(v) ~= "number" then error(("%s: %s must be a number, got %s"):format(name, k, shown(v)), level + 1) end
-      if v ~= v or (v < 0 and k ~= "dampening") then error(("%s: %s must not be negative, got %g"):format(name, k, v), level + 1) end
+      if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
+      if v ~= v or (POSITIVE[k] and v < 0) then fail("%s: %s must not be negative, got %g", name, k, v) end
     end
   end
-  if group.nesterov and (group.momentum <= 0 or group.dampening ~= 0) then error(name .. ": nesterov needs momentum above 0 and no dampening", level + 1) end
+  if group.nesterov and (group.momentum <= 0 or group.dampening ~= 0) then fail("%s: nesterov needs momentum above 0 and no dampening", name) end
 end
 
-local function add_group(self, given, known, level)
+-- A list of parameters; a ParameterList is one, another module isn't.
+local function check_list(name, params)
+  if is_module(params) and not (params[1] == nil or core.is_tensor(params[1])) or (is_module(params) and params._name ~= "ParameterList") then
+    fail("%s: argument 1 is a module; give its parameters: %s(net:parameters(), ...)", name, name)
+  end
+end
+
+local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
-  check(name, given, known, level)
-  if type(given.params) ~= "table" then error(name .. ": a group needs a list 'params'", level) end
+  check(name, given, known)
+  if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
+  check_list(name, given.params)
   for k, v in pairs(self.defaults) do group[k] = v end
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
+  if type(group.betas) == "table" then group.betas = {unpack(group.betas)} end
   for _, other in ipairs(self.param_groups) do
     for _, p in ipairs(other.params) do seen[p] = true end
   end
   for i, p in ipairs(given.params) do
-    if not core.is_tensor(p) then error(("%s: parameter %d is a %s"):format(name, i, type(p)), level) end
-    if not p.is_leaf then error(("%s: parameter %d of shape %s is a result, not a leaf"):format(name, i, tostring(p.shape)), level) end
-    if seen[p] then error(("%s: parameter %d is given twice"):format(name, i), level) end
+    if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
+    if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
+    if seen[p] then fail("%s: parameter %d is given twice", name, i) end
     seen[p] = true
     group.params[i] = p
   end
-  check_settings(self, group, level)
+  check_settings(self, group)
   self.param_groups[#self.param_groups + 1] = group
 end
 
@@ -56,28 +66,29 @@ local function new_class(name, defaults)
   class.__index, class.defaults_of = class, defaults
   local known = {params = true}
   for k in pairs(defaults) do known[k] = true end
-  local function construct(_, params, lr, o)               -- (params, {lr=, ...}), (params, lr, {...})
-    if type(lr) == "table" then lr, o = nil, lr end
-    if is_module(params) then error(name .. ": argument 1 is a module; give its parameters: " .. name .. "(net:parameters(), ...)", 3) end
-    if type(params) ~= "table" or core.is_tensor(params) then error(name .. ": argument 1 must be a list of parameters or of groups, got " .. (core.is_tensor(params) and "tensor" or type(params)), 3) end
+  local function construct(_, params, lr, o, more)         -- (params, {lr=, ...}), (params, lr, {...})
+    if type(lr) == "table" then lr, o, more = nil, lr, o end
+    check_list(name, params)
+    if type(params) ~= "table" or core.is_tensor(params) then fail("%s: argument 1 must be a list of parameters or of groups, got %s", name, core.is_tensor(params) and "tensor" or type(params)) end
+    if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
     o = o or {}
-    check(name, o, defaults, 3)
+    check(name, o, defaults)
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
     for k, v in pairs(defaults) do self.defaults[k] = v end
     for k, v in pairs(o) do self.defaults[k] = v end
     if lr ~= nil then
-      if o.lr ~= nil then error(name .. ": argument 'lr' is given twice", 3) end
+      if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
       self.defaults.lr = lr
     end
     local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
-    for _, given in ipairs(groups) do add_group(self, given, known, 4) end
-    if #self.param_groups[1].params == 0 and #self.param_groups == 1 then error(name .. ": the list of parameters is empty", 3) end
+    for _, given in ipairs(groups) do add_group(self, given, known) end
+    if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     return self
   end
   -- A group more: {params = list, lr = ...}; what it doesn't name is as the optimizer was made with.
   function class:add_param_group(group)
-    if type(group) ~= "table" or core.is_tensor(group) then error(name .. ": a group must be a table {params = list, ...}, got " .. (core.is_tensor(group) and "tensor" or type(group)), 2) end
-    add_group(self, group, known, 3)
+    if type(group) ~= "table" or core.is_tensor(group) then fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group)) end
+    add_group(self, group, known)
   end
   optim[name] = setmetatable({}, {__index = class, __call = construct})
   return class
@@ -202,25 +213,14 @@ local function states_in_order(d)
   return out
 end
 
+-- What PyTorch's groups say besides.
+local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
+
 -- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
 function Optimizer:load_state_dict(d)
-  local new, shared = self:check_state_dict(d, 3)
-  for i, group in ipairs(self.param_groups) do
-    for k, v in pairs(d.param_groups[i]) do if k ~= "params" and getmetatable(self).defaults_of[k] ~= nil or k == "initial_lr" then group[k] = v end end
-  end
-  self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
-end
-
-function Optimizer:check_state_dict(d, level)
-  level = level or 2
-  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", level) end
-  if #d.param_groups ~= #self.param_groups then error(("load_state_dict: %d groups, the optimizer has %d"):format(#d.param_groups, #self.param_groups), level) end
-  for i, g in ipairs(d.param_groups) do
-    if type(g) ~= "table" or type(g.params) ~= "table" then error(("load_state_dict: group %d has no list of parameters"):format(i), level) end
-  end
+  self:check_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, {}, states_in_order(d)
   for i, group in ipairs(self.param_groups) do
-    if #d.param_groups[i].params ~= #group.params then error(("load_state_dict: group %d has %d parameters, the optimizer's has %d"):format(i, #d.param_groups[i].params, #group.params), level) end
     for _, p in ipairs(group.params) do
       n = n + 1
       local s = states[n]
@@ -228,7 +228,6 @@ function Optimizer:check_state_dict(d, level)
         local t = {}
         for name, v in pairs(s) do
           if name ~= "step" and core.is_tensor(v) then
-            if v.shape ~= p.shape then error(("load_state_dict: '%s' of parameter %d has shape %s; it must be %s"):format(name, n, tostring(v.shape), tostring(p.shape)), level) end
             local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif name ~= "step" and name ~= "version" then t[name] = v end
@@ -244,7 +243,40 @@ function Optimizer:check_state_dict(d, level)
       end
     end
   end
-  return new, shared
+  for i, group in ipairs(self.param_groups) do
+    for k, v in pairs(d.param_groups[i]) do if k ~= "params" and not THEIRS[k] then group[k] = v end end
+  end
+  self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
+end
+Optimizer._loads = Optimizer.load_state_dict
+
+-- Raises if load_state_dict would.
+function Optimizer:check_state_dict(d)
+  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then fail "load_state_dict: a table with state and param_groups is needed" end
+  if #d.param_groups ~= #self.param_groups then fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups) end
+  for i, g in ipairs(d.param_groups) do
+    if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
+    local own, all = self.param_groups[i], {}
+    if #g.params ~= #own.params then fail("load_state_dict: group %d has %d parameters, the optimizer's has %d", i, #g.params, #own.params) end
+    for k, v in pairs(own) do all[k] = v end
+    for k, v in pairs(g) do all[k] = v end
+    check_settings(self, all)
+  end
+  local n, states = 0, states_in_order(d)
+  for _, group in ipairs(self.param_groups) do
+    for _, p in ipairs(group.params) do
+      n = n + 1
+      local s = states[n]
+      if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
+      for name, v in pairs(s or {}) do
+        if name ~= "step" and core.is_tensor(v) and v.shape ~= p.shape then
+          fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(p.shape))
+        end
+      end
+      local count = s and s.step
+      if core.is_tensor(count) and M.numel(count) ~= 1 or (count ~= nil and not core.is_tensor(count) and type(count) ~= "number") then fail("load_state_dict: 'step' of parameter %d must be a number", n) end
+    end
+  end
 end
 
 ---- SGD ----

@@ -3,6 +3,7 @@
 -- (Nocedal & Wright 2006, algorithms 3.5, 3.6 and 7.4).
 local core = require "tycho.core"
 local modes = require "tycho.modes"
+local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 
 -- The minimum of the cubic through two points with their slopes, within lo..hi.
@@ -182,10 +183,18 @@ return function(new_class)
     for k, v in pairs(s or {}) do saved[k] = v end
     return {state = s and {saved} or {}, param_groups = {copy}}
   end
+  function LBFGS:check_state_dict(d)
+    if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then fail "load_state_dict: a table with state and param_groups is needed" end
+    local g, s = d.param_groups[1], d.state[1]
+    if #d.param_groups ~= 1 or type(g) ~= "table" or type(g.params) ~= "table" or #g.params ~= #self.param_groups[1].params then fail "load_state_dict: the parameters differ in number" end
+    if d.state[0] ~= nil or (s ~= nil and (type(s) ~= "table" or not core.is_tensor(s.d))) then fail "load_state_dict: no state of this L-BFGS; PyTorch's has other parts, which aren't taken over" end
+    local n = 0
+    for _, p in ipairs(self.param_groups[1].params) do n = n + M.numel(p) end
+    if s and M.numel(s.d) ~= n then fail("load_state_dict: its direction has %d elements, the parameters %d", M.numel(s.d), n) end
+  end
   function LBFGS:load_state_dict(d)
-    if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then error("load_state_dict: a table with state and param_groups is needed", 2) end
+    self:check_state_dict(d)
     local o = self.param_groups[1]
-    if #d.param_groups ~= 1 or #d.param_groups[1].params ~= #o.params then error("load_state_dict: the parameters differ in number", 2) end
     local function copied(v)
       if core.is_tensor(v) then return core.keep(ops.clone(v:detach())) end
       if type(v) ~= "table" then return v end
@@ -197,4 +206,5 @@ return function(new_class)
     self.state = {}
     if d.state[1] then self.state[o.params[1]] = copied(d.state[1]) end
   end
+  LBFGS._loads = LBFGS.load_state_dict
 end

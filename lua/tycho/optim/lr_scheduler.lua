@@ -1,10 +1,15 @@
 -- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each optimizer step (or epoch). Formulas and
 -- names are PyTorch's; epochs count from 0.
-local arguments = require("tycho.options").arguments
+local options = require "tycho.options"
+local fail = options.fail
 local schedulers = {}
 
 local Scheduler = {}
 Scheduler.__index = Scheduler
+
+local NUMBERS, CHOICES = {}, {anneal_strategy = " cos linear ", threshold_mode = " rel abs "}
+for k in ("gamma eta_min T_mult start_factor end_factor total_iters factor power pct_start div_factor final_div_factor base_momentum max_momentum step_size_up step_size_down "
+  .. "patience threshold cooldown min_lr eps"):gmatch "%S+" do NUMBERS[k] = true end
 
 -- signature: as tycho.options says
 local function new_class(name, signature)
@@ -13,7 +18,13 @@ local function new_class(name, signature)
   schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, ...)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then error(name .. ": argument 1 must be an optimizer", 2) end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
-    for k, v in pairs(arguments(name, signature, 2, ...)) do self[k] = v end
+    for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
+    for k in pairs(NUMBERS) do
+      if self[k] ~= nil and type(self[k]) ~= "number" then fail("%s: %s must be a number, got %s", name, k, options.shown(self[k])) end
+    end
+    for k, allowed in pairs(CHOICES) do
+      if self[k] ~= nil and not allowed:find(" " .. tostring(self[k]) .. " ", 1, true) then fail("%s: %s must be one of%s, got %s", name, k, allowed:gsub(" $", ""):gsub(" (%S+)", " '%1',"):gsub(",$", ""), options.shown(self[k])) end
+    end
     self:begin()
     self:set()
     return self
@@ -174,8 +185,9 @@ function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lam
 
 -- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
 -- Momentum runs opposite, from max_momentum to base_momentum.
-local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=false, mode=triangular, gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
+local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
 function CyclicLR:begin()
+  if self.mode ~= "triangular" and self.mode ~= "triangular2" and self.mode ~= "exp_range" then fail("CyclicLR: mode must be 'triangular', 'triangular2' or 'exp_range', got %s", options.shown(self.mode)) end
   self.base_lrs = {}
   for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
 end
@@ -190,7 +202,7 @@ function CyclicLR:lr_at(step, base, i)
 end
 
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
-local OneCycleLR = new_class("OneCycleLR", "max_lr, total_steps=false, epochs=false, steps_per_epoch=false, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
+local OneCycleLR = new_class("OneCycleLR", "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
   .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4")
 function OneCycleLR:begin()
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end

@@ -9,7 +9,7 @@ local Module = require("tycho.nn.module").Module
 local AveragedModel = Module:extend("AveragedModel")
 -- AveragedModel(model, {decay=, use_buffers=false}): a copy of model in .module, which it runs
 function AveragedModel:init(model, o)
-  o = fill("AveragedModel", o, {decay = false, use_buffers = false}, 3)
+  o = fill("AveragedModel", o, {decay = false, use_buffers = false})
   if o.decay and not (type(o.decay) == "number" and o.decay >= 0 and o.decay <= 1) then error("AveragedModel: decay must be in 0..1, got " .. tostring(o.decay), 2) end
   self.module = model:clone():requires_grad_(false)
   self.decay, self.use_buffers = o.decay, o.use_buffers
