@@ -320,7 +320,8 @@ describe("autograd", function()
     helper.close(tycho.grad(tycho.utils.checkpoint(f, u):sum(), u), (tycho.grad(f(u):sum(), u)))
     assert.is_nil(w.grad, "grad leaves .grad alone")
     fails("create_graph", tycho.grad, tycho.utils.checkpoint(f, u):sum(), u, {create_graph = true})
-    for _, fn in ipairs {function(cut) return cut(f, u):sum() end, function(cut) return (f(cut(f, u)) + cut(f, u)):sum() end} do      -- w within alone; within and without
+    for _, fn in ipairs {function(cut) return cut(f, u):sum() end, function(cut) return (f(cut(f, u)) + cut(f, u)):sum() end,      -- w within alone; within and without; deeper
+      function(cut) return cut(function(v) return cut(f, v:detach()) * cut(function(t) return cut(f, t) end, v) end, u):sum() end} do
       helper.close(tycho.grad(fn(tycho.utils.checkpoint), w), (tycho.grad(fn(function(g, v) return g(v) end), w)), "what it uses besides its arguments")
     end
     assert.is_nil(w.grad)

@@ -90,12 +90,13 @@ local Again = autograd.Function {
     for i = 1, asked and ctx.n or 0 do
       if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
     end
+    local own = #wanted
     for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
+    wanted[#wanted + 1] = modes.anchor                   -- of checkpoints within
     local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false, true) or {}
     local result = {}
     for i = 1, asked and 0 or ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
     for k, i in pairs(places) do result[i + 3] = found[k] or nil end
-    local own = #wanted - #(asked and asked.list or {})
     for k = 1, asked and #asked.list or 0 do
       local g = found[own + k]
       if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
