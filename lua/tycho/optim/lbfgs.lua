@@ -196,7 +196,7 @@ return function(new_class)
     self:check_state_dict(d)
     local o = self.param_groups[1]
     local function copied(v)
-      if core.is_tensor(v) then return core.keep(ops.clone(v:detach())) end
+      if core.is_tensor(v) then return core.keep(M.to(ops.clone(v:detach()), o.params[1].device)) end
       if type(v) ~= "table" then return v end
       local out = {}
       for k, w in pairs(v) do out[k] = copied(w) end
