@@ -161,7 +161,7 @@ def main():
     o.add_argument("--files", type=int, default=20000)
     o.add_argument("--seed", type=int, default=1)
     o = o.parse_args()
-    r, taken, package = random.Random(o.seed), 0, 0
+    r, taken = random.Random(o.seed), 0
     with tempfile.TemporaryDirectory() as d:
         files = [strange(r) for _ in range(o.files)]
         for i, data in enumerate(files):
@@ -181,7 +181,6 @@ def main():
         theirs = {k: bytes(v["data"]) for k, v in deserialize(data)}
         assert theirs.keys() == {k for k, *_ in got}
         assert all(theirs[k] == raw or dtype == "BOOL" for k, (dtype, _, raw) in read(data).items())
-        package += 1
     print("%d files: Tycho and the letter of the format agree on each; it takes %d, as does the safetensors package" % (o.files, taken))
 
 

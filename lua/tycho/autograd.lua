@@ -17,7 +17,7 @@ end
 
 M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false", function(x, grad, retain, create)
   if retain == nil then retain = create end
-  run(nil, {x}, {grad or false}, nil, retain, create, true)
+  run(nil, {x}, {grad or false}, nil, retain, create)
 end)
 
 local function list(v) return core.is_tensor(v) and {v} or v end
@@ -34,7 +34,7 @@ autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:an
     local asked, all = {list = list(inputs), besides = {}}, {}
     for i, x in ipairs(asked.list) do all[i] = x end
     all[#all + 1] = modes.anchor                         -- which checkpoints on the way need
-    local out = run(asked, list(outputs), filled, all, retain, create, true)
+    local out = run(asked, list(outputs), filled, all, retain, create)
     out[#asked.list + 1] = nil
     for i = 1, #asked.list do
       local more = asked.besides[i]

@@ -159,7 +159,7 @@ local function load_unchecked(members, names, states, path)
   local before = {}
   for i, name in ipairs(names) do
     local m = members[name]
-    before[i] = has_state(m, "state_dict") and m:state_dict() or nil
+    before[i] = has_state(m, "state_dict") and saving.copied(m:state_dict()) or nil
     local ok, e = pcall(m.load_state_dict, m, states[name])
     if not ok then
       for k = i, 1, -1 do

@@ -75,12 +75,13 @@ local function elements_of(ptr)
   element = element:gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
   return element, (shape:find "^%[" or shape:find "^%(&") and ffi.sizeof(ptr) or nil
 end
--- Numbers of one kind aren't another's; what C calls whole numbers, bytes or a struct is what the user says.
+-- Numbers of one kind aren't another's; bytes, a struct and whole numbers that no dtype is are what the user says.
 local function may_be(element, dtype)
   local own = ELEMENTS[element]
-  if own == dtype or element == "void" or not own then return not BYTES[element] or BYTES[element] == widths[dtype] end
-  if own == "uint8" then return true end
-  return not own:find "^float[36]" and widths[own] == widths[dtype]
+  if BYTES[element] then return BYTES[element] == widths[dtype] end
+  if not own or own == dtype or own == "uint8" or element == "void" then return true end
+  if own == "float16" then return widths[dtype] == 2 end
+  return widths[own] == widths[dtype] and not own:find "float" and not dtype:find "float"
 end
 
 tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)

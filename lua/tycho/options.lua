@@ -34,6 +34,12 @@ function options.whole(who, name, v, least)
   return v
 end
 
+-- Raises unless v is a number, from least where that is given.
+function options.number(who, name, v, least)
+  if type(v) ~= "number" or v ~= v or (least and v < least) then fail("%s: %s must be a number%s, got %s", who, name, least and " from " .. least or "", options.shown(v)) end
+  return v
+end
+
 ---- arguments of constructors: PyTorch's positions, and names in a last table ----
 local parsed = {}
 -- "in, out, bias=true, eps=nil, *, mode=zeros": what has no default is needed; nil stands for nothing; what follows * is named only.
@@ -57,6 +63,8 @@ local function parse(signature)
   parsed[signature] = s
   return s
 end
+
+function options.defaults(signature) return parse(signature).defaults end
 
 -- Whether the n-th and last argument is a table of options, and not a value: a tensor, a module, a shape, something to call, a list.
 local function is_options(v, n, s)

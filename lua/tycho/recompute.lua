@@ -93,7 +93,7 @@ local Again = autograd.Function {
     local own = #wanted
     for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
     wanted[#wanted + 1] = modes.anchor                   -- of checkpoints within
-    local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false, true) or {}
+    local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false) or {}
     local result = {}
     for i = 1, asked and 0 or ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
     for k, i in pairs(places) do result[i + 3] = found[k] or nil end

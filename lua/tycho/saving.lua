@@ -89,6 +89,18 @@ function saving.tree(value)
 end
 function saving.value(tree, tensors) return decode(tree, tensors, "its metadata") end
 
+-- Tables and tensors copied, to a device where one is named.
+function saving.copied(v, device)
+  if core.is_tensor(v) then
+    local copy = core.ops.clone(v:detach())
+    return core.keep(device and M.to(copy, device) or copy)
+  end
+  if type(v) ~= "table" then return v end
+  local out = {}
+  for k, w in pairs(v) do out[k] = saving.copied(w, device) end
+  return out
+end
+
 local function on_host(tensors)
   local out = {}
   for i, t in ipairs(tensors) do out[i] = M.contiguous(M.cpu(t)) end

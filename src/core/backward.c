@@ -380,8 +380,6 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
   ctx->grad_enabled = mode;
   memcpy(ctx->autocast, cast, sizeof cast);
-  for (int k = 0; k < ninput && s == TY_OK; k++)
-    if (!result[k] && !o.allow_unused) s = ty_error(ctx, "grad: input %d wasn't used in computing the outputs; pass allow_unused=true to get nil", k + 1);
   if (s != TY_OK)
     for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }
   for (int i = 0; i < p.ngrad; i++) ty_release(p.grad[i]);

@@ -166,9 +166,10 @@ ty_status ty_infer_pointwise(ty_call *c) {
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   if (rule == TY_D_WHOLE && ty_is_float(d)) return ty_fail(c, "operands must be whole numbers or booleans, got %s", ty_dtype_names[d]);
-  if (d == TY_BOOL && (c->op->id == TY_OP_sub || c->op->id == TY_OP_neg)) return ty_fail(c, "bools have no difference and no sign; logical_xor and logical_not are what they have");
+  if (d == TY_BOOL && (c->op->id == TY_OP_sub || c->op->id == TY_OP_neg)) return ty_fail(c, "the operands are bool, which have no difference and no sign; there are logical_xor and logical_not");
   ty_operand *value = &c->in[c->nin - 1];
-  if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && (value->kind == TY_FLOAT ? value->f : (double)value->i) < 0) return ty_fail(c, "whole numbers have no negative whole powers; x:float() has");
+  const double power = value->kind == TY_FLOAT ? value->f : (double)value->i;
+  if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0) return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers, x:float() has", power, ty_dtype_names[d]);
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction too is true */
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {

@@ -426,7 +426,7 @@ void ty_node_finish(ty_node *n);                         /* its backward has run
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
-typedef struct { bool retain_graph, create_graph, allow_unused; } ty_backward_opts;
+typedef struct { bool retain_graph, create_graph; } ty_backward_opts;
 /* Gradients of roots (with grads, NULL for a scalar's one) flow to leaves' .grad, or, where inputs are given, into
  * result[] as new references (NULL where unused). */
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,

@@ -361,7 +361,7 @@ static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, boo
   return n;
 }
 
-/* backward(outputs, grads (false: none), inputs or nil, retain, create, allow_unused) -> list of gradients */
+/* backward(outputs, grads (false: none), inputs or nil, retain, create) -> list of gradients, false where an input was not used */
 static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
   bool given = !lua_isnil(L, 3);
@@ -371,7 +371,7 @@ static int backward(lua_State *L) {
   const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs, **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;
-  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
+  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5)};
   lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
   int list = lua_gettop(L);
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }

@@ -14,10 +14,7 @@ local function define(name, signature, fn)
     return y
   end
 end
-local function number(name, o, k)
-  if type(o[k]) ~= "number" then error(("%s: %s must be a number, got %s"):format(name, k, options.shown(o[k])), 0) end
-  return o[k]
-end
+local function number(name, o, k) return options.number(name, k, o[k]) end
 
 define("uniform_", "a=0, b=1", function(x, o) return M.uniform_(x, number("uniform_", o, "a"), number("uniform_", o, "b")) end)
 define("normal_", "mean=0, std=1", function(x, o) return M.normal_(x, number("normal_", o, "mean"), number("normal_", o, "std")) end)

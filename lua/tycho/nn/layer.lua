@@ -16,10 +16,7 @@ function lib.options(name, o, defaults) return given.fill(name, o, defaults) end
 lib.arguments, lib.fail, lib.shown = given.arguments, given.fail, given.shown
 
 function lib.whole(name, what, v) return given.whole(name, what, v, 1) end
-function lib.number(name, what, v, least)
-  if type(v) ~= "number" or v ~= v or (least and v < least) then given.fail("%s: %s must be a number%s, got %s", name, what, least and " from " .. least or "", given.shown(v)) end
-  return v
-end
+lib.number = given.number
 
 function lib.pair(v) return type(v) == "table" and v or {v, v} end
 function lib.text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end

@@ -36,9 +36,8 @@ end
 -- most max_norm. Returns the norm they had. No value comes to the host, but for error_if_nonfinite.
 function utils.clip_grad_norm_(params, ...)
   local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", ...)
-  for _, k in ipairs {"max_norm", "norm_type"} do
-    if type(o[k]) ~= "number" or o[k] ~= o[k] then error(("clip_grad_norm_: %s must be a number, got %s"):format(k, options.shown(o[k])), 2) end
-  end
+  options.number("clip_grad_norm_", "max_norm", o.max_norm)
+  options.number("clip_grad_norm_", "norm_type", o.norm_type)
   if o.norm_type <= 0 then error("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type, 2) end
   local list = grads("clip_grad_norm_", params)
   if #list == 0 then return ops.zeros({}) end

@@ -3,6 +3,7 @@
 -- (Nocedal & Wright 2006, algorithms 3.5, 3.6 and 7.4).
 local core = require "tycho.core"
 local modes = require "tycho.modes"
+local saving = require "tycho.saving"
 local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 
@@ -195,16 +196,9 @@ return function(new_class)
   function LBFGS:load_state_dict(d)
     self:check_state_dict(d)
     local o = self.param_groups[1]
-    local function copied(v)
-      if core.is_tensor(v) then return core.keep(M.to(ops.clone(v:detach()), o.params[1].device)) end
-      if type(v) ~= "table" then return v end
-      local out = {}
-      for k, w in pairs(v) do out[k] = copied(w) end
-      return out
-    end
     for k, v in pairs(d.param_groups[1]) do if k ~= "params" then o[k] = v end end
     self.state = {}
-    if d.state[1] then self.state[o.params[1]] = copied(d.state[1]) end
+    if d.state[1] then self.state[o.params[1]] = saving.copied(d.state[1], o.params[1].device) end
   end
   LBFGS._loads = LBFGS.load_state_dict
 end

@@ -7,10 +7,6 @@ local schedulers = {}
 local Scheduler = {}
 Scheduler.__index = Scheduler
 
-local NUMBERS, CHOICES = {}, {anneal_strategy = " cos linear ", threshold_mode = " rel abs "}
-for k in ("gamma eta_min T_mult start_factor end_factor total_iters factor power pct_start div_factor final_div_factor base_momentum max_momentum step_size_up step_size_down "
-  .. "patience threshold cooldown min_lr eps"):gmatch "%S+" do NUMBERS[k] = true end
-
 -- signature: as tycho.options says
 local function new_class(name, signature)
   local class = setmetatable({_name = name}, {__index = Scheduler})
@@ -19,11 +15,8 @@ local function new_class(name, signature)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then error(name .. ": argument 1 must be an optimizer", 2) end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
-    for k in pairs(NUMBERS) do
-      if self[k] ~= nil and type(self[k]) ~= "number" then fail("%s: %s must be a number, got %s", name, k, options.shown(self[k])) end
-    end
-    for k, allowed in pairs(CHOICES) do
-      if self[k] ~= nil and not allowed:find(" " .. tostring(self[k]) .. " ", 1, true) then fail("%s: %s must be one of%s, got %s", name, k, allowed:gsub(" $", ""):gsub(" (%S+)", " '%1',"):gsub(",$", ""), options.shown(self[k])) end
+    for k, v in pairs(options.defaults(signature)) do
+      if type(v) == "number" and type(self[k]) ~= "number" then fail("%s: %s must be a number, got %s", name, k, options.shown(self[k])) end
     end
     self:begin()
     self:set()
@@ -75,6 +68,11 @@ end
 
 local function need(self, k)
   if type(self[k]) ~= "number" or self[k] <= 0 then error(("%s: %s must be a number above 0, got %s"):format(self._name, k, tostring(self[k])), 4) end
+end
+
+local function one_of(self, k, ...)
+  for _, v in ipairs {...} do if self[k] == v then return end end
+  fail("%s: %s must be one of '%s', got %s", self._name, k, table.concat({...}, "', '"), options.shown(self[k]))
 end
 
 -- An option that is a number, or a list with one for each group.
@@ -187,7 +185,7 @@ function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lam
 -- Momentum runs opposite, from max_momentum to base_momentum.
 local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
 function CyclicLR:begin()
-  if self.mode ~= "triangular" and self.mode ~= "triangular2" and self.mode ~= "exp_range" then fail("CyclicLR: mode must be 'triangular', 'triangular2' or 'exp_range', got %s", options.shown(self.mode)) end
+  one_of(self, "mode", "triangular", "triangular2", "exp_range")
   self.base_lrs = {}
   for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
 end
@@ -205,6 +203,7 @@ end
 local OneCycleLR = new_class("OneCycleLR", "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
   .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4")
 function OneCycleLR:begin()
+  one_of(self, "anneal_strategy", "cos", "linear")
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
   need(self, "total_steps")
   self.base_lrs = {}
@@ -294,7 +293,8 @@ ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, l
 local Plateau = new_class("ReduceLROnPlateau", "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
 function Plateau:begin()
   if not (type(self.factor) == "number" and self.factor < 1) then error("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor), 3) end
-  if self.mode ~= "min" and self.mode ~= "max" then error("ReduceLROnPlateau: mode must be 'min' or 'max', got " .. tostring(self.mode), 3) end
+  one_of(self, "mode", "min", "max")
+  one_of(self, "threshold_mode", "rel", "abs")
   self.best, self.num_bad_epochs, self.cooldown_counter = self.mode == "min" and math.huge or -math.huge, 0, 0
 end
 function Plateau:set() self.last_lr = self:get_last_lr() end
