@@ -430,6 +430,43 @@ describe("compile", function()
     helper.fails("unknown option 'gard'; did you mean 'guard'?", tycho.compile, print, {gard = "full"})
   end)
 
+  it("several steps in one go do what single steps do: dropout, schedule, scaler, clipping", function()
+    for _, o in ipairs {{schedule = "inside"}, {autocast = "bfloat16", scaler = true, clip = true}} do
+      local function run(k, go)
+        tycho.manual_seed(5)
+        local step, state, arguments = trainer(o)()
+        local f, losses = go(step), {}
+        for i = 1, 24, k do
+          local x, y = {}, {}
+          for j = 1, k do x[j], y[j] = unpack(arguments(i + j - 1)) end
+          losses[#losses + 1] = k == 1 and f(x[1], y[1]) or f(tycho.stack(x, 1), tycho.stack(y, 1))
+        end
+        return k == 1 and tycho.stack(losses, 1) or tycho.cat(losses, 1), state(), f
+      end
+      local plain, plain_state = run(1, function(step) return step end)
+      local got, got_state, f = run(4, function(step) return tycho.compile(step, {steps = 4}) end)
+      assert.is_true(compiled(f))
+      assert.equal(24, got:size(1))
+      helper.close(got, plain, "losses", 0)
+      for i, x in ipairs(plain_state) do
+        if tycho.is_tensor(x) then helper.close(got_state[i], x, "value " .. i, 0) else assert.equal(x, got_state[i]) end
+      end
+    end
+  end)
+
+  it("several steps: what doesn't fit is an error of the call", function()
+    local f = tycho.compile(function(x, k) return x * k, x:sum() end, {steps = 3})
+    for i = 1, 4 do
+      local y, s = f(tycho.full({3, 2}, i), 2)
+      helper.close(y, tycho.full({3, 2}, 2 * i), "rows", 0)
+      assert.same({2 * i, 2 * i, 2 * i}, s:totable())
+    end
+    helper.fails("compile: argument 1 has shape 2x2; dim 1 must be 3, a row for each step", f, tycho.ones(2, 2), 2)
+    helper.fails("compile: argument 1 has shape (); dim 1", f, tycho.tensor(1), 2)
+    helper.fails("with steps = 2 fn must give tensors; result 1 is a number", tycho.compile(function(x) return x:sum():item() end, {steps = 2}), tycho.ones(2))
+    helper.fails("compile: steps must be a whole number from 1, got 1.5", tycho.compile, print, {steps = 1.5})
+  end)
+
   it("inputs may be views of one tensor, at another place each time", function()
     local f = same(function()
       local data = tycho.randn(40, 3)

@@ -9,7 +9,9 @@
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local callable = require("tycho.modes").callable
-local fill = require("tycho.options").fill
+local options = require "tycho.options"
+local fail, fill, whole = options.fail, options.fill, options.whole
+local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
 local program, gpu = core.program, core.gpu
 
@@ -362,11 +364,40 @@ function Compiled:report()
   return out
 end
 
+-- {steps = k}: a function that calls fn k times and so is one record and one graph. The tensors that it is given have a row for each step;
+-- the tensors that fn gives are stacked, without history.
+local function repeated(fn, k)
+  return function(...)
+    local args, all, n = pack(...), {}, 0
+    for i = 1, args.n do
+      local shape = core.is_tensor(args[i]) and args[i].shape
+      if shape and shape[1] ~= k then fail("compile: argument %d has shape %s; dim 1 must be %d, a row for each step", i, shape, k) end
+    end
+    for step = 1, k do
+      local row = {}
+      for i = 1, args.n do
+        row[i] = args[i]
+        if core.is_tensor(args[i]) then row[i] = M.select(args[i], 1, step) end
+      end
+      local out = pack(fn(unpack(row, 1, args.n)))
+      n = step == 1 and out.n or n
+      for i = 1, n do
+        if not core.is_tensor(out[i]) then fail("compile: with steps = %d fn must give tensors; result %d is a %s", k, i, type(out[i])) end
+        all[i] = all[i] or {}
+        all[i][step] = M.detach(out[i])
+      end
+    end
+    for i = 1, n do all[i] = functions.stack(all[i], 1) end
+    return unpack(all, 1, n)
+  end
+end
+
 return function(fn, o)
-  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true})
-  if not callable(fn) then error("compile: argument 1 must be a function or a module, got " .. (core.is_tensor(fn) and "tensor" or type(fn)), 2) end
-  if type(o.max_variants) ~= "number" or o.max_variants < 1 then error("compile: max_variants must be a number from 1, got " .. tostring(o.max_variants), 2) end
-  if type(o.fusion) ~= "boolean" then error("compile: fusion must be true or false, got " .. tostring(o.fusion), 2) end
-  if o.guard ~= "full" and o.guard ~= "inputs" then error("compile: guard must be 'full' or 'inputs', got '" .. tostring(o.guard) .. "'", 2) end
+  o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
+  if not callable(fn) then fail("compile: argument 1 must be a function or a module, got %s", core.is_tensor(fn) and "tensor" or type(fn)) end
+  whole("compile", "max_variants", o.max_variants, 1)
+  if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end
+  if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
+  if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
   return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, variants = {}}, Compiled)
 end
