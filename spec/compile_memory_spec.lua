@@ -200,7 +200,7 @@ describe("compile", function()
     end
     local cyclic = tycho.compile(function(y) local t = {y * 2} t.self = t return t end)
     for _ = 1, 4 do assert.equal(4, cyclic(tycho.full({1}, 2))[1]:item()) end
-    helper.fails("max_variants must be a number from 1", tycho.compile, print, {max_variants = 0})
+    helper.fails("max_variants must be a whole number from 1", tycho.compile, print, {max_variants = 0})
   end)
 
   it("embedding is compiled, and bad ids are told", function()
