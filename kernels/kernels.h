@@ -270,6 +270,24 @@ typedef struct {
 } ty_k_resizing;
 TY_K cudaError_t ty_k_resize(const ty_k_resizing *a, cudaStream_t s);
 
+/* ---- recurrent layers (recurrent.cu): one step ----
+ * Contiguous; n rows of h units. stat: float32, or float64 with that dtype. Forward: o = the new state of x and y (n x gates*h; y: the product with the state before
+ * and its bias), cell changed, saved (n x kept*h, or NULL) and last (or NULL: where the last cell goes) written. Backward: dx and dy of g, more (NULL, or the product that the later
+ * step has given), carry and dcell, which it changes. Last: g NULL: more = more + carry, last = dcell. */
+typedef struct {
+  int kind, dtype;
+  int64_t n, h;
+  const void *x, *y, *before, *cell_before;              /* the state before; for backward the cell before, rows cell_step apart */
+  int64_t cell_step;
+  void *o, *saved, *last;
+  void *cell;                                            /* stat */
+  const void *g;
+  void *more, *dx, *dy;
+  void *carry, *dcell;                                   /* stat */
+} ty_k_recurrence;
+TY_K cudaError_t ty_k_recurrent(const ty_k_recurrence *a, cudaStream_t s);
+TY_K cudaError_t ty_k_recurrent_back(const ty_k_recurrence *a, cudaStream_t s);
+
 /* ---- attention (attention.cu) ---- */
 typedef struct { const void *p; int64_t stride[4]; } ty_k_heads;   /* (N,H,L,D) */
 typedef struct {

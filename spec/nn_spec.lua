@@ -256,6 +256,50 @@ describe("nn", function()
     local deep = nn.LSTM(3, 4, 2, {dropout = 1})
     helper.close((deep(tycho.randn(2, 1, 3))), (deep(tycho.randn(2, 1, 3))), "all is dropped between the layers", 0)
   end)
+
+  it("recurrent layers: gradients of both orders, in both directions, with rows for several threads, in 16 bits, of nothing", function()
+    tycho.manual_seed(8)
+    for _, kind in ipairs {{"RNN", nonlinearity = "tanh"}, {"RNN", nonlinearity = "relu"}, {"LSTM"}, {"GRU"}} do
+      local net = nn[kind[1]](2, 3, {bidirectional = true, bias = kind[1] ~= "GRU", nonlinearity = kind.nonlinearity}):double()
+      local lstm = kind[1] == "LSTM"
+      local function random(...) return tycho.randn(..., {dtype = "float64", requires_grad = true}) end
+      local x, h0, c0 = random({3, 2, 2}), random({2, 2, 3}), lstm and random({2, 2, 3}) or nil
+      local inputs = net:parameters()
+      for _, t in ipairs {x, h0, c0} do inputs[#inputs + 1] = t end
+      local function loss()
+        local y, h, c = net(x, h0, c0)
+        local sum = (y * y:sin()):sum() + h:square():sum()
+        return c and sum + (c * c * c):sum() or sum
+      end
+      assert.is_true(tycho.autograd.gradcheck(loss, inputs, {second = true}))
+      local plain, graph = tycho.grad(loss(), inputs), tycho.grad(loss(), inputs, {create_graph = true})
+      for i = 1, #inputs do helper.close(plain[i], graph[i], kind[1] .. ", input " .. i, 1e-12) end
+
+      local wide = nn[kind[1]](4, 24, {bidirectional = true, nonlinearity = kind.nonlinearity})
+      local big = tycho.randn(5, 70, 4)
+      local y, h = wide(big)
+      for _, n in ipairs {1, 20, 21, 70} do
+        local one, last = wide(big[{ {}, {n, n} }])
+        helper.close(one, y[{ {}, {n, n} }], "row " .. n, 1e-5)
+        helper.close(last, h[{ {}, {n, n} }], "state of row " .. n, 1e-5)
+      end
+      helper.close(tycho.no_grad(wide, big), y, "without a graph", 0)
+      for dtype, near in pairs {float16 = 1e-2, bfloat16 = 6e-2} do
+        wide:zero_grad()
+        y:square():mean():backward({retain_graph = true})
+        local exact = wide.weight_hh_l0.grad:clone()
+        wide:zero_grad()
+        local half = tycho.amp.autocast({dtype = dtype, device = helper.device}, function() return (wide(big)) end)
+        assert.equal(dtype, half.dtype)
+        helper.close(half:float(), y, dtype, near)
+        half:float():square():mean():backward()
+        assert.is_true((wide.weight_hh_l0.grad - exact):norm():item() < 4 * near * exact:norm():item())
+      end
+      local none = wide(tycho.zeros(5, 0, 4))
+      assert.equal("5x0x48", tostring(none.shape))
+      none:sum():backward()
+    end
+  end)
 end)
 
 describe("optim", function()

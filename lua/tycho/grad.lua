@@ -9,6 +9,7 @@ local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
 local attention_weights = require("tycho.functional.lib").attention_weights
+local recurrent_gradients = require "tycho.functional.recurrent"
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}
@@ -443,6 +444,21 @@ R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, s
   local ds = p * (dp - ops.sum(dp * p, -1, {keepdim = true})) * scale
   return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)
 end}
+
+---- recurrent layers ----
+R.recurrent = {["x weight bias h0 c0"] = function(g, x, weight, bias, h0, c0, out, out2, kind, reverse)
+  if recording() then return recurrent_gradients(g, x, weight, bias, h0, c0, kind, reverse) end
+  local dx, dy, dh0, dc0 = ops.recurrent_backward(g, weight, h0, c0, out, out2, kind, {reverse = reverse})
+  if kind ~= "gru" then dy = dx end
+  local steps, last = x.shape[1], reverse and x.shape[1] or 1                       -- the weight has met h0 there, elsewhere the results
+  local dw = ops.matmul(M.t(M.select(dy, 1, last)), h0)
+  if steps > 1 then
+    local later, before = ops.slice(dy, 1, reverse and 1 or 2, reverse and steps - 1 or steps), ops.slice(out, 1, reverse and 2 or 1, reverse and steps or steps - 1)
+    dw = dw + ops.matmul(M.t(M.flatten(later, 1, 2)), M.flatten(before, 1, 2))
+  end
+  return dx, dw, ops.sum(dy, {1, 2}), dh0, c0 and dc0
+end}
+
 R.adaptive_avg_pool2d = {x = function(g, x_shape) return ops.adaptive_avg_pool2d_backward(g, x_shape) end}
 R.adaptive_avg_pool2d_backward = {grad = function(g, grad_shape)
   return ops.adaptive_avg_pool2d(g, {grad_shape[#grad_shape - 1], grad_shape[#grad_shape]})
@@ -513,7 +529,7 @@ local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount
-  cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale
+  cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply]]
 
 -- Registers a function under the operands it differentiates; its parameters' names are read from the function.

@@ -270,6 +270,65 @@ ty_status ty_infer_attention_backward(ty_call *c) {
   return TY_OK;
 }
 
+/* ---- recurrent layers ---- */
+
+ty_recurrence ty_recurrence_of(const ty_call *c) {
+  static const int gates[] = {1, 1, 3, 4}, kept[] = {0, 0, 4, 5};
+  const bool back = c->op->id == TY_OP_recurrent_backward;
+  const ty_tensor *h0 = c->in[back ? 2 : 3].t, *x = c->in[back ? 4 : 0].t;
+  const int kind = (int)c->at[0].i;
+  return (ty_recurrence){.kind = kind, .gates = gates[kind], .kept = kept[kind], .reverse = c->at[1].i, .steps = x->shape[0] - (back && kind == TY_LSTM), .n = h0->shape[0], .h = h0->shape[1]};
+}
+
+static ty_status need_shape(ty_call *c, int slot, int ndim, const int64_t *shape) {
+  const ty_tensor *t = c->in[slot].t;
+  if (!t) return ty_fail(c, "%s is missing", c->op->param[slot].name);
+  TY_TRY(ty_need_float(c, slot));
+  TY_TRY(ty_need_same_dtype(c, slot, 0));
+  if (t->ndim != ndim || memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim)) return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[slot].name, ty_shape_of(t), ty_shape_text(shape, ndim));
+  return TY_OK;
+}
+
+ty_status ty_infer_recurrent(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const bool lstm = c->at[0].i == TY_LSTM;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_dims(c, 0, 3));
+  TY_TRY(ty_need_dims(c, 3, 2));
+  const ty_recurrence r = ty_recurrence_of(c);
+  const int64_t whole[3] = {r.steps, r.n, r.gates * r.h}, weight[2] = {whole[2], r.h};
+  if (r.steps == 0) return ty_fail(c, "there must be at least one step, got shape %s", ty_shape_of(x));
+  TY_TRY(need_shape(c, 0, 3, whole));
+  TY_TRY(need_shape(c, 1, 2, weight));
+  if (c->in[2].t) TY_TRY(need_shape(c, 2, 1, weight));
+  TY_TRY(need_shape(c, 3, 2, (int64_t[2]){r.n, r.h}));
+  if (lstm) TY_TRY(need_shape(c, 4, 2, (int64_t[2]){r.n, r.h}));
+  const bool keep = c->ctx->grad_enabled && ty_will_record(c);
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 3, (int64_t[3]){r.steps + lstm, r.n, r.h});
+  ty_set_shape(&c->meta[1], (ty_dtype)x->dtype, 3, (int64_t[3]){keep ? r.steps : 0, r.n, r.kept * r.h});
+  return TY_OK;
+}
+
+ty_status ty_infer_recurrent_backward(ty_call *c) {
+  const bool lstm = c->at[0].i == TY_LSTM, gru = c->at[0].i == TY_GRU;
+  TY_TRY(ty_need_dims(c, 2, 2));
+  TY_TRY(ty_need_dims(c, 4, 3));
+  const ty_recurrence r = ty_recurrence_of(c);
+  const int64_t out[3] = {r.steps + lstm, r.n, r.h}, state[2] = {r.n, r.h}, saved[3] = {r.steps, r.n, r.kept * r.h}, weight[2] = {r.gates * r.h, r.h};
+  TY_TRY(need_shape(c, 0, 3, out));
+  TY_TRY(need_shape(c, 1, 2, weight));
+  TY_TRY(need_shape(c, 2, 2, state));
+  if (lstm) TY_TRY(need_shape(c, 3, 2, state));
+  TY_TRY(need_shape(c, 4, 3, out));
+  TY_TRY(need_shape(c, 5, 3, saved));
+  const ty_dtype d = (ty_dtype)c->in[0].t->dtype;
+  ty_set_shape(&c->meta[0], d, 3, (int64_t[3]){r.steps, r.n, r.gates * r.h});
+  ty_set_shape(&c->meta[1], d, 3, (int64_t[3]){gru ? r.steps : 0, r.n, r.gates * r.h});
+  ty_set_shape(&c->meta[2], d, 2, state);
+  ty_set_shape(&c->meta[3], d, 2, (int64_t[2]){lstm ? r.n : 0, r.h});
+  return TY_OK;
+}
+
 /* ---- normalisation ---- */
 
 ty_status ty_infer_batch_norm(ty_call *c) {

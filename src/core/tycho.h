@@ -148,7 +148,7 @@ typedef struct {
 
 typedef enum {
   TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_MOVE, TY_C_COPY, TY_C_FILL, TY_C_RANDOM, TY_C_MATMUL,
-  TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM, TY_C_ATTENTION, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
+  TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM, TY_C_ATTENTION, TY_C_RECURRENT, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
 } ty_class;
 
 typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE, TY_D_WHOLE } ty_dtype_rule;
@@ -214,6 +214,9 @@ struct ty_call {
 /* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
 typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_step;
 ty_step ty_step_of(const ty_call *c);
+/* A recurrent layer's call: kept: values of a unit that a step leaves for backward. */
+typedef struct { ty_recurrent_kind kind; int gates, kept; bool reverse; int64_t steps, n, h; } ty_recurrence;
+ty_recurrence ty_recurrence_of(const ty_call *c);
 struct ty_augment;
 void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augment's geometry (augment.h) */
 

@@ -22,6 +22,9 @@ typedef struct {
 enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2 };
 /* from .. to - 1: rows of windows; back: channels */
 typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int64_t *positions, int64_t from, int64_t to);
+/* A row of a recurrent layer's step: n units, their gates one after another in x, y, b, s. What the kind hasn't may be NULL (core/cells.h). */
+typedef struct { void *o, *c, *s; const void *x, *y, *b, *h; } ty_cell;
+typedef struct { void *dh, *dc, *dx, *dy; const void *g, *s, *o, *h, *c; } ty_cell_back;
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][3];
@@ -57,6 +60,8 @@ typedef struct {
   void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
   void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
   void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
+  void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
+  void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   const ty_pool_loop (*pool)[2];
@@ -117,6 +122,7 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cpu_fused_free(ty_fused *f);
 ty_status ty_cpu_reduce(ty_call *c);
+ty_status ty_cpu_recurrent(ty_call *c);
 ty_status ty_cpu_reduce_index(ty_call *c);
 ty_status ty_cpu_scan(ty_call *c);
 ty_status ty_cpu_copy(ty_call *c);

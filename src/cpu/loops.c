@@ -4,8 +4,8 @@
  * backend is first used. Pointwise loops and reductions come from ops.def: there is no second list. Invariants: no
  * allocation, no errors; operands don't overlap except that o may be one of them exactly. */
 #include <string.h>
+#include "cells.h"
 #include "cpu.h"
-#include "math.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -354,6 +354,50 @@ static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks)
   for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
 
+/* ---- recurrent layers: n units at one step; b: y's bias; c: the cell, changed; s: NULL, or where to leave what backward needs ---- */
+
+#define RECURRENT(k, T, S) \
+  static void rnn_##k(T *restrict o, const T *restrict x, const T *restrict y, const T *restrict b, int64_t n, int relu) { \
+    if (relu) for (int64_t i = 0; i < n; i++) { const T v = x[i] + (y[i] + b[i]); o[i] = v < 0 ? 0 : v; } \
+    else for (int64_t i = 0; i < n; i++) o[i] = tanh_##S(x[i] + (y[i] + b[i])); } \
+  static void gru_##k(T *restrict o, T *restrict s, const T *restrict x, const T *restrict y, const T *restrict b, const T *restrict h, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) { \
+      const T xs[3] = {x[i], x[n + i], x[2 * n + i]}, ys[3] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i]}; \
+      T v[4]; \
+      o[i] = ty_gru_##S(xs, ys, h[i], v); \
+      s[i] = v[0]; s[n + i] = v[1]; s[2 * n + i] = v[2]; s[3 * n + i] = v[3]; } } \
+  static void lstm_##k(T *restrict o, T *restrict c, T *restrict s, const T *restrict x, const T *restrict y, const T *restrict b, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) { \
+      const T xs[4] = {x[i], x[n + i], x[2 * n + i], x[3 * n + i]}, ys[4] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i], y[3 * n + i] + b[3 * n + i]}; \
+      T v[5]; \
+      o[i] = ty_lstm_##S(xs, ys, c[i], v); \
+      s[i] = v[0]; s[n + i] = v[1]; s[2 * n + i] = v[2]; s[3 * n + i] = v[3]; s[4 * n + i] = v[4]; c[i] = v[4]; } } \
+  static void recurrent_##k(int kind, const ty_cell *a, int64_t n) { \
+    if (kind == TY_LSTM) lstm_##k(a->o, a->c, a->s, a->x, a->y, a->b, n); \
+    else if (kind == TY_GRU) gru_##k(a->o, a->s, a->x, a->y, a->b, a->h, n); \
+    else rnn_##k(a->o, a->x, a->y, a->b, n, kind == TY_RNN_RELU); } \
+  static void rnn_back_##k(T *restrict dh, T *restrict dx, const T *restrict g, const T *restrict o, int64_t n, int relu) { \
+    if (relu) for (int64_t i = 0; i < n; i++) { dx[i] = o[i] > 0 ? dh[i] + g[i] : 0; dh[i] = 0; } \
+    else for (int64_t i = 0; i < n; i++) { dx[i] = (dh[i] + g[i]) * (1 - o[i] * o[i]); dh[i] = 0; } } \
+  static void gru_back_##k(T *restrict dh, T *restrict dx, T *restrict dy, const T *restrict g, const T *restrict s, const T *restrict h, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) { \
+      const T v[4] = {s[i], s[n + i], s[2 * n + i], s[3 * n + i]}; \
+      T d = dh[i] + g[i], dxs[3], dys[3]; \
+      ty_gru_back_##S(v, h[i], &d, dxs, dys); \
+      dx[i] = dxs[0]; dx[n + i] = dxs[1]; dx[2 * n + i] = dxs[2]; dy[i] = dys[0]; dy[n + i] = dys[1]; dy[2 * n + i] = dys[2]; dh[i] = d; } } \
+  static void lstm_back_##k(T *restrict dh, T *restrict dc, T *restrict dx, const T *restrict g, const T *restrict s, const T *restrict c, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) { \
+      const T v[5] = {s[i], s[n + i], s[2 * n + i], s[3 * n + i], s[4 * n + i]}; \
+      T d = dh[i] + g[i], e = dc[i], ds[4]; \
+      ty_lstm_back_##S(v, c[i], &d, &e, ds); \
+      dx[i] = ds[0]; dx[n + i] = ds[1]; dx[2 * n + i] = ds[2]; dx[3 * n + i] = ds[3]; dh[i] = d; dc[i] = e; } } \
+  static void recurrent_backward_##k(int kind, const ty_cell_back *a, int64_t n) { \
+    if (kind == TY_LSTM) lstm_back_##k(a->dh, a->dc, a->dx, a->g, a->s, a->c, n); \
+    else if (kind == TY_GRU) gru_back_##k(a->dh, a->dx, a->dy, a->g, a->s, a->h, n); \
+    else rnn_back_##k(a->dh, a->dx, a->g, a->o, n, kind == TY_RNN_RELU); }
+RECURRENT(0, float, f32)
+RECURRENT(1, double, f64)
+
 /* ---- the table ---- */
 
 #define ROW_FLOAT(name) [TY_OP_##name] = {point_##name##_f32, point_##name##_f64, NULL},
@@ -426,6 +470,8 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .sgd = {sgd_0, sgd_1},
   .adam = {adam_0, adam_1},
   .transpose = {transpose_4, transpose_8},
+  .recurrent = {recurrent_0, recurrent_1},
+  .recurrent_backward = {recurrent_backward_0, recurrent_backward_1},
   .philox = philox,
   .keep = keep,
   .pool = PASTE(ty_pool_loops_, TY_ISA),

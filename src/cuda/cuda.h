@@ -76,6 +76,8 @@ ty_status ty_cuda_fill(ty_call *c);
 ty_status ty_cuda_random(ty_call *c);
 ty_status ty_cuda_reduce(ty_call *c);
 ty_status ty_cuda_matmul(ty_call *c);                        /* matmul.c */
+ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p);   /* by the library, or the own kernel where that can't */
+ty_status ty_cuda_recurrent(ty_call *c);                     /* recurrent.c */
 ty_status ty_cuda_softmax(ty_call *c);                       /* train.c */
 ty_status ty_cuda_loss(ty_call *c);
 ty_status ty_cuda_optim(ty_call *c);

@@ -36,7 +36,7 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
   return step < 0 ? 0 : step;
 }
 
-static ty_status multiply(ty_call *c, int gpu, const ty_k_product *p) {
+ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && (uintptr_t)p->bias % 16 == 0 ? ty_blas_product(c, gpu, p, s) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
 }
@@ -73,7 +73,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   else if (s == TY_OK && p.stride_a >= 0 && p.stride_b >= 0) {
     p.a = ty_data(x.t);
     p.b = ty_data(y.t);
-    s = multiply(c, gpu, &p);
+    s = ty_cuda_multiply(c, gpu, &p);
   } else if (s == TY_OK) {                 /* no one step: a product for each */
     const int64_t batch = p.batch;
     p.batch = 1;
@@ -92,7 +92,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
       p.a = (const char *)ty_data(x.t) + at[0] * item;
       p.b = (const char *)ty_data(y.t) + at[1] * item;
       p.c = (char *)ty_data(o) + i * each * item;
-      s = multiply(c, gpu, &p);
+      s = ty_cuda_multiply(c, gpu, &p);
     }
   }
   ty_release(ca);

@@ -1,7 +1,7 @@
 -- Recurrent layers: RNN, LSTM, GRU and their cells, by PyTorch's names of weights and order of gates.
 --
--- Idea: what a step takes from the input is one product for all steps; only what depends on the step before is computed step by
--- step. A step's arithmetic is written once, for the layer and its cell. States come and go as further values:
+-- Idea: what a step takes from the input is one product for all steps; what depends on the step before is the op recurrent, which goes
+-- through all of them, or a cell's one. States come and go as further values:
 -- local y, h, c = lstm(x, h0, c0).
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
@@ -12,21 +12,16 @@ local functions = require("tycho.functional.lib").functions
 local lib = require "tycho.nn.layer"
 local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
 
--- Each kind: gates, how many states it carries, and a step from the input's part (N, gates*H), the hidden state's and the states.
-local KINDS = {
-  RNN = {gates = 1, states = 1, step = function(x, y, _, _, nonlinearity) return ops[nonlinearity](x + y) end},
-  LSTM = {gates = 4, states = 2, step = function(x, y, _, c)
-    local i, f, g, o = unpack(M.chunk(x + y, 4, 2))
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return ops.sigmoid(o) * ops.tanh(c), c
-  end},
-  GRU = {gates = 3, states = 1, step = function(x, y, h)
-    local xr, xz, xn = unpack(M.chunk(x, 3, 2))
-    local yr, yz, yn = unpack(M.chunk(y, 3, 2))
-    local n, z = ops.tanh(xn + ops.sigmoid(xr + yr) * yn), ops.sigmoid(xz + yz)
-    return n + z * (h - n)
-  end},
-}
+-- Each kind: gates, how many states it carries, and the name that the op knows it by, where the nonlinearity isn't that.
+local KINDS = {RNN = {gates = 1, states = 1}, LSTM = {gates = 4, states = 2, op = "lstm"}, GRU = {gates = 3, states = 1, op = "gru"}}
+
+-- All steps of x (L,N,gates*H), what the input gives to the gates -> hidden states (L,N,H), the last one, the last cell
+local function run(self, kind, x, w, b, h, c, reverse)
+  local steps = x.shape[1]
+  local out = ops.recurrent(x, w, b, h, c, kind.op or self.nonlinearity, {reverse = reverse})
+  if kind.states == 2 then c, out = M.select(out, 1, steps + 1), ops.slice(out, 1, 1, steps) end
+  return out, M.select(out, 1, reverse and 1 or steps), c
+end
 
 local function weights(self, kind, inputs, hidden, bias, suffix)
   local bound = 1 / math.sqrt(hidden)
@@ -101,13 +96,8 @@ for name, kind in pairs(KINDS) do
       for way = 1, ways do
         local k, suffix = l * ways + way, "_l" .. l .. (way == 2 and "_reverse" or "")
         local w, b = self["weight_hh" .. suffix], self["bias_hh" .. suffix]
-        local all, out = ops.linear(x, self["weight_ih" .. suffix], self["bias_ih" .. suffix]), {}
-        local h, c = M.select(h_in, 1, k), c_in and M.select(c_in, 1, k)
-        for t = way == 1 and 1 or steps, way == 1 and steps or 1, way == 1 and 1 or -1 do
-          h, c = kind.step(M.select(all, 1, t), ops.linear(h, w, b), h, c, self.nonlinearity)
-          out[t] = h
-        end
-        last_h[k], last_c[k], sides[way] = h, c, functions.stack(out, 1)
+        local all = ops.linear(x, self["weight_ih" .. suffix], self["bias_ih" .. suffix])
+        sides[way], last_h[k], last_c[k] = run(self, kind, all, w, b, M.select(h_in, 1, k), c_in and M.select(c_in, 1, k), way == 2)
       end
       x = ways == 2 and ops.cat(sides, 3) or sides[1]
       if l < self.num_layers - 1 and self.dropout > 0 then x = F.dropout(x, self.dropout, {training = self.training}) end
@@ -136,7 +126,8 @@ for name, kind in pairs(KINDS) do
     local shape = {x.shape[1], self.hidden_size}
     h = state(name .. "Cell", "argument 2 (h)", h, shape, x)
     c = kind.states == 2 and state(name .. "Cell", "argument 3 (c)", c, shape, x) or nil
-    h, c = kind.step(ops.linear(x, self.weight_ih, self.bias_ih), ops.linear(h, self.weight_hh, self.bias_hh), h, c, self.nonlinearity)
+    local _
+    _, h, c = run(self, kind, M.unsqueeze(ops.linear(x, self.weight_ih, self.bias_ih), 1), self.weight_hh, self.bias_hh, h, c)
     if alone then return M.squeeze(h, 1), c and M.squeeze(c, 1) end
     return h, c
   end

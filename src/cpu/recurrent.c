@@ -1,0 +1,104 @@
+/* Recurrent layers: all steps of a layer in one call.
+ *
+ * Idea: a step is a product of the state before with the weight, and a loop over the units. Rows of the batch don't meet: threads take
+ * some rows each through all steps, and none waits for another. Where there are few rows one thread goes through the steps, and the products take the
+ * threads. Invariant: a step's rows are read where the step before has written them, in the results. */
+#include <omp.h>
+#include <string.h>
+#include "cpu.h"
+
+#define ROWS_EACH 8        /* of a thread, at least */
+
+typedef struct {
+  ty_recurrence r;
+  int k, size;
+  char *x, *w, *b, *h0, *c0, *out, *saved;               /* forward: w is H x gates*H */
+  char *g, *dx, *dy, *dh, *dc;                           /* backward: w is gates*H x H */
+} job;
+
+/* Row of step t in memory of so many values a row. */
+static char *row(const job *j, char *p, int64_t t, int64_t n, int64_t values) { return p + (t * j->r.n + n) * values * j->size; }
+
+static void forward(const job *j, int64_t from, int64_t to, char *work) {
+  const ty_recurrence *r = &j->r;
+  const ty_loops *l = ty_cpu_loops();
+  const int64_t gates = r->gates * r->h, kept = r->kept * r->h;
+  char *const scratch = work + (to - from) * gates * j->size;
+  if (j->c0) memcpy(row(j, j->out, r->steps, from, r->h), row(j, j->c0, 0, from, r->h), (size_t)((to - from) * r->h * j->size));
+  for (int64_t s = 0; s < r->steps; s++) {
+    const int64_t t = r->reverse ? r->steps - 1 - s : s, before = r->reverse ? t + 1 : t - 1;
+    char *h = s ? row(j, j->out, before, from, r->h) : row(j, j->h0, 0, from, r->h);
+    ty_gemm(j->k, 0, 0, to - from, gates, r->h, h, r->h, j->w, gates, 0, work, gates);
+    for (int64_t n = from; n < to; n++) {
+      const int64_t i = n - from;
+      const ty_cell cell = {.o = row(j, j->out, t, n, r->h), .c = row(j, j->out, r->steps, n, r->h), .s = j->saved ? row(j, j->saved, t, n, kept) : scratch,
+                            .x = row(j, j->x, t, n, gates), .y = work + i * gates * j->size, .b = j->b, .h = h + i * r->h * j->size};
+      l->recurrent[j->k](r->kind, &cell, r->h);
+    }
+  }
+}
+
+static void backward(const job *j, int64_t from, int64_t to, char *work) {
+  const ty_recurrence *r = &j->r;
+  const ty_loops *l = ty_cpu_loops();
+  const int64_t gates = r->gates * r->h, kept = r->kept * r->h;
+  const size_t rows = (size_t)((to - from) * r->h * j->size);
+  (void)work;
+  memset(row(j, j->dh, 0, from, r->h), 0, rows);
+  if (j->dc) memcpy(row(j, j->dc, 0, from, r->h), row(j, j->g, r->steps, from, r->h), rows);
+  for (int64_t s = r->steps - 1; s >= 0; s--) {
+    const int64_t t = r->reverse ? r->steps - 1 - s : s, before = r->reverse ? t + 1 : t - 1;
+    for (int64_t n = from; n < to; n++) {
+      const ty_cell_back cell = {.dh = row(j, j->dh, 0, n, r->h), .dc = j->dc ? row(j, j->dc, 0, n, r->h) : NULL, .dx = row(j, j->dx, t, n, gates), .dy = j->dy ? row(j, j->dy, t, n, gates) : NULL,
+                                 .g = row(j, j->g, t, n, r->h), .s = kept ? row(j, j->saved, t, n, kept) : NULL, .o = row(j, j->out, t, n, r->h),
+                                 .h = s ? row(j, j->out, before, n, r->h) : row(j, j->h0, 0, n, r->h),
+                                 .c = !j->c0 ? NULL : s ? row(j, j->saved, before, n, kept) + 4 * r->h * j->size : row(j, j->c0, 0, n, r->h)};
+      l->recurrent_backward[j->k](r->kind, &cell, r->h);
+    }
+    ty_gemm(j->k, 0, 0, to - from, r->h, gates, row(j, j->dy ? j->dy : j->dx, t, from, gates), gates, j->w, r->h, 1, row(j, j->dh, 0, from, r->h), r->h);
+  }
+}
+
+static void each_part(const job *j, int threads, char *work, size_t need, void (*part)(const job *j, int64_t from, int64_t to, char *work)) {
+  if (threads > 1) {
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int i = 0; i < threads; i++) part(j, j->r.n * i / threads, j->r.n * (i + 1) / threads, work + need * (size_t)i);
+  } else part(j, 0, j->r.n, work);
+}
+
+static void *data_of(const ty_tensor *t) { return t && ty_numel(t) ? ty_data(t) : NULL; }
+
+static ty_status run(ty_call *c) {
+  const bool back = c->op->id == TY_OP_recurrent_backward;
+  const ty_dtype d = (ty_dtype)c->out[0]->dtype;
+  job j = {.r = ty_recurrence_of(c), .k = ty_k(d), .size = ty_dtype_size[d]};
+  const ty_recurrence *r = &j.r;
+  ty_tensor *t[6] = {NULL};
+  ty_status s = TY_OK;
+  if (ty_numel(c->out[0]) == 0) return TY_OK;
+  for (int i = 0; i < c->nin && s == TY_OK; i++)
+    if (c->in[i].t) s = ty_contiguous(c->ctx, c->in[i].t, &t[i]);
+  const int64_t gates = r->gates * r->h;
+  const int threads = TY_MIN(ty_threads_for(r->steps * r->n * gates * r->h / 8), (int)TY_MAX(r->n / ROWS_EACH, 1));
+  const size_t rows = (size_t)((r->n + threads - 1) / threads), need = back ? 0 : ((rows * (size_t)gates + (size_t)(r->kept * r->h)) * (size_t)j.size + 63) / 64 * 64;
+  char *work = back || s != TY_OK ? NULL : ty_scratch(need * (size_t)threads + (size_t)((r->h + 1) * gates * j.size));
+  if (s == TY_OK && !back && !work) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK && back) {
+    j.g = ty_data(t[0]); j.w = ty_data(t[1]); j.h0 = ty_data(t[2]); j.c0 = data_of(t[3]); j.out = ty_data(t[4]); j.saved = data_of(t[5]);
+    j.dx = ty_data(c->out[0]); j.dy = data_of(c->out[1]); j.dh = ty_data(c->out[2]); j.dc = data_of(c->out[3]);
+    each_part(&j, threads, NULL, 0, backward);
+  } else if (s == TY_OK) {
+    j.x = ty_data(t[0]); j.h0 = ty_data(t[3]); j.c0 = data_of(t[4]); j.out = ty_data(c->out[0]); j.saved = data_of(c->out[1]);
+    j.w = work + need * (size_t)threads;
+    j.b = j.w + r->h * gates * j.size;
+    ty_cpu_loops()->transpose[j.k](j.w, gates, ty_data(t[1]), r->h, gates, r->h);
+    if (t[2]) memcpy(j.b, ty_data(t[2]), (size_t)(gates * j.size));
+    else memset(j.b, 0, (size_t)(gates * j.size));
+    each_part(&j, threads, work, need, forward);
+  }
+  ty_scratch_free(work);
+  for (int i = 0; i < 6; i++) ty_release(t[i]);
+  return s;
+}
+
+ty_status ty_cpu_recurrent(ty_call *c) { return ty_widened(c, run); }
