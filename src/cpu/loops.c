@@ -38,16 +38,19 @@
 
 /* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same bits alone and in a fused kernel) ---- */
 #define LANES 32
+#define HALF(j, h, n, what) { enum { h = n }; for (int j = 0; j < n; j++) what; }
+#define HALVES(j, h, what) HALF(j, h, 16, what) HALF(j, h, 8, what) HALF(j, h, 4, what) HALF(j, h, 2, what) HALF(j, h, 1, what)
 #define REDUCTION(name, INIT, MAP, COMB, FIN) \
   static void PASTE(PASTE(row_##name, _), S)(void *out, const void *x_, int64_t n) { \
     const T *xs = x_; T lane[LANES]; int64_t i = 0; \
     for (int j = 0; j < LANES; j++) lane[j] = (T)(INIT); \
     for (; i + LANES <= n; i += LANES) \
       for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
-    for (int j = 0; i < n; i++, j++) { T x = xs[i], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
+    const int rest = (int)(n - i); \
+    for (int j = 0; j < LANES; j++) { T x = j < rest ? xs[i + j] : (T)(INIT), acc = lane[j]; x = MAP; lane[j] = (T)(COMB); }   /* INIT changes nothing */ \
     A wide[LANES]; \
     for (int j = 0; j < LANES; j++) wide[j] = (A)lane[j]; \
-    for (int h = LANES / 2; h; h /= 2) for (int j = 0; j < h; j++) wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h]); \
+    HALVES(j, h, wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h])) \
     *(A *)out = wide[0]; } \
   static void PASTE(PASTE(column_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
     T *accs = acc_; const T *xs = x_; \
@@ -152,19 +155,21 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 #define SUM_LANES(s, lane) do { \
     double wide_[LANES]; \
     for (int j_ = 0; j_ < LANES; j_++) wide_[j_] = (double)lane[j_]; \
-    for (int h_ = LANES / 2; h_; h_ /= 2) for (int j_ = 0; j_ < h_; j_++) wide_[j_] += wide_[j_ + h_]; \
+    HALVES(j_, h_, wide_[j_] += wide_[j_ + h_]) \
     s += wide_[0]; } while (0)
 #define FAMILY(k, T, X) \
   static T sum_##k(const T *x, int64_t n) {  /* of one block */ \
     T a[LANES] = {0}; int64_t i = 0; double s = 0; \
     for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) a[j] += x[i + j]; \
-    for (int j = 0; i < n; i++, j++) a[j] += x[i]; \
+    const int rest = (int)(n - i); \
+    for (int j = 0; j < LANES; j++) a[j] += j < rest ? x[i + j] : 0; \
     SUM_LANES(s, a); \
     return (T)s; } \
   static T dot_##k(const T *x, const T *y, int64_t n) { \
     T a[LANES] = {0}; int64_t i = 0; double s = 0; \
     for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) a[j] += x[i + j] * y[i + j]; \
-    for (int j = 0; i < n; i++, j++) a[j] += x[i] * y[i]; \
+    const int rest = (int)(n - i); \
+    for (int j = 0; j < LANES; j++) a[j] += j < rest ? x[i + j] * y[i + j] : 0; \
     SUM_LANES(s, a); \
     return (T)s; } \
   static double total_##k(const T *x, int64_t n) {  /* as the op sum adds */ \
@@ -228,8 +233,14 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     T *o = o_; const T *x = x_, *y = y_; T a = (T)a_, b = (T)b_; for (int64_t i = 0; i < n; i++) o[i] = (a * x[i] + b) * y[i]; } \
   static double exp_sum_##k(void *o_, const void *x_, int64_t n, double a_, double shift) { \
     T *o = o_; const T *x = x_; T a = (T)a_, h = (T)shift; double sum = 0; \
+    if (n <= LANES) {                      /* the same sum, without a way through memory */ \
+      T e[LANES]; \
+      for (int j = 0; j < LANES; j++) e[j] = j < n ? ty_exp_down_##X(a * x[j] - h) : 0; \
+      for (int j = 0; j < LANES; j++) if (j < n) o[j] = e[j]; \
+      SUM_LANES(sum, e); \
+      return (double)(T)sum; } \
     for (int64_t i = 0; i < n; i += 256) { \
-      int64_t w = TY_MIN(256, n - i); \
+      const int64_t w = TY_MIN(256, n - i); \
       for (int64_t j = i; j < i + w; j++) o[j] = ty_exp_down_##X(a * x[j] - h); \
       sum += (double)sum_##k(o + i, w); } \
     return sum; } \

@@ -5,19 +5,51 @@
 #include <string.h>
 #include "cpu.h"
 
-/* Whether oneDNN is the faster one, as measured (bench/results/cpu.md): 0.6 to 0.9 of OpenBLAS's time for larger products, 1.1 to 1.7 for
- * small ones, and for few rows against a transposed B that several threads share. */
-static bool for_dnnl(int tb, int64_t m, int64_t n, int64_t k) {
-  if ((double)m * (double)n * (double)k < 500000) return false;
-  return !tb || m >= 512 || ty_get_num_threads() == 1 || omp_in_parallel();
+/* Multiplications, as measured (bench/results/cpu.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the same against a transposed B; from where on that, which
+ * it shares badly among threads, goes to them in parts. */
+#define FOR_DNNL 500000
+#define FOR_DNNL_TURNED 100000
+#define TO_SHARE 400000
+#define PART 16            /* rows or columns of a thread, at least */
+
+typedef struct { int k, ta, tb; int64_t m, n, kk; const char *a; int64_t lda; const char *b; int64_t ldb; double beta; char *c; int64_t ldc; } product;
+
+static void multiply(const product *p) {
+  const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
+  const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
+  const bool dnnl = p->k == 0 && (double)p->m * (double)p->n * (double)p->kk >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL);
+  if (dnnl && ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, p->ldc)) return;
+  if (p->k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
+  else cblas_dgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const double *)p->a, lda, (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
+}
+
+/* Rows from .. to - 1 of the result, or columns. */
+static product part_of(product p, bool rows, int64_t from, int64_t to) {
+  const int size = ty_ksize[p.k];
+  if (rows) {
+    p.a += from * (p.ta ? 1 : p.lda) * size;
+    p.c += from * p.ldc * size;
+    p.m = to - from;
+  } else {
+    p.b += from * (p.tb ? p.ldb : 1) * size;
+    p.c += from * size;
+    p.n = to - from;
+  }
+  return p;
 }
 
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-  CBLAS_TRANSPOSE x = ta ? CblasTrans : CblasNoTrans, y = tb ? CblasTrans : CblasNoTrans;
+  const product p = {k, ta, tb, m, n, kk, a, lda, b, ldb, beta, c, ldc};
+  const int threads = k == 0 && tb && (double)m * (double)n * (double)kk >= TO_SHARE && !omp_in_parallel() ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;
   if (m == 0 || n == 0) return;
-  if (k == 0 && for_dnnl(tb, m, n, kk) && ty_dnnl_gemm(ta, tb, m, n, kk, a, TY_MAX(lda, 1), b, TY_MAX(ldb, 1), (float)beta, c, ldc)) return;
-  if (k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), (float)beta, c, (int)ldc);
-  else cblas_dgemm(CblasRowMajor, x, y, (int)m, (int)n, (int)kk, 1, a, (int)TY_MAX(lda, 1), b, (int)TY_MAX(ldb, 1), beta, c, (int)ldc);
+  if (threads > 1) {
+    const int64_t most = TY_MAX(m, n);
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int i = 0; i < threads; i++) {
+      const product part = part_of(p, m > n, most * i / threads, most * (i + 1) / threads);
+      if (part.m && part.n) multiply(&part);
+    }
+  } else multiply(&p);
 }
 
 /* A matrix as BLAS takes it. */

@@ -59,7 +59,7 @@ static ty_status step(ty_call *c, rule *r, part *p, int n, ty_tensor *copy) {
   if (s == TY_OK) {
     const ty_loops *l = ty_cpu_loops();
     const int64_t total = ty_numel(p[0].t), size = ty_ksize[k];
-    #pragma omp parallel for num_threads(ty_threads_for(total * 2)) schedule(static)
+    #pragma omp parallel for num_threads(ty_threads_for(total * 4)) schedule(static)
     for (int64_t at = 0; at < total; at += CHUNK) {
       const int64_t m = TY_MIN(CHUNK, total - at);
       double buffer[CHUNK];
