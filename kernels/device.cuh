@@ -60,6 +60,25 @@ static __device__ __forceinline__ void report(ty_k_fault *f, int op, int64_t val
   f->op = 1 + op;
 }
 
+/* Whether this block is the last of so many to come here; the last one sees what the others have written. *ticket is 0, and 0 again when all have come. Whole blocks call it. */
+static __device__ __forceinline__ bool last_block(unsigned *ticket, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(ticket, 1u) + 1 == blocks;
+    if (last) *ticket = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+/* Uses up the generator's next blocks, when all blocks of the launch have read where they begin. Whole blocks call it, at their end. */
+static __device__ __forceinline__ void move_on(ty_k_generator *g, uint64_t blocks) {
+  if (last_block(&g->ticket, gridDim.x) && threadIdx.x == 0) g->offset += blocks;
+}
+
 /* 0, which no launch takes, where there would be more than a grid can have */
 static inline unsigned blocks_for(int64_t n, int64_t each) { int64_t b = (n + each - 1) / each; return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0 : b); }
 #endif

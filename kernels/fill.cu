@@ -1,7 +1,7 @@
 /* Creation and random numbers.
  *
  * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c); the generator lies in
- * device memory, and a launch of its own moves it on, so that a captured graph draws new numbers each time it runs. */
+ * device memory, and whatever draws moves it on, so that a captured graph draws new numbers each time it runs. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -23,11 +23,10 @@ template <class T> __global__ void triangle(void *o, const void *x, int dtype, i
   store(o, dtype, i, (lower ? ahead <= k : ahead >= k) ? load<T>(x, dtype, i) : (T)0);
 }
 
-static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t offset) { g->seed = seed; g->offset = offset; }
-static __global__ void move_on(ty_k_generator *g, uint64_t blocks) { g->offset += blocks; }
+static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t offset) { g->seed = seed; g->offset = offset; g->ticket = 0; }
 
 /* One Philox block, four elements, a thread. */
-static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
+static __device__ __forceinline__ void draw_four(const ty_k_draw &a) {
   const int64_t block = (int64_t)blockIdx.x * THREADS + threadIdx.x, at = block * 4;
   if (at >= a.n) return;
   uint32_t r[4];
@@ -63,8 +62,13 @@ static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
   }
 }
 
+static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
+  draw_four(a);
+  move_on(a.g, (uint64_t)(a.n + 3) / 4);
+}
+
 /* One element of a batch a thread. */
-static __global__ void __launch_bounds__(THREADS) augmented(const ty_k_augmenting k) {
+static __device__ __forceinline__ void augment_one(const ty_k_augmenting &k) {
   const ty_augment &a = k.a;
   const int64_t plane = a.oh * a.ow, i = (int64_t)blockIdx.x * THREADS + threadIdx.x, b = i / (a.c * plane), c = i / plane % a.c;
   if (b >= a.batch) return;
@@ -77,25 +81,27 @@ static __global__ void __launch_bounds__(THREADS) augmented(const ty_k_augmentin
   store(k.o, k.dtype, i, ty_augment_pixel(&a, &d, k.x + ((at - 1) * a.c + c) * a.h * a.w, i % plane / a.ow, i % a.ow, k.mean[c], k.std[c]));
 }
 
+static __global__ void __launch_bounds__(THREADS) augmented(const ty_k_augmenting k) {
+  augment_one(k);
+  if (k.a.random) move_on(k.g, (uint64_t)k.a.batch);
+}
+
 /* ---- random orders ---- */
 
 static __device__ __forceinline__ double open_unit(const uint32_t w[4]) { return ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16; }   /* (0, 1) */
 
-static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double *x, int64_t n, int per, const ty_k_generator *g) {
+static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   uint32_t r[4];
-  if (i >= n) return;
-  ty_philox(g->seed, g->offset + (uint64_t)(i / per), r);
-  if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* orders as the bits do */
-  else ((double *)o)[i] = x[i] > 0 ? -log(open_unit(r)) / x[i] : (double)INFINITY;
+  if (i < n) {
+    ty_philox(g->seed, g->offset + (uint64_t)(i / per), r);
+    if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* orders as the bits do */
+    else ((double *)o)[i] = x[i] > 0 ? -log(open_unit(r)) / x[i] : (double)INFINITY;
+  }
+  move_on(g, (uint64_t)((n + per - 1) / per));
 }
 
-static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, const ty_k_generator *g) {
-  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  uint32_t r[4];
-  if (i >= rows * m) return;
-  ty_philox(g->seed, g->offset + (uint64_t)i, r);
-  const double *sum = sums + i / m * n;
+static __device__ __forceinline__ int64_t draw_index(const double *sum, int64_t n, const uint32_t *r) {
   const double u = open_unit(r) * sum[n - 1];
   int64_t lo = 0, hi = n - 1;
   while (lo < hi) {
@@ -104,7 +110,17 @@ static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double
     else lo = mid + 1;
   }
   while (lo > 0 && sum[lo] == sum[lo - 1]) lo--;         /* rounding at the end: no index of probability 0 */
-  o[i] = lo + 1;
+  return lo + 1;
+}
+
+static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  uint32_t r[4];
+  if (i < rows * m) {
+    ty_philox(g->seed, g->offset + (uint64_t)i, r);
+    o[i] = draw_index(sums + i / m * n, n, r);
+  }
+  move_on(g, (uint64_t)(rows * m));
 }
 
 static __global__ void check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op) {
@@ -132,22 +148,14 @@ cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_
 
 cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s) { return TY_LAUNCH(set_generator, 1, 1, s, g, seed, offset); }
 
-cudaError_t ty_k_move_on(ty_k_generator *g, uint64_t blocks, cudaStream_t s) { return TY_LAUNCH(move_on, 1, 1, s, g, blocks); }
-
 cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s) {
   const ty_k_augmenting args = *k;
-  const uint64_t blocks = (uint64_t)k->a.batch;
-  ty_k_generator *g = k->g;
-  cudaError_t e = TY_LAUNCH(augmented, blocks_for(k->a.batch * k->a.c * k->a.oh * k->a.ow, THREADS), THREADS, s, args);
-  return e == cudaSuccess && k->a.random ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+  return TY_LAUNCH(augmented, blocks_for(k->a.batch * k->a.c * k->a.oh * k->a.ow, THREADS), THREADS, s, args);
 }
 
 cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
   const ty_k_draw args = *a;
-  const uint64_t blocks = (uint64_t)(a->n + 3) / 4;
-  ty_k_generator *g = a->g;
-  cudaError_t e = TY_LAUNCH(draw, blocks_for((int64_t)blocks, THREADS), THREADS, s, args);
-  return e == cudaSuccess ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+  return TY_LAUNCH(draw, blocks_for((a->n + 3) / 4, THREADS), THREADS, s, args);
 }
 
 cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s) {
@@ -156,15 +164,11 @@ cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t 
 }
 
 cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s) {
-  const uint64_t blocks = (uint64_t)((n + per - 1) / per);
-  cudaError_t e = TY_LAUNCH(keys, blocks_for(n, THREADS), THREADS, s, o, x, n, per, g);
-  return e == cudaSuccess ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+  return TY_LAUNCH(keys, blocks_for(n, THREADS), THREADS, s, o, x, n, per, g);
 }
 
 cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g, cudaStream_t s) {
-  const uint64_t blocks = (uint64_t)(rows * m);
-  cudaError_t e = TY_LAUNCH(draws, blocks_for(rows * m, THREADS), THREADS, s, o, sums, rows, n, m, g);
-  return e == cudaSuccess ? TY_LAUNCH(move_on, 1, 1, s, g, blocks) : e;
+  return TY_LAUNCH(draws, blocks_for(rows * m, THREADS), THREADS, s, o, sums, rows, n, m, g);
 }
 
 cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s) {

@@ -32,5 +32,12 @@ template <class X> DEVICE uint8_t out_uint8(X v) { return (uint8_t)to_i64(v); }
 template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }
 DEVICE f64 number(uint64_t bits) { f64 v; memcpy(&v, &bits, 8); return v; }
 template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
-struct generator { uint64_t seed, offset; };
+struct generator { uint64_t seed, offset; unsigned ticket; };     /* as kernels.h has it; move_on: as device.cuh */
+DEVICE void move_on(generator *g, uint64_t blocks) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x || atomicAdd(&g->ticket, 1u) + 1 != gridDim.x) return;
+  g->ticket = 0;
+  g->offset += blocks;
+}
 DEVICE uint32_t word(const generator *g, uint64_t i) { uint32_t w[4]; ty_philox(g->seed, g->offset + i / 4, w); return w[i % 4]; }

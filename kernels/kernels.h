@@ -10,6 +10,7 @@
 #include "names.h"
 
 #define TY_K_DIMS 8
+#define TY_K_TICKETS 1024
 #ifdef __cplusplus
 #define TY_K extern "C"
 #else
@@ -44,7 +45,7 @@ TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
 /* ---- creation, random numbers (fill.cu) ---- */
 TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s);   /* first, first + step, ... */
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);
-typedef struct { uint64_t seed, offset; } ty_k_generator;   /* in device memory */
+typedef struct { uint64_t seed, offset; unsigned ticket; } ty_k_generator;   /* in device memory; ticket: see move_on */
 typedef struct {
   int op, dtype;
   int64_t n, low, high;                                  /* randint */
@@ -58,7 +59,6 @@ TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also m
 /* o: batch x c x oh x ow; x, index, mean, std contiguous; a bad index is reported and taken as 1 */
 typedef struct { ty_augment a; int op, dtype; const uint8_t *x; const int64_t *index; const float *mean, *std; void *o; ty_k_generator *g; ty_k_fault *fault; } ty_k_augmenting;
 TY_K cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s);           /* also moves the generator on */
-TY_K cudaError_t ty_k_move_on(ty_k_generator *g, uint64_t blocks, cudaStream_t s);
 /* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a random order. per: Philox
  * blocks, one gives per elements (1 or 2) */
 TY_K cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s);
@@ -90,6 +90,7 @@ typedef struct {
   const void *x;
   void *o;                                               /* contiguous over the kept dims */
   void *partial;                                         /* 8 bytes times splits times outputs */
+  unsigned *ticket;                                      /* with splits */
   int splits;
 } ty_k_reduction;
 TY_K int ty_k_reduce_splits(int64_t outputs, int64_t length);
@@ -119,21 +120,14 @@ TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
 #define TY_K_TENSORS 24
 #define TY_K_COPY 5                                      /* the list of the parameters' 16-bit copies */
 /* What a step's numbers come to once the device's are known; made by ty_k_begin. */
-typedef struct { double lr, sign, correction1, correction2; int skip, first; } ty_k_rates;
-typedef struct {
-  int op, lr_dtype, maximize;
-  int64_t *step;                                         /* counted up, unless found */
-  const void *lr_at;                                     /* NULL: lr */
-  const float *found, *scale;                            /* may be NULL */
-  double lr, a, b, lr_decay;                             /* a, b: Adam's betas */
-  ty_k_rates *rates;
-} ty_k_beginning;
-TY_K cudaError_t ty_k_begin(const ty_k_beginning *a, cudaStream_t s);
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
-  int nesterov, decoupled;
-  double a, b, eps, weight_decay, momentum;              /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
-  const ty_k_rates *rates;
+  int nesterov, decoupled, maximize, lr_dtype;
+  double a, b, eps, weight_decay, momentum, lr, lr_decay;                      /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
+  int64_t *step;                                         /* how many there were */
+  const void *lr_at;                                     /* NULL: lr */
+  const float *found, *scale;                            /* may be NULL */
+  unsigned *ticket;                                      /* of the last launch of a step, which counts it unless found; else NULL */
   int64_t n[TY_K_TENSORS];
   void *p[1 + TY_K_COPY][TY_K_TENSORS];                  /* params, grads, the op's further lists, copies; NULL: left out */
 } ty_k_step;
@@ -226,6 +220,7 @@ typedef struct {
   void *run_mean, *run_var;                              /* NULL: none */
   void *dw, *db;
   void *work;                                            /* 8 bytes times channels times (4 + 2 ty_k_batch_parts) */
+  unsigned *tickets;
 } ty_k_batch_norm;
 TY_K int ty_k_batch_parts(const ty_k_batch_norm *a);
 TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s);

@@ -109,7 +109,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
   if (a.db) store(a.db, a.ddtype, j, db);
 }
 
-/* ---- batch norm: sums of each channel by parts, then coefficients, then one pass over all elements ----
+/* ---- batch norm: sums of each channel by parts, of which the last block makes coefficients, then one pass over all elements ----
  *
  * Element i of channel ch, in memory order: planes, i / pixels * sn + ch * sc + i % pixels; channels-last, i * channels + ch. */
 
@@ -128,54 +128,29 @@ template <class T> static __device__ __forceinline__ T center_of(const ty_k_batc
   return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, ch * a.sc);
 }
 
-template <class T> static __device__ __forceinline__ void keep_sums(const ty_k_batch_norm &a, int64_t ch, T s1, T s2) {
-  ((T *)a.work)[(2 * (int64_t)blockIdx.y) * a.channels + ch] = s1;
-  ((T *)a.work)[(2 * (int64_t)blockIdx.y + 1) * a.channels + ch] = s2;
-}
-
 static __device__ __forceinline__ void part_of(int64_t count, int64_t *from, int64_t *to) {
   const int64_t each = (count + gridDim.y - 1) / gridDim.y;
   *from = blockIdx.y * each;
   *to = *from + each < count ? *from + each : count;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a) {
-  __shared__ T s[THREADS], u[THREADS];
-  const int64_t ch = blockIdx.x;
-  const T center = center_of<T>(a, ch);
-  int64_t from, to;
-  T s1 = 0, s2 = 0;
-  part_of(a.images * a.pixels, &from, &to);
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) take(a, i / a.pixels * a.sn + ch * a.sc + i % a.pixels, center, &s1, &s2);
-  sum_of_block(&s1, &s2, s, u);
-  if (threadIdx.x == 0) keep_sums(a, ch, s1, s2);
+/* Where part p of channel ch leaves its sums. */
+template <class T> static __device__ __forceinline__ T *sums_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) { return (T *)a.work + 2 * p * a.channels + ch; }
+template <class T> static __device__ __forceinline__ void add_sums(const ty_k_batch_norm &a, int64_t p, int64_t ch, T *s1, T *s2) {
+  const T *at = sums_at<T>(a, p, ch);
+  *s1 += at[0];
+  *s2 += at[a.channels];
+}
+template <class T> static __device__ __forceinline__ void keep_sums(const ty_k_batch_norm &a, int64_t ch, T s1, T s2) {
+  T *at = sums_at<T>(a, blockIdx.y, ch);
+  at[0] = s1;
+  at[a.channels] = s2;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a) {
-  __shared__ T s[TALL][LANES], u[TALL][LANES];
-  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
-  const int64_t ch = (int64_t)blockIdx.x * LANES + x;
-  int64_t from, to;
-  T s1 = 0, s2 = 0;
-  part_of(a.images * a.pixels, &from, &to);
-  if (ch < a.channels) {
-    const T center = center_of<T>(a, ch);
-    for (int64_t i = from + y; i < to; i += TALL) take(a, i * a.channels + ch, center, &s1, &s2);
-  }
-  s[y][x] = s1;
-  u[y][x] = s2;
-  __syncthreads();
-  if (y || ch >= a.channels) return;
-  for (int k = 1; k < TALL; k++) { s1 += s[k][x]; s2 += u[k][x]; }
-  keep_sums(a, ch, s1, s2);
-}
-
-/* A thread for each channel. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
-template <class T> __global__ void __launch_bounds__(THREADS) coefficients(const ty_k_batch_norm a, int parts) {
-  const int64_t ch = (int64_t)blockIdx.x * THREADS + threadIdx.x, count = a.images * a.pixels;
-  if (ch >= a.channels) return;
-  T s1 = 0, s2 = 0, *c = (T *)a.work + 2 * (int64_t)parts * a.channels + ch, m, v;
-  for (int p = 0; p < parts; p++) { s1 += ((const T *)a.work)[2 * (int64_t)p * a.channels + ch]; s2 += ((const T *)a.work)[(2 * (int64_t)p + 1) * a.channels + ch]; }
+/* Of a channel's sums. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
+template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch, T s1, T s2) {
+  const int64_t count = a.images * a.pixels;
+  T *c = (T *)a.work + 2 * (int64_t)parts * a.channels + ch, m, v;
   const T w = a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1;
   if (a.g) {
     const T r = ((const T *)a.rstd)[ch], gain = w * r;
@@ -206,6 +181,63 @@ template <class T> __global__ void __launch_bounds__(THREADS) coefficients(const
   const double keep = 1 - a.momentum, whole = (double)count / (double)(count > 1 ? count - 1 : 1);
   if (a.run_mean) store(a.run_mean, a.run_dtype, ch * a.run_step[0], keep * load<double>(a.run_mean, a.run_dtype, ch * a.run_step[0]) + a.momentum * (double)m);
   if (a.run_var) store(a.run_var, a.run_dtype, ch * a.run_step[1], keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a) {
+  __shared__ T s[THREADS], u[THREADS];
+  const int64_t ch = blockIdx.x;
+  const T center = center_of<T>(a, ch);
+  int64_t from, to;
+  T s1 = 0, s2 = 0;
+  part_of(a.images * a.pixels, &from, &to);
+  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) take(a, i / a.pixels * a.sn + ch * a.sc + i % a.pixels, center, &s1, &s2);
+  sum_of_block(&s1, &s2, s, u);
+  if (gridDim.y > 1) {
+    if (threadIdx.x == 0) keep_sums(a, ch, s1, s2);
+    if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
+    s1 = s2 = 0;
+    for (int64_t p = threadIdx.x; p < gridDim.y; p += THREADS) add_sums(a, p, ch, &s1, &s2);
+    sum_of_block(&s1, &s2, s, u);
+  }
+  if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, s1, s2);
+}
+
+/* The sums of the block's channels, for the first LANES threads. */
+template <class T> static __device__ __forceinline__ void sum_of_channels(T *s1, T *s2, T (*s)[LANES], T (*u)[LANES]) {
+  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
+  __syncthreads();
+  s[y][x] = *s1;
+  u[y][x] = *s2;
+  __syncthreads();
+  for (int k = 1; k < TALL && y == 0; k++) { *s1 += s[k][x]; *s2 += u[k][x]; }
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a) {
+  __shared__ T s[TALL][LANES], u[TALL][LANES];
+  const int y = (int)threadIdx.x / LANES;
+  const int64_t ch = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
+  int64_t from, to;
+  T s1 = 0, s2 = 0;
+  part_of(a.images * a.pixels, &from, &to);
+  if (ch < a.channels) {
+    const T center = center_of<T>(a, ch);
+    for (int64_t i = from + y; i < to; i += TALL) take(a, i * a.channels + ch, center, &s1, &s2);
+  }
+  sum_of_channels(&s1, &s2, s, u);
+  if (gridDim.y > 1) {
+    if (y == 0 && ch < a.channels) keep_sums(a, ch, s1, s2);
+    if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
+    s1 = s2 = 0;
+    for (int64_t p = y; p < gridDim.y && ch < a.channels; p += TALL) add_sums(a, p, ch, &s1, &s2);
+    sum_of_channels(&s1, &s2, s, u);
+  }
+  if (y == 0 && ch < a.channels) coefficients(a, (int)gridDim.y, ch, s1, s2);
+}
+
+/* Where there is nothing to add up: a thread for each channel. */
+template <class T> __global__ void __launch_bounds__(THREADS) known_coefficients(const ty_k_batch_norm a, int parts) {
+  const int64_t ch = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (ch < a.channels) coefficients(a, parts, ch, (T)0, (T)0);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, int parts) {
@@ -248,8 +280,7 @@ template <class T> static cudaError_t batch(const ty_k_batch_norm &a, cudaStream
   const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
   cudaError_t e = cudaSuccess;
   if (n && (a.training || a.g)) e = a.sc == 1 ? TY_LAUNCH(channel_sums<T>, grid, THREADS, s, a) : TY_LAUNCH(plane_sums<T>, grid, THREADS, s, a);
-  else e = cudaMemsetAsync(a.work, 0, sizeof(T) * 2 * (size_t)(parts * a.channels), s);
-  if (e == cudaSuccess) e = TY_LAUNCH(coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
+  else e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
   return e == cudaSuccess && n && a.o ? TY_LAUNCH(apply<T>, blocks_for(n, THREADS * EACH), THREADS, s, a, parts) : e;
 }
 

@@ -1,7 +1,7 @@
 /* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state, and their 16-bit copies.
  *
- * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory, where one thread makes
- * of it the numbers that the others read; so a captured step stays right. Blocks are spread over the tensors in chunks; a block finds its tensor by counting chunks. Invariant: element i of a tensor's
+ * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory; a block's first thread makes
+ * of it the numbers that its block reads, and the last block counts the step; so a captured step stays right. Blocks are spread over the tensors in chunks; a block finds its tensor by counting chunks. Invariant: element i of a tensor's
  * lists is read and written by one thread. */
 #include "device.cuh"
 
@@ -12,7 +12,9 @@ template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
 template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
 
-template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const ty_k_rates &r, int t, int64_t i) {
+struct rates { double lr, sign, correction1, correction2; bool skip, first; };
+
+template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, int t, int64_t i) {
   const int d = a.dtype;
   void *const v0 = a.p[2][t], *const v1 = a.p[3][t], *const v2 = a.p[4][t], *const copy = a.p[TY_K_COPY][t];
   T p = load<T>(a.p[0][t], d, i);
@@ -58,17 +60,19 @@ template <class T> static __device__ __forceinline__ void update(const ty_k_step
   if (copy) store(copy, a.copy_dtype, i, p);
 }
 
-static __global__ void begin(const ty_k_beginning a) {
-  ty_k_rates r;
+static __device__ rates rates_of(const ty_k_step &a) {
+  rates r;
+  const double n = (double)(*a.step + 1);
   r.skip = a.found && *a.found != 0;
-  const int64_t n = *a.step + 1;
-  if (!r.skip) *a.step = n;
   r.first = n == 1;
   r.sign = (a.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
   r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.lr_decay);
-  r.correction1 = 1 - pow(a.a, (double)n);
-  r.correction2 = 1 - pow(a.b, (double)n);
-  *a.rates = r;
+  r.correction1 = r.correction2 = 1;
+  if (a.op == TY_OP_adamw_step) {
+    r.correction1 = 1 - pow(a.a, n);
+    r.correction2 = 1 - pow(a.b, n);
+  }
+  return r;
 }
 
 /* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
@@ -82,12 +86,16 @@ static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, in
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
-  const ty_k_rates r = *a.rates;
+  __shared__ rates r;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
-  if (t == a.count || r.skip) return;
-  const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) update<T>(a, r, t, i);
+  if (threadIdx.x == 0) r = rates_of(a);
+  __syncthreads();
+  if (t < a.count && !r.skip) {
+    const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+    for (int64_t i = from + threadIdx.x; i < to; i += THREADS) update<T>(a, r, t, i);
+  }
+  if (a.ticket && last_block(a.ticket, gridDim.x) && threadIdx.x == 0 && !r.skip) ++*a.step;
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a) {
@@ -120,15 +128,11 @@ static int64_t chunks_of(const int64_t *n, int count) {
   return chunks;
 }
 
-cudaError_t ty_k_begin(const ty_k_beginning *p, cudaStream_t s) {
-  const ty_k_beginning a = *p;
-  return TY_LAUNCH(begin, 1, 1, s, a);
-}
-
 cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   const ty_k_step a = *p;
-  const int64_t chunks = chunks_of(a.n, a.count);
-  if (chunks == 0) return cudaSuccess;
+  int64_t chunks = chunks_of(a.n, a.count);
+  if (chunks == 0 && !a.ticket) return cudaSuccess;
+  if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
   return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
 }
 

@@ -1,7 +1,7 @@
 /* Reductions: every REDUCE row of ops.def.
  *
  * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, 32 results side by
- * side; few results of long rows are split among blocks, whose parts a second launch combines. Invariant: the order of combination
+ * side; few results of long rows are split among blocks, the last of which combines the parts. Invariant: the order of combination
  * depends on the shape alone: the same bits each time. Accumulators are of the type computed in. */
 #include "rows.cuh"
 
@@ -65,27 +65,45 @@ template <class F, class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) 
   if (threadIdx.x == 0) put<F>(a, blockIdx.x, 0, acc);
 }
 
+/* All parts, by one block. sum: of THREADS. */
+template <class F, class T> static __device__ __forceinline__ void combine(const ty_k_reduction &a, T *sum) {
+  const T *part = (const T *)a.partial;
+  const int t = threadIdx.x;
+  if (a.outputs >= WIDE) {
+    for (int64_t i = t; i < a.outputs; i += THREADS) {
+      T acc = F::start();
+      for (int k = 0; k < a.splits; k++) acc = F::join(acc, part[k * a.outputs + i]);
+      store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < a.outputs; i++) {
+    T acc = F::start();
+    for (int k = t; k < a.splits; k += THREADS) acc = F::join(acc, part[k * a.outputs + i]);
+    acc = combine_row(acc, sum, F::join);
+    if (t == 0) store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
+  }
+}
+
+static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) { return a.splits > 1 && last_block(a.ticket, gridDim.x * gridDim.y); }
+
 /* A block for each result and split. */
 template <class F, class T> __global__ void __launch_bounds__(THREADS) rows(const ty_k_reduction a) {
   __shared__ T sum[THREADS];
   const int64_t i = blockIdx.x;
-  const int t = threadIdx.x;
   const int64_t base = offset_of(i, a.nkeep, a.keep, a.keep_stride);
   int64_t from, to;
   part_of(a, blockIdx.y, &from, &to);
   T acc = F::start();
-  for (int64_t r = from + t; r < to; r += THREADS) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(r, a.nreduce, a.reduce, a.reduce_stride)));
-  sum[t] = acc;
-  for (int half = THREADS / 2; half; half /= 2) {
-    __syncthreads();
-    if (t < half) sum[t] = F::join(sum[t], sum[t + half]);
-  }
-  if (t == 0) put<F>(a, i, blockIdx.y, sum[0]);
+  for (int64_t r = from + threadIdx.x; r < to; r += THREADS) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(r, a.nreduce, a.reduce, a.reduce_stride)));
+  acc = combine_row(acc, sum, F::join);
+  if (threadIdx.x == 0) put<F>(a, i, blockIdx.y, acc);
+  if (last_part(a)) combine<F>(a, sum);
 }
 
 /* WIDE results side by side in a block of WIDE x TALL threads. */
 template <class F, class T> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a) {
-  __shared__ T sum[TALL][WIDE];
+  __shared__ T sum[THREADS];
   const int x = threadIdx.x % WIDE, y = threadIdx.x / WIDE;
   const int64_t i = (int64_t)blockIdx.x * WIDE + x;
   int64_t from, to;
@@ -95,19 +113,13 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) columns(c
     const int64_t base = offset_of(i, a.nkeep, a.keep, a.keep_stride);
     for (int64_t r = from + y; r < to; r += TALL) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(r, a.nreduce, a.reduce, a.reduce_stride)));
   }
-  sum[y][x] = acc;
+  sum[y * WIDE + x] = acc;
   __syncthreads();
-  if (y || i >= a.outputs) return;
-  for (int k = 1; k < TALL; k++) acc = F::join(acc, sum[k][x]);
-  put<F>(a, i, blockIdx.y, acc);
-}
-
-template <class F, class T> __global__ void __launch_bounds__(THREADS) combine(const ty_k_reduction a) {
-  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= a.outputs) return;
-  T acc = F::start();
-  for (int k = 0; k < a.splits; k++) acc = F::join(acc, ((const T *)a.partial)[k * a.outputs + i]);
-  store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
+  if (y == 0 && i < a.outputs) {
+    for (int k = 1; k < TALL; k++) acc = F::join(acc, sum[k * WIDE + x]);
+    put<F>(a, i, blockIdx.y, acc);
+  }
+  if (last_part(a)) combine<F>(a, sum);
 }
 
 /* ---- launchers ---- */
@@ -122,13 +134,10 @@ int ty_k_reduce_splits(int64_t outputs, int64_t length) {
 template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, cudaStream_t s) {
   const ty_k_reduction a = *r;
   const bool side_by_side = a.nkeep && a.outputs >= WIDE && (!a.nreduce || a.keep_stride[a.nkeep - 1] < a.reduce_stride[a.nreduce - 1]);
-  cudaError_t e;
   auto row = rows<F, T>, column = columns<F, T>, small = short_rows<F, T>;
-  auto join = combine<F, T>;
-  if (side_by_side) e = TY_LAUNCH(column, dim3(blocks_for(a.outputs, WIDE), (unsigned)a.splits), THREADS, s, a);
-  else if (a.length <= TY_K_ROW) e = TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
-  else e = TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
-  return e == cudaSuccess && a.splits > 1 ? TY_LAUNCH(join, blocks_for(a.outputs, THREADS), THREADS, s, a) : e;
+  if (side_by_side) return TY_LAUNCH(column, dim3(blocks_for(a.outputs, WIDE), (unsigned)a.splits), THREADS, s, a);
+  if (a.length <= TY_K_ROW) return TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
+  return TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
 }
 
 cudaError_t ty_k_reduce(const ty_k_reduction *a, cudaStream_t s) {

@@ -37,6 +37,7 @@ template <class T> static inline T sim_add(T *p, T v) {
   do next = old + v; while (!__atomic_compare_exchange(p, &old, &next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return old;
 }
+static inline unsigned atomicAdd(unsigned *p, unsigned v) { return sim_add(p, v); }
 static inline float atomicAdd(float *p, float v) { return sim_add(p, v); }
 static inline double atomicAdd(double *p, double v) { return sim_add(p, v); }
 static inline int atomicAdd(int *p, int v) { return sim_add(p, v); }
@@ -52,6 +53,7 @@ static inline int atomicCAS_system(int *p, int seen, int next) {
   __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   return seen;
 }
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread);
 #endif

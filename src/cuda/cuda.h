@@ -20,7 +20,10 @@ void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 
 /* ---- stream.c ---- */
-typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; struct ty_stream *next; } ty_stream;   /* captured: a graph's */
+typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; unsigned *tickets; struct ty_stream *next; } ty_stream;   /* captured: a graph's; tickets: see ty_tickets */
+/* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in kernels/device.cuh) and leaves them 0. *made: NULL, or to be
+ * released after it. */
+ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
 ty_k_generator *ty_generator_of(ty_ctx *ctx, int gpu);       /* in device memory; the current stream waits for the one that used it last */
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */

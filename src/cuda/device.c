@@ -93,7 +93,7 @@ static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool 
   void *g = ty_generator_of(ctx, b->gpu);
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   ty_uses(s, t->storage);
-  CUDA(ctx, b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, sizeof(ty_k_generator), cudaMemcpyDeviceToDevice, s->s));
+  CUDA(ctx, b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s->s));
   return TY_OK;
 }
 

@@ -1,11 +1,11 @@
-/* Fused kernels on a GPU: how one walks its tensors, is launched, and moves the generator on. The source is source.c's, the compiler's part rtc.c's. */
+/* Fused kernels on a GPU: how one walks its tensors and is launched. The source is source.c's, the compiler's part rtc.c's. */
 #include <stdlib.h>
 #include <string.h>
 #include "fused.h"
 #include "rtc.h"
 
 _Static_assert(TY_K_ROW >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
-typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; int keeps; } kernel;
+typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; } kernel;
 
 /* The first ndim dims of the kernel, those of size 1 left out, in the order of the first tensor's memory, merged where all tensors allow it. */
 static void walk_of(const ty_fused *f, int ndim, ty_fused_walk *w) {
@@ -47,7 +47,6 @@ ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   memset(k, 0, sizeof *k);
   f->kernel = k;
   ty_fused_walk *w = &k->walk;
-  k->keeps = ty_fused_keeps(f, f->nnode);
   walk_of(f, f->ndim - f->nred, w);
   for (int t = 0; t < f->ntensor; t++) {
     int64_t want = 1;
@@ -84,12 +83,10 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
     k->args.t[t] = ty_data(f->tensor[t].t);
     aligned = aligned && (w->inner[t] == 0 || (uintptr_t)k->args.t[t] % (size_t)(w->each * ty_dtype_size[f->tensor[t].dtype]) == 0);
   }
-  ty_k_generator *g = k->keeps ? ty_generator_of(ctx, b->gpu) : NULL;
-  k->args.generator = g;
+  k->args.generator = ty_fused_keeps(f, f->nnode) ? ty_generator_of(ctx, b->gpu) : NULL;
   const int each = aligned ? w->each : 1;
   const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
-  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s);
-  if (e == cudaSuccess && g) e = ty_k_move_on(g, (uint64_t)k->keeps * (uint64_t)((f->numel + 3) / 4), s->s);
+  const cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s);
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "a fused kernel", b->gpu);
 }
 

@@ -293,15 +293,17 @@ static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, cons
     else { r.keep[r.nkeep] = x->shape[i]; r.keep_stride[r.nkeep++] = x->stride[i]; }
   }
   r.splits = ty_k_reduce_splits(r.outputs, r.length);
-  ty_tensor *partial = NULL;
+  ty_tensor *partial = NULL, *made = NULL;
+  ty_status st = TY_OK;
   if (r.splits > 1) {
-    ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {r.outputs * r.splits}};
-    TY_TRY(ty_empty(c->ctx, ty_device_of(x), &m, &partial));
+    TY_TRY(ty_new(c, gpu, TY_F64, 1, &(int64_t){r.outputs * r.splits}, &partial));
     r.partial = ty_data(partial);
+    st = ty_tickets(c, gpu, &r.ticket, &made);
   }
-  cudaError_t e = ty_k_reduce(&r, s);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_reduce(&r, s));
   ty_release(partial);                     /* goes back to this stream: what comes next waits for the kernel */
-  return ty_launched(c, gpu, e);
+  ty_release(made);
+  return st;
 }
 
 ty_status ty_cuda_reduce(ty_call *c) {

@@ -52,7 +52,7 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *like = NULL;                  /* where there is no result: what it would have been laid out as */
   if (!c->out[0]) TY_TRY(ty_is_channels_last(c->in[0].t) ? ty_channels_last(c->ctx, c->in[0].t, &like) : ty_contiguous(c->ctx, c->in[0].t, &like));
   const ty_tensor *o = like ? like : c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
-  ty_tensor *x = NULL, *g = NULL, *work = NULL;
+  ty_tensor *x = NULL, *g = NULL, *work = NULL, *made = NULL;
   ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = c->out[0] ? ty_data(o) : NULL};
   const bool last = ty_is_channels_last(o);
   k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
@@ -70,6 +70,7 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   const int64_t room = k.channels * (4 + 2 * ty_k_batch_parts(&k));
   if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &room, &work);
+  if (st == TY_OK) st = ty_tickets(c, gpu, &k.tickets, &made);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.g = g ? ty_data(g) : NULL;
@@ -80,6 +81,7 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   ty_release(x);
   ty_release(g);
   ty_release(work);
+  ty_release(made);
   return st;
 }
 

@@ -107,6 +107,12 @@ static void keeps(text *t, const ty_fused_node *n, const char *word, int i) {
   say(t, " ? 1 : 0");
 }
 
+/* The statement that uses up what was drawn. */
+static void moving(const ty_fused *f, char s[64]) {
+  const int keeps = ty_fused_keeps(f, f->nnode);
+  snprintf(s, 64, keeps ? "  move_on(a.g, %d * (uint64_t)((a.n + 3) / 4));\n" : "", keeps);
+}
+
 static void numbers(text *t, const ty_fused *f) {
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
@@ -119,7 +125,7 @@ static void numbers(text *t, const ty_fused *f) {
 }
 
 static void arguments(text *t) {
-  say(t, "struct arguments { void *t[%d]; const generator *g; int64_t n, shape[%d], stride[%d][%d]; };\n", TY_FUSED_TENSORS, TY_MAXDIM, TY_FUSED_TENSORS, TY_MAXDIM);
+  say(t, "struct arguments { void *t[%d]; generator *g; int64_t n, shape[%d], stride[%d][%d]; };\n", TY_FUSED_TENSORS, TY_MAXDIM, TY_FUSED_TENSORS, TY_MAXDIM);
 }
 
 /* Where tensor k's part of the walk begins: at<k>, from the place i of its dims. */
@@ -184,9 +190,11 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (f->tensor[k].written) say(t, "  if (m == V) *(pack<%s, V> *)((%s *)a.t[%d] + at%d) = o%d;\n  else {\n%s if (e < m) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n  }\n", D, D, k, k, k, EACH_OF, D, k, k, k);
   }
   say(t, "}\n");
+  char moves[64];
+  moving(f, moves);
   for (int pass = 0; pass < (w->each > 1 ? 2 : 1); pass++)
-    say(t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(const arguments a) {\n  const int64_t i = ((int64_t)blockIdx.x * %d + threadIdx.x) * %d;\n  if (i < a.n) body<%d>(a, i);\n}\n",
-        w->threads, pass ? "fused_each" : "fused", w->threads, pass ? 1 : w->each, pass ? 1 : w->each);
+    say(t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(const arguments a) {\n  const int64_t i = ((int64_t)blockIdx.x * %d + threadIdx.x) * %d;\n  if (i < a.n) body<%d>(a, i);\n%s}\n",
+        w->threads, pass ? "fused_each" : "fused", w->threads, pass ? 1 : w->each, pass ? 1 : w->each, moves);
 }
 
 /* ---- kernels of rows ---- */
@@ -210,6 +218,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
   places(t, f, w, "row");
   numbers(t, f);
+  char moves[64];
   bool open = false;
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
@@ -245,7 +254,8 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (n->row) say(t, "  if (t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
     else say(t, "%s    ((%s *)a.t[%d])[at%d + j * (int64_t)%lld] = out_%s(v%d[e]); }\n", LOOP, D, n->to, n->to, (long long)w->inner[n->to], name, i);
   }
-  say(t, "}\n");
+  moving(f, moves);
+  say(t, "%s}\n", moves);
 }
 
 char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w) {

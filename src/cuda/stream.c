@@ -8,9 +8,26 @@
 static ty_stream defaults[TY_MAXGPU], *pool[TY_MAXGPU];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static cudaError_t give_tickets(ty_stream *s) {
+  const size_t n = TY_K_TICKETS * sizeof(unsigned);
+  cudaError_t e = cudaMalloc((void **)&s->tickets, n);
+  return e == cudaSuccess ? cudaMemsetAsync(s->tickets, 0, n, s->s) : e;
+}
+
 cudaError_t ty_streams_open(int gpu) {
   defaults[gpu].gpu = gpu;
-  return cudaStreamCreateWithFlags(&defaults[gpu].s, cudaStreamNonBlocking);
+  const cudaError_t e = cudaStreamCreateWithFlags(&defaults[gpu].s, cudaStreamNonBlocking);
+  return e == cudaSuccess ? give_tickets(&defaults[gpu]) : e;
+}
+
+ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
+  ty_stream *s = ty_stream_of(c->ctx, gpu);
+  *made = NULL;
+  if (s->tickets && (!ty_capturing() || s == ty_captures(gpu))) return *out = s->tickets, TY_OK;
+  /* a graph's work on another stream than its own may run beside what that stream gets later */
+  TY_TRY(ty_new(c, gpu, TY_I32, 1, (int64_t[]){TY_K_TICKETS}, made));
+  *out = ty_data(*made);
+  return ty_launched(c, gpu, cudaMemsetAsync(*out, 0, TY_K_TICKETS * sizeof(unsigned), s->s));
 }
 
 static ty_stream *stream_or_default(int gpu, void *stream) { return stream ? stream : &defaults[gpu]; }
@@ -28,6 +45,11 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out) {
     s = ty_malloc(sizeof *s);
     if (!s) { cudaStreamDestroy(made); return ty_error(ctx, "Stream: out of memory"), TY_OOM; }
     *s = (ty_stream){.s = made, .gpu = gpu};
+  }
+  if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
+    cudaError_t e = ty_use(gpu);
+    if (e == cudaSuccess) e = give_tickets(s);
+    if (e != cudaSuccess) return ty_stream_free(gpu, s), ty_cuda_fail(ctx, e, "Stream", gpu);
   }
   *out = s;
   return TY_OK;

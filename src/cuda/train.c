@@ -68,33 +68,32 @@ static bool alike(const ty_tensor *a, const ty_tensor *b) {
 }
 
 static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
-  ty_status st = k->count ? ty_launched(c, gpu, ty_k_optim(k, s)) : TY_OK;
+  ty_status st = k->count || k->ticket ? ty_launched(c, gpu, ty_k_optim(k, s)) : TY_OK;
   k->count = 0;
   return st;
 }
 
-/* The step's numbers, made on the device; *rates holds them. */
-static ty_status begin(ty_call *c, int gpu, const ty_step *step, ty_k_step *k, ty_tensor **rates, cudaStream_t s) {
+static ty_k_step step_of(const ty_call *c, const ty_step *step) {
   const ty_attr *a = c->at;
   const ty_tensor *lr = step->lr.t;
-  const int64_t room = (sizeof(ty_k_rates) + 7) / 8;
-  ty_k_beginning b = {.op = k->op, .maximize = (int)a[c->op->nattr - 1].i, .step = ty_data(step->step), .lr = step->lr.f, .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
+  ty_k_step k = {.op = c->op->id, .maximize = (int)a[c->op->nattr - 1].i, .step = ty_data(step->step), .lr = step->lr.f, .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
     .found = step->found ? ty_data(step->found) : NULL, .scale = step->scale ? ty_data(step->scale) : NULL};
-  if (k->op == TY_OP_sgd_step) { k->momentum = a[0].f; k->a = a[1].f; k->weight_decay = a[2].f; k->nesterov = (int)a[3].i; }
-  else if (k->op == TY_OP_rmsprop_step) { k->a = a[0].f; k->eps = a[1].f; k->weight_decay = a[2].f; k->momentum = a[3].f; }
-  else if (k->op == TY_OP_adagrad_step) { b.lr_decay = a[0].f; k->eps = a[1].f; k->weight_decay = a[2].f; }
-  else { b.a = k->a = a[0].f; b.b = k->b = a[1].f; k->eps = a[2].f; k->weight_decay = a[3].f; k->decoupled = (int)a[4].i; }
-  TY_TRY(ty_new(c, gpu, TY_F64, 1, &room, rates));
-  k->rates = b.rates = ty_data(*rates);
-  return ty_launched(c, gpu, ty_k_begin(&b, s));
+  switch (k.op) {
+    case TY_OP_sgd_step: k.momentum = a[0].f; k.a = a[1].f; k.weight_decay = a[2].f; k.nesterov = (int)a[3].i; break;
+    case TY_OP_rmsprop_step: k.a = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; k.momentum = a[3].f; break;
+    case TY_OP_adagrad_step: k.lr_decay = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; break;
+    default: k.a = a[0].f; k.b = a[1].f; k.eps = a[2].f; k.weight_decay = a[3].f; k.decoupled = (int)a[4].i;
+  }
+  return k;
 }
 
 static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
   const ty_step step = ty_step_of(c);
   const int lists = step.lists;
-  ty_k_step k = {.op = c->op->id};
-  ty_tensor *rates = NULL;
-  ty_status st = begin(c, gpu, &step, &k, &rates, s);
+  ty_k_step k = step_of(c, &step);
+  ty_tensor *made;
+  unsigned *ticket;
+  ty_status st = ty_tickets(c, gpu, &ticket, &made);
   for (int i = 0; i < c->span[0].count && st == TY_OK; i++) {
     ty_tensor *t[LISTS] = {NULL}, *use[LISTS] = {NULL}, *half, *copy;
     bool direct = true;
@@ -131,8 +130,9 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
     }
     if (st == TY_OK && half) ty_half_refreshed(t[0]);
   }
+  k.ticket = ticket;
   if (st == TY_OK) st = launch(c, gpu, &k, s);
-  ty_release(rates);
+  ty_release(made);
   return st;
 }
 
