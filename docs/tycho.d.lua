@@ -1336,14 +1336,16 @@ function Tensor.clone(x, memory_format) end
 --- a copy in another dtype
 ---@param x tycho.Tensor
 ---@param dtype string
+---@param memory_format? string
 ---@return tycho.Tensor
-function tycho.cast(x, dtype) end
+function tycho.cast(x, dtype, memory_format) end
 
 --- a copy in another dtype
 ---@param x tycho.Tensor
 ---@param dtype string
+---@param memory_format? string
 ---@return tycho.Tensor
-function Tensor.cast(x, dtype) end
+function Tensor.cast(x, dtype, memory_format) end
 
 --- src in x's shape and dtype; copy_ writes it into x
 ---@param x tycho.Tensor

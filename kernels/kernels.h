@@ -34,11 +34,11 @@ typedef struct {
 } ty_k_point;
 TY_K cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s);
 
-/* to[i] = from[i], contiguous, of 16 or 32 bits; first: the item's first block, which a launch fills in */
+/* to[i] = from[i], contiguous, of 16 or 32 bits; inner not 0: planes of outer x inner in to are turned in from. first: the item's first block, which a launch fills in */
 #define TY_K_CASTS 32
 typedef struct {
   int count;
-  struct { const void *from; void *to; int64_t n, first; int from_dtype, to_dtype; } item[TY_K_CASTS];
+  struct { const void *from; void *to; int64_t n, first, outer, inner; int from_dtype, to_dtype; } item[TY_K_CASTS];
 } ty_k_casts;
 TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
 

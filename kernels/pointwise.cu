@@ -123,8 +123,10 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   const int64_t from = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH) + threadIdx.x;
 #pragma unroll
   for (int e = 0; e < CAST_EACH; e++) {
-    const int64_t i = from + e * THREADS;
-    if (i < a.item[k].n) store(a.item[k].to, a.item[k].to_dtype, i, load<float>(a.item[k].from, a.item[k].from_dtype, i));
+    const int64_t i = from + e * THREADS, inner = a.item[k].inner, outer = a.item[k].outer;
+    if (i >= a.item[k].n) continue;
+    const int64_t at = inner ? (i / (outer * inner) * inner + i % inner) * outer + i / inner % outer : i;
+    store(a.item[k].to, a.item[k].to_dtype, i, load<float>(a.item[k].from, a.item[k].from_dtype, at));
   }
 }
 

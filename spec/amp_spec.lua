@@ -8,6 +8,34 @@ local device, cuda = helper.device, helper.device ~= "cpu"
 local function cast(fn, dtype) return amp.autocast({dtype = dtype or "bfloat16", device = device}, fn) end
 
 describe("autocast", function()
+  it("a convolution's filter and its gradient lie as the parameter does, whatever the device works with", function()
+    for _, dtype in ipairs {"float16", "bfloat16"} do
+      local conv, half = nn.Conv2d(3, 5, 3, {bias = false}), nn.Conv2d(3, 5, 3, {bias = false})
+      half:to(dtype)
+      local function same() tycho.no_grad(function() half.weight:copy_(conv.weight) end) end
+      local x, opt = tycho.randn(2, 3, 8, 8), tycho.optim.SGD(conv:parameters(), {lr = 0.1})
+      for _ = 1, 3 do
+        same()
+        conv:zero_grad()
+        half:zero_grad()
+        local y = cast(function() return conv(x) end, dtype)
+        local z = half(x:to(dtype))
+        helper.close(y:float(), z:float(), "the same product", 1e-2)
+        y:float():square():mean():backward()
+        z:float():square():mean():backward()
+        for _, net in ipairs {conv, half} do
+          assert.is_true(net.weight.grad:is_contiguous())
+          assert.equal(net.weight.dtype, net.weight.grad.dtype)
+        end
+        helper.close(conv.weight.grad, half.weight.grad:float(), "gradient", 2e-2)
+        opt:step()
+      end
+      local g = tycho.grad(cast(function() return conv(x) end, dtype):float():sum(), conv.weight)
+      assert.same({5, 3, 3, 3}, {g:size(1), g:size(2), g:size(3), g:size(4)})
+      assert.equal(135, g:view(-1):numel())
+    end
+  end)
+
   it("computes each op in its class's dtype", function()
     local x, w = tycho.randn(4, 8), tycho.randn(8, 8)
     local image, kernel = tycho.randn(2, 3, 8, 8), tycho.randn(4, 3, 3, 3)

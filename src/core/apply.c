@@ -274,15 +274,18 @@ static ty_status unrecorded(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b
 }
 
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
-  ty_attr at = {.set = true, .i = 1};
+  ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
   if (ty_is_contiguous(t)) { *out = ty_retain(t); return TY_OK; }
   return unrecorded(ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out) {
-  ty_attr at = {.set = true, .i = d};
-  if (t->dtype == d) { *out = ty_retain(t); return TY_OK; }
-  return unrecorded(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
+  return t->dtype == d ? (*out = ty_retain(t), TY_OK) : ty_cast_to(ctx, t, d, TY_PRESERVE, out);
+}
+
+ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out) {
+  ty_attr at[2] = {{.set = true, .i = d}, {.set = true, .i = format}};
+  return unrecorded(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
 }
 
 /* Straight to the backend: dst may be any tensor, also one that apply would refuse to change in place. */

@@ -43,16 +43,17 @@ void ty_half_refreshed(ty_tensor *t) {
 }
 
 /* t's data in dtype to; a new reference, without history. */
-static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out) {
+static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
   ty_half *h = t->half;
-  if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast(ctx, t, to, out);
-  if (h && h->t->dtype == to && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
-  if (h && h->t->dtype == to && h->from == t->storage->id && h->place == place_of(ctx, t) && sole(h)) {
+  if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast_to(ctx, t, to, format, out);
+  const bool alike = h && h->t->dtype == to && (format != TY_CHANNELS_LAST || ty_is_channels_last(h->t));
+  if (alike && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
+  if (alike && h->from == t->storage->id && h->place == place_of(ctx, t) && sole(h)) {
     TY_TRY(ty_copy_into(ctx, h->t, t));
     ty_changed(h->t);
   } else {
     ty_tensor *c;
-    TY_TRY(ty_cast(ctx, t, to, &c));
+    TY_TRY(ty_cast_to(ctx, t, to, format, &c));
     if (h) ty_release(h->t);
     else if (!(h = t->half = ty_malloc(sizeof *h))) { *out = c; return TY_OK; }
     h->t = c;
@@ -63,13 +64,13 @@ static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out
   return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
 }
 
-static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_tensor **out) {
-  ty_attr at = {.set = true, .i = to};
-  if (!ty_is_half(to) || !t->requires_grad || ctx->program) return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
-  TY_TRY(half_of(ctx, t, to, out));
+static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
+  ty_attr at[2] = {{.set = true, .i = to}, {.set = true, .i = format}};
+  if (!ty_is_half(to) || !t->requires_grad || ctx->program) return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
+  TY_TRY(half_of(ctx, t, to, format, out));
   if (!ctx->grad_enabled) return TY_OK;
   ty_operand in = ty_op_tensor(t);
-  ty_call c = {.ctx = ctx, .op = &ty_ops[TY_OP_cast], .in = &in, .nin = 1, .at = &at, .out = {*out}};
+  ty_call c = {.ctx = ctx, .op = &ty_ops[TY_OP_cast], .in = &in, .nin = 1, .at = at, .out = {*out}};
   ty_status s = ty_record(&c);
   if (s != TY_OK) { ty_release(*out); *out = NULL; }
   return s;
@@ -99,7 +100,8 @@ ty_status ty_apply_autocast(const ty_call *c, const ty_backend *b, ty_dtype to, 
   memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);
   int n = 0;
   for (; n < c->nin && s == TY_OK; n++) {
-    if (wants(c, b, n, to)) s = cast_operand(ctx, c->in[n].t, to, &in[n].t);
+    const bool filter = c->op->cls == TY_C_CONV && n == 1 && c->in[1].t->ndim == 4 && b->filters_last && b->channels_last(to);
+    if (wants(c, b, n, to)) s = cast_operand(ctx, c->in[n].t, to, filter ? TY_CHANNELS_LAST : TY_PRESERVE, &in[n].t);
     else ty_retain(in[n].t);
   }
   if (s == TY_OK) s = ty_apply(ctx, c->op, in, c->nin, NULL, c->at, NULL, out);

@@ -74,8 +74,8 @@ static int heap_pop(pass *p) {
 
 /* ---- gradients ---- */
 
-/* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype. Consumes *g. */
-static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const char *who) {
+/* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype, and a leaf's the leaf's layout, in which optimizers work. Consumes *g. */
+static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
   ty_tensor *x = *g, *y;
   int lead = x->ndim - m->ndim;
   bool same = lead == 0, fits = lead >= 0;
@@ -99,9 +99,10 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const char *w
     ty_release(x);
     *g = x = y;
   }
-  if (x->dtype != m->dtype) {
-    ty_attr at = {.set = true, .i = m->dtype};
-    TY_TRY(ty_call2(ctx, TY_OP_cast, ty_op_tensor(x), (ty_operand){0}, &at, NULL, &y));
+  const bool turned = leaf && ty_is_contiguous(leaf) && !ty_is_contiguous(x) && ty_is_channels_last(x);
+  if (x->dtype != m->dtype || turned) {
+    ty_attr at[2] = {{.set = true, .i = m->dtype}, {.set = true, .i = turned ? TY_CONTIGUOUS : TY_PRESERVE}};
+    TY_TRY(ty_call2(ctx, TY_OP_cast, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
     ty_release(x);
     *g = y;
   }
@@ -231,7 +232,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
   for (int k = 0; k < n->nin; k++) {
     int t = needs[k] ? (n->edge[k].node ? find(p, n->edge[k].node) : find(p, n->edge[k].leaf)) : -1;
     if (s == TY_OK && gin[k] && t >= 0) {
-      s = fit(ctx, &gin[k], &n->meta[k], n->op ? n->op->name : "Function");
+      s = fit(ctx, &gin[k], &n->meta[k], n->edge[k].leaf, n->op ? n->op->name : "Function");
       if (s == TY_OK) {
         int slot = p->e[t].grads + (n->edge[k].node ? n->edge[k].out : 0);
         s = accumulate(ctx, &p->grad[slot], gin[k]);

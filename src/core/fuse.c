@@ -264,9 +264,10 @@ static bool is_float32_or_half(ty_dtype d) { return d == TY_F32 || ty_is_half(d)
 
 static bool is_cast(const ty_program *p, const forming *g) {
   const step *k = &p->step[g->step[0]];
-  if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->casts || !g->flat || g->n > SMALL_CAST) return false;
+  if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->casts || g->n > SMALL_CAST) return false;
   const ty_tensor *from = &p->value[k->vin[0]].like, *to = &p->value[k->vout[0]].like;
-  return is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) && ty_numel(from) == g->n;
+  const bool turned = from->ndim == 4 && ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
+  return (g->flat || turned) && is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) && ty_numel(from) == g->n;
 }
 
 /* Casts that were not fused, of parameters and of their gradients: several become one launch. */

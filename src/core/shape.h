@@ -12,6 +12,7 @@ ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d);
 ty_status ty_need_same_dtype(ty_call *c, int slot, int with);
 ty_status ty_need_index(ty_call *c, int slot);
 void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape);
+void ty_lay_channels_last(ty_meta *m);     /* of 4 dims; as a backend's own layout */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x);
 ty_dtype ty_result_dtype(const ty_operand *in, int n);
 int64_t ty_view_offset(const ty_call *c);  /* VIEW ops, after their infer rule */

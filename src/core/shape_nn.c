@@ -72,7 +72,10 @@ static ty_status conv_size(ty_call *c, int first, int64_t in, int64_t kernel, in
 static void conv_layout(ty_call *c) {
   ty_meta *m = &c->meta[0];
   const ty_backend *b = c->in[0].t->storage->backend;
-  if (!b->channels_last || !b->channels_last((ty_dtype)m->dtype)) return;
+  if (b->channels_last && b->channels_last((ty_dtype)m->dtype)) ty_lay_channels_last(m);
+}
+
+void ty_lay_channels_last(ty_meta *m) {
   const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
   const int64_t stride[4] = {h * w * n, 1, w * n, n};
   m->has_stride = m->own_layout = true;
@@ -124,7 +127,9 @@ static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w) {
 
 ty_status ty_infer_conv2d_weight(ty_call *c) {
   if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
-  return conv_gradient(c, c->in[1].t->shape, c->at[0].v);
+  TY_TRY(conv_gradient(c, c->in[1].t->shape, c->at[0].v));
+  if (c->in[0].t->storage->backend->filters_last) conv_layout(c);
+  return TY_OK;
 }
 
 ty_status ty_infer_conv2d_input(ty_call *c) {

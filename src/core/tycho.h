@@ -251,6 +251,7 @@ struct ty_backend {
   void (*empty_cache)(const ty_backend *b);
   void (*memory)(const ty_backend *b, char *text, size_t size);   /* NULL or: what an out-of-memory error says of the device */
   bool (*channels_last)(ty_dtype d);   /* convolutions of d give channels-last results; NULL: never */
+  bool filters_last;                    /* these convolutions also read filters and give their gradients so */
   /* GPUs: n bytes at src to dst, one of which this device holds; the other may be the CPU's or another GPU's. In the order of the
    * current stream; has happened when it returns where the host's memory is involved, unless that is pinned and wait is false. */
   ty_status (*transfer)(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait);
@@ -266,6 +267,7 @@ struct ty_backend {
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
   /* NULL, or to[i] = from[i] in another of float32, float16, bfloat16, for n contiguous tensors in one launch. */
+  /* float32 and 16 bits; contiguous, or one of two channels-last */
   ty_status (*casts)(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, ty_tensor *const *from, int n);
 };
 
@@ -365,6 +367,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
 /* For backends and the engine: ops on whole tensors, unrecorded. Results are new references. */
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
+typedef enum { TY_PRESERVE, TY_CONTIGUOUS, TY_CHANNELS_LAST } ty_memory_format;      /* as ops.def lists them */
+ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);   /* a copy, also where t is so already */
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
 ty_status ty_rearrange(ty_call *c);                      /* what COPY and CAT ops a device has no kernel of its own for */
 /* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */

@@ -146,6 +146,11 @@ ty_status ty_cuda_casts(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, 
     a.item[i].n = ty_numel(to[i]);
     a.item[i].from_dtype = from[i]->dtype;
     a.item[i].to_dtype = to[i]->dtype;
+    const bool last = !ty_is_contiguous(to[i]);
+    if (!last && ty_is_contiguous(from[i])) continue;
+    const int64_t c = to[i]->shape[1], pixels = to[i]->shape[2] * to[i]->shape[3];
+    a.item[i].outer = last ? pixels : c;
+    a.item[i].inner = last ? c : pixels;
   }
   const cudaError_t e = ty_k_cast_all(&a, s->s);
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "cast", b->gpu);
