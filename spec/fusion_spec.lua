@@ -510,4 +510,38 @@ describe("fusion", function()
       end
     end
   end)
+
+  it("takes relu's gradient before it is spread over what was pooled, to the bit", function()
+    local function order(f)
+      local names = {}
+      for _, k in ipairs(f:report()[1].kernels) do names[#names + 1] = table.concat(k.ops, " ") end
+      local all = table.concat(names, " ")
+      return all:find("relu_backward", 1, true), all:find("max_pool2d_backward", 1, true)
+    end
+    local cases = {
+      {exchanged = true, fn = function(x) return F.max_pool2d(x:relu(), 2) end},
+      {exchanged = true, fn = function(x) return F.max_pool2d(x:relu(), 3, {stride = 2, padding = 1}) end},
+      {exchanged = true, fn = function(x) return F.max_pool2d((x - 5):relu(), 2) end},             -- nothing above 0
+      {exchanged = true, fn = function(x) return F.max_pool2d((x * x - x * x):relu(), 3, {stride = 1}) end},      -- all equal
+      {exchanged = false, fn = function(x) local y = x:relu() return F.max_pool2d(y, 2):sum() + y:sum() end},
+      {exchanged = false, fn = function(x) local y = x:relu() return F.max_pool2d(y * 1, 2) end},
+      {exchanged = false, fn = function(x) local y, z = x:relu(), (x + 1):relu() return F.max_pool2d(y, 2) + F.max_pool2d(z * y, 2) end},
+    }
+    for i, case in ipairs(cases) do
+      for _, dtype in ipairs {"float32", "float64"} do
+        local w, x = tycho.randn(2, 3, 9, 8, {dtype = dtype, requires_grad = true}), tycho.randn(2, 3, 9, 8, {dtype = dtype})
+        local conv = tycho.nn.Conv2d(3, 4, 3):to(dtype)
+        local f = agrees(function()
+          w.grad = nil
+          conv:zero_grad()
+          local y = case.fn(conv(x * w))
+          local loss = (y * y):sum() + y:sum()
+          loss:backward()
+          return loss:detach(), w.grad, conv.weight.grad
+        end, {x}, "case " .. i)
+        local relu, pool = order(f)
+        assert.equal(case.exchanged, relu < pool, "case " .. i)
+      end
+    end
+  end)
 end)

@@ -128,6 +128,7 @@ bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
+void ty_fuse_exchange(ty_program *p);                     /* exchange.c */
 ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
 ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* recompute.c */
