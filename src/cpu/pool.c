@@ -1,6 +1,6 @@
 /* Pooling over the last two dims. What each window reads is worked out once for a row and a column; the loops (pool_loops.c) want
  * channels side by side. Idea: where planes lie one after another instead, some of them are transposed, a band of rows at a time
- * that the cache holds, and stand in for channels. */
+ * that the cache holds, and stand in for channels; 16-bit data is widened by bands too. */
 #include <omp.h>
 #include "cpu.h"
 
@@ -9,13 +9,15 @@
 typedef struct {
   ty_pool p;
   ty_pool_loop loop;
-  int k, size;                             /* the loops' type; bytes of an element */
+  int k, size;                             /* the loops' type; bytes of an element in memory */
+  void (*load)(void *, const void *, int64_t, int64_t);      /* 16-bit data to float32, or NULL; and back */
+  void (*store)(void *, int64_t, const void *, int64_t);
   bool back;
   char *x, *y;                             /* pixels, windows */
   int64_t *idx;                            /* positions; NULL for means */
   int64_t n, part, parts;                  /* images or groups of planes; windows' rows (back: channels) of a task; tasks of each */
   int64_t planes;                          /* 0: channels lie side by side */
-  size_t x_bytes, y_bytes, bytes;          /* a thread's transposed pixels and windows; all that it needs */
+  size_t x_bytes, y_bytes, bytes;          /* a thread's transposed or widened pixels and windows; all that it needs */
 } job;
 
 /* What a window reads along dim (0: rows, 1: columns). */
@@ -45,6 +47,25 @@ static void channels(const job *w, int64_t t) {
   w->loop(p, w->x + in * w->size, w->y + out * w->size, w->idx ? w->idx + out : NULL, from, TY_MIN(from + w->part, w->back ? p->c : p->oh));
 }
 
+/* The same of 16-bit data. */
+static void widened(const job *w, int64_t t, char *memory) {
+  ty_pool p = w->p;
+  const int64_t image = t / w->parts, from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part);
+  char *tx = memory, *ty = tx + w->x_bytes;
+  p.first = from;
+  const int64_t rows = w->back ? p.h : reach(&p, from, to, &p.top), pixels = rows * p.w * p.c, windows = (to - from) * p.ow * p.c, at = (image * p.oh + from) * p.ow * p.c;
+  char *x = w->x + (image * p.h + p.top) * p.w * p.c * w->size, *y = w->y + at * w->size;
+  if (w->back) {
+    w->load(ty, y, 1, windows);
+    w->loop(&p, tx, ty, w->idx ? w->idx + at : NULL, 0, p.c);
+    w->store(x, 1, tx, pixels);
+  } else {
+    w->load(tx, x, 1, pixels);
+    w->loop(&p, tx, ty, w->idx ? w->idx + at : NULL, from, to);
+    w->store(y, 1, ty, windows);
+  }
+}
+
 static void planes(const job *w, int64_t t, char *memory) {
   ty_pool p = w->p;
   const int64_t from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part), plane = t / w->parts * p.c, in = p.h * p.w, out = p.oh * p.ow;
@@ -65,6 +86,18 @@ static void planes(const job *w, int64_t t, char *memory) {
   }
 }
 
+/* Tasks by bands of windows' rows, and the memory for a band. */
+static void cut_bands(job *w) {
+  const ty_pool *p = &w->p;
+  const int64_t size = ty_ksize[w->k];
+  w->part = w->back ? p->oh : TY_MIN(p->oh, BAND / (p->w * p->c * size) * p->oh / p->h + 1);
+  int64_t rows = w->back ? p->h : 0, top;
+  for (int64_t i = 0; i < p->oh && !w->back; i += w->part) rows = TY_MAX(rows, reach(p, i, TY_MIN(i + w->part, p->oh), &top));
+  w->x_bytes = (size_t)(rows * p->w * p->c * size + 63) / 64 * 64;
+  w->y_bytes = (size_t)(w->part * p->ow * p->c * size + 63) / 64 * 64;
+  w->bytes = w->x_bytes + w->y_bytes + (w->idx && w->planes ? (size_t)(w->part * p->ow * p->c * 8 + 63) / 64 * 64 : 0);
+}
+
 /* How tasks are cut where planes lie one after another. */
 static void cut_planes(job *w) {
   ty_pool *p = &w->p;
@@ -72,12 +105,7 @@ static void cut_planes(job *w) {
   w->planes = w->n * p->c;
   p->c = TY_MIN(lanes, w->planes);
   w->n = (w->planes + lanes - 1) / lanes;
-  w->part = w->back ? p->oh : TY_MIN(p->oh, BAND / (p->w * p->c * w->size) * p->oh / p->h + 1);
-  int64_t rows = w->back ? p->h : 0, top;
-  for (int64_t i = 0; i < p->oh && !w->back; i += w->part) rows = TY_MAX(rows, reach(p, i, TY_MIN(i + w->part, p->oh), &top));
-  w->x_bytes = (size_t)(rows * p->w * p->c * w->size + 63) / 64 * 64;
-  w->y_bytes = (size_t)(w->part * p->ow * p->c * w->size + 63) / 64 * 64;
-  w->bytes = w->x_bytes + w->y_bytes + (w->idx ? (size_t)(w->part * p->ow * p->c * 8 + 63) / 64 * 64 : 0);
+  cut_bands(w);
 }
 
 /* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. */
@@ -104,12 +132,16 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   p->rows = windows;
   p->cols = windows + p->oh;
   w.loop = ty_cpu_loops()->pool[(idx ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
-  if (last && p->c > 1) w.part = w.n >= threads ? TY_MAX(p->c, p->oh) : back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
+  if (ty_is_half((ty_dtype)large->dtype)) {
+    w.load = ty_cpu_loops()->load[large->dtype][0];
+    w.store = ty_cpu_loops()->store[large->dtype][0];
+    cut_bands(&w);
+  } else if (last && p->c > 1) w.part = w.n >= threads ? TY_MAX(p->c, p->oh) : back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
   else if (idx && back) {                  /* one by one, by positions */
     w.n *= p->c;
     w.part = p->c = 1;
   } else cut_planes(&w);
-  w.parts = ((back && !w.planes ? p->c : p->oh) + w.part - 1) / w.part;
+  w.parts = ((back && !w.bytes ? p->c : p->oh) + w.part - 1) / w.part;
   char *memory = w.bytes ? ty_scratch(w.bytes * (size_t)threads) : NULL;
   if (w.bytes && !memory) {
     ty_scratch_free(windows);
@@ -117,18 +149,23 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   }
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t t = 0; t < w.n * w.parts; t++)
-    if (w.planes) planes(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
-    else channels(&w, t);
+    if (!w.bytes) channels(&w, t);
+    else (w.planes ? planes : widened)(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
   ty_scratch_free(windows);
   ty_scratch_free(memory);
   return TY_OK;
+}
+
+static bool is_last(const ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  return o->ndim == 4 && ty_is_channels_last(o) && (ty_is_channels_last(c->in[0].t) || !ty_is_contiguous(o));
 }
 
 static ty_status run(ty_call *c) {
   const int id = c->op->id;
   const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
   ty_tensor *result = c->out[0], *in, *idx = NULL;
-  const bool last = result->ndim == 4 && ty_is_channels_last(result) && (ty_is_channels_last(c->in[0].t) || !ty_is_contiguous(result));
+  const bool last = is_last(c);
   ty_status (*const laid_out)(ty_ctx *, ty_tensor *, ty_tensor **) = last ? ty_channels_last : ty_contiguous;
   TY_TRY(laid_out(c->ctx, c->in[0].t, &in));
   ty_status s = id == TY_OP_max_pool2d_backward ? laid_out(c->ctx, c->in[1].t, &idx) : TY_OK;
@@ -138,4 +175,4 @@ static ty_status run(ty_call *c) {
   return s;
 }
 
-ty_status ty_cpu_pool(ty_call *c) { return ty_numel(c->out[0]) ? ty_widened(c, run) : TY_OK; }
+ty_status ty_cpu_pool(ty_call *c) { return !ty_numel(c->out[0]) ? TY_OK : is_last(c) && c->out[0]->shape[1] > 1 ? run(c) : ty_widened(c, run); }
