@@ -183,14 +183,17 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
   if (a.run_var) store(a.run_var, a.run_dtype, ch * a.run_step[1], keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a) {
+template <class T, class S> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a) {
   __shared__ T s[THREADS], u[THREADS];
   const int64_t ch = blockIdx.x;
   const T center = center_of<T>(a, ch);
   int64_t from, to;
   T s1 = 0, s2 = 0;
   part_of(a.images * a.pixels, &from, &to);
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) take(a, i / a.pixels * a.sn + ch * a.sc + i % a.pixels, center, &s1, &s2);
+  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
+    const S image = (S)i / (S)a.pixels, pixel = (S)i % (S)a.pixels;
+    take(a, image * a.sn + ch * a.sc + pixel, center, &s1, &s2);
+  }
   sum_of_block(&s1, &s2, s, u);
   if (gridDim.y > 1) {
     if (threadIdx.x == 0) keep_sums(a, ch, s1, s2);
@@ -240,17 +243,35 @@ template <class T> __global__ void __launch_bounds__(THREADS) known_coefficients
   if (ch < a.channels) coefficients(a, parts, ch, (T)0, (T)0);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, int parts) {
+/* The coefficients of channel ch, which lie channels apart. */
+template <class T> static __device__ __forceinline__ T applied(const ty_k_batch_norm &a, const T *c, T x, T g) {
+  const T d = x - c[0];
+  return a.g ? c[a.channels] * g + c[2 * a.channels] * d + c[3 * a.channels] : d * c[a.channels] + c[3 * a.channels];
+}
+template <class S> static __device__ __forceinline__ S channel_of(const ty_k_batch_norm &a, S i) { return a.sc == 1 ? i % (S)a.channels : i / (S)a.pixels % (S)a.channels; }
+
+/* S: what elements are counted in. */
+template <class T, class S> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * EACH + threadIdx.x;
+  const T *const table = (const T *)a.work + 2 * (int64_t)parts * a.channels;
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int64_t i = first + k * THREADS;
-    if (i >= n) return;
-    const int64_t ch = a.sc == 1 ? i % a.channels : i / a.pixels % a.channels;
-    const T *c = (const T *)a.work + 2 * (int64_t)parts * a.channels + ch, d = load<T>(a.x, a.dtype, i) - c[0];
-    if (a.g) store(a.o, a.dtype, i, c[a.channels] * load<T>(a.g, a.dtype, i) + c[2 * a.channels] * d + c[3 * a.channels]);
-    else store(a.o, a.dtype, i, d * c[a.channels] + c[3 * a.channels]);
+    if (i < n) store(a.o, a.dtype, i, applied(a, table + channel_of(a, (S)i), load<T>(a.x, a.dtype, i), a.g ? load<T>(a.g, a.dtype, i) : 0));
   }
+}
+
+/* Neighbours by fours, which are of four channels or of one. */
+template <class T, class S> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a, int parts) {
+  const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
+  if (i >= n) return;
+  const T *const c = (const T *)a.work + 2 * (int64_t)parts * a.channels + channel_of(a, (S)i);
+  const int next = a.sc == 1;
+  T x[EACH], g[EACH] = {0};
+  load_four(x, a.x, a.dtype, i);
+  if (a.g) load_four(g, a.g, a.dtype, i);
+  for (int k = 0; k < EACH; k++) x[k] = applied(a, c + k * next, x[k], g[k]);
+  store_four(a.o, a.dtype, i, x);
 }
 
 /* ---- launchers ---- */
@@ -279,9 +300,14 @@ template <class T> static cudaError_t batch(const ty_k_batch_norm &a, cudaStream
   const int64_t n = a.images * a.channels * a.pixels;
   const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
   cudaError_t e = cudaSuccess;
-  if (n && (a.training || a.g)) e = a.sc == 1 ? TY_LAUNCH(channel_sums<T>, grid, THREADS, s, a) : TY_LAUNCH(plane_sums<T>, grid, THREADS, s, a);
+  if (n && (a.training || a.g) && a.sc == 1) e = TY_LAUNCH(channel_sums<T>, grid, THREADS, s, a);
+  else if (n && (a.training || a.g)) e = n > INT32_MAX ? TY_LAUNCH((plane_sums<T, int64_t>), grid, THREADS, s, a) : TY_LAUNCH((plane_sums<T, uint32_t>), grid, THREADS, s, a);
   else e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
-  return e == cudaSuccess && n && a.o ? TY_LAUNCH(apply<T>, blocks_for(n, THREADS * EACH), THREADS, s, a, parts) : e;
+  if (e != cudaSuccess || !n || !a.o) return e;
+  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype)), wide = n > INT32_MAX;
+  const unsigned blocks = blocks_for(n, THREADS * EACH);
+  if (by_fours) return wide ? TY_LAUNCH((apply_fours<T, int64_t>), blocks, THREADS, s, a, parts) : TY_LAUNCH((apply_fours<T, uint32_t>), blocks, THREADS, s, a, parts);
+  return wide ? TY_LAUNCH((apply<T, int64_t>), blocks, THREADS, s, a, parts) : TY_LAUNCH((apply<T, uint32_t>), blocks, THREADS, s, a, parts);
 }
 
 cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? batch<double>(*a, s) : batch<float>(*a, s); }

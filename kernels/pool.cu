@@ -6,71 +6,98 @@
 
 #define THREADS 256
 
-struct span { int64_t lo, hi, count; };    /* what a window reads along a dim, every dilation-th; count: the divisor's part */
+/* S: what indices are counted in, 32 bits wherever they suffice: a division of 64 costs as much as reading twenty elements. */
+template <class S> struct span { S lo, hi, count; };      /* what a window reads along a dim, every dilation-th; count: the divisor's part */
+template <class S> struct place { S n, c, y, x; };
 
-static __device__ span window(const ty_k_pooling &a, int dim, int64_t i) {
-  const int64_t size = dim ? a.w : a.h, out = dim ? a.ow : a.oh;
+/* The place of a launch's element i among n x c x h x w, channels innermost where they are so in memory: neighbouring threads read neighbours. */
+template <class S> static __device__ __forceinline__ place<S> place_of(S i, S c, S h, S w, bool last) {
+  place<S> p;
+  if (last) { p.c = i % c; i /= c; }
+  p.x = i % w; i /= w;
+  p.y = i % h; i /= h;
+  if (!last) { p.c = i % c; i /= c; }
+  p.n = i;
+  return p;
+}
+
+static __device__ __forceinline__ int64_t offset_of(const int64_t stride[4], int64_t n, int64_t c, int64_t y, int64_t x) { return n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3]; }
+
+template <class S> static __device__ __forceinline__ span<S> window(const ty_k_pooling &a, int dim, S i) {
+  const S size = (S)(dim ? a.w : a.h), out = (S)(dim ? a.ow : a.oh);
   if (a.adaptive) {
-    const int64_t lo = i * size / out, hi = ((i + 1) * size + out - 1) / out;
+    const S lo = (S)((int64_t)i * size / out), hi = (S)(((int64_t)(i + 1) * size + out - 1) / out);
     return {lo, hi, hi - lo};
   }
-  const int64_t d = a.dilation[dim], from = i * a.stride[dim] - a.padding[dim], to = from + d * (a.kernel[dim] - 1) + 1;
-  const int64_t lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = to < size ? to : size, end = size + a.padding[dim];
+  const S d = (S)a.dilation[dim], from = i * (S)a.stride[dim] - (S)a.padding[dim], to = from + d * ((S)a.kernel[dim] - 1) + 1;
+  const S lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = to < size ? to : size, end = size + (S)a.padding[dim];
   return {lo, hi, a.include_pad ? (to < end ? to : end) - from : hi - lo};
 }
 
 /* The windows of a dim that may read position at: from .. to. */
-static __device__ void readers(const ty_k_pooling &a, int dim, int64_t at, int64_t *from, int64_t *to) {
-  const int64_t size = dim ? a.w : a.h, out = dim ? a.ow : a.oh;
-  if (a.adaptive) { *from = at * out / size; *to = ((at + 1) * out + size - 1) / size - 1; }
+template <class S> static __device__ __forceinline__ void readers(const ty_k_pooling &a, int dim, S at, S *from, S *to) {
+  const S size = (S)(dim ? a.w : a.h), out = (S)(dim ? a.ow : a.oh);
+  if (a.adaptive) { *from = (S)((int64_t)at * out / size); *to = (S)(((int64_t)(at + 1) * out + size - 1) / size - 1); }
   else {
-    const int64_t reach = at + a.padding[dim] - a.dilation[dim] * (a.kernel[dim] - 1), s = a.stride[dim];
+    const S padding = (S)a.padding[dim], reach = at + padding - (S)a.dilation[dim] * ((S)a.kernel[dim] - 1), s = (S)a.stride[dim];
     *from = reach > 0 ? (reach + s - 1) / s : 0;
-    *to = (at + a.padding[dim]) / s;
+    *to = (at + padding) / s;
   }
   if (*to > out - 1) *to = out - 1;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_pooling a) {
+template <class T, class S> __global__ void __launch_bounds__(THREADS) forward(const ty_k_pooling a, bool last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n * a.c * a.oh * a.ow) return;
-  const int64_t x = i % a.ow, y = i / a.ow % a.oh, c = i / a.ow / a.oh % a.c, n = i / a.ow / a.oh / a.c;
-  const span r = window(a, 0, y), s = window(a, 1, x);
+  const place<S> o = place_of((S)i, (S)a.c, (S)a.oh, (S)a.ow, last);
+  const span<S> r = window(a, 0, o.y), s = window(a, 1, o.x);
   T acc = a.max ? (T)-INFINITY : 0;
-  int64_t place = r.lo < r.hi && s.lo < s.hi ? r.lo * a.w + s.lo + 1 : 0;
-  for (int64_t p = r.lo; p < r.hi; p += a.dilation[0]) for (int64_t q = s.lo; q < s.hi; q += a.dilation[1]) {
-    const T v = load<T>(a.x, a.dtype, n * a.xs[0] + c * a.xs[1] + p * a.xs[2] + q * a.xs[3]);
+  S from = r.lo < r.hi && s.lo < s.hi ? r.lo * (S)a.w + s.lo + 1 : 0;
+  for (S p = r.lo; p < r.hi; p += (S)a.dilation[0]) for (S q = s.lo; q < s.hi; q += (S)a.dilation[1]) {
+    const T v = load<T>(a.x, a.dtype, offset_of(a.xs, o.n, o.c, p, q));
     if (!a.max) acc += v;
-    else if (v > acc || v != v) { acc = v; place = p * a.w + q + 1; }
+    else if (v > acc || v != v) { acc = v; from = p * (S)a.w + q + 1; }
   }
-  if (!a.max) acc = acc * ((T)1 / (a.divisor ? (T)a.divisor : (T)(r.count * s.count)));
-  store(a.y, a.dtype, n * a.ys[0] + c * a.ys[1] + y * a.ys[2] + x * a.ys[3], acc);
-  if (a.max) a.places[n * a.is[0] + c * a.is[1] + y * a.is[2] + x * a.is[3]] = place;
+  if (!a.max) acc = acc * ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
+  store(a.y, a.dtype, offset_of(a.ys, o.n, o.c, o.y, o.x), acc);
+  if (a.max) a.places[offset_of(a.is, o.n, o.c, o.y, o.x)] = from;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_k_pooling a) {
+template <class T, class S> __global__ void __launch_bounds__(THREADS) backward(const ty_k_pooling a, bool last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n * a.c * a.h * a.w) return;
-  const int64_t q = i % a.w, p = i / a.w % a.h, c = i / a.w / a.h % a.c, n = i / a.w / a.h / a.c;
-  int64_t y0, y1, x0, x1;
-  readers(a, 0, p, &y0, &y1);
-  readers(a, 1, q, &x0, &x1);
+  const place<S> o = place_of((S)i, (S)a.c, (S)a.h, (S)a.w, last);
+  S y0, y1, x0, x1;
+  readers(a, 0, o.y, &y0, &y1);
+  readers(a, 1, o.x, &x0, &x1);
   T acc = 0;
-  for (int64_t y = y0; y <= y1; y++) for (int64_t x = x0; x <= x1; x++) {
-    const int64_t at = n * a.ys[0] + c * a.ys[1] + y * a.ys[2] + x * a.ys[3];
+  for (S y = y0; y <= y1; y++) for (S x = x0; x <= x1; x++) {
+    const int64_t at = offset_of(a.ys, o.n, o.c, y, x);
     if (a.max) {
-      if (a.places[n * a.is[0] + c * a.is[1] + y * a.is[2] + x * a.is[3]] == p * a.w + q + 1) acc += load<T>(a.y, a.dtype, at);
+      if (a.places[offset_of(a.is, o.n, o.c, y, x)] == (int64_t)o.y * a.w + o.x + 1) acc += load<T>(a.y, a.dtype, at);
       continue;
     }
-    const span r = window(a, 0, y), s = window(a, 1, x);
-    if (p >= r.lo && p < r.hi && q >= s.lo && q < s.hi) acc += load<T>(a.y, a.dtype, at) * ((T)1 / (a.divisor ? (T)a.divisor : (T)(r.count * s.count)));
+    const span<S> r = window(a, 0, y), s = window(a, 1, x);
+    if (o.y >= r.lo && o.y < r.hi && o.x >= s.lo && o.x < s.hi) acc += load<T>(a.y, a.dtype, at) * ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
   }
-  store(a.x, a.dtype, n * a.xs[0] + c * a.xs[1] + p * a.xs[2] + q * a.xs[3], acc);
+  store(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), acc);
+}
+
+/* ---- launchers ---- */
+
+template <class T, class S> static cudaError_t launch(const ty_k_pooling &a, cudaStream_t s) {
+  const unsigned blocks = blocks_for(a.n * a.c * (a.back ? a.h * a.w : a.oh * a.ow), THREADS);
+  const bool last = a.c > 1 && (a.back ? a.xs : a.ys)[1] == 1;
+  auto down = forward<T, S>, up = backward<T, S>;
+  return a.back ? TY_LAUNCH(up, blocks, THREADS, s, a, last) : TY_LAUNCH(down, blocks, THREADS, s, a, last);
 }
 
 cudaError_t ty_k_pool(const ty_k_pooling *p, cudaStream_t s) {
   const ty_k_pooling a = *p;
-  const unsigned blocks = blocks_for(a.n * a.c * (a.back ? a.h * a.w : a.oh * a.ow), THREADS);
-  if (a.dtype == TY_F64) return a.back ? TY_LAUNCH(backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(forward<double>, blocks, THREADS, s, a);
-  return a.back ? TY_LAUNCH(backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(forward<float>, blocks, THREADS, s, a);
+  int64_t most = a.n * a.c * (a.back ? a.h * a.w : a.oh * a.ow), reach = 0;      /* of what is counted */
+  for (int i = 0; i < 2; i++) reach += (a.dilation[i] + a.stride[i]) * (a.kernel[i] + (i ? a.ow : a.oh)) + 2 * a.padding[i] + (i ? a.w : a.h);
+  if (a.h * a.w > most) most = a.h * a.w;
+  const bool wide = most > INT32_MAX || reach > INT32_MAX;
+  if (a.dtype == TY_F64) return wide ? launch<double, int64_t>(a, s) : launch<double, int32_t>(a, s);
+  return wide ? launch<float, int64_t>(a, s) : launch<float, int32_t>(a, s);
 }

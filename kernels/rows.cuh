@@ -19,20 +19,36 @@ static __device__ __forceinline__ int64_t row_place(int e, int64_t n) {
 
 template <class D> struct alignas(4 * sizeof(D)) four { D d[4]; };
 
+/* Four neighbours, of 16 or 32 bits, from or to an address that is a multiple of four elements. */
+template <class T> static __device__ __forceinline__ void load_four(T *v, const void *p, int dtype, int64_t i) {
+  if (dtype == TY_F32) {
+    const four<float> x = *(const four<float> *)((const float *)p + i);
+    for (int k = 0; k < 4; k++) v[k] = x.d[k];
+  } else {
+    const four<uint16_t> x = *(const four<uint16_t> *)((const uint16_t *)p + i);
+    for (int k = 0; k < 4; k++) v[k] = load<T>(&x.d[k], dtype, 0);
+  }
+}
+template <class T> static __device__ __forceinline__ void store_four(void *p, int dtype, int64_t i, const T *v) {
+  if (dtype == TY_F32) {
+    four<float> x;
+    for (int k = 0; k < 4; k++) x.d[k] = (float)v[k];
+    *(four<float> *)((float *)p + i) = x;
+  } else {
+    four<uint16_t> x;
+    for (int k = 0; k < 4; k++) store(&x.d[k], dtype, 0, v[k]);
+    *(four<uint16_t> *)((uint16_t *)p + i) = x;
+  }
+}
+static inline bool fours(const void *p, int dtype) { return dtype != TY_F64 && (uintptr_t)p % (dtype == TY_F32 ? 16 : 8) == 0; }
+
 /* v = the thread's elements of the row of n at element base of p, which lie step apart. */
 template <class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int dtype, int64_t base, int64_t n, int64_t step) {
   if (step == 1 && n % 4 == 0 && dtype != TY_F64 && ((uintptr_t)p & (dtype == TY_F32 ? 15 : 7)) == 0) {     /* then each row begins at such an address */
 #pragma unroll
     for (int e = 0; e < ROW_EACH; e += 4) {
       const int64_t j = row_place(e, n);
-      if (j >= n) continue;
-      if (dtype == TY_F32) {
-        const four<float> x = *(const four<float> *)((const float *)p + base + j);
-        for (int k = 0; k < 4; k++) v[e + k] = x.d[k];
-      } else {
-        const four<uint16_t> x = *(const four<uint16_t> *)((const uint16_t *)p + base + j);
-        for (int k = 0; k < 4; k++) v[e + k] = load<T>(&x.d[k], dtype, 0);
-      }
+      if (j < n) load_four(v + e, p, dtype, base + j);
     }
     return;
   }
