@@ -37,11 +37,18 @@
 #undef T
 #undef S
 
-static __device__ __forceinline__ int64_t offset_of(int64_t i, int n, const int64_t *shape, const int64_t *stride) {
+/* wide: there are so many places that 32 bits don't count them */
+static __device__ __forceinline__ int64_t offset_of(int64_t i, int n, const int64_t *shape, const int64_t *stride, bool wide) {
   int64_t at = 0;
-  for (int d = n - 1; d > 0; d--) { at += i % shape[d] * stride[d]; i /= shape[d]; }
+  for (int d = n - 1; d > 0; d--) {
+    const int64_t before = wide ? i / shape[d] : (int64_t)((uint32_t)i / (uint32_t)shape[d]);
+    at += (i - before * shape[d]) * stride[d];
+    i = before;
+  }
   return n ? at + i * stride[0] : 0;
 }
+static __device__ __forceinline__ int64_t result_at(const ty_k_reduction &a, int64_t i) { return offset_of(i, a.nkeep, a.keep, a.keep_stride, a.outputs > INT32_MAX); }
+static __device__ __forceinline__ int64_t element_at(const ty_k_reduction &a, int64_t r) { return offset_of(r, a.nreduce, a.reduce, a.reduce_stride, a.length > INT32_MAX); }
 
 /* What one split reads: from .. to - 1 of the reduced positions. */
 static __device__ __forceinline__ void part_of(const ty_k_reduction &a, int split, int64_t *from, int64_t *to) {
@@ -58,9 +65,9 @@ template <class F, class T> static __device__ __forceinline__ void put(const ty_
 /* A block for each result of few elements. */
 template <class F, class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
   __shared__ T sum[TY_K_ROW_THREADS];
-  const int64_t base = offset_of(blockIdx.x, a.nkeep, a.keep, a.keep_stride);
+  const int64_t base = result_at(a, blockIdx.x);
   T acc = F::start();
-  EACH_OF_ROW(e, j, a.length) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(j, a.nreduce, a.reduce, a.reduce_stride)));
+  EACH_OF_ROW(e, j, a.length) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, j)));
   acc = combine_row(acc, sum, F::join);
   if (threadIdx.x == 0) put<F>(a, blockIdx.x, 0, acc);
 }
@@ -91,11 +98,11 @@ static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) { retu
 template <class F, class T> __global__ void __launch_bounds__(THREADS) rows(const ty_k_reduction a) {
   __shared__ T sum[THREADS];
   const int64_t i = blockIdx.x;
-  const int64_t base = offset_of(i, a.nkeep, a.keep, a.keep_stride);
+  const int64_t base = result_at(a, i);
   int64_t from, to;
   part_of(a, blockIdx.y, &from, &to);
   T acc = F::start();
-  for (int64_t r = from + threadIdx.x; r < to; r += THREADS) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(r, a.nreduce, a.reduce, a.reduce_stride)));
+  for (int64_t r = from + threadIdx.x; r < to; r += THREADS) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, r)));
   acc = combine_row(acc, sum, F::join);
   if (threadIdx.x == 0) put<F>(a, i, blockIdx.y, acc);
   if (last_part(a)) combine<F>(a, sum);
@@ -110,8 +117,8 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) columns(c
   part_of(a, blockIdx.y, &from, &to);
   T acc = F::start();
   if (i < a.outputs) {
-    const int64_t base = offset_of(i, a.nkeep, a.keep, a.keep_stride);
-    for (int64_t r = from + y; r < to; r += TALL) acc = F::take(acc, load<T>(a.x, a.dtype, base + offset_of(r, a.nreduce, a.reduce, a.reduce_stride)));
+    const int64_t base = result_at(a, i);
+    for (int64_t r = from + y; r < to; r += TALL) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, r)));
   }
   sum[y * WIDE + x] = acc;
   __syncthreads();

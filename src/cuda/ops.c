@@ -287,6 +287,14 @@ ty_status ty_cuda_random(ty_call *c) {
 
 /* ---- reductions ---- */
 
+/* A further dim, merged with the one before where their elements follow one another. */
+static void add_dim(int64_t *shape, int64_t *step, int *n, int64_t size, int64_t stride) {
+  const bool merges = *n && step[*n - 1] == size * stride;
+  if (!merges) shape[(*n)++] = 1;
+  shape[*n - 1] *= size;
+  step[*n - 1] = stride;
+}
+
 /* x's dims in mask go; o: contiguous. */
 static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, const ty_tensor *x, unsigned mask, void *o, int out_dtype, int64_t outputs) {
   ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1, .x = ty_data(x), .o = o};
@@ -294,8 +302,8 @@ static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, cons
   for (int i = 0; i < x->ndim; i++) {
     const bool gone = mask >> i & 1;
     if (x->shape[i] == 1) continue;
-    if (gone) { r.reduce[r.nreduce] = x->shape[i]; r.reduce_stride[r.nreduce++] = x->stride[i]; r.length *= x->shape[i]; }
-    else { r.keep[r.nkeep] = x->shape[i]; r.keep_stride[r.nkeep++] = x->stride[i]; }
+    if (gone) { add_dim(r.reduce, r.reduce_stride, &r.nreduce, x->shape[i], x->stride[i]); r.length *= x->shape[i]; }
+    else add_dim(r.keep, r.keep_stride, &r.nkeep, x->shape[i], x->stride[i]);
   }
   r.splits = ty_k_reduce_splits(r.outputs, r.length);
   ty_tensor *partial = NULL, *made = NULL;
