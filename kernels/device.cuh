@@ -51,6 +51,13 @@ template <class T> static __device__ __forceinline__ void store(void *p, int dty
   }
 }
 
+/* Position i's place along its innermost dim, of size; i becomes its place in the others. wide: 32 bits don't hold it: a division of 64 takes as long as tens of other instructions. */
+static __device__ __forceinline__ int64_t innermost(int64_t &i, int64_t size, bool wide) {
+  const int64_t rest = wide ? i / size : (int64_t)((uint32_t)i / (uint32_t)size), place = i - rest * size;
+  i = rest;
+  return place;
+}
+
 /* Reports what an op found, unless something is reported already. */
 static __device__ __forceinline__ void report(ty_k_fault *f, int op, int64_t value, int64_t limit) {
   if (atomicCAS_system(&f->claimed, 0, 1)) return;

@@ -37,7 +37,9 @@ static __device__ __forceinline__ void number(const ty_k_indexing &a, int64_t *v
 static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_t *at, int dims, int64_t *large) {
   for (int j = 0; j < a.nindex; j++) {
     int64_t where = 0;
-    for (int d = 0; d < dims; d++) where += at[d] * a.index[j].stride[d];
+#pragma unroll
+    for (int d = 0; d < TY_K_DIMS; d++)
+      if (d < dims) where += at[d] * a.index[j].stride[d];
     const int64_t v = a.index[j].p[where], size = a.index[j].size;
     if (v == 0 || v > size || v < (a.negative ? -size : 1)) {
       report(a.fault, a.op, v, size);
@@ -50,9 +52,10 @@ static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_
 
 /* Position i of dims from..to, as offsets in both tensors. */
 static __device__ __forceinline__ void locate(const ty_k_indexing &a, int64_t i, int from, int to, int64_t *at, int64_t *large, int64_t *small) {
-  for (int d = to - 1; d >= from; d--) {
-    at[d] = i % a.shape[d];
-    i /= a.shape[d];
+#pragma unroll
+  for (int d = TY_K_DIMS - 1; d >= 0; d--) {             /* with a fixed count at[] stays in registers */
+    if (d < from || d >= to) continue;
+    at[d] = innermost(i, a.shape[d], a.n > INT32_MAX);
     *large += at[d] * a.large[d];
     *small += at[d] * a.small[d];
   }

@@ -100,9 +100,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
   if (i >= a.n) return;
   int64_t rest = i, at[4] = {0, 0, 0, 0};
   for (int d = a.ndim - 1; d >= 0; d--) {
-    const int64_t size = a.shape[d];
-    const int64_t c = a.n <= INT32_MAX ? (int64_t)((uint32_t)rest % (uint32_t)size) : rest % size;
-    rest = a.n <= INT32_MAX ? (int64_t)((uint32_t)rest / (uint32_t)size) : rest / size;
+    const int64_t c = innermost(rest, a.shape[d], a.n > INT32_MAX);
 #pragma unroll
     for (int k = 0; k < 4; k++) at[k] += c * a.o[k].stride[d];
   }

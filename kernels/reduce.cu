@@ -37,14 +37,9 @@
 #undef T
 #undef S
 
-/* wide: there are so many places that 32 bits don't count them */
 static __device__ __forceinline__ int64_t offset_of(int64_t i, int n, const int64_t *shape, const int64_t *stride, bool wide) {
   int64_t at = 0;
-  for (int d = n - 1; d > 0; d--) {
-    const int64_t before = wide ? i / shape[d] : (int64_t)((uint32_t)i / (uint32_t)shape[d]);
-    at += (i - before * shape[d]) * stride[d];
-    i = before;
-  }
+  for (int d = n - 1; d > 0; d--) at += innermost(i, shape[d], wide) * stride[d];
   return n ? at + i * stride[0] : 0;
 }
 static __device__ __forceinline__ int64_t result_at(const ty_k_reduction &a, int64_t i) { return offset_of(i, a.nkeep, a.keep, a.keep_stride, a.outputs > INT32_MAX); }

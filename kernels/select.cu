@@ -8,7 +8,7 @@
 
 static __device__ __forceinline__ int64_t offset_of(const ty_k_selection &a, int64_t i) {
   int64_t off = 0;
-  for (int d = a.ndim - 1; d >= 0; d--) { off += i % a.shape[d] * a.stride[d]; i /= a.shape[d]; }
+  for (int d = a.ndim - 1; d >= 0; d--) off += innermost(i, a.shape[d], a.n > INT32_MAX) * a.stride[d];
   return off;
 }
 
