@@ -119,7 +119,6 @@ TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
 /* ---- optimizer steps over many tensors (optim.cu) ---- */
 #define TY_K_TENSORS 24
 #define TY_K_COPY 5                                      /* the list of the parameters' 16-bit copies */
-/* What a step's numbers come to once the device's are known; made by ty_k_begin. */
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
   int nesterov, decoupled, maximize, lr_dtype;

@@ -463,6 +463,11 @@ describe("compile", function()
     end
     helper.fails("compile: argument 1 has shape 2x2; dim 1 must be 3, a row for each step", f, tycho.ones(2, 2), 2)
     helper.fails("compile: argument 1 has shape (); dim 1", f, tycho.tensor(1), 2)
+    helper.fails("argument 1 is a table of tensors; with steps = 3 each must be an argument of its own", f, {x = tycho.ones(3, 2)}, 2)
+    assert.is_true(compiled(f))                            -- refused calls leave what was recorded alone
+    local n = 0
+    local more = tycho.compile(function(x) n = n + 1 if n > 1 then return x, x end return x end, {steps = 2})
+    helper.fails("with steps = 2 fn must give as many results in each step; it gave 1, then 2", more, tycho.ones(2))
     helper.fails("with steps = 2 fn must give tensors; result 1 is a number", tycho.compile(function(x) return x:sum():item() end, {steps = 2}), tycho.ones(2))
     helper.fails("compile: steps must be a whole number from 1, got 1.5", tycho.compile, print, {steps = 1.5})
   end)

@@ -88,6 +88,22 @@ if simulated then
       assert.is_true(n > 50 and errors > 40, ("%d calls, %d errors, %d right"):format(n, errors, right))
     end)
 
+    it("while a stream is made leave no half-made one behind", function()
+      local ones, failed = tycho.ones(200000), 0
+      for n = 1, 5 do
+        local held = {}
+        for k = 1, 40 do held[k] = tycho.cuda.Stream() end         -- none is left from before
+        sim.sim_fail(n, 2)
+        local ok = pcall(tycho.cuda.Stream)
+        sim.sim_fail(0, 0)
+        failed = failed + (ok and 0 or 1)
+        local s = tycho.cuda.Stream()
+        s:wait_stream(tycho.cuda.current_stream())
+        assert.equal(200000, tycho.cuda.stream(s, function() return ones:sum():item() end), "call " .. n)
+      end
+      assert.is_true(failed > 1, failed .. " failed")
+    end)
+
     it("that end the device's use say so, and leave the CPU's tensors usable", function()
       local x, y = tycho.ones(4), tycho.ones(4, {device = "cpu"})
       sim.sim_fail(1, 700)                                         -- cudaErrorIllegalAddress

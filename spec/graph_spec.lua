@@ -10,6 +10,35 @@ describe("graphs", function()
     it("need the caching allocator", function() helper.fails("caching allocator", tycho.cuda.graph, function() end) end)
     return
   end
+  it("draw in the order of the capture, in branches too", function()
+    local side = tycho.cuda.Stream()
+    local function draws()
+      local main, list = tycho.cuda.current_stream(), {}
+      local function draw(n) return tycho.rand(n, {device = "cuda"}) end
+      list[1] = draw(3000)
+      side:wait_stream(main)
+      list[2] = tycho.cuda.stream(side, draw, 5000)
+      list[3] = draw(7000)
+      list[4] = tycho.cuda.stream(side, function() return tycho.dropout(tycho.ones(4000, {device = "cuda"}), 0.5) end)
+      list[5] = draw(100)
+      main:wait_stream(side)
+      return list
+    end
+    tycho.manual_seed(11)
+    local want = {}
+    for run = 1, 4 do
+      want[run] = {}
+      for i, t in ipairs(draws()) do want[run][i] = t:cpu() end
+    end
+    local g, got = tycho.cuda.graph(draws)
+    tycho.manual_seed(11)
+    for run = 1, 4 do
+      g:replay()
+      tycho.cuda.synchronize()
+      for i, t in ipairs(got) do helper.close(t:cpu(), want[run][i], ("replay %d, draw %d"):format(run, i), 0) end
+    end
+  end)
+
   it("run a recorded training step again, with new inputs and new random numbers", function()
     tycho.manual_seed(3)
     local net = tycho.nn.Sequential(tycho.nn.Linear(6, 16), tycho.nn.ReLU(), tycho.nn.Dropout(0.5), tycho.nn.Linear(16, 3)):to("cuda")

@@ -157,6 +157,33 @@ describe("layers", function()
     end
     assert.is_true((sum / 3000 - plain):abs():max():item() < 0.08)
   end)
+
+  it("pools 16-bit pictures with channels innermost as it pools them widened", function()
+    local pools = {
+      function(x) return F.max_pool2d(x, 2) end,
+      function(x) return F.max_pool2d(x, 3, {stride = 2, padding = 1}) end,
+      function(x) return F.max_pool2d(x, 2, {stride = 1, dilation = 2}) end,
+      function(x) return F.avg_pool2d(x, 3, {stride = 2, padding = 1, ceil_mode = true}) end,
+      function(x) return F.adaptive_avg_pool2d(x, {3, 2}) end,
+      function(x) return (F.adaptive_max_pool2d(x, {2, 3})) end,
+    }
+    for _, shape in ipairs {{3, 11, 13, 5}, {1, 40, 9, 33}, {2, 7, 8, 2}, {5, 64, 64, 20}} do        -- N, H, W, C; the last in several bands
+      for i, pool in ipairs(pools) do
+        for _, dtype in ipairs {"bfloat16", "float16"} do
+          local x = tycho.randn(shape):to(dtype):permute(1, 4, 2, 3)
+          local wide = x:float():contiguous():requires_grad_()
+          x:requires_grad_()
+          local y, z = pool(x), pool(wide)
+          local what = ("pool %d, %s"):format(i, dtype)
+          helper.close(y:float(), z:to(dtype):float(), what, 0)
+          local g = tycho.randn(z.shape):to(dtype)
+          y:backward(g)
+          z:backward(g:float())
+          helper.close(x.grad:float(), wide.grad:to(dtype):float(), what .. ", gradient", 0)
+        end
+      end
+    end
+  end)
 end)
 
 describe("models of examples/", function()
@@ -294,33 +321,6 @@ describe("optimizers", function()
         want:sum():backward()
         assert.equal(dtype, a.grad.dtype)
         helper.close(a.grad:float(), b.grad:to(dtype):float(), dtype .. ", gradient", dtype == "bfloat16" and 8e-3 or 1e-3)
-      end
-    end
-  end)
-
-  it("pools 16-bit pictures with channels innermost as it pools them widened", function()
-    local pools = {
-      function(x) return F.max_pool2d(x, 2) end,
-      function(x) return F.max_pool2d(x, 3, {stride = 2, padding = 1}) end,
-      function(x) return F.max_pool2d(x, 2, {stride = 1, dilation = 2}) end,
-      function(x) return F.avg_pool2d(x, 3, {stride = 2, padding = 1, ceil_mode = true}) end,
-      function(x) return F.adaptive_avg_pool2d(x, {3, 2}) end,
-      function(x) return (F.adaptive_max_pool2d(x, {2, 3})) end,
-    }
-    for _, shape in ipairs {{3, 11, 13, 5}, {1, 40, 9, 33}, {2, 7, 8, 2}, {5, 64, 64, 20}} do        -- N, H, W, C; the last in several bands
-      for i, pool in ipairs(pools) do
-        for _, dtype in ipairs {"bfloat16", "float16"} do
-          local x = tycho.randn(shape):to(dtype):permute(1, 4, 2, 3)
-          local wide = x:float():contiguous():requires_grad_()
-          x:requires_grad_()
-          local y, z = pool(x), pool(wide)
-          local what = ("pool %d, %s"):format(i, dtype)
-          helper.close(y:float(), z:to(dtype):float(), what, 0)
-          local g = tycho.randn(z.shape):to(dtype)
-          y:backward(g)
-          z:backward(g:float())
-          helper.close(x.grad:float(), wide.grad:to(dtype):float(), what .. ", gradient", 0)
-        end
       end
     end
   end)

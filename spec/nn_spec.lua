@@ -246,6 +246,7 @@ describe("nn", function()
       helper.fails("the last of size 3", function() rnn(tycho.zeros(2, 2, 5)) end)
       helper.fails("h0) must be a tensor of shape 1x2x4, got shape 1x2x5", function() rnn(x, tycho.zeros(1, 2, 5), c0) end)
       if c0 then helper.fails("both states are needed", rnn, x, h0) end
+      helper.fails("h0) has dtype float64; it must be float32 as the input's", rnn, x, h0:double(), c0)
       local order = {}
       for n in cell:named_parameters() do order[#order + 1] = n end
       assert.same({"weight_ih", "weight_hh", "bias_ih", "bias_hh"}, order)

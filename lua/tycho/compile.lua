@@ -49,6 +49,22 @@ local function fits(self, v, args)
   return true
 end
 
+local function holds_tensors(t, seen)
+  if type(t) ~= "table" or getmetatable(t) ~= nil or seen[t] then return false end
+  seen[t] = true
+  for _, x in pairs(t) do if core.is_tensor(x) or holds_tensors(x, seen) then return true end end
+  return false
+end
+
+-- With steps = k tensors have a row for each step.
+local function check_rows(args, k)
+  for i = 1, args.n do
+    local shape = core.is_tensor(args[i]) and args[i].shape
+    if shape and shape[1] ~= k then fail("compile: argument %d has shape %s; dim 1 must be %d, a row for each step", i, shape, k) end
+    if holds_tensors(args[i], {}) then fail("compile: argument %d is a table of tensors; with steps = %d each must be an argument of its own", i, k) end
+  end
+end
+
 -- Why the arguments can't be recorded, or nil.
 local function refused(self, args)
   for i = 1, args.n do
@@ -338,6 +354,7 @@ end
 local Compiled = {}
 Compiled.__index = Compiled
 function Compiled.__call(self, ...)
+  if self.steps > 1 then check_rows(pack(...), self.steps) end
   if program.active() or gpu.capturing() then return self.fn(...) end       -- part of another one's record, or of the user's graph
   local args = pack(...)
   local why = refused(self, args)
@@ -368,11 +385,7 @@ end
 -- the tensors that fn gives are stacked, without history.
 local function repeated(fn, k)
   return function(...)
-    local args, all, n = pack(...), {}, 0
-    for i = 1, args.n do
-      local shape = core.is_tensor(args[i]) and args[i].shape
-      if shape and shape[1] ~= k then fail("compile: argument %d has shape %s; dim 1 must be %d, a row for each step", i, shape, k) end
-    end
+    local args, all, n = pack(...), {}, nil
     for step = 1, k do
       local row = {}
       for i = 1, args.n do
@@ -380,7 +393,8 @@ local function repeated(fn, k)
         if core.is_tensor(args[i]) then row[i] = M.select(args[i], 1, step) end
       end
       local out = pack(fn(unpack(row, 1, args.n)))
-      n = step == 1 and out.n or n
+      if n and out.n ~= n then fail("compile: with steps = %d fn must give as many results in each step; it gave %d, then %d", k, n, out.n) end
+      n = out.n
       for i = 1, n do
         if not core.is_tensor(out[i]) then fail("compile: with steps = %d fn must give tensors; result %d is a %s", k, i, type(out[i])) end
         all[i] = all[i] or {}
@@ -399,5 +413,5 @@ return function(fn, o)
   if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end
   if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
   if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
-  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, variants = {}}, Compiled)
+  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {}}, Compiled)
 end

@@ -308,6 +308,7 @@ ty_status ty_infer_recurrent(ty_call *c) {
   if (c->in[2].t) TY_TRY(need_shape(c, 2, 1, weight));
   TY_TRY(need_shape(c, 3, 2, (int64_t[2]){r.n, r.h}));
   if (lstm) TY_TRY(need_shape(c, 4, 2, (int64_t[2]){r.n, r.h}));
+  else if (c->in[4].t) return ty_fail(c, "c0 is an LSTM's");
   const bool keep = c->ctx->grad_enabled && ty_will_record(c);
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 3, (int64_t[3]){r.steps + lstm, r.n, r.h});
   ty_set_shape(&c->meta[1], (ty_dtype)x->dtype, 3, (int64_t[3]){keep ? r.steps : 0, r.n, r.kept * r.h});

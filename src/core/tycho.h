@@ -266,8 +266,7 @@ struct ty_backend {
   ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
-  /* NULL, or to[i] = from[i] in another of float32, float16, bfloat16, for n contiguous tensors in one launch. */
-  /* float32 and 16 bits; contiguous, or one of two channels-last */
+  /* NULL, or to[i] = from[i] in another of float32, float16, bfloat16, for n tensors in one launch; both contiguous, or one of them channels-last. */
   ty_status (*casts)(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, ty_tensor *const *from, int n);
 };
 

@@ -26,7 +26,7 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
     TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-    return ty_launched(c, gpu, taken ? cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s) : ty_k_attend(&a, ty_generator_of(c->ctx, gpu), s));
+    return ty_launched(c, gpu, taken ? cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s) : ty_generator_end(gpu, ty_k_attend(&a, ty_generator_begin(c->ctx, gpu), s)));
   }
   a.g = heads_of(c->in[0].t);
   a.o = heads_of(c->in[5].t);

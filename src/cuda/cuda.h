@@ -24,7 +24,9 @@ typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; unsigned *tic
 /* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in kernels/device.cuh) and leaves them 0. *made: NULL, or to be
  * released after it. */
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
-ty_k_generator *ty_generator_of(ty_ctx *ctx, int gpu);       /* in device memory; the current stream waits for the one that used it last */
+/* Around the one launch that draws or looks (end gives e back): what draws comes one after another, also from several streams, threads and branches of a graph. */
+ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
+cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out);
@@ -49,6 +51,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
+ty_stream **ty_captured_draw(int gpu);                       /* which stream drew last in the graph that this thread captures, or NULL */
 uint64_t ty_place(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
 void ty_uses(ty_stream *stream, ty_storage *s);              /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */

@@ -1,4 +1,5 @@
 /* The devices: opening them, errors, what they are, random generators. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,14 +37,21 @@ cudaError_t ty_use(int gpu) {
 void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
 static long long sync_count(void) { return atomic_load(&syncs); }
 
-ty_k_generator *ty_generator_of(ty_ctx *ctx, int gpu) {
-  static _Atomic(ty_stream *) last[TY_MAXGPU];
-  ty_stream *s = ty_stream_of(ctx, gpu);
-  if (!ty_captures(gpu)) {                 /* a graph's launches come here too */
-    ty_stream *before = atomic_exchange(&last[gpu], s);
-    if (before && before != s) ty_wait_for(s, before);
-  }
+static ty_stream *drew[TY_MAXGPU];         /* the stream that drew last */
+static pthread_mutex_t drawing[TY_MAXGPU];
+
+ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu) {
+  ty_stream *s = ty_stream_of(ctx, gpu), **in_graph = ty_captured_draw(gpu);
+  pthread_mutex_lock(&drawing[gpu]);
+  ty_stream **last = in_graph ? in_graph : &drew[gpu];
+  if (*last && *last != s) ty_wait_for(s, *last);
+  *last = s;
   return generators[gpu];
+}
+
+cudaError_t ty_generator_end(int gpu, cudaError_t e) {
+  pthread_mutex_unlock(&drawing[gpu]);
+  return e;
 }
 
 ty_k_fault *ty_fault_of(int gpu) { return faults[gpu]; }
@@ -72,8 +80,8 @@ static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) 
 
 static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  CUDA(ctx, b->gpu, ty_k_seed(ty_generator_of(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
-  return TY_OK;
+  const cudaError_t e = ty_generator_end(b->gpu, ty_k_seed(ty_generator_begin(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "manual_seed", b->gpu);
 }
 
 static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
@@ -81,7 +89,8 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   cudaStream_t s = ty_stream_of(ctx, b->gpu)->s;
   TY_TRY(ty_refuse_capture(ctx, "get_rng_state: called"));
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  CUDA(ctx, b->gpu, cudaMemcpyAsync(&k, ty_generator_of(ctx, b->gpu), sizeof k, cudaMemcpyDeviceToHost, s));
+  const cudaError_t e = ty_generator_end(b->gpu, cudaMemcpyAsync(&k, ty_generator_begin(ctx, b->gpu), sizeof k, cudaMemcpyDeviceToHost, s));
+  if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaMemcpyAsync", b->gpu);
   ty_count_sync();
   CUDA(ctx, b->gpu, cudaStreamSynchronize(s));
   *g = (ty_generator){k.seed, k.offset};
@@ -90,11 +99,11 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
 
 static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set) {
   ty_stream *s = ty_stream_of(ctx, b->gpu);
-  void *g = ty_generator_of(ctx, b->gpu);
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   ty_uses(s, t->storage);
-  CUDA(ctx, b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s->s));
-  return TY_OK;
+  void *g = ty_generator_begin(ctx, b->gpu);
+  const cudaError_t e = ty_generator_end(b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s->s));
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "cudaMemcpyAsync", b->gpu);
 }
 
 static void uses(ty_ctx *ctx, const ty_backend *b, ty_storage *s) { ty_uses(ty_stream_of(ctx, b->gpu), s); }
@@ -108,7 +117,9 @@ static cudaError_t open_device(int gpu) {
   if (e == cudaSuccess) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
   if (e == cudaSuccess) e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
   if (e == cudaSuccess) memset(faults[gpu], 0, sizeof(ty_k_fault));
-  if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, ty_stream_of(NULL, gpu)->s);
+  pthread_mutex_init(&drawing[gpu], NULL);
+  drew[gpu] = ty_stream_of(NULL, gpu);
+  if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, drew[gpu]->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read, .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed, .place = ty_place, .uses = uses,
     .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .casts = ty_cuda_casts,

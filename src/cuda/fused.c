@@ -4,6 +4,7 @@
 #include "fused.h"
 #include "rtc.h"
 
+_Static_assert(sizeof(ty_k_generator) == 24 && offsetof(ty_k_generator, offset) == 8 && offsetof(ty_k_generator, ticket) == 16, "kernels/fused.cuh has the same struct");
 _Static_assert(TY_K_ROW >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; } kernel;
 
@@ -83,10 +84,12 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
     k->args.t[t] = ty_data(f->tensor[t].t);
     aligned = aligned && (w->inner[t] == 0 || (uintptr_t)k->args.t[t] % (size_t)(w->each * ty_dtype_size[f->tensor[t].dtype]) == 0);
   }
-  k->args.generator = ty_fused_keeps(f, f->nnode) ? ty_generator_of(ctx, b->gpu) : NULL;
+  const bool draws = ty_fused_keeps(f, f->nnode) > 0;
   const int each = aligned ? w->each : 1;
   const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
-  const cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s);
+  k->args.generator = draws ? ty_generator_begin(ctx, b->gpu) : NULL;
+  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s);
+  if (draws) e = ty_generator_end(b->gpu, e);
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "a fused kernel", b->gpu);
 }
 

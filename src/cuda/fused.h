@@ -18,7 +18,7 @@ typedef struct {
 /* As the source declares it. */
 typedef struct {
   void *t[TY_FUSED_TENSORS];
-  const void *generator;
+  void *generator;
   int64_t n, shape[TY_MAXDIM], stride[TY_FUSED_TENSORS][TY_MAXDIM];
 } ty_fused_args;
 

@@ -11,7 +11,7 @@
 struct ty_graph {
   int gpu;
   uint64_t id;                             /* never used twice */
-  ty_stream *stream, *ran;                 /* ran: the stream of the last launch */
+  ty_stream *stream, *ran, *drew;          /* ran: the stream of the last launch; drew: of the last random numbers within */
   cudaGraphExec_t exec;
   ty_storage **kept;
   int nkept, room;
@@ -20,6 +20,8 @@ struct ty_graph {
 static __thread ty_graph *capturing;
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->stream : NULL; }
+
+ty_stream **ty_captured_draw(int gpu) { return ty_captures(gpu) ? &capturing->drew : NULL; }
 
 bool ty_capturing(void) { return capturing; }
 
@@ -119,8 +121,9 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   CUDA(ctx, g->gpu, ty_use(g->gpu));
   TY_TRY(ty_reported(ctx, g->gpu));
   if (g->ran != s) ty_wait_for(s, g->ran);             /* launches of one graph share its memory, so they follow one another */
-  ty_generator_of(ctx, g->gpu);
-  CUDA(ctx, g->gpu, cudaGraphLaunch(g->exec, s->s));
+  ty_generator_begin(ctx, g->gpu);
+  const cudaError_t e = ty_generator_end(g->gpu, cudaGraphLaunch(g->exec, s->s));
+  if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaGraphLaunch", g->gpu);
   g->ran = s;
   return TY_OK;
 }

@@ -201,7 +201,7 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   ty_k_sorting k = {.dtype = TY_I64, .lines = 1, .n = o->shape[0], .take = o->shape[0]};
   ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
   if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_of(c->ctx, gpu), s));
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_begin(c->ctx, gpu), s)));
   if (st == TY_OK) {
     k.x = ty_data(keys);
     k.places = ty_data(places ? places : o);
@@ -229,10 +229,10 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && replace) {
     const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
     cudaError_t e = ty_k_scan_lines(&k, s);
-    st = ty_launched(c, gpu, e == cudaSuccess ? ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_of(c->ctx, gpu), s) : e);
+    st = ty_launched(c, gpu, e == cudaSuccess ? ty_generator_end(gpu, ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s)) : e);
   } else if (st == TY_OK) {
     ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
-    st = ty_launched(c, gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_of(c->ctx, gpu), s));
+    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_begin(c->ctx, gpu), s)));
     if (st == TY_OK) st = ty_cuda_sort_lines(c, gpu, s, &k);
   }
   ty_release(p);
@@ -247,9 +247,10 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
   for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
   if (st == TY_OK) {
     ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]), .mean = ty_data(in[2]), .std = ty_data(in[3]),
-                               .o = ty_data(o), .g = ty_generator_of(c->ctx, gpu), .fault = ty_fault_of(gpu)};
+                               .o = ty_data(o), .fault = ty_fault_of(gpu)};
     ty_augment_of(c, &k.a);
-    st = ty_launched(c, gpu, ty_k_augment(&k, s));
+    k.g = ty_generator_begin(c->ctx, gpu);
+    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_augment(&k, s)));
   }
   while (n) ty_release(in[--n]);
   return st;
@@ -279,8 +280,8 @@ ty_status ty_cuda_random(ty_call *c) {
     d.x = ty_data(x);
     if (c->op->id == TY_OP_dropout_mask) d.mask = ty_data(c->out[1]);
   }
-  d.g = ty_generator_of(c->ctx, gpu);
-  cudaError_t e = ty_k_random(&d, s);
+  d.g = ty_generator_begin(c->ctx, gpu);
+  const cudaError_t e = ty_generator_end(gpu, ty_k_random(&d, s));
   ty_release(x);
   return ty_launched(c, gpu, e);
 }

@@ -11,7 +11,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaError_t give_tickets(ty_stream *s) {
   const size_t n = TY_K_TICKETS * sizeof(unsigned);
   cudaError_t e = cudaMalloc((void **)&s->tickets, n);
-  return e == cudaSuccess ? cudaMemsetAsync(s->tickets, 0, n, s->s) : e;
+  if (e != cudaSuccess) return s->tickets = NULL, e;
+  e = cudaMemsetAsync(s->tickets, 0, n, s->s);
+  if (e != cudaSuccess) { cudaFree(s->tickets); s->tickets = NULL; }
+  return e;
 }
 
 cudaError_t ty_streams_open(int gpu) {

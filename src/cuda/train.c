@@ -92,7 +92,7 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
   const int lists = step.lists;
   ty_k_step k = step_of(c, &step);
   ty_tensor *made;
-  unsigned *ticket;
+  unsigned *ticket = NULL;
   ty_status st = ty_tickets(c, gpu, &ticket, &made);
   for (int i = 0; i < c->span[0].count && st == TY_OK; i++) {
     ty_tensor *t[LISTS] = {NULL}, *use[LISTS] = {NULL}, *half, *copy;

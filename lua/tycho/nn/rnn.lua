@@ -58,6 +58,7 @@ local function state(name, what, given, shape, x)
   if not core.is_tensor(given) or tostring(given.shape) ~= table.concat(shape, "x") then
     error(("%s: %s must be a tensor of shape %s, got %s"):format(name, what, table.concat(shape, "x"), core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given)), 3)
   end
+  if given.dtype ~= x.dtype and not core.autocast(x.device ~= "cpu") then error(("%s: %s has dtype %s; it must be %s as the input's"):format(name, what, given.dtype, x.dtype), 3) end
   return given
 end
 
