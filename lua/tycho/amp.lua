@@ -5,6 +5,7 @@
 -- waits for nothing. Invariant: between scale() and update() a gradient is either marked as scaled (the core refuses to clip or to step
 -- with it) or has been unscaled.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local check = require("tycho.options").check
 local fill = require("tycho.options").fill
 local callable = require("tycho.modes").callable
@@ -27,10 +28,10 @@ end
 function amp.autocast(o, fn, ...)
   if callable(o) then return amp.autocast({}, o, fn, ...) end
   check("autocast", o, {dtype = true, enabled = true, device = true})
-  if not callable(fn) then error("autocast: argument 2 must be a function, got " .. type(fn), 2) end
+  if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
-  if kind and not usual[kind] then error("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'", 2) end
-  if o.dtype ~= nil and not half[o.dtype] then error("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'", 2) end
+  if kind and not usual[kind] then fail("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'") end
+  if o.dtype ~= nil and not half[o.dtype] then fail("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'") end
   local old = {}
   for k, dtype in pairs(usual) do
     if not kind or kind == k then old[k] = core.autocast(k == "cuda", o.enabled ~= false and (o.dtype or dtype) or nil) or false end
@@ -70,8 +71,8 @@ function Scaler:scale(loss)
     for i, l in ipairs(loss) do out[i] = self:scale(l) end
     return out
   end
-  if not core.is_tensor(loss) then error("scale: argument 1 must be a tensor or a list of tensors, got " .. type(loss), 2) end
-  if half[loss.dtype] then error("scale: the loss is " .. loss.dtype .. ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())", 2) end
+  if not core.is_tensor(loss) then fail("scale: argument 1 must be a tensor or a list of tensors, got " .. type(loss)) end
+  if half[loss.dtype] then fail("scale: the loss is " .. loss.dtype .. ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())") end
   start(self, loss.device)
   return ops.amp_scale(loss, on(self._scale, loss.device))
 end
@@ -101,7 +102,7 @@ local function each_device(self, who, opt, e, widen, fn)
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
       if g then
-        if g.dtype == "float16" and not group.master_weights then error(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under autocast, or give the optimizer master_weights = true", 3) end
+        if g.dtype == "float16" and not group.master_weights then fail(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under autocast, or give the optimizer master_weights = true") end
         if widen and half[g.dtype] and group.master_weights then g = core.replace_grad(p, M.to(g, "float32")) end
         if not lists[g.device] then
           lists[g.device] = {}
@@ -112,12 +113,12 @@ local function each_device(self, who, opt, e, widen, fn)
       end
     end
   end
-  if #order == 0 then error(who .. ": no gradient of this optimizer's parameters was found", 3) end
+  if #order == 0 then fail(who .. ": no gradient of this optimizer's parameters was found") end
   for _, device in ipairs(order) do fn(lists[device], e.found[device] or found_on(self, e, device), on(self._scale, device)) end
 end
 
 local function need_scale(self, who)
-  if not self._scale then error(who .. ": nothing was scaled: scaler:scale(loss):backward() comes first", 3) end
+  if not self._scale then fail(who .. ": nothing was scaled: scaler:scale(loss):backward() comes first") end
 end
 
 -- Divides the optimizer's gradients by the scale in place, for what works on them between backward() and step(): clipping, for one.
@@ -125,8 +126,8 @@ function Scaler:unscale_(opt)
   if not self._enabled then return end
   need_scale(self, "unscale_")
   local e = entry(self, opt)
-  if e.state == "unscaled" then error("unscale_: it has been called for this optimizer since the last update()", 2) end
-  if e.state == "stepped" then error("unscale_: it is called after step()", 2) end
+  if e.state == "unscaled" then fail("unscale_: it has been called for this optimizer since the last update()") end
+  if e.state == "stepped" then fail("unscale_: it is called after step()") end
   each_device(self, "unscale_", opt, e, true, function(list, found, scale) ops.multi_unscale(list, scale, found) end)
   e.state = "unscaled"
 end
@@ -134,10 +135,10 @@ end
 -- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't unscaled are within the step.
 function Scaler:step(opt, ...)
   if not self._enabled then return opt:step(...) end
-  if select("#", ...) > 0 then error("step: closures aren't supported with a scaler", 2) end
+  if select("#", ...) > 0 then fail("step: closures aren't supported with a scaler") end
   need_scale(self, "step")
   local e = entry(self, opt)
-  if e.state == "stepped" then error("step: it has been called for this optimizer since the last update()", 2) end
+  if e.state == "stepped" then fail("step: it has been called for this optimizer since the last update()") end
   if not opt.apply_gradients then        -- an optimizer that decides on the host
     if e.state == "ready" then self:unscale_(opt) end
     local bad = false
@@ -166,12 +167,12 @@ function Scaler:update(new_scale)
       if at ~= device then M.zero_(f) end
     end
   end
-  if #founds == 0 and new_scale == nil then error("update: no step() or unscale_() came before it", 2) end
+  if #founds == 0 and new_scale == nil then fail("update: no step() or unscale_() came before it") end
   if new_scale ~= nil then
     for _, f in ipairs(founds) do M.zero_(f) end
     if type(new_scale) == "number" then M.fill_(self._scale, new_scale)
     elseif core.is_tensor(new_scale) and M.numel(new_scale) == 1 then M.copy_(self._scale, M.reshape(new_scale:detach(), {}))
-    else error("update: argument 1 must be a number or a tensor of one element", 2) end
+    else fail("update: argument 1 must be a number or a tensor of one element") end
   else ops.amp_update(founds, self._scale, self._growth, self._growth_factor, self._backoff_factor, self._growth_interval) end
   self._optimizers, self._entries = setmetatable({}, {__mode = "k"}), {}
 end
@@ -194,7 +195,7 @@ function Scaler:state_dict()
 end
 function Scaler:load_state_dict(d)
   if not self._enabled then return end
-  if type(d) ~= "table" or type(d.scale) ~= "number" then error("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing", 2) end
+  if type(d) ~= "table" or type(d.scale) ~= "number" then fail("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing") end
   self._init_scale, self._init_growth = d.scale, d._growth_tracker or 0
   for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do self["_" .. name] = d[name] or self["_" .. name] end
   if self._scale then
@@ -206,8 +207,8 @@ end
 -- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
 function amp.GradScaler(o)
   o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
-  if o.growth_factor <= 1 then error("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor), 2) end
-  if o.backoff_factor >= 1 then error("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor), 2) end
+  if o.growth_factor <= 1 then fail("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor)) end
+  if o.backoff_factor >= 1 then fail("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor)) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0, _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor,
     _growth_interval = o.growth_interval, _optimizers = setmetatable({}, {__mode = "k"}), _entries = {}, _founds = {}}, Scaler)
 end

@@ -3,6 +3,7 @@
 -- Idea: every module without modules in it is observed; of each of its results, and of that result's gradient where a backward pass within fn
 -- reaches it, four numbers are computed on the device and read once at the end.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local fill = require("tycho.options").fill
 local no_grad = require("tycho.modes").no_grad
@@ -67,9 +68,9 @@ end
 -- hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst. Further results of fn follow it.
 return function(fn, o)
   o = fill("amp.debug", o, {dtype = "float16"})
-  if type(fn) ~= "function" then error("amp.debug: argument 1 must be a function, got " .. type(fn), 2) end
+  if type(fn) ~= "function" then fail("amp.debug: argument 1 must be a function, got " .. type(fn)) end
   local limit = limits[o.dtype]
-  if not limit then error("amp.debug: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'", 2) end
+  if not limit then fail("amp.debug: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'") end
   local seen, order, pending = {}, {}, {}
   local before = module.observe(function(m, ...)
     seen[m] = seen[m] or {}

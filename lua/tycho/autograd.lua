@@ -26,7 +26,7 @@ local function list(v) return core.is_tensor(v) and {v} or v end
 autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, allow_unused:bool=false",
   function(outputs, inputs, grads, retain, create, unused)
     for k, v in pairs {outputs = outputs, inputs = inputs} do
-      if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then error("grad: argument '" .. k .. "' must be a tensor or a list of tensors", 3) end
+      if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors") end
     end
     if retain == nil then retain = create end
     local given, filled = list(grads or {}), {}
@@ -55,7 +55,7 @@ end
 
 -- The gradient of a result is kept in its .grad too, where backward comes by.
 function M.retain_grad(x)
-  if not x.requires_grad then error("retain_grad: the tensor doesn't require grad", 2) end
+  if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   M.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
 end
@@ -70,7 +70,7 @@ function Context:save_for_backward(...)
   for i = 1, self._saved.n do
     local x = self._saved[i]
     if x ~= nil then
-      if not core.is_tensor(x) then error("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x), 2) end
+      if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i] = M._version(x)
     end
   end
@@ -79,7 +79,7 @@ function Context:saved_tensors()
   local s = self._saved
   if not s then return end
   for i = 1, s.n do
-    if s[i] and M._version(s[i]) ~= self._versions[i] then error("saved_tensors: saved tensor " .. i .. " was changed in place after forward", 2) end
+    if s[i] and M._version(s[i]) ~= self._versions[i] then fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward") end
   end
   return unpack(s, 1, s.n)
 end
@@ -120,7 +120,7 @@ end
 -- argument of forward.
 function autograd.Function(def)
   if type(def) ~= "table" or type(def.forward) ~= "function" or type(def.backward) ~= "function" then
-    error("Function: a table with functions 'forward' and 'backward' is needed", 2)
+    fail("Function: a table with functions 'forward' and 'backward' is needed")
   end
   return setmetatable(def, Function)
 end
@@ -139,11 +139,11 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
   local wanted = {}
   for i, x in ipairs(inputs) do
     if core.is_tensor(x) and x.requires_grad then
-      if x.dtype ~= "float64" then error("gradcheck: input " .. i .. " must be float64, got " .. x.dtype, 3) end
+      if x.dtype ~= "float64" then fail("gradcheck: input " .. i .. " must be float64, got " .. x.dtype) end
       wanted[#wanted + 1] = i
     end
   end
-  if #wanted == 0 then error("gradcheck: no input requires grad", 3) end
+  if #wanted == 0 then fail("gradcheck: no input requires grad") end
   local leaves = {}
   for k, i in ipairs(wanted) do leaves[k] = inputs[i] end
   -- each output weighed by fixed numbers, so that one backward checks all its elements
@@ -159,7 +159,7 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
     return sum
   end
   local sum = total()
-  if not sum then error("gradcheck: no output depends on the inputs", 3) end
+  if not sum then fail("gradcheck: no output depends on the inputs") end
   local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
   for k, x in ipairs(leaves) do
     local flat = x:detach():view(-1)
@@ -174,7 +174,7 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
       local analytic = g and g[j] or 0
       local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
       if not near then
-        error(("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g"):format(wanted[k], j, analytic, numeric), 3)
+        fail("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g", wanted[k], j, analytic, numeric)
       end
     end
   end

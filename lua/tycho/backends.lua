@@ -3,16 +3,17 @@
 --   cudnn.deterministic  only ways that give the same bits each time
 --   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 
 local function switches(name, flags)
   return setmetatable({}, {
     __index = function(_, k)
-      if not flags[k] then error(("backends.%s has no '%s'"):format(name, tostring(k)), 2) end
+      if not flags[k] then fail("backends.%s has no '%s'", name, tostring(k)) end
       return core.gpu.flag(flags[k])
     end,
     __newindex = function(_, k, v)
-      if not flags[k] then error(("backends.%s has no '%s'"):format(name, tostring(k)), 2) end
-      if type(v) ~= "boolean" then error(("backends.%s.%s must be a boolean, got %s"):format(name, k, type(v)), 2) end
+      if not flags[k] then fail("backends.%s has no '%s'", name, tostring(k)) end
+      if type(v) ~= "boolean" then fail("backends.%s.%s must be a boolean, got %s", name, k, type(v)) end
       core.gpu.flag(flags[k], v)
     end})
 end

@@ -5,6 +5,7 @@
 -- Invariant: older checkpoints stay until a newer one is durable.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local fail = options.fail
 local saving = require "tycho.saving"
 local modes = require "tycho.modes"
 local checkpoint = {}
@@ -15,13 +16,13 @@ Manager.__index = Manager
 -- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
 function checkpoint.Manager(o)
   o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
-  if type(o.dir) ~= "string" or o.dir == "" then error("checkpoint.Manager: dir must be the name of a folder, got " .. tostring(o.dir), 2) end
+  if type(o.dir) ~= "string" or o.dir == "" then fail("checkpoint.Manager: dir must be the name of a folder, got " .. tostring(o.dir)) end
   if o.keep then options.whole("checkpoint.Manager", "keep", o.keep, 1) end
   local ok, e = pcall(function()
     core.make_folder(o.dir)
     core.clean_folder(o.dir)
   end)
-  if not ok then error("checkpoint.Manager: " .. options.bare(e), 2) end
+  if not ok then fail("checkpoint.Manager: " .. options.bare(e)) end
   return setmetatable({dir = o.dir:gsub("(.)/+$", "%1"), keep = o.keep or 0, async = o.async}, Manager)
 end
 
@@ -95,7 +96,7 @@ end
 
 local function check_members(who, members)
   if type(members) ~= "table" or has_state(members, "state_dict") then
-    error(("%s must be a table of members, such as {model = net}, got %s"):format(who, has_state(members, "state_dict") and "one of them" or core.is_tensor(members) and "tensor" or type(members)), 3)
+    fail("%s must be a table of members, such as {model = net}, got %s", who, has_state(members, "state_dict") and "one of them" or core.is_tensor(members) and "tensor" or type(members))
   end
 end
 
@@ -117,22 +118,22 @@ function Manager:save(step, members)
   local ok, tree, names, tensors = pcall(encode, step, members)
   if not ok then
     self.failed = before
-    error(options.bare(tree), 2)
+    fail(options.bare(tree))
   end
   self.failed = before
   local saved, e = pcall(function()
     self.under_way = {step = step, saving = core.saving_start(path_of(self, step), names, snapshot(tensors), core.json_encode(tree), self.keep)}
   end)
-  if not saved then error(("checkpoint: step %d was not saved: %s"):format(step, options.bare(e)), 2) end
+  if not saved then fail("checkpoint: step %d was not saved: %s", step, options.bare(e)) end
   if not self.async then return self:wait() end
   self.failed = nil
-  if before then error(before, 2) end
+  if before then fail(before) end
 end
 
 -- Until what was saved is durable; raises where it failed.
 function Manager:wait()
   local failed = finish(self)
-  if failed then error(failed, 2) end
+  if failed then fail(failed) end
 end
 
 -- The step that is being written, bytes written, bytes in all; nil where nothing is.
@@ -205,9 +206,9 @@ function Manager:restore(step, members)
   local failed = finish(self)
   if failed then io.stderr:write(failed, "\n") end
   local ok, value = pcall(read, self, step)
-  if not ok then error("restore: " .. options.bare(value):gsub("^load: ", ""), 2) end
+  if not ok then fail("restore: " .. options.bare(value):gsub("^load: ", "")) end
   local fine, a, b = pcall(load_into, value, members, path_of(self, step))
-  if not fine then error(options.bare(a), 2) end
+  if not fine then fail(options.bare(a)) end
   return a, b
 end
 
@@ -221,14 +222,14 @@ function Manager:restore_latest(members)
     local ok, value = pcall(read, self, step)
     if ok then
       local fine, a, b = pcall(load_into, value, members, path_of(self, step))
-      if not fine then error(options.bare(a), 2) end
+      if not fine then fail(options.bare(a)) end
       return a, b
     end
     last = options.bare(value):gsub("^load: ", "")
     io.stderr:write("checkpoint: ", last, "; taking the one before\n")
   end
   if not last then return nil end
-  error(("restore_latest: none of the %d checkpoints in %s can be read; the oldest: %s"):format(#steps, self.dir, last), 2)
+  fail("restore_latest: none of the %d checkpoints in %s can be read; the oldest: %s", #steps, self.dir, last)
 end
 
 return require("tycho.options").told(checkpoint, "checkpoint")

@@ -1,6 +1,7 @@
 -- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the rest raises it.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local fail = options.fail
 local gpu = core.gpu
 local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, current_device = gpu.current_device, set_device = gpu.set_device,
   get_device_properties = gpu.get_device_properties, synchronize = gpu.synchronize, sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info,
@@ -23,7 +24,7 @@ end
 
 -- true: each op is waited for, so that an error (a bad index, a fault of the device) comes from the call that made it. Slow: for debugging.
 function cuda.set_sync_debug(on)
-  if type(on) ~= "boolean" then error("set_sync_debug: argument 1 must be a boolean, got " .. type(on), 2) end
+  if type(on) ~= "boolean" then fail("set_sync_debug: argument 1 must be a boolean, got " .. type(on)) end
   gpu.flag("sync_debug", on)
 end
 
@@ -71,7 +72,7 @@ local function leave(old, ok, ...)
 end
 -- Calls fn(...) with s as the current stream of its device; gives fn's results.
 function cuda.stream(s, fn, ...)
-  if type(fn) ~= "function" then error("stream: argument 2 must be a function, got " .. type(fn), 2) end
+  if type(fn) ~= "function" then fail("stream: argument 2 must be a function, got " .. type(fn)) end
   return leave(gpu.set_stream(s), pcall(fn, ...))
 end
 
@@ -95,7 +96,7 @@ end
 -- values after g:replay(). Sizes stay as they are, new inputs are copied into the old ones (copy_), and fn must not wait for the device.
 -- What is made once at first use (plans, an optimizer's state) must be there: call fn once before.
 function cuda.graph(fn, ...)
-  if type(fn) ~= "function" then error("graph: argument 1 must be a function, got " .. type(fn), 2) end
+  if type(fn) ~= "function" then fail("graph: argument 1 must be a function, got " .. type(fn)) end
   local old = gpu.current_stream()
   return finish(gpu.graph_begin(), old, pcall(fn, ...))
 end

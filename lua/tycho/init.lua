@@ -1,4 +1,5 @@
 -- Tycho: tensors, gradients and training for LuaJIT. `local tycho = require "tycho"`.
+local fail = require("tycho.options").fail
 local ffi = require "ffi"
 
 -- OpenMP's idle threads spin before they sleep, by libgomp's default so long that they slow down what runs beside them: a small training
@@ -85,16 +86,16 @@ local function may_be(element, dtype)
 end
 
 tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
-  if type(ptr) ~= "cdata" then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr), 3) end
+  if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
   local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
   local element, bytes = elements_of(ptr)
-  if not ok or not element then error("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", ""), 3) end
+  if not ok or not element then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", "")) end
   local d = dtype or ELEMENTS[element]
-  if not d then error(("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}"):format(element), 3) end
-  if not may_be(element, d) then error(("from_ffi: elements of type '%s' can't be %s"):format(element, d), 3) end
+  if not d then fail("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}", element) end
+  if not may_be(element, d) then fail("from_ffi: elements of type '%s' can't be %s", element, d) end
   local need = widths[d]
   for _, n in ipairs(size) do need = need * n end
-  if bytes and need > bytes then error(("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f"):format(bytes, table.concat(size, "x"), d, need), 3) end
+  if bytes and need > bytes then fail("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f", bytes, table.concat(size, "x"), d, need) end
   return core.from_address(address, size, d, ptr)
 end)
 
@@ -104,7 +105,7 @@ function M.data(x)
   return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
 end
 
-tycho.arange = function() error("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does", 2) end
+tycho.arange = function() fail("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does") end
 
 ---- methods beside ops ----
 function M.where(a, cond, b) return ops.where(cond, a, b) end     -- PyTorch's order for the method
@@ -133,7 +134,7 @@ tycho.no_grad, tycho.enable_grad, tycho.inference_mode = modes.no_grad, modes.en
 tycho.is_grad_enabled = core.is_grad_enabled
 -- Recording on or off from here on, for this coroutine.
 function tycho.set_grad_enabled(on)
-  if type(on) ~= "boolean" then error("set_grad_enabled: argument 1 must be true or false, got " .. type(on), 2) end
+  if type(on) ~= "boolean" then fail("set_grad_enabled: argument 1 must be true or false, got " .. type(on)) end
   core.set_grad_enabled(on)
 end
 
@@ -143,7 +144,7 @@ local function leave(scope, ok, ...)
   return ...
 end
 function tycho.scope(fn, ...)
-  if type(fn) ~= "function" then error("scope: argument 1 must be a function, got " .. type(fn), 2) end
+  if type(fn) ~= "function" then fail("scope: argument 1 must be a function, got " .. type(fn)) end
   return leave(core.scope_begin(), pcall(fn, ...))
 end
 tycho.keep = core.keep
@@ -158,12 +159,12 @@ function tycho.set_rng_state(seed, offset) core.gpu.rng_state("cpu", seed, offse
 -- Where tensors are made of which no device is said; "cpu" at first.
 function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)
-  if type(device) ~= "string" then error("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device), 2) end
+  if type(device) ~= "string" then fail("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device)) end
   core.gpu.default_device(device)
 end
 -- true: the same inputs give the same bits on every run; slower on a GPU.
 function tycho.use_deterministic_algorithms(on)
-  if type(on) ~= "boolean" then error("use_deterministic_algorithms: argument 1 must be a boolean, got " .. type(on), 2) end
+  if type(on) ~= "boolean" then fail("use_deterministic_algorithms: argument 1 must be a boolean, got " .. type(on)) end
   core.gpu.flag("deterministic", on)
 end
 function tycho.are_deterministic_algorithms_enabled() return core.gpu.flag("deterministic") end
@@ -188,5 +189,5 @@ return setmetatable(tycho, {__index = function(t, k)
   for name in pairs(t) do names[#names + 1] = name end
   for name in pairs(parts) do names[#names + 1] = name end
   local near = core.nearest(k, names)
-  error("tycho has no '" .. k .. "'" .. (near and "; did you mean '" .. near .. "'?" or ""), 2)
+  fail("tycho has no '" .. k .. "'" .. (near and "; did you mean '" .. near .. "'?" or ""))
 end})

@@ -3,6 +3,7 @@
 -- Idea: a traced program (jit_program.lua) is a list of ops in terms of values. It is interpreted through the same functions that users call, which check their arguments; so a file can
 -- name ops of the table and tensors of its own, and nothing else. Invariant: what load() has checked can fail only as an op fails: with an error.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local check = require("tycho.options").check
 local modes = require "tycho.modes"
@@ -46,15 +47,15 @@ Traced._inside = inside
 function Traced:forward(...)
   local p, tensors = inside(self)
   local value, given, batch = {}, {...}, nil
-  if select("#", ...) ~= #p.inputs then error(("Traced: %d arguments, the trace has %d inputs"):format(select("#", ...), #p.inputs), 2) end
+  if select("#", ...) ~= #p.inputs then fail("Traced: %d arguments, the trace has %d inputs", select("#", ...), #p.inputs) end
   for i, want in ipairs(p.inputs) do
     local x = given[i]
-    if not core.is_tensor(x) then error(("Traced: argument %d must be a tensor, got %s"):format(i, type(x)), 2) end
+    if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
     local fits = M.dim(x) == #want.shape
     batch = batch or (fits and p.batch and x.shape[1]) or nil
     for d = 1, fits and #want.shape or 0 do fits = fits and x.shape[d] == (d == 1 and batch or want.shape[d]) end
-    if not fits then error(("Traced: argument %d has shape %s; the trace was made for %s%s"):format(i, tostring(x.shape), table.concat(want.shape, "x"), p.batch and " (dim 1 may differ, in all alike)" or ""), 2) end
-    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then error(("Traced: argument %d is %s; the trace was made for %s"):format(i, x.dtype, want.dtype), 2) end
+    if not fits then fail("Traced: argument %d has shape %s; the trace was made for %s%s", i, tostring(x.shape), table.concat(want.shape, "x"), p.batch and " (dim 1 may differ, in all alike)" or "") end
+    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then fail("Traced: argument %d is %s; the trace was made for %s", i, x.dtype, want.dtype) end
     value[i] = x
   end
   local constants = {}
@@ -214,12 +215,12 @@ end
 -- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops' own gradients: detach()
 -- within the model, and the backward of an autograd.Function, are not part of it.
 function jit.trace(model, ...)
-  if not modes.callable(model) then error("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)), 2) end
+  if not modes.callable(model) then fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model))) end
   local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
-  if #inputs == 0 then error("trace: argument 2 must be a tensor, or a list of tensors", 2) end
+  if #inputs == 0 then fail("trace: argument 2 must be a tensor, or a list of tensors") end
   local copies = {}
   for i, x in ipairs(inputs) do
-    if not core.is_tensor(x) then error(("trace: argument %d must be a tensor, got %s"):format(i + 1, type(x)), 2) end
+    if not core.is_tensor(x) then fail("trace: argument %d must be a tensor, got %s", i + 1, type(x)) end
     copies[i] = ops.clone(x:detach())                    -- of memory of their own
   end
   local a = record(model, copies)
@@ -265,7 +266,7 @@ function jit.trace(model, ...)
     end
   end
   for _, e in ipairs(a.events) do
-    if not allowed[e.op] then error(("trace: %s can't be part of a trace"):format(e.op), 2) end
+    if not allowed[e.op] then fail("trace: %s can't be part of a trace", e.op) end
     each_value(e.args, function(x) see(x.v); return x end)
     for _, v in ipairs(e.out) do defined[v] = true end
   end
@@ -286,7 +287,7 @@ function jit.trace(model, ...)
     number[v] = found[name][1]
   end
   for i, name in ipairs(names) do                        -- those that aren't used, or have a second name, for the state dict
-    for part in name:gmatch("[^.]+") do if Traced[part] ~= nil then error(("trace: a part named '%s' would hide that method of the traced module"):format(part), 2) end end
+    for part in name:gmatch("[^.]+") do if Traced[part] ~= nil then fail("trace: a part named '%s' would hide that method of the traced module", part) end end
     if not found[name] then
       next_value = next_value + 1
       p.tensors[#p.tensors + 1] = {name = name, kind = kinds[i]}
@@ -316,7 +317,7 @@ end
 ---- files ----
 -- One safetensors file: the tensors under their names, the program as JSON in the metadata.
 function Traced:save(path)
-  if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
+  if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   local p, tensors = inside(self)
   local names = {}
   for i, t in ipairs(p.tensors) do names[i], tensors[i] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
@@ -327,7 +328,7 @@ end
 
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
 function jit.load(path, o)
-  if type(path) ~= "string" then error("load: argument 1 (path) must be a string, got " .. type(path), 2) end
+  if type(path) ~= "string" then fail("load: argument 1 (path) must be a string, got " .. type(path)) end
   check("load", o or {}, {device = true})
   local tensors, json = core.read_safetensors(path)
   local ok, traced = pcall(function()
@@ -341,7 +342,7 @@ function jit.load(path, o)
     end
     return Traced(p, tensors)
   end)
-  if not ok then error(("load: %s: %s"):format(path, tostring(traced)), 2) end
+  if not ok then fail("load: %s: %s", path, tostring(traced)) end
   traced:eval()
   local device = o and o.device or core.gpu.default_device()
   return device ~= "cpu" and traced:to(device) or traced

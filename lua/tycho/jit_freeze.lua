@@ -1,5 +1,6 @@
 -- tycho.jit.freeze: a traced module for inference. What depends on constants alone is computed, and a batch_norm goes into the convolution before it.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local modes = require "tycho.modes"
 local P = require "tycho.jit_program"
@@ -28,7 +29,7 @@ end
 -- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed now, and a batch_norm (in
 -- eval mode) becomes part of the convolution before it.
 local function freeze(Traced, traced)
-  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then error("freeze: argument 1 must be a traced module", 3) end
+  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then fail("freeze: argument 1 must be a traced module") end
   local p, own = Traced._inside(traced)
   local device = own[1] and own[1].device or core.gpu.default_device()
   local const, names, uses, by, alias = {}, {}, {}, {}, {}
@@ -36,7 +37,7 @@ local function freeze(Traced, traced)
     const[#p.inputs + i], names[#p.inputs + i] = core.keep(ops.clone(own[i]:detach())), t.name
   end
   for _, node in ipairs(p.nodes) do
-    if P.changes(node) then error("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode", 3) end
+    if P.changes(node) then fail("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode") end
     each_value(node.args, function(a) uses[a.v] = (uses[a.v] or 0) + 1; return a end)
   end
   walk(p.results, function(v) uses[v] = (uses[v] or 0) + 1 end)

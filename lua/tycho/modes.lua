@@ -1,5 +1,6 @@
 -- no_grad(fn, ...) and enable_grad(fn, ...): call fn with recording off, or on; give its results; the mode is restored also where fn errs.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 
 local function restore(old, ok, ...)
   core.set_grad_enabled(old)
@@ -12,7 +13,7 @@ local function callable(fn) return type(fn) == "function" or (type(fn) == "table
 
 local function under(on, name)
   return function(fn, ...)
-    if not callable(fn) then error(name .. ": argument 1 must be a function, got " .. type(fn), 2) end
+    if not callable(fn) then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
     return restore(core.set_grad_enabled(on), pcall(fn, ...))
   end
 end

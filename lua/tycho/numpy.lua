@@ -1,6 +1,7 @@
 -- NumPy's files: .npy (one array) and .npz (a zip archive of them). Data only: arrays of Python objects, which are pickles, are refused.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local fail = options.fail
 local M = core.methods
 local numpy = {}
 
@@ -45,17 +46,17 @@ end
 
 -- What is written: on the host, in order; bfloat16, which NumPy hasn't, as float32, which holds it.
 local function writable(who, x, what)
-  if not core.is_tensor(x) then error(("%s: %s must be a tensor, got %s"):format(who, what, type(x)), 4) end
+  if not core.is_tensor(x) then fail("%s: %s must be a tensor, got %s", who, what, type(x)) end
   x = M.contiguous(M.cpu(x:detach()))
   return x.dtype == "bfloat16" and M.float(x) or x
 end
 
 local function guard(who, path, fn, ...)
-  if type(path) ~= "string" then error(("%s: argument 1 (path) must be a string, got %s"):format(who, type(path)), 3) end
+  if type(path) ~= "string" then fail("%s: argument 1 (path) must be a string, got %s", who, type(path)) end
   local ok, v = pcall(fn, ...)
   if not ok then
     v = tostring(options.bare(v))
-    error(("%s: %s%s"):format(who, v:find(path, 1, true) and "" or path .. ": ", v), 3)
+    fail("%s: %s%s", who, v:find(path, 1, true) and "" or path .. ": ", v)
   end
   return v
 end
@@ -91,16 +92,16 @@ end
 
 -- save_npz(path, {name = tensor, ...}), or a list: arr_0, arr_1, ... as NumPy names them
 function numpy.save_npz(path, tensors)
-  if type(tensors) ~= "table" or core.is_tensor(tensors) then error("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors)), 2) end
+  if type(tensors) ~= "table" or core.is_tensor(tensors) then fail("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors))) end
   local names, heads, list, by = {}, {}, {}, {}
   for k, x in pairs(tensors) do
     local name = type(k) == "number" and ("arr_%d"):format(k - 1) or k
-    if type(name) ~= "string" or name:find "%z" or name == "" then error("save_npz: names must be strings without zero bytes, got " .. tostring(k), 2) end
-    if by[name] then error("save_npz: two arrays would be named " .. name, 2) end
+    if type(name) ~= "string" or name:find "%z" or name == "" then fail("save_npz: names must be strings without zero bytes, got " .. tostring(k)) end
+    if by[name] then fail("save_npz: two arrays would be named " .. name) end
     by[name] = writable("save_npz", x, "'" .. name .. "'")
     names[#names + 1] = name
   end
-  if #names == 0 then error("save_npz: there are no tensors to save", 2) end
+  if #names == 0 then fail("save_npz: there are no tensors to save") end
   table.sort(names)
   for i, name in ipairs(names) do list[i], heads[i], names[i] = by[name], header(by[name]), name .. ".npy" end
   guard("save_npz", path, function() core.zip_write(path, names, heads, list) end)

@@ -1,5 +1,6 @@
 -- A curve as a PNG picture: axes, grid, values at the axes' ends, and a line. Enough to see how a training went.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local plot = {}
 local W, H, LEFT, RIGHT, TOP, BOTTOM = 640, 400, 64, 16, 16, 32
 
@@ -11,7 +12,7 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
 -- save_curve(path, ys, {xs=}): ys a list of numbers, xs their places (1, 2, ... where nil)
 function plot.save_curve(path, ys, o)
   local xs = o and o.xs or {}
-  if type(ys) ~= "table" or #ys == 0 then error("save_curve: argument 2 must be a list of numbers", 2) end
+  if type(ys) ~= "table" or #ys == 0 then fail("save_curve: argument 2 must be a list of numbers") end
   local image = core.ops.full({H, W, 3}, 255, {dtype = "uint8", device = "cpu"})
   local px = image:data()
   local function dot(x, y, r, g, b)

@@ -1,6 +1,7 @@
 -- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs it again, with the random numbers and the
 -- autocast that it had. What a function changes besides (batch_norm's running statistics) is changed by the first run alone.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
 local M = core.methods
@@ -115,7 +116,7 @@ function recompute.run(report, fn, ...)
 end
 
 function recompute.checkpoint(fn, ...)
-  if not modes.callable(fn) then error("checkpoint: argument 1 must be a function, got " .. type(fn), 2) end
+  if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   return recompute.run(nil, fn, ...)
 end
 

@@ -6,6 +6,7 @@
 local core = require "tycho.core"
 local pickle = require "tycho.pickle"
 local options = require "tycho.options"
+local fail = options.fail
 local bare = options.bare
 local M = core.methods
 local saving = {}
@@ -150,20 +151,20 @@ end
 
 -- save(path, value, {max_shard_size=}): max_shard_size, in bytes, is for a flat table of tensors: several files and path.index.json, which load takes
 function saving.save(path, value, o)
-  if type(path) ~= "string" then error("save: argument 1 (path) must be a string, got " .. type(path), 2) end
-  if value == nil then error("save: argument 2 (value) is missing", 2) end
+  if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
+  if value == nil then fail("save: argument 2 (value) is missing") end
   o = options.fill("save", o, {max_shard_size = false})
   if o.max_shard_size then
-    if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then error("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size), 2) end
-    if not is_flat(value) then error("save: max_shard_size is for a flat table of tensors, such as a state dict", 2) end
+    if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then fail("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size)) end
+    if not is_flat(value) then fail("save: max_shard_size is for a flat table of tensors, such as a state dict") end
     local fine, e = pcall(save_shards, path, value, o.max_shard_size)
-    if not fine then error(bare(e), 2) end
+    if not fine then fail(bare(e)) end
     return
   end
   local ok, tree, names, tensors = pcall(saving.tree, value)
-  if not ok then error(tree, 2) end
+  if not ok then fail(tree) end
   local fine, e = pcall(core.write_safetensors, path, names, on_host(tensors), not is_flat(value) and core.json_encode(tree) or nil)
-  if not fine then error(bare(e), 2) end
+  if not fine then fail(bare(e)) end
 end
 
 function decode(node, tensors, path)
@@ -205,23 +206,23 @@ saving.load = core.define("load", "path:string, *, device:device?", function(pat
     local ok, value = pcall(pickle.load, path, device)
     if not ok then
       value = bare(value)
-      error(("load: %s%s"):format(value:find(path, 1, true) and "" or path .. ": ", value), 3)
+      fail("load: %s%s", value:find(path, 1, true) and "" or path .. ": ", value)
     end
     return value
   end
   local tensors, tree
   if path:find "%.index%.json$" then
     local ok, v = pcall(load_shards, path, device)
-    if not ok then error("load: " .. bare(v):gsub("^load: ", ""), 3) end
+    if not ok then fail("load: " .. bare(v):gsub("^load: ", "")) end
     tensors = v
   else
     local ok, a, b = pcall(core.read_safetensors, path, false, device)
-    if not ok then error(bare(a), 3) end
+    if not ok then fail(bare(a)) end
     tensors, tree = a, b
   end
   if not tree then return tensors end
   local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
-  if not ok then error("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", ""), 3) end
+  if not ok then fail("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", "")) end
   return value
 end)
 

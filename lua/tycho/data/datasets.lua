@@ -6,6 +6,7 @@ local transforms = require "tycho.data.transforms"
 local resident = require "tycho.data.resident"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
+local fail = options.fail
 local fill, bare = options.fill, options.bare
 local datasets = {}
 
@@ -44,17 +45,17 @@ function Pictures:get(i)
   self.plain = self.plain or setmetatable({images = self.images, paths = self.paths, gray = self.gray, labels = self.labels}, Pictures)
   local x, y = source.get(self.plain, i)
   x = self.transform(x)
-  if x == nil then error("the dataset's transform returned nothing", 2) end
+  if x == nil then fail("the dataset's transform returned nothing") end
   return x, y
 end
 
 -- The same pictures and labels on a device, whole; see resident.lua.
 function Pictures:to(device)
-  if not self.images then error("to: pictures in files don't lie on a device; a loader reads them", 2) end
+  if not self.images then fail("to: pictures in files don't lie on a device; a loader reads them") end
   local steps = self.transform and transforms.steps(self.transform) or not self.transform and {}
-  if not steps then error("to: the transform is a function; on a device, transforms of tycho.data.transforms run", 2) end
+  if not steps then fail("to: the transform is a function; on a device, transforms of tycho.data.transforms run") end
   local ok, set = pcall(resident.pictures, self.images, self.labels, steps, self.classes, device)
-  if not ok then error(bare(set), 2) end
+  if not ok then fail(bare(set)) end
   return set
 end
 
@@ -72,7 +73,7 @@ local function define(name, defaults, make)
   datasets[name] = function(o)
     o = fill(name, o, defaults)
     local ok, d = pcall(make, o)
-    if not ok then error(name .. ": " .. tostring(bare(d)), 2) end
+    if not ok then fail(name .. ": " .. tostring(bare(d))) end
     return d
   end
 end
@@ -189,7 +190,7 @@ function Text:fields()
   return {window(0), window(1)}
 end
 function Text:get(i)
-  if i % 1 ~= 0 or i < 1 or i > self.n then error(("item %s is out of range for %d items"):format(tostring(i), self.n), 2) end
+  if i % 1 ~= 0 or i < 1 or i > self.n then fail("item %s is out of range for %d items", tostring(i), self.n) end
   local at = (i - 1) * self.stride
   local x, y = ops.slice(self.ids, 1, at + 1, at + self.block_size), ops.slice(self.ids, 1, at + 2, at + 1 + self.block_size)
   if self.transform then return self.transform(x, y) end
@@ -200,13 +201,13 @@ function Text:encode(text)
   local out = {}
   for i = 1, #text do
     out[i] = self.id_of[text:sub(i, i)]
-    if not out[i] then error(("encode: the text this was made of has no character '%s'"):format(text:sub(i, i)), 2) end
+    if not out[i] then fail("encode: the text this was made of has no character '%s'", text:sub(i, i)) end
   end
   return core.from_value(out, "int64")
 end
 function Text:decode(ids)
   local out = {}
-  for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do out[i] = self.vocab[id] or error(("decode: there is no character %s"):format(tostring(id)), 2) end
+  for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do out[i] = self.vocab[id] or fail("decode: there is no character %s", tostring(id)) end
   return table.concat(out)
 end
 

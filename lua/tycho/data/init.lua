@@ -6,6 +6,7 @@ local core = require "tycho.core"
 local samplers = require "tycho.data.samplers"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
+local fail = options.fail
 local check = options.check
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms", Dataset = require("tycho.data.remote").Dataset,
   collate = require "tycho.data.collate", DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
@@ -44,10 +45,10 @@ end
 function data.TensorDataset(...)
   local tensors = {...}
   for i, t in ipairs(tensors) do
-    if not core.is_tensor(t) or M.dim(t) == 0 then error("TensorDataset: argument " .. i .. " must be a tensor with dims", 2) end
-    if #t ~= #tensors[1] then error(("TensorDataset: argument %d has %d items, argument 1 has %d"):format(i, #t, #tensors[1]), 2) end
+    if not core.is_tensor(t) or M.dim(t) == 0 then fail("TensorDataset: argument " .. i .. " must be a tensor with dims") end
+    if #t ~= #tensors[1] then fail("TensorDataset: argument %d has %d items, argument 1 has %d", i, #t, #tensors[1]) end
   end
-  if #tensors == 0 then error("TensorDataset: at least one tensor is needed", 2) end
+  if #tensors == 0 then fail("TensorDataset: at least one tensor is needed") end
   return setmetatable({tensors = tensors}, TensorDataset)
 end
 
@@ -55,7 +56,7 @@ local Subset = {}
 Subset.__index = Subset
 function Subset:size() return #self.indices end
 function Subset:get(i)
-  if self.indices[i] == nil then error(("item %s is out of range for %d items"):format(tostring(i), #self.indices), 2) end
+  if self.indices[i] == nil then fail("item %s is out of range for %d items", tostring(i), #self.indices) end
   return self.dataset:get(self.indices[i])
 end
 local function dataset_at(who, d, level)
@@ -66,11 +67,11 @@ end
 function data.Subset(dataset, indices)
   dataset_at("Subset: argument 1", dataset, 2)
   local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices
-  if type(list) ~= "table" then error("Subset: argument 2 must list indices, got " .. (core.is_tensor(indices) and "a tensor of shape " .. tostring(indices.shape) or type(indices)), 2) end
+  if type(list) ~= "table" then fail("Subset: argument 2 must list indices, got " .. (core.is_tensor(indices) and "a tensor of shape " .. tostring(indices.shape) or type(indices))) end
   local n = dataset:size()
   for _, i in ipairs(list) do
-    if type(i) ~= "number" or i % 1 ~= 0 then error("Subset: indices must be whole numbers, got " .. tostring(i), 2) end
-    if i < 1 or i > n then error(("Subset: index %d is out of range for %d items"):format(i, dataset:size()), 2) end
+    if type(i) ~= "number" or i % 1 ~= 0 then fail("Subset: indices must be whole numbers, got " .. tostring(i)) end
+    if i < 1 or i > n then fail("Subset: index %d is out of range for %d items", i, dataset:size()) end
   end
   local self = setmetatable({dataset = dataset, indices = list, positions = core.keep(core.from_value(list, "int64")), classes = dataset.classes}, Subset)
   if dataset.batch then
@@ -83,7 +84,7 @@ local Concat = {}
 Concat.__index = Concat
 function Concat:size() return self.n end
 function Concat:get(i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self.n then error(("item %s is out of range for %d items"):format(tostring(i), self.n), 2) end
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self.n then fail("item %s is out of range for %d items", tostring(i), self.n) end
   for _, d in ipairs(self.datasets) do
     if i <= d:size() then return d:get(i) end
     i = i - d:size()
@@ -92,7 +93,7 @@ end
 -- ConcatDataset{a, b, ...}: one after the other
 function data.ConcatDataset(list, ...)
   local n = 0
-  if type(list) ~= "table" or list.size or select("#", ...) > 0 then error("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}", 2) end
+  if type(list) ~= "table" or list.size or select("#", ...) > 0 then fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}") end
   for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
   return setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
 end
@@ -100,11 +101,11 @@ end
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset, 2)
-  if type(sizes) ~= "table" or core.is_tensor(sizes) then error("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)), 2) end
+  if type(sizes) ~= "table" or core.is_tensor(sizes) then fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes))) end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
   if o ~= nil then check("random_split", o, {seed = true}) end
   for _, n in ipairs(sizes) do
-    if type(n) ~= "number" or n < 0 then error("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n), 2) end
+    if type(n) ~= "number" or n < 0 then fail("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n)) end
     total, part = total + n, part or n % 1 ~= 0
   end
   if part and math.abs(total - 1) < 1e-6 then       -- fractions; what rounding leaves goes to the first ones
@@ -112,8 +113,8 @@ function data.random_split(dataset, sizes, o)
     for i, f in ipairs(sizes) do whole[i] = math.floor(f * have + 1e-9); left = left - whole[i] end
     for i = 1, left do whole[(i - 1) % #whole + 1] = whole[(i - 1) % #whole + 1] + 1 end
     sizes, total = whole, have
-  elseif part then error(("random_split: the fractions add up to %g, not to 1"):format(total), 2) end
-  if total ~= have then error(("random_split: the sizes add up to %d, the dataset has %d items"):format(total, have), 2) end
+  elseif part then fail("random_split: the fractions add up to %g, not to 1", total) end
+  if total ~= have then fail("random_split: the sizes add up to %d, the dataset has %d items", total, have) end
   local order = o and o.seed and samplers.seeded(o.seed, ops.randperm, total, {device = "cpu"}) or ops.randperm(total, {device = "cpu"})
   for i, n in ipairs(sizes) do
     out[i] = data.Subset(dataset, ops.slice(order, 1, first, first + n - 1))
@@ -124,19 +125,19 @@ end
 
 -- A picture file as a float32 tensor CxHxW of 0..1; gray: one channel.
 function data.read_image(path, o)
-  if type(path) ~= "string" then error("read_image: argument 1 (path) must be a string, got " .. type(path), 2) end
+  if type(path) ~= "string" then fail("read_image: argument 1 (path) must be a string, got " .. type(path)) end
   if o ~= nil then check("read_image", o, {gray = true}) end
   local ok, x = pcall(core.read_picture, path, o and o.gray or false)
-  if not ok then error("read_image: " .. tostring(x), 2) end
+  if not ok then fail("read_image: " .. tostring(x)) end
   return x
 end
 
 -- A table of numbers, as text, as a float32 tensor rows x columns; and the columns' names. {header=true, separator=",", dtype=}
 function data.read_csv(path, o)
-  if type(path) ~= "string" then error("read_csv: argument 1 (path) must be a string, got " .. type(path), 2) end
+  if type(path) ~= "string" then fail("read_csv: argument 1 (path) must be a string, got " .. type(path)) end
   o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"})
   local ok, x, names = pcall(require("tycho.data.source").csv, path, o)
-  if not ok then error("read_csv: " .. tostring(options.bare(x)), 2) end
+  if not ok then fail("read_csv: " .. tostring(options.bare(x))) end
   return M.to(x, o.dtype), names
 end
 

@@ -8,6 +8,7 @@ local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
 local options = require "tycho.options"
+local fail = options.fail
 local fill, bare = options.fill, options.bare
 local ops = core.ops
 
@@ -75,7 +76,7 @@ end
 local DataLoader = {}
 DataLoader.__index = DataLoader
 local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
-DataLoader.__call = function() error("DataLoader: a loader isn't called; write for x, y in loader:iter() do", 2) end
+DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
@@ -84,26 +85,26 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
 -- worker process.
 local function new(dataset, o)
-  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then error("DataLoader: argument 1 must be a dataset with size() and get(i)", 2) end
+  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then fail("DataLoader: argument 1 must be a dataset with size() and get(i)") end
   local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)
-  if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then error("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout), 2) end
+  if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout)) end
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
-  if self.collate and type(self.collate) ~= "function" then error("DataLoader: collate must be a function, got " .. type(self.collate), 2) end
-  if self.sampler and self.shuffle then error("DataLoader: sampler and shuffle exclude each other", 2) end
+  if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
+  if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
   if self.sampler then
     local ok, made = pcall(samplers.of, self.sampler, dataset:size())
-    if not ok then error(made, 2) end
+    if not ok then fail(made) end
     self.sampler = made
   end
   if self.num_workers > 0 then
-    if self.collate then error("DataLoader: collate is a function of this process; with num_workers it can't be run", 2) end
+    if self.collate then fail("DataLoader: collate is a function of this process; with num_workers it can't be run") end
     local made, why = source.of(dataset)
     if not made and why ~= "it is empty" and not remote.is((source.base(dataset))) then
-      error(("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", {plain data}), which workers make anew"):format(why), 2)
+      fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", {plain data}), which workers make anew", why)
     end
   end
   return self
@@ -157,9 +158,9 @@ local function answer(self, engine, ok, ...)
     if self.running == engine then self.running = nil end
     local text = bare((...))
     if type(text) == "string" and not text:find "^DataLoader" then text = "DataLoader: " .. text end
-    error(text, 2)                          -- the caller's place: iterators end in a tail call
+    fail(text)                          -- the caller's place: iterators end in a tail call
   end
-  if (...) == nil then error("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch", 2) end
+  if (...) == nil then fail("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch") end
   self.position = engine.at
   return ...
 end
@@ -184,7 +185,7 @@ function DataLoader:iter()
       engine.over = true
       return nil
     end
-    if engine.ended then error("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or an error was raised", 2) end
+    if engine.ended then fail("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or an error was raised") end
     local ok, e = true, nil
     while ok and asked < total and asked - at < engine.ahead do
       ok, e = pcall(engine.submit, engine, asked + 1, ops.slice(order, 1, asked * self.batch_size + 1, (asked + 1) * self.batch_size), asked * self.batch_size)
@@ -199,9 +200,9 @@ end
 
 function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = self.batch_size} end
 function DataLoader:load_state_dict(d)
-  if type(d) ~= "table" then error("load_state_dict: argument 1 must be a loader's state, got " .. type(d), 2) end
+  if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
-  if d.batch_size and d.batch_size ~= self.batch_size then error(("load_state_dict: the state is of batches of %d, this loader makes batches of %d"):format(d.batch_size, self.batch_size), 2) end
+  if d.batch_size and d.batch_size ~= self.batch_size then fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size) end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end
 
@@ -213,11 +214,11 @@ Prefetcher.__index = Prefetcher
 -- meanwhile: from pinned memory (pin_memory=true) without the host waiting. On the CPU it hands batches on. waited: the seconds
 -- that its user has waited for it.
 local function prefetcher(loader, device)
-  if type(loader) ~= "table" or type(loader.iter) ~= "function" then error("Prefetcher: argument 1 must be a loader", 2) end
+  if type(loader) ~= "table" or type(loader.iter) ~= "function" then fail("Prefetcher: argument 1 must be a loader") end
   device = device or "cuda"
-  if type(device) ~= "string" then error("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device), 2) end
+  if type(device) ~= "string" then fail("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device)) end
   local ok, e = pcall(ops.zeros, {1}, {device = device})
-  if not ok then error("Prefetcher: " .. tostring(e):gsub("^zeros: ", ""), 2) end
+  if not ok then fail("Prefetcher: " .. tostring(e):gsub("^zeros: ", "")) end
   return setmetatable({loader = loader, device = e.device, batch_size = loader.batch_size, waited = 0}, Prefetcher)
 end
 
@@ -261,7 +262,7 @@ function Prefetcher:iter()
   local ready
   return function()
     local b = ready or fetch()
-    if b.error then error(b.error, 2) end                  -- of this batch: the one before has been given
+    if b.error then fail(b.error) end                  -- of this batch: the one before has been given
     loader.epoch, loader.position = b.epoch, b.position
     if b.n == 0 then ready = b; return nil end
     if stream then                                         -- the copy is over before what comes now

@@ -4,6 +4,7 @@
 -- request for a batch with the collated fields. Before each item Tycho's generator gets a seed of (loader's seed, epoch, place, item), here as
 -- there, so that items are the same whoever makes them. (math.random is seeded so in workers alone: here it is the host's.)
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local samplers = require "tycho.data.samplers"
 local collate = require "tycho.data.collate"
 local saving = require "tycho.saving"
@@ -52,12 +53,12 @@ function Dataset:get(i) return self.dataset_here:get(i) end
 function remote.Dataset(module, data)
   if type(module) == "function" then
     local info = debug.getinfo(module, "S")
-    error(("Dataset: argument 1 (module) must be a module's name, got a function (made at %s:%d): put it into a module that returns it"):format(info.short_src, info.linedefined), 2)
+    fail("Dataset: argument 1 (module) must be a module's name, got a function (made at %s:%d): put it into a module that returns it", info.short_src, info.linedefined)
   end
-  if type(module) ~= "string" then error("Dataset: argument 1 (module) must be a module's name, got " .. type(module), 2) end
-  if data ~= nil and (type(data) ~= "table" or core.is_tensor(data)) then error("Dataset: argument 2 (data) must be a table, got " .. (core.is_tensor(data) and "tensor" or type(data)), 2) end
+  if type(module) ~= "string" then fail("Dataset: argument 1 (module) must be a module's name, got " .. type(module)) end
+  if data ~= nil and (type(data) ~= "table" or core.is_tensor(data)) then fail("Dataset: argument 2 (data) must be a table, got " .. (core.is_tensor(data) and "tensor" or type(data))) end
   local ok, e = pcall(plain, data or {}, "data", {})
-  if not ok then error(e, 2) end
+  if not ok then fail(e) end
   return setmetatable({module = module, data = data or {}}, Dataset)
 end
 function remote.is(dataset) return type(dataset) == "table" and getmetatable(dataset) == Dataset end
@@ -154,7 +155,7 @@ function Pool:stop()
   self.workers = {}
 end
 
-local function fail(self, w, text)
+local function broken(self, w, text)
   self:stop()
   error(("DataLoader: worker %d%s"):format(w.number, text), 0)
 end
@@ -175,7 +176,7 @@ function Pool:submit(tag, indices, seed, epoch, first)
     self:look(w, 0.1)
     ok, went = pcall(send, w.process, tag, request, false)
   end
-  if not ok then self:look(w, 0); fail(self, w, at(w) .. ": " .. tostring(went)) end
+  if not ok then self:look(w, 0); broken(self, w, at(w) .. ": " .. tostring(went)) end
 end
 
 -- Takes what w has sent, within some seconds; raises where it errs, is gone, or has been at one item for too long.
@@ -186,16 +187,16 @@ function Pool:look(w, seconds)
     local answer = open(text, memory)
     if answer.error then
       local item, rest = answer.error:match "^item (%d+): (.*)$"
-      fail(self, w, (item and ", item " .. item or answer.item > 0 and (", item %d"):format(answer.item) or " at its start") .. ": " .. (rest or answer.error))
+      broken(self, w, (item and ", item " .. item or answer.item > 0 and (", item %d"):format(answer.item) or " at its start") .. ": " .. (rest or answer.error))
     end
     if self.owner[tag] then self.done[tag] = answer end
     return true
   end
-  if text == "closed" or core.process_gone(w.process) then fail(self, w, at(w) .. ": it ended (killed, or out of memory?)") end
+  if text == "closed" or core.process_gone(w.process) then broken(self, w, at(w) .. ": it ended (killed, or out of memory?)") end
   local _, said = core.process_note(w.process)
   if said ~= w.said then w.said, w.since = said, core.now() end
   local most = core.process_note(w.process) > 0 and self.timeout or math.max(START, self.timeout)
-  if core.now() - w.since > most then fail(self, w, (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most)) end
+  if core.now() - w.since > most then broken(self, w, (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most)) end
 end
 
 -- The fields of batch `tag`, or nil where it isn't there within a tenth of a second.

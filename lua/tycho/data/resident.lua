@@ -1,6 +1,7 @@
 -- Datasets of pictures that lie whole on a device: set:to("cuda"). A batch is gathered, cropped, flipped, cut out and normalised by one kernel
 -- (the op augment), with random numbers of the device's generator; so it can be part of a compiled step.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local resident = {}
 
@@ -13,7 +14,7 @@ function Resident:batch(positions)
   return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
 end
 function Resident:get(i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self:size() then error(("item %s is out of range for %d items"):format(tostring(i), self:size()), 2) end
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self:size() then fail("item %s is out of range for %d items", tostring(i), self:size()) end
   local x, y = self:batch(core.from_value({i}, "int64"))
   return x[1], y[1]
 end

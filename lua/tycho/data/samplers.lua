@@ -4,6 +4,7 @@
 -- A list of positions, or any object with iter() (and size()), serves a DataLoader as a sampler too.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local fail = options.fail
 local fill, whole = options.fill, options.whole
 local ops = core.ops
 local samplers = {}
@@ -27,7 +28,7 @@ local mixed = core.mix_seeds            -- a loader's seed and epoch as one seed
 local function count(who, of)
   if type(of) == "table" and type(of.size) == "function" then return whole(who, "what the dataset's size() returns", of:size(), 0, 3) end
   if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0, 3) end
-  error(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of), 3)
+  fail(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of))
 end
 local function positions(n) return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"}) end
 local function shuffled(n, seed) return seeded(seed, ops.randperm, n, cpu) end
@@ -82,10 +83,10 @@ function samplers.WeightedRandomSampler(weights, n, o)
     local ok, t = pcall(core.from_value, weights, "float64")
     weights = ok and t
   end
-  if not core.is_tensor(weights) then error("WeightedRandomSampler: argument 1 (weights) must be a list of numbers", 2) end
-  if core.methods.dim(weights) ~= 1 or #weights == 0 then error("WeightedRandomSampler: argument 1 (weights) must be a list of numbers", 2) end
+  if not core.is_tensor(weights) then fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers") end
+  if core.methods.dim(weights) ~= 1 or #weights == 0 then fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers") end
   whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1, 2)
-  if not o.replacement and n > #weights then error(("WeightedRandomSampler: %d of %d items can't be drawn without replacement"):format(n, #weights), 2) end
+  if not o.replacement and n > #weights then fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights) end
   return setmetatable({weights = core.keep(core.methods.double(core.methods.cpu(weights))), n = n, replacement = o.replacement, seed = o.seed}, Weighted)
 end
 
@@ -102,7 +103,7 @@ function samplers.DistributedSampler(of, o)
   o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false})
   local n, r = count("DistributedSampler", of), o.num_replicas
   whole("DistributedSampler", "num_replicas", r, 1, 2)
-  if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then error(("DistributedSampler: rank must be from 0 to %d, got %s"):format(r - 1, tostring(o.rank)), 2) end
+  if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then fail("DistributedSampler: rank must be from 0 to %d, got %s", r - 1, tostring(o.rank)) end
   return setmetatable({of = n, n = o.drop_last and math.floor(n / r) or math.ceil(n / r), replicas = r, rank = o.rank, shuffle = o.shuffle, seed = o.seed}, Distributed)
 end
 

@@ -3,6 +3,7 @@
 -- A dataset says so by fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of such a one is the same
 -- source and a list of positions in it.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local ops = core.ops
 local source = {}
 
@@ -41,7 +42,7 @@ end
 
 -- Item i by C, random transforms drawn by the CPU's generator.
 function source.get(dataset, i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > dataset:size() then error(("item %s is out of range for %d items"):format(tostring(i), dataset:size()), 3) end
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > dataset:size() then fail("item %s is out of range for %d items", tostring(i), dataset:size()) end
   local random = dataset.transform and dataset.transform.random
   local function one(x, ...)
     if x == nil then return end

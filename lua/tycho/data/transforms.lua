@@ -4,6 +4,7 @@
 -- loader's threads run by themselves. A function in a Compose keeps it in Lua. Drawn at random: from the loader's seed, epoch and item;
 -- called by hand, from the CPU's generator. Positions are 1-based.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local transforms, functional = {}, {}
 transforms.functional = functional
@@ -35,7 +36,7 @@ function Transform:__call(x, ...)
     return x, ...
   end
   local ok, y = pcall(run, x, self.steps, self.random)
-  if not ok then error(y, 2) end
+  if not ok then fail(y) end
   return y, ...
 end
 
@@ -49,7 +50,7 @@ local function interval(who, name, v, lo, hi)
   if type(v) == "number" then a, b = -v, v
   elseif type(v) == "table" then a, b = v[1], v[2] end
   if type(a) ~= "number" or type(b) ~= "number" or a > b or (lo and a < lo) or (hi and b > hi) then
-    error(("%s: %s must be a number or a list of two, {least, most}%s, got %s"):format(who, name, lo and (" of %g to %g"):format(lo, hi) or "", core.json_encode {v}:sub(2, -2)), 4)
+    fail("%s: %s must be a number or a list of two, {least, most}%s, got %s", who, name, lo and (" of %g to %g"):format(lo, hi) or "", core.json_encode {v}:sub(2, -2))
   end
   return a, b
 end
@@ -59,16 +60,16 @@ local function sides(who, p)
   if type(p) == "number" then return p, p, p, p end
   if type(p) == "table" and #p == 2 then return p[1], p[1], p[2], p[2] end
   if type(p) == "table" and #p == 4 then return p[1], p[3], p[2], p[4] end
-  error(who .. ": padding must be a number, {left and right, top and bottom} or {left, top, right, bottom}", 4)
+  fail(who .. ": padding must be a number, {left and right, top and bottom} or {left, top, right, bottom}")
 end
 
 -- size: the shorter side's, or {h, w}
 local function resize_step(size, nearest, antialias)
   if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and (#size == 1 or type(size[2]) == "number")) then
-    error("Resize: size must be a number, for the shorter side, or {height, width}", 4)
+    fail("Resize: size must be a number, for the shorter side, or {height, width}")
   end
   for _, v in ipairs(type(size) == "table" and size or {size}) do
-    if v % 1 ~= 0 or v < 1 or v > 32768 then error("Resize: a size must be a whole number from 1 to 32768, got " .. tostring(v), 4) end
+    if v % 1 ~= 0 or v < 1 or v > 32768 then fail("Resize: a size must be a whole number from 1 to 32768, got " .. tostring(v)) end
   end
   if type(size) == "number" or #size == 1 then return {"resize_short", type(size) == "number" and size or size[1], bit(nearest), bit(antialias)} end
   return {"resize", size[1], size[2], bit(nearest), bit(antialias)}
@@ -82,7 +83,7 @@ local function per_channel(who, mean, std)
     return v
   end
   mean, std = list("mean", mean), list("std", std)
-  if #mean ~= #std then error(("%s: %d means and %d deviations don't belong together"):format(who, #mean, #std), 4) end
+  if #mean ~= #std then fail("%s: %d means and %d deviations don't belong together", who, #mean, #std) end
   return {"normalize", #mean, mean[1], mean[2] or 0, mean[3] or 0, mean[4] or 0, std[1], std[2] or 1, std[3] or 1, std[4] or 1}
 end
 
@@ -91,7 +92,7 @@ local function define(name, signature, fn)
   transforms[name] = core.define(name, signature, function(...)
     local t = fn(...)
     local ok, e = pcall(core.check_transforms, t.steps)
-    if not ok then error(name .. ": " .. tostring(e):gsub("^transforms: ", ""), 3) end
+    if not ok then fail(name .. ": " .. tostring(e):gsub("^transforms: ", "")) end
     return t
   end)
 end
@@ -126,7 +127,7 @@ define("RandomAffine", "degrees:any, *, translate:any?, scale:any?, shear:any?, 
   local a, b = interval("RandomAffine", "degrees", degrees)
   local s, t = interval("RandomAffine", "scale", scale or {1, 1}, 1e-9, 1e6)
   local move = translate or {0, 0}
-  if type(move) ~= "table" or #move ~= 2 then error("RandomAffine: translate must be a list of two shares, {of the width, of the height}", 3) end
+  if type(move) ~= "table" or #move ~= 2 then fail("RandomAffine: translate must be a list of two shares, {of the width, of the height}") end
   local x1, x2 = interval("RandomAffine", "shear", type(shear) == "table" and {shear[1], shear[2]} or shear or 0)
   local y1, y2 = 0, 0
   if type(shear) == "table" and #shear == 4 then y1, y2 = interval("RandomAffine", "shear", {shear[3], shear[4]}) end
@@ -147,7 +148,7 @@ define("ColorJitter", "brightness:any?, contrast:any?, saturation:any?, hue:any?
   return make("ColorJitter", true, step)
 end)
 local function one_or_three(who, n)
-  if n ~= 1 and n ~= 3 then error(who .. ": num_output_channels must be 1 or 3, got " .. tostring(n), 4) end
+  if n ~= 1 and n ~= 3 then fail(who .. ": num_output_channels must be 1 or 3, got " .. tostring(n)) end
   return n
 end
 define("Grayscale", "num_output_channels:int=1", function(n) return make("Grayscale", false, {"colour", colours.grayscale, one_or_three("Grayscale", n)}) end)
@@ -181,17 +182,17 @@ define("ConvertImageDtype", "dtype:dtype", function(dtype)
   return make("ConvertImageDtype", false, {"dtype", n})
 end)
 function transforms.Lambda(fn)
-  if type(fn) ~= "function" then error("Lambda: argument 1 must be a function, got " .. type(fn), 2) end
+  if type(fn) ~= "function" then fail("Lambda: argument 1 must be a function, got " .. type(fn)) end
   return setmetatable({text = "Lambda", list = {fn}}, Transform)
 end
 -- Compose{a, b, ...} or Compose({a, b, ...}): one after the other; functions may be among them
 function transforms.Compose(list, ...)
-  if select("#", ...) > 0 then error("Compose: one list of transforms is needed, such as Compose{a, b}", 2) end
-  if type(list) ~= "table" or core.is_tensor(list) then error("Compose: argument 1 must be a list of transforms, got " .. (core.is_tensor(list) and "tensor" or type(list)), 2) end
-  if getmetatable(list) == Transform or table.maxn(list) ~= #list then error("Compose: argument 1 must be a list of transforms without holes", 2) end
+  if select("#", ...) > 0 then fail("Compose: one list of transforms is needed, such as Compose{a, b}") end
+  if type(list) ~= "table" or core.is_tensor(list) then fail("Compose: argument 1 must be a list of transforms, got " .. (core.is_tensor(list) and "tensor" or type(list))) end
+  if getmetatable(list) == Transform or table.maxn(list) ~= #list then fail("Compose: argument 1 must be a list of transforms without holes") end
   local steps, texts, random = {}, {}, false
   for i, t in ipairs(list) do
-    if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then error(("Compose: %d in the list is a %s, no transform and no function"):format(i, type(t)), 2) end
+    if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then fail("Compose: %d in the list is a %s, no transform and no function", i, type(t)) end
     local own = transforms.steps(t)
     for _, s in ipairs(own or {}) do steps[#steps + 1] = s end
     if not own then steps = nil; break end
@@ -205,10 +206,10 @@ end
 
 ---- of batches ----
 local function soft(who, x, y, classes)
-  if not core.is_tensor(x) or M.dim(x) ~= 4 then error(who .. ": argument 1 must be a batch of pictures NxCxHxW", 3) end
-  if not core.is_tensor(y) or #y ~= #x then error(who .. ": argument 2 must have a label for each picture", 3) end
+  if not core.is_tensor(x) or M.dim(x) ~= 4 then fail(who .. ": argument 1 must be a batch of pictures NxCxHxW") end
+  if not core.is_tensor(y) or #y ~= #x then fail(who .. ": argument 2 must have a label for each picture") end
   if M.dim(y) == 2 then return M.float(y) end
-  if not classes then error(who .. ": num_classes= is needed where labels are numbers", 3) end
+  if not classes then fail(who .. ": num_classes= is needed where labels are numbers") end
   return M.float(require("tycho.functional").functions.one_hot(y, classes))
 end
 -- Beta(a, a) from two Gamma draws (Marsaglia and Tsang), by the CPU's generator
@@ -230,7 +231,7 @@ local function mixer(name, mix)
   -- {alpha=1, num_classes=}: called with x (N, C, H, W) and labels, gives x mixed with itself in reverse order, and labels' shares
   transforms[name] = function(o)
     o = require("tycho.options").fill(name, o, {alpha = 1, num_classes = false}, 2)
-    if type(o.alpha) ~= "number" or o.alpha <= 0 then error(name .. ": alpha must be a number above 0, got " .. tostring(o.alpha), 2) end
+    if type(o.alpha) ~= "number" or o.alpha <= 0 then fail(name .. ": alpha must be a number above 0, got " .. tostring(o.alpha)) end
     return function(x, y)
       local t = soft(name, x, y, o.num_classes)
       local mixed, share = mix(x, M.roll(x, 1, 1), beta(o.alpha))
@@ -257,7 +258,7 @@ end)
 local function fixed(name, signature, step)
   functional[name] = core.define(name, "x, " .. signature, function(x, ...)
     local ok, y = pcall(run, x, {step(...)}, false)
-    if not ok then error(name .. ": " .. tostring(y):gsub("^transforms: ", ""), 3) end
+    if not ok then fail(name .. ": " .. tostring(y):gsub("^transforms: ", "")) end
     return y
   end)
 end

@@ -2,6 +2,7 @@
 -- and completed as for an op; the function then gets them in order. Each becomes a function of tycho and, unless it makes
 -- tensors from nothing, a method. Gradients come from the ops.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local M = core.methods
 local lib = {
   functions = {},     -- name -> function
@@ -36,7 +37,7 @@ function lib.def(name, signature, doc, fn, options)
   if options.inplace then
     local function in_place(x, ...)
       local y = f(x, ...)
-      if M.is_floating_point(y) and not M.is_floating_point(x) then error(("%s_: the result of dtype %s doesn't fit in place into dtype %s"):format(name, y.dtype, x.dtype), 2) end
+      if M.is_floating_point(y) and not M.is_floating_point(x) then fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype) end
       return M.copy_(x, y)
     end
     lib.functions[name .. "_"], M[name .. "_"] = in_place, in_place
@@ -57,7 +58,7 @@ function lib.attention_weights(s)
   return core.ops.masked_fill(core.ops.softmax(core.ops.masked_fill(s, none, 0), -1), none, 0)
 end
 
-function lib.fail(name, ...) error(name .. ": " .. string.format(...), 4) end
+function lib.fail(name, ...) fail("%s: %s", name, string.format(...)) end
 
 -- A dim from 1 to n.
 function lib.wrap(name, d, n)

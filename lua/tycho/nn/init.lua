@@ -26,7 +26,7 @@ local function container(name)
 end
 
 local function append(self, m)
-  if not module.is_module(m) then error(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m)), 3) end
+  if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   local n = #self._order + 1
   module.put(self, "module", n, m)
   rawset(m, "_label", tostring(n - 1))
@@ -59,10 +59,10 @@ local Checkpoint = layer("Checkpoint")
 function Checkpoint:init(...)
   local o = arguments("Checkpoint", "module, segments=1", ...)
   local m = o.module
-  if not module.is_module(m) then error("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m)), 2) end
+  if not module.is_module(m) then fail("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   self.segments = whole("Checkpoint", "segments", o.segments)
   self.module = m
-  if self.segments > 1 and getmetatable(m)._class ~= Sequential then error("Checkpoint: segments= is for a Sequential, got a " .. m._name, 2) end
+  if self.segments > 1 and getmetatable(m)._class ~= Sequential then fail("Checkpoint: segments= is for a Sequential, got a " .. m._name) end
   self.saved_bytes, self._open = 0, 0
 end
 function Checkpoint:forward(...)
@@ -90,7 +90,7 @@ local ModuleList = container("ModuleList")
 -- What a container is made from: one list, or nothing.
 local function only_list(name, list, ...)
   if list ~= nil and (type(list) ~= "table" or core.is_tensor(list) or module.is_module(list) or select("#", ...) > 0) then
-    error(("%s: one list is needed, such as %s{a, b}"):format(name, name), 3)
+    fail("%s: one list is needed, such as %s{a, b}", name, name)
   end
   return list or {}
 end
@@ -107,7 +107,7 @@ function ParameterList:init(list, ...)
   for _, p in ipairs(only_list("ParameterList", list, ...)) do self:append(p) end
 end
 function ParameterList:append(p)
-  if not core.is_tensor(p) then error("ParameterList: a tensor is needed, got " .. type(p), 2) end
+  if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end
   module.put(self, "parameter", #self._order + 1, module.is_parameter(p) and p or Parameter(p))
   return self
 end
@@ -125,7 +125,7 @@ function ModuleDict:init(map, ...)
   map = only_list("ModuleDict", map, ...)
   if map and map[1] then
     for i, pair_ in ipairs(map) do
-      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then error(("ModuleDict: item %d must be {name, module}"):format(i), 2) end
+      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then fail("ModuleDict: item %d must be {name, module}", i) end
       self[pair_[1]] = pair_[2]
     end
     return
@@ -191,18 +191,18 @@ local function conv(name, dims, transposed)
     local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
     local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
     self.in_channels, self.out_channels, self.groups = n_in, n_out, whole(name, "groups", o.groups)
-    if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then error(("%s: groups %d must divide %d and %d channels"):format(name, o.groups, n_in, n_out), 2) end
+    if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then fail("%s: groups %d must divide %d and %d channels", name, o.groups, n_in, n_out) end
     self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(o.kernel_size), many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
     local k, taps = self.kernel_size, 1
     for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
-    if not transposed and not borders[o.padding_mode] then error(("%s: padding_mode must be zeros, reflect, replicate or circular, got %s"):format(name, tostring(o.padding_mode)), 2) end
+    if not transposed and not borders[o.padding_mode] then fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode)) end
     if o.padding == "valid" then o.padding = 0 end
     if o.padding == "same" then
       local p = {}
       for i = 1, dims do
         local total = self.dilation[i] * (k[i] - 1)
-        if self.stride[i] ~= 1 or total % 2 == 1 then error(name .. ": padding 'same' needs stride 1 and an even number of padded elements", 2) end
+        if self.stride[i] ~= 1 or total % 2 == 1 then fail(name .. ": padding 'same' needs stride 1 and an even number of padded elements") end
         p[i] = total / 2
       end
       o.padding = p
@@ -261,7 +261,7 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
   end
   function Norm:forward(x)
     local d = M.dim(x)
-    if d < dims[1] or d > dims[2] then error(("%s: the input has shape %s; %d dims are needed"):format(name, tostring(x.shape), dims[2]), 2) end
+    if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
     local batch = self.training or self.running_mean == nil
     if self.training and self.num_batches_tracked and not modes.recomputing then self.num_batches_tracked:add_(1) end
     return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = batch, momentum = self.momentum, eps = self.eps})
@@ -291,7 +291,7 @@ function GroupNorm:init(...)
   local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true", ...)
   local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
   self.num_groups, self.num_channels, self.eps = groups, n, number("GroupNorm", "eps", o.eps)
-  if n % groups ~= 0 then error(("GroupNorm: %d groups don't divide %d channels"):format(groups, n), 2) end
+  if n % groups ~= 0 then fail("GroupNorm: %d groups don't divide %d channels", groups, n) end
   scale_and_shift(self, n, o.affine, o.affine)
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
@@ -319,9 +319,9 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
   end
   function Norm:forward(x)
     local own, n = self.training or self.running_mean == nil, M.dim(x)
-    if n ~= dims + 1 and n ~= dims + 2 then error(("%s: the input has shape %s; %d or %d dims are needed"):format(name, tostring(x.shape), dims + 1, dims + 2), 2) end
+    if n ~= dims + 1 and n ~= dims + 2 then fail("%s: the input has shape %s; %d or %d dims are needed", name, tostring(x.shape), dims + 1, dims + 2) end
     if n == dims + 1 then return M.squeeze(self:forward(M.unsqueeze(x, 1)), 1) end
-    if x.shape[2] ~= self.num_features then error(("%s: the input has shape %s; dim 2 must be %d"):format(name, tostring(x.shape), self.num_features), 2) end
+    if x.shape[2] ~= self.num_features then fail("%s: the input has shape %s; dim 2 must be %d", name, tostring(x.shape), self.num_features) end
     return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {use_input_stats = own, momentum = self.momentum, eps = self.eps})
   end
   function Norm:extra_repr() return ("%d, eps=%g"):format(self.num_features, self.eps) end
@@ -331,7 +331,7 @@ for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d =
   local Drop = layer(name)
   function Drop:init(...)                   -- (p=0.5); inplace is taken, and of no effect
     self.p = arguments(name, "p=0.5, inplace=false", ...).p
-    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then error(name .. ": p must be in 0..1, got " .. shown(self.p), 2) end
+    if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then fail(name .. ": p must be in 0..1, got " .. shown(self.p)) end
   end
   function Drop:forward(x) return F[fn](x, self.p, {training = self.training}) end
   function Drop:extra_repr() return ("p=%g"):format(self.p) end

@@ -3,6 +3,7 @@ local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods
 local options = require "tycho.options"
+local fail = options.fail
 local init = {}
 
 -- init.name(x, ...): fn(x, o) without recording, o the arguments by name (signature: see tycho.options)
@@ -40,7 +41,7 @@ function init.calculate_gain(name, parameter)
   if name == "leaky_relu" then return math.sqrt(2 / (1 + (parameter or 0.01) ^ 2)) end
   if name == "tanh" then return 5 / 3 end
   if name == "linear" or name == "sigmoid" or name == "conv2d" then return 1 end
-  error("calculate_gain: no gain is known for '" .. tostring(name) .. "'", 2)
+  fail("calculate_gain: no gain is known for '" .. tostring(name) .. "'")
 end
 
 local function fans(x)

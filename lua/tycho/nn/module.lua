@@ -6,6 +6,7 @@
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
+local fail = options.fail
 local check, bare = options.check, options.bare
 local M = core.methods
 
@@ -19,7 +20,7 @@ local exports = {hooked = false}     -- hooked: some module has had hooks, which
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
   if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}).requires_grad end
-  if not core.is_tensor(t) then error("Parameter: argument 1 must be a tensor, got " .. type(t), 2) end
+  if not core.is_tensor(t) then fail("Parameter: argument 1 must be a tensor, got " .. type(t)) end
   local p = core.keep(t:detach())
   if requires_grad ~= false then p:requires_grad_(true) end
   is_parameter[p] = true
@@ -29,7 +30,7 @@ end
 local function put(self, kind, name, value)
   local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
   self._plain[name] = nil
-  if not parts then error(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)", 3) end
+  if not parts then fail(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)") end
   if value == nil and kind ~= "buffer" then        -- a buffer may be nil until it is assigned
     if kinds[name] then
       for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
@@ -50,7 +51,7 @@ local function assign(self, name, value)
   else
     local kind = rawget(self, "_kinds")[name]
     if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
-    elseif kind and value ~= nil then error(("%s: '%s' is a %s; a %s can't take its place"):format(self._name, name, kind, type(value)), 2)
+    elseif kind and value ~= nil then fail("%s: '%s' is a %s; a %s can't take its place", self._name, name, kind, type(value))
     elseif kind then put(self, nil, name, nil)
     else
       if core.is_tensor(value) then core.keep(value) end
@@ -102,7 +103,7 @@ end
 local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooked or self.forward, self, ...)) end
 
 local function add_hook(self, name, when, fn)
-  if type(fn) ~= "function" then error(name .. ": argument 1 must be a function, got " .. type(fn), 3) end
+  if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}}) end
   exports.hooked = true
   core.program.hooked()
@@ -146,20 +147,20 @@ function Module:extend(name)
 end
 
 function Module.init() end
-function Module:forward() error(self._name .. " has no forward", 2) end
+function Module:forward() fail(self._name .. " has no forward") end
 
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
   if o ~= nil then check("register_buffer", o, {persistent = true}) end
-  if value ~= nil and not core.is_tensor(value) then error("register_buffer: argument 2 must be a tensor or nil, got " .. type(value), 2) end
+  if value ~= nil and not core.is_tensor(value) then fail("register_buffer: argument 2 must be a tensor or nil, got " .. type(value)) end
   put(self, "buffer", name, value and core.keep(value))
   local passing = rawget(self, "_passing") or {}
   passing[name] = o and o.persistent == false or nil
   rawset(self, "_passing", passing)
 end
 function Module:register_parameter(name, value)
-  if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then error("register_parameter: argument 2 must be a Parameter or nil", 2) end
+  if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then fail("register_parameter: argument 2 must be a Parameter or nil") end
   put(self, "parameter", name, value)
 end
 
@@ -276,7 +277,7 @@ end
 function Module:to(target, dtype)
   if dtype then return self:to(target):to(dtype) end
   if core.is_tensor(target) then return self:to(target.device):to(target.dtype) end
-  if type(target) == "string" and (target:match("^u?int") or target == "bool") then error("to: parameters need a floating dtype, got " .. target, 2) end
+  if type(target) == "string" and (target:match("^u?int") or target == "bool") then fail("to: parameters need a floating dtype, got " .. target) end
   local ok, err = pcall(no_grad, function()
     for _, kind in ipairs {"parameter", "buffer"} do
       walk(self, kind, "", {}, function(_, v)
@@ -290,7 +291,7 @@ function Module:to(target, dtype)
       end)
     end
   end)
-  if not ok then error(err, 2) end
+  if not ok then fail(err) end
   return self
 end
 function Module:half() return self:to("float16") end
@@ -301,7 +302,7 @@ function Module:cpu() return self:to("cpu") end
 function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
 function Module:train(on)
-  if on ~= nil and type(on) ~= "boolean" then error("train: argument 1 must be true or false, got " .. options.shown(on), 2) end
+  if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
   for _, m in ipairs(self:modules()) do rawset(m, "training", on ~= false) end
   return self
 end

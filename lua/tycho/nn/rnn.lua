@@ -4,6 +4,7 @@
 -- through all of them, or a cell's one. States come and go as further values:
 -- local y, h, c = lstm(x, h0, c0).
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
@@ -35,30 +36,30 @@ end
 
 local function nonlinearity(name, o)
   local v = o.nonlinearity
-  if v ~= nil and v ~= "tanh" and v ~= "relu" then error(("%s: nonlinearity must be tanh or relu, got %s"):format(name, tostring(v)), 3) end
+  if v ~= nil and v ~= "tanh" and v ~= "relu" then fail("%s: nonlinearity must be tanh or relu, got %s", name, tostring(v)) end
   return v
 end
 
 -- Both states may come in one list, as PyTorch's pair; all or none.
 local function states_of(name, kind, h, c)
   if type(h) == "table" and not core.is_tensor(h) then h, c = h[1], h[2] end
-  if kind.states == 2 and (h == nil) ~= (c == nil) then error(name .. ": both states are needed, h and c, or {h, c}, or neither", 3) end
+  if kind.states == 2 and (h == nil) ~= (c == nil) then fail(name .. ": both states are needed, h and c, or {h, c}, or neither") end
   return h, c
 end
 
 -- dims, or one more: a batch
 local function check_input(name, x, dims, size)
   if not core.is_tensor(x) or M.dim(x) < dims or M.dim(x) > dims + 1 or x.shape[M.dim(x)] ~= size then
-    error(("%s: the input must have %d or %d dims, the last of size %d, got %s"):format(name, dims, dims + 1, size, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x)), 3)
+    fail("%s: the input must have %d or %d dims, the last of size %d, got %s", name, dims, dims + 1, size, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
   end
 end
 
 local function state(name, what, given, shape, x)
   if not given then return ops.zeros(shape, {dtype = x.dtype, device = x.device}) end
   if not core.is_tensor(given) or tostring(given.shape) ~= table.concat(shape, "x") then
-    error(("%s: %s must be a tensor of shape %s, got %s"):format(name, what, table.concat(shape, "x"), core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given)), 3)
+    fail("%s: %s must be a tensor of shape %s, got %s", name, what, table.concat(shape, "x"), core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given))
   end
-  if given.dtype ~= x.dtype and not core.autocast(x.device ~= "cpu") then error(("%s: %s has dtype %s; it must be %s as the input's"):format(name, what, given.dtype, x.dtype), 3) end
+  if given.dtype ~= x.dtype and not core.autocast(x.device ~= "cpu") then fail("%s: %s has dtype %s; it must be %s as the input's", name, what, given.dtype, x.dtype) end
   return given
 end
 
@@ -72,7 +73,7 @@ for name, kind in pairs(KINDS) do
     local inputs, hidden = whole(name, "input_size", o.input_size), whole(name, "hidden_size", o.hidden_size)
     self.input_size, self.hidden_size, self.num_layers = inputs, hidden, whole(name, "num_layers", o.num_layers)
     self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, nonlinearity(name, o)
-    if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then error(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout), 2) end
+    if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then fail(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout)) end
     local ways = o.bidirectional and 2 or 1
     for l = 0, self.num_layers - 1 do
       for way = 1, ways do weights(self, kind, l == 0 and inputs or ways * hidden, hidden, o.bias, "_l" .. l .. (way == 2 and "_reverse" or "")) end
@@ -87,7 +88,7 @@ for name, kind in pairs(KINDS) do
     if alone then x = M.unsqueeze(x, 2)
     elseif self.batch_first then x = M.transpose(x, 1, 2) end
     local steps, n, H, ways = x.shape[1], x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
-    if steps == 0 then error(name .. ": there must be at least one step", 2) end
+    if steps == 0 then fail(name .. ": there must be at least one step") end
     local shape = alone and {self.num_layers * ways, H} or {self.num_layers * ways, n, H}
     local h_in, c_in = state(name, "argument 2 (h0)", h0, shape, x), kind.states == 2 and state(name, "argument 3 (c0)", c0, shape, x) or nil
     if alone then h_in, c_in = M.unsqueeze(h_in, 2), c_in and M.unsqueeze(c_in, 2) end

@@ -1,6 +1,7 @@
 -- Attention layers: PyTorch's, whose state dicts they load. Sequences come first, (L, N, E), or batches, (N, L, E), with batch_first. Masks follow
 -- PyTorch: a bool mask is true where attention is forbidden, a float mask is added to the scores.
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
 local init = require "tycho.nn.init_functions"
@@ -35,7 +36,7 @@ function MHA:init(...)
   local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
   self.batch_first = o.batch_first
   self.embed_dim, self.num_heads, self.dropout = embed_dim, heads, lib.number("MultiheadAttention", "dropout", o.dropout, 0)
-  if embed_dim % heads ~= 0 then error(("MultiheadAttention: %d heads don't divide embed_dim %d"):format(heads, embed_dim), 2) end
+  if embed_dim % heads ~= 0 then fail("MultiheadAttention: %d heads don't divide embed_dim %d", heads, embed_dim) end
   local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
   self._same = kdim == embed_dim and vdim == embed_dim
   local function matrix(rows, cols) return module.Parameter(init.xavier_uniform_(ops.empty(rows, cols))) end
@@ -59,7 +60,7 @@ function MHA:forward(query, key, value, o)
   local alone = M.dim(query) == 2
   local swapped = not alone and not self.batch_first
   if not alone and (M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim) then
-    error(("MultiheadAttention: the query has shape %s; (%s, %d) is needed"):format(tostring(query.shape), swapped and "L, N" or "N, L", self.embed_dim), 2)
+    fail("MultiheadAttention: the query has shape %s; (%s, %d) is needed", tostring(query.shape), swapped and "L, N" or "N, L", self.embed_dim)
   end
   if alone or swapped then               -- to (N, L, E); one tensor stays one
     local function turned(x) return alone and M.unsqueeze(x, 1) or M.transpose(x, 1, 2) end
@@ -163,8 +164,8 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
   function Stack:init(...)
     local o = arguments(name, one .. ", num_layers, norm=nil", ...)
-    if not module.is_module(o[one]) then error(name .. ": argument 1 must be a layer", 2) end
-    if o.norm and not module.is_module(o.norm) then error(name .. ": norm must be a module, got " .. type(o.norm), 2) end
+    if not module.is_module(o[one]) then fail(name .. ": argument 1 must be a layer") end
+    if o.norm and not module.is_module(o.norm) then fail(name .. ": norm must be a module, got " .. type(o.norm)) end
     self.layers = nn.ModuleList()
     for _ = 1, whole(name, "num_layers", o.num_layers) do self.layers:append(o[one]:clone()) end
     if o.norm then self.norm = o.norm end

@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
+local fail = options.fail
 local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
 local utils = {}
@@ -9,10 +10,10 @@ local utils = {}
 local function grads(who, params)
   local list = {}
   if type(params) ~= "table" and not core.is_tensor(params) or (type(params) == "table" and rawget(params, "_parts")) then
-    error(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()", 3)
+    fail(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()")
   end
   for i, p in ipairs(core.is_tensor(params) and {params} or params) do
-    if not core.is_tensor(p) then error(("%s: item %d of argument 1 is a %s, not a tensor"):format(who, i, type(p)), 3) end
+    if not core.is_tensor(p) then fail("%s: item %d of argument 1 is a %s, not a tensor", who, i, type(p)) end
     local g = core.grad_of(p)
     if g then list[#list + 1] = g end
   end
@@ -38,19 +39,19 @@ function utils.clip_grad_norm_(params, ...)
   local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", ...)
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
   options.number("clip_grad_norm_", "norm_type", o.norm_type)
-  if o.norm_type <= 0 then error("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type, 2) end
+  if o.norm_type <= 0 then fail("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type) end
   local list = grads("clip_grad_norm_", params)
   if #list == 0 then return ops.zeros({}) end
   local ok, total = pcall(norm_of, list, o.norm_type)
-  if not ok then error((options.bare(total):gsub("^multi_norm", "clip_grad_norm_")), 2) end
-  if o.error_if_nonfinite and not ops.isfinite(total):item() then error("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled", 2) end
+  if not ok then fail((options.bare(total):gsub("^multi_norm", "clip_grad_norm_"))) end
+  if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled") end
   ops.multi_scale(list, ops.clamp(o.max_norm / (total + 1e-6), nil, 1))
   return total
 end
 
 -- Limits every gradient's elements to -max..max.
 function utils.clip_grad_value_(params, max)
-  if type(max) ~= "number" or max < 0 or max ~= max then error("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max), 2) end
+  if type(max) ~= "number" or max < 0 or max ~= max then fail("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max)) end
   for _, g in ipairs(grads("clip_grad_value_", params)) do M.clamp_(g, -max, max) end
 end
 
@@ -63,7 +64,7 @@ end
 function utils.vector_to_parameters(v, params)
   local at, total = 1, 0
   for _, p in ipairs(params) do total = total + M.numel(p) end
-  if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then error(("vector_to_parameters: argument 1 must be a vector of %d elements"):format(total), 2) end
+  if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then fail("vector_to_parameters: argument 1 must be a vector of %d elements", total) end
   no_grad(function()
     for _, p in ipairs(params) do
       local n = M.numel(p)

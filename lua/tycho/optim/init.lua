@@ -168,7 +168,7 @@ end
 
 -- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
 function Optimizer:step(closure)
-  if closure ~= nil and not callable(closure) then error("step: argument 1 (closure) must be a function, got " .. shown(closure), 2) end
+  if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
   local loss = closure and closure()
   self:apply_gradients()
   return loss

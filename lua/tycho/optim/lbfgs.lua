@@ -95,11 +95,11 @@ return function(new_class)
   local function dot(a, b) return ops.sum(a * b):item() end
 
   function LBFGS:step(closure)
-    if type(closure) ~= "function" then error("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss", 2) end
-    if #self.param_groups ~= 1 then error("LBFGS: only one group of parameters is supported", 2) end
+    if type(closure) ~= "function" then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
+    if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
     local o = self.param_groups[1]
     local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
-    if o.line_search_fn and o.line_search_fn ~= "strong_wolfe" then error("LBFGS: line_search_fn must be 'strong_wolfe', got " .. tostring(o.line_search_fn), 2) end
+    if o.line_search_fn and o.line_search_fn ~= "strong_wolfe" then fail("LBFGS: line_search_fn must be 'strong_wolfe', got " .. tostring(o.line_search_fn)) end
     self.state[params[1]] = s
     local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
     local function evaluate()

@@ -12,7 +12,7 @@ local function new_class(name, signature)
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
   schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, ...)
-    if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then error(name .. ": argument 1 must be an optimizer", 2) end
+    if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
     for k, v in pairs(options.defaults(signature)) do
@@ -67,7 +67,7 @@ function Scheduler:load_state_dict(d)
 end
 
 local function need(self, k)
-  if type(self[k]) ~= "number" or self[k] <= 0 then error(("%s: %s must be a number above 0, got %s"):format(self._name, k, tostring(self[k])), 4) end
+  if type(self[k]) ~= "number" or self[k] <= 0 then fail("%s: %s must be a number above 0, got %s", self._name, k, tostring(self[k])) end
 end
 
 local function one_of(self, k, ...)
@@ -79,7 +79,7 @@ end
 local function each(self, k, i)
   local v = self[k]
   if type(v) == "table" then v = v[i] end
-  if type(v) ~= "number" or v <= 0 then error(("%s: %s must be a number above 0, or a list of one for each group, got %s"):format(self._name, k, tostring(v)), 4) end
+  if type(v) ~= "number" or v <= 0 then fail("%s: %s must be a number above 0, or a list of one for each group, got %s", self._name, k, tostring(v)) end
   return v
 end
 local function set_momentum(group, m)
@@ -99,7 +99,7 @@ function StepLR:next_lr(epoch, lr) return epoch > 0 and epoch % self.step_size =
 -- lr * gamma at each of the milestones
 local MultiStepLR = new_class("MultiStepLR", "milestones, gamma=0.1")
 function MultiStepLR:begin()
-  if type(self.milestones) ~= "table" then error("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones), 3) end
+  if type(self.milestones) ~= "table" then fail("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones)) end
   Scheduler.begin(self)
 end
 function MultiStepLR:passed(epoch, at)
@@ -137,7 +137,7 @@ end
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
   need(self, "T_0")
-  if self.T_mult < 1 or self.T_mult % 1 ~= 0 then error("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult), 3) end
+  if self.T_mult < 1 or self.T_mult % 1 ~= 0 then fail("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult)) end
   Scheduler.begin(self)
 end
 function WarmRestarts:lr_at(epoch, base)
@@ -169,7 +169,7 @@ end
 -- lr times what a function (or one for each group) gives for the epoch; times it again each epoch.
 local function lambda(self, i)
   local fn = type(self.lr_lambda) == "table" and self.lr_lambda[i] or self.lr_lambda
-  if type(fn) ~= "function" then error(self._name .. ": lr_lambda must be a function or a list with one for each group", 4) end
+  if type(fn) ~= "function" then fail(self._name .. ": lr_lambda must be a function or a list with one for each group") end
   return fn
 end
 local LambdaLR = new_class("LambdaLR", "lr_lambda")
@@ -223,7 +223,7 @@ function OneCycleLR:along(step, first, top, last)
 end
 function OneCycleLR:lr_at(step, base, i)
   if step > self.total_steps - 1 then
-    if step > self.total_steps then error(("OneCycleLR: step %d is past total_steps %d"):format(step, self.total_steps), 4) end
+    if step > self.total_steps then fail("OneCycleLR: step %d is past total_steps %d", step, self.total_steps) end
     step = self.total_steps - 1
   end
   if self.cycle_momentum then set_momentum(self.optimizer.param_groups[i], self:along(step, self.max_momentum, self.base_momentum, self.max_momentum)) end
@@ -232,7 +232,7 @@ end
 
 ---- of other schedules ----
 local function members(name, list)
-  if type(list) ~= "table" or #list == 0 then error(name .. ": schedulers must be a list", 4) end
+  if type(list) ~= "table" or #list == 0 then fail(name .. ": schedulers must be a list") end
   return list
 end
 local function member_states(self)
@@ -248,7 +248,7 @@ end
 -- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
-  if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then error("SequentialLR: there must be one milestone less than schedulers", 3) end
+  if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then fail("SequentialLR: there must be one milestone less than schedulers") end
   for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
   for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end
   self.schedulers[1].last_epoch = 0
@@ -292,7 +292,7 @@ ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, l
 -- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
 local Plateau = new_class("ReduceLROnPlateau", "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
 function Plateau:begin()
-  if not (type(self.factor) == "number" and self.factor < 1) then error("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor), 3) end
+  if not (type(self.factor) == "number" and self.factor < 1) then fail("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor)) end
   one_of(self, "mode", "min", "max")
   one_of(self, "threshold_mode", "rel", "abs")
   self.best, self.num_bad_epochs, self.cooldown_counter = self.mode == "min" and math.huge or -math.huge, 0, 0
@@ -305,7 +305,7 @@ function Plateau:is_better(v)
 end
 function Plateau:step(metric)
   metric = type(metric) == "userdata" and metric:item() or metric
-  if type(metric) ~= "number" then error("ReduceLROnPlateau: step needs the metric, a number, got " .. type(metric), 2) end
+  if type(metric) ~= "number" then fail("ReduceLROnPlateau: step needs the metric, a number, got " .. type(metric)) end
   self.last_epoch = self.last_epoch + 1
   if self:is_better(metric) then self.best, self.num_bad_epochs = metric, 0
   else self.num_bad_epochs = self.num_bad_epochs + 1 end

@@ -1,6 +1,7 @@
 -- Averages of a model's parameters over training: an exponential moving average where decay is given, else the mean of all updates
 -- (stochastic weight averaging, Izmailov et al. 2018).
 local core = require "tycho.core"
+local fail = require("tycho.options").fail
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods
 local fill = require("tycho.options").fill
@@ -10,7 +11,7 @@ local AveragedModel = Module:extend("AveragedModel")
 -- AveragedModel(model, {decay=, use_buffers=false}): a copy of model in .module, which it runs
 function AveragedModel:init(model, o)
   o = fill("AveragedModel", o, {decay = false, use_buffers = false})
-  if o.decay and not (type(o.decay) == "number" and o.decay >= 0 and o.decay <= 1) then error("AveragedModel: decay must be in 0..1, got " .. tostring(o.decay), 2) end
+  if o.decay and not (type(o.decay) == "number" and o.decay >= 0 and o.decay <= 1) then fail("AveragedModel: decay must be in 0..1, got " .. tostring(o.decay)) end
   self.module = model:clone():requires_grad_(false)
   self.decay, self.use_buffers = o.decay, o.use_buffers
   self:register_buffer("n_averaged", core.ops.zeros({}, {dtype = "int64"}))
@@ -34,7 +35,7 @@ function AveragedModel:update_parameters(model)
     end
     M.add_(self.n_averaged, 1)
   end)
-  if not ok then error(err, 2) end
+  if not ok then fail(err) end
 end
 
 return {AveragedModel = AveragedModel}
