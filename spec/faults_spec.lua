@@ -93,6 +93,7 @@ if simulated then
       for n = 1, 5 do
         local held = {}
         for k = 1, 40 do held[k] = tycho.cuda.Stream() end         -- none is left from before
+      assert.equal(40, #held)
         sim.sim_fail(n, 2)
         local ok = pcall(tycho.cuda.Stream)
         sim.sim_fail(0, 0)

@@ -366,3 +366,71 @@ describe("restore", function()
     os.execute("rm -rf " .. dir)
   end)
 end)
+
+describe("habits", function()
+  it("checkpointed functions take and give tensors in tables", function()
+    local l = nn.Linear(3, 3)
+    local x, w = tycho.randn(2, 3, {requires_grad = true}), tycho.randn(2, 3, {requires_grad = true})
+    local function f(t, k)
+      local h = l(t.x):tanh() * t.list[1]
+      return {h, {y = h * 2 + k}, "text", 5}, h:sum()
+    end
+    local function gradients(run)
+      l:zero_grad()
+      x.grad, w.grad = nil, nil
+      local r, s = run({x = x, list = {w}, name = "n"}, 3)
+      assert.same({"text", 5}, {r[3], r[4]})
+      local loss = (r[1] * r[2].y):sum() + s
+      loss:backward()
+      return {x.grad, w.grad, l.weight.grad, l.bias.grad}
+    end
+    local want = gradients(f)
+    for i, g in ipairs(gradients(function(...) return tycho.utils.checkpoint(f, ...) end)) do helper.close(g, want[i], "gradient " .. i, 0) end
+  end)
+
+  it("sequences of schedules go on where they stood", function()
+    local function make()
+      local opt = tycho.optim.SGD({nn.Parameter(tycho.ones(1))}, {lr = 0.1})
+      local S = tycho.optim.lr_scheduler
+      return opt, S.SequentialLR(opt, {S.LinearLR(opt, {start_factor = 0.1, total_iters = 10}), S.CosineAnnealingLR(opt, {T_max = 90})}, {milestones = {10}})
+    end
+    for _, stop in ipairs {0, 4, 9, 10, 30} do
+      local opt, s = make()
+      for _ = 1, stop do s:step() end
+      local opt2, s2 = make()
+      opt2:load_state_dict(opt:state_dict())
+      s2:load_state_dict(s:state_dict())
+      for k = 1, 20 do
+        assert.equal(opt.param_groups[1].lr, opt2.param_groups[1].lr, ("stopped at %d, then step %d"):format(stop, k - 1))
+        s:step()
+        s2:step()
+      end
+    end
+    local opt = tycho.optim.SGD({nn.Parameter(tycho.ones(1))}, {lr = 0.1})
+    local w = tycho.optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, {T_0 = 10})
+    w:step(2.5)
+    assert.is_true(math.abs(opt.param_groups[1].lr - 0.08535533905932738) < 1e-15)     -- PyTorch's
+    w:step(12.5)
+    assert.is_true(math.abs(opt.param_groups[1].lr - 0.08535533905932738) < 1e-15)
+  end)
+
+  it("shapes count from the end, modules may hold each other, numbers that a dtype can't hold are refused", function()
+    local x = tycho.zeros(2, 3, 5)
+    assert.same({5, 3, 2}, {x.shape[-1], x.shape[-2], x.shape[-3]})
+    assert.is_nil(x.shape[-4])
+    assert.is_nil(x.shape[4])
+    local a, b = nn.Linear(2, 2), nn.Linear(2, 3)
+    a.b, b.a = b, a
+    assert.equal(4, #a:parameters())
+    local names = {}
+    for name in a:named_parameters() do names[#names + 1] = name end
+    assert.same({"weight", "bias", "b.weight", "b.bias"}, names)
+    assert.is_truthy(tostring(a):find("(a): Linear(...)", 1, true))
+    a:train()
+    local n = tycho.zeros(2):long()
+    fails("fill: int64 can't hold NaN", function() n:fill_(0 / 0) end)
+    fails("1e+30 is out of range for int64", function() n[1] = 1e30 end)
+    fails("masked_fill: 10000000000 is out of range for int32", function() return tycho.zeros(2):int():masked_fill(tycho.ones(2):bool(), 1e10) end)
+    assert.same({0, 0}, n:totable())
+  end)
+end)

@@ -16,7 +16,7 @@ Manager.__index = Manager
 -- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
 function checkpoint.Manager(o)
   o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
-  if type(o.dir) ~= "string" or o.dir == "" then fail("checkpoint.Manager: dir must be the name of a folder, got " .. tostring(o.dir)) end
+  if type(o.dir) ~= "string" or o.dir == "" then fail("checkpoint.Manager: dir must be the name of a folder, got %s", o.dir and tostring(o.dir) or "nothing") end
   if o.keep then options.whole("checkpoint.Manager", "keep", o.keep, 1) end
   local ok, e = pcall(function()
     core.make_folder(o.dir)

@@ -21,6 +21,7 @@ local tycho = {version = core.version}
 
 -- Sizes compare by value and print as 2x3.
 local Shape = {}
+Shape.__index = function(s, i) return type(i) == "number" and i < 0 and rawget(s, #s + 1 + i) or nil end       -- from the end, as elsewhere
 Shape.__eq = function(a, b)
   if #a ~= #b then return false end
   for i = 1, #a do if a[i] ~= b[i] then return false end end
@@ -155,7 +156,10 @@ tycho.numel, tycho.is_floating_point, tycho.detach = M.numel, M.is_floating_poin
 tycho.manual_seed = core.manual_seed
 -- The CPU's random generator: a seed and an offset, that set_rng_state takes. tycho.cuda has those of GPUs.
 function tycho.get_rng_state() return core.gpu.rng_state("cpu") end
-function tycho.set_rng_state(seed, offset) core.gpu.rng_state("cpu", seed, offset or 0) end
+function tycho.set_rng_state(seed, offset)
+  if type(seed) ~= "number" or (offset ~= nil and type(offset) ~= "number") then fail("set_rng_state: a seed and an offset are needed, as get_rng_state gives them, got %s, %s", type(seed), type(offset)) end
+  core.gpu.rng_state("cpu", seed, offset or 0)
+end
 -- Where tensors are made of which no device is said; "cpu" at first.
 function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)

@@ -106,13 +106,62 @@ local Again = autograd.Function {
     return tidy(held, unpack(result, 1, ctx.n + 3))
   end}
 
+---- tensors in tables ----
+-- Gradients flow to and from arguments and results of a recorded call alone: tensors in plain tables become such, and the tables are made again around them.
+local Place = {}
+local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
+
+-- v with a place in the list for each tensor.
+local function taken_out(v, list, seen)
+  if core.is_tensor(v) then
+    list.n = list.n + 1
+    list[list.n] = v
+    return setmetatable({list.n}, Place)
+  end
+  if not plain(v) then return v end
+  if not seen[v] then
+    seen[v] = {}
+    for k, x in pairs(v) do seen[v][k] = taken_out(x, list, seen) end
+  end
+  return seen[v]
+end
+local function put_back(v, list, seen)
+  if getmetatable(v) == Place then return list[v[1]] end
+  if not plain(v) then return v end
+  if not seen[v] then
+    seen[v] = {}
+    for k, x in pairs(v) do seen[v][k] = put_back(x, list, seen) end
+  end
+  return seen[v]
+end
+local function pack(...) return {n = select("#", ...), ...} end
+local function unpacked(t) return unpack(t, 1, t.n) end
+
+local function has_table(...)
+  for i = 1, select("#", ...) do if plain((select(i, ...))) then return true end end
+  return false
+end
+
 -- fn(...), of which only arguments and results are kept. report, where given, is told at each backward how many bytes fn's values in between took
 -- while they were there again.
 function recompute.run(report, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
   -- one for all, so that tycho.grad can ask for it, and so for every checkpoint on the way
   modes.anchor = modes.anchor or core.keep(core.ops.zeros(1, {requires_grad = true, device = "cpu"}))
-  return Again(modes.anchor, report, fn, ...)
+  local results
+  local function results_out(...)
+    results = nil
+    if not has_table(...) then return ... end
+    local list = {n = 0}
+    results = taken_out(pack(...), list, {})
+    return unpacked(list)
+  end
+  local function again(...) return results_out(fn(...)) end
+  local list = {n = 0}
+  local args = has_table(...) and taken_out(pack(...), list, {})
+  local function from_list(...) return results_out(fn(unpacked(put_back(args, pack(...), {})))) end
+  local out = args and pack(Again(modes.anchor, report, from_list, unpacked(list))) or pack(Again(modes.anchor, report, again, ...))
+  return unpacked(results and put_back(results, out, {}) or out)
 end
 
 function recompute.checkpoint(fn, ...)

@@ -95,6 +95,13 @@ ty_status ty_need_same_dtype(ty_call *c, int slot, int with) {
   return TY_OK;
 }
 
+ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d) {
+  const ty_operand *v = &c->in[slot];
+  const double n = v->kind == TY_FLOAT ? v->f : (double)v->i;
+  if ((v->kind != TY_FLOAT && v->kind != TY_INT) || ty_fits(n, d)) return TY_OK;
+  return n != n ? ty_fail(c, "%s can't hold NaN", ty_dtype_names[d]) : ty_fail(c, "%.14g is out of range for %s", n, ty_dtype_names[d]);
+}
+
 ty_status ty_need_index(ty_call *c, int slot) {
   const ty_tensor *t = c->in[slot].t;
   if (t && t->dtype != TY_I64 && t->dtype != TY_I32 && t->dtype != TY_U8)
@@ -170,6 +177,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   ty_operand *value = &c->in[c->nin - 1];
   const double power = value->kind == TY_FLOAT ? value->f : (double)value->i;
   if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0) return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers, x:float() has", power, ty_dtype_names[d]);
+  if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction too is true */
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {
@@ -284,7 +292,7 @@ ty_status ty_infer_cast(ty_call *c) {
 ty_status ty_infer_copy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *src = c->in[1].t;
   ty_meta_of(x, &c->meta[0]);
-  if (!src) return TY_OK;
+  if (!src) return ty_need_fitting(c, 1, (ty_dtype)x->dtype);
   int lead = src->ndim - x->ndim;
   bool fits = true;
   for (int i = 0; i < src->ndim; i++)

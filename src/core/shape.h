@@ -10,6 +10,7 @@ ty_status ty_need_float(ty_call *c, int slot);
 ty_status ty_need_dims(ty_call *c, int slot, int ndim);
 ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d);
 ty_status ty_need_same_dtype(ty_call *c, int slot, int with);
+ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d);   /* a number that is stored as it is */
 ty_status ty_need_index(ty_call *c, int slot);
 void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape);
 void ty_lay_channels_last(ty_meta *m);     /* of 4 dims; as a backend's own layout */

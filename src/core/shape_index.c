@@ -62,6 +62,7 @@ ty_status ty_infer_index_put(ty_call *c) {
   ty_meta want = {0};
   TY_TRY(index_shape(c, x, 2, &c->at[0], ishape, &inum));
   indexed_shape(x, &c->at[0], ishape, inum, &want);
+  TY_TRY(ty_need_fitting(c, 1, (ty_dtype)x->dtype));
   if (v) {
     bool fits = v->ndim <= want.ndim;
     for (int i = 0; fits && i < v->ndim; i++) fits = v->shape[i] == 1 || v->shape[i] == want.shape[want.ndim - v->ndim + i];

@@ -27,7 +27,8 @@ local function plain(v, path, seen)
 end
 
 local function build(module, data)
-  local make = require(module)
+  local found, make = pcall(require, module)
+  if not found then error("Dataset: " .. tostring(make), 0) end
   if type(make) ~= "function" then error(("Dataset: module '%s' must return a function from the data to a dataset, it returned a %s"):format(module, type(make)), 0) end
   local dataset = make(data)
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or type(dataset.get) ~= "function" then error(("Dataset: what module '%s' made must have size() and get(i)"):format(module), 0) end

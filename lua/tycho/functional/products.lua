@@ -151,6 +151,7 @@ def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids n
 end, NN)
 def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?", "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id", function(ids, weight, offsets, mode, scale)
   if M.dim(ids) == 1 and not offsets then fail("embedding_bag", "a vector of ids needs offsets") end
+  if offsets and M.dim(offsets) ~= 1 then fail("embedding_bag", "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
   if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail("embedding_bag", "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
   local function rows(at, by)
     local y = F.embedding(at, weight)

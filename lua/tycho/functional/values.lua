@@ -37,7 +37,10 @@ M.cuda = function(x, gpu, o)
   return M.to(x, type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda", o)
 end
 M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end     -- without a GPU there is nothing to pin for
-M.is_floating_point = function(x) return x.dtype:find("float", 1, true) ~= nil end
+M.is_floating_point = function(x)
+  if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
+  return x.dtype:find("float", 1, true) ~= nil
+end
 M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
 

@@ -44,25 +44,25 @@ function init.calculate_gain(name, parameter)
   fail("calculate_gain: no gain is known for '" .. tostring(name) .. "'")
 end
 
-local function fans(x)
-  if M.dim(x) < 2 then error("a tensor of at least 2 dims is needed, got shape " .. tostring(x.shape), 0) end
+local function fans(name, x)
+  if M.dim(x) < 2 then error(("%s: a tensor of at least 2 dims is needed, got shape %s"):format(name, tostring(x.shape)), 0) end
   local field = M.numel(x) / (x.shape[1] * x.shape[2])
   return x.shape[2] * field, x.shape[1] * field
 end
 
 define("xavier_uniform_", "gain=1", function(x, o)
-  local n_in, n_out = fans(x)
+  local n_in, n_out = fans("xavier_uniform_", x)
   local bound = number("xavier_uniform_", o, "gain") * math.sqrt(6 / (n_in + n_out))
   return M.uniform_(x, -bound, bound)
 end)
 define("xavier_normal_", "gain=1", function(x, o)
-  local n_in, n_out = fans(x)
+  local n_in, n_out = fans("xavier_normal_", x)
   return M.normal_(x, 0, number("xavier_normal_", o, "gain") * math.sqrt(2 / (n_in + n_out)))
 end)
 local KAIMING = "a=0, mode=fan_in, nonlinearity=leaky_relu"
 local function kaiming(name, x, o)
   if o.mode ~= "fan_in" and o.mode ~= "fan_out" then error(("%s: mode must be 'fan_in' or 'fan_out', got %s"):format(name, options.shown(o.mode)), 0) end
-  local n_in, n_out = fans(x)
+  local n_in, n_out = fans(name, x)
   return init.calculate_gain(o.nonlinearity, number(name, o, "a")) / math.sqrt(o.mode == "fan_out" and n_out or n_in)
 end
 define("kaiming_uniform_", KAIMING, function(x, o)

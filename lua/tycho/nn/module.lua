@@ -60,14 +60,17 @@ local function assign(self, name, value)
   end
 end
 
-local function describe(self, indent)
+local function describe(self, indent, within)
   local lines = {}
+  if within[self] then return self._name .. "(...)" end      -- a module may hold one that holds it
+  within[self] = true
   for _, name in ipairs(self._order) do
     if self._kinds[name] == "module" then
       local label = self._is_list and name - 1 or name     -- positions count from 0, as PyTorch's
-      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, label, describe(self._parts[name], indent .. "  "))
+      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, label, describe(self._parts[name], indent .. "  ", within))
     end
   end
+  within[self] = nil
   local extra = self.extra_repr and self:extra_repr() or ""
   if #lines == 0 then return self._name .. "(" .. extra .. ")" end
   return self._name .. "(\n" .. table.concat(lines, "\n") .. "\n" .. indent .. ")"
@@ -123,7 +126,7 @@ function Module:register_forward_pre_hook(fn) return add_hook(self, "register_fo
 function Module:extend(name)
   local class = {_name = name or "Module", _super = self}
   class.__index = class
-  local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "") end}
+  local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "", {}) end}
   function instance.__index(m, k)
     local v = rawget(m, "_plain")[k]
     if v ~= nil then return v end
@@ -164,8 +167,11 @@ function Module:register_parameter(name, value)
   put(self, "parameter", name, value)
 end
 
--- Every part of a kind below m, with its dotted name, in order; once each, unless seen is nil.
-local function walk(m, kind, prefix, seen, fn)
+-- Every part of a kind below m, with its dotted name, in order; once each, unless seen is nil. within: the modules that lead to m.
+local function walk(m, kind, prefix, seen, fn, within)
+  within = within or {}
+  if within[m] then return end             -- a module may hold one that holds it
+  within[m] = true
   for _, name in ipairs(m._order) do
     local k, v = m._kinds[name], m._parts[name]
     local label = m._is_list and tostring(name - 1) or name
@@ -173,8 +179,9 @@ local function walk(m, kind, prefix, seen, fn)
       if seen then seen[v] = true end
       fn(prefix .. label, v, m, name)
     end
-    if k == "module" then walk(v, kind, prefix .. label .. ".", seen, fn) end
+    if k == "module" then walk(v, kind, prefix .. label .. ".", seen, fn, within) end
   end
+  within[m] = nil
 end
 
 local function collect(m, kind)

@@ -140,6 +140,12 @@ function WarmRestarts:begin()
   if self.T_mult < 1 or self.T_mult % 1 ~= 0 then fail("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult)) end
   Scheduler.begin(self)
 end
+-- epoch: a fraction too, such as that of the batches done.
+function WarmRestarts:step(epoch)
+  if epoch == nil then return Scheduler.step(self) end
+  self.last_epoch = options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0)
+  self:set()
+end
 function WarmRestarts:lr_at(epoch, base)
   local T = self.T_0
   while epoch >= T do epoch, T = epoch - T, T * self.T_mult end
@@ -236,13 +242,15 @@ local function members(name, list)
   return list
 end
 local function member_states(self)
-  local out = {last_epoch = self.last_epoch, schedulers = {}}
+  local out = {last_epoch = self.last_epoch, last_lr = self.last_lr, schedulers = {}}
   for i, s in ipairs(self.schedulers) do out.schedulers[i] = s:state_dict() end
   return out
 end
 local function load_members(self, d)
-  self.last_epoch = d.last_epoch
+  local now = self:get_last_lr()                         -- each member sets the rate that it gave last, also one whose turn is to come
   for i, s in ipairs(self.schedulers) do s:load_state_dict(d.schedulers[i]) end
+  self.last_epoch, self.last_lr = d.last_epoch, d.last_lr or now
+  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr[i] or g.lr end
 end
 
 -- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
