@@ -433,4 +433,36 @@ describe("habits", function()
     fails("masked_fill: 10000000000 is out of range for int32", function() return tycho.zeros(2):int():masked_fill(tycho.ones(2):bool(), 1e10) end)
     assert.same({0, 0}, n:totable())
   end)
+
+  it("tensor({}) is where lists begin to grow", function()
+    local a, b = tycho.randn(2, 3, {requires_grad = true}), tycho.randn(2, 3, {requires_grad = true})
+    local empty = tycho.zeros(0, {requires_grad = true})
+    for dim = 1, 2 do
+      for _, list in ipairs {{empty, a, b}, {a, empty, b}, {empty, empty, a, b}, {a, b, empty}} do
+        a.grad, b.grad, empty.grad = nil, nil, nil
+        local y = tycho.cat(list, dim)
+        helper.close(y, tycho.cat({a, b}, dim), "cat", 0)
+        local w = tycho.range(1, 12):view(y.shape)
+        local loss = (y * w):sum()
+        loss:backward()
+        helper.close(tycho.cat({a.grad, b.grad}, dim), w, "gradient", 0)
+        assert.equal("0", tostring(empty.grad.shape))
+      end
+    end
+    assert.equal("0", tostring(tycho.cat({tycho.zeros(0), tycho.zeros(0)}, 1).shape))
+    fails("tensor 3 has shape 2; apart from dim 1 it must match tensor 2 of shape 2x3", tycho.cat, {empty, a, tycho.ones(2)}, 1)
+  end)
+
+  it("sequences are padded to one length, and cut again", function()
+    local pad, unpad = nn.utils.rnn.pad_sequence, nn.utils.rnn.unpad_sequence
+    local list = {tycho.randn(4, 2), tycho.randn(1, 2), tycho.randn(3, 2)}
+    local x = pad(list)
+    assert.equal("4x3x2", tostring(x.shape))
+    for i, y in ipairs(unpad(x, {4, 1, 3})) do helper.close(y, list[i], "item", 0) end
+    local left = pad(list, {batch_first = true, padding_value = -1, padding_side = "left"})
+    helper.close(left[2], tycho.cat({tycho.full({3, 2}, -1), list[2]}, 1), "left", 0)
+    for i, y in ipairs(unpad(pad(list, {batch_first = true}), tycho.tensor({4, 1, 3}, {dtype = "int64"}), {batch_first = true})) do helper.close(y, list[i], "item", 0) end
+    fails("pad_sequence: argument 1 must be a list of tensors", pad, {})
+    fails("pad_sequence: item 2 must be a tensor of at least 1 dim, got number", pad, {tycho.ones(1), 3})
+  end)
 end)

@@ -330,8 +330,9 @@ R.pad_constant = {x = function(g, pad)
   return ops.pad_constant(g, back)
 end}
 R.cat = {tensors = function(g, item, dim, tensors_shapes)
-  local first = 1
-  for i = 1, item - 1 do first = first + tensors_shapes[i][dim] end
+  local first, dims = 1, #g.shape
+  if #tensors_shapes[item] ~= dims then return zeros({0}, g) end                       -- tensor({}), which goes with any shape
+  for i = 1, item - 1 do first = first + (#tensors_shapes[i] == dims and tensors_shapes[i][dim] or 0) end
   return ops.slice(g, dim, first, first + tensors_shapes[item][dim] - 1)
 end}
 

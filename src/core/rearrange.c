@@ -37,6 +37,7 @@ static ty_status cat(ty_call *c) {
   int64_t first = 0;
   for (int i = 0; i < c->nin; i++) {
     ty_tensor *t = c->in[i].t, part = *c->out[0];
+    if (t->ndim != part.ndim) continue;    /* tensor({}) */
     window(&part, d, first, t->shape[d], 1);
     if (t->shape[d]) TY_TRY(ty_copy_into(c->ctx, &part, t));
     first += t->shape[d];

@@ -369,17 +369,20 @@ ty_status ty_infer_strided_put(ty_call *c) {
 ty_status ty_infer_cat(ty_call *c) {
   int n = c->span[0].count, start = c->span[0].start;
   if (n == 0) return ty_fail(c, "argument 1 is an empty list");
-  const ty_tensor *x = c->in[start].t;
+  int first = 0;                           /* tensor({}), with which lists begin to grow, goes with any shape */
+  while (first < n - 1 && c->in[start + first].t->ndim == 1 && c->in[start + first].t->shape[0] == 0) first++;
+  const ty_tensor *x = c->in[start + first].t;
   ty_meta *m = &c->meta[0];
   if (x->ndim == 0) return ty_fail(c, "0-dim tensors can't be joined: use stack");
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
   int64_t d = c->at[0].i;
   ty_meta_of(x, m);
-  for (int i = 1; i < n; i++) {
+  for (int i = first + 1; i < n; i++) {
     const ty_tensor *y = c->in[start + i].t;
     bool same = y->ndim == x->ndim;
+    if (y->ndim == 1 && y->shape[0] == 0) continue;
     for (int k = 0; same && k < x->ndim; k++) same = k == d || y->shape[k] == x->shape[k];
-    if (!same) return ty_fail(c, "tensor %d has shape %s; apart from dim %lld it must match tensor 1 of shape %s", i + 1, ty_shape_of(y), (long long)d + 1, ty_shape_of(x));
+    if (!same) return ty_fail(c, "tensor %d has shape %s; apart from dim %lld it must match tensor %d of shape %s", i + 1, ty_shape_of(y), (long long)d + 1, first + 1, ty_shape_of(x));
     if (__builtin_add_overflow(m->shape[d], y->shape[d], &m->shape[d])) return ty_fail(c, "the sizes along dim %lld overflow", (long long)d + 1);
   }
   m->dtype = ty_result_dtype(c->in + start, n);
