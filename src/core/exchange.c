@@ -5,12 +5,15 @@
 #include <string.h>
 #include "fuse.h"
 
-/* The one step that writes what value v is, before step `before`, or -1. */
+/* The step before `before` that alone writes what value v is, or -1. */
 static int maker_of(const ty_program *p, int v, int before) {
   int found = -1;
-  for (int i = 0; i < before; i++)
-    if (ty_writes(p, &p->step[i], p->value[v].store)) found = found < 0 ? i : -2;
-  return found < 0 ? -1 : found;
+  for (int i = 0; i < before; i++) {
+    if (!ty_writes(p, &p->step[i], p->value[v].store)) continue;
+    if (found >= 0) return -1;
+    found = i;
+  }
+  return found;
 }
 
 static int readers(const ty_program *p, int store) {

@@ -214,7 +214,7 @@ struct ty_call {
 /* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
 typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_step;
 ty_step ty_step_of(const ty_call *c);
-/* A recurrent layer's call: kept: values of a unit that a step leaves for backward. */
+/* A recurrent layer's call. kept: how many values of a unit a step leaves for backward. */
 typedef struct { ty_recurrent_kind kind; int gates, kept; bool reverse; int64_t steps, n, h; } ty_recurrence;
 ty_recurrence ty_recurrence_of(const ty_call *c);
 struct ty_augment;

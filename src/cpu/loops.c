@@ -365,7 +365,7 @@ static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks)
   for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
 
-/* ---- recurrent layers: n units at one step; b: y's bias; c: the cell, changed; s: NULL, or where to leave what backward needs ---- */
+/* ---- recurrent layers: n units at one step; b: y's bias; c: the cell, changed; s: where to leave what backward needs ---- */
 
 #define RECURRENT(k, T, S) \
   static void rnn_##k(T *restrict o, const T *restrict x, const T *restrict y, const T *restrict b, int64_t n, int relu) { \
