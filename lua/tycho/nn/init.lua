@@ -165,6 +165,15 @@ function Embedding:init(...)
   self.weight = Parameter(ops.randn(count, size))
   if at then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
+-- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=): weight's own memory, rows as they are
+function Embedding.from_pretrained(weight, ...)
+  local o = arguments("Embedding.from_pretrained", "freeze=true, padding_idx=nil", ...)
+  if not core.is_tensor(weight) or M.dim(weight) ~= 2 then fail("Embedding.from_pretrained: argument 1 must be a tensor of 2 dims, got %s", core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight)) end
+  local e = Embedding(weight.shape[1], weight.shape[2], {padding_idx = o.padding_idx})
+  e.weight = Parameter(weight:detach())
+  e.weight:requires_grad_(not o.freeze)
+  return e
+end
 function Embedding:forward(ids) return F.embedding(ids, self.weight, self.padding_idx) end
 function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
