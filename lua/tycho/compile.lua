@@ -8,6 +8,7 @@
 -- returned, kept (tycho.keep) or assigned to a module.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
+local tree = require "tycho.tree"
 local callable = require("tycho.modes").callable
 local options = require "tycho.options"
 local fail, fill, whole = options.fail, options.fill, options.whole
@@ -172,25 +173,11 @@ local function for_caller(v, args, given, x)
   return x
 end
 
--- A copy of the results in which leaf(x) stands for each x that is no plain table.
-local function rebuilt(results, leaf)
-  local seen = {}
-  local function walk(x)
-    if type(x) ~= "table" or getmetatable(x) ~= nil then return leaf(x) end
-    if seen[x] then return seen[x] end
-    local out = {}
-    seen[x] = out
-    for k, y in pairs(x) do out[k] = walk(y) end
-    return out
-  end
-  return walk(results)
-end
-
 -- The results with a tensor's number in its place, where it is the program's, an argument's or of fn's own numbers; and back.
 local Number = {}
 local function templated(v, results)
   local n = 0
-  return rebuilt(results, function(x)
+  return tree.map(results, function(x)
     if not core.is_tensor(x) then return x end
     n = n + 1
     local kind = program.result_kind(v.program, n)
@@ -198,7 +185,7 @@ local function templated(v, results)
   end)
 end
 local function filled(v, args, given)
-  return rebuilt(v.results, function(x)
+  return tree.map(v.results, function(x)
     if getmetatable(x) ~= Number then return x end
     local r = program.result(v.program, x[1])
     local out = x.constant and ops.clone(r) or for_caller(v, args, given, r)

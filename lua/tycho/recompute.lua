@@ -4,6 +4,7 @@ local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
+local tree = require "tycho.tree"
 local M = core.methods
 local recompute = {}
 
@@ -111,28 +112,17 @@ local Again = autograd.Function {
 local Place = {}
 local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
--- v with a place in the list for each tensor.
-local function taken_out(v, list, seen)
-  if core.is_tensor(v) then
+-- v with a place in the list for each tensor; and back.
+local function taken_out(v, list)
+  return tree.map(v, function(x)
+    if not core.is_tensor(x) then return x end
     list.n = list.n + 1
-    list[list.n] = v
+    list[list.n] = x
     return setmetatable({list.n}, Place)
-  end
-  if not plain(v) then return v end
-  if not seen[v] then
-    seen[v] = {}
-    for k, x in pairs(v) do seen[v][k] = taken_out(x, list, seen) end
-  end
-  return seen[v]
+  end)
 end
-local function put_back(v, list, seen)
-  if getmetatable(v) == Place then return list[v[1]] end
-  if not plain(v) then return v end
-  if not seen[v] then
-    seen[v] = {}
-    for k, x in pairs(v) do seen[v][k] = put_back(x, list, seen) end
-  end
-  return seen[v]
+local function put_back(v, list)
+  return tree.map(v, function(x) if getmetatable(x) == Place then return list[x[1]] end return x end)
 end
 local function pack(...) return {n = select("#", ...), ...} end
 local function unpacked(t) return unpack(t, 1, t.n) end
@@ -153,15 +143,15 @@ function recompute.run(report, fn, ...)
     results = nil
     if not has_table(...) then return ... end
     local list = {n = 0}
-    results = taken_out(pack(...), list, {})
+    results = taken_out(pack(...), list)
     return unpacked(list)
   end
   local function again(...) return results_out(fn(...)) end
   local list = {n = 0}
-  local args = has_table(...) and taken_out(pack(...), list, {})
-  local function from_list(...) return results_out(fn(unpacked(put_back(args, pack(...), {})))) end
+  local args = has_table(...) and taken_out(pack(...), list)
+  local function from_list(...) return results_out(fn(unpacked(put_back(args, pack(...))))) end
   local out = args and pack(Again(modes.anchor, report, from_list, unpacked(list))) or pack(Again(modes.anchor, report, again, ...))
-  return unpacked(results and put_back(results, out, {}) or out)
+  return unpacked(results and put_back(results, out) or out)
 end
 
 function recompute.checkpoint(fn, ...)
