@@ -122,8 +122,13 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
 #pragma unroll
   for (int e = 0; e < CAST_EACH; e++) {
     const int64_t i = from + e * THREADS, inner = a.item[k].inner, outer = a.item[k].outer;
+    const bool wide = a.item[k].n > INT32_MAX;
     if (i >= a.item[k].n) continue;
-    const int64_t at = inner ? (i / (outer * inner) * inner + i % inner) * outer + i / inner % outer : i;
+    int64_t at = i;
+    if (inner) {
+      const int64_t y = innermost(at, inner, wide), x = innermost(at, outer, wide);
+      at = (at * inner + y) * outer + x;
+    }
     store(a.item[k].to, a.item[k].to_dtype, i, load<float>(a.item[k].from, a.item[k].from_dtype, at));
   }
 }

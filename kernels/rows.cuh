@@ -40,11 +40,11 @@ template <class T> static __device__ __forceinline__ void store_four(void *p, in
     *(four<uint16_t> *)((uint16_t *)p + i) = x;
   }
 }
-static inline bool fours(const void *p, int dtype) { return dtype != TY_F64 && (uintptr_t)p % (dtype == TY_F32 ? 16 : 8) == 0; }
+static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) { return dtype != TY_F64 && (uintptr_t)p % (dtype == TY_F32 ? 16 : 8) == 0; }
 
 /* v = the thread's elements of the row of n at element base of p, which lie step apart. */
 template <class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int dtype, int64_t base, int64_t n, int64_t step) {
-  if (step == 1 && n % 4 == 0 && dtype != TY_F64 && ((uintptr_t)p & (dtype == TY_F32 ? 15 : 7)) == 0) {     /* then each row begins at such an address */
+  if (step == 1 && n % 4 == 0 && fours(p, dtype)) {     /* then each row begins at such an address */
 #pragma unroll
     for (int e = 0; e < ROW_EACH; e += 4) {
       const int64_t j = row_place(e, n);

@@ -99,7 +99,9 @@ ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d) {
   const ty_operand *v = &c->in[slot];
   const double n = v->kind == TY_FLOAT ? v->f : (double)v->i;
   if ((v->kind != TY_FLOAT && v->kind != TY_INT) || ty_fits(n, d)) return TY_OK;
-  return n != n ? ty_fail(c, "%s can't hold NaN", ty_dtype_names[d]) : ty_fail(c, "%.14g is out of range for %s", n, ty_dtype_names[d]);
+  const char *name = c->op->param[slot].name;
+  if (n != n) return ty_fail(c, "argument %d (%s) is NaN, which %s can't hold", ty_position(c, slot), name, ty_dtype_names[d]);
+  return ty_fail(c, "argument %d (%s) %.14g is out of range for %s", ty_position(c, slot), name, n, ty_dtype_names[d]);
 }
 
 ty_status ty_need_index(ty_call *c, int slot) {

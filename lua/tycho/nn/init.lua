@@ -155,22 +155,21 @@ function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s")
 local Embedding = layer("Embedding")
 -- Embedding(num_embeddings, embedding_dim, padding_idx=): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
 function Embedding:init(...)
-  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil", ...)
+  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil, *, _weight=nil", ...)
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
   local at = o.padding_idx
   if type(at) == "number" and at < 0 then at = count + 1 + at end      -- from the end
   self.padding_idx = at and whole("Embedding", "padding_idx", at) or nil
   if at and at > count then fail("Embedding: padding_idx %d is not one of %d", at, count) end
-  self.weight = Parameter(ops.randn(count, size))
-  if at then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
+  self.weight = Parameter(o._weight or ops.randn(count, size))
+  if at and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
 -- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=): weight's own memory, rows as they are
 function Embedding.from_pretrained(weight, ...)
   local o = arguments("Embedding.from_pretrained", "freeze=true, padding_idx=nil", ...)
   if not core.is_tensor(weight) or M.dim(weight) ~= 2 then fail("Embedding.from_pretrained: argument 1 must be a tensor of 2 dims, got %s", core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight)) end
-  local e = Embedding(weight.shape[1], weight.shape[2], {padding_idx = o.padding_idx})
-  e.weight = Parameter(weight:detach())
+  local e = Embedding(weight.shape[1], weight.shape[2], {padding_idx = o.padding_idx, _weight = weight:detach()})
   e.weight:requires_grad_(not o.freeze)
   return e
 end
