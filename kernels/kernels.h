@@ -45,6 +45,8 @@ TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
 /* ---- creation, random numbers (fill.cu) ---- */
 TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s);   /* first, first + step, ... */
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);
+/* o = x's lower (or upper) triangle from diagonal k; contiguous matrices */
+TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s);
 typedef struct { uint64_t seed, offset; unsigned ticket; } ty_k_generator;   /* in device memory; ticket: see move_on */
 typedef struct {
   int op, dtype;
@@ -196,6 +198,25 @@ TY_K int64_t ty_k_select_tiles(int64_t n);
 TY_K cudaError_t ty_k_select_count(const ty_k_selection *a, cudaStream_t s);
 TY_K cudaError_t ty_k_select_write(const ty_k_selection *a, int64_t found, cudaStream_t s);
 
+/* ---- pooling (pool.cu) ---- */
+typedef struct {
+  int dtype, max, back, adaptive, include_pad;
+  int64_t n, c, h, w, oh, ow, kernel[2], stride[2], padding[2], dilation[2], divisor;
+  int64_t xs[4], ys[4], is[4];                           /* strides (n, c, h, w) of pixels, windows, positions */
+  void *x, *y;
+  int64_t *places;                                       /* of maxima: 1-based in the plane, 0 where a window is all padding; NULL forward: not asked for */
+  void *copy;                                            /* NULL, or forward: y is also written here, by strides cs */
+  const void *mask;                                      /* NULL, or backward of maxima: y counts where this is above 0, by strides ms */
+  int64_t cs[4], ms[4];
+} ty_k_pooling;
+TY_K cudaError_t ty_k_pool(const ty_k_pooling *a, cudaStream_t s);
+typedef struct {
+  int relu, wdtype, bdtype;                              /* relu: it follows */
+  int64_t w_step, b_step;
+  const void *mean, *rstd, *w, *b;                       /* of channels; mean and rstd float64 where pixels are, else float32; w and b may be NULL */
+} ty_k_normalizing;
+TY_K cudaError_t ty_k_normalized_pool(const ty_k_pooling *a, const ty_k_normalizing *n, cudaStream_t s);   /* forward, of maxima */
+
 /* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
 typedef struct {
   int dtype, wdtype, bdtype, ddtype, rms;                /* ddtype: of dw and db; rms: no mean, no bias */
@@ -214,27 +235,17 @@ typedef struct {
   int dtype, wdtype, bdtype, ddtype, run_dtype, training;   /* ddtype: of dw and db; run_dtype: of the running mean and variance */
   int64_t images, channels, pixels, sn, sc, run_step[2], w_step, b_step;
   double momentum, eps;
-  const void *x, *w, *b, *g;
+  const void *x, *w, *b, *g;                             /* g: not NULL means backward */
   void *o, *mean, *rstd;                                 /* forward: mean and rstd are written; backward: read */
   void *run_mean, *run_var;                              /* NULL: none */
-  void *dw, *db;
+  void *dw, *db;                                         /* NULL: not asked for */
   void *work;                                            /* 8 bytes times channels times (4 + 2 ty_k_batch_parts) */
   unsigned *tickets;
 } ty_k_batch_norm;
 TY_K int ty_k_batch_parts(const ty_k_batch_norm *a);
-TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s);
+/* from: NULL, or g is what reaches x of the gradients of maxima, and is not in memory. */
+TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, cudaStream_t s);
 
-/* ---- pooling (pool.cu) ---- */
-typedef struct {
-  int dtype, max, back, adaptive, include_pad;
-  int64_t n, c, h, w, oh, ow, kernel[2], stride[2], padding[2], dilation[2], divisor;
-  int64_t xs[4], ys[4], is[4];                           /* strides (n, c, h, w) of pixels, windows, positions */
-  void *x, *y;
-  int64_t *places;                                       /* of maxima: 1-based in the plane, 0 where a window is all padding */
-} ty_k_pooling;
-TY_K cudaError_t ty_k_pool(const ty_k_pooling *a, cudaStream_t s);
-/* o = x's lower (or upper) triangle from diagonal k; contiguous matrices */
-TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s);
 
 /* ---- matrix products (product.cu) ---- */
 typedef struct {

@@ -4,6 +4,7 @@
  * first element, in one pass. Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
+#include "pool.cuh"
 #include "rows.cuh"
 
 #define THREADS 256
@@ -117,9 +118,30 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
 #define EACH 4                   /* elements that a thread of the last pass makes */
 #define TALL (THREADS / LANES)
 
+/* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of theirs. position: among images x pixels. */
+template <class S> struct stored_gradient {
+  template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
+  template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
+};
+template <class S> struct pooled_gradient {
+  ty_k_pooling from;
+  sizes<S> of;
+  template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t, S position, S ch) const {
+    return rounded(from_maxima<T>(from, of, place_of(position, ch, of)), a.dtype);
+  }
+  template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const {
+    place<S> o = place_of(i, of, a.sc == 1);
+    for (int k = 0; k < 4; k++) {          /* of four channels, or of four pixels of one image's channel */
+      g[k] = rounded(from_maxima<T>(from, of, o), a.dtype);
+      if (a.sc == 1) o.c++;
+      else if (++o.x == (S)from.w) { o.x = 0; o.y++; }
+    }
+  }
+};
+
 /* Forward: sums of x - shift and its square; backward: of g and g (x - mean). */
-template <class T> static __device__ __forceinline__ void take(const ty_k_batch_norm &a, int64_t at, T center, T *s1, T *s2) {
-  const T d = load<T>(a.x, a.dtype, at) - center, g = a.g ? load<T>(a.g, a.dtype, at) : d;
+template <class T, class S, class G> static __device__ __forceinline__ void take(const ty_k_batch_norm &a, const G &gradient, int64_t at, S position, S ch, T center, T *s1, T *s2) {
+  const T d = load<T>(a.x, a.dtype, at) - center, g = a.g ? gradient.template at<T>(a, at, position, ch) : d;
   *s1 += g;
   *s2 += g * d;
 }
@@ -159,8 +181,8 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
     c[a.channels] = gain;
     c[2 * a.channels] = through ? -gain * r * r * s2 / (T)count : 0;
     c[3 * a.channels] = through ? -gain * s1 / (T)count : 0;
-    store(a.dw, a.ddtype, ch, s2 * r);
-    store(a.db, a.ddtype, ch, s1);
+    if (a.dw) store(a.dw, a.ddtype, ch, s2 * r);
+    if (a.db) store(a.db, a.ddtype, ch, s1);
     return;
   }
   if (a.training && count) {
@@ -183,7 +205,7 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
   if (a.run_var) store(a.run_var, a.run_dtype, ch * a.run_step[1], keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
 }
 
-template <class T, class S> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a) {
+template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a, const G gradient) {
   __shared__ T s[THREADS], u[THREADS];
   const int64_t ch = blockIdx.x;
   const T center = center_of<T>(a, ch);
@@ -192,7 +214,7 @@ template <class T, class S> __global__ void __launch_bounds__(THREADS) plane_sum
   part_of(a.images * a.pixels, &from, &to);
   for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
     const S image = (S)i / (S)a.pixels, pixel = (S)i % (S)a.pixels;
-    take(a, image * a.sn + ch * a.sc + pixel, center, &s1, &s2);
+    take(a, gradient, image * a.sn + ch * a.sc + pixel, (S)i, (S)ch, center, &s1, &s2);
   }
   sum_of_block(&s1, &s2, s, u);
   if (gridDim.y > 1) {
@@ -215,7 +237,7 @@ template <class T> static __device__ __forceinline__ void sum_of_channels(T *s1,
   for (int k = 1; k < TALL && y == 0; k++) { *s1 += s[k][x]; *s2 += u[k][x]; }
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a) {
+template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a, const G gradient) {
   __shared__ T s[TALL][LANES], u[TALL][LANES];
   const int y = (int)threadIdx.x / LANES;
   const int64_t ch = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
@@ -224,7 +246,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) channel_sums(const
   part_of(a.images * a.pixels, &from, &to);
   if (ch < a.channels) {
     const T center = center_of<T>(a, ch);
-    for (int64_t i = from + y; i < to; i += TALL) take(a, i * a.channels + ch, center, &s1, &s2);
+    for (int64_t i = from + y; i < to; i += TALL) take(a, gradient, i * a.channels + ch, (S)i, (S)ch, center, &s1, &s2);
   }
   sum_of_channels(&s1, &s2, s, u);
   if (gridDim.y > 1) {
@@ -251,25 +273,27 @@ template <class T> static __device__ __forceinline__ T applied(const ty_k_batch_
 template <class S> static __device__ __forceinline__ S channel_of(const ty_k_batch_norm &a, S i) { return a.sc == 1 ? i % (S)a.channels : i / (S)a.pixels % (S)a.channels; }
 
 /* S: what elements are counted in. */
-template <class T, class S> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, int parts) {
+template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * EACH + threadIdx.x;
   const T *const table = (const T *)a.work + 2 * (int64_t)parts * a.channels;
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int64_t i = first + k * THREADS;
-    if (i < n) store(a.o, a.dtype, i, applied(a, table + channel_of(a, (S)i), load<T>(a.x, a.dtype, i), a.g ? load<T>(a.g, a.dtype, i) : 0));
+    if (i >= n) break;
+    const S ch = channel_of(a, (S)i), position = !a.g ? 0 : a.sc == 1 ? (S)i / (S)a.channels : (S)i / (S)a.sn * (S)a.pixels + (S)i % (S)a.pixels;
+    store(a.o, a.dtype, i, applied(a, table + ch, load<T>(a.x, a.dtype, i), a.g ? gradient.template at<T>(a, i, position, ch) : 0));
   }
 }
 
 /* Neighbours by fours, which are of four channels or of one. */
-template <class T, class S> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a, int parts) {
+template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a, const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
   if (i >= n) return;
   const T *const c = (const T *)a.work + 2 * (int64_t)parts * a.channels + channel_of(a, (S)i);
   const int next = a.sc == 1;
   T x[EACH], g[EACH] = {0};
   load_four(x, a.x, a.dtype, i);
-  if (a.g) load_four(g, a.g, a.dtype, i);
+  if (a.g) gradient.four(g, a, (S)i);
   for (int k = 0; k < EACH; k++) x[k] = applied(a, c + k * next, x[k], g[k]);
   store_four(a.o, a.dtype, i, x);
 }
@@ -295,19 +319,28 @@ int ty_k_batch_parts(const ty_k_batch_norm *a) {
   return (int)(want < 1 ? 1 : want < most ? want : most < 1 ? 1 : most);
 }
 
-template <class T> static cudaError_t batch(const ty_k_batch_norm &a, cudaStream_t s) {
+template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_norm &p, const G &how, cudaStream_t s) {
+  const ty_k_batch_norm a = p;
+  const G gradient = how;
   const int parts = ty_k_batch_parts(&a);
   const int64_t n = a.images * a.channels * a.pixels;
   const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
+  auto channels = channel_sums<T, S, G>;
+  auto planes = plane_sums<T, S, G>;
+  auto fill = apply<T, S, G>, fill_fours = apply_fours<T, S, G>;
   cudaError_t e = cudaSuccess;
-  if (n && (a.training || a.g) && a.sc == 1) e = TY_LAUNCH(channel_sums<T>, grid, THREADS, s, a);
-  else if (n && (a.training || a.g)) e = n > INT32_MAX ? TY_LAUNCH((plane_sums<T, int64_t>), grid, THREADS, s, a) : TY_LAUNCH((plane_sums<T, uint32_t>), grid, THREADS, s, a);
-  else e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
+  if (!n || !(a.training || a.g)) e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
+  else e = a.sc == 1 ? TY_LAUNCH(channels, grid, THREADS, s, a, gradient) : TY_LAUNCH(planes, grid, THREADS, s, a, gradient);
   if (e != cudaSuccess || !n || !a.o) return e;
-  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype)), wide = n > INT32_MAX;
+  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype));
   const unsigned blocks = blocks_for(n, THREADS * EACH);
-  if (by_fours) return wide ? TY_LAUNCH((apply_fours<T, int64_t>), blocks, THREADS, s, a, parts) : TY_LAUNCH((apply_fours<T, uint32_t>), blocks, THREADS, s, a, parts);
-  return wide ? TY_LAUNCH((apply<T, int64_t>), blocks, THREADS, s, a, parts) : TY_LAUNCH((apply<T, uint32_t>), blocks, THREADS, s, a, parts);
+  return by_fours ? TY_LAUNCH(fill_fours, blocks, THREADS, s, a, gradient, parts) : TY_LAUNCH(fill, blocks, THREADS, s, a, gradient, parts);
 }
 
-cudaError_t ty_k_batch(const ty_k_batch_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? batch<double>(*a, s) : batch<float>(*a, s); }
+template <class T> static cudaError_t batch_of(const ty_k_batch_norm &a, const ty_k_pooling *from, cudaStream_t s) {
+  const bool wide = a.images * a.channels * a.pixels > INT32_MAX || (from && wide_pool(*from));
+  if (from) return wide ? batch<T, int64_t>(a, pooled_gradient<int64_t>{*from, sizes_of<int64_t>(*from, true)}, s) : batch<T, int32_t>(a, pooled_gradient<int32_t>{*from, sizes_of<int32_t>(*from, true)}, s);
+  return wide ? batch<T, int64_t>(a, stored_gradient<int64_t>(), s) : batch<T, uint32_t>(a, stored_gradient<uint32_t>(), s);
+}
+
+cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, cudaStream_t s) { return a->dtype == TY_F64 ? batch_of<double>(*a, from, s) : batch_of<float>(*a, from, s); }

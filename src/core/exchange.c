@@ -6,7 +6,7 @@
 #include "fuse.h"
 
 /* The step before `before` that alone writes what value v is, or -1. */
-static int maker_of(const ty_program *p, int v, int before) {
+int ty_maker_of(const ty_program *p, int v, int before) {
   int found = -1;
   for (int i = 0; i < before; i++) {
     if (!ty_writes(p, &p->step[i], p->value[v].store)) continue;
@@ -37,11 +37,11 @@ static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
 static void relu_before_pool(ty_program *p, int at) {
   step *relu = &p->step[at];
   if (relu->call.op->id != TY_OP_relu_backward || relu->vin[0] < 0 || relu->vin[1] < 0) return;
-  const int spread = relu->vin[0], y = relu->vin[1], result = relu->vout[0], back = maker_of(p, spread, at);
+  const int spread = relu->vin[0], y = relu->vin[1], result = relu->vout[0], back = ty_maker_of(p, spread, at);
   store *st = &p->store[p->value[spread].store];
   if (back < 0 || p->step[back].call.op->id != TY_OP_max_pool2d_backward || p->step[back].vout[0] != spread) return;
   step *pool = &p->step[back];
-  const int g = pool->vin[0], places = pool->vin[1], forward = places < 0 ? -1 : maker_of(p, places, back);
+  const int g = pool->vin[0], places = pool->vin[1], forward = places < 0 ? -1 : ty_maker_of(p, places, back);
   if (g < 0 || forward < 0 || p->step[forward].call.op->id != TY_OP_max_pool2d_indices || p->step[forward].vin[0] != y || p->step[forward].vout[1] != places) return;
   const int pooled = p->step[forward].vout[0];
   if (pooled < 0 || written_between(p, pooled, forward, at) || written_between(p, y, forward, at)) return;

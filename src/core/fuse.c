@@ -23,7 +23,7 @@ typedef struct {
   access *at;
   int nat, at_room;
   bool whole;                              /* some step can't be over one value a row: dropout, batch_norm_apply */
-  bool casts;                              /* several, of different tensors, and nothing else */
+  ty_joint joint;
   bool pointwise, flat;                    /* flat: every tensor has all elements in order, or one */
   int ndim, nred;                          /* nred: how many of the last dims are a row's; 0: nothing is reduced */
   int64_t shape[TY_MAXDIM], n, inner;
@@ -264,7 +264,7 @@ static bool is_float32_or_half(ty_dtype d) { return d == TY_F32 || ty_is_half(d)
 
 static bool is_cast(const ty_program *p, const forming *g) {
   const step *k = &p->step[g->step[0]];
-  if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->casts || g->n > SMALL_CAST) return false;
+  if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->joint || g->n > SMALL_CAST) return false;
   const ty_tensor *from = &p->value[k->vin[0]].like, *to = &p->value[k->vout[0]].like;
   const bool turned = from->ndim == 4 && ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
   return (g->flat || turned) && is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) && ty_numel(from) == g->n;
@@ -276,15 +276,52 @@ static bool gather_casts(groups *all) {
     if (!is_cast(all->p, &all->list[at])) continue;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
       forming *g = &all->list[i];
-      if (!(g->casts && g->nstep < TY_CASTS) && !is_cast(all->p, g)) continue;
+      if (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->p, g)) continue;
       int where = at;
       const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : unite(all, i, at, &where);
       if (!why) return false;
       if (*why) continue;
-      all->list[where].casts = true;
+      all->list[where].joint = TY_JOINT_CASTS;
       at = where > i ? where : at - 1;
       break;
     }
+  }
+  return true;
+}
+
+static int group_of(const groups *all, int step) {
+  for (int i = 0; i < all->n; i++)
+    for (int k = 0; k < all->list[i].nstep; k++)
+      if (all->list[i].step[k] == step) return i;
+  return -1;
+}
+
+/* Whether no group between the steps' ones touches what they touch, one of both writing. */
+static bool nothing_between(const groups *all, const int *step, int n) {
+  for (int at = group_of(all, step[0]) + 1; at < group_of(all, step[n - 1]); at++) {
+    bool own = false, meets = false;
+    for (int k = 0; k < n; k++) {
+      const int g = group_of(all, step[k]);
+      own = own || g == at;
+      meets = meets || conflict(&all->list[g], &all->list[at]);
+    }
+    if (!own && meets) return false;
+  }
+  return true;
+}
+
+/* What joint.c finds becomes groups, before others could take their steps. */
+static bool gather_joints(groups *all) {
+  for (int at = 0; at < all->p->nstep; at++) {
+    int step[TY_JOINED];
+    ty_joint kind;
+    const int n = ty_joint_at(all->p, all->touches, at, step, &kind);
+    if (n == 0 || !nothing_between(all, step, n)) continue;
+    int to = group_of(all, step[0]);
+    for (int k = 1; k < n; k++)
+      if (!unite(all, to, group_of(all, step[k]), &to)) return false;
+    all->list[to].joint = kind;
+    all->list[to].pointwise = false;
   }
   return true;
 }
@@ -343,6 +380,7 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
   bool ok = all.list != NULL;
   for (int i = 0; i < p->nstep && ok; i++) ok = begin(p, i, &all.list[all.n++]);
   ok = ok && (all.touches = count_touches(p, &all)) && ty_grow(&p->group, all.n, &p->group_room, sizeof(group));
+  if (p->fuses && ok) ok = gather_joints(&all);
   const int n = all.n;
   all.n = 0;
   for (int i = 0; i < n && p->fuses; i++) {
@@ -355,13 +393,13 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore && ok; i++) p->store[i].pinned = all.touches[i] < 0;
   for (int i = 0; i < all.n && ok; i++) {
     forming *g = &all.list[i];
-    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->casts, .casts = g->casts, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
+    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->joint, .joint = g->joint, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
     if (!g->flat) memcpy(p->group[i].shape, g->shape, sizeof g->shape);
     if (g->why) snprintf(p->group[i].why, sizeof p->group[i].why, "%s", g->why);
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
       store *st = &p->store[g->at[k].store];
-      st->unwritten = g->nstep > 1 && !g->casts && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
+      st->unwritten = g->nstep > 1 && g->joint != TY_JOINT_CASTS && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
     }
     g->step = NULL;
     p->ngroup++;

@@ -302,7 +302,17 @@ static void kernel_shape(ty_fused *f, const group *g) {
 
 /* Whether the group needs a kernel: several steps, or one whose result nobody stores. */
 static bool needs_kernel(const ty_program *p, const group *g) {
-  return !g->casts && !g->single && (g->nstep > 1 || (g->pointwise && p->store[p->value[p->step[g->step[0]].vout[0]].store].unwritten));
+  return !g->joint && !g->single && (g->nstep > 1 || (g->pointwise && p->store[p->value[p->step[g->step[0]].vout[0]].store].unwritten));
+}
+
+/* Whether someone holds what the group's steps only do at once. */
+static bool holds_inner(ty_program *p, const group *g) {
+  for (int i = 0; i < g->nstep; i++)
+    for (int j = 0; j < TY_MAXOUT; j++) {
+      const store *st = ty_stored_by(p, g, i, j);
+      if (st && st->unwritten && st->held) return true;
+    }
+  return false;
 }
 
 /* The group's kernel, in the place of the one that it has; where there can be none, what its steps give is stored. */
@@ -310,6 +320,10 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
   const ty_backend *b = p->step[g->step[0]].backend;
   ty_fused *f = NULL;
   ty_status s = TY_OK;
+  if (g->joint && holds_inner(p, g)) {
+    g->joint = TY_JOINT_NONE;
+    s = ty_error(ctx, "someone holds what is made on the way");
+  }
   if (needs_kernel(p, g)) {
     if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);
     kernel_shape(f, g);
@@ -324,7 +338,7 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
     snprintf(g->why, sizeof g->why, "%.*s", (int)sizeof g->why - 1, ctx->err);
     for (int i = 0; i < g->nstep; i++)     /* one by one, then: each needs what the others store */
       for (int j = 0; j < TY_MAXOUT; j++)
-        if (p->step[g->step[i]].vout[j] >= 0) p->store[p->value[p->step[g->step[i]].vout[j]].store].unwritten = false;
+        if (ty_stored_by(p, g, i, j)) ty_stored_by(p, g, i, j)->unwritten = false;
     g->single = true;
   }
   free_kernel(g->fused, b);

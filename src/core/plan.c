@@ -38,22 +38,17 @@ static ty_tensor *place(const value *v, ty_tensor *memory) {
 /* Never stored, nor will it be. */
 static bool nowhere(const store *st) { return st->unwritten && !st->visible && !st->placed; }
 
-static store *result_of(ty_program *p, const group *g, int step, int j) {
-  const int v = p->step[g->step[step]].vout[j];
-  return v >= 0 ? &p->store[p->value[v].store] : NULL;
-}
-
 /* A kernel that may have to store more, when someone holds it, may then be too large: all its values get memory. Whether some did. */
 static bool place_beside_visible(ty_program *p, const group *g) {
   bool visible = false, more = false;
-  for (int k = 0; k < g->nstep && g->fused; k++)
+  for (int k = 0; k < g->nstep && (g->fused || g->joint); k++)
     for (int j = 0; j < TY_MAXOUT; j++) {
-      const store *st = result_of(p, g, k, j);
+      const store *st = ty_stored_by(p, g, k, j);
       visible = visible || (st && st->unwritten && (st->visible || st->placed));
     }
   for (int k = 0; k < g->nstep && visible; k++)
     for (int j = 0; j < TY_MAXOUT; j++) {
-      store *st = result_of(p, g, k, j);
+      store *st = ty_stored_by(p, g, k, j);
       if (st && st->unwritten && !st->placed) st->placed = more = true;
     }
   return more;

@@ -77,7 +77,7 @@ typedef struct { ty_tensor *leaf, *grad; } entry;
 typedef struct {
   int *step, nstep, nagain;   /* the first nagain are another group's, done again here; those of its own follow */
   bool pointwise;          /* or of rows: fusable */
-  bool casts;              /* steps that the backend does in one launch */
+  ty_joint joint;          /* what the backend does of the steps at once */
   bool single;             /* there can be no kernel: why says it */
   int ndim, nred;          /* of fused, with shape */
   int64_t shape[TY_MAXDIM];
@@ -109,6 +109,12 @@ struct ty_program {
   entry *entry;  int nentry, entry_room;   /* leaves that the record gives gradients, and those they had when the call began */
 };
 
+/* The store of what the group's step gives as its j-th result; NULL: it gives none. */
+static inline store *ty_stored_by(ty_program *p, const group *g, int step, int j) {
+  const int v = p->step[g->step[step]].vout[j];
+  return v >= 0 ? &p->store[p->value[v].store] : NULL;
+}
+
 ty_status ty_program_no_memory(ty_ctx *ctx);
 ty_status ty_program_die(ty_program *p, const char *why);
 typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;   /* see ty_value_of */
@@ -129,6 +135,7 @@ void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
 void ty_fuse_exchange(ty_program *p);                     /* exchange.c */
+int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind);   /* joint.c */
 ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
 ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* recompute.c */

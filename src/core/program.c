@@ -306,14 +306,14 @@ static void bump(const ty_call *c) {
   ty_each_mutated(c, written);
 }
 
-static ty_status run_casts(ty_ctx *ctx, const ty_program *p, const group *g) {
-  ty_tensor *to[TY_CASTS], *from[TY_CASTS];
+static ty_status run_joint(ty_ctx *ctx, const ty_program *p, const group *g) {
+  ty_call *call[TY_JOINED];
   const ty_backend *b = p->step[g->step[0]].backend;
   for (int k = 0; k < g->nstep; k++) {
-    to[k] = p->step[g->step[k]].call.out[0];
-    from[k] = p->step[g->step[k]].call.in[0].t;
+    call[k] = &p->step[g->step[k]].call;
+    call[k]->ctx = ctx;
   }
-  return b->casts(ctx, b, to, from, g->nstep);
+  return b->joint(ctx, b, g->joint, call, g->nstep);
 }
 
 /* Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. */
@@ -323,12 +323,12 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
   ty_modes_set(ctx, &plain);
   for (int i = 0; i < p->ngroup && s == TY_OK; i++) {
     const group *g = &p->group[i];
-    if (g->casts) s = run_casts(ctx, p, g);
+    if (g->joint) s = run_joint(ctx, p, g);
     else if (g->fused && g->fused->nnode) s = p->step[g->step[0]].backend->fused(ctx, p->step[g->step[0]].backend, g->fused);
     for (int k = g->nagain; k < g->nstep && s == TY_OK; k++) {
       step *q = &p->step[g->step[k]];
       q->call.ctx = ctx;
-      if (!g->fused && !g->casts) s = q->run(&q->call, q->backend);
+      if (!g->fused && !g->joint) s = q->run(&q->call, q->backend);
       if (bumps) bump(&q->call);
     }
   }

@@ -23,7 +23,7 @@
 #define TY_ERRLEN 512
 #define TY_SMALL 64      /* bytes of data that stand in the storage itself */
 #define TY_MAXGPU 16
-#define TY_CASTS 32      /* casts in one launch */
+#define TY_JOINED 32     /* calls in one launch */
 
 typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
@@ -88,6 +88,7 @@ typedef struct {
 
 typedef struct ty_backend ty_backend;
 typedef struct ty_fused ty_fused;        /* fused.h */
+typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD } ty_joint;   /* joint.c */
 
 typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
@@ -266,8 +267,8 @@ struct ty_backend {
   ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
-  /* NULL, or to[i] = from[i] in another of float32, float16, bfloat16, for n tensors in one launch; both contiguous, or one of them channels-last. */
-  ty_status (*casts)(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, ty_tensor *const *from, int n);
+  /* NULL, or does calls of several ops in few launches (joint.c says which); what only they touch may be NULL. */
+  ty_status (*joint)(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);
 };
 
 extern const ty_backend ty_cpu;

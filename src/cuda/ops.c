@@ -132,30 +132,6 @@ ty_status ty_cuda_pointwise(ty_call *c) {
   return ty_launched(c, gpu, ty_k_pointwise(&a, s));
 }
 
-ty_status ty_cuda_casts(ty_ctx *ctx, const ty_backend *b, ty_tensor *const *to, ty_tensor *const *from, int n) {
-  _Static_assert(TY_CASTS <= TY_K_CASTS, "a launch takes all");
-  ty_k_casts a = {.count = n};
-  ty_stream *s = ty_stream_of(ctx, b->gpu);
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
-  TY_TRY(reported(ctx, b->gpu, true));
-  for (int i = 0; i < n; i++) {
-    ty_uses(s, to[i]->storage);
-    ty_uses(s, from[i]->storage);
-    a.item[i].from = ty_data(from[i]);
-    a.item[i].to = ty_data(to[i]);
-    a.item[i].n = ty_numel(to[i]);
-    a.item[i].from_dtype = from[i]->dtype;
-    a.item[i].to_dtype = to[i]->dtype;
-    const bool last = !ty_is_contiguous(to[i]);
-    if (!last && ty_is_contiguous(from[i])) continue;
-    const int64_t c = to[i]->shape[1], pixels = to[i]->shape[2] * to[i]->shape[3];
-    a.item[i].outer = last ? pixels : c;
-    a.item[i].inner = last ? c : pixels;
-  }
-  const cudaError_t e = ty_k_cast_all(&a, s->s);
-  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "cast", b->gpu);
-}
-
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v) {
   const int k = x->dtype == TY_F64;
   ty_k_point a = {.op = TY_OP_mul, .k = k, .nin = 2, .ndim = x->ndim, .n = ty_numel(x)};

@@ -1,35 +1,42 @@
 /* Pooling and resizing: geometry to the kernels' struct; any strides. */
 #include "cuda.h"
 
-static void strides_of(const ty_tensor *t, int64_t s[4]) {
+void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
   const int k = t->ndim - 3;
   s[0] = k ? t->stride[0] : 0;
   for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
 }
 
+/* The geometry of a call: pixels, windows, and the places of maxima. */
+void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
+  const int id = c->op->id, d = large->ndim - 3;
+  const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
+  const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
+  const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
+  *k = (ty_k_pooling){.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
+    .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dilation = {1, 1}, .x = ty_data(large), .y = ty_data(small), .places = places ? ty_data(places) : NULL};
+  k->adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices || (id == TY_OP_max_pool2d_backward && !a[0].set);
+  for (int i = 0; i < 2 && !k->adaptive; i++) {
+    k->kernel[i] = a[0].v[i];
+    k->stride[i] = a[1].v[i];
+    k->padding[i] = a[2].v[i];
+    if (max) k->dilation[i] = a[4].v[i];
+  }
+  if (!max && !k->adaptive) { k->include_pad = (int)a[4].i; k->divisor = a[5].i; }
+  ty_plane_strides(large, k->xs);
+  ty_plane_strides(small, k->ys);
+  if (places) ty_plane_strides(places, k->is);
+}
+
 ty_status ty_cuda_pool(ty_call *c) {
   const int id = c->op->id;
   const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
-  const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
-  const ty_tensor *large = back ? c->out[0] : c->in[0].t, *small = back ? c->in[0].t : c->out[0], *places = max ? (back ? c->in[1].t : c->out[1]) : NULL;
-  const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
-  const int d = large->ndim - 3;
+  const ty_tensor *places = id == TY_OP_max_pool2d_backward ? c->in[1].t : c->op->nout > 1 ? c->out[1] : NULL;
   int gpu;
   cudaStream_t s;
+  ty_k_pooling k;
   TY_TRY(ty_begin(c, &gpu, &s));
-  ty_k_pooling k = {.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
-    .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dilation = {1, 1}, .x = ty_data(large), .y = ty_data(small), .places = places ? ty_data(places) : NULL};
-  k.adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices || (id == TY_OP_max_pool2d_backward && !a[0].set);
-  for (int i = 0; i < 2 && !k.adaptive; i++) {
-    k.kernel[i] = a[0].v[i];
-    k.stride[i] = a[1].v[i];
-    k.padding[i] = a[2].v[i];
-    if (max) k.dilation[i] = a[4].v[i];
-  }
-  if (!max && !k.adaptive) { k.include_pad = (int)a[4].i; k.divisor = a[5].i; }
-  strides_of(large, k.xs);
-  strides_of(small, k.ys);
-  if (places) strides_of(places, k.is);
+  ty_pooling_of(c, back ? c->out[0] : c->in[0].t, back ? c->in[0].t : c->out[0], places, &k);
   return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_pool(&k, s)) : TY_OK;
 }
 
@@ -42,7 +49,7 @@ ty_status ty_cuda_resize(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   ty_k_resizing k = {.dtype = x->dtype, .mode = (int)a[1].i, .corners = (int)a[2].i, .back = back, .n = x->shape[0], .c = x->shape[1], .in = {x->shape[2], x->shape[3]},
                      .out = {y->shape[2], y->shape[3]}, .factor = {a[3].f, a[4].f}, .x = ty_data(x), .y = ty_data(y)};
-  strides_of(x, k.xs);
-  strides_of(y, k.ys);
+  ty_plane_strides(x, k.xs);
+  ty_plane_strides(y, k.ys);
   return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_resize(&k, s)) : TY_OK;
 }

@@ -47,10 +47,10 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
-static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
+ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
   ty_tensor *like = NULL;                  /* where there is no result: what it would have been laid out as */
-  if (!c->out[0]) TY_TRY(ty_is_channels_last(c->in[0].t) ? ty_channels_last(c->ctx, c->in[0].t, &like) : ty_contiguous(c->ctx, c->in[0].t, &like));
+  if (!c->out[0]) TY_TRY(ty_is_channels_last(c->in[back].t) ? ty_channels_last(c->ctx, c->in[back].t, &like) : ty_contiguous(c->ctx, c->in[back].t, &like));
   const ty_tensor *o = like ? like : c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
   ty_tensor *x = NULL, *g = NULL, *work = NULL, *made = NULL;
   ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = c->out[0] ? ty_data(o) : NULL};
@@ -63,19 +63,26 @@ static ty_status batch_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (rm && rv && rm->dtype != rv->dtype) return ty_release(like), ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
   if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
   if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
-  if (back) { k.ddtype = c->out[1]->dtype; k.mean = ty_data(c->in[3].t); k.rstd = ty_data(c->in[4].t); k.dw = ty_data(c->out[1]); k.db = ty_data(c->out[2]); }
+  if (back) {
+    const ty_tensor *dw = c->out[1], *db = c->out[2];      /* NULL: nobody reads it */
+    k.ddtype = dw ? dw->dtype : db ? db->dtype : 0;
+    k.dw = dw ? ty_data(dw) : NULL;
+    k.db = db ? ty_data(db) : NULL;
+    k.mean = ty_data(c->in[3].t);
+    k.rstd = ty_data(c->in[4].t);
+  }
   else { k.mean = ty_data(c->out[1]); k.rstd = ty_data(c->out[2]); k.momentum = c->at[1].f; k.eps = c->at[2].f; }
   if (k.channels == 0) return ty_release(like), TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
-  if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
+  if (st == TY_OK && back && !from) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   const int64_t room = k.channels * (4 + 2 * ty_k_batch_parts(&k));
   if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &room, &work);
   if (st == TY_OK) st = ty_tickets(c, gpu, &k.tickets, &made);
   if (st == TY_OK) {
     k.x = ty_data(x);
-    k.g = g ? ty_data(g) : NULL;
+    k.g = from ? from->y : g ? ty_data(g) : NULL;
     k.work = ty_data(work);
-    st = ty_launched(c, gpu, ty_k_batch(&k, s));
+    st = ty_launched(c, gpu, ty_k_batch(&k, from, s));
   }
   ty_release(like);
   ty_release(x);
@@ -89,7 +96,7 @@ ty_status ty_cuda_norm(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return batch_norm(c, gpu, s);
+  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_batch_norm(c, gpu, s, NULL);
   return layer_norm(c, gpu, s);
 }
 

@@ -214,7 +214,17 @@ static int program_steps(lua_State *L) {  /* list of ops' names */
   return 1;
 }
 
-/* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also elements (not of casts), reads, writes (tensors), why (it isn't a larger one, or none)} */
+/* Of steps that are done at once. */
+static void count_tensors(const ty_program *p, const group *g, int *reads, int *writes) {
+  *reads = *writes = 0;
+  for (int i = 0; i < g->nstep; i++) {
+    const step *k = &p->step[g->step[i]];
+    for (int j = 0; j < k->call.nin; j++) *reads += k->vin[j] >= 0 && !p->store[p->value[k->vin[j]].store].unwritten;
+    for (int j = 0; j < TY_MAXOUT; j++) *writes += k->vout[j] >= 0 && !p->store[p->value[k->vout[j]].store].unwritten;
+  }
+}
+
+/* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also reads, writes (tensors) and, where they go over one shape, elements, why (it isn't a larger one, or none)} */
 static int program_kernels(lua_State *L) {
   const ty_program *p = program_at(L, 1);
   lua_createtable(L, p->ngroup, 0);
@@ -227,12 +237,14 @@ static int program_kernels(lua_State *L) {
       lua_rawseti(L, -2, k + 1);
     }
     lua_setfield(L, -2, "ops");
-    lua_pushboolean(L, g->fused != NULL || g->casts);
+    lua_pushboolean(L, g->fused != NULL || g->joint);
     lua_setfield(L, -2, "fused");
-    if (g->casts) {
-      lua_pushinteger(L, g->nstep);
+    if (g->joint) {
+      int reads, writes;
+      count_tensors(p, g, &reads, &writes);
+      lua_pushinteger(L, writes);
       lua_setfield(L, -2, "writes");
-      lua_pushinteger(L, g->nstep);
+      lua_pushinteger(L, reads);
       lua_setfield(L, -2, "reads");
     }
     if (g->fused) {

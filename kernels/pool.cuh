@@ -1,0 +1,84 @@
+/* Windows of pooling: which pixels one reads, which ones read a pixel, and what comes back to a pixel from the maxima.
+ *
+ * Invariant: of overlapping windows the gradients are added up in row-major order. */
+#ifndef TY_POOL_CUH
+#define TY_POOL_CUH
+#include "device.cuh"
+
+/* S: what indices are counted in, 32 bits wherever they suffice: a division of 64 costs as much as reading twenty elements. */
+template <class S> struct span { S lo, hi, count; };      /* what a window reads along a dim, every dilation-th; count: the divisor's part */
+template <class S> struct place { S n, c, y, x; };
+
+/* What places are found by: sizes of the pixels, or of the windows, and the windows' strides. */
+template <class S> struct sizes { divider<S> c, h, w, stride[2]; };
+
+template <class S> static inline sizes<S> sizes_of(const ty_k_pooling &a, bool pixels) {
+  return {divider<S>((S)a.c), divider<S>((S)(pixels ? a.h : a.oh)), divider<S>((S)(pixels ? a.w : a.ow)), {divider<S>((S)a.stride[0]), divider<S>((S)a.stride[1])}};
+}
+
+/* The place of a launch's element i among n x c x h x w, channels innermost where they are so in memory: neighbouring threads read neighbours. */
+template <class S> static __device__ __forceinline__ place<S> place_of(S i, const sizes<S> &of, bool last) {
+  place<S> p;
+  if (last) p.c = of.c.take(i);
+  p.x = of.w.take(i);
+  p.y = of.h.take(i);
+  if (!last) p.c = of.c.take(i);
+  p.n = i;
+  return p;
+}
+
+/* The place of position i among n x h x w, of channel c. */
+template <class S> static __device__ __forceinline__ place<S> place_of(S i, S c, const sizes<S> &of) {
+  place<S> p;
+  p.c = c;
+  p.x = of.w.take(i);
+  p.y = of.h.take(i);
+  p.n = i;
+  return p;
+}
+
+static __device__ __forceinline__ int64_t offset_of(const int64_t stride[4], int64_t n, int64_t c, int64_t y, int64_t x) { return n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3]; }
+
+template <class S> static __device__ __forceinline__ span<S> window(const ty_k_pooling &a, int dim, S i) {
+  const S size = (S)(dim ? a.w : a.h), out = (S)(dim ? a.ow : a.oh);
+  if (a.adaptive) {
+    const S lo = (S)((int64_t)i * size / out), hi = (S)(((int64_t)(i + 1) * size + out - 1) / out);
+    return {lo, hi, hi - lo};
+  }
+  const S d = (S)a.dilation[dim], from = i * (S)a.stride[dim] - (S)a.padding[dim], to = from + d * ((S)a.kernel[dim] - 1) + 1;
+  const S lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = to < size ? to : size, end = size + (S)a.padding[dim];
+  return {lo, hi, a.include_pad ? (to < end ? to : end) - from : hi - lo};
+}
+
+/* The windows of a dim that may read position at: from .. to. */
+template <class S> static __device__ __forceinline__ void readers(const ty_k_pooling &a, const sizes<S> &of, int dim, S at, S *from, S *to) {
+  const S size = (S)(dim ? a.w : a.h), out = (S)(dim ? a.ow : a.oh);
+  if (a.adaptive) { *from = (S)((int64_t)at * out / size); *to = (S)(((int64_t)(at + 1) * out + size - 1) / size - 1); }
+  else {
+    const S padding = (S)a.padding[dim], reach = at + padding - (S)a.dilation[dim] * ((S)a.kernel[dim] - 1);
+    *from = reach > 0 ? of.stride[dim].of(reach + (S)a.stride[dim] - 1) : 0;
+    *to = of.stride[dim].of(at + padding);
+  }
+  if (*to > out - 1) *to = out - 1;
+}
+
+/* Whether something is counted that 32 bits don't hold. */
+static inline bool wide_pool(const ty_k_pooling &a) {
+  int64_t most = a.n * a.c * (a.h * a.w > a.oh * a.ow ? a.h * a.w : a.oh * a.ow), reach = 0;
+  for (int i = 0; i < 2; i++) reach += (a.dilation[i] + a.stride[i]) * (a.kernel[i] + (i ? a.ow : a.oh)) + 2 * a.padding[i] + (i ? a.w : a.h);
+  return most > INT32_MAX || reach > INT32_MAX;
+}
+
+/* What reaches a pixel of the gradients of maxima, y; where there is a mask, of those at places where that is above 0. */
+template <class T, class S> static __device__ __forceinline__ T from_maxima(const ty_k_pooling &a, const sizes<S> &of, const place<S> &o) {
+  S y0, y1, x0, x1;
+  readers(a, of, 0, o.y, &y0, &y1);
+  readers(a, of, 1, o.x, &x0, &x1);
+  T acc = 0;
+  for (S y = y0; y <= y1; y++) for (S x = x0; x <= x1; x++) {
+    if (a.places[offset_of(a.is, o.n, o.c, y, x)] != (int64_t)o.y * a.w + o.x + 1) continue;
+    if (!a.mask || load<T>(a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x)) > 0) acc += load<T>(a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x));
+  }
+  return acc;
+}
+#endif

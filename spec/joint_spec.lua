@@ -1,0 +1,108 @@
+-- Steps that a backend does at once: the bits of single ops, and one by one where someone holds what lies between them.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F = tycho.nn, tycho.nn.functional
+
+local function exact(got, want, message)
+  assert.equal(want.dtype, got.dtype, message)
+  assert.same(want.shape, got.shape, message)
+  local a, b = want:double():cpu(), got:double():cpu()
+  assert.is_true(a:eq(b):logical_and((1 / a):eq(1 / b)):logical_or(a:isnan():logical_and(b:isnan())):all():item(), message)
+end
+
+-- What n calls of the function that make() gives return, compiled or not, then the state it gives; and the report of what was compiled.
+local function results(make, n, compiled)
+  tycho.manual_seed(11)
+  local fn, state = make()
+  local f, out = compiled and tycho.compile(fn) or fn, {}
+  for i = 1, n do
+    local x = tycho.randn(6, 3, 11, 12)
+    for _, t in ipairs {f(x)} do out[#out + 1] = t:detach():clone() end
+  end
+  for _, t in ipairs(state and state() or {}) do out[#out + 1] = t end
+  return out, compiled and f:report()[1]
+end
+
+local function same(make, message)
+  local want, got, report = results(make, 4, false)
+  got, report = results(make, 4, true)
+  assert.equal(#want, #got, message)
+  assert.is_true(report.compiled, message)
+  for i = 1, #want do exact(got[i], want[i], message .. ": value " .. i) end
+  local kernels = {}
+  for _, k in ipairs(report.kernels) do if k.fused then kernels[table.concat(k.ops, " ")] = k end end
+  return kernels
+end
+
+local function find(kernels, pattern)
+  for ops, k in pairs(kernels) do if ops:find(pattern) then return k end end
+end
+
+describe("steps done at once", function()
+  local on_gpu = helper.device ~= "cpu"
+
+  local pools = {
+    {2}, {3, {stride = 2, padding = 1}}, {3, {stride = 1}}, {2, {stride = 3}}, {{2, 3}, {stride = {2, 1}, padding = {1, 1}}}, {2, {stride = 2, dilation = 2}}, {3, {stride = 2, ceil_mode = true}},
+  }
+
+  -- A step of conv, batch_norm, relu, pooling, a linear layer.
+  local function step_of(options)
+    return function()
+      local d = options.dtype or "float32"
+      local conv, norm, pool = nn.Conv2d(3, options.channels or 4, 3), nn.BatchNorm2d(options.channels or 4, {affine = options.affine}), options.pool or {2}
+      nn.init.normal_(conv.weight)
+      conv:to(d)
+      if options.half_norm then norm:to(d) end
+      if norm.weight then norm.weight:detach():uniform_(-1, 2) norm.bias:detach():normal_() end
+      if options.eval then norm:eval() end
+      local kept
+      local function fn(x)
+        for _, m in ipairs {conv, norm} do m:zero_grad() end
+        local y = norm(conv(x:to(d)))
+        if options.relu ~= false then y = y:relu() end
+        if options.keep then kept = tycho.keep(y) end
+        local z = F.max_pool2d(y, pool[1], pool[2])
+        local flat = options.flat and z:flatten(2) or z
+        if options.eval then return flat:detach() end
+        local loss = (flat:float() * flat:float() * 0.5 + flat:float()):sum()
+        loss:backward()
+        if options.returns then return loss:detach(), y:detach() end
+        return loss:detach(), conv.weight.grad
+      end
+      return fn, function()
+        local s = {norm.running_mean, norm.running_var}
+        for _, p in ipairs(norm:parameters()) do s[#s + 1] = p.grad end
+        s[#s + 1] = kept and kept:detach()
+        return s
+      end
+    end
+  end
+
+  it("pools what batch_norm and relu make where it reads it, and spreads gradients where they are read", function()
+    for i, pool in ipairs(pools) do
+      for _, d in ipairs {"float32", "float16", "float64"} do
+        local kernels = same(step_of {pool = pool, dtype = d, channels = i % 2 == 0 and 5 or 8}, ("pooling %d in %s"):format(i, d))
+        if on_gpu then
+          assert.is_truthy(find(kernels, "batch_norm_apply relu max_pool2d_indices"), i .. d)
+          assert.is_truthy(find(kernels, "relu_backward max_pool2d_backward batch_norm_backward"), i .. d)
+        end
+      end
+    end
+  end)
+
+  it("does so with what is flattened, without weights, with 16-bit ones, and in evaluation", function()
+    local one = "^batch_norm_apply relu max_pool2d_indices"
+    local clone = find(same(step_of {flat = true, dtype = "float16", channels = 8}, "flattened"), one .. " clone$")
+    local plain = find(same(step_of {affine = false}, "no weights"), one)
+    local half = find(same(step_of {half_norm = true, dtype = "bfloat16"}, "16-bit weights"), one)
+    local eval = find(same(step_of {eval = true, flat = true, dtype = "float16", channels = 8}, "evaluation"), one .. " clone$")
+    if on_gpu then assert.is_true(clone and plain and half and eval and true) end
+  end)
+
+  it("stores what someone holds or asks for", function()
+    same(step_of {keep = true}, "held")
+    same(step_of {keep = true, dtype = "float16"}, "held in float16")
+    local kernels = same(step_of {returns = true}, "returned")
+    assert.is_nil(find(kernels, "relu max_pool2d_indices"))
+  end)
+end)

@@ -1,0 +1,77 @@
+/* Calls that are done together (src/core/joint.c).
+ *
+ * Invariant: what lies between the calls may have no memory; each writes what is read elsewhere. */
+#include "cuda.h"
+
+static ty_status begin(ty_ctx *ctx, const ty_backend *b, ty_call *const *call, int n, cudaStream_t *s) {
+  ty_stream *stream = ty_stream_of(ctx, b->gpu);
+  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  TY_TRY(ty_reported(ctx, b->gpu));
+  for (int k = 0; k < n; k++) {
+    for (int i = 0; i < call[k]->nin; i++)
+      if (call[k]->in[i].t) ty_uses(stream, call[k]->in[i].t->storage);
+    for (int j = 0; j < TY_MAXOUT; j++)
+      if (call[k]->out[j]) ty_uses(stream, call[k]->out[j]->storage);
+  }
+  *s = stream->s;
+  return TY_OK;
+}
+
+static ty_call *call_of(ty_op_id op, ty_call *const *call, int n) {
+  for (int k = 0; k < n; k++)
+    if (call[k]->op->id == (int)op) return call[k];
+  return NULL;
+}
+
+static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {
+  _Static_assert(TY_JOINED <= TY_K_CASTS, "a launch takes all");
+  ty_k_casts a = {.count = n};
+  for (int i = 0; i < n; i++) {
+    const ty_tensor *from = call[i]->in[0].t, *to = call[i]->out[0];
+    a.item[i].from = ty_data(from);
+    a.item[i].to = ty_data(to);
+    a.item[i].n = ty_numel(to);
+    a.item[i].from_dtype = from->dtype;
+    a.item[i].to_dtype = to->dtype;
+    const bool last = !ty_is_contiguous(to);
+    if (!last && ty_is_contiguous(from)) continue;
+    const int64_t c = to->shape[1], pixels = to->shape[2] * to->shape[3];
+    a.item[i].outer = last ? pixels : c;
+    a.item[i].inner = last ? c : pixels;
+  }
+  return ty_launched(call[0], gpu, ty_k_cast_all(&a, s));
+}
+
+static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStream_t s) {
+  const ty_call *norm = call_of(TY_OP_batch_norm_apply, call, n), *clone = call_of(TY_OP_clone, call, n);
+  ty_call *pool = call_of(TY_OP_max_pool2d_indices, call, n);
+  const ty_tensor *w = norm->in[3].t, *b = norm->in[4].t;
+  ty_k_normalizing a = {.relu = call_of(TY_OP_relu, call, n) != NULL, .mean = ty_data(norm->in[1].t), .rstd = ty_data(norm->in[2].t)};
+  const ty_tensor *copy = clone ? clone->out[0] : NULL, *y = pool->out[0] ? pool->out[0] : copy;
+  ty_k_pooling k;
+  if (!y || !ty_numel(y)) return TY_OK;    /* nobody reads it */
+  ty_pooling_of(pool, norm->in[0].t, y, pool->out[1], &k);
+  if (w) { a.w = ty_data(w); a.wdtype = w->dtype; a.w_step = w->stride[0]; }
+  if (b) { a.b = ty_data(b); a.bdtype = b->dtype; a.b_step = b->stride[0]; }
+  if (copy && copy != y) { k.copy = ty_data(copy); ty_plane_strides(copy, k.cs); }
+  return ty_launched(pool, gpu, ty_k_normalized_pool(&k, &a, s));
+}
+
+static ty_status pool_backward(ty_call *const *call, int n, int gpu, cudaStream_t s) {
+  const ty_call *relu = call_of(TY_OP_relu_backward, call, n), *pool = call_of(TY_OP_max_pool2d_backward, call, n);
+  ty_call *norm = call_of(TY_OP_batch_norm_backward, call, n);
+  ty_k_pooling k;
+  ty_pooling_of(pool, norm->in[1].t, (relu ? relu : pool)->in[0].t, pool->in[1].t, &k);
+  if (relu) { k.mask = ty_data(relu->in[1].t); ty_plane_strides(relu->in[1].t, k.ms); }
+  return ty_batch_norm(norm, gpu, s, &k);
+}
+
+ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n) {
+  cudaStream_t s = NULL;
+  TY_TRY(begin(ctx, b, call, n, &s));
+  switch (kind) {
+    case TY_JOINT_CASTS: return casts(call, n, b->gpu, s);
+    case TY_JOINT_POOL: return normalized_pool(call, n, b->gpu, s);
+    default: return pool_backward(call, n, b->gpu, s);
+  }
+}
