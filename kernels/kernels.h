@@ -34,14 +34,6 @@ typedef struct {
 } ty_k_point;
 TY_K cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s);
 
-/* to[i] = from[i], contiguous, of 16 or 32 bits; inner not 0: planes of outer x inner in to are turned in from. first: the item's first block, which a launch fills in */
-#define TY_K_CASTS 32
-typedef struct {
-  int count;
-  struct { const void *from; void *to; int64_t n, first, outer, inner; int from_dtype, to_dtype; } item[TY_K_CASTS];
-} ty_k_casts;
-TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
-
 /* ---- creation, random numbers (fill.cu) ---- */
 TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s);   /* first, first + step, ... */
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);
@@ -121,23 +113,37 @@ TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
 /* ---- optimizer steps over many tensors (optim.cu) ---- */
 #define TY_K_TENSORS 24
 #define TY_K_COPY 5                                      /* the list of the parameters' 16-bit copies */
+typedef struct { float *scale; int64_t *growth, interval; double growth_factor, backoff_factor; } ty_k_scale_rule;   /* a GradScaler's */
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
   int nesterov, decoupled, maximize, lr_dtype;
   double a, b, eps, weight_decay, momentum, lr, lr_decay;                      /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
   int64_t *step;                                         /* how many there were */
   const void *lr_at;                                     /* NULL: lr */
-  const float *found, *scale;                            /* may be NULL */
+  float *found;                                          /* NULL, or not 0: nothing is updated */
+  const float *scale;                                    /* NULL, or gradients are divided by it */
+  ty_k_scale_rule rule;                                  /* scale NULL: none; else of the last launch: found's scaler moves on after it, and found becomes 0 */
   unsigned *ticket;                                      /* of the last launch of a step, which counts it unless found; else NULL */
   int64_t n[TY_K_TENSORS];
   void *p[1 + TY_K_COPY][TY_K_TENSORS];                  /* params, grads, the op's further lists, copies; NULL: left out */
 } ty_k_step;
 TY_K cudaError_t ty_k_optim(const ty_k_step *a, cudaStream_t s);
+typedef struct { int count; float *found[TY_K_TENSORS]; ty_k_scale_rule rule; } ty_k_scaling;
+TY_K cudaError_t ty_k_scale_update(const ty_k_scaling *a, cudaStream_t s);
+
+/* ---- lists of tensors (lists.cu) ---- */
+/* to = from, dense, of 16 or 32 bits; inner not 0: planes of outer x inner in to are turned in from. first: the item's first block, which a launch fills
+ * in. to NULL: there is nothing to write. found: NULL, or *found = 1 where an element of what is looked_at, as written, is infinite or NaN. */
+#define TY_K_CASTS 32
+typedef struct {
+  int count;
+  float *found;
+  struct { const void *from; void *to; int64_t n, first, outer, inner; int from_dtype, to_dtype, looked_at; } item[TY_K_CASTS];
+} ty_k_casts;
+TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
 /* A GradScaler's: *found = 1 where an element is infinite or NaN; with scale, elements are divided by it. One launch, up to TY_K_TENSORS. */
 typedef struct { int count, dtype; const float *scale; float *found; int64_t n[TY_K_TENSORS]; void *p[TY_K_TENSORS]; } ty_k_unscaling;
 TY_K cudaError_t ty_k_unscale(const ty_k_unscaling *a, cudaStream_t s);
-typedef struct { int count; float *scale, *found[TY_K_TENSORS]; int64_t *growth, interval; double growth_factor, backoff_factor; } ty_k_scaling;
-TY_K cudaError_t ty_k_scale_update(const ty_k_scaling *a, cudaStream_t s);
 
 /* ---- index ops (index.cu) ---- */
 enum { TY_K_TAKE, TY_K_PUT, TY_K_ADD };                  /* small = large at the indices; large there = small; += small */

@@ -1,12 +1,9 @@
 /* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state, and their 16-bit copies.
  *
  * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory; a block's first thread makes
- * of it the numbers that its block reads, and the last block counts the step; so a captured step stays right. Blocks are spread over the tensors in chunks; a block finds its tensor by counting chunks. Invariant: element i of a tensor's
- * lists is read and written by one thread. */
-#include "device.cuh"
-
-#define THREADS 256
-#define CHUNK 4096
+ * of it the numbers that its block reads, and the last block counts the step (and moves a GradScaler's scale on, where that comes next); so a captured
+ * step stays right. Invariant: element i of a tensor's lists is read and written by one thread. */
+#include "lists.cuh"
 
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
@@ -75,16 +72,6 @@ static __device__ rates rates_of(const ty_k_step &a) {
   return r;
 }
 
-/* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
-static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk) {
-  for (int t = 0; t < count; t++) {
-    const int64_t chunks = (n[t] + CHUNK - 1) / CHUNK;
-    if (chunk < chunks) return t;
-    chunk -= chunks;
-  }
-  return count;
-}
-
 template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
   __shared__ rates r;
   int64_t chunk = blockIdx.x;
@@ -95,22 +82,11 @@ template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_st
     const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
     for (int64_t i = from + threadIdx.x; i < to; i += THREADS) update<T>(a, r, t, i);
   }
-  if (a.ticket && last_block(a.ticket, gridDim.x) && threadIdx.x == 0 && !r.skip) ++*a.step;
-}
-
-template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a) {
-  const T by = a.scale ? (T)(float)(1 / (double)*a.scale) : (T)1;
-  int64_t chunk = blockIdx.x;
-  const int t = find_chunk(a.n, a.count, chunk);
-  if (t == a.count) return;
-  const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
-  int infinite = 0;
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
-    const T g = load<T>(a.p[t], a.dtype, i);
-    if (!(g - g == 0)) infinite = 1;
-    if (a.scale) store(a.p[t], a.dtype, i, g * by);
-  }
-  if (infinite) *a.found = 1;              /* all who write it write the same */
+  if (!a.ticket || !last_block(a.ticket, gridDim.x) || threadIdx.x) return;
+  if (!r.skip) ++*a.step;
+  if (!a.rule.scale) return;
+  *a.found = 0;
+  ty_scale_update(a.rule.scale, a.rule.growth, r.skip, a.rule.growth_factor, a.rule.backoff_factor, a.rule.interval);
 }
 
 static __global__ void scale_update(const ty_k_scaling a) {
@@ -119,13 +95,7 @@ static __global__ void scale_update(const ty_k_scaling a) {
     if (*a.found[i] != 0) found = 1;
     *a.found[i] = 0;
   }
-  ty_scale_update(a.scale, a.growth, found, a.growth_factor, a.backoff_factor, a.interval);
-}
-
-static int64_t chunks_of(const int64_t *n, int count) {
-  int64_t chunks = 0;
-  for (int t = 0; t < count; t++) chunks += (n[t] + CHUNK - 1) / CHUNK;
-  return chunks;
+  ty_scale_update(a.rule.scale, a.rule.growth, found, a.rule.growth_factor, a.rule.backoff_factor, a.rule.interval);
 }
 
 cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
@@ -134,13 +104,6 @@ cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   if (chunks == 0 && !a.ticket) return cudaSuccess;
   if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
   return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
-}
-
-cudaError_t ty_k_unscale(const ty_k_unscaling *p, cudaStream_t s) {
-  const ty_k_unscaling a = *p;
-  const int64_t chunks = chunks_of(a.n, a.count);
-  if (chunks == 0) return cudaSuccess;
-  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
 }
 
 cudaError_t ty_k_scale_update(const ty_k_scaling *p, cudaStream_t s) {

@@ -114,35 +114,6 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
   store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], as<T>::of(a.p), as<T>::of(a.q)));
 }
 
-#define CAST_EACH 8              /* elements of a thread */
-static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
-  int k = a.count - 1;
-  while (blockIdx.x < a.item[k].first) k--;
-  const int64_t from = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH) + threadIdx.x;
-#pragma unroll
-  for (int e = 0; e < CAST_EACH; e++) {
-    const int64_t i = from + e * THREADS, inner = a.item[k].inner, outer = a.item[k].outer;
-    const bool wide = a.item[k].n > INT32_MAX;
-    if (i >= a.item[k].n) continue;
-    int64_t at = i;
-    if (inner) {
-      const int64_t y = innermost(at, inner, wide), x = innermost(at, outer, wide);
-      at = (at * inner + y) * outer + x;
-    }
-    store(a.item[k].to, a.item[k].to_dtype, i, load<float>(a.item[k].from, a.item[k].from_dtype, at));
-  }
-}
-
-cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s) {
-  int64_t blocks = 0;
-  for (int k = 0; k < a->count; k++) {
-    a->item[k].first = blocks;
-    blocks += (a->item[k].n + THREADS * CAST_EACH - 1) / (THREADS * CAST_EACH);
-  }
-  const ty_k_casts args = *a;
-  return blocks ? TY_LAUNCH(cast_all, blocks_for(blocks, 1), THREADS, s, args) : cudaSuccess;
-}
-
 /* ---- launcher ---- */
 
 template <class F, class T, class D, class R> static cudaError_t launch_dense(const ty_k_point *a, cudaStream_t s) {

@@ -15,7 +15,7 @@ local function results(make, n, compiled)
   tycho.manual_seed(11)
   local fn, state = make()
   local f, out = compiled and tycho.compile(fn) or fn, {}
-  for i = 1, n do
+  for _ = 1, n do
     local x = tycho.randn(6, 3, 11, 12)
     for _, t in ipairs {f(x)} do out[#out + 1] = t:detach():clone() end
   end
@@ -24,8 +24,7 @@ local function results(make, n, compiled)
 end
 
 local function same(make, message)
-  local want, got, report = results(make, 4, false)
-  got, report = results(make, 4, true)
+  local want, got, report = (results(make, 4, false)), results(make, 4, true)
   assert.equal(#want, #got, message)
   assert.is_true(report.compiled, message)
   for i = 1, #want do exact(got[i], want[i], message .. ": value " .. i) end
@@ -104,5 +103,47 @@ describe("steps done at once", function()
     same(step_of {keep = true, dtype = "float16"}, "held in float16")
     local kernels = same(step_of {returns = true}, "returned")
     assert.is_nil(find(kernels, "relu max_pool2d_indices"))
+  end)
+
+  it("looks for infinities where gradients are cast, and moves the scale on with the optimizer's last block", function()
+    local function step(optimizer, big, unscaled)
+      return function()
+        local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(360, 8), nn.Tanh(), nn.Linear(8, 4))
+        local opt = optimizer(net:parameters())
+        local scaler = tycho.amp.GradScaler{init_scale = big and 2 ^ 22 or 64, growth_interval = 2}
+        return function(x)
+          opt:zero_grad()
+          local loss = tycho.amp.autocast({dtype = "float16"}, net, x):float():pow(2):mean()
+          scaler:scale(loss):backward()
+          if unscaled then
+            scaler:unscale_(opt)
+            nn.utils.clip_grad_norm_(net:parameters(), 1)
+          end
+          scaler:step(opt)
+          scaler:update()
+          return loss:detach()
+        end, function()
+          local s = {tycho.tensor(scaler:get_scale())}
+          assert.is_true(big and scaler:get_scale() < 2 ^ 22 or not big and scaler:get_scale() > 64, "steps were skipped where gradients overflow")
+          for _, p in ipairs(net:parameters()) do s[#s + 1] = p:detach() end
+          return s
+        end
+      end
+    end
+    for name, optimizer in pairs {
+      adamw = function(p) return tycho.optim.AdamW(p, {lr = 0.01}) end,
+      sgd = function(p) return tycho.optim.SGD(p, {lr = 0.01, momentum = 0.9}) end,
+      adagrad = function(p) return tycho.optim.Adagrad(p, {lr = 0.01}) end,
+      groups = function(p) return tycho.optim.AdamW({{params = {p[1], p[2]}, lr = 0.1}, {params = {unpack(p, 3)}}}, {lr = 0.01}) end,
+    } do
+      for _, big in ipairs {false, true} do
+        local kernels = same(step(optimizer, big), name)
+        if on_gpu then
+          assert.is_truthy(find(kernels, "^cast cast.* multi_found$"), name)
+          assert.is_truthy(find(kernels, "_step amp_update$"), name)
+        end
+      end
+    end
+    same(step(function(p) return tycho.optim.AdamW(p, {lr = 0.01}) end, false, true), "unscaled before")
   end)
 end)

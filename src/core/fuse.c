@@ -289,6 +289,41 @@ static bool gather_casts(groups *all) {
   return true;
 }
 
+/* Whether the group of casts has room for what is looked at beside what they give; some of it must be. */
+static bool looks_at(const ty_program *p, const forming *casts, const step *found) {
+  int others = 0, given = 0;
+  for (int k = 0; k < found->call.span[0].count; k++) {
+    const int v = found->vin[found->call.span[0].start + k];
+    const ty_tensor *t = &p->value[v].like;
+    bool known = false;
+    for (int i = 0; i < casts->nstep; i++) known = known || p->step[casts->step[i]].vout[0] == v;
+    given += known;
+    others += !known;
+    if (!known && (!ty_is_dense(t) || !is_float32_or_half((ty_dtype)t->dtype))) return false;
+  }
+  return given && casts->nstep + others < TY_JOINED;
+}
+
+/* What looks for infinities in what casts give does so as they give it. */
+static bool gather_found(groups *all) {
+  for (int at = 0; at < all->n; at++) {
+    const step *found = &all->p->step[all->list[at].step[0]];
+    if (found->call.op->id != TY_OP_multi_found || !all->list[at].backend->joint) continue;
+    for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
+      forming *g = &all->list[i];
+      if (!(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) || all->p->step[g->step[g->nstep - 1]].call.op->id != TY_OP_cast || !looks_at(all->p, g, found)) continue;
+      int where = at;
+      const char *why = unite(all, i, at, &where);
+      if (!why) return false;
+      if (*why) continue;
+      all->list[where].joint = TY_JOINT_CASTS;
+      at--;
+      break;
+    }
+  }
+  return true;
+}
+
 static int group_of(const groups *all, int step) {
   for (int i = 0; i < all->n; i++)
     for (int k = 0; k < all->list[i].nstep; k++)
@@ -389,7 +424,7 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
     if (ok && next.pointwise) ok = absorb(&all);
   }
   if (!p->fuses) all.n = n;
-  else ok = ok && gather_casts(&all);
+  else ok = ok && gather_casts(&all) && gather_found(&all);
   for (int i = 0; i < p->nstore && ok; i++) p->store[i].pinned = all.touches[i] < 0;
   for (int i = 0; i < all.n && ok; i++) {
     forming *g = &all.list[i];

@@ -1,8 +1,9 @@
 /* Steps that a backend does at once, by a kernel of its own.
  *
  * Idea: max_pool2d goes over what relu leaves of what batch_norm makes, and reads it once: so it can make it where it reads it, and in backward
- * what reaches batch_norm's input can be found where it is read. Invariant: what lies between the steps is read by them alone; where someone
+ * what reaches batch_norm's input can be found where it is read. The last block of an optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
  * holds it, they run one by one. */
+#include <string.h>
 #include "fuse.h"
 
 /* Whether value v lies between two steps, and nobody else touches it. */
@@ -49,10 +50,32 @@ static int pool_backward(const ty_program *p, const int *touches, int at, int *s
   return n;
 }
 
+/* The value of a step's operand of that name, which is no list; -1: it has none. */
+static int operand(const step *k, const char *name) {
+  for (int j = 0; j < k->call.op->nparam; j++)
+    if (!strcmp(k->call.op->param[j].name, name) && k->call.span[k->call.op->param[j].slot].count) return k->vin[k->call.span[k->call.op->param[j].slot].start];
+  return -1;
+}
+
+/* An optimizer's step, and then the update of its scaler, which has no other optimizer. */
+static int scaled_step(const ty_program *p, int at, int *step) {
+  const ty_span found = p->step[at].call.span[0];
+  for (int i = at - 1; i >= 0 && found.count == 1; i--) {
+    if (p->step[i].call.op->cls != TY_C_OPTIM || operand(&p->step[i], "found") != p->step[at].vin[found.start] || operand(&p->step[i], "step") < 0) continue;
+    step[0] = i;
+    step[1] = at;
+    return 2;
+  }
+  return 0;
+}
+
 /* The steps, in order, that the backend does at once of which the main one is at; how many, 0: none. touches: of each store, by all steps. */
 int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind) {
-  const int op = p->step[at].call.op->id;
   if (!p->step[at].backend->joint) return 0;
-  *kind = op == TY_OP_max_pool2d_indices ? TY_JOINT_POOL : TY_JOINT_POOL_BACKWARD;
-  return op == TY_OP_max_pool2d_indices ? pool(p, touches, at, step) : op == TY_OP_batch_norm_backward ? pool_backward(p, touches, at, step) : 0;
+  switch (p->step[at].call.op->id) {
+    case TY_OP_max_pool2d_indices: *kind = TY_JOINT_POOL; return pool(p, touches, at, step);
+    case TY_OP_batch_norm_backward: *kind = TY_JOINT_POOL_BACKWARD; return pool_backward(p, touches, at, step);
+    case TY_OP_amp_update: *kind = TY_JOINT_STEP; return scaled_step(p, at, step);
+    default: return 0;
+  }
 }

@@ -23,21 +23,38 @@ static ty_call *call_of(ty_op_id op, ty_call *const *call, int n) {
   return NULL;
 }
 
+static bool gives(ty_call *const *call, int n, const ty_tensor *t) {
+  for (int i = 0; i < n; i++)
+    if (call[i]->out[0]->storage == t->storage && call[i]->out[0]->offset == t->offset) return true;
+  return false;
+}
+
+/* Casts; then, maybe, multi_found, of what they give and of others. */
 static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {
   _Static_assert(TY_JOINED <= TY_K_CASTS, "a launch takes all");
-  ty_k_casts a = {.count = n};
-  for (int i = 0; i < n; i++) {
+  const ty_call *found = call_of(TY_OP_multi_found, call, n);
+  ty_k_casts a = {.count = found ? n - 1 : n, .found = found ? ty_data(found->in[found->span[1].start].t) : NULL};
+  for (int i = 0; i < a.count; i++) {
     const ty_tensor *from = call[i]->in[0].t, *to = call[i]->out[0];
     a.item[i].from = ty_data(from);
     a.item[i].to = ty_data(to);
     a.item[i].n = ty_numel(to);
     a.item[i].from_dtype = from->dtype;
     a.item[i].to_dtype = to->dtype;
+    for (int k = 0; found && k < found->span[0].count; k++) a.item[i].looked_at |= gives(&call[i], 1, found->in[found->span[0].start + k].t);
     const bool last = !ty_is_contiguous(to);
     if (!last && ty_is_contiguous(from)) continue;
     const int64_t c = to->shape[1], pixels = to->shape[2] * to->shape[3];
     a.item[i].outer = last ? pixels : c;
     a.item[i].inner = last ? c : pixels;
+  }
+  for (int k = 0; found && k < found->span[0].count; k++) {
+    const ty_tensor *t = found->in[found->span[0].start + k].t;
+    if (gives(call, n - 1, t)) continue;
+    a.item[a.count].from = ty_data(t);
+    a.item[a.count].n = ty_numel(t);
+    a.item[a.count].from_dtype = a.item[a.count].to_dtype = t->dtype;
+    a.item[a.count++].looked_at = true;
   }
   return ty_launched(call[0], gpu, ty_k_cast_all(&a, s));
 }
@@ -71,6 +88,10 @@ ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call
   TY_TRY(begin(ctx, b, call, n, &s));
   switch (kind) {
     case TY_JOINT_CASTS: return casts(call, n, b->gpu, s);
+    case TY_JOINT_STEP: {
+      const ty_k_scale_rule rule = ty_scale_rule_of(call[1]);
+      return ty_optim_step(call[0], b->gpu, s, &rule);
+    }
     case TY_JOINT_POOL: return normalized_pool(call, n, b->gpu, s);
     default: return pool_backward(call, n, b->gpu, s);
   }

@@ -87,7 +87,12 @@ static ty_k_step step_of(const ty_call *c, const ty_step *step) {
   return k;
 }
 
-static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
+ty_k_scale_rule ty_scale_rule_of(const ty_call *update) {
+  return (ty_k_scale_rule){.scale = ty_data(update->in[update->span[1].start].t), .growth = ty_data(update->in[update->span[2].start].t),
+    .growth_factor = update->at[0].f, .backoff_factor = update->at[1].f, .interval = update->at[2].i};
+}
+
+ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule) {
   const ty_step step = ty_step_of(c);
   const int lists = step.lists;
   ty_k_step k = step_of(c, &step);
@@ -131,6 +136,7 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s) {
     if (st == TY_OK && half) ty_half_refreshed(t[0]);
   }
   k.ticket = ticket;
+  if (rule) k.rule = *rule;
   if (st == TY_OK) st = launch(c, gpu, &k, s);
   ty_release(made);
   return st;
@@ -167,8 +173,7 @@ static ty_status unscale(ty_call *c, int gpu, cudaStream_t s, ty_tensor *scale, 
 }
 
 static ty_status amp_update(ty_call *c, int gpu, cudaStream_t s) {
-  ty_k_scaling k = {.count = c->span[0].count, .scale = ty_data(c->in[c->span[1].start].t), .growth = ty_data(c->in[c->span[2].start].t),
-    .growth_factor = c->at[0].f, .backoff_factor = c->at[1].f, .interval = c->at[2].i};
+  ty_k_scaling k = {.count = c->span[0].count, .rule = ty_scale_rule_of(c)};
   if (k.count > TY_K_TENSORS) return ty_fail(c, "update() takes at most %d optimizers, got %d", TY_K_TENSORS, k.count);
   for (int i = 0; i < k.count; i++) k.found[i] = ty_data(c->in[c->span[0].start + i].t);
   return ty_launched(c, gpu, ty_k_scale_update(&k, s));
@@ -203,6 +208,6 @@ ty_status ty_cuda_optim(ty_call *c) {
     case TY_OP_multi_scale:
       for (int i = 0; i < c->span[0].count && st == TY_OK; i++) st = ty_scale_by(c, gpu, s, c->in[c->span[0].start + i].t, single(c, 1));
       return st;
-    default: return steps(c, gpu, s);
+    default: return ty_optim_step(c, gpu, s, NULL);
   }
 }
