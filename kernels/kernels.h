@@ -99,13 +99,20 @@ typedef struct {
 } ty_k_lines;
 TY_K cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s);
 
+/* Cross-entropy of rows, its mean, gradients, or all at once. What is computed in (losses, totals, gradients of losses): float64 where x is, else float32. */
 typedef struct {
   int op, dtype;
   int64_t rows, n, ignore, label_step, g_step;           /* n: classes */
   double smoothing;
-  const void *x, *weight, *g;                            /* rows x n; n or NULL; backward: rows, else NULL */
+  const void *x, *weight;                                /* rows x n; n, or NULL */
   const int64_t *labels;
-  void *o, *lse;                                         /* forward: rows; backward: o is rows x n */
+  void *losses;                                          /* of rows; NULL: backward alone, lse is known */
+  void *lse;                                             /* of rows; NULL: nobody reads it */
+  void *mean, *total;                                    /* mean not NULL: of the losses, and total what they count for together; or NULL, and total is known */
+  int counted;                                           /* with mean: total is added up first, by a launch of its own, for the gradients of many rows */
+  unsigned *ticket;                                      /* for the mean */
+  const void *g;                                         /* with o: of the losses, g_step apart, or of the mean (total or mean not NULL) */
+  void *o;                                               /* the gradient, rows x n, or NULL */
   ty_k_fault *fault;
 } ty_k_entropy;
 TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
@@ -244,6 +251,7 @@ typedef struct {
   const void *x, *w, *b, *g;                             /* g: not NULL means backward */
   void *o, *mean, *rstd;                                 /* forward: mean and rstd are written; backward: read */
   void *run_mean, *run_var;                              /* NULL: none */
+  int64_t *tracked;                                      /* NULL, or training adds 1 to it */
   void *dw, *db;                                         /* NULL: not asked for */
   void *work;                                            /* 8 bytes times channels times (4 + 2 ty_k_batch_parts) */
   unsigned *tickets;

@@ -185,6 +185,7 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
     if (a.db) store(a.db, a.ddtype, ch, s1);
     return;
   }
+  if (a.training && a.tracked && ch == 0) ++*a.tracked;
   if (a.training && count) {
     const T e = s1 / (T)count;
     m = e + center_of<T>(a, ch);

@@ -17,14 +17,15 @@ template <> __device__ __forceinline__ double log_of<double>(double x) { return 
 template <class T> static __device__ void largest_and_sum(const void *x, int dtype, int64_t base, int64_t n, int64_t step, T *top, T *sum, T *s, T *u) {
   const int t = threadIdx.x;
   T m = -INFINITY, a = 0;
-  for (int64_t j = t; j < n; j += THREADS) {
+  for (int64_t j = t; j < n; j += blockDim.x) {
     const T v = load<T>(x, dtype, base + j * step);
     if (v > m) { a = (m == -INFINITY ? 0 : a * exp_of(m - v)) + 1; m = v; }
     else a += v == -INFINITY ? 0 : exp_of(v - m);        /* a NaN stays */
   }
+  __syncthreads();
   s[t] = m;
   u[t] = a;
-  for (int half = THREADS / 2; half; half /= 2) {
+  for (int half = (int)blockDim.x / 2; half; half /= 2) {
     __syncthreads();
     if (t < half) {
       const T m1 = s[t], m2 = s[t + half], big = m1 > m2 ? m1 : m2;
@@ -108,40 +109,78 @@ static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
 }
 
 #define STAT (sizeof(T) == 8 ? TY_F64 : TY_F32)      /* losses of rows, their gradients and log-sum-exps: not rounded to 16 bits */
-template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(const ty_k_entropy a) {
-  __shared__ T s[THREADS], u[THREADS];
-  const int64_t row = blockIdx.x, base = row * a.n, t = a.labels[row * a.label_step];
+
+template <class T> static __device__ __forceinline__ T count_of(const ty_k_entropy &a, int64_t t) { return t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1; }
+
+/* The row's log-sum-exp and its loss, which thread 0 stores. */
+template <class T> static __device__ T loss_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T *s, T *u) {
+  const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
   T top, sum, part = 0;
-  if (bad_label(a, t)) return;
   largest_and_sum<T>(a.x, a.dtype, base, a.n, 1, &top, &sum, s, u);
-  const T lse = top + log_of(sum), w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
+  const T lse = top + log_of(sum);
   if (eps > 0) {
-    for (int64_t j = threadIdx.x; j < a.n; j += THREADS) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
+    for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
     part = sum_of_row(part, s);
   }
-  if (threadIdx.x) return;
-  store(a.o, STAT, row, t == a.ignore ? 0 : (1 - eps) * w * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
-  store(a.lse, STAT, row, lse);
+  if (threadIdx.x) return lse;
+  store(a.losses, STAT, row, t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
+  if (a.lse) store(a.lse, STAT, row, lse);
+  return lse;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_backward(const ty_k_entropy a) {
-  __shared__ T s[THREADS];
-  const int64_t row = blockIdx.x, base = row * a.n, t = a.labels[row * a.label_step];
+/* up: of the row's loss */
+template <class T> static __device__ void gradient_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T lse, T up, T *s) {
+  const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
   T part = 0;
-  if (bad_label(a, t)) return;
   if (a.weight && eps > 0) {
-    for (int64_t j = threadIdx.x; j < a.n; j += THREADS) part += load<T>(a.weight, a.dtype, j);
+    for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) part += load<T>(a.weight, a.dtype, j);
     part = sum_of_row(part, s);
   } else part = (T)a.n;
-  const T w = t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
-  const T up = load<T>(a.g, STAT, row * a.g_step), lse = load<T>(a.lse, STAT, row), mass = (1 - eps) * w + eps / (T)a.n * part;
-  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
+  const T w = count_of<T>(a, t), mass = (1 - eps) * w + eps / (T)a.n * part;
+  for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) {
     const T smooth = eps / (T)a.n * (a.weight && eps > 0 ? load<T>(a.weight, a.dtype, j) : 1);
     const T v = up * (mass * exp_of(load<T>(a.x, a.dtype, base + j) - lse) - smooth - (j == t - 1 ? (1 - eps) * w : 0));
     store(a.o, a.dtype, base + j, t == a.ignore ? 0 : v);
   }
+}
+
+/* What the rows count for together: each block that asks adds it up in the same order. */
+template <class T> static __device__ T total_of(const ty_k_entropy &a, T *s) {
+  T part = 0;
+  for (int64_t i = threadIdx.x; i < a.rows; i += blockDim.x) {
+    const int64_t t = a.labels[i * a.label_step];
+    if (t == a.ignore || (t >= 1 && t <= a.n)) part += count_of<T>(a, t);
+  }
+  return sum_of_row(part, s);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) count(const ty_k_entropy a) {
+  __shared__ T s[THREADS];
+  const T total = total_of(a, s);
+  if (threadIdx.x == 0) store(a.total, STAT, 0, total);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(const ty_k_entropy a) {
+  __shared__ T s[THREADS], u[THREADS];
+  const int64_t row = blockIdx.x, t = a.rows ? a.labels[row * a.label_step] : a.ignore;
+  if (a.rows && !bad_label(a, t)) {
+    const T lse = a.losses ? loss_of_row(a, row, t, s, u) : load<T>(a.lse, STAT, row);
+    if (a.o) {
+      T up = load<T>(a.g, STAT, row * a.g_step);
+      if (a.mean && !a.counted) up /= total_of(a, s);
+      else if (a.total) up /= load<T>(a.total, STAT, 0);
+      gradient_of_row(a, row, t, lse, up, s);
+    }
+  } else if (a.rows && a.losses && threadIdx.x == 0) store(a.losses, STAT, row, (T)0);
+  if (!a.mean || !last_block(a.ticket, gridDim.x)) return;
+  T part = 0;
+  for (int64_t i = threadIdx.x; i < a.rows; i += blockDim.x) part += load<T>(a.losses, STAT, i);
+  const T sum = sum_of_row(part, s), total = total_of(a, s);
+  if (threadIdx.x) return;
+  store(a.mean, STAT, 0, sum / total);
+  if (a.total) store(a.total, STAT, 0, total);
 }
 
 /* ---- launchers ---- */
@@ -155,9 +194,12 @@ template <class T> static cudaError_t launch_softmax(const ty_k_lines &p, cudaSt
 
 cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch_softmax<double>(*a, s) : launch_softmax<float>(*a, s); }
 
-cudaError_t ty_k_cross_entropy(const ty_k_entropy *p, cudaStream_t s) {
-  const ty_k_entropy a = *p;
-  const unsigned blocks = blocks_for(a.rows, 1);
-  if (a.dtype == TY_F64) return a.g ? TY_LAUNCH(cross_entropy_backward<double>, blocks, THREADS, s, a) : TY_LAUNCH(cross_entropy<double>, blocks, THREADS, s, a);
-  return a.g ? TY_LAUNCH(cross_entropy_backward<float>, blocks, THREADS, s, a) : TY_LAUNCH(cross_entropy<float>, blocks, THREADS, s, a);
+template <class T> static cudaError_t launch_entropy(const ty_k_entropy &p, cudaStream_t s) {
+  const ty_k_entropy a = p;
+  const int few = ty_k_row_threads(a.n);
+  const unsigned threads = (unsigned)(few < THREADS ? few : THREADS);
+  cudaError_t e = a.counted ? TY_LAUNCH(count<T>, 1, threads, s, a) : cudaSuccess;
+  return e == cudaSuccess ? TY_LAUNCH(cross_entropy<T>, blocks_for(a.rows, 1), threads, s, a) : e;
 }
+
+cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch_entropy<double>(*a, s) : launch_entropy<float>(*a, s); }

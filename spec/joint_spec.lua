@@ -26,7 +26,7 @@ end
 local function same(make, message)
   local want, got, report = (results(make, 4, false)), results(make, 4, true)
   assert.equal(#want, #got, message)
-  assert.is_true(report.compiled, message)
+  assert.is_true(report.compiled, message .. ": " .. tostring(report.why))
   for i = 1, #want do exact(got[i], want[i], message .. ": value " .. i) end
   local kernels = {}
   for _, k in ipairs(report.kernels) do if k.fused then kernels[table.concat(k.ops, " ")] = k end end
@@ -145,5 +145,47 @@ describe("steps done at once", function()
       end
     end
     same(step(function(p) return tycho.optim.AdamW(p, {lr = 0.01}) end, false, true), "unscaled before")
+  end)
+
+  it("takes a loss and its gradient in one go over the rows, of many rows too, and keeps the loss apart where backward asks for it", function()
+    local function step(options)
+      return function()
+        local d = options.dtype or "float32"
+        local linear = nn.Linear(396, options.classes or 10)
+        local weight = options.weighted and tycho.rand(options.classes or 10) + 0.1 or nil
+        local y = tycho.randint(1, options.classes or 10, {6 * (options.times or 1)})
+        if options.ignored then y[2] = -100 end
+        return function(x)
+          linear:zero_grad()
+          local out = linear(x:flatten(2))
+          local logits = out:to(d)
+          if options.times then logits = logits["repeat"](logits, options.times, 1) end
+          local loss = F.cross_entropy(logits, y, {weight = weight and weight:to(logits.dtype), label_smoothing = options.smoothing})
+          local up = options.squared and loss * loss or options.scaled and loss * 3 or loss
+          up:backward()
+          return loss:detach(), linear.weight.grad
+        end
+      end
+    end
+    for name, o in pairs {
+      plain = {}, half = {dtype = "float16"}, double = {dtype = "float64"}, ignored = {ignored = true}, scaled = {scaled = true}, weighted = {weighted = true, smoothing = 0.1}, wide = {classes = 5000},
+      many = {times = 200}, ["many, weighted"] = {times = 200, weighted = true, ignored = true},
+    } do
+      local kernels = same(step(o), name)
+      if on_gpu then assert.is_truthy(find(kernels, "^cross_entropy_mean cross_entropy_mean_backward$"), name) end
+    end
+    assert.is_nil(find(same(step {squared = true}, "squared"), "^cross_entropy_mean cross"))
+  end)
+
+  it("gives cross-entropy's mean as its rows' losses, weights and ignored labels make it", function()
+    for _, d in ipairs {"float32", "float64", "float16"} do
+      local x, y, w = tycho.randn(7, 5):to(d), tycho.tensor({1, 5, 2, -100, 3, 3, 1}, {dtype = "int64"}), tycho.rand(5):to(d) + 0.1
+      local rows, counts = F.cross_entropy(x, y, {weight = w, reduction = "none"}), tycho.zeros(7)
+      for i = 1, 7 do counts[i] = i == 4 and 0 or w[y[i]] end
+      helper.close(F.cross_entropy(x, y, {weight = w}):double(), (rows:sum() / counts:sum()):double(), d, d == "float64" and 1e-6 or 1e-5)
+      helper.close(F.cross_entropy(x, y):double(), (F.cross_entropy(x, y, {reduction = "sum"}) / 6):double(), d, 1e-5)
+    end
+    assert.is_true(F.cross_entropy(tycho.zeros(0, 3), tycho.zeros(0):long()):isnan():item())
+    assert.is_true(F.cross_entropy(tycho.zeros(2, 3), tycho.full({2}, -100):long()):isnan():item())
   end)
 end)

@@ -511,9 +511,8 @@ R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
 end}
 
 ---- losses, random ----
-R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, label_smoothing)
-  local options = {ignore_index = ignore_index, label_smoothing = label_smoothing}
-  if not recording() then return ops.cross_entropy_backward(g, x, target, out2, weight, options) end
+-- Of rows' gradients g, in terms of other ops.
+local function cross_entropy(g, x, target, weight, ignore_index, label_smoothing)
   local valid = ops.ne(target, ignore_index)
   local label = M.unsqueeze(ops.where(valid, target, 1), 2)
   local q = zeros(x.shape, x)
@@ -521,14 +520,22 @@ R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, l
   q = ops.scatter(q, 2, label, picked * (1 - label_smoothing))
   q = q + (weight and weight * (label_smoothing / x.shape[2]) or label_smoothing / x.shape[2])
   q = q * M.unsqueeze(valid, 2)
-  return M.unsqueeze(g, 2) * (ops.softmax(x, 2) * ops.sum(q, 2, {keepdim = true}) - q)
+  return g * (ops.softmax(x, 2) * ops.sum(q, 2, {keepdim = true}) - q)
+end
+R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, label_smoothing)
+  if not recording() then return ops.cross_entropy_backward(g, x, target, out2, weight, {ignore_index = ignore_index, label_smoothing = label_smoothing}) end
+  return cross_entropy(M.unsqueeze(g, 2), x, target, weight, ignore_index, label_smoothing)
+end}
+R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_index, label_smoothing)
+  if not recording() then return ops.cross_entropy_mean_backward(g, x, target, out2, out3, weight, {ignore_index = ignore_index, label_smoothing = label_smoothing}) end
+  return cross_entropy(g / out3, x, target, weight, ignore_index, label_smoothing)
 end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
 
 ---- no gradient ----
 local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
-  silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward
+  silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward cross_entropy_mean_backward
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply]]

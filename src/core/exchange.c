@@ -1,4 +1,4 @@
-/* Steps that have less to do in another order.
+/* Steps that have less to do in another order, or nothing.
  *
  * Idea: a maximum of relu's results comes from a place where relu's input was above 0, or is 0 itself; so relu's gradient may be taken of the pooled
  * values, which are few, before it is spread over all. Invariant: what either order gives is the same, to the bit. */
@@ -64,6 +64,23 @@ static void relu_before_pool(ty_program *p, int at) {
   *pool = first;
 }
 
+/* Step at is 1 times a value, as backward begins: who reads the product reads the value. */
+static void skip_one(ty_program *p, int at) {
+  const step *mul = &p->step[at], *fill;
+  if (mul->call.op->id != TY_OP_mul || mul->vin[0] < 0 || mul->vin[1] < 0) return;
+  const int one = ty_maker_of(p, mul->vin[0], at), v = mul->vin[1], product = mul->vout[0];
+  if (one < 0 || (fill = &p->step[one])->call.op->id != TY_OP_fill || fill->vout[0] != mul->vin[0] || !ty_is_number(&fill->call.in[1]) || fill->call.in[1].f != 1) return;
+  if (!same_layout(&p->value[v].like, &p->value[product].like) || ty_maker_of(p, product, p->nstep) != at) return;
+  for (int i = at + 1; i < p->nstep; i++) {
+    for (int j = 0; j < p->step[i].call.nin; j++)
+      if (p->step[i].vin[j] == product && !ty_mutates(&p->step[i].call, j)) p->step[i].vin[j] = v;
+    if (ty_writes(p, &p->step[i], p->value[v].store)) return;
+  }
+}
+
 void ty_fuse_exchange(ty_program *p) {
-  for (int i = 0; i < p->nstep; i++) relu_before_pool(p, i);
+  for (int i = 0; i < p->nstep; i++) {
+    relu_before_pool(p, i);
+    skip_one(p, i);
+  }
 }

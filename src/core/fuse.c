@@ -331,18 +331,32 @@ static int group_of(const groups *all, int step) {
   return -1;
 }
 
-/* Whether no group between the steps' ones touches what they touch, one of both writing. */
-static bool nothing_between(const groups *all, const int *step, int n) {
-  for (int at = group_of(all, step[0]) + 1; at < group_of(all, step[n - 1]); at++) {
-    bool own = false, meets = false;
-    for (int k = 0; k < n; k++) {
-      const int g = group_of(all, step[k]);
-      own = own || g == at;
-      meets = meets || conflict(&all->list[g], &all->list[at]);
+/* Puts the steps' groups side by side, where those between them can go before or behind. *ok: there was memory. */
+static bool side_by_side(groups *all, const int *step, int n, bool *ok) {
+  const int from = group_of(all, step[0]), to = group_of(all, step[n - 1]), between = to - from + 1;
+  enum { BEFORE, OWN, BEHIND } *where = ty_malloc(sizeof *where * (size_t)between);
+  forming *was = ty_malloc(sizeof(forming) * (size_t)between), *g = &all->list[from];
+  bool fits = *ok = where && was;
+  for (int i = 0; i < between && fits; i++) {
+    where[i] = BEFORE;
+    for (int k = 0; k < n; k++)
+      if (group_of(all, step[k]) == from + i) where[i] = OWN;
+    for (int k = 0; k < i && fits; k++) {
+      const bool meets = where[k] != BEFORE && !(where[k] == OWN && where[i] == OWN) && conflict(&g[k], &g[i]);
+      if (meets && where[i] == OWN) fits = false;        /* what is behind can't come back */
+      else if (meets) where[i] = BEHIND;
     }
-    if (!own && meets) return false;
   }
-  return true;
+  if (fits) {
+    int at = 0;
+    memcpy(was, g, sizeof(forming) * (size_t)between);
+    for (int w = BEFORE; w <= BEHIND; w++)
+      for (int i = 0; i < between; i++)
+        if ((int)where[i] == w) g[at++] = was[i];
+  }
+  ty_free(where);
+  ty_free(was);
+  return fits;
 }
 
 /* What joint.c finds becomes groups, before others could take their steps. */
@@ -350,8 +364,12 @@ static bool gather_joints(groups *all) {
   for (int at = 0; at < all->p->nstep; at++) {
     int step[TY_JOINED];
     ty_joint kind;
+    bool ok = true;
     const int n = ty_joint_at(all->p, all->touches, at, step, &kind);
-    if (n == 0 || !nothing_between(all, step, n)) continue;
+    if (n == 0 || !side_by_side(all, step, n, &ok)) {
+      if (!ok) return false;
+      continue;
+    }
     int to = group_of(all, step[0]);
     for (int k = 1; k < n; k++)
       if (!unite(all, to, group_of(all, step[k]), &to)) return false;
@@ -434,7 +452,7 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
       store *st = &p->store[g->at[k].store];
-      st->unwritten = g->nstep > 1 && g->joint != TY_JOINT_CASTS && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
+      st->unwritten = (g->nstep > 1 || g->pointwise) && g->joint != TY_JOINT_CASTS && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
     }
     g->step = NULL;
     p->ngroup++;

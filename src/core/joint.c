@@ -1,7 +1,7 @@
 /* Steps that a backend does at once, by a kernel of its own.
  *
  * Idea: max_pool2d goes over what relu leaves of what batch_norm makes, and reads it once: so it can make it where it reads it, and in backward
- * what reaches batch_norm's input can be found where it is read. The last block of an optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
+ * what reaches batch_norm's input can be found where it is read. A loss and its gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
  * holds it, they run one by one. */
 #include <string.h>
 #include "fuse.h"
@@ -50,6 +50,19 @@ static int pool_backward(const ty_program *p, const int *touches, int at, int *s
   return n;
 }
 
+/* cross_entropy_mean, and the gradient of what it took */
+static int loss(const ty_program *p, int at, int *found) {
+  const step *back = &p->step[at];
+  const int maker = back->vin[3] < 0 ? -1 : ty_maker_of(p, back->vin[3], at);
+  if (maker < 0 || p->step[maker].call.op->id != TY_OP_cross_entropy_mean) return 0;
+  const step *k = &p->step[maker];
+  const bool same = k->vin[0] == back->vin[1] && k->vin[1] == back->vin[2] && k->vin[2] == back->vin[5] && k->vout[1] == back->vin[3] && k->vout[2] == back->vin[4];
+  if (!same || k->vout[0] < 0 || k->call.at[0].i != back->call.at[0].i || k->call.at[1].f != back->call.at[1].f) return 0;
+  found[0] = maker;
+  found[1] = at;
+  return 2;
+}
+
 /* The value of a step's operand of that name, which is no list; -1: it has none. */
 static int operand(const step *k, const char *name) {
   for (int j = 0; j < k->call.op->nparam; j++)
@@ -75,6 +88,7 @@ int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_j
   switch (p->step[at].call.op->id) {
     case TY_OP_max_pool2d_indices: *kind = TY_JOINT_POOL; return pool(p, touches, at, step);
     case TY_OP_batch_norm_backward: *kind = TY_JOINT_POOL_BACKWARD; return pool_backward(p, touches, at, step);
+    case TY_OP_cross_entropy_mean_backward: *kind = TY_JOINT_LOSS; return loss(p, at, step);
     case TY_OP_amp_update: *kind = TY_JOINT_STEP; return scaled_step(p, at, step);
     default: return 0;
   }

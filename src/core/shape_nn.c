@@ -349,6 +349,8 @@ ty_status ty_infer_batch_norm(ty_call *c) {
       return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s", c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
     TY_TRY(ty_need_float(c, i));
   }
+  const ty_tensor *tracked = c->in[5].t;
+  if (tracked && (tracked->dtype != TY_I64 || tracked->ndim)) return ty_fail(c, "tracked counts calls: it must be a 0-dim int64 tensor, got %s of shape %s", ty_dtype_names[tracked->dtype], ty_shape_of(tracked));
   bool training = c->at[0].i;
   if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
@@ -448,18 +450,21 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
     return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1], ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = x->dtype == TY_F64 ? TY_F64 : TY_F32;
-  ty_set_shape(&c->meta[0], d, 1, x->shape);
+  const bool mean = c->op->id == TY_OP_cross_entropy_mean;       /* the loss, log-sum-exps of rows, what the rows' losses count for together */
+  ty_set_shape(&c->meta[0], d, mean ? 0 : 1, x->shape);
   ty_set_shape(&c->meta[1], d, 1, x->shape);
+  if (mean) ty_set_shape(&c->meta[2], d, 0, x->shape);
   return TY_OK;
 }
 
 ty_status ty_infer_cross_entropy_backward(ty_call *c) {
-  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *y = c->in[2].t, *l = c->in[3].t, *w = c->in[4].t;
+  const bool mean = c->op->id == TY_OP_cross_entropy_mean_backward;
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *y = c->in[2].t, *l = c->in[3].t, *w = c->in[4 + mean].t, *total = mean ? c->in[4].t : NULL;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_float(c, 1));
   TY_TRY(ty_need_dims(c, 1, 2));
   TY_TRY(ty_need_dtype(c, 2, TY_I64));
-  bool fits = g->ndim == 1 && y->ndim == 1 && l->ndim == 1 && g->shape[0] == x->shape[0] && y->shape[0] == x->shape[0] && l->shape[0] == x->shape[0] &&
+  bool fits = g->ndim == !mean && y->ndim == 1 && l->ndim == 1 && (mean || g->shape[0] == x->shape[0]) && (!mean || (total->ndim == 0 && total->dtype == l->dtype)) && y->shape[0] == x->shape[0] && l->shape[0] == x->shape[0] &&
               l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
   if (!fits) return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(y));
   ty_meta_of(c->in[1].t, &c->meta[0]);

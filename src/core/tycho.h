@@ -88,7 +88,7 @@ typedef struct {
 
 typedef struct ty_backend ty_backend;
 typedef struct ty_fused ty_fused;        /* fused.h */
-typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_STEP } ty_joint;   /* joint.c */
+typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_LOSS, TY_JOINT_STEP } ty_joint;   /* joint.c */
 
 typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */

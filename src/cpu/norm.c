@@ -163,6 +163,7 @@ static ty_status batch_norm(ty_call *c) {
     put(a, r.k, ch, at(a, r.k, ch) * at(ty_data(rstd), r.k, ch));
     put(d, r.k, ch, opt(b, ch, -0.0));     /* which changes nothing: 0 would change -0 */
   }
+  if (s == TY_OK && training && c->in[5].t) ++*(int64_t *)ty_data(c->in[5].t);
   if (s == TY_OK && o) affine(&r, ty_data(o), NULL, ty_data(x), a, ty_data(mean), d);
   ty_scratch_free(mem);
   ty_release(x);

@@ -102,6 +102,7 @@ ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
 ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);   /* joint.c */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);   /* pool.c */
 void ty_plane_strides(const ty_tensor *t, int64_t s[4]);     /* of 4 dims, or of 3, which have no images */
+ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);   /* back: NULL, or cross_entropy_mean_backward of c's results; train.c */
 ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* of amp_update; train.c */
 ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);   /* rule: NULL, or its scaler's update follows */
 /* batch_norm_stats and batch_norm_backward; from: NULL, or the gradient is what reaches x of these maxima's. rows.c */

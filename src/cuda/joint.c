@@ -92,6 +92,7 @@ ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call
       const ty_k_scale_rule rule = ty_scale_rule_of(call[1]);
       return ty_optim_step(call[0], b->gpu, s, &rule);
     }
+    case TY_JOINT_LOSS: return ty_cross_entropy(call[0], call[1], b->gpu, s);
     case TY_JOINT_POOL: return normalized_pool(call, n, b->gpu, s);
     default: return pool_backward(call, n, b->gpu, s);
   }

@@ -18,7 +18,7 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
   if (limit == -1) return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative", name, where, value);
   if (limit < -1) return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, -2 - limit);
-  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward)
+  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward || op == TY_OP_cross_entropy_mean || op == TY_OP_cross_entropy_mean_backward)
     return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where) : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
   return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
                     : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);

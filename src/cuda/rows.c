@@ -70,8 +70,13 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
     k.db = db ? ty_data(db) : NULL;
     k.mean = ty_data(c->in[3].t);
     k.rstd = ty_data(c->in[4].t);
+  } else {
+    k.tracked = c->in[5].t ? ty_data(c->in[5].t) : NULL;
+    k.mean = ty_data(c->out[1]);
+    k.rstd = ty_data(c->out[2]);
+    k.momentum = c->at[1].f;
+    k.eps = c->at[2].f;
   }
-  else { k.mean = ty_data(c->out[1]); k.rstd = ty_data(c->out[2]); k.momentum = c->at[1].f; k.eps = c->at[2].f; }
   if (k.channels == 0) return ty_release(like), TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
   if (st == TY_OK && back && !from) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);

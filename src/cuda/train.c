@@ -34,26 +34,59 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 /* ---- cross-entropy ---- */
 
-ty_status ty_cuda_loss(ty_call *c) {
-  const bool back = c->op->id == TY_OP_cross_entropy_backward;
-  const ty_tensor *y = c->in[back ? 2 : 1].t, *g = back ? c->in[0].t : NULL;
-  ty_tensor *x = NULL, *w = NULL, *up = NULL, *wt = c->in[back ? 4 : 2].t;
-  int gpu;
-  cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
-  ty_status st = ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x);
-  if (st == TY_OK && g) st = ty_cast(c->ctx, (ty_tensor *)g, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up);
+#define MANY_ROWS 1024           /* up to here each row's block counts what the rows count for together, if it needs it */
+
+/* A call's labels, weights and options, and its input x. */
+static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
+  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i, .smoothing = c->at[1].f, .x = ty_data(x),
+    .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels), .label_step = labels->stride[0], .fault = ty_fault_of(gpu)};
+}
+
+/* The losses of rows or their mean, and where back is given, or c is it, their gradient. */
+ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
+  const int id = c->op->id;
+  const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward;
+  if (id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward) back = c;
+  const bool forward = back != c;
+  ty_tensor *x = NULL, *w = NULL, *up = NULL, *losses = NULL, *total = NULL, *made = NULL, *wt = c->in[forward ? 2 : 4 + mean].t;
+  ty_status st = ty_contiguous(c->ctx, c->in[forward ? 0 : 1].t, &x);
+  if (st == TY_OK && back) st = ty_cast(c->ctx, back->in[0].t, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
-  if (st == TY_OK && ty_numel(x)) {
-    const ty_k_entropy k = {.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i, .label_step = y->stride[0], .g_step = up ? up->stride[0] : 0,
-      .smoothing = c->at[1].f, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .g = up ? ty_data(up) : NULL, .labels = ty_data(y), .o = ty_data(c->out[0]),
-      .lse = back ? ty_data(c->in[3].t) : ty_data(c->out[1]), .fault = ty_fault_of(gpu)};
-    st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
+  if (st == TY_OK && (ty_numel(x) || (forward && mean))) {
+    ty_k_entropy k = entropy_of(c, x, c->in[forward ? 1 : 2].t, w, gpu);
+    if (forward && mean) st = ty_new(c, gpu, x->dtype == TY_F64 ? TY_F64 : TY_F32, 1, &k.rows, &losses);
+    if (st == TY_OK && forward && mean) st = ty_tickets(c, gpu, &k.ticket, &made);
+    if (forward) {
+      k.losses = st != TY_OK ? NULL : ty_data(mean ? losses : c->out[0]);
+      k.lse = c->out[1] ? ty_data(c->out[1]) : NULL;
+      if (mean) { k.mean = ty_data(c->out[0]); k.total = c->out[2] ? ty_data(c->out[2]) : NULL; }
+    } else {
+      k.lse = ty_data(c->in[3].t);
+      if (mean) k.total = ty_data(c->in[4].t);
+    }
+    k.counted = forward && back && k.rows > MANY_ROWS;
+    if (st == TY_OK && k.counted && !k.total) {
+      const int64_t one = 1;
+      st = ty_new(c, gpu, x->dtype == TY_F64 ? TY_F64 : TY_F32, 1, &one, &total);
+      k.total = st == TY_OK ? ty_data(total) : NULL;
+    }
+    if (back) { k.g = ty_data(up); k.g_step = mean ? 0 : up->stride[0]; k.o = ty_data(back->out[0]); }
+    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
   }
   ty_release(x);
   ty_release(w);
   ty_release(up);
+  ty_release(losses);
+  ty_release(total);
+  ty_release(made);
   return st;
+}
+
+ty_status ty_cuda_loss(ty_call *c) {
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  return ty_cross_entropy(c, NULL, gpu, s);
 }
 
 /* ---- optimizer steps ---- */

@@ -75,8 +75,9 @@ def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label
     return reduced(loss, reduction)
   end
   local rows, labels, shape = class_rows("cross_entropy", x, target)
-  local loss = ops.cross_entropy_rows(rows, labels, weight, {ignore_index = ignore_index, label_smoothing = smoothing})
-  if reduction == "mean" then return weighted_mean(loss, labels, weight, ignore_index) end
+  local options = {ignore_index = ignore_index, label_smoothing = smoothing}
+  if reduction == "mean" then return (ops.cross_entropy_mean(rows, labels, weight, options)) end
+  local loss = ops.cross_entropy_rows(rows, labels, weight, options)
   if reduction == "sum" then return ops.sum(loss) end
   return M.view(loss, shape)
 end, LOSS)
