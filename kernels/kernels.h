@@ -267,6 +267,7 @@ typedef struct {
   int64_t m, n, k, batch, lda, ldb, stride_a, stride_b;  /* as src/cuda/blas.h says */
   const void *a, *b, *bias;
   void *c;
+  void *row_sums;                                        /* NULL, or m sums of A's rows; of one product without a bias */
 } ty_k_product;
 TY_K cudaError_t ty_k_multiply(const ty_k_product *a, cudaStream_t s);
 

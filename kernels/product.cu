@@ -10,15 +10,17 @@ template <class T> __global__ void __launch_bounds__(SIDE * SIDE) multiply(const
   const int x = (int)threadIdx.x % SIDE, y = (int)threadIdx.x / SIDE;
   const int64_t tiles = (p.n + SIDE - 1) / SIDE, row = blockIdx.x / tiles * SIDE + y, col = blockIdx.x % tiles * SIDE + x;
   for (int64_t batch = blockIdx.y; batch < p.batch; batch += gridDim.y) {
-    T sum = 0;
+    T sum = 0, whole = 0;
     for (int64_t k = 0; k < p.k; k += SIDE) {
       a[y][x] = row < p.m && k + x < p.k ? load<T>(p.a, p.dtype, batch * p.stride_a + (p.ta ? (k + x) * p.lda + row : row * p.lda + k + x)) : (T)0;
       b[y][x] = col < p.n && k + y < p.k ? load<T>(p.b, p.dtype, batch * p.stride_b + (p.tb ? col * p.ldb + k + y : (k + y) * p.ldb + col)) : (T)0;
       __syncthreads();
       for (int i = 0; i < SIDE; i++) sum += a[y][i] * b[i][x];
+      for (int i = 0; i < SIDE && p.row_sums && col == 0; i++) whole += a[y][i];
       __syncthreads();
     }
     if (row >= p.m || col >= p.n) continue;
+    if (p.row_sums && col == 0) store(p.row_sums, p.dtype, row, whole);
     if (p.bias) sum += load<T>(p.bias, p.dtype, col);
     if (p.relu && sum < 0) sum = 0;
     store(p.c, p.dtype, (batch * p.m + row) * p.n + col, sum);

@@ -1,8 +1,8 @@
 -- Gradient rules, one expression for each operand of each op.
 --
 -- A rule's parameters say what it needs, and only that is saved: g the incoming gradient (g2 that of a second result),
--- operands and attributes by their names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, item
--- the position in a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
+-- operands and attributes by their names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, x_needed
+-- whether its gradient is asked for, item the position in a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
 -- derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key of
 -- several names gives several gradients at once. Loading checks rules against the op table both ways.
 local core = require "tycho.core"
@@ -359,13 +359,17 @@ R.matmul = {
     end
     return ops.matmul(M.transpose(a, -2, -1), g)
   end}
+-- The bias is added up where the product reads the gradient.
+local function linear_gradients(g, x, weight_needed, bias_needed)
+  if weight_needed and bias_needed and not recording() then return ops.linear_backward_weight(rows(g), rows(x)) end
+  return weight_needed and ops.matmul(M.t(rows(g)), rows(x)) or nil, g
+end
 R.linear = {
   x = function(g, weight) return ops.matmul(g, weight) end,
-  weight = function(g, x) return ops.matmul(M.t(rows(g)), rows(x)) end,
-  bias = function(g) return g end}
-R.linear_relu = {["x weight bias"] = function(g, x, weight, out)
+  ["weight bias"] = linear_gradients}
+R.linear_relu = {["x weight bias"] = function(g, x, weight, out, weight_needed, bias_needed)
   g = ops.relu_backward(g, out)
-  return ops.matmul(g, weight), ops.matmul(M.t(rows(g)), rows(x)), g
+  return ops.matmul(g, weight), linear_gradients(g, x, weight_needed, bias_needed)
 end}
 
 ---- softmax ----
@@ -535,7 +539,7 @@ R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 -
 ---- no gradient ----
 local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
-  silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward cross_entropy_mean_backward
+  silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward cross_entropy_mean_backward linear_backward_weight
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply]]

@@ -18,7 +18,8 @@ static bool takes_other_way(int gpu, const ty_k_product *p) {
   return way[0];
 }
 
-ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s) {
+ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {
+  *sums = p->row_sums != NULL;
   const bool other = p->dtype <= TY_BF16 && takes_other_way(gpu, p);
   return ty_launched(c, gpu, other ? sim_multiply_backwards(p, s->s) : ty_k_multiply(p, s->s));
 }

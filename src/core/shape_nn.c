@@ -55,6 +55,22 @@ ty_status ty_infer_linear(ty_call *c) {
   return TY_OK;
 }
 
+/* Gradients of weight and bias, of matrices. */
+ty_status ty_infer_linear_backward_weight(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t;
+  const int64_t shape[2] = {g->ndim == 2 ? g->shape[1] : 0, x->ndim == 2 ? x->shape[1] : 0};
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  TY_TRY(ty_need_dims(c, 0, 2));
+  TY_TRY(ty_need_dims(c, 1, 2));
+  TY_TRY(blas_sizes(c, x));
+  if (g->shape[0] != x->shape[0]) return ty_fail(c, "arguments 1 and 2 have shapes %s and %s; they must have as many rows", ty_shape_of(g), ty_shape_of(x));
+  c->compute = ty_compute_dtype((ty_dtype)g->dtype);
+  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 2, shape);
+  ty_set_shape(&c->meta[1], (ty_dtype)g->dtype, 1, shape);
+  return TY_OK;
+}
+
 /* ---- convolution ---- */
 
 /* first: where stride, padding and dilation stand among the attributes */

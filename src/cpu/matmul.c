@@ -221,5 +221,28 @@ static bool half_product(ty_call *c) {
   return ty_dnnl_product(&p);
 }
 
+/* linear_backward_weight: grad^T x, and the sum of grad's rows. */
+static ty_status weight_gradient(ty_call *c) {
+  ty_tensor turned = *c->in[0].t;
+  ty_operand in[2] = {ty_op_tensor(&turned), c->in[1]};
+  ty_attr at[2] = {{.set = true, .n = 1, .v = {0}}, {.set = true}};
+  ty_call product = *c, sum = *c;
+  for (int i = 0; i < 2; i++) {
+    turned.shape[i] = c->in[0].t->shape[1 - i];
+    turned.stride[i] = c->in[0].t->stride[1 - i];
+  }
+  product.op = &ty_ops[TY_OP_matmul];
+  product.in = in;
+  sum.op = &ty_ops[TY_OP_sum];
+  sum.nin = 1;
+  sum.at = at;
+  sum.out[0] = c->out[1];
+  TY_TRY(ty_cpu_matmul(&product));
+  return ty_cpu_reduce(&sum);
+}
+
 static ty_status run(ty_call *c) { return c->op->id == TY_OP_matmul ? matmul(c) : linear(c); }
-ty_status ty_cpu_matmul(ty_call *c) { return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && half_product(c) ? TY_OK : ty_widened(c, run); }
+ty_status ty_cpu_matmul(ty_call *c) {
+  if (c->op->id == TY_OP_linear_backward_weight) return weight_gradient(c);
+  return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && half_product(c) ? TY_OK : ty_widened(c, run);
+}

@@ -1,7 +1,7 @@
 /* Products through cuBLASLt.
  *
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
- * the epilogue. For each shape the library's heuristic is asked once and its first answer kept, or, where backends.cudnn.benchmark is set,
+ * the epilogue, or the sums of A's rows. For each shape the library's heuristic is asked once and its first answer kept, or, where backends.cudnn.benchmark is set,
  * the fastest of several (ways.h). Invariants: one lock guards handles and plans; each product's workspace is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
@@ -94,15 +94,22 @@ static bool taken_before(int gpu, plan *w, const key *k) {
   return cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE;
 }
 
+/* What a product reads or writes beside its matrices: a bias, or the sums of A's rows, which to the library are B's columns. */
+static const void *beside(const ty_k_product *p) { return p->row_sums ? p->row_sums : p->bias; }
+static cublasStatus_t point_beside(plan *w, const ty_k_product *p) {
+  const void *at = beside(p);
+  return cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
+}
+
 static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasLtEpilogue_t epilogue = p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  const cublasLtEpilogue_t epilogue = p->row_sums ? CUBLASLT_EPILOGUE_BGRADB : p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
   const bool tf32 = p->dtype == TY_F32 && ty_core->flags->allow_tf32;
   LT(cublasLtMatmulDescCreate(&w->op, p->dtype == TY_F64 ? CUBLAS_COMPUTE_64F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, p->dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-  if (p->bias) LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias));
+  if (beside(p)) LT(point_beside(w, p));
   TY_TRY(layout(c, gpu, &w->a, p->dtype, p->tb ? p->k : p->n, p->tb ? p->n : p->k, p->ldb, p->batch, p->stride_b));
   TY_TRY(layout(c, gpu, &w->b, p->dtype, p->ta ? p->m : p->k, p->ta ? p->k : p->m, p->lda, p->batch, p->stride_a));
   TY_TRY(layout(c, gpu, &w->c, p->dtype, p->n, p->m, p->n, p->batch, p->m * p->n));
@@ -134,7 +141,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
 static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, ty_stream *stream, plan **out) {
   key k;
   uint64_t h = 1469598103934665603u;
-  const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 | ty_core->flags->cudnn_benchmark << 5,
+  const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 | ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6,
     /* alignment decides what the heuristic may give */ alignment(p->a), alignment(p->b), alignment(p->c)};
   memcpy(k.v, v, sizeof v);
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;
@@ -158,7 +165,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
   return TY_OK;
 }
 
-ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s) {
+ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {
   ty_tensor *workspace = NULL;
   plan *w = NULL;
   const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)WORKSPACE}};
@@ -170,18 +177,25 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
   }
   if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w);
-  if (st == TY_OK && !w->none && p->bias) {
-    cublasStatus_t e = cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+  const bool alone = st == TY_OK && w->none && p->row_sums;        /* the library gives the product, but not the sums on its way */
+  *sums = p->row_sums != NULL && !alone;
+  if (st == TY_OK && !w->none && beside(p)) {
+    cublasStatus_t e = point_beside(w, p);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmulDescSetAttribute", gpu);
   }
-  if (st == TY_OK && w->none) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
+  if (alone) {}
+  else if (st == TY_OK && w->none) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
   else if (st == TY_OK) {
     cublasStatus_t e = launch(gpu, w, &w->algo, p, workspace, s);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmul", gpu);
   }
   pthread_mutex_unlock(&lock);
   ty_release(workspace);
-  return st;
+  if (!alone) return st;
+  ty_k_product q = *p;
+  bool none;
+  q.row_sums = NULL;
+  return ty_blas_product(c, gpu, &q, s, &none);
 }
 
 const char *ty_ways_libraries(void) {

@@ -82,7 +82,7 @@ ty_status ty_cuda_fill(ty_call *c);
 ty_status ty_cuda_random(ty_call *c);
 ty_status ty_cuda_reduce(ty_call *c);
 ty_status ty_cuda_matmul(ty_call *c);                        /* matmul.c */
-ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p);   /* by the library, or the own kernel where that can't */
+ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);   /* by the library, or the own kernel where that can't; sums: as blas.h says */
 ty_status ty_cuda_recurrent(ty_call *c);                     /* recurrent.c */
 ty_status ty_cuda_softmax(ty_call *c);                       /* train.c */
 ty_status ty_cuda_loss(ty_call *c);
@@ -110,8 +110,8 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */
 ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);
-/* *o = all of x, reduced by an op of the table, in dtype d */
-ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, void *o, ty_dtype d);
+/* *o = n elements of dtype d: x reduced by an op of the table, along the dims whose bits are set */
+ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n);
 /* x *= v, in place. */
 ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v);
 /* A contiguous tensor on gpu. */

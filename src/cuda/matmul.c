@@ -36,18 +36,21 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
   return step < 0 ? 0 : step;
 }
 
-ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p) {
+ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
-  return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && (uintptr_t)p->bias % 16 == 0 ? ty_blas_product(c, gpu, p, s) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
+  *sums = p->row_sums != NULL;
+  return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0 ? ty_blas_product(c, gpu, p, s, sums) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
 }
 
-static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu) {
+/* sums: NULL, or that of a's rows, of one product */
+static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu, const ty_tensor *sums) {
   const ty_tensor *o = c->out[0];
   matrix x = matrix_of(a, true), y = matrix_of(b, false);
   const int nd = TY_MAX(x.nb, y.nb);
   ty_tensor *ca = NULL, *cb = NULL, *cbias = NULL;
   ty_status s = TY_OK;
-  ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o)};
+  ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o), .row_sums = sums ? ty_data(sums) : NULL};
+  bool summed = false;
   int gpu;
   cudaStream_t stream;
   TY_TRY(ty_begin(c, &gpu, &stream));
@@ -73,7 +76,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   else if (s == TY_OK && p.stride_a >= 0 && p.stride_b >= 0) {
     p.a = ty_data(x.t);
     p.b = ty_data(y.t);
-    s = ty_cuda_multiply(c, gpu, &p);
+    s = ty_cuda_multiply(c, gpu, &p, &summed);
   } else if (s == TY_OK) {                 /* no one step: a product for each */
     const int64_t batch = p.batch;
     p.batch = 1;
@@ -92,19 +95,26 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
       p.a = (const char *)ty_data(x.t) + at[0] * item;
       p.b = (const char *)ty_data(y.t) + at[1] * item;
       p.c = (char *)ty_data(o) + i * each * item;
-      s = ty_cuda_multiply(c, gpu, &p);
+      s = ty_cuda_multiply(c, gpu, &p, &summed);
     }
   }
+  if (s == TY_OK && sums && !summed && ty_numel(sums)) s = ty_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));
   ty_release(ca);
   ty_release(cb);
   ty_release(cbias);
   return s;
 }
 
+static ty_tensor transposed(const ty_tensor *t) {    /* a view of a matrix */
+  ty_tensor w = *t;
+  w.shape[0] = t->shape[1]; w.stride[0] = t->stride[1];
+  w.shape[1] = t->shape[0]; w.stride[1] = t->stride[0];
+  return w;
+}
+
 ty_status ty_cuda_matmul(ty_call *c) {
-  if (c->op->id == TY_OP_matmul) return product(c, c->in[0].t, c->in[1].t, NULL, false);
-  ty_tensor w = *c->in[1].t;               /* transposed: a view */
-  w.shape[0] = c->in[1].t->shape[1]; w.stride[0] = c->in[1].t->stride[1];
-  w.shape[1] = c->in[1].t->shape[0]; w.stride[1] = c->in[1].t->stride[0];
-  return product(c, c->in[0].t, &w, c->in[2].t, c->op->id == TY_OP_linear_relu);
+  if (c->op->id == TY_OP_matmul) return product(c, c->in[0].t, c->in[1].t, NULL, false, NULL);
+  const ty_tensor turned = transposed(c->in[c->op->id == TY_OP_linear_backward_weight ? 0 : 1].t);
+  if (c->op->id == TY_OP_linear_backward_weight) return product(c, &turned, c->in[1].t, NULL, false, c->out[1]);
+  return product(c, c->in[0].t, &turned, c->in[2].t, c->op->id == TY_OP_linear_relu, NULL);
 }

@@ -307,6 +307,6 @@ ty_status ty_cuda_reduce(ty_call *c) {
   return reduce(c, gpu, s, c->op->id, c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2, x, mask, ty_data(o), o->dtype, ty_numel(o));
 }
 
-ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, void *o, ty_dtype d) {
-  return reduce(c, gpu, s, op, x->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)x->dtype) ? 0 : 2, x, ~0u, o, d, 1);
+ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n) {
+  return reduce(c, gpu, s, op, x->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)x->dtype) ? 0 : 2, x, dims, o, d, n);
 }

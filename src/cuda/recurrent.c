@@ -13,7 +13,8 @@ static ty_status multiply(layer *l, const void *a, const ty_tensor *w, const ty_
   const int64_t rows = w->shape[0], cols = w->shape[1];
   const ty_k_product p = {.dtype = l->k.dtype, .m = l->r.n, .n = turned ? rows : cols, .k = turned ? cols : rows, .batch = 1, .tb = turned, .lda = turned ? cols : rows, .ldb = cols,
                           .a = a, .b = ty_data(w), .bias = bias ? ty_data(bias) : NULL, .c = o};
-  return ty_cuda_multiply(l->c, l->gpu, &p);
+  bool sums;
+  return ty_cuda_multiply(l->c, l->gpu, &p, &sums);
 }
 
 static ty_status make(layer *l, int which, ty_dtype d, int64_t values) {

@@ -117,8 +117,8 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   ty_status st = TY_OK;
   if (x->shape[0]) {
     TY_TRY(new_numbers(c, gpu, 2, &ends));
-    st = ty_reduce_into(c, gpu, s, TY_OP_amin, x, ty_data(ends), TY_I64);
-    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_amax, x, (int64_t *)ty_data(ends) + 1, TY_I64);
+    st = ty_reduce_into(c, gpu, s, TY_OP_amin, x, ~0u, ty_data(ends), TY_I64, 1);
+    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_amax, x, ~0u, (int64_t *)ty_data(ends) + 1, TY_I64, 1);
     if (st == TY_OK) st = ty_cuda_read(c->ctx, ends->storage, 0, end, sizeof end);
     ty_release(ends);
     TY_TRY(st);

@@ -219,8 +219,8 @@ static ty_status norm_of_all(ty_call *c, int gpu, cudaStream_t s) {
   const ty_meta m = {.dtype = wide ? TY_F64 : TY_F32, .ndim = 1, .shape = {c->nin}};
   TY_TRY(ty_empty(c->ctx, ty_device_of(c->out[0]), &m, &parts));
   ty_status st = TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, c->in[i].t, (char *)ty_data(parts) + i * ty_itemsize(parts), (ty_dtype)m.dtype);
-  if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, parts, ty_data(c->out[0]), (ty_dtype)c->out[0]->dtype);
+  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, c->in[i].t, ~0u, (char *)ty_data(parts) + i * ty_itemsize(parts), (ty_dtype)m.dtype, 1);
+  if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, parts, ~0u, ty_data(c->out[0]), (ty_dtype)c->out[0]->dtype, 1);
   ty_release(parts);
   return st;
 }

@@ -13,7 +13,7 @@ ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad);
 
 /* ---- registration ---- */
 
-typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYPE, SRC_DEVICE, SRC_ITEM } src_kind;
+typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYPE, SRC_DEVICE, SRC_NEEDED, SRC_ITEM } src_kind;
 typedef struct { uint8_t kind, index; } src;
 typedef struct {
   uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
@@ -39,8 +39,8 @@ static bool find_source(const ty_op *op, const char *name, src *s) {
   if (numbered(name, "out", &n)) { *s = (src){SRC_OUT, (uint8_t)n}; return n < op->nout; }
   if (p) { *s = (src){p->type <= TY_P_TENSORS ? SRC_IN : SRC_ATTR, p->slot}; return true; }
   if (!strcmp(name, "item")) { *s = (src){SRC_ITEM, 0}; return true; }
-  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES}, {"_dtype", SRC_DTYPE}, {"_device", SRC_DEVICE}};
-  for (int i = 0; i < 4; i++) {
+  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES}, {"_dtype", SRC_DTYPE}, {"_device", SRC_DEVICE}, {"_needed", SRC_NEEDED}};
+  for (int i = 0; i < 5; i++) {
     size_t k = strlen(ends[i].suffix);
     if (len <= k || len - k >= sizeof base || strcmp(name + len - k, ends[i].suffix)) continue;
     memcpy(base, name, len - k);
@@ -129,6 +129,7 @@ static void push_source(lua_State *L, rule_call *r, src s, int item) {
     case SRC_SHAPE: ty_push_list(L, n->meta[sp.start].shape, n->meta[sp.start].ndim, 0, true); return;
     case SRC_DTYPE: lua_pushstring(L, ty_dtype_names[n->meta[sp.start].dtype]); return;
     case SRC_DEVICE: lua_pushstring(L, ty_devices[n->meta[sp.start].device]->name); return;
+    case SRC_NEEDED: lua_pushboolean(L, sp.count && r->needs[sp.start]); return;
     case SRC_ITEM: lua_pushinteger(L, item + 1); return;
     case SRC_SHAPES:
       lua_createtable(L, sp.count, 0);
