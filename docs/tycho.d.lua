@@ -1067,123 +1067,141 @@ function Tensor.addcdiv(a, b, c, value) end
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.sum(x, dim, keepdim) end
+function tycho.sum(x, dim, keepdim, dtype) end
 
 --- sum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.sum(x, dim, keepdim) end
+function Tensor.sum(x, dim, keepdim, dtype) end
 
 --- mean over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.mean(x, dim, keepdim) end
+function tycho.mean(x, dim, keepdim, dtype) end
 
 --- mean over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.mean(x, dim, keepdim) end
+function Tensor.mean(x, dim, keepdim, dtype) end
 
 --- product over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.prod(x, dim, keepdim) end
+function tycho.prod(x, dim, keepdim, dtype) end
 
 --- product over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.prod(x, dim, keepdim) end
+function Tensor.prod(x, dim, keepdim, dtype) end
 
 --- maximum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.amax(x, dim, keepdim) end
+function tycho.amax(x, dim, keepdim, dtype) end
 
 --- maximum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.amax(x, dim, keepdim) end
+function Tensor.amax(x, dim, keepdim, dtype) end
 
 --- minimum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.amin(x, dim, keepdim) end
+function tycho.amin(x, dim, keepdim, dtype) end
 
 --- minimum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.amin(x, dim, keepdim) end
+function Tensor.amin(x, dim, keepdim, dtype) end
 
 --- true where one element is not 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.any(x, dim, keepdim) end
+function tycho.any(x, dim, keepdim, dtype) end
 
 --- true where one element is not 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.any(x, dim, keepdim) end
+function Tensor.any(x, dim, keepdim, dtype) end
 
 --- true where no element is 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.all(x, dim, keepdim) end
+function tycho.all(x, dim, keepdim, dtype) end
 
 --- true where no element is 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.all(x, dim, keepdim) end
+function Tensor.all(x, dim, keepdim, dtype) end
 
 --- running sum along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.cumsum(x, dim) end
+function tycho.cumsum(x, dim, dtype) end
 
 --- running sum along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.cumsum(x, dim) end
+function Tensor.cumsum(x, dim, dtype) end
 
 --- running product along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.cumprod(x, dim) end
+function tycho.cumprod(x, dim, dtype) end
 
 --- running product along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.cumprod(x, dim) end
+function Tensor.cumprod(x, dim, dtype) end
 
 --- running maximum along dim and its indices, the last of equals
 ---@param x tycho.Tensor
@@ -1212,14 +1230,16 @@ function Tensor.cummin(x, dim) end
 --- log of the running sum of exp(x) along dim, without overflow
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.logcumsumexp(x, dim) end
+function tycho.logcumsumexp(x, dim, dtype) end
 
 --- log of the running sum of exp(x) along dim, without overflow
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.logcumsumexp(x, dim) end
+function Tensor.logcumsumexp(x, dim, dtype) end
 
 --- the same elements in another shape, without a copy
 ---@param x tycho.Tensor
@@ -1627,26 +1647,30 @@ function Tensor.linear(x, weight, bias) end
 --- exp(x) / sum(exp(x)) along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.softmax(x, dim) end
+function tycho.softmax(x, dim, dtype) end
 
 --- exp(x) / sum(exp(x)) along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.softmax(x, dim) end
+function Tensor.softmax(x, dim, dtype) end
 
 --- log of softmax along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function tycho.log_softmax(x, dim) end
+function tycho.log_softmax(x, dim, dtype) end
 
 --- log of softmax along dim
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param dtype? string
 ---@return tycho.Tensor
-function Tensor.log_softmax(x, dim) end
+function Tensor.log_softmax(x, dim, dtype) end
 
 --- x's elements at index along dim
 ---@param x tycho.Tensor

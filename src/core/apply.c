@@ -234,6 +234,21 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   return s;
 }
 
+/* The op of its first operand in the dtype that is asked for. */
+static ty_status apply_to_cast(const ty_call *c, ty_tensor **out) {
+  ty_attr at[TY_MAXATTR], how[2] = {c->at[c->op->cast_first], {.set = true, .i = TY_PRESERVE}};
+  ty_operand in[TY_MAXPARAM];
+  ty_tensor *x;
+  memcpy(at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
+  memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);
+  at[c->op->cast_first].set = false;
+  TY_TRY(ty_call2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
+  in[0] = ty_op_tensor(x);
+  const ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);
+  ty_release(x);
+  return s;
+}
+
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out) {
   ty_call c;
   c.ctx = ctx;
@@ -247,6 +262,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   const ty_backend *b;
   TY_TRY(choose_backend(&c, &b));
   ty_dtype to;
+  if (op->cast_first >= 0 && at[op->cast_first].set) return apply_to_cast(&c, out);
   if (!into && ty_autocasts(&c, b, &to)) return ty_apply_autocast(&c, b, to, out);
   return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
 }

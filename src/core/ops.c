@@ -21,7 +21,7 @@ ty_op ty_ops[TY_NOP] = {
   {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = #ex, .cls = TY_C_POINTWISE, .dtype = TY_D_##dt, .cast = TY_A_##ac, \
    .infer = ty_infer_pointwise, .nout = 1},
 #define REDUCE(nm, dt, ac, dm, init, map, comb, fin, dc) \
-  {.name = #nm, .sig = "x, dim:dims?, *, keepdim:bool=false", .doc = dc, .domain = dm, .expr = #comb, .cls = TY_C_REDUCE, \
+  {.name = #nm, .sig = "x, dim:dims?, keepdim:bool=false, *, dtype:dtype?", .doc = dc, .domain = dm, .expr = #comb, .cls = TY_C_REDUCE, \
    .dtype = TY_D_##dt, .cast = TY_A_##ac, .infer = ty_infer_reduce, .nout = 1},
 #define OP(nm, cl, sg, no, inf, ac, dm, dc) \
   {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = "", .cls = TY_C_##cl, .cast = TY_A_##ac, .infer = ty_infer_##inf, .nout = no},
@@ -133,11 +133,18 @@ bad:
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char init_error[TY_ERRLEN];
 
+/* The attribute that says what operand 1 is cast to first. */
+static int cast_slot(const ty_op *op) {
+  const ty_param *p = op->cls == TY_C_REDUCE || op->cls == TY_C_SCAN || op->cls == TY_C_SOFTMAX ? ty_op_param(op, "dtype") : NULL;
+  return p ? p->slot : -1;
+}
+
 static void init(void) {
   for (int i = 0; i < TY_NOP; i++) {
     ty_ops[i].id = i;
     ty_ops[i].shown = !strcmp(ty_ops[i].domain, "internal") && ty_ops[i].doc[0] ? ty_ops[i].doc : ty_ops[i].name;
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
+    ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
   }
 }
 

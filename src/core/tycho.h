@@ -169,6 +169,7 @@ typedef struct ty_op {
   bool has_list;                       /* takes a list of tensors */
   bool mutates;                        /* changes operands; has no results of its own */
   int device;                          /* slot of the attribute that names the results' device; -1: none */
+  int cast_first;                      /* slot of the attribute that names a dtype that operand 1 is cast to first; -1: none */
   ty_param param[TY_MAXPARAM];
   /* From the gradient rules: bit i of diff: operand i has one. To differentiate operand i, the call must save the
    * operands in save_in[i] and the results in save_out[i]. Operands of a list share the last bit. */

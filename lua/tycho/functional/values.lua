@@ -83,18 +83,18 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
 end, lib.MAKES)
 
 ---- reductions ----
-def("max", "x, dim:any?, *, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices", function(x, dim, keepdim)
+def("max", "x, dim:any?, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices", function(x, dim, keepdim)
   if dim == nil then return ops.amax(x) end
   if core.is_tensor(dim) then return ops.maximum(x, dim) end
   return ops.max_dim(x, dim, keepdim)
 end)
-def("min", "x, dim:any?, *, keepdim:bool=false", "without dim the smallest element; with dim the minima and their indices", function(x, dim, keepdim)
+def("min", "x, dim:any?, keepdim:bool=false", "without dim the smallest element; with dim the minima and their indices", function(x, dim, keepdim)
   if dim == nil then return ops.amin(x) end
   if core.is_tensor(dim) then return ops.minimum(x, dim) end
   return ops.min_dim(x, dim, keepdim)
 end)
 local function arg(name, op)
-  def(name, "x, dim:int?, *, keepdim:bool=false", "index of the " .. name:sub(4) .. "imum along dim (among all elements where dim is nil)", function(x, dim, keepdim)
+  def(name, "x, dim:int?, keepdim:bool=false", "index of the " .. name:sub(4) .. "imum along dim (among all elements where dim is nil)", function(x, dim, keepdim)
     if dim then return (select(2, op(x, dim, keepdim))) end
     return (select(2, op(M.flatten(x), 1, false)))
   end)
@@ -133,7 +133,7 @@ for _, of in ipairs {"var", "std"} do
     return M[of](x, dim, {correction = correction, keepdim = keepdim}), ops.mean(x, dim, {keepdim = keepdim})
   end)
 end
-def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over dim", widened(function(x, p, dim, keepdim)
+def("norm", "x, p:number=2, dim:dims?, keepdim:bool=false", "the p-norm over dim", widened(function(x, p, dim, keepdim)
   local o = {keepdim = keepdim}
   if p == 2 then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)
@@ -147,7 +147,7 @@ def("norm", "x, p:number=2, dim:dims?, *, keepdim:bool=false", "the p-norm over 
   if p == 1 then return ops.sum(a, dim, o) end
   return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
 end), {float32 = true})
-def("logsumexp", "x, dim:dims, *, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
+def("logsumexp", "x, dim:dims, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
   if not M.is_floating_point(x) then x = M.float(x) end
   if M.numel(x) == 0 then return ops.log(ops.sum(x, dim, {keepdim = keepdim})) end
   local top = M.detach(ops.amax(x, dim, {keepdim = true}))
@@ -169,10 +169,10 @@ end)
 def("aminmax", "x, *, dim:int?, keepdim:bool=false", "minimum and maximum over dim (all dims where nil)", function(x, dim, keepdim)
   return ops.amin(x, dim, {keepdim = keepdim}), ops.amax(x, dim, {keepdim = keepdim})
 end)
-def("nansum", "x, dim:dims?, *, keepdim:bool=false", "sum over dim, NaN as 0", function(x, dim, keepdim)
+def("nansum", "x, dim:dims?, keepdim:bool=false", "sum over dim, NaN as 0", function(x, dim, keepdim)
   return ops.sum(ops.masked_fill(x, ops.isnan(x), 0), dim, {keepdim = keepdim})
 end)
-def("nanmean", "x, dim:dims?, *, keepdim:bool=false", "mean over dim of what isn't NaN", function(x, dim, keepdim)
+def("nanmean", "x, dim:dims?, keepdim:bool=false", "mean over dim of what isn't NaN", function(x, dim, keepdim)
   local nan = ops.isnan(x)
   return ops.sum(ops.masked_fill(x, nan, 0), dim, {keepdim = keepdim}) / ops.sum(ops.logical_not(nan), dim, {keepdim = keepdim})
 end)
@@ -189,14 +189,14 @@ local function pick(x, k, dim, keepdim)      -- the k-th in order along dim, NaN
   if not keepdim then value, index = M.squeeze(value, dim), M.squeeze(index, dim) end
   return value, index, v, i
 end
-def("kthvalue", "x, k:int, dim:int=-1, *, keepdim:bool=false", "the k-th smallest along dim and its index", function(x, k, dim, keepdim)
+def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest along dim and its index", function(x, k, dim, keepdim)
   local n = M.dim(x) == 0 and 1 or x.shape[wrap("kthvalue", dim, M.dim(x))]
   if k < 1 or k > n then fail("kthvalue", "k %d must be in 1..%d", k, n) end
   local value, index = pick(x, k, dim, keepdim)
   return value, index
 end)
 local function median(name, ignore)
-  def(name, "x, dim:int?, *, keepdim:bool=false", "the middle value (the lower of two), without dim of all elements; with dim its index too" .. (ignore and "; NaN is left out" or ""), function(x, dim, keepdim)
+  def(name, "x, dim:int?, keepdim:bool=false", "the middle value (the lower of two), without dim of all elements; with dim its index too" .. (ignore and "; NaN is left out" or ""), function(x, dim, keepdim)
     local whole = dim == nil
     if whole then x, dim = M.flatten(x), 1 end
     dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
@@ -223,7 +223,7 @@ local function median(name, ignore)
 end
 median("median", false)
 median("nanmedian", true)
-def("quantile", "x, q:any, dim:int?, *, keepdim:bool=false, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear", "the value below which a part q (a number or a vector, 0..1) of x lies along dim", function(x, q, dim, keepdim, how)
+def("quantile", "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear", "the value below which a part q (a number or a vector, 0..1) of x lies along dim", function(x, q, dim, keepdim, how)
   if not M.is_floating_point(x) then fail("quantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
   local many = core.is_tensor(q)
   local list = many and M.totable(q) or {q}
