@@ -2348,6 +2348,18 @@ function tycho.pixel_shuffle(x, factor) end
 ---@return tycho.Tensor
 function Tensor.pixel_shuffle(x, factor) end
 
+--- channels (dim 2), which lie in groups, so that each group's first come first
+---@param x tycho.Tensor
+---@param groups integer
+---@return tycho.Tensor
+function tycho.channel_shuffle(x, groups) end
+
+--- channels (dim 2), which lie in groups, so that each group's first come first
+---@param x tycho.Tensor
+---@param groups integer
+---@return tycho.Tensor
+function Tensor.channel_shuffle(x, groups) end
+
 --- (N, C, H r, W r) as (N, C r^2, H, W)
 ---@param x tycho.Tensor
 ---@param factor integer
@@ -3644,23 +3656,23 @@ function tycho.einsum(equation, a, b, c, d, e, f) end
 ---@return tycho.Tensor
 function Tensor.einsum(equation, a, b, c, d, e, f) end
 
---- 1-D convolution of x (N,C,L) with weight (O,C/groups,k)
+--- 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor
 ---@param stride? integer
----@param padding? integer
+---@param padding? any
 ---@param dilation? integer
 ---@param groups? integer
 ---@return tycho.Tensor
 function tycho.conv1d(x, weight, bias, stride, padding, dilation, groups) end
 
---- 1-D convolution of x (N,C,L) with weight (O,C/groups,k)
+--- 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor
 ---@param stride? integer
----@param padding? integer
+---@param padding? any
 ---@param dilation? integer
 ---@param groups? integer
 ---@return tycho.Tensor
@@ -3714,23 +3726,23 @@ function tycho.conv_transpose1d(x, weight, bias, stride, padding, output_padding
 ---@return tycho.Tensor
 function Tensor.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
+--- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor
 ---@param stride? integer|integer[]
----@param padding? integer|integer[]
+---@param padding? any
 ---@param dilation? integer|integer[]
 ---@param groups? integer
 ---@return tycho.Tensor
 function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 
---- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
+--- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor
 ---@param stride? integer|integer[]
----@param padding? integer|integer[]
+---@param padding? any
 ---@param dilation? integer|integer[]
 ---@param groups? integer
 ---@return tycho.Tensor

@@ -120,10 +120,12 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
 
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
+  static constexpr int AT_ONCE = EACH;     /* elements whose gradients are looked for together: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
 };
 template <class S> struct pooled_gradient {
+  static constexpr int AT_ONCE = 1;
   ty_k_pooling from;
   sizes<S> of;
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t, S position, S ch) const {
@@ -131,6 +133,7 @@ template <class S> struct pooled_gradient {
   }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const {
     place<S> o = place_of(i, of, a.sc == 1);
+#pragma unroll 1
     for (int k = 0; k < 4; k++) {          /* of four channels, or of four pixels of one image's channel */
       g[k] = rounded(from_maxima<T>(from, of, o), a.dtype);
       if (a.sc == 1) o.c++;
@@ -277,7 +280,7 @@ template <class S> static __device__ __forceinline__ S channel_of(const ty_k_bat
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * EACH + threadIdx.x;
   const T *const table = (const T *)a.work + 2 * (int64_t)parts * a.channels;
-#pragma unroll
+#pragma unroll G::AT_ONCE
   for (int k = 0; k < EACH; k++) {
     const int64_t i = first + k * THREADS;
     if (i >= n) break;

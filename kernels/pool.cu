@@ -41,12 +41,12 @@ template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) 
   if (a.places) a.places[offset_of(a.is, o.n, o.c, o.y, o.x)] = from;
 }
 
-template <class T, class S> __global__ void __launch_bounds__(THREADS) backward(const ty_k_pooling a, const sizes<S> of, bool last) {
+template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS) backward(const ty_k_pooling a, const sizes<S> of, bool last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n * a.c * a.h * a.w) return;
   const place<S> o = place_of((S)i, of, last);
   T acc = 0;
-  if (a.max) acc = from_maxima<T>(a, of, o);
+  if (MAX) acc = from_maxima<T>(a, of, o);
   else {
     S y0, y1, x0, x1;
     readers(a, of, 0, o.y, &y0, &y1);
@@ -68,7 +68,7 @@ template <class T, class S, class R> static cudaError_t launch(const ty_k_poolin
   const bool last = a.c > 1 && (a.back ? a.xs : a.ys)[1] == 1;
   const sizes<S> of = sizes_of<S>(a, a.back);
   auto down = forward<T, S, R>;
-  auto up = backward<T, S>;
+  auto up = a.max ? backward<T, S, true> : backward<T, S, false>;
   return a.back ? TY_LAUNCH(up, blocks, THREADS, s, a, of, last) : TY_LAUNCH(down, blocks, THREADS, s, a, of, last, read);
 }
 

@@ -94,9 +94,11 @@ function Function:__call(...)
   local n = select("#", ...)
   local args, ctx = {...}, setmetatable({_function = self}, Context)
   local tensors, needs = {}, false
+  ctx.needs_input_grad = {}
   for i = 1, n do
     tensors[i] = core.is_tensor(args[i]) and args[i] or false
-    needs = needs or (tensors[i] and args[i].requires_grad)
+    ctx.needs_input_grad[i] = tensors[i] and args[i].requires_grad
+    needs = needs or ctx.needs_input_grad[i]
   end
   local old = core.set_grad_enabled(false)
   local out = {pcall(self.forward, ctx, ...)}
@@ -116,6 +118,7 @@ function Function:__call(...)
   return unpack(out, 1, table.maxn(out))
 end
 
+-- ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
 -- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: backward gives a gradient (or nil) for each
 -- argument of forward.
 function autograd.Function(def)

@@ -85,7 +85,7 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tens
   }
   if (!fits) return ty_error(ctx, "backward: the gradient rule of '%s' gave shape %s for an operand of shape %s", who, ty_shape_of(x), ty_shape_text(m->shape, m->ndim));
   if (!same) {
-    ty_attr at[2] = {{.set = true, .n = 0}, {.set = true, .i = 1}};
+    ty_attr at[TY_MAXATTR] = {{.set = true, .n = 0}, {.set = true, .i = 1}};
     for (int i = 0; i < x->ndim; i++)
       if (i < lead || (m->shape[i - lead] == 1 && x->shape[i] != 1)) at[0].v[at[0].n++] = i;
     ty_attr size = {.set = true, .n = m->ndim};

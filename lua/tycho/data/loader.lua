@@ -75,12 +75,13 @@ end
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
 DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
--- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=, sampler=, collate=, timeout=5}).
+-- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=, sampler=, batch_sampler=, collate=, timeout=5}).
+-- persistent_workers is taken, and of no effect: worker processes stay until close().
 -- seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua. collate(items): gets a list of items, each a list of
 -- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
 -- worker process.
@@ -95,6 +96,13 @@ local function new(dataset, o)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
   if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
+  if self.batch_sampler then
+    for _, k in ipairs {"shuffle", "sampler", "drop_last"} do if self[k] then fail("DataLoader: batch_sampler and %s exclude each other", k) end end
+    if self.batch_size ~= 1 then fail("DataLoader: batch_sampler and batch_size exclude each other") end
+    local ok, made = pcall(samplers.batches_of, self.batch_sampler, dataset:size())
+    if not ok then fail(made) end
+    self.batch_sampler = made
+  end
   if self.sampler then
     local ok, made = pcall(samplers.of, self.sampler, dataset:size())
     if not ok then fail(made) end
@@ -112,11 +120,14 @@ end
 
 -- Batches in an epoch.
 function DataLoader:size()
+  if self.batch_sampler then return self.batch_sampler:size(self.seed, self.epoch) end
   local n = (self.sampler and self.sampler:size(self.seed, self.epoch) or self.dataset:size()) / self.batch_size
   return self.drop_last and math.floor(n) or math.ceil(n)
 end
 
+-- The epoch's positions; with a batch_sampler also where its batches end, from 0.
 function DataLoader:order()
+  if self.batch_sampler then return self.batch_sampler:order(self.seed, self.epoch) end
   local s = self.sampler or (self.shuffle and samplers.RandomSampler(self.dataset) or samplers.SequentialSampler(self.dataset))
   return s:order(self.seed, self.epoch)
 end
@@ -170,9 +181,9 @@ function DataLoader:iter()
   if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
   self.resuming = false
   if self.running then self.running:stop(); self.running.ended = true; self.running = nil end
-  local order, at = self:order(), self.position
-  local total = #order / self.batch_size
-  total = self.drop_last and math.floor(total) or math.ceil(total)
+  local order, ends = self:order()
+  local at, total = self.position, #order / self.batch_size
+  total = ends and #ends - 1 or self.drop_last and math.floor(total) or math.ceil(total)
   local engine, stand_for = self:engine()
   if stand_for then order = ops.index(stand_for, {order}, 1) end
   core.keep(order)
@@ -188,7 +199,9 @@ function DataLoader:iter()
     if engine.ended then fail("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or an error was raised") end
     local ok, e = true, nil
     while ok and asked < total and asked - at < engine.ahead do
-      ok, e = pcall(engine.submit, engine, asked + 1, ops.slice(order, 1, asked * self.batch_size + 1, (asked + 1) * self.batch_size), asked * self.batch_size)
+      local before, last = asked * self.batch_size, (asked + 1) * self.batch_size
+      if ends then before, last = ends[asked + 1], ends[asked + 2] end
+      ok, e = pcall(engine.submit, engine, asked + 1, ops.slice(order, 1, before + 1, last), before)
       asked = asked + 1
     end
     if not ok then return answer(self, engine, false, e) end

@@ -107,20 +107,71 @@ function samplers.DistributedSampler(of, o)
   return setmetatable({of = n, n = o.drop_last and math.floor(n / r) or math.ceil(n / r), replicas = r, rank = o.rank, shuffle = o.shuffle, seed = o.seed}, Distributed)
 end
 
+local Batches = class "BatchSampler"
+function Batches:iter(seed, epoch)
+  local next_item, list = self.sampler:iter(seed, epoch), nil
+  return function()
+    list = {}
+    while #list < self.batch_size do
+      local i = next_item()
+      if not i then break end
+      list[#list + 1] = i
+    end
+    if #list == self.batch_size or (#list > 0 and not self.drop_last) then return list end
+  end
+end
+function Batches:size() return (self.drop_last and math.floor or math.ceil)(self.sampler:size() / self.batch_size) end
+-- BatchSampler(sampler, batch_size, drop_last=false): lists of what a sampler gives; a DataLoader takes it as batch_sampler.
+function samplers.BatchSampler(...)
+  local o = options.arguments("BatchSampler", "sampler, batch_size, drop_last=false", ...)
+  if type(o.sampler) ~= "table" or type(o.sampler.iter) ~= "function" then fail("BatchSampler: argument 1 must be a sampler, got " .. type(o.sampler)) end
+  return setmetatable({sampler = o.sampler, batch_size = whole("BatchSampler", "batch_size", o.batch_size, 1), drop_last = o.drop_last}, Batches)
+end
+
+-- Positions of items, of which there are n, as a vector. who: what has listed them.
+local function positions_of(t, n, who)
+  local ok, x = pcall(function() return core.is_tensor(t) and core.methods.cpu(t) or core.from_value(t, "float64") end)
+  if not ok or core.methods.dim(x) ~= 1 then error(("DataLoader: %s must list positions of items, whole numbers from 1"):format(who), 0) end
+  for _, i in ipairs(x:totable()) do
+    if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then error(("DataLoader: %s names item %s, which is out of range for %d items"):format(who, tostring(i), n), 0) end
+  end
+  return core.keep(core.methods.long(x))
+end
+local function none() return ops.zeros(0, {dtype = "int64", device = "cpu"}) end
+
+-- What a DataLoader takes as batch_sampler, as an object with order(seed, epoch), the batches' positions one after the other and where each batch
+-- ends, from 0, and size(): a list of lists, or an object with iter(), which gives lists.
+function samplers.batches_of(s, n)
+  if type(s) ~= "table" or core.is_tensor(s) then error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " .. (core.is_tensor(s) and "tensor" or type(s)), 0) end
+  local function joined(next_list)
+    local all, ends = {}, {0}
+    for list in next_list do
+      if core.is_tensor(list) then list = list:totable() end
+      if type(list) ~= "table" or #list == 0 then error("DataLoader: batch_sampler must give lists of positions that aren't empty, got " .. (type(list) == "table" and "an empty one" or type(list)), 0) end
+      for _, i in ipairs(list) do all[#all + 1] = i end
+      ends[#ends + 1] = #all
+    end
+    return positions_of(#all > 0 and all or none(), n, "batch_sampler"), ends
+  end
+  local own = {}
+  if type(s.iter) ~= "function" then
+    local i = 0
+    local order, ends = joined(function() i = i + 1 return s[i] end)
+    function own.order() return order, ends end
+    function own.size() return #ends - 1 end
+    return own
+  end
+  function own:order(seed, epoch) return seeded(mixed(seed, epoch), function() return joined(s:iter(seed, epoch)) end) end -- luacheck: no self
+  function own:size(seed, epoch) return type(s.size) == "function" and s:size() or #select(2, self:order(seed, epoch)) - 1 end
+  return own
+end
+
 -- What a DataLoader takes as sampler, as an object with order(seed, epoch) and size(): positions in a list or tensor, an object with
 -- iter(). n: of how many items. An iter() that draws random numbers does so by seed and epoch.
 function samplers.of(s, n)
-  local function positions_of(t)
-    local ok, x = pcall(function() return core.is_tensor(t) and core.methods.cpu(t) or core.from_value(t, "float64") end)
-    if not ok or core.methods.dim(x) ~= 1 then error("DataLoader: sampler must list positions of items, whole numbers from 1", 0) end
-    for _, i in ipairs(x:totable()) do
-      if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then error(("DataLoader: sampler names item %s, which is out of range for %d items"):format(tostring(i), n), 0) end
-    end
-    return core.keep(core.methods.long(x))
-  end
   if core.is_tensor(s) or (type(s) == "table" and type(s.iter) ~= "function" and type(s.order) ~= "function") then
-    if not core.is_tensor(s) and next(s) == nil then s = ops.zeros(0, {dtype = "int64", device = "cpu"}) end
-    local t = positions_of(s)
+    if not core.is_tensor(s) and next(s) == nil then s = none() end
+    local t = positions_of(s, n, "sampler")
     return {order = function() return t end, size = function() return #t end}
   end
   if type(s) ~= "table" then error("DataLoader: sampler must be a list of positions or an object with iter(), got " .. type(s), 0) end
@@ -131,7 +182,7 @@ function samplers.of(s, n)
       local list, it = {}, s:iter()
       if type(it) ~= "function" then error("DataLoader: the sampler's iter() must return an iterator, a function, got " .. type(it), 0) end
       for i in it do list[#list + 1] = i end
-      return positions_of(#list > 0 and list or ops.zeros(0, {dtype = "int64", device = "cpu"}))
+      return positions_of(#list > 0 and list or none(), n, "sampler")
     end)
   end
   function own:size(seed, epoch) return type(s.size) == "function" and s:size() or #self:order(seed, epoch) end

@@ -15,10 +15,23 @@ local function batched(name, x, dims, fn)
   if M.dim(x) == dims - 1 then return M.squeeze(fn(M.unsqueeze(x, 1)), 1) end
   fail(name, "argument 1 must have %d or %d dims, got shape %s", dims - 1, dims, tostring(x.shape))
 end
-def("conv1d", "x, weight, bias:tensor?, stride:int=1, padding:int=0, dilation:int=1, groups:int=1", "1-D convolution of x (N,C,L) with weight (O,C/groups,k)", function(x, w, b, stride, padding, dilation, groups)
+-- Padding in words, as numbers: "valid" is none, "same" what keeps the size, an odd element of it at the end. Both come back: x, padded where sides differ.
+local function padded(name, x, w, stride, padding, dilation)
+  if type(padding) ~= "string" then return x, padding end
+  if padding == "valid" then return x, {0, 0} end
+  if padding ~= "same" then fail(name, "padding must be whole numbers, 'valid' or 'same', got '%s'", padding) end
+  if stride[1] ~= 1 or stride[2] ~= 1 then fail(name, "padding 'same' needs stride 1") end
+  local high, wide = dilation[1] * (w.shape[3] - 1), dilation[2] * (w.shape[4] - 1)
+  if high % 2 == 1 or wide % 2 == 1 then x = ops.pad_constant(x, {0, wide % 2, 0, high % 2}) end
+  return x, {math.floor(high / 2), math.floor(wide / 2)}
+end
+def("conv1d", "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1", "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
   need("conv1d", 2, w, 3)
+  padding = type(padding) == "table" and #padding == 1 and padding[1] or padding or 0
   return batched("conv1d", x, 3, function(y)
-    return M.squeeze(ops.conv2d(flat2d(y), flat2d(w), b, {1, stride}, {0, padding}, {1, dilation}, groups), 3)
+    local rows, taps, steps, gaps = flat2d(y), flat2d(w), {1, stride}, {1, dilation}
+    local z, p = padded("conv1d", rows, taps, steps, type(padding) == "number" and {0, padding} or padding, gaps)
+    return M.squeeze(ops.conv2d(z, taps, b, steps, p, gaps, groups), 3)
   end)
 end, NN)
 -- The transpose of a convolution is its gradient with respect to the input.
@@ -45,7 +58,14 @@ def("conv_transpose1d", "x, weight, bias:tensor?, stride:int=1, padding:int=0, o
   end)
 end, NN)
 
-def("conv2d", "x, weight, bias:tensor?, stride:pair=1, padding:pair=0, dilation:pair=1, groups:int=1", "2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)", function(x, w, b, stride, padding, dilation, groups)
+def("conv2d", "x, weight, bias:tensor?, stride:pair=1, padding:any?, dilation:pair=1, groups:int=1", "2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
+  if type(padding) == "string" then
+    need("conv2d", 2, w, 4)
+    return batched("conv2d", x, 4, function(y)
+      local z, p = padded("conv2d", y, w, stride, padding, dilation)
+      return ops.conv2d(z, w, b, stride, p, dilation, groups)
+    end)
+  end
   if M.dim(x) == 4 then return ops.conv2d(x, w, b, stride, padding, dilation, groups) end
   return batched("conv2d", x, 4, function(y) return ops.conv2d(y, w, b, stride, padding, dilation, groups) end)
 end, NN)

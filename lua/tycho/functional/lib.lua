@@ -8,7 +8,7 @@ local lib = {
   functions = {},     -- name -> function
   signatures = {},    -- list of {name, signature, doc}, for docs and specs
   nn = {},            -- names that PyTorch keeps in torch.nn.functional
-  NN = {nn = true}, MAKES = {method = false}, LOSS = {nn = true, float32 = true},
+  NN = {nn = true}, MAKES = {method = false}, LIST = {method = false, list = true}, LOSS = {nn = true, float32 = true},
 }
 
 -- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
@@ -25,11 +25,27 @@ local function in_float32(fn)
   end
 end
 
--- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast; method = false: no method; inplace = true: the result has x's
+-- Tensors in a row, for a function of a list of them.
+local function of_list(fn)
+  return function(...)
+    local args, n = {...}, select("#", ...)
+    local list, at = {}, 0
+    while at < n and core.is_tensor(args[at + 1]) do
+      at = at + 1
+      list[at] = args[at]
+    end
+    if at == 0 then return fn(...) end
+    return fn(list, unpack(args, at + 1, n))
+  end
+end
+
+-- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast; method = false: no method; list = true: of tensors, which
+-- may also follow one another; inplace = true: the result has x's
 -- shape, and there is a form with a trailing _
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
   local f = core.define(name, signature, options.float32 and in_float32(fn) or fn)
+  if options.list then f = of_list(f) end
   lib.functions[name] = f
   lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}
   if options.nn then lib.nn[name] = true end

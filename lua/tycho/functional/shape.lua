@@ -2,7 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local def, fail, wrap, need, MAKES = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES
+local def, fail, wrap, need, MAKES, LIST = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES, lib.LIST
 local F = lib.functions
 
 ---- shape ----
@@ -174,7 +174,7 @@ def("broadcast_tensors", "tensors:tensors", "a list of the tensors, all expanded
   local shape, out = common_shape(list), {}
   for i, x in ipairs(list) do out[i] = ops.expand(x, shape) end
   return out
-end, MAKES)
+end, LIST)
 def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts", function(x, repeats, dim)
   if not dim then x, dim = M.flatten(x), 1 end
   dim = wrap("repeat_interleave", dim, M.dim(x))
@@ -246,7 +246,7 @@ def("meshgrid", "tensors:tensors, *, indexing:enum(ij,xy)=ij", "a list of the ve
     out[i] = ops.expand(M.reshape(x, size), shape)
   end
   return out
-end, MAKES)
+end, LIST)
 local function at_least(n)
   return function(x)
     if n == 3 and M.dim(x) == 2 then return M.unsqueeze(x, 3) end
@@ -308,7 +308,7 @@ def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' eleme
   local flat = {}
   for i, g in ipairs(F.meshgrid(list)) do flat[i] = M.reshape(g, -1) end
   return F.stack(flat, 2)
-end, MAKES)
+end, LIST)
 def("block_diag", "tensors:tensors", "a matrix with the matrices along its diagonal", function(list)
   local rows, width = {}, 0
   for i, x in ipairs(list) do
@@ -321,7 +321,7 @@ def("block_diag", "tensors:tensors", "a matrix with the matrices along its diago
     left = left + x.shape[2]
   end
   return ops.cat(rows, 1)
-end, MAKES)
+end, LIST)
 def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", function(x, r)
   local n = M.dim(x)
   if n < 3 or r < 1 or x.shape[n - 2] % (r * r) ~= 0 then fail("pixel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), r * r) end
@@ -331,6 +331,13 @@ def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", fu
   local y = M.reshape(x, -1, c, r, r, h, w)
   lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c, h * r, w * r
   return M.reshape(ops.permute(y, {1, 2, 5, 3, 6, 4}), lead)
+end, {nn = true})
+def("channel_shuffle", "x, groups:int", "channels (dim 2), which lie in groups, so that each group's first come first", function(x, groups)
+  local n = M.dim(x)
+  if n < 3 or groups < 1 or x.shape[2] % groups ~= 0 then fail("channel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), groups) end
+  local shape = {x.shape[1], groups, x.shape[2] / groups}
+  for i = 3, n do shape[i + 1] = x.shape[i] end
+  return M.reshape(M.transpose(M.reshape(x, shape), 2, 3), x.shape)
 end, {nn = true})
 def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", function(x, r)
   local n = M.dim(x)

@@ -135,6 +135,15 @@ function ModuleDict:init(map, ...)
   for _, k in ipairs(names) do self[k] = map[k] end
 end
 
+-- for name, module in dict:items() do: in the order in which they were given
+function ModuleDict:items() return self:named_children() end
+function ModuleDict:keys()
+  local out = {}
+  for name in self:named_children() do out[#out + 1] = name end
+  return out
+end
+function ModuleDict:values() return self:children() end
+
 local Identity = layer("Identity")
 function Identity:forward(x) return x end
 
@@ -207,11 +216,14 @@ local function conv(name, dims, transposed)
     if not transposed and not borders[o.padding_mode] then fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode)) end
     if o.padding == "valid" then o.padding = 0 end
     if o.padding == "same" then
-      local p = {}
+      if transposed then fail(name .. ": padding must be whole numbers, got 'same'") end
+      local p, uneven = {}, {}             -- uneven: elements more at the end of a dim
       for i = 1, dims do
         local total = self.dilation[i] * (k[i] - 1)
-        if self.stride[i] ~= 1 or total % 2 == 1 then fail(name .. ": padding 'same' needs stride 1 and an even number of padded elements") end
-        p[i] = total / 2
+        if self.stride[i] ~= 1 then fail(name .. ": padding 'same' needs stride 1") end
+        p[i] = math.floor(total / 2)
+        uneven[i] = total % 2
+        self.uneven = self.uneven or total % 2 == 1 and uneven or nil
       end
       o.padding = p
     end
@@ -230,10 +242,10 @@ local function conv(name, dims, transposed)
     local fn = F["conv" .. dims .. "d"]
     function Conv:forward(x)
       local padding = self.padding
-      if self.padding_mode ~= "zeros" then
+      if self.padding_mode ~= "zeros" or self.uneven then
         local p = {}
-        for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] end
-        x, padding = F.pad(x, p, {mode = self.padding_mode}), dims == 2 and {0, 0} or {0}
+        for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] + (self.uneven and self.uneven[i] or 0) end
+        x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), dims == 2 and {0, 0} or {0}
       end
       return fn(x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
     end

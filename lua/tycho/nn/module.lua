@@ -230,6 +230,19 @@ function Module:named_children()
   end
 end
 
+-- What a path such as "layers.0.weight" leads to, by the names that named_modules and named_parameters give; "" is the module itself.
+local function found(self, who, kind, path)
+  if type(path) ~= "string" then fail("%s: argument 1 must be a path such as 'layers.0', got %s", who, type(path)) end
+  if kind == "module" and path == "" then return self end
+  for name, v in iterate(self, kind) do
+    if name == path then return v end
+  end
+  fail("%s: the %s has no %s '%s'", who, self._name, kind, path)
+end
+function Module:get_submodule(path) return found(self, "get_submodule", "module", path) end
+function Module:get_parameter(path) return found(self, "get_parameter", "parameter", path) end
+function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path) end
+
 -- Parameters and buffers by name, sharing memory with the module.
 local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
 function Module:state_dict(o)

@@ -184,3 +184,34 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
     return self.norm and self.norm(x) or x
   end
 end
+
+local Transformer = layer("Transformer")
+-- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu", custom_encoder, custom_decoder,
+-- layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)
+-- model(src, tgt, {src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal, tgt_is_causal})
+function Transformer:init(...)
+  local o = arguments("Transformer", "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation=relu, custom_encoder=nil, custom_decoder=nil, " ..
+    "layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true", ...)
+  local shared = {dim_feedforward = o.dim_feedforward, dropout = o.dropout, activation = o.activation, layer_norm_eps = o.layer_norm_eps, batch_first = o.batch_first, norm_first = o.norm_first, bias = o.bias}
+  local function norm() return nn.LayerNorm(o.d_model, {eps = o.layer_norm_eps, bias = o.bias}) end
+  self.encoder = o.custom_encoder or nn.TransformerEncoder(nn.TransformerEncoderLayer(o.d_model, o.nhead, shared), o.num_encoder_layers, norm())
+  self.decoder = o.custom_decoder or nn.TransformerDecoder(nn.TransformerDecoderLayer(o.d_model, o.nhead, shared), o.num_decoder_layers, norm())
+  self.d_model, self.nhead, self.batch_first = o.d_model, o.nhead, o.batch_first
+  for _, p in ipairs(self:parameters()) do
+    if M.dim(p) > 1 then init.xavier_uniform_(p) end
+  end
+end
+function Transformer:forward(src, tgt, ...)
+  local o = arguments("Transformer", "src_mask=nil, tgt_mask=nil, memory_mask=nil, src_key_padding_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, src_is_causal=false, tgt_is_causal=false", ...)
+  if src.shape[#src.shape] ~= self.d_model or tgt.shape[#tgt.shape] ~= self.d_model then
+    lib.fail("Transformer: src and tgt have shapes %s and %s; their last dim must be %d", tostring(src.shape), tostring(tgt.shape), self.d_model)
+  end
+  local memory = self.encoder(src, {src_mask = o.src_mask, src_key_padding_mask = o.src_key_padding_mask, is_causal = o.src_is_causal})
+  return self.decoder(tgt, memory, {tgt_mask = o.tgt_mask, memory_mask = o.memory_mask, tgt_key_padding_mask = o.tgt_key_padding_mask,
+    memory_key_padding_mask = o.memory_key_padding_mask, tgt_is_causal = o.tgt_is_causal})
+end
+-- n x n, -inf above the diagonal: each position sees itself and what is before it. Of the class, or of a model.
+function Transformer.generate_square_subsequent_mask(model, n)
+  n = whole("generate_square_subsequent_mask", "the size", n or model)
+  return ops.triu(ops.full({n, n}, -math.huge), 1)
+end

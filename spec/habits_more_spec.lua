@@ -1,0 +1,161 @@
+-- More of what users bring along from PyTorch: places of arguments, names, loaders' batches.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F, data = tycho.nn, tycho.nn.functional, tycho.data
+
+local function fails(text, fn, ...)
+  local ok, e = pcall(fn, ...)
+  assert.is_false(ok)
+  assert.is_truthy(e:find(text, 1, true), e)
+end
+
+describe("what PyTorch's users write:", function()
+  it("keepdim has a place, and what is added up a dtype", function()
+    local x = tycho.tensor({{1, 2, 3}, {4, 5, 6}})
+    for _, name in ipairs {"sum", "mean", "prod", "amax", "amin", "argmax", "logsumexp", "max", "min", "median"} do
+      assert.equal("2x1", tostring((x[name](x, 2, true)).shape), name)
+      assert.equal("2", tostring((x[name](x, 2)).shape), name)
+    end
+    assert.equal("2x1", tostring(x:norm(2, 2, true).shape))
+    assert.equal("2x1", tostring(x:quantile(0.5, 2, true).shape))
+    assert.equal("float64", x:sum({dtype = "float64"}).dtype)
+    assert.equal(21, x:to("uint8"):sum(nil, {dtype = "float32"}):item())
+    assert.equal("int64", x:cumsum(1, {dtype = "int64"}).dtype)
+    -- 16-bit scores are widened before the exponentials, and the gradient comes back in 16 bits
+    local scores = (tycho.randn(3, 5) * 3):half():requires_grad_(true)
+    local y = F.softmax(scores, -1, {dtype = "float32"})
+    helper.close(y, F.softmax(scores:detach():float(), -1), "softmax", 0)
+    F.log_softmax(scores, -1, {dtype = "float32"}):select(2, 1):sum():backward()
+    assert.equal("float16", scores.grad.dtype)
+    local f = tycho.compile(function(a) return F.softmax(a, -1, {dtype = "float32"}):sum(1, true) end)
+    for _ = 1, 3 do helper.close(f(scores:detach()), y:detach():sum(1, true), "compiled", 1e-6) end
+    fails("dtype", x.sum, x, 1, {dtype = "float31"})
+  end)
+
+  it("convolutions take padding in words, with kernels of any size", function()
+    local x, w = tycho.randn(2, 3, 7, 6), tycho.randn(4, 3, 2, 4)
+    helper.close(F.conv2d(x, w, {padding = "same"}), F.conv2d(F.pad(x, {1, 2, 0, 1}), w), "same", 0)
+    helper.close(F.conv2d(x, w, {padding = "valid"}), F.conv2d(x, w), "valid", 0)
+    assert.equal("4x7x6", tostring(F.conv2d(x[1], w, {padding = "same"}).shape))
+    local row, taps = tycho.randn(2, 3, 9), tycho.randn(4, 3, 4)
+    helper.close(F.conv1d(row, taps, {padding = "same", dilation = 2}), F.conv1d(F.pad(row, {3, 3}), taps, {dilation = 2}), "1-d", 0)
+    helper.close(F.conv1d(row, taps, {padding = {1}}), F.conv1d(row, taps, nil, 1, 1), "a list of one", 0)
+    local conv, around = nn.Conv2d(3, 4, {2, 4}, {padding = "same"}), nn.Conv2d(3, 4, {2, 4}, {padding = "same", padding_mode = "circular"})
+    helper.close(conv(x), F.conv2d(x, conv.weight, conv.bias, {padding = "same"}), "layer", 0)
+    helper.close(around(x), F.conv2d(F.pad(x, {1, 2, 0, 1}, {mode = "circular"}), around.weight, around.bias), "layer, around", 0)
+    fails("conv2d: padding 'same' needs stride 1", F.conv2d, x, w, {padding = "same", stride = 2})
+    fails("conv2d: padding must be whole numbers, 'valid' or 'same', got 'sane'", F.conv2d, x, w, {padding = "sane"})
+    fails("ConvTranspose2d: padding must be whole numbers, got 'same'", nn.ConvTranspose2d, 3, 4, 3, {padding = "same"})
+  end)
+
+  it("functions of lists take their tensors also one after the other", function()
+    local a, b = tycho.tensor({1, 2}), tycho.tensor({3, 4, 5})
+    local one, other = tycho.meshgrid(a, b, {indexing = "xy"}), tycho.meshgrid({a, b}, {indexing = "xy"})
+    for i = 1, 2 do helper.close(one[i], other[i], "grid", 0) end
+    helper.close(tycho.cartesian_prod(a, b), tycho.cartesian_prod({a, b}), "product", 0)
+    assert.equal("3x5", tostring(tycho.block_diag(tycho.ones(1, 2), tycho.ones(2, 3)).shape))
+    assert.equal("2x3", tostring(tycho.broadcast_tensors(tycho.ones(2, 1), b)[2].shape))
+  end)
+
+  it("modules are asked for their parts by path", function()
+    local net = nn.Sequential(nn.Linear(2, 3), nn.ModuleDict {a = nn.ReLU(), b = nn.BatchNorm1d(3)})
+    assert.equal(net[2].b, net:get_submodule("1.b"))
+    assert.equal(net, net:get_submodule(""))
+    assert.equal(net[1].weight, net:get_parameter("0.weight"))
+    assert.equal(net[2].b.running_mean, net:get_buffer("1.b.running_mean"))
+    fails("get_parameter: the Sequential has no parameter '0.wait'", net.get_parameter, net, "0.wait")
+    local seen = {}
+    for name, m in net[2]:items() do seen[#seen + 1] = name .. m._name end
+    assert.same({"aReLU", "bBatchNorm1d"}, seen)
+    assert.same({"a", "b"}, net[2]:keys())
+    assert.equal(2, #net[2]:values())
+    helper.close(nn.ChannelShuffle(2)(tycho.range(1, 8):view(1, 4, 2)):flatten(), tycho.tensor({1, 2, 5, 6, 3, 4, 7, 8}), "shuffled", 0)
+    local x = tycho.randn(1, 2, 3, 3)
+    helper.close(nn.UpsamplingNearest2d({scale_factor = 2})(x), F.interpolate(x, {scale_factor = 2}), "nearest", 0)
+    helper.close(nn.UpsamplingBilinear2d({size = {6, 5}})(x), F.interpolate(x, {size = {6, 5}, mode = "bilinear", align_corners = true}), "bilinear", 0)
+  end)
+
+  it("a Function's backward knows whose gradient is asked for", function()
+    local asked
+    local mul = tycho.autograd.Function {
+      forward = function(ctx, a, b) ctx:save_for_backward(a, b) return a * b end,
+      backward = function(ctx, g)
+        local a, b = ctx:saved_tensors()
+        asked = ctx.needs_input_grad
+        return ctx.needs_input_grad[1] and g * b or nil, ctx.needs_input_grad[2] and g * a or nil
+      end,
+    }
+    local a = tycho.tensor({2, 3}, {requires_grad = true})
+    mul(a, tycho.tensor({5, 7})):sum():backward()
+    assert.same({true, false}, asked)
+    assert.same({5, 7}, a.grad:totable())
+  end)
+
+  it("a linear layer of which only the weight or the bias learns computes that gradient alone", function()
+    local x, target = tycho.randn(4, 3), tycho.randn(4, 2)
+    local function gradients(weight, bias)
+      tycho.manual_seed(2)
+      local l = nn.Linear(3, 2)
+      l.weight.requires_grad, l.bias.requires_grad = weight, bias
+      F.mse_loss(l(x), target):backward()
+      return l.weight.grad, l.bias.grad
+    end
+    local w, b = gradients(true, true)
+    local wa, none_b = gradients(true, false)
+    local none_w, ba = gradients(false, true)
+    helper.close(wa, w, "weight", 1e-6)
+    helper.close(ba, b, "bias", 1e-6)
+    assert.is_nil(none_b)
+    assert.is_nil(none_w)
+  end)
+
+  it("a Transformer is its encoder and its decoder", function()
+    local m = nn.Transformer(16, 2, 2, 1, 32, {dropout = 0, batch_first = true})
+    local src, tgt, mask = tycho.randn(2, 5, 16), tycho.randn(2, 3, 16), nn.Transformer.generate_square_subsequent_mask(3)
+    assert.same({{0, -math.huge}, {0, 0}}, m:generate_square_subsequent_mask(2):totable())
+    local padding = tycho.zeros(2, 5):bool()
+    padding[2][5] = true
+    local want = m.decoder(tgt, m.encoder(src, {src_key_padding_mask = padding}), {tgt_mask = mask, memory_key_padding_mask = padding})
+    helper.close(m(src, tgt, {tgt_mask = mask, src_key_padding_mask = padding, memory_key_padding_mask = padding}), want, "output", 1e-6)
+    -- a later target doesn't reach an earlier result
+    local changed = tgt:clone()
+    changed[{{}, 3}] = 9
+    helper.close(m(src, changed, {tgt_mask = mask})[{{}, {1, 2}}], m(src, tgt, {tgt_mask = mask})[{{}, {1, 2}}], "causal", 1e-5)
+    fails("Transformer: src and tgt have shapes 2x5x16 and 2x3x8; their last dim must be 16", m, src, tycho.randn(2, 3, 8))
+  end)
+
+  it("a loader takes whole batches from a batch_sampler", function()
+    local ds = data.TensorDataset(tycho.range(1, 10):cpu(), tycho.range(1, 10):cpu():long())
+    local function batches(o)
+      local l, out = data.DataLoader(ds, o), {}
+      for x in l:iter() do out[#out + 1] = x:totable() end
+      assert.equal(#out, l:size())
+      l:close()
+      return out
+    end
+    assert.same({{1, 2}, {3}, {10, 9, 8}}, batches {batch_sampler = {{1, 2}, {3}, {10, 9, 8}}})
+    assert.same({{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10}}, batches {batch_sampler = data.BatchSampler(data.SequentialSampler(ds), 4)})
+    assert.same({{1, 2, 3, 4}, {5, 6, 7, 8}}, batches {batch_sampler = data.BatchSampler(data.SequentialSampler(ds), 4, true), num_workers = 2, persistent_workers = true})
+    local function random(workers) return batches {batch_sampler = data.BatchSampler(data.RandomSampler(ds), 3), seed = 5, num_workers = workers} end
+    assert.same(random(0), random(2))
+    local own = {iter = function()
+      local i = 0
+      return function()
+        i = i + 1
+        return i <= 2 and {i, i + 1} or nil
+      end
+    end}
+    assert.same({{1, 2}, {2, 3}}, batches {batch_sampler = own})
+    -- an epoch goes on where it was left
+    local function loader() return data.DataLoader(ds, {batch_sampler = data.BatchSampler(data.RandomSampler(ds), 3), seed = 7}) end
+    local l, again = loader(), loader()
+    local it = l:iter()
+    it()
+    again:load_state_dict(l:state_dict())
+    assert.same(it():totable(), again:iter()():totable())
+    fails("batch_sampler names item 11, which is out of range for 10 items", data.DataLoader, ds, {batch_sampler = {{1, 11}}})
+    fails("batch_sampler must give lists of positions that aren't empty, got an empty one", data.DataLoader, ds, {batch_sampler = {{}}})
+    fails("batch_sampler and shuffle exclude each other", data.DataLoader, ds, {batch_sampler = {{1}}, shuffle = true})
+    fails("batch_sampler and batch_size exclude each other", data.DataLoader, ds, {batch_sampler = {{1}}, batch_size = 2})
+  end)
+end)
