@@ -124,7 +124,7 @@ typedef struct { float *scale; int64_t *growth, interval; double growth_factor, 
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
   int nesterov, decoupled, maximize, lr_dtype;
-  double a, b, eps, weight_decay, momentum, lr, lr_decay;                      /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha */
+  double a, b, eps, weight_decay, momentum, lr, lr_decay;                      /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha; Adadelta's rho; momentum: NAdam's momentum_decay too */
   int64_t *step;                                         /* how many there were */
   const void *lr_at;                                     /* NULL: lr */
   float *found;                                          /* NULL, or not 0: nothing is updated */

@@ -4,12 +4,21 @@
  * of it the numbers that its block reads, and the last block counts the step (and moves a GradScaler's scale on, where that comes next); so a captured
  * step stays right. Invariant: element i of a tensor's lists is read and written by one thread. */
 #include "lists.cuh"
+#include "steps.h"
 
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
 template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
 
-struct rates { double lr, sign, correction1, correction2; bool skip, first; };
+struct rates { double lr, sign, correction1, correction2; bool skip, first; ty_step_rates kin; };
+
+#define KIN(name) \
+  static __device__ __forceinline__ float name(const ty_step_rates &c, float g, float p, float *m, float *v) { return ty_##name##_f32(&c, g, p, m, v); } \
+  static __device__ __forceinline__ double name(const ty_step_rates &c, double g, double p, double *m, double *v) { return ty_##name##_f64(&c, g, p, m, v); }
+KIN(nadam)
+KIN(radam)
+KIN(adamax)
+KIN(adadelta)
 
 template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, int t, int64_t i) {
   const int d = a.dtype;
@@ -43,6 +52,17 @@ template <class T> static __device__ __forceinline__ void update(const ty_k_step
       p -= lr * u / (root(q) + (T)a.eps);
       break;
     }
+    case TY_OP_nadam_step: case TY_OP_radam_step: case TY_OP_adamax_step: case TY_OP_adadelta_step: {
+      const T raw = load<T>(a.p[1][t], a.grad_dtype, i);
+      T m = load<T>(v0, d, i), v = load<T>(v1, d, i);
+      if (a.op == TY_OP_nadam_step) p = nadam(r.kin, raw, p, &m, &v);
+      else if (a.op == TY_OP_radam_step) p = radam(r.kin, raw, p, &m, &v);
+      else if (a.op == TY_OP_adamax_step) p = adamax(r.kin, raw, p, &m, &v);
+      else p = adadelta(r.kin, raw, p, &m, &v);
+      store(v0, d, i, m);
+      store(v1, d, i, v);
+      break;
+    }
     default: {                             /* Adam */
       const T decay = (T)(a.decoupled ? 1 - r.lr * a.weight_decay : 1), u = g + (a.decoupled ? 0 : wd) * p;
       const T m = (T)a.a * load<T>(v0, d, i) + (T)(1 - a.a) * u, v = (T)a.b * load<T>(v1, d, i) + (T)(1 - a.b) * u * u;
@@ -65,6 +85,8 @@ static __device__ rates rates_of(const ty_k_step &a) {
   r.sign = (a.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
   r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.lr_decay);
   r.correction1 = r.correction2 = 1;
+  if (a.op == TY_OP_nadam_step || a.op == TY_OP_radam_step || a.op == TY_OP_adamax_step || a.op == TY_OP_adadelta_step)
+    r.kin = ty_step_rates_of(a.op, n, r.lr, r.sign, a.a, a.b, a.eps, a.weight_decay, a.decoupled, a.momentum);
   if (a.op == TY_OP_adamw_step) {
     r.correction1 = 1 - pow(a.a, n);
     r.correction2 = 1 - pow(a.b, n);

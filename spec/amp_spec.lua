@@ -138,7 +138,8 @@ describe("autocast", function()
     copy:load_state_dict(net:state_dict())
     local x, y = tycho.randn(8, 32), tycho.randn(8, 4)
     for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 0.01}) end, function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9}) end,
-                           function(p) return optim.RMSprop(p) end, function(p) return optim.Adagrad(p) end} do
+                           function(p) return optim.RMSprop(p) end, function(p) return optim.Adagrad(p) end, function(p) return optim.NAdam(p) end, function(p) return optim.RAdam(p) end,
+                           function(p) return optim.Adamax(p) end, function(p) return optim.Adadelta(p) end} do
       local a, b = make(net:parameters()), make(copy:parameters())
       for _ = 1, 3 do
         a:zero_grad() b:zero_grad()
@@ -184,7 +185,8 @@ describe("GradScaler", function()
   it("unscales within the step as unscale_ does before it, for every optimizer", function()
     for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 0.01, amsgrad = true}) end, function(p) return optim.Adam(p, {weight_decay = 0.1, maximize = true}) end,
                            function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9, nesterov = true}) end, function(p) return optim.RMSprop(p, {momentum = 0.5, centered = true}) end,
-                           function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end} do
+                           function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end, function(p) return optim.NAdam(p, {decoupled_weight_decay = true, weight_decay = 0.1}) end,
+                           function(p) return optim.RAdam(p, {maximize = true}) end, function(p) return optim.Adamax(p, {weight_decay = 0.1}) end, function(p) return optim.Adadelta(p) end} do
       local start = tycho.randn(40)
       local trained = {}
       for way = 1, 3 do

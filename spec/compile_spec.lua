@@ -122,7 +122,7 @@ describe("compile", function()
       local o = {guard = guard}
       for name, options in pairs {
         adamw = {}, sgd = {optimizer = function(p) return optim.SGD(p, {lr = 0.1, momentum = 0.9}) end}, clip = {clip = true},
-        rmsprop = {optimizer = function(p) return optim.RMSprop(p, {momentum = 0.9}) end}, adagrad = {optimizer = function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end},
+        rmsprop = {optimizer = function(p) return optim.RMSprop(p, {momentum = 0.9}) end}, adagrad = {optimizer = function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end}, nadam = {optimizer = function(p) return optim.NAdam(p) end},
         bfloat16 = {autocast = "bfloat16"}, float16 = {autocast = "float16", scaler = true}, clipped = {autocast = "float16", scaler = true, clip = true},
         outside = {schedule = "outside"}, masters = {half = true, scaler = true, optimizer = function(p) return optim.AdamW(p, {master_weights = true}) end}} do
         local f = same(trainer(options), 8, o)

@@ -93,7 +93,7 @@ add("tensor_split", lambda x: torch.tensor_split(x, 3), [R(7, 2)], args=["$1", 3
 for k in (0, 1, -1):
     add("tril_indices", lambda: torch.tril_indices(3, 4, k) + 1, [], args=[3, 4, k]); add("triu_indices", lambda: torch.triu_indices(3, 4, k) + 1, [], args=[3, 4, k])
 add("cartesian_prod", lambda a, b: torch.cartesian_prod(a, b), [R(2), R(3)], args=[["$1", "$2"]]); add("block_diag", lambda a, b: torch.block_diag(a, b), [R(2, 3), R(1, 2)], args=[["$1", "$2"]])
-add("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [R(1, 8, 2, 3)], args=["$1", 2]); add("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [R(1, 2, 4, 6)], args=["$1", 2])
+add("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [R(1, 8, 2, 3)], args=["$1", 2]); add("channel_shuffle", lambda x: F.channel_shuffle(x, 2), [R(2, 6, 2, 3)], args=["$1", 2]); add("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [R(1, 2, 4, 6)], args=["$1", 2])
 add("unfold", lambda x: x.unfold(1, 3, 2), [R(2, 7)], args=["$1", 2, 3, 2]); add("unfold", lambda x: x.unfold(0, 2, 1), [R(4, 3)], args=["$1", 1, 2, 1])
 for mode in ("reflect", "replicate", "circular"):
     add("pad", lambda x: F.pad(x, (2, 1), mode=mode), [R(2, 3, 4)], args=["$1", [2, 1]], opts={"mode": mode}); add("pad", lambda x: F.pad(x, (1, 0, 1, 2), mode=mode), [R(1, 2, 3, 4)], args=["$1", [1, 0, 1, 2]], opts={"mode": mode})
@@ -210,7 +210,7 @@ save_file({k: v.contiguous() for k, v in store.items()}, os.path.join(OUT, "laye
 # ---- optimizers: 25 steps on one problem; schedules: 24 learning rates ----
 O = torch.optim
 OPTIMIZERS = [("SGD", dict(lr=0.05, momentum=0.9, dampening=0.1, weight_decay=0.01)), ("Adam", dict(lr=0.02, weight_decay=0.1)), ("Adam", dict(lr=0.02, amsgrad=True)), ("AdamW", dict(lr=0.02, betas=(0.8, 0.9))), ("AdamW", dict(lr=0.02, maximize=True)),
-              ("RMSprop", dict(lr=0.01)), ("RMSprop", dict(lr=0.01, momentum=0.9, centered=True, weight_decay=0.05)), ("Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)), ("LBFGS", dict(lr=0.5, max_iter=4, history_size=3)), ("LBFGS", dict(max_iter=5, line_search_fn="strong_wolfe"))]
+              ("RMSprop", dict(lr=0.01)), ("RMSprop", dict(lr=0.01, momentum=0.9, centered=True, weight_decay=0.05)), ("Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)), ("NAdam", dict(lr=0.02, weight_decay=0.05)), ("NAdam", dict(lr=0.02, betas=(0.8, 0.9), momentum_decay=0.1)), ("RAdam", dict(lr=0.05, weight_decay=0.05)), ("RAdam", dict(lr=0.05, betas=(0.9, 0.9))), ("Adamax", dict(lr=0.02, weight_decay=0.05)), ("Adadelta", dict(lr=1.0, rho=0.8, weight_decay=0.01)), ("LBFGS", dict(lr=0.5, max_iter=4, history_size=3)), ("LBFGS", dict(max_iter=5, line_search_fn="strong_wolfe"))]
 store, cases = {}, []
 A, b, w0 = torch.randn(6, 3, dtype=f64), torch.randn(6, dtype=f64), torch.randn(3, dtype=f64)
 store.update({"A": A, "b": b, "w": w0})

@@ -2,6 +2,7 @@
 #ifndef TY_CPU_H
 #define TY_CPU_H
 #include "fused.h"
+#include "steps.h"
 #include "tycho.h"
 
 /* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
@@ -59,6 +60,7 @@ typedef struct {
   void (*adam[2])(void *p, const void *g, void *m, void *v, void *top, int64_t n, const ty_adam *o);
   void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
   void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
+  void (*step[2])(int op, void *p, const void *g, void *m, void *v, int64_t n, const ty_step_rates *o);      /* those of steps.h */
   void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
   void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);

@@ -309,6 +309,13 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], q = sum[i] + d * d; \
       sum[i] = q; p[i] -= lr * d / (sqrt_##X(q) + eps); } } \
+  static void step_##k(int op, void *p_, const void *g_, void *m_, void *v_, int64_t n, const ty_step_rates *o) { \
+    T *p = p_, *m = m_, *v = v_; const T *g = g_; const ty_step_rates c = *o; \
+    switch (op) { \
+      case TY_OP_nadam_step: for (int64_t i = 0; i < n; i++) p[i] = ty_nadam_##X(&c, g[i], p[i], &m[i], &v[i]); break; \
+      case TY_OP_radam_step: for (int64_t i = 0; i < n; i++) p[i] = ty_radam_##X(&c, g[i], p[i], &m[i], &v[i]); break; \
+      case TY_OP_adamax_step: for (int64_t i = 0; i < n; i++) p[i] = ty_adamax_##X(&c, g[i], p[i], &m[i], &v[i]); break; \
+      default: for (int64_t i = 0; i < n; i++) p[i] = ty_adadelta_##X(&c, g[i], p[i], &m[i], &v[i]); } } \
   static void adam_##k(void *p_, const void *g_, void *m_, void *v_, void *top_, int64_t n, const ty_adam *s) { \
     T *p = p_, *m = m_, *v = v_, *top = top_; const T *g = g_; \
     const T b1 = (T)s->beta1, b2 = (T)s->beta2, c1 = (T)(1 - s->beta1), c2 = (T)(1 - s->beta2), eps = (T)s->eps, sign = (T)s->sign; \
@@ -480,6 +487,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .adagrad = {adagrad_0, adagrad_1},
   .sgd = {sgd_0, sgd_1},
   .adam = {adam_0, adam_1},
+  .step = {step_0, step_1},
   .transpose = {transpose_4, transpose_8},
   .recurrent = {recurrent_0, recurrent_1},
   .recurrent_backward = {recurrent_backward_0, recurrent_backward_1},

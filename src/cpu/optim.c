@@ -17,7 +17,7 @@ static bool same_place(const ty_tensor *a, const ty_tensor *b) {
 
 static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), (ty_dtype)o->t->dtype) : o->f; }
 
-typedef struct { int id, k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; } rule;
+typedef struct { int id, k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; ty_step_rates rates; } rule;
 
 /* count: this step's number, from 1. */
 static rule rule_of(const ty_call *c, const ty_step *st, int64_t count) {
@@ -27,6 +27,10 @@ static rule rule_of(const ty_call *c, const ty_step *st, int64_t count) {
   if (r.id == TY_OP_sgd_step) r.sgd = (ty_sgd){lr, a[0].f, a[1].f, a[2].f, sign, (int)a[3].i, count == 1};
   else if (r.id == TY_OP_rmsprop_step) r.rms = (ty_rmsprop){lr, a[0].f, a[1].f, a[2].f, a[3].f, sign};
   else if (r.id == TY_OP_adagrad_step) r.rms = (ty_rmsprop){lr / (1 + (double)(count - 1) * a[0].f), 0, a[1].f, a[2].f, 0, sign};
+  else if (r.id == TY_OP_nadam_step) r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, a[5].f);
+  else if (r.id == TY_OP_radam_step) r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, 0);
+  else if (r.id == TY_OP_adamax_step) r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, a[1].f, a[2].f, a[3].f, 0, 0);
+  else if (r.id == TY_OP_adadelta_step) r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, 0, a[1].f, a[2].f, 0, 0);
   else r.adam = (ty_adam){lr, a[0].f, a[1].f, a[2].f, a[3].f, 1 - pow(a[0].f, (double)count), 1 - pow(a[1].f, (double)count), sign, (int)a[4].i};
   return r;
 }
@@ -36,6 +40,7 @@ static void update(const rule *r, char *const *q, int64_t n) {
   if (r->id == TY_OP_sgd_step) l->sgd[r->k](q[0], q[1], q[2], n, &r->sgd);
   else if (r->id == TY_OP_rmsprop_step) l->rmsprop[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->rms);
   else if (r->id == TY_OP_adagrad_step) l->adagrad[r->k](q[0], q[1], q[2], n, &r->rms);
+  else if (r->id != TY_OP_adamw_step) l->step[r->k](r->id, q[0], q[1], q[2], q[3], n, &r->rates);
   else l->adam[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->adam);
 }
 

@@ -115,7 +115,11 @@ static ty_k_step step_of(const ty_call *c, const ty_step *step) {
     case TY_OP_sgd_step: k.momentum = a[0].f; k.a = a[1].f; k.weight_decay = a[2].f; k.nesterov = (int)a[3].i; break;
     case TY_OP_rmsprop_step: k.a = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; k.momentum = a[3].f; break;
     case TY_OP_adagrad_step: k.lr_decay = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; break;
-    default: k.a = a[0].f; k.b = a[1].f; k.eps = a[2].f; k.weight_decay = a[3].f; k.decoupled = (int)a[4].i;
+    case TY_OP_adadelta_step: k.a = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; break;
+    default:                               /* Adam and its kin */
+      k.a = a[0].f; k.b = a[1].f; k.eps = a[2].f; k.weight_decay = a[3].f;
+      k.decoupled = k.op == TY_OP_adamax_step ? 0 : (int)a[4].i;
+      if (k.op == TY_OP_nadam_step) k.momentum = a[5].f;
   }
   return k;
 }

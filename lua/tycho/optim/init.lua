@@ -15,7 +15,7 @@ local Optimizer = {}
 Optimizer.__index = Optimizer
 
 -- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
-local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, lr_decay = true, initial_accumulator_value = true}
+local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true, lr_decay = true, initial_accumulator_value = true}
 local function check_settings(self, group)
   local name = self._name
   for k, default in pairs(self.defaults_of) do
@@ -299,6 +299,30 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
     ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.amsgrad and field(b.state, "max_exp_avg_sq") or nil,
       b.copies or nil, b.step, b.lr, b.found, b.scale, group.betas[1], group.betas[2], group.eps, group.weight_decay, name == "AdamW", group.maximize)
   end
+end
+
+---- NAdam (Dozat 2016), RAdam (Liu et al. 2019), Adamax (Kingma & Ba 2014), Adadelta (Zeiler 2012) ----
+local NAdam = new_class("NAdam", {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3, decoupled_weight_decay = false, maximize = false, master_weights = false})
+local RAdam = new_class("RAdam", {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false, master_weights = false})
+local Adamax = new_class("Adamax", {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
+local Adadelta = new_class("Adadelta", {lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0, maximize = false, master_weights = false})
+for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"}, [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
+  function class:new_state(p, _, s) s[names[1]], s[names[2]] = like(p), like(p) end
+end
+function NAdam:update(group, b)
+  ops.nadam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step, b.lr, b.found, b.scale,
+    group.betas[1], group.betas[2], group.eps, group.weight_decay, group.decoupled_weight_decay, group.momentum_decay, group.maximize)
+end
+function RAdam:update(group, b)
+  ops.radam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step, b.lr, b.found, b.scale,
+    group.betas[1], group.betas[2], group.eps, group.weight_decay, group.decoupled_weight_decay, group.maximize)
+end
+function Adamax:update(group, b)
+  ops.adamax_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_inf"), b.copies or nil, b.step, b.lr, b.found, b.scale,
+    group.betas[1], group.betas[2], group.eps, group.weight_decay, group.maximize)
+end
+function Adadelta:update(group, b)
+  ops.adadelta_step(b.params, b.grads, field(b.state, "square_avg"), field(b.state, "acc_delta"), b.copies or nil, b.step, b.lr, b.found, b.scale, group.rho, group.eps, group.weight_decay, group.maximize)
 end
 
 ---- RMSprop (Hinton), Adagrad (Duchi et al. 2011) ----
