@@ -99,7 +99,7 @@ typedef struct {
 } ty_k_lines;
 TY_K cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s);
 
-/* Cross-entropy of rows, its mean, gradients, or all at once. What is computed in (losses, totals, gradients of losses): float64 where x is, else float32. */
+/* Cross-entropy: losses of rows, their mean, gradients, or all at once. Losses, totals and gradients of losses: float64 where x is, else float32. */
 typedef struct {
   int op, dtype;
   int64_t rows, n, ignore, label_step, g_step;           /* n: classes */
@@ -107,15 +107,18 @@ typedef struct {
   const void *x, *weight;                                /* rows x n; n, or NULL */
   const int64_t *labels;
   void *losses;                                          /* of rows; NULL: backward alone, lse is known */
-  void *lse;                                             /* of rows; NULL: nobody reads it */
-  void *mean, *total;                                    /* mean not NULL: of the losses, and total what they count for together; or NULL, and total is known */
-  int counted;                                           /* with mean: total is added up first, by a launch of its own, for the gradients of many rows */
+  void *lse;                                             /* of rows; with losses it may be NULL: nobody reads it */
+  void *mean;                                            /* NULL, or the mean of the losses is taken (of few rows: one block does it) */
+  void *total;                                           /* what the rows count for together. with mean: it is written, unless NULL; else: NULL, or it is known */
   unsigned *ticket;                                      /* for the mean */
-  const void *g;                                         /* with o: of the losses, g_step apart, or of the mean (total or mean not NULL) */
   void *o;                                               /* the gradient, rows x n, or NULL */
+  const void *g;                                         /* with o: of the losses, g_step apart; with mean or total: of the mean */
   ty_k_fault *fault;
 } ty_k_entropy;
 TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
+/* Of many rows: what each counts for; and mean, which holds the losses' sum, divided by total. dtype: x's. */
+TY_K cudaError_t ty_k_entropy_counts(const ty_k_entropy *a, void *to, cudaStream_t s);
+TY_K cudaError_t ty_k_entropy_mean(void *mean, const void *total, int dtype, cudaStream_t s);
 
 /* ---- optimizer steps over many tensors (optim.cu) ---- */
 #define TY_K_TENSORS 24
@@ -252,7 +255,7 @@ typedef struct {
   void *o, *mean, *rstd;                                 /* forward: mean and rstd are written; backward: read */
   void *run_mean, *run_var;                              /* NULL: none */
   int64_t *tracked;                                      /* NULL, or training adds 1 to it */
-  void *dw, *db;                                         /* NULL: not asked for */
+  void *dw, *db;
   void *work;                                            /* 8 bytes times channels times (4 + 2 ty_k_batch_parts) */
   unsigned *tickets;
 } ty_k_batch_norm;

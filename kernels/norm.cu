@@ -184,8 +184,8 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
     c[a.channels] = gain;
     c[2 * a.channels] = through ? -gain * r * r * s2 / (T)count : 0;
     c[3 * a.channels] = through ? -gain * s1 / (T)count : 0;
-    if (a.dw) store(a.dw, a.ddtype, ch, s2 * r);
-    if (a.db) store(a.db, a.ddtype, ch, s1);
+    store(a.dw, a.ddtype, ch, s2 * r);
+    store(a.db, a.ddtype, ch, s1);
     return;
   }
   if (a.training && a.tracked && ch == 0) ++*a.tracked;

@@ -156,11 +156,12 @@ template <class T> static __device__ T total_of(const ty_k_entropy &a, T *s) {
   return sum_of_row(part, s);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) count(const ty_k_entropy a) {
-  __shared__ T s[THREADS];
-  const T total = total_of(a, s);
-  if (threadIdx.x == 0) store(a.total, STAT, 0, total);
+/* Of many rows: what each counts for; and, when losses and these have been added up, the mean. */
+template <class T> __global__ void __launch_bounds__(THREADS) count(const ty_k_entropy a, T *counts) {
+  const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x, t = row < a.rows ? a.labels[row * a.label_step] : a.ignore;
+  if (row < a.rows) counts[row] = t == a.ignore || (t >= 1 && t <= a.n) ? count_of<T>(a, t) : 0;
 }
+template <class T> __global__ void take_mean(T *mean, const T *total) { *mean /= *total; }
 
 template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(const ty_k_entropy a) {
   __shared__ T s[THREADS], u[THREADS];
@@ -169,7 +170,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(cons
     const T lse = a.losses ? loss_of_row(a, row, t, s, u) : load<T>(a.lse, STAT, row);
     if (a.o) {
       T up = load<T>(a.g, STAT, row * a.g_step);
-      if (a.mean && !a.counted) up /= total_of(a, s);
+      if (a.mean) up /= total_of(a, s);
       else if (a.total) up /= load<T>(a.total, STAT, 0);
       gradient_of_row(a, row, t, lse, up, s);
     }
@@ -197,9 +198,17 @@ cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) { return a->dtype 
 template <class T> static cudaError_t launch_entropy(const ty_k_entropy &p, cudaStream_t s) {
   const ty_k_entropy a = p;
   const int few = ty_k_row_threads(a.n);
-  const unsigned threads = (unsigned)(few < THREADS ? few : THREADS);
-  cudaError_t e = a.counted ? TY_LAUNCH(count<T>, 1, threads, s, a) : cudaSuccess;
-  return e == cudaSuccess ? TY_LAUNCH(cross_entropy<T>, blocks_for(a.rows, 1), threads, s, a) : e;
+  return TY_LAUNCH(cross_entropy<T>, blocks_for(a.rows, 1), (unsigned)(few < THREADS ? few : THREADS), s, a);
 }
 
 cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch_entropy<double>(*a, s) : launch_entropy<float>(*a, s); }
+
+cudaError_t ty_k_entropy_counts(const ty_k_entropy *p, void *to, cudaStream_t s) {
+  const ty_k_entropy a = *p;
+  const unsigned blocks = blocks_for(a.rows, THREADS);
+  return a.dtype == TY_F64 ? TY_LAUNCH(count<double>, blocks, THREADS, s, a, (double *)to) : TY_LAUNCH(count<float>, blocks, THREADS, s, a, (float *)to);
+}
+
+cudaError_t ty_k_entropy_mean(void *mean, const void *total, int dtype, cudaStream_t s) {
+  return dtype == TY_F64 ? TY_LAUNCH(take_mean<double>, 1, 1, s, (double *)mean, (const double *)total) : TY_LAUNCH(take_mean<float>, 1, 1, s, (float *)mean, (const float *)total);
+}

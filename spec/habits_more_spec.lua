@@ -107,6 +107,13 @@ describe("what PyTorch's users write:", function()
     helper.close(ba, b, "bias", 1e-6)
     assert.is_nil(none_b)
     assert.is_nil(none_w)
+    -- the bias alone needs nothing of the input, which may change
+    local l, a = nn.Linear(3, 2), tycho.randn(4, 3)
+    l.weight.requires_grad = false
+    local y = l(a)
+    a:add_(1)
+    y:sum():backward()
+    assert.same({4, 4}, l.bias.grad:totable())
   end)
 
   it("a Transformer is its encoder and its decoder", function()

@@ -23,6 +23,7 @@ local function results(make, n, compiled)
   return out, compiled and f:report()[1]
 end
 
+-- The kernels by their ops' names, and the report.
 local function same(make, message)
   local want, got, report = (results(make, 4, false)), results(make, 4, true)
   assert.equal(#want, #got, message)
@@ -30,7 +31,7 @@ local function same(make, message)
   for i = 1, #want do exact(got[i], want[i], message .. ": value " .. i) end
   local kernels = {}
   for _, k in ipairs(report.kernels) do if k.fused then kernels[table.concat(k.ops, " ")] = k end end
-  return kernels
+  return kernels, report
 end
 
 local function find(kernels, pattern)
@@ -94,12 +95,16 @@ describe("steps done at once", function()
     local clone = find(same(step_of {flat = true, dtype = "float16", channels = 8}, "flattened"), one .. " clone$")
     local plain = find(same(step_of {affine = false}, "no weights"), one)
     local half = find(same(step_of {half_norm = true, dtype = "bfloat16"}, "16-bit weights"), one)
+    local without = find(same(step_of {relu = false}, "no relu"), "^batch_norm_apply max_pool2d_indices$")
     local eval = find(same(step_of {eval = true, flat = true, dtype = "float16", channels = 8}, "evaluation"), one .. " clone$")
-    if on_gpu then assert.is_true(clone and plain and half and eval and true) end
+    if on_gpu then assert.is_true(clone and plain and half and without and eval and true) end
   end)
 
   it("stores what someone holds or asks for", function()
-    same(step_of {keep = true}, "held")
+    local _, report = same(step_of {keep = true}, "held")
+    local why
+    for _, k in ipairs(report.kernels) do why = table.concat(k.ops, " "):find("^batch_norm_apply relu max_pool2d_indices") and k.why or why end
+    if on_gpu then assert.equal("someone holds what is made on the way", why) end
     same(step_of {keep = true, dtype = "float16"}, "held in float16")
     local kernels = same(step_of {returns = true}, "returned")
     assert.is_nil(find(kernels, "relu max_pool2d_indices"))
@@ -187,5 +192,78 @@ describe("steps done at once", function()
     end
     assert.is_true(F.cross_entropy(tycho.zeros(0, 3), tycho.zeros(0):long()):isnan():item())
     assert.is_true(F.cross_entropy(tycho.zeros(2, 3), tycho.full({2}, -100):long()):isnan():item())
+  end)
+
+  it("takes each step but once, in whatever order others stand around it", function()
+    local function linear_step(body)
+      return function()
+        local lin, y = nn.Linear(396, 5), tycho.randint(1, 5, {6})
+        return function(x)
+          lin:zero_grad()
+          return body(lin, x:flatten(2), y)
+        end, function() return {lin.weight.grad, lin.bias.grad} end
+      end
+    end
+    same(linear_step(function(lin, x, y)                  -- two backward passes of one loss
+      local loss = F.cross_entropy(lin(x), y)
+      loss:backward {retain_graph = true}
+      local b = loss * 3
+      b:backward()
+      return loss:detach(), lin.weight.grad
+    end), "backward twice")
+    same(linear_step(function(lin, x, y)
+      local loss = F.cross_entropy(lin(x), y)
+      local g = tycho.grad(loss, {lin.weight}, {retain_graph = true})
+      loss:backward()
+      return loss:detach(), g[1]
+    end), "grad, then backward")
+    for steps = 1, 2 do                                   -- casts that have nothing to do with those before what looks for infinities
+      same(function()
+        local lin = nn.Sequential(nn.Linear(396, 8), nn.Tanh(), nn.Linear(8, 4))
+        local opt, scaler, z = tycho.optim.SGD(lin:parameters(), {lr = 0.1}), tycho.amp.GradScaler {init_scale = 64}, tycho.randn(30)
+        return function(x)
+          local loss
+          for _ = 1, steps do
+            opt:zero_grad()
+            loss = tycho.amp.autocast({dtype = "float16"}, lin, x:flatten(2)):float():pow(2):mean()
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+          end
+          return loss:detach(), z:half()
+        end, function() return lin:parameters() end
+      end, steps .. " steps in one")
+    end
+  end)
+
+  it("reads a value that backward begins with before it is written over", function()
+    same(function()
+      local w, buf = tycho.tensor(2.0):requires_grad_(), tycho.range(1, 5000)
+      return function()
+        w.grad = nil
+        local loss = w * buf:select(1, 3)
+        loss:backward()
+        buf:add_(w.grad)
+        return loss:detach(), buf
+      end
+    end, "an element of what is written")
+  end)
+
+  it("does not compute what nobody reads, unless someone holds it", function()
+    for _, keep in ipairs {false, true} do
+      local seen = {}
+      same(function()
+        local w = tycho.randn(5):requires_grad_()
+        return function(x)
+          w.grad = nil
+          local loss = (w * x:mean()):sum()
+          local unread = loss * 7
+          if keep then seen[#seen + 1] = tycho.keep(unread) end
+          loss:backward()
+          return loss:detach(), w.grad
+        end
+      end, "unread")
+      for i = 1, keep and 4 or 0 do helper.close(seen[i + 4]:detach(), seen[i]:detach(), "kept " .. i, 0) end
+    end
   end)
 end)

@@ -4,7 +4,7 @@
 -- operands and attributes by their names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, x_needed
 -- whether its gradient is asked for, item the position in a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
 -- derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key of
--- several names gives several gradients at once. Loading checks rules against the op table both ways.
+-- several names gives several gradients at once; a name that also has a key of its own doesn't bring it about. Loading checks rules against the op table both ways.
 local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
@@ -360,16 +360,17 @@ R.matmul = {
     return ops.matmul(M.transpose(a, -2, -1), g)
   end}
 -- The bias is added up where the product reads the gradient.
-local function linear_gradients(g, x, weight_needed, bias_needed)
-  if weight_needed and bias_needed and not recording() then return ops.linear_backward_weight(rows(g), rows(x)) end
-  return weight_needed and ops.matmul(M.t(rows(g)), rows(x)) or nil, g
+local function linear_gradients(g, x, bias_needed)
+  if bias_needed and not recording() then return ops.linear_backward_weight(rows(g), rows(x)) end
+  return ops.matmul(M.t(rows(g)), rows(x)), g
 end
 R.linear = {
   x = function(g, weight) return ops.matmul(g, weight) end,
+  bias = function(g) return g end,
   ["weight bias"] = linear_gradients}
-R.linear_relu = {["x weight bias"] = function(g, x, weight, out, weight_needed, bias_needed)
+R.linear_relu = {["x weight bias"] = function(g, x, weight, out, bias_needed)
   g = ops.relu_backward(g, out)
-  return ops.matmul(g, weight), linear_gradients(g, x, weight_needed, bias_needed)
+  return ops.matmul(g, weight), linear_gradients(g, x, bias_needed)
 end}
 
 ---- softmax ----

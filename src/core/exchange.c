@@ -71,11 +71,9 @@ static void skip_one(ty_program *p, int at) {
   const int one = ty_maker_of(p, mul->vin[0], at), v = mul->vin[1], product = mul->vout[0];
   if (one < 0 || (fill = &p->step[one])->call.op->id != TY_OP_fill || fill->vout[0] != mul->vin[0] || !ty_is_number(&fill->call.in[1]) || fill->call.in[1].f != 1) return;
   if (!same_layout(&p->value[v].like, &p->value[product].like) || ty_maker_of(p, product, p->nstep) != at) return;
-  for (int i = at + 1; i < p->nstep; i++) {
+  for (int i = at + 1; i < p->nstep && !ty_writes(p, &p->step[i], p->value[v].store); i++)
     for (int j = 0; j < p->step[i].call.nin; j++)
       if (p->step[i].vin[j] == product && !ty_mutates(&p->step[i].call, j)) p->step[i].vin[j] = v;
-    if (ty_writes(p, &p->step[i], p->value[v].store)) return;
-  }
 }
 
 void ty_fuse_exchange(ty_program *p) {

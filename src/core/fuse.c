@@ -276,7 +276,7 @@ static bool gather_casts(groups *all) {
     if (!is_cast(all->p, &all->list[at])) continue;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
       forming *g = &all->list[i];
-      if (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->p, g)) continue;
+      if (g->backend != all->list[at].backend || (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->p, g))) continue;
       int where = at;
       const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : unite(all, i, at, &where);
       if (!why) return false;
@@ -289,9 +289,11 @@ static bool gather_casts(groups *all) {
   return true;
 }
 
-/* Whether the group of casts has room for what is looked at beside what they give; some of it must be. */
+/* Whether the group of casts, in which nothing else looks for infinities, has room for what is looked at beside what they give; some of it must be. */
 static bool looks_at(const ty_program *p, const forming *casts, const step *found) {
   int others = 0, given = 0;
+  for (int i = 0; i < casts->nstep; i++)
+    if (p->step[casts->step[i]].call.op->id != TY_OP_cast) return false;
   for (int k = 0; k < found->call.span[0].count; k++) {
     const int v = found->vin[found->call.span[0].start + k];
     const ty_tensor *t = &p->value[v].like;
@@ -301,7 +303,7 @@ static bool looks_at(const ty_program *p, const forming *casts, const step *foun
     others += !known;
     if (!known && (!ty_is_dense(t) || !is_float32_or_half((ty_dtype)t->dtype))) return false;
   }
-  return given && casts->nstep + others < TY_JOINED;
+  return given && given <= casts->nstep && casts->nstep + others < TY_JOINED;
 }
 
 /* What looks for infinities in what casts give does so as they give it. */
@@ -311,7 +313,7 @@ static bool gather_found(groups *all) {
     if (found->call.op->id != TY_OP_multi_found || !all->list[at].backend->joint) continue;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
       forming *g = &all->list[i];
-      if (!(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) || all->p->step[g->step[g->nstep - 1]].call.op->id != TY_OP_cast || !looks_at(all->p, g, found)) continue;
+      if (g->backend != all->list[at].backend || !(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) || !looks_at(all->p, g, found)) continue;
       int where = at;
       const char *why = unite(all, i, at, &where);
       if (!why) return false;
@@ -366,10 +368,11 @@ static bool gather_joints(groups *all) {
     ty_joint kind;
     bool ok = true;
     const int n = ty_joint_at(all->p, all->touches, at, step, &kind);
-    if (n == 0 || !side_by_side(all, step, n, &ok)) {
-      if (!ok) return false;
-      continue;
-    }
+    bool fits = n > 0;
+    for (int k = 0; k < n; k++) fits = fits && !all->list[group_of(all, step[k])].joint;
+    fits = fits && side_by_side(all, step, n, &ok);
+    if (!ok) return false;
+    if (!fits) continue;
     int to = group_of(all, step[0]);
     for (int k = 1; k < n; k++)
       if (!unite(all, to, group_of(all, step[k]), &to)) return false;
@@ -413,6 +416,17 @@ static bool carried(const ty_program *p, const forming *g, int store) {
   return true;
 }
 
+/* Whether the group's kernel can do without a store that only the group touches. One of a backend's own can where steps of it read what others
+ * give, and where a maximum's place isn't asked for; a single step is left out altogether where nobody reads its first result. */
+static bool stays_within(const ty_program *p, const forming *g, const access *a) {
+  const step *first = &p->step[g->step[0]];
+  if (g->joint == TY_JOINT_CASTS) return false;
+  if (!g->joint) return g->pointwise && (g->nstep > 1 || (first->call.op->nout == 1 && first->vout[0] == a->value));
+  for (int i = 0; i < g->nstep; i++)
+    if (p->step[g->step[i]].call.op->id == TY_OP_max_pool2d_indices && p->step[g->step[i]].vout[1] == a->value) return true;
+  return a->steps > 1;
+}
+
 static void lifetimes(ty_program *p) {
   for (int i = 0; i < p->nstore; i++) p->store[i].first = p->ngroup;
   for (int i = 0; i < p->ngroup; i++)
@@ -452,7 +466,7 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
       store *st = &p->store[g->at[k].store];
-      st->unwritten = (g->nstep > 1 || g->pointwise) && g->joint != TY_JOINT_CASTS && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
+      st->unwritten = stays_within(p, g, &g->at[k]) && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
     }
     g->step = NULL;
     p->ngroup++;

@@ -324,7 +324,7 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
     g->joint = TY_JOINT_NONE;
     s = ty_error(ctx, "someone holds what is made on the way");
   }
-  if (needs_kernel(p, g)) {
+  if (s == TY_OK && needs_kernel(p, g)) {
     if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);
     kernel_shape(f, g);
     maker m = {.p = p, .f = f};

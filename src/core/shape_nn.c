@@ -366,7 +366,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
     TY_TRY(ty_need_float(c, i));
   }
   const ty_tensor *tracked = c->in[5].t;
-  if (tracked && (tracked->dtype != TY_I64 || tracked->ndim)) return ty_fail(c, "tracked counts calls: it must be a 0-dim int64 tensor, got %s of shape %s", ty_dtype_names[tracked->dtype], ty_shape_of(tracked));
+  if (tracked && (tracked->dtype != TY_I64 || ty_numel(tracked) != 1)) return ty_fail(c, "num_batches_tracked must be an int64 tensor of one element, got %s of shape %s", ty_dtype_names[tracked->dtype], ty_shape_of(tracked));
   bool training = c->at[0].i;
   if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));

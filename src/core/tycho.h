@@ -268,7 +268,7 @@ struct ty_backend {
   ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
-  /* NULL, or does calls of several ops in few launches (joint.c says which); what only they touch may be NULL. */
+  /* NULL, or does calls of several ops in few launches (joint.c says which); what lies between them may be NULL. */
   ty_status (*joint)(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);
 };
 

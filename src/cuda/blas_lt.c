@@ -177,25 +177,23 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
   }
   if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w);
-  const bool alone = st == TY_OK && w->none && p->row_sums;        /* the library gives the product, but not the sums on its way */
-  *sums = p->row_sums != NULL && !alone;
-  if (st == TY_OK && !w->none && beside(p)) {
-    cublasStatus_t e = point_beside(w, p);
+  const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may give the product, but not the sums on its way */
+  *sums = p->row_sums != NULL && !apart;
+  if (st == TY_OK && w->none && !apart) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
+  else if (st == TY_OK && !w->none) {
+    cublasStatus_t e = beside(p) ? point_beside(w, p) : CUBLAS_STATUS_SUCCESS;
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmulDescSetAttribute", gpu);
-  }
-  if (alone) {}
-  else if (st == TY_OK && w->none) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
-  else if (st == TY_OK) {
-    cublasStatus_t e = launch(gpu, w, &w->algo, p, workspace, s);
-    if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmul", gpu);
+    else if ((e = launch(gpu, w, &w->algo, p, workspace, s)) != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmul", gpu);
   }
   pthread_mutex_unlock(&lock);
   ty_release(workspace);
-  if (!alone) return st;
-  ty_k_product q = *p;
-  bool none;
-  q.row_sums = NULL;
-  return ty_blas_product(c, gpu, &q, s, &none);
+  if (apart) {
+    ty_k_product q = *p;
+    bool none;
+    q.row_sums = NULL;
+    return ty_blas_product(c, gpu, &q, s, &none);
+  }
+  return st;
 }
 
 const char *ty_ways_libraries(void) {

@@ -1,6 +1,6 @@
-/* Calls that are done together (src/core/joint.c).
+/* Calls that are done together (src/core/joint.c), in the order in which they were recorded.
  *
- * Invariant: what lies between the calls may have no memory; each writes what is read elsewhere. */
+ * Invariant: results that only the calls themselves touch may be NULL, as src/core/fuse.c's stays_within says; all others are written. */
 #include "cuda.h"
 
 static ty_status begin(ty_ctx *ctx, const ty_backend *b, ty_call *const *call, int n, cudaStream_t *s) {
@@ -23,34 +23,35 @@ static ty_call *call_of(ty_op_id op, ty_call *const *call, int n) {
   return NULL;
 }
 
-static bool gives(ty_call *const *call, int n, const ty_tensor *t) {
-  for (int i = 0; i < n; i++)
-    if (call[i]->out[0]->storage == t->storage && call[i]->out[0]->offset == t->offset) return true;
-  return false;
-}
+static bool is(const ty_tensor *a, const ty_tensor *b) { return a->storage == b->storage && a->offset == b->offset && ty_numel(a) == ty_numel(b); }
 
-/* Casts; then, maybe, multi_found, of what they give and of others. */
+/* Casts; among them, maybe, multi_found, of what they give and of others. */
 static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {
   _Static_assert(TY_JOINED <= TY_K_CASTS, "a launch takes all");
   const ty_call *found = call_of(TY_OP_multi_found, call, n);
-  ty_k_casts a = {.count = found ? n - 1 : n, .found = found ? ty_data(found->in[found->span[1].start].t) : NULL};
-  for (int i = 0; i < a.count; i++) {
+  ty_k_casts a = {.found = found ? ty_data(found->in[found->span[1].start].t) : NULL};
+  const int looks = found ? found->span[0].count : 0;
+  bool given[TY_JOINED] = {false};         /* of what is looked at: a cast gives it */
+  for (int i = 0; i < n; i++) {
+    if (call[i] == found) continue;
     const ty_tensor *from = call[i]->in[0].t, *to = call[i]->out[0];
-    a.item[i].from = ty_data(from);
-    a.item[i].to = ty_data(to);
-    a.item[i].n = ty_numel(to);
-    a.item[i].from_dtype = from->dtype;
-    a.item[i].to_dtype = to->dtype;
-    for (int k = 0; found && k < found->span[0].count; k++) a.item[i].looked_at |= gives(&call[i], 1, found->in[found->span[0].start + k].t);
+    const int at = a.count++;
+    a.item[at].from = ty_data(from);
+    a.item[at].to = ty_data(to);
+    a.item[at].n = ty_numel(to);
+    a.item[at].from_dtype = from->dtype;
+    a.item[at].to_dtype = to->dtype;
+    for (int k = 0; k < looks; k++)
+      if (is(to, found->in[found->span[0].start + k].t)) a.item[at].looked_at = given[k] = true;
     const bool last = !ty_is_contiguous(to);
     if (!last && ty_is_contiguous(from)) continue;
     const int64_t c = to->shape[1], pixels = to->shape[2] * to->shape[3];
-    a.item[i].outer = last ? pixels : c;
-    a.item[i].inner = last ? c : pixels;
+    a.item[at].outer = last ? pixels : c;
+    a.item[at].inner = last ? c : pixels;
   }
-  for (int k = 0; found && k < found->span[0].count; k++) {
+  for (int k = 0; k < looks; k++) {
     const ty_tensor *t = found->in[found->span[0].start + k].t;
-    if (gives(call, n - 1, t)) continue;
+    if (given[k]) continue;
     a.item[a.count].from = ty_data(t);
     a.item[a.count].n = ty_numel(t);
     a.item[a.count].from_dtype = a.item[a.count].to_dtype = t->dtype;

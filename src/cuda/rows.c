@@ -64,10 +64,9 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
   if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
   if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
   if (back) {
-    const ty_tensor *dw = c->out[1], *db = c->out[2];      /* NULL: nobody reads it */
-    k.ddtype = dw ? dw->dtype : db ? db->dtype : 0;
-    k.dw = dw ? ty_data(dw) : NULL;
-    k.db = db ? ty_data(db) : NULL;
+    k.ddtype = c->out[1]->dtype;
+    k.dw = ty_data(c->out[1]);
+    k.db = ty_data(c->out[2]);
     k.mean = ty_data(c->in[3].t);
     k.rstd = ty_data(c->in[4].t);
   } else {

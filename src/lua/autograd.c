@@ -17,6 +17,7 @@ typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYP
 typedef struct { uint8_t kind, index; } src;
 typedef struct {
   uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
+  uint32_t asked;            /* of several slots: those for which the rule is run; the others have one of their own, for when none of these is asked for */
   int nsrc;
   src s[TY_MAXPARAM];
 } rule;
@@ -78,10 +79,14 @@ static int set_rule(lua_State *L) {
     lua_rawgeti(L, 3, i);
     const ty_param *p = ty_op_param(op, lua_tostring(L, -1));
     if (!p || p->type > TY_P_TENSORS) return ty_throw(L, "grad.lua: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
-    r.slots |= 1u << p->slot;
-    op->diff |= 1u << p->slot;
-    op->save_in[p->slot] = in;
-    op->save_out[p->slot] = (uint8_t)out;
+    const uint32_t bit = 1u << p->slot;
+    bool own = false;
+    for (int k = 0; k < at; k++) own = own || rules[op->id][k].slots == bit;
+    r.slots |= bit;
+    if (!own) r.asked |= bit;
+    op->diff |= bit;
+    if (!own) op->save_in[p->slot] = in;
+    if (!own) op->save_out[p->slot] = (uint8_t)out;
     lua_pop(L, 1);
   }
   rules[op->id][at] = r;
@@ -160,17 +165,30 @@ static void take_gradient(lua_State *L, rule_call *r, int i, const char *who) {
   lua_pop(L, 1);
 }
 
+static bool asked_for(const rule *u, const bool *needs, int n) {
+  bool any = false;
+  for (int i = 0; i < n; i++) any = any || (needs[i] && u->asked >> i & 1);
+  return any;
+}
+
+/* Whether a rule of several operands gives the one that this rule is of. */
+static bool served(const rule *all, const rule *u, const bool *needs, int n) {
+  for (int k = 0; k < MAX_RULES && all[k].slots; k++)
+    if (&all[k] != u && (all[k].slots & u->slots) == u->slots && asked_for(&all[k], needs, n)) return true;
+  return false;
+}
+
 static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightuserdata rule_call */
   rule_call *r = lua_touserdata(L, 1);
   ty_node *n = r->node;
   luaL_checkstack(L, 40, "gradient rules");
   for (int k = 0; k < MAX_RULES && rules[n->op->id][k].slots; k++) {
     const rule *u = &rules[n->op->id][k];
+    if (served(rules[n->op->id], u, r->needs, n->nin)) continue;
     for (int slot = 0; slot < n->op->nin; slot++) {
       if (!(u->slots >> slot & 1)) continue;
       ty_span sp = ty_span_of(n->op, n->span, slot);
-      bool several = (u->slots & (u->slots - 1)) != 0, any = false;
-      for (int i = 0; several && i < n->nin; i++) any = any || (r->needs[i] && u->slots >> i & 1);
+      const bool several = (u->slots & (u->slots - 1)) != 0, any = several && asked_for(u, r->needs, n->nin);
       for (int item = 0; item < sp.count; item++) {
         if (several ? !any : !r->needs[sp.start + item]) continue;
         ty_private(L, TY_R_RULES);

@@ -282,11 +282,10 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
   function Norm:forward(x)
     local d = M.dim(x)
     if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
-    local batch = self.training or self.running_mean == nil
     if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
       return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias, self.num_batches_tracked, {training = true, momentum = self.momentum, eps = self.eps}))
     end
-    return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = batch, momentum = self.momentum, eps = self.eps})
+    return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = self.training or self.running_mean == nil, momentum = self.momentum, eps = self.eps})
   end
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%g"):format(self.num_features, self.eps, self.momentum) end
 end
