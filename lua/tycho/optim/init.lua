@@ -213,8 +213,8 @@ local function states_in_order(d)
   return out
 end
 
--- What PyTorch's states (NAdam's follows from the count) and groups say besides.
-local FOLLOWS = {mu_product = true}
+-- Of a state: the count, and what follows from it (PyTorch's NAdam saves that). What PyTorch's groups say besides.
+local FOLLOWS = {step = true, mu_product = true}
 local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
 
 -- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
@@ -228,11 +228,10 @@ function Optimizer:load_state_dict(d)
       if s then
         local t = {}
         for name, v in pairs(s) do
-          if FOLLOWS[name] then                          -- nothing is kept of it
-          elseif name ~= "step" and core.is_tensor(v) then
+          if not FOLLOWS[name] and core.is_tensor(v) then
             local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
-          elseif name ~= "step" and name ~= "version" then t[name] = v end
+          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end
         end
         local count = s.step or 1                         -- PyTorch's SGD doesn't count
         count = core.is_tensor(count) and count:item() or count
@@ -271,7 +270,7 @@ function Optimizer:check_state_dict(d)
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
       for name, v in pairs(s or {}) do
-        if name ~= "step" and not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= p.shape then
+        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= p.shape then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(p.shape))
         end
       end
