@@ -69,7 +69,7 @@ local reasons = {
   {"linear algebra and transforms of signals", {"^linalg", "^cholesky", "^lu", "^svd", "^qr$", "^eig", "^symeig", "^lstsq", "^det$", "^logdet", "^slogdet", "^inverse$", "^pinverse", "^solve", "^triangular_solve", "^lobpcg", "^pca_lowrank", "^svd_lowrank", "^geqrf", "^orgqr", "^ormqr", "^matrix_exp", "^mvlgamma",
     "^fft", "^ifft", "^rfft", "^irfft", "^stft", "^istft", "window$", "^trapz$", "^trapezoid$", "^cumulative_trapezoid$", "^gradient$", "^renorm$", "^nuclear", "^frobenius"}},
   {"special functions", {"gamma", "^i0", "^i1", "^bessel", "^erfcx", "^ndtri", "^log_ndtr", "^zeta", "^airy", "polynomial", "^spherical", "^lgamma", "^xlog1py$", "^entr$", "^frexp$", "^ldexp$", "^nextafter$", "^gcd$", "^lcm$"}},
-  {"recurrent layers: to come", {"lstm", "LSTM", "^gru", "^GRU", "rnn", "RNN"}},
+  {"functions and base classes of the recurrent layers, which are in nn", {"lstm", "LSTM", "^gru", "^GRU", "rnn", "RNN"}},
   {"three-dimensional layers", {"3d$", "3d_with_indices$", "3D$", "[Vv]olumetric"}},
   {"internal to PyTorch: names of dims, names for compilers and devices", {"named", "^names$", "^refine_names", "^rename", "^align_", "^has_names", "^unsafe_", "^batch_norm_", "^native_", "cudnn", "miopen", "mps", "^ipu", "^xpu", "^hpu", "^mtia", "^vulkan", "_copy$", "^sym_", "^fused_moving", "^fake_quant",
     "^_", "^storage", "^untyped_storage", "^data_ptr$", "^share_memory", "^is_shared", "^is_set_to", "^set_$", "^resize", "^module_load", "^apply_$", "^map", "^record_stream", "^reinforce", "^register_post", "^backward$", "^is_inference", "^is_signed", "^is_nonzero", "^get_device", "^element_size",
