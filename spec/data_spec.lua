@@ -186,7 +186,7 @@ describe("loaders", function()
       for k = 1, 6 do s[k] = string.char(k) .. string.char(i * 20 + k):rep(1500) .. string.char(k * 30):rep(1572) end
       write(dir .. "/data_batch_" .. i .. ".bin", table.concat(s))
     end
-    local cifar = data.datasets.CIFAR10 {root = dir, transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), T.ColorJitter(0.3, 0.3), T.RandomErasing()}}
+    local cifar = data.datasets.CIFAR10 {root = dir, transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), T.ColorJitter(0.3, 0.3), T.RandomApply({T.GaussianBlur(3)}, 0.5), T.RandomChoice {T.RandomInvert(1), T.RandomVerticalFlip(1)}, T.RandomErasing()}}
     local want
     for _, workers in ipairs {0, 1, 3} do
       local l = data.DataLoader(cifar, {batch_size = 7, shuffle = true, seed = 2, num_workers = workers})

@@ -51,6 +51,8 @@ for f in (-0.5, -0.2, 0.1, 0.5):
     put(f"hue_{f}", F.adjust_hue(x, f))
 put("grayscale", F.rgb_to_grayscale(x, 3))
 put("normalize", F.normalize(x, [0.4, 0.5, 0.6], [0.2, 0.3, 0.25]))
+put("blur", F.gaussian_blur(x, [5, 3], [1.3, 0.7]))
+put("blur_default", F.gaussian_blur(x, [7, 7]))
 put("solarize", F.solarize(x, 0.5))
 put("invert", F.invert(x))
 put("autocontrast", F.autocontrast(x * 0.5 + 0.2))

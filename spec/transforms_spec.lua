@@ -47,6 +47,9 @@ describe("transforms", function()
     for _, f in ipairs {"-0.5", "-0.2", "0.1", "0.5"} do near(F.adjust_hue(x, tonumber(f)), gold["hue_" .. f], 2e-6, "hue" .. f) end
     near(F.rgb_to_grayscale(x, 3), gold.grayscale, 1e-6, "grayscale")
     near(F.normalize(x, {0.4, 0.5, 0.6}, {0.2, 0.3, 0.25}), gold.normalize, 1e-6, "normalize")
+    near(F.gaussian_blur(x, {5, 3}, {1.3, 0.7}), gold.blur, 1e-6, "blur")
+    near(F.gaussian_blur(x, 7), gold.blur_default, 1e-6, "blur")
+    near(T.GaussianBlur(7, 0.3 * 2 + 0.8)(x), gold.blur_default, 1e-6, "blur")
     near(F.solarize(x, 0.5), gold.solarize, 1e-6, "solarize")
     near(F.invert(x), gold.invert, 0, "invert")
     near(F.autocontrast(x * 0.5 + 0.2), gold.autocontrast, 1e-6, "autocontrast")
@@ -102,6 +105,44 @@ describe("transforms", function()
     local ids = tycho.range(1, 2):view(2, 1, 1, 1):expand(2, 1, 8, 8)
     local c, s = T.CutMix {num_classes = 2}(ids, tycho.tensor({1, 2}):long())
     assert.near(c[1]:eq(1):float():mean():item(), s[{1, 1}], 1e-6)
+  end)
+
+  it("are applied, or chosen, at random", function()
+    local one = tycho.zeros(1, 4, 4, {device = "cpu"})
+    local function plus(n) return T.Normalize({-n}, {1}) end
+    local function shares(t, n)
+      local count = {}
+      for _ = 1, n do local v = t(one):min():item() count[v] = (count[v] or 0) + 1 end
+      for v, c in pairs(count) do count[v] = c / n end
+      return count
+    end
+    local function both(c_list, lua_list, check)          -- what C runs by itself, and what has a function in it
+      check(c_list)
+      check(lua_list)
+    end
+    both(T.RandomApply({plus(1), plus(2)}, 0.3), T.RandomApply({function(y) return y + 1 end, plus(2)}, 0.3), function(t)
+      local s = shares(t, 3000)
+      assert.is_true(math.abs(s[3] - 0.3) < 0.04 and math.abs(s[0] - 0.7) < 0.04)
+    end)
+    both(T.RandomChoice({plus(1), T.Compose {plus(1), plus(1)}, plus(3)}, {p = {1, 2, 1}}), T.RandomChoice({plus(1), function(y) return y + 2 end, plus(3)}, {p = {1, 2, 1}}), function(t)
+      local s = shares(t, 3000)
+      assert.is_true(math.abs(s[1] - 0.25) < 0.04 and math.abs(s[2] - 0.5) < 0.04 and math.abs(s[3] - 0.25) < 0.04)
+    end)
+    assert.equal(1, shares(T.RandomChoice {plus(5)}, 10)[5])
+    local nested = shares(T.Compose {T.RandomApply({T.RandomApply({plus(1)}, 0.5), plus(2)}, 0.5), plus(10)}, 3000)
+    assert.is_true(math.abs(nested[10] - 0.5) < 0.04 and math.abs(nested[12] - 0.25) < 0.04 and math.abs(nested[13] - 0.25) < 0.04)
+    assert.equal("RandomApply({Resize, Grayscale}, p=0.5)", tostring(T.RandomApply {T.Resize(8), T.Grayscale()}))
+    -- pictures that may get another size are told so one by one
+    local sizes = {}
+    for _ = 1, 40 do sizes[tostring(T.RandomApply {T.Resize({2, 3})}(one).shape)] = true end
+    assert.same({["1x2x3"] = true, ["1x4x4"] = true}, sizes)
+    fails("p must be a probability from 0 to 1", T.RandomApply, {plus(1)}, 2)
+    fails("put ConvertImageDtype behind it", T.RandomApply, {T.ConvertImageDtype("float16")})
+    fails("p must be a list of 2 weights", T.RandomChoice, {plus(1), plus(2)}, {p = {1}})
+    fails("RandomChoice: the list is empty", T.RandomChoice, {})
+    fails("2 in the list is a number", T.RandomApply, {plus(1), 5})
+    fails("a blur's kernel must be odd", T.GaussianBlur, 4)
+    fails("a kernel of 5x5 is too large for a picture of 2x2", T.GaussianBlur(5), tycho.ones(1, 2, 2, {device = "cpu"}))
   end)
 
   it("say what is wrong", function()

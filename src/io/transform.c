@@ -26,7 +26,7 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 #define SIDE_MOST (1 << 16)              /* of any picture on its way */
 
-enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, KINDS };
+enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
 
 /* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean, m a border, k a ty_colour, d a dtype. */
 static const struct { const char *name, *args; } kinds[KINDS] = {
@@ -51,6 +51,8 @@ static const struct { const char *name, *args; } kinds[KINDS] = {
   [CUTOUT] = {"cutout", "s"},                    /* the side of a square */
   [AUGMENT] = {"augment", "iib"},                /* how many, magnitude 0..30, wide */
   [DTYPE] = {"dtype", "d"},
+  [BLUR] = {"blur", "iiuuu"},                    /* sides of the kernel (x, y), sigma along x: least and most, that along y over it */
+  [MAYBE] = {"maybe", "pi"},                     /* with this probability the steps that follow are done, so many; else they are left out */
 };
 
 ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out) {
@@ -83,6 +85,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
     for (int c = 0; c < v[0]; c++) if (!((float)v[5 + c] > 0)) return ty_error(ctx, "transforms: normalize's std must be above 0, got %g", v[5 + c]);
   }
   if ((k == COLOUR || k == RANDOM_COLOUR) && v[0] == TY_POSTERIZE && !(v[1] >= 0 && v[1] <= 8)) return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
+  if (k == BLUR && ((int)v[0] % 2 == 0 || (int)v[1] % 2 == 0)) return ty_error(ctx, "transforms: the sides of a blur's kernel must be odd, got %g and %g", v[0], v[1]);
   if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
   return TY_OK;
 }
@@ -257,6 +260,10 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
       p->normal = true;
       return TY_OK;
     case ERASE: return erase(ctx, v, p, d, s);
+    case BLUR: {
+      const double sigma = ty_draw(d, v[2], v[3]);
+      return ty_blur(ctx, p, (int)v[0], (int)v[1], sigma, sigma * v[4], s);
+    }
     case CUTOUT: return cutout(ctx, (int)v[0], p, d, s);
     case AUGMENT:
       for (int k = 0; k < (int)v[0]; k++) {
@@ -270,8 +277,20 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
 }
 
 ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  for (int i = 0; i < t->n; i++) TY_TRY(run(ctx, &t->step[i], p, d, s));
+  for (int i = 0; i < t->n; i++) {
+    const ty_transform *k = &t->step[i];
+    if (k->kind == MAYBE && !(ty_draw(d, 0, 1) < k->v[0])) i += (int)k->v[1];
+    TY_TRY(run(ctx, k, p, d, s));
+  }
   return TY_OK;
+}
+
+static bool resizes(const ty_transform *k) {
+  switch (k->kind) {
+    case RESIZE: case RESIZE_SHORT: case CENTER_CROP: case CROP: case RANDOM_CROP: case PAD: case RESIZED_CROP: return true;
+    case COLOUR: return k->v[0] == TY_GRAYSCALE;
+    default: return false;
+  }
 }
 
 bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known) {
@@ -283,6 +302,10 @@ bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known) 
       case CROP: tall = (int)v[2]; wide = (int)v[3]; known = true; break;
       case RESIZE_SHORT: if (known) { short_side(&tall, &wide, (int)v[0]); tall = TY_MAX(1, tall); wide = TY_MAX(1, wide); } break;
       case COLOUR: if (v[0] == TY_GRAYSCALE && v[1] == 1) *c = 1; break;
+      case MAYBE:
+        for (int j = i + 1; j <= i + (int)v[1] && j < t->n; j++)
+          if (resizes(&t->step[j])) return false;
+        break;
       case PAD: tall += (int)(v[2] + v[3]); wide += (int)(v[0] + v[1]); break;
       default: break;
     }

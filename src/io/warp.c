@@ -42,6 +42,46 @@ ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int bo
   return TY_OK;
 }
 
+/* ---- blurring: rows into a buffer, columns out of it ---- */
+
+static void gaussian(float *w, int n, double sigma) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += exp(-0.5 * pow((i - n / 2) / sigma, 2));
+  for (int i = 0; i < n; i++) w[i] = (float)(exp(-0.5 * pow((i - n / 2) / sigma, 2)) / sum);
+}
+
+ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x, double sigma_y, ty_canvas *s) {
+  if (wide / 2 >= p->w || tall / 2 >= p->h) return ty_error(ctx, "GaussianBlur: a kernel of %dx%d is too large for a picture of %dx%d", tall, wide, p->h, p->w);
+  TY_TRY(ty_picture_own(ctx, p, s));
+  const int64_t n = (int64_t)p->c * p->h * p->w;
+  float *to = ty_canvas_floats(ctx, s, n), *w = malloc(sizeof(float) * (size_t)(wide + tall + p->w));
+  if (!to || !w) return free(w), ty_error(ctx, "out of memory"), TY_OOM;
+  float *const v = w + wide, *const sums = v + tall, *const own = (float *)p->p;
+  gaussian(w, wide, sigma_x);
+  gaussian(v, tall, sigma_y);
+  for (int64_t row = 0; row < (int64_t)p->c * p->h; row++) {
+    float *const x = own + row * p->w;
+    for (int j = 0; j < p->w; j++) {
+      float sum = 0;
+      for (int k = 0; k < wide; k++) sum += w[k] * x[reflected(j + k - wide / 2, p->w)];
+      sums[j] = sum;
+    }
+    memcpy(x, sums, sizeof(float) * (size_t)p->w);
+  }
+  for (int c = 0; c < p->c; c++)
+    for (int i = 0; i < p->h; i++) {
+      float *const row = to + ((int64_t)c * p->h + i) * p->w;
+      memset(row, 0, sizeof(float) * (size_t)p->w);
+      for (int k = 0; k < tall; k++) {
+        const float *const x = own + ((int64_t)c * p->h + reflected(i + k - tall / 2, p->h)) * p->w;
+        for (int j = 0; j < p->w; j++) row[j] += v[k] * x[j];
+      }
+    }
+  free(w);
+  *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = p->h, .w = p->w, .sc = (int64_t)p->h * p->w, .sh = p->w, .sw = 1};
+  return TY_OK;
+}
+
 /* ---- resizing: a weighted sum of neighbours, along each axis in turn ---- */
 
 typedef struct { int first, n; } span;

@@ -4,7 +4,8 @@
 -- loader's threads run by themselves. A function in a Compose keeps it in Lua. Drawn at random: from the loader's seed, epoch and item;
 -- called by hand, from the CPU's generator. Positions are 1-based.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 local ops, M = core.ops, core.methods
 local transforms, functional = {}, {}
 transforms.functional = functional
@@ -30,8 +31,17 @@ local function run(x, steps, random)
   return core.apply_transforms(x:detach(), steps, random and ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() or 0)
 end
 
+local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"}):item() end
+
 function Transform:__call(x, ...)
-  if self.list then
+  if self.weights then                     -- one of the list
+    local share = uniform()
+    for i, w in ipairs(self.weights) do
+      share = share - w
+      if share < 0 or i == #self.weights then return self.list[i](x), ... end
+    end
+  elseif self.list then
+    if self.p and uniform() >= self.p then return x, ... end
     for _, t in ipairs(self.list) do x = t(x) end
     return x, ...
   end
@@ -159,6 +169,12 @@ define("RandomSolarize", "threshold:number, p:number=0.5", function(threshold, p
 define("RandomAutocontrast", "p:number=0.5", function(p) return make("RandomAutocontrast", true, {"random_colour", colours.autocontrast, 0, p}) end)
 define("RandomEqualize", "p:number=0.5", function(p) return make("RandomEqualize", true, {"random_colour", colours.equalize, 0, p}) end)
 define("RandomAdjustSharpness", "factor:number, p:number=0.5", function(factor, p) return make("RandomAdjustSharpness", true, {"random_colour", colours.sharpness, factor, p}) end)
+-- sigma: a number, or a list of two between which it is drawn
+define("GaussianBlur", "kernel_size:pair, sigma:any?", function(size, sigma)
+  if type(sigma) == "number" then sigma = {sigma, sigma} end
+  local a, b = interval("GaussianBlur", "sigma", sigma or {0.1, 2}, 1e-9, 1e6)
+  return make("GaussianBlur", true, {"blur", size[1], size[2], a, b, 1})
+end)
 define("Normalize", "mean:any, std:any", function(mean, std) return make("Normalize", false, per_channel("Normalize", mean, std)) end)
 
 ---- whole policies ----
@@ -185,23 +201,72 @@ function transforms.Lambda(fn)
   if type(fn) ~= "function" then fail("Lambda: argument 1 must be a function, got " .. type(fn)) end
   return setmetatable({text = "Lambda", list = {fn}}, Transform)
 end
+-- A list of transforms and functions: its text, its members' steps (nil: a function is among them), and whether one draws.
+local function members(who, list)
+  if type(list) ~= "table" or core.is_tensor(list) then fail("%s: argument 1 must be a list of transforms, got %s", who, core.is_tensor(list) and "tensor" or type(list)) end
+  if getmetatable(list) == Transform or table.maxn(list) ~= #list then fail(who .. ": argument 1 must be a list of transforms without holes") end
+  local steps, texts, random = {}, {}, false
+  for i, t in ipairs(list) do
+    if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then fail("%s: %d in the list is a %s, no transform and no function", who, i, type(t)) end
+    texts[i] = tostring(t)
+    if steps then steps[i] = transforms.steps(t) end
+    if steps and not steps[i] then steps = nil end
+    random = random or (type(t) == "table" and t.random)
+  end
+  return table.concat(texts, ", "), steps, random
+end
+-- The steps of several transforms in a row. dtypes: whether one may change the pictures' dtype.
+local function joined(who, lists, dtypes)
+  local out = {}
+  for _, steps in ipairs(lists) do
+    for _, s in ipairs(steps) do
+      if s[1] == "dtype" and not dtypes then fail(who .. ": all pictures get one dtype; put ConvertImageDtype behind it") end
+      out[#out + 1] = s
+    end
+  end
+  return out
+end
 -- Compose{a, b, ...} or Compose({a, b, ...}): one after the other; functions may be among them
 function transforms.Compose(list, ...)
   if select("#", ...) > 0 then fail("Compose: one list of transforms is needed, such as Compose{a, b}") end
-  if type(list) ~= "table" or core.is_tensor(list) then fail("Compose: argument 1 must be a list of transforms, got " .. (core.is_tensor(list) and "tensor" or type(list))) end
-  if getmetatable(list) == Transform or table.maxn(list) ~= #list then fail("Compose: argument 1 must be a list of transforms without holes") end
-  local steps, texts, random = {}, {}, false
-  for i, t in ipairs(list) do
-    if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then fail("Compose: %d in the list is a %s, no transform and no function", i, type(t)) end
-    local own = transforms.steps(t)
-    for _, s in ipairs(own or {}) do steps[#steps + 1] = s end
-    if not own then steps = nil; break end
-    random = random or t.random
+  local text, steps, random = members("Compose", list)
+  return setmetatable({text = "Compose(" .. text .. ")", random = random, steps = steps and joined("Compose", steps, true), list = not steps and {unpack(list)} or nil}, Transform)
+end
+-- RandomApply({a, b, ...}, p=0.5): all of them or, with probability 1 - p, none
+function transforms.RandomApply(...)
+  local o = options.arguments("RandomApply", "transforms, p=0.5", ...)
+  local p = options.number("RandomApply", "p", o.p, 0)
+  if p > 1 then fail("RandomApply: p must be a probability from 0 to 1, got " .. p) end
+  local text, steps = members("RandomApply", o.transforms)
+  text = ("RandomApply({%s}, p=%g)"):format(text, p)
+  if not steps then return setmetatable({text = text, list = {unpack(o.transforms)}, p = p}, Transform) end
+  steps = joined("RandomApply", steps)
+  return setmetatable({text = text, random = true, steps = {{"maybe", p, #steps}, unpack(steps)}}, Transform)
+end
+-- RandomChoice({a, b, ...}, {p=weights}): one of them
+function transforms.RandomChoice(...)
+  local o = options.arguments("RandomChoice", "transforms, p=nil", ...)
+  local text, steps = members("RandomChoice", o.transforms)
+  local n, sum, weights = #o.transforms, 0, {}
+  if n == 0 then fail("RandomChoice: the list is empty") end
+  if o.p ~= nil and (type(o.p) ~= "table" or #o.p ~= n) then fail("RandomChoice: p must be a list of %d weights", n) end
+  for i = 1, n do
+    weights[i] = options.number("RandomChoice", "a weight", o.p and o.p[i] or 1, 0)
+    sum = sum + weights[i]
   end
-  for i, t in ipairs(list) do texts[i] = tostring(t) end
-  local text = "Compose(" .. table.concat(texts, ", ") .. ")"
-  if steps then return setmetatable({text = text, random = random, steps = steps}, Transform) end
-  return setmetatable({text = text, list = {unpack(list)}}, Transform)
+  if sum <= 0 then fail("RandomChoice: a weight must be above 0") end
+  for i = 1, n do weights[i] = weights[i] / sum end
+  text = ("RandomChoice({%s})"):format(text)
+  if not steps then return setmetatable({text = text, list = {unpack(o.transforms)}, weights = weights}, Transform) end
+  local out, left = {}, 1                  -- from the last: each with its share of what is left, and then past the others
+  for i = n, 1, -1 do
+    local own = joined("RandomChoice", {steps[i]})
+    left = 0
+    for k = i, n do left = left + weights[k] end
+    if #out > 0 then own[#own + 1] = {"maybe", 0, #out} end
+    out = joined("RandomChoice", {#out > 0 and {{"maybe", left > 0 and math.min(1, weights[i] / left) or 0, #own}} or {}, own, out})
+  end
+  return setmetatable({text = text, random = true, steps = out}, Transform)
 end
 
 ---- of batches ----
@@ -214,7 +279,6 @@ local function soft(who, x, y, classes)
 end
 -- Beta(a, a) from two Gamma draws (Marsaglia and Tsang), by the CPU's generator
 local function beta(a)
-  local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"}):item() end
   local function gamma(k)
     if k < 1 then return gamma(k + 1) * uniform() ^ (1 / k) end
     local d = k - 1 / 3
@@ -277,6 +341,14 @@ fixed("affine", "degrees:number, translate:any, scale:number, shear:any, *, inte
   return {"warp", degrees, move[1], move[2], scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
 end)
 fixed("normalize", "mean:any, std:any", function(mean, std) return per_channel("normalize", mean, std) end)
+-- kernel_size: of x, or {x, y}; sigma: a number or {x, y}, by default what goes with the size
+fixed("gaussian_blur", "kernel_size:pair, sigma:any?", function(size, sigma)
+  if type(sigma) == "number" then sigma = {sigma, sigma} end
+  sigma = sigma or {0.3 * ((size[1] - 1) * 0.5 - 1) + 0.8, 0.3 * ((size[2] - 1) * 0.5 - 1) + 0.8}
+  local x = interval("gaussian_blur", "sigma", {sigma[1], sigma[1]}, 1e-9, 1e6)
+  local y = interval("gaussian_blur", "sigma", {sigma[2] or sigma[1], sigma[2] or sigma[1]}, 1e-9, 1e6)
+  return {"blur", size[1], size[2], x, x, y / x}
+end)
 for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness"} do
   fixed("adjust_" .. name, "factor:number", function(factor) return {"colour", colours[name], factor} end)
 end
