@@ -258,10 +258,9 @@ function transforms.RandomChoice(...)
   for i = 1, n do weights[i] = weights[i] / sum end
   text = ("RandomChoice({%s})"):format(text)
   if not steps then return setmetatable({text = text, list = {unpack(o.transforms)}, weights = weights}, Transform) end
-  local out, left = {}, 1                  -- from the last: each with its share of what is left, and then past the others
+  local out = {}                           -- from the last: each with its share of what is left, and then past the others
   for i = n, 1, -1 do
-    local own = joined("RandomChoice", {steps[i]})
-    left = 0
+    local own, left = joined("RandomChoice", {steps[i]}), 0
     for k = i, n do left = left + weights[k] end
     if #out > 0 then own[#own + 1] = {"maybe", 0, #out} end
     out = joined("RandomChoice", {#out > 0 and {{"maybe", left > 0 and math.min(1, weights[i] / left) or 0, #own}} or {}, own, out})
