@@ -4272,6 +4272,58 @@ function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_ca
 ---@return tycho.Tensor
 function Tensor.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa) end
 
+--- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders
+---@param x tycho.Tensor
+---@param grid tycho.Tensor
+---@param mode? string
+---@param padding_mode? string
+---@param align_corners? boolean
+---@return tycho.Tensor
+function tycho.grid_sample(x, grid, mode, padding_mode, align_corners) end
+
+--- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders
+---@param x tycho.Tensor
+---@param grid tycho.Tensor
+---@param mode? string
+---@param padding_mode? string
+---@param align_corners? boolean
+---@return tycho.Tensor
+function Tensor.grid_sample(x, grid, mode, padding_mode, align_corners) end
+
+--- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}
+---@param theta tycho.Tensor
+---@param size integer[]
+---@param align_corners? boolean
+---@return tycho.Tensor
+function tycho.affine_grid(theta, size, align_corners) end
+
+--- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}
+---@param theta tycho.Tensor
+---@param size integer[]
+---@param align_corners? boolean
+---@return tycho.Tensor
+function Tensor.affine_grid(theta, size, align_corners) end
+
+--- x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param x tycho.Tensor
+---@param indices tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_size? any
+---@return tycho.Tensor
+function tycho.max_unpool2d(x, indices, kernel_size, stride, padding, output_size) end
+
+--- x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param x tycho.Tensor
+---@param indices tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_size? any
+---@return tycho.Tensor
+function Tensor.max_unpool2d(x, indices, kernel_size, stride, padding, output_size) end
+
 --- squared differences
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
@@ -4419,6 +4471,28 @@ function tycho.nll_loss(x, target, weight, ignore_index, reduction) end
 ---@param reduction? string
 ---@return tycho.Tensor
 function Tensor.nll_loss(x, target, weight, ignore_index, reduction) end
+
+--- minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
+---@param log_probs tycho.Tensor
+---@param targets tycho.Tensor
+---@param input_lengths any
+---@param target_lengths any
+---@param blank? integer
+---@param reduction? string
+---@param zero_infinity? boolean
+---@return tycho.Tensor
+function tycho.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) end
+
+--- minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
+---@param log_probs tycho.Tensor
+---@param targets tycho.Tensor
+---@param input_lengths any
+---@param target_lengths any
+---@param blank? integer
+---@param reduction? string
+---@param zero_infinity? boolean
+---@return tycho.Tensor
+function Tensor.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) end
 
 --- negative log-likelihood of counts under a Poisson of rate exp(x), or x
 ---@param x tycho.Tensor

@@ -93,7 +93,24 @@ add("tensor_split", lambda x: torch.tensor_split(x, 3), [R(7, 2)], args=["$1", 3
 for k in (0, 1, -1):
     add("tril_indices", lambda: torch.tril_indices(3, 4, k) + 1, [], args=[3, 4, k]); add("triu_indices", lambda: torch.triu_indices(3, 4, k) + 1, [], args=[3, 4, k])
 add("cartesian_prod", lambda a, b: torch.cartesian_prod(a, b), [R(2), R(3)], args=[["$1", "$2"]]); add("block_diag", lambda a, b: torch.block_diag(a, b), [R(2, 3), R(1, 2)], args=[["$1", "$2"]])
-add("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [R(1, 8, 2, 3)], args=["$1", 2]); add("channel_shuffle", lambda x: F.channel_shuffle(x, 2), [R(2, 6, 2, 3)], args=["$1", 2]); add("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [R(1, 2, 4, 6)], args=["$1", 2])
+add("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), [R(1, 8, 2, 3)], args=["$1", 2])
+for align in (False, True):
+    for mode in ("bilinear", "nearest"):
+        for pad in ("zeros", "border", "reflection"):
+            add("grid_sample", lambda x, g: F.grid_sample(x, g.detach() if mode == "nearest" else g, mode=mode, padding_mode=pad, align_corners=align), [R(2, 3, 4, 5), R(2, 3, 6, 2) * 0.7], opts={"mode": mode, "padding_mode": pad, "align_corners": align})
+    add("affine_grid", lambda t: F.affine_grid(t, [2, 1, 3, 4], align_corners=align), [R(2, 2, 3)], args=["$1", [2, 1, 3, 4]], opts={"align_corners": align})
+    add("affine_grid", lambda t: F.affine_grid(t, [1, 1, 1, 1], align_corners=align), [R(1, 2, 3)], args=["$1", [1, 1, 1, 1]], opts={"align_corners": align})
+unpool = F.max_pool2d(R(2, 3, 6, 4), 2, return_indices=True)[1]
+add("max_unpool2d", lambda x, i: F.max_unpool2d(x, i, 2), [R(2, 3, 3, 2), unpool], args=["$1", "$2", 2], index=[2])
+add("max_unpool2d", lambda x, i: F.max_unpool2d(x, i, 2, output_size=(7, 5)), [R(2, 3, 3, 2), unpool], args=["$1", "$2", 2], opts={"output_size": [7, 5]}, index=[2])
+speech = torch.log_softmax(R(7, 3, 5), 2)        # PyTorch's gradient is that of what log_softmax takes; Tycho's is checked by differences
+for red in ("none", "mean", "sum"):
+    add("ctc_loss", lambda x, t: F.ctc_loss(x, t, [7, 6, 4], [3, 2, 1], reduction=red), [speech, torch.tensor([[1, 2, 2], [4, 3, 0], [2, 0, 0]])], args=["$1", "$2", [7, 6, 4], [3, 2, 1]], opts={"reduction": red}, index=[2], grad=False)
+    add("ctc_loss", lambda x, t: F.ctc_loss(x, t, [7, 7, 2], [3, 0, 1], blank=2, reduction=red), [speech, torch.tensor([1, 1, 0, 4])], args=["$1", "$2", [7, 7, 2], [3, 0, 1], 3], opts={"reduction": red}, index=[2], grad=False)
+add("ctc_loss", lambda x, t: F.ctc_loss(x, t, [7, 2, 7], [3, 3, 3], reduction="none", zero_infinity=True), [speech, torch.tensor([[1, 2, 3], [4, 4, 1], [2, 3, 2]])], args=["$1", "$2", [7, 2, 7], [3, 3, 3]], opts={"reduction": "none", "zero_infinity": True}, index=[2], grad=False)
+add("ctc_loss", lambda x, t: F.ctc_loss(x, t, [7, 2, 7], [3, 3, 3], reduction="none"), [speech, torch.tensor([[1, 2, 3], [4, 4, 1], [2, 3, 2]])], args=["$1", "$2", [7, 2, 7], [3, 3, 3]], opts={"reduction": "none"}, index=[2], grad=False)
+add("ctc_loss", lambda x, t: F.ctc_loss(x, t, (6,), (2,)), [torch.log_softmax(R(6, 4), 1), torch.tensor([1, 3])], args=["$1", "$2", [6], [2]], index=[2], grad=False)
+add("channel_shuffle", lambda x: F.channel_shuffle(x, 2), [R(2, 6, 2, 3)], args=["$1", 2]); add("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [R(1, 2, 4, 6)], args=["$1", 2])
 add("unfold", lambda x: x.unfold(1, 3, 2), [R(2, 7)], args=["$1", 2, 3, 2]); add("unfold", lambda x: x.unfold(0, 2, 1), [R(4, 3)], args=["$1", 1, 2, 1])
 for mode in ("reflect", "replicate", "circular"):
     add("pad", lambda x: F.pad(x, (2, 1), mode=mode), [R(2, 3, 4)], args=["$1", [2, 1]], opts={"mode": mode}); add("pad", lambda x: F.pad(x, (1, 0, 1, 2), mode=mode), [R(1, 2, 3, 4)], args=["$1", [1, 0, 1, 2]], opts={"mode": mode})

@@ -92,6 +92,71 @@ def("nll_loss", "x, target, *, weight:tensor?, ignore_index:int=-100, " .. REDUC
   return M.view(loss, shape)
 end, LOSS)
 
+-- Lengths as a list and as a column of numbers.
+local function lengths_of(name, given, n, most, like)
+  local list = core.is_tensor(given) and M.flatten(given):totable() or type(given) == "number" and {given} or given
+  if type(list) ~= "table" or #list ~= n then fail("ctc_loss", "%s must be %d whole numbers, one for each sequence", name, n) end
+  for i, v in ipairs(list) do
+    if type(v) ~= "number" or v % 1 ~= 0 or v < 0 or (most and v > most) then fail("ctc_loss", "%s: number %d is %s; it must be whole, from 0%s", name, i, tostring(v), most and (" to %d"):format(most) or "") end
+  end
+  return list, M.unsqueeze(core.from_value(list, "int64"):to(like.device), 2)
+end
+local NEVER = -1e30      -- the logarithm of 0: an infinity would have no gradient
+-- Graves et al. 2006: the forward variables of all sequences side by side, one step of time after the other.
+def("ctc_loss", "log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false",
+  "minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1", function(x, targets, inputs, lengths, blank, reduction, zero_infinity)
+  if M.dim(x) == 2 then
+    x, targets = M.unsqueeze(x, 2), M.dim(targets) == 1 and M.unsqueeze(targets, 1) or targets
+    local loss = lib.functions.ctc_loss(x, targets, inputs, lengths, blank, {reduction = reduction, zero_infinity = zero_infinity})
+    return reduction == "none" and M.squeeze(loss, 1) or loss
+  end
+  if M.dim(x) ~= 3 then fail("ctc_loss", "argument 1 must have dims (T, N, C), got shape %s", tostring(x.shape)) end
+  local steps, n, classes = x.shape[1], x.shape[2], x.shape[3]
+  if blank < 1 or blank > classes then fail("ctc_loss", "blank must be from 1 to %d, got %d", classes, blank) end
+  local _, until_step = lengths_of("input_lengths", inputs, n, steps, x)
+  local list, many = lengths_of("target_lengths", lengths, n, M.dim(targets) == 2 and targets.shape[2] or nil, x)
+  local most, sum = 0, 0
+  for _, v in ipairs(list) do most, sum = math.max(most, v), sum + v end
+  targets = M.long(targets)
+  local labels
+  if M.dim(targets) == 2 and targets.shape[1] == n then labels = ops.slice(targets, 2, 1, most)
+  elseif M.dim(targets) == 1 and M.numel(targets) == sum then
+    local rows, at = {}, 0
+    for i, v in ipairs(list) do
+      rows[i] = M.unsqueeze(ops.pad_constant(ops.slice(targets, 1, at + 1, at + v), {0, most - v}, {value = blank}), 1)
+      at = at + v
+    end
+    labels = ops.cat(rows, 1)
+  else fail("ctc_loss", "targets have shape %s; they must be (%d, S), or %d labels one after the other", tostring(targets.shape), n, sum) end
+  local o = {dtype = "int64", device = x.device}
+  local width = 2 * most + 1
+  if most > 0 then labels = ops.where(ops.le(M.unsqueeze(ops.range(1, most, 1, o), 1), many), labels, blank) end
+  -- blank, label, blank, label ... blank
+  local path = ops.full({n, 1}, blank, o)
+  if most > 0 then path = ops.cat({path, M.reshape(lib.functions.stack({labels, ops.full({n, most}, blank, o)}, 3), n, 2 * most)}, 2) end
+  local logs = ops.gather(M.transpose(x, 1, 2), 3, ops.expand(M.unsqueeze(path, 2), n, steps, width))
+  local skips = most > 0 and ops.cat({ops.zeros({n, 2}, {dtype = "bool", device = x.device}),
+    ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank), ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))}, 2)
+  local alpha = ops.where(ops.le(ops.range(1, width, 1, o), 2), ops.select(logs, 2, 1), NEVER)
+  for t = 2, steps do
+    local reached = alpha
+    if most > 0 then
+      local one, two = ops.pad_constant(ops.slice(alpha, 2, 1, width - 1), {1, 0}, {value = NEVER}), ops.pad_constant(ops.slice(alpha, 2, 1, width - 2), {2, 0}, {value = NEVER})
+      reached = ops.logaddexp(ops.logaddexp(alpha, one), ops.where(skips, two, NEVER))
+    end
+    alpha = ops.where(ops.ge(until_step, t), reached + ops.select(logs, 2, t), alpha)
+  end
+  local last = M.squeeze(ops.gather(alpha, 2, many * 2 + 1), 2)
+  if most > 0 then
+    local before = M.squeeze(ops.gather(alpha, 2, ops.clamp(many * 2, 1)), 2)
+    last = ops.logaddexp(last, ops.where(ops.gt(M.squeeze(many, 2), 0), before, NEVER))
+  end
+  local loss = -last
+  loss = ops.where(ops.gt(loss, -NEVER / 10), zero_infinity and 0 or math.huge, loss)
+  if reduction == "mean" then return ops.mean(loss / M.to(ops.clamp(M.squeeze(many, 2), 1), loss.dtype)) end
+  return reduced(loss, reduction)
+end, LOSS)
+
 ---- losses of other targets ----
 def("poisson_nll_loss", "x, target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, " .. REDUCTION, "negative log-likelihood of counts under a Poisson of rate exp(x), or x", function(x, target, log_input, full, eps, reduction)
   local loss = log_input and ops.exp(x) - target * x or x - target * ops.log(x + eps)

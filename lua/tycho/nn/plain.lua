@@ -68,6 +68,16 @@ plain("ConstantPad1d", function(x, p, value) return F.pad(x, type(p) == "number"
 
 ---- pooling ----
 local WINDOW = "kernel_size, stride=nil, padding=0"
+local MaxUnpool2d = layer("MaxUnpool2d")
+-- MaxUnpool2d(kernel_size, stride, padding=0); unpool(x, indices, output_size)
+function MaxUnpool2d:init(...)
+  local o = lib.arguments("MaxUnpool2d", WINDOW, ...)
+  self.kernel_size, self.stride, self.padding = o.kernel_size, o.stride, o.padding
+end
+function MaxUnpool2d:forward(x, indices, size)
+  if type(size) == "table" and size.output_size then size = size.output_size end
+  return F.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, {output_size = size})
+end
 for dims = 1, 2 do
   plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
   plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW, "ceil_mode=false, count_include_pad=true")
@@ -96,7 +106,7 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
   {"HuberLoss", "huber_loss"}, {"KLDivLoss", "kl_div"}, {"BCELoss", "binary_cross_entropy"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"},
   {"PoissonNLLLoss", "poisson_nll_loss"}, {"GaussianNLLLoss", "gaussian_nll_loss"}, {"HingeEmbeddingLoss", "hinge_embedding_loss"}, {"MarginRankingLoss", "margin_ranking_loss"},
   {"SoftMarginLoss", "soft_margin_loss"}, {"CosineEmbeddingLoss", "cosine_embedding_loss"}, {"TripletMarginLoss", "triplet_margin_loss"}, {"MultiMarginLoss", "multi_margin_loss"},
-  {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"}} do
+  {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"}, {"CTCLoss", "ctc_loss"}} do
   local name, fn = unpack(row)
   local Loss = layer(name)
   -- (options), or (weight, options) where the loss has weights

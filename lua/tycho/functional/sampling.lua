@@ -1,0 +1,70 @@
+-- Pictures read at places of a grid, and put back where their maxima were.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local def, fail, need, NN = lib.def, lib.fail, lib.need, lib.NN
+
+-- -1 .. 1 as pixels from 0: of their centres (align), or of their outer borders
+local function pixel_of(g, size, align) return align and (g + 1) * ((size - 1) / 2) or ((g + 1) * size - 1) / 2 end
+
+-- Mirrored at the first and the last pixel's centre (align), or at their outer borders.
+local function mirrored(v, size, align)
+  local lo, span = align and 0 or -0.5, align and size - 1 or size
+  if span == 0 then return v * 0 end
+  v = ops.abs(v - lo)
+  local turns = ops.floor(v / span)
+  local rest = v - turns * span
+  return ops.where(ops.eq(ops.remainder(turns, 2), 0), rest, span - rest) + lo
+end
+
+def("grid_sample", "x, grid, *, mode:enum(bilinear,nearest)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false",
+  "x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders", function(x, grid, mode, padding, align)
+  need("grid_sample", 1, x, 4)
+  need("grid_sample", 2, grid, 4)
+  local n, c, h, w = x.shape[1], x.shape[2], x.shape[3], x.shape[4]
+  if grid.shape[1] ~= n or grid.shape[4] ~= 2 then fail("grid_sample", "argument 2 has shape %s; it must be (%d, height, width, 2) to match argument 1 of shape %s", tostring(grid.shape), n, tostring(x.shape)) end
+  if h < 1 or w < 1 then fail("grid_sample", "argument 1 of shape %s has no pixels", tostring(x.shape)) end
+  local tall, wide = grid.shape[2], grid.shape[3]
+  grid = ops.where(ops.isnan(grid), -1, grid)
+  local px, py = pixel_of(ops.select(grid, 4, 1), w, align), pixel_of(ops.select(grid, 4, 2), h, align)
+  if padding == "reflection" then px, py = mirrored(px, w, align), mirrored(py, h, align) end
+  if padding ~= "zeros" then px, py = ops.clamp(px, 0, w - 1), ops.clamp(py, 0, h - 1) end
+  local flat = M.flatten(x, 3)
+  local function read(iy, ix)
+    local y, z = ops.clamp(iy, 0, h - 1), ops.clamp(ix, 0, w - 1)
+    local at = ops.expand(M.reshape(M.long(y * w + z + 1), n, 1, tall * wide), n, c, tall * wide)
+    local v = M.reshape(ops.gather(flat, 3, at), n, c, tall, wide)
+    if padding ~= "zeros" then return v end
+    return ops.where(M.unsqueeze(ops.logical_and(ops.eq(y, iy), ops.eq(z, ix)), 2), v, 0)
+  end
+  if mode == "nearest" then return read(M.detach(ops.round(py)), M.detach(ops.round(px))) end
+  local x0, y0 = M.detach(ops.floor(px)), M.detach(ops.floor(py))
+  local right, down = M.unsqueeze(px - x0, 2), M.unsqueeze(py - y0, 2)
+  return (read(y0, x0) * (1 - right) + read(y0, x0 + 1) * right) * (1 - down) + (read(y0 + 1, x0) * (1 - right) + read(y0 + 1, x0 + 1) * right) * down
+end, NN)
+
+def("affine_grid", "theta, size:ints, *, align_corners:bool=false", "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}", function(theta, size, align)
+  need("affine_grid", 1, theta, 3)
+  if #size ~= 4 or theta.shape[1] ~= size[1] or theta.shape[2] ~= 2 or theta.shape[3] ~= 3 then fail("affine_grid", "theta has shape %s; it must be (N, 2, 3) for a size {N, C, H, W}", tostring(theta.shape)) end
+  local h, w = size[3], size[4]
+  local o = {dtype = theta.dtype, device = theta.device}
+  local function line(k) return k > 1 and ops.linspace(-1, 1, k, o) * (align and 1 or (k - 1) / k) or ops.zeros({k}, o) end
+  local places = M.reshape(lib.functions.stack({ops.expand(M.unsqueeze(line(w), 1), h, w), ops.expand(M.unsqueeze(line(h), 2), h, w), ops.ones({h, w}, o)}, 3), 1, h * w, 3)
+  return M.reshape(ops.matmul(ops.expand(places, size[1], h * w, 3), M.transpose(theta, 2, 3)), size[1], h, w, 2)
+end, NN)
+
+def("max_unpool2d", "x, indices, kernel_size:pair, stride:pair?, padding:pair=0, *, output_size:any?", "x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere", function(x, indices, kernel, stride, padding, size)
+  if M.dim(x) == 3 then return M.squeeze(lib.functions.max_unpool2d(M.unsqueeze(x, 1), M.unsqueeze(indices, 1), kernel, stride, padding, {output_size = size}), 1) end
+  need("max_unpool2d", 1, x, 4)
+  if indices.shape ~= x.shape then fail("max_unpool2d", "argument 2 has shape %s; it must be argument 1's, %s", tostring(indices.shape), tostring(x.shape)) end
+  stride = stride or kernel
+  local out = {}
+  for i = 1, 2 do
+    local usual = (x.shape[i + 2] - 1) * stride[i] - 2 * padding[i] + kernel[i]
+    out[i] = size and size[#size - 2 + i] or usual
+    if out[i] <= usual - stride[i] or out[i] >= usual + stride[i] then fail("max_unpool2d", "output_size must be within a stride of %d along dim %d, got %d", usual, i + 2, out[i]) end
+  end
+  local n, c = x.shape[1], x.shape[2]
+  local zeros = ops.zeros({n, c, out[1] * out[2]}, {dtype = x.dtype, device = x.device})
+  return M.reshape(ops.scatter(zeros, 3, M.flatten(indices, 3), M.flatten(x, 3)), n, c, out[1], out[2])
+end, NN)
