@@ -1115,65 +1115,57 @@ function Tensor.prod(x, dim, keepdim, dtype) end
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function tycho.amax(x, dim, keepdim, dtype) end
+function tycho.amax(x, dim, keepdim) end
 
 --- maximum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function Tensor.amax(x, dim, keepdim, dtype) end
+function Tensor.amax(x, dim, keepdim) end
 
 --- minimum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function tycho.amin(x, dim, keepdim, dtype) end
+function tycho.amin(x, dim, keepdim) end
 
 --- minimum over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function Tensor.amin(x, dim, keepdim, dtype) end
+function Tensor.amin(x, dim, keepdim) end
 
 --- true where one element is not 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function tycho.any(x, dim, keepdim, dtype) end
+function tycho.any(x, dim, keepdim) end
 
 --- true where one element is not 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function Tensor.any(x, dim, keepdim, dtype) end
+function Tensor.any(x, dim, keepdim) end
 
 --- true where no element is 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function tycho.all(x, dim, keepdim, dtype) end
+function tycho.all(x, dim, keepdim) end
 
 --- true where no element is 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param dtype? string
 ---@return tycho.Tensor
-function Tensor.all(x, dim, keepdim, dtype) end
+function Tensor.all(x, dim, keepdim) end
 
 --- running sum along dim
 ---@param x tycho.Tensor

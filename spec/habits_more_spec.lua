@@ -30,6 +30,13 @@ describe("what PyTorch's users write:", function()
     local f = tycho.compile(function(a) return F.softmax(a, -1, {dtype = "float32"}):sum(1, true) end)
     for _ = 1, 3 do helper.close(f(scores:detach()), y:detach():sum(1, true), "compiled", 1e-6) end
     fails("dtype", x.sum, x, 1, {dtype = "float31"})
+    -- the dtype asked for is the result's; in place it can only be the tensor's own
+    assert.equal("int32", tycho.tensor({1.5, 1.5}):sum(1, {dtype = "int32"}).dtype)
+    assert.equal(44, tycho.full({300}, 1):sum({dtype = "uint8"}):item())
+    assert.same({1, 3, 6}, tycho.tensor({1, 2, 3}):cumsum_(1, {dtype = "float32"}):totable())
+    fails("cumsum: dtype float64 doesn't go with a result in place, which stays float32", x.cumsum_, x, 1, {dtype = "float64"})
+    fails("any: unknown option 'dtype'", x.any, x, {dtype = "int32"})
+    tycho.amp.autocast({dtype = "bfloat16"}, function() assert.equal("bfloat16", scores:detach():softmax(1, {dtype = "bfloat16"}).dtype) end)
   end)
 
   it("convolutions take padding in words, with kernels of any size", function()
@@ -45,6 +52,9 @@ describe("what PyTorch's users write:", function()
     helper.close(around(x), F.conv2d(F.pad(x, {1, 2, 0, 1}, {mode = "circular"}), around.weight, around.bias), "layer, around", 0)
     fails("conv2d: padding 'same' needs stride 1", F.conv2d, x, w, {padding = "same", stride = 2})
     fails("conv2d: padding must be whole numbers, 'valid' or 'same', got 'sane'", F.conv2d, x, w, {padding = "sane"})
+    assert.equal("Conv2d(3, 4, kernel_size=2x4, stride=1x1, padding=same, padding_mode=circular)", tostring(around))
+    fails("conv1d: padding must be a whole number from 0, 'valid' or 'same', got a table", F.conv1d, row, taps, {padding = {1, 2}})
+    fails("Conv2d: padding must be whole numbers, 'valid' or 'same', got 'sane'", nn.Conv2d, 3, 4, 3, {padding = "sane"})
     fails("ConvTranspose2d: padding must be whole numbers, got 'same'", nn.ConvTranspose2d, 3, 4, 3, {padding = "same"})
   end)
 
@@ -63,6 +73,9 @@ describe("what PyTorch's users write:", function()
     assert.equal(net, net:get_submodule(""))
     assert.equal(net[1].weight, net:get_parameter("0.weight"))
     assert.equal(net[2].b.running_mean, net:get_buffer("1.b.running_mean"))
+    local shared = nn.Linear(2, 2)                       -- by each of its paths
+    assert.equal(shared, nn.Sequential(shared, shared):get_submodule("1"))
+    assert.equal(shared.weight, nn.ModuleDict {x = shared, y = shared}:get_parameter("y.weight"))
     fails("get_parameter: the Sequential has no parameter '0.wait'", net.get_parameter, net, "0.wait")
     local seen = {}
     for name, m in net[2]:items() do seen[#seen + 1] = name .. m._name end
@@ -128,7 +141,9 @@ describe("what PyTorch's users write:", function()
     local changed = tgt:clone()
     changed[{{}, 3}] = 9
     helper.close(m(src, changed, {tgt_mask = mask})[{{}, {1, 2}}], m(src, tgt, {tgt_mask = mask})[{{}, {1, 2}}], "causal", 1e-5)
-    fails("Transformer: src and tgt have shapes 2x5x16 and 2x3x8; their last dim must be 16", m, src, tycho.randn(2, 3, 8))
+    fails("src and tgt have shapes 2x5x16 and 2x3x8; both need 2 dims, or 3 with batches, of which the last is 16", m, src, tycho.randn(2, 3, 8))
+    fails("src and tgt have shapes 2x5x16 and 3x3x16; dim 1, the batch, must be alike", m, src, tycho.randn(3, 3, 16))
+    fails("tgt must be a tensor, got nil", m, src)
   end)
 
   it("a loader takes whole batches from a batch_sampler", function()
@@ -161,9 +176,33 @@ describe("what PyTorch's users write:", function()
     again:load_state_dict(l:state_dict())
     assert.same(it():totable(), again:iter()():totable())
     fails("batch_sampler names item 11, which is out of range for 10 items", data.DataLoader, ds, {batch_sampler = {{1, 11}}})
-    fails("batch_sampler must give lists of positions that aren't empty, got an empty one", data.DataLoader, ds, {batch_sampler = {{}}})
+    -- a worker has all of Tycho, whatever its dataset's module asks for
+    local numbers = data.DataLoader(data.Dataset("spec.fixtures.numbers", {n = 4}), {num_workers = 1, batch_sampler = {{1, 2}, {4}}})
+    local got = {}
+    for x, even in numbers:iter() do got[#got + 1] = {x:totable(), even:totable()} end
+    numbers:close()
+    assert.same({{{10, 20}, {false, true}}, {{40}, {true}}}, got)
+    -- any object with iter(), which is not asked again when it has ended
+    local ten = {iter = function() return coroutine.wrap(function() for i = 1, 10 do coroutine.yield(i) end end) end}
+    assert.same({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10}}, batches {batch_sampler = data.BatchSampler(ten, 3)})
+    assert.same({{3, 1}, {2}}, batches {batch_sampler = data.BatchSampler({3, 1, 2}, 2)})
+    fails("BatchSampler: argument 'batch_size' is missing", data.BatchSampler, ten)
+    fails("the state is of a loader without a batch_sampler", again.load_state_dict, again, data.DataLoader(ds, {batch_size = 1}):state_dict())
+    fails("batch_sampler must give lists of positions, got an empty one", data.DataLoader, ds, {batch_sampler = {{}}})
     fails("batch_sampler and shuffle exclude each other", data.DataLoader, ds, {batch_sampler = {{1}}, shuffle = true})
     fails("batch_sampler and batch_size exclude each other", data.DataLoader, ds, {batch_sampler = {{1}}, batch_size = 2})
+  end)
+
+  it("optimizers' options are what they must be", function()
+    local p = {nn.Parameter(tycho.ones(2))}
+    fails("Adadelta: rho must be in 0..1, got 1.5", tycho.optim.Adadelta, p, {rho = 1.5})
+    fails("NAdam: decoupled_weight_decay must be a boolean, got 1", tycho.optim.NAdam, p, {decoupled_weight_decay = 1})
+  end)
+
+  it("the gradient's graph of a loss without labels is 0 too", function()
+    local x = tycho.randn(2, 3, {requires_grad = true})
+    local g = tycho.grad(F.cross_entropy(x, tycho.full({2}, -100):long()), x, {create_graph = true})
+    assert.same({{0, 0, 0}, {0, 0, 0}}, g:totable())
   end)
 
   it("ctc_loss has its gradient, and says what doesn't fit", function()

@@ -524,8 +524,7 @@ local function cross_entropy(g, x, target, weight, ignore_index, label_smoothing
   local picked = weight and ops.gather(ops.expand(weight, x.shape), 2, label) or ops.fill(M.to(label, x.dtype), 1)
   q = ops.scatter(q, 2, label, picked * (1 - label_smoothing))
   q = q + (weight and weight * (label_smoothing / x.shape[2]) or label_smoothing / x.shape[2])
-  q = q * M.unsqueeze(valid, 2)
-  return g * (ops.softmax(x, 2) * ops.sum(q, 2, {keepdim = true}) - q)
+  return ops.where(M.unsqueeze(valid, 2), g * (ops.softmax(x, 2) * ops.sum(q, 2, {keepdim = true}) - q), 0)
 end
 R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, label_smoothing)
   if not recording() then return ops.cross_entropy_backward(g, x, target, out2, weight, {ignore_index = ignore_index, label_smoothing = label_smoothing}) end

@@ -234,17 +234,28 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   return s;
 }
 
-/* The op of its first operand in the dtype that is asked for. */
-static ty_status apply_to_cast(const ty_call *c, ty_tensor **out) {
-  ty_attr at[TY_MAXATTR], how[2] = {c->at[c->op->cast_first], {.set = true, .i = TY_PRESERVE}};
+/* The op of its first operand in the dtype that is asked for, which is the result's too, whatever autocast would make of it. */
+static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
+  const ty_attr *asked = &c->at[c->op->cast_first];
+  uint8_t *mode = &c->ctx->autocast[b->gpu >= 0], was = *mode;
+  ty_attr at[TY_MAXATTR], how[2] = {*asked, {.set = true, .i = TY_PRESERVE}};
   ty_operand in[TY_MAXPARAM];
-  ty_tensor *x;
+  ty_tensor *x, *y;
+  if (into && into->dtype != asked->i) return ty_fail((ty_call *)c, "dtype %s doesn't go with a result in place, which stays %s", ty_dtype_names[asked->i], ty_dtype_names[into->dtype]);
   memcpy(at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
   memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);
   at[c->op->cast_first].set = false;
+  if (into) return ty_apply(c->ctx, c->op, in, c->nin, NULL, at, into, out);
   TY_TRY(ty_call2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
   in[0] = ty_op_tensor(x);
-  const ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);
+  *mode = 0;
+  ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);
+  if (s == TY_OK && out[0]->dtype != asked->i) {         /* sums of whole numbers are int64 */
+    y = out[0];
+    s = ty_call2(c->ctx, TY_OP_cast, ty_op_tensor(y), (ty_operand){0}, how, NULL, &out[0]);
+    ty_release(y);
+  }
+  *mode = was;
   ty_release(x);
   return s;
 }
@@ -262,7 +273,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   const ty_backend *b;
   TY_TRY(choose_backend(&c, &b));
   ty_dtype to;
-  if (op->cast_first >= 0 && at[op->cast_first].set) return apply_to_cast(&c, out);
+  if (op->cast_first >= 0 && at[op->cast_first].set) return apply_to_cast(&c, b, into, out);
   if (!into && ty_autocasts(&c, b, &to)) return ty_apply_autocast(&c, b, to, out);
   return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
 }

@@ -181,7 +181,8 @@ function DataLoader:iter()
   if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
   self.resuming = false
   if self.running then self.running:stop(); self.running.ended = true; self.running = nil end
-  local order, ends = self:order()
+  local made, order, ends = pcall(self.order, self)
+  if not made then fail(bare(order)) end
   local at, total = self.position, #order / self.batch_size
   total = ends and #ends - 1 or self.drop_last and math.floor(total) or math.ceil(total)
   local engine, stand_for = self:engine()
@@ -211,10 +212,11 @@ function DataLoader:iter()
   end
 end
 
-function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = self.batch_size} end
+function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil} end
 function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
+  if (d.batch_sampler or false) ~= (self.batch_sampler and true or false) then fail("load_state_dict: the state is of a loader %s a batch_sampler", d.batch_sampler and "with" or "without") end
   if d.batch_size and d.batch_size ~= self.batch_size then fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size) end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end

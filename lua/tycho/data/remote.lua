@@ -97,6 +97,7 @@ local function open(text, memory) return saving.unpack(text, memory) end
 
 ---- the worker's side: luajit -e 'require("tycho.data.remote").work()' ----
 function remote.work()
+  require "tycho"                          -- whole, whatever the dataset's module asks for
   local process = core.process_enter()
   local dataset
   core.set_num_threads(1)

@@ -109,23 +109,35 @@ end
 
 local Batches = class "BatchSampler"
 function Batches:iter(seed, epoch)
-  local next_item, list = self.sampler:iter(seed, epoch), nil
+  local next_item, ended = self.sampler:iter(seed, epoch), false
   return function()
-    list = {}
-    while #list < self.batch_size do
+    local list = {}
+    while #list < self.batch_size and not ended do
       local i = next_item()
-      if not i then break end
+      ended = i == nil
       list[#list + 1] = i
     end
     if #list == self.batch_size or (#list > 0 and not self.drop_last) then return list end
   end
 end
-function Batches:size() return (self.drop_last and math.floor or math.ceil)(self.sampler:size() / self.batch_size) end
+function Batches:size()
+  local n = 0
+  if type(self.sampler.size) == "function" then return (self.drop_last and math.floor or math.ceil)(self.sampler:size() / self.batch_size) end
+  for _ in self:iter() do n = n + 1 end
+  return n
+end
 -- BatchSampler(sampler, batch_size, drop_last=false): lists of what a sampler gives; a DataLoader takes it as batch_sampler.
-function samplers.BatchSampler(...)
-  local o = options.arguments("BatchSampler", "sampler, batch_size, drop_last=false", ...)
-  if type(o.sampler) ~= "table" or type(o.sampler.iter) ~= "function" then fail("BatchSampler: argument 1 must be a sampler, got " .. type(o.sampler)) end
-  return setmetatable({sampler = o.sampler, batch_size = whole("BatchSampler", "batch_size", o.batch_size, 1), drop_last = o.drop_last}, Batches)
+function samplers.BatchSampler(sampler, ...)
+  local o = options.arguments("BatchSampler", "batch_size, drop_last=false", ...)
+  if type(sampler) == "table" and #sampler > 0 and type(sampler.iter) ~= "function" then
+    local list = sampler
+    sampler = {size = function() return #list end, iter = function()
+      local i = 0
+      return function() i = i + 1 return list[i] end
+    end}
+  end
+  if type(sampler) ~= "table" or type(sampler.iter) ~= "function" then fail("BatchSampler: argument 1 must be a sampler or a list of positions, got " .. options.shown(sampler)) end
+  return setmetatable({sampler = sampler, batch_size = whole("BatchSampler", "batch_size", o.batch_size, 1), drop_last = o.drop_last}, Batches)
 end
 
 -- Positions of items, of which there are n, as a vector. who: what has listed them.
@@ -145,9 +157,10 @@ function samplers.batches_of(s, n)
   if type(s) ~= "table" or core.is_tensor(s) then error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " .. (core.is_tensor(s) and "tensor" or type(s)), 0) end
   local function joined(next_list)
     local all, ends = {}, {0}
+    if type(next_list) ~= "function" then error("DataLoader: batch_sampler's iter() must return an iterator, a function, got " .. type(next_list), 0) end
     for list in next_list do
       if core.is_tensor(list) then list = list:totable() end
-      if type(list) ~= "table" or #list == 0 then error("DataLoader: batch_sampler must give lists of positions that aren't empty, got " .. (type(list) == "table" and "an empty one" or type(list)), 0) end
+      if type(list) ~= "table" or #list == 0 then error("DataLoader: batch_sampler must give lists of positions, got " .. (type(list) == "table" and "an empty one" or type(list)), 0) end
       for _, i in ipairs(list) do all[#all + 1] = i end
       ends[#ends + 1] = #all
     end

@@ -5,6 +5,7 @@ local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
+local shown = require("tycho.options").shown
 local F = lib.functions
 
 ---- convolution ----
@@ -28,6 +29,7 @@ end
 def("conv1d", "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1", "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
   need("conv1d", 2, w, 3)
   padding = type(padding) == "table" and #padding == 1 and padding[1] or padding or 0
+  if type(padding) ~= "string" and not (type(padding) == "number" and padding % 1 == 0 and padding >= 0) then fail("conv1d", "padding must be a whole number from 0, 'valid' or 'same', got %s", shown(padding)) end
   return batched("conv1d", x, 3, function(y)
     local rows, taps, steps, gaps = flat2d(y), flat2d(w), {1, stride}, {1, dilation}
     local z, p = padded("conv1d", rows, taps, steps, type(padding) == "number" and {0, padding} or padding, gaps)

@@ -215,6 +215,7 @@ local function conv(name, dims, transposed)
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
     if not transposed and not borders[o.padding_mode] then fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode)) end
     if o.padding == "valid" then o.padding = 0 end
+    if type(o.padding) == "string" and o.padding ~= "same" then fail("%s: padding must be whole numbers, 'valid' or 'same', got '%s'", name, o.padding) end
     if o.padding == "same" then
       if transposed then fail(name .. ": padding must be whole numbers, got 'same'") end
       local p, uneven = {}, {}             -- uneven: elements more at the end of a dim
@@ -225,7 +226,7 @@ local function conv(name, dims, transposed)
         uneven[i] = total % 2
         self.uneven = self.uneven or total % 2 == 1 and uneven or nil
       end
-      o.padding = p
+      o.padding, self.padding_text = p, "same"
     end
     self.padding = many(o.padding)
     for i = 1, dims do options_of.whole(name, "padding", self.padding[i], 0) end
@@ -251,7 +252,8 @@ local function conv(name, dims, transposed)
     end
   end
   function Conv:extra_repr()
-    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s"):format(self.in_channels, self.out_channels, text(self.kernel_size), text(self.stride), text(self.padding))
+    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s"):format(self.in_channels, self.out_channels, text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding),
+      self.padding_mode and self.padding_mode ~= "zeros" and ", padding_mode=" .. self.padding_mode or "")
   end
 end
 conv("Conv1d", 1)

@@ -234,8 +234,13 @@ end
 local function found(self, who, kind, path)
   if type(path) ~= "string" then fail("%s: argument 1 must be a path such as 'layers.0', got %s", who, type(path)) end
   if kind == "module" and path == "" then return self end
-  for name, v in iterate(self, kind) do
-    if name == path then return v end
+  local m, rest = self, path
+  while m do
+    local name, more = rest:match "^([^.]*)%.(.*)$"
+    local key = m._is_list and (tonumber(name or rest) or -1) + 1 or name or rest
+    local v, is = m._parts[key], m._kinds[key]
+    if not more and is == kind and v ~= nil then return v end
+    m, rest = more and is == "module" and v, more
   end
   fail("%s: the %s has no %s '%s'", who, self._name, kind, path)
 end

@@ -203,15 +203,21 @@ function Transformer:init(...)
 end
 function Transformer:forward(src, tgt, ...)
   local o = arguments("Transformer", "src_mask=nil, tgt_mask=nil, memory_mask=nil, src_key_padding_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, src_is_causal=false, tgt_is_causal=false", ...)
-  if src.shape[#src.shape] ~= self.d_model or tgt.shape[#tgt.shape] ~= self.d_model then
-    lib.fail("Transformer: src and tgt have shapes %s and %s; their last dim must be %d", tostring(src.shape), tostring(tgt.shape), self.d_model)
+  for name, x in pairs {src = src or false, tgt = tgt or false} do
+    if not core.is_tensor(x) then lib.fail("Transformer: %s must be a tensor, got %s", name, x and lib.shown(x) or "nil") end
   end
+  local n, batch = M.dim(src), self.batch_first and 1 or 2
+  if n < 2 or n > 3 or M.dim(tgt) ~= n or src.shape[n] ~= self.d_model or tgt.shape[n] ~= self.d_model then
+    lib.fail("Transformer: src and tgt have shapes %s and %s; both need 2 dims, or 3 with batches, of which the last is %d", tostring(src.shape), tostring(tgt.shape), self.d_model)
+  end
+  if n == 3 and src.shape[batch] ~= tgt.shape[batch] then lib.fail("Transformer: src and tgt have shapes %s and %s; dim %d, the batch, must be alike", tostring(src.shape), tostring(tgt.shape), batch) end
   local memory = self.encoder(src, {src_mask = o.src_mask, src_key_padding_mask = o.src_key_padding_mask, is_causal = o.src_is_causal})
   return self.decoder(tgt, memory, {tgt_mask = o.tgt_mask, memory_mask = o.memory_mask, tgt_key_padding_mask = o.tgt_key_padding_mask,
     memory_key_padding_mask = o.memory_key_padding_mask, tgt_is_causal = o.tgt_is_causal})
 end
 -- n x n, -inf above the diagonal: each position sees itself and what is before it. Of the class, or of a model.
-function Transformer.generate_square_subsequent_mask(model, n)
-  n = whole("generate_square_subsequent_mask", "the size", n or model)
-  return ops.triu(ops.full({n, n}, -math.huge), 1)
+function Transformer.generate_square_subsequent_mask(model, n, o)
+  if not module.is_module(model) then n, o = model, n end
+  n = whole("generate_square_subsequent_mask", "the size", n)
+  return ops.triu(ops.full({n, n}, -math.huge, lib.options("generate_square_subsequent_mask", o, {dtype = "float32", device = core.gpu.default_device()})), 1)
 end

@@ -24,8 +24,11 @@ local function check_settings(self, group)
       local ok = type(v) == "table" and #v == 2
       for i = 1, ok and 2 or 0 do ok = ok and type(v[i]) == "number" and v[i] >= 0 and v[i] < 1 end
       if not ok then fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name, type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v)) end
+    elseif type(default) == "boolean" and k ~= "line_search_fn" then      -- which is a name, or false
+      if type(v) ~= "boolean" then fail("%s: %s must be a boolean, got %s", name, k, shown(v)) end
     elseif type(default) == "number" and not (k == "lr" and core.is_tensor(v)) then
       if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
+      if k == "rho" and not (v >= 0 and v <= 1) then fail("%s: rho must be in 0..1, got %g", name, v) end
       if v ~= v or (POSITIVE[k] and v < 0) then fail("%s: %s must not be negative, got %g", name, k, v) end
     end
   end
@@ -302,6 +305,7 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   end
 end
 
+-- NAdam's schedule of momentum follows from the count, the betas and momentum_decay of the step, as if they had always been these.
 ---- NAdam (Dozat 2016), RAdam (Liu et al. 2019), Adamax (Kingma & Ba 2014), Adadelta (Zeiler 2012) ----
 local NAdam = new_class("NAdam", {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3, decoupled_weight_decay = false, maximize = false, master_weights = false})
 local RAdam = new_class("RAdam", {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false, master_weights = false})
