@@ -197,6 +197,11 @@ describe("what PyTorch's users write:", function()
     local p = {nn.Parameter(tycho.ones(2))}
     fails("Adadelta: rho must be in 0..1, got 1.5", tycho.optim.Adadelta, p, {rho = 1.5})
     fails("NAdam: decoupled_weight_decay must be a boolean, got 1", tycho.optim.NAdam, p, {decoupled_weight_decay = 1})
+    local adam, delta = tycho.optim.Adam(p), tycho.optim.Adadelta(p)
+    p[1].grad = tycho.ones(2)
+    adam:step()
+    fails("load_state_dict: the state of parameter 1 has no '", delta.load_state_dict, delta, adam:state_dict())
+    tycho.optim.AdamW(p):load_state_dict(adam:state_dict())
   end)
 
   it("the gradient's graph of a loss without labels is 0 too", function()

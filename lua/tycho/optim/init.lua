@@ -258,6 +258,7 @@ Optimizer._loads = Optimizer.load_state_dict
 function Optimizer:check_state_dict(d)
   if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then fail "load_state_dict: a table with state and param_groups is needed" end
   if #d.param_groups ~= #self.param_groups then fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups) end
+  local needed = {}                        -- of each group's parameters: names of their state
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}
@@ -265,13 +266,18 @@ function Optimizer:check_state_dict(d)
     for k, v in pairs(own) do all[k] = v end
     for k, v in pairs(g) do all[k] = v end
     check_settings(self, all)
+    needed[i] = {}
+    if self.new_state and not self.lacks then self:new_state(ops.zeros({1}), all, needed[i]) end
   end
   local n, states = 0, states_in_order(d)
-  for _, group in ipairs(self.param_groups) do
+  for i, group in ipairs(self.param_groups) do
     for _, p in ipairs(group.params) do
       n = n + 1
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
+      for name in pairs(s and needed[i] or {}) do
+        if s[name] == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
+      end
       for name, v in pairs(s or {}) do
         if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= p.shape then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(p.shape))
