@@ -263,7 +263,6 @@ TY_K int ty_k_batch_parts(const ty_k_batch_norm *a);
 /* from: NULL, or g is what reaches x of the gradients of maxima, and is not in memory. */
 TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, cudaStream_t s);
 
-
 /* ---- matrix products (product.cu) ---- */
 typedef struct {
   int dtype, ta, tb, relu;

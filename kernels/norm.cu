@@ -3,6 +3,7 @@
  * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one the moments of x less the row's
  * first element, in one pass. Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
+ * Batch norm's gradient may be that of pooled maxima (pool.cuh), found where it is read.
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
 #include "pool.cuh"
 #include "rows.cuh"

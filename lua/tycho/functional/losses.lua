@@ -105,6 +105,7 @@ local NEVER = -1e30      -- the logarithm of 0: an infinity would have no gradie
 -- Graves et al. 2006: the forward variables of all sequences side by side, one step of time after the other.
 def("ctc_loss", "log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false",
   "minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1", function(x, targets, inputs, lengths, blank, reduction, zero_infinity)
+  if x.dtype == "float16" or x.dtype == "bfloat16" then x = M.float(x) end
   if M.dim(x) == 2 then
     x, targets = M.unsqueeze(x, 2), M.dim(targets) == 1 and M.unsqueeze(targets, 1) or targets
     local loss = lib.functions.ctc_loss(x, targets, inputs, lengths, blank, {reduction = reduction, zero_infinity = zero_infinity})
