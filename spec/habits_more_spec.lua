@@ -243,4 +243,51 @@ describe("what PyTorch's users write:", function()
     fails("grid_sample: argument 2 has shape 1x5x4x2; it must be (2, height, width, 2)", F.grid_sample, x, same[{{1, 1}}])
     fails("affine_grid: theta has shape 2x3x2", F.affine_grid, tycho.ones(2, 3, 2), {2, 3, 5, 4})
   end)
+
+  it("recurrent layers take packed sequences: each gets what it would get alone", function()
+    local rnn = nn.utils.rnn
+    local lengths = {2, 5, 1, 5, 3}
+    local x = tycho.randn(5, 5, 3)
+    for name, layer in pairs {LSTM = nn.LSTM(3, 4, 2, {bidirectional = true}), GRU = nn.GRU(3, 4), RNN = nn.RNN(3, 4, {num_layers = 2, batch_first = true}), ["LSTM one way"] = nn.LSTM(3, 4)} do
+      local lstm, ways = name:find "LSTM", layer.bidirectional and 2 or 1
+      local h0, c0 = tycho.randn(layer.num_layers * ways, 5, 4), lstm and tycho.randn(layer.num_layers * ways, 5, 4) or nil
+      local input = x:clone():requires_grad_(true)
+      local p = rnn.pack_padded_sequence(input, lengths, {enforce_sorted = false})
+      assert.same({5, 4, 3, 2, 2}, p.batch_sizes)
+      local y, h, c = layer(p, h0, c0)
+      local out, n = rnn.pad_packed_sequence(y)
+      assert.same(lengths, n:totable())
+      assert.equal("5x5x" .. 4 * ways, tostring(out.shape))
+      local loss = (out * out):sum() + h:sum() + (c and c:sum() or 0)
+      loss:backward()
+      local got = {input.grad, layer.weight_hh_l0.grad, layer.weight_ih_l0.grad}
+      layer:zero_grad()
+      local alone = x:clone():requires_grad_(true)
+      local sum = 0
+      for i, len in ipairs(lengths) do
+        local one = alone[{{1, len}, {i, i}}]
+        if layer.batch_first then one = one:transpose(1, 2) end
+        local yi, hi, ci = layer(one, h0[{{}, {i, i}}], c0 and c0[{{}, {i, i}}])
+        if layer.batch_first then yi = yi:transpose(1, 2) end
+        helper.close(out[{{1, len}, {i, i}}]:detach(), yi:detach(), name .. " output", 1e-5)
+        if len < 5 then assert.equal(0, out[{{len + 1, 5}, i}]:abs():max():item()) end
+        helper.close(h[{{}, {i, i}}]:detach(), hi:detach(), name .. " state", 1e-5)
+        if ci then helper.close(c[{{}, {i, i}}]:detach(), ci:detach(), name .. " cell", 1e-5) end
+        sum = (yi * yi):sum() + hi:sum() + (ci and ci:sum() or 0) + sum
+      end
+      sum:backward()
+      for k, want in ipairs {alone.grad, layer.weight_hh_l0.grad, layer.weight_ih_l0.grad} do helper.close(got[k], want, name .. " gradient " .. k, 1e-4) end
+    end
+    local list = {tycho.randn(4, 2), tycho.randn(2, 2), tycho.randn(1, 2)}
+    local padded, n = rnn.pad_packed_sequence(rnn.pack_sequence(list), {batch_first = true, padding_value = -1, total_length = 6})
+    assert.equal("3x6x2", tostring(padded.shape))
+    assert.same({4, 2, 1}, n:totable())
+    helper.close(padded[2], tycho.cat({list[2], tycho.full({4, 2}, -1)}, 1), "padded", 0)
+    assert.equal("float64", rnn.pack_sequence(list):to("float64").data.dtype)
+    fails("the lengths must come longest first", rnn.pack_padded_sequence, x, lengths)
+    fails("length 3 is 6; it must be whole, from 1 to 5", rnn.pack_padded_sequence, x, {5, 5, 6, 1, 1})
+    fails("argument 2 (lengths) must be 5 whole numbers", rnn.pack_padded_sequence, x, {5})
+    fails("total_length must be at least 4", rnn.pad_packed_sequence, rnn.pack_sequence(list), {total_length = 2})
+    fails("argument 1 must be a PackedSequence", rnn.pad_packed_sequence, x)
+  end)
 end)

@@ -9,6 +9,7 @@ local ops, M = core.ops, core.methods
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
+local sequences = require "tycho.nn.sequences"
 local functions = require("tycho.functional.lib").functions
 local lib = require "tycho.nn.layer"
 local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
@@ -80,18 +81,22 @@ for name, kind in pairs(KINDS) do
     end
   end
 
-  -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states
+  -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states.
+  -- x may be packed (nn.utils.rnn): then y is too.
   function Layer:forward(x, h0, c0)
+    local pack = sequences.is(x) and x
+    if pack then x = pack.data end
     h0, c0 = states_of(name, kind, h0, c0)
     check_input(name, x, 2, self.input_size)
-    local alone = M.dim(x) == 2
+    local alone = not pack and M.dim(x) == 2
     if alone then x = M.unsqueeze(x, 2)
-    elseif self.batch_first then x = M.transpose(x, 1, 2) end
-    local steps, n, H, ways = x.shape[1], x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
-    if steps == 0 then fail(name .. ": there must be at least one step") end
+    elseif self.batch_first and not pack then x = M.transpose(x, 1, 2) end
+    local n, H, ways = pack and pack.batch_sizes[1] or x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
+    if x.shape[1] == 0 then fail(name .. ": there must be at least one step") end
     local shape = alone and {self.num_layers * ways, H} or {self.num_layers * ways, n, H}
     local h_in, c_in = state(name, "argument 2 (h0)", h0, shape, x), kind.states == 2 and state(name, "argument 3 (c0)", c0, shape, x) or nil
     if alone then h_in, c_in = M.unsqueeze(h_in, 2), c_in and M.unsqueeze(c_in, 2) end
+    if pack then h_in, c_in = sequences.reordered(h_in, pack.sorted_indices), sequences.reordered(c_in, pack.sorted_indices) end
     local last_h, last_c = {}, {}
     for l = 0, self.num_layers - 1 do
       local sides = {}
@@ -99,13 +104,17 @@ for name, kind in pairs(KINDS) do
         local k, suffix = l * ways + way, "_l" .. l .. (way == 2 and "_reverse" or "")
         local w, b = self["weight_hh" .. suffix], self["bias_hh" .. suffix]
         local all = ops.linear(x, self["weight_ih" .. suffix], self["bias_ih" .. suffix])
-        sides[way], last_h[k], last_c[k] = run(self, kind, all, w, b, M.select(h_in, 1, k), c_in and M.select(c_in, 1, k), way == 2)
+        local function along(part, h, c, reverse) return run(self, kind, part, w, b, h, c, reverse) end
+        local first_h, first_c = M.select(h_in, 1, k), c_in and M.select(c_in, 1, k)
+        if pack then sides[way], last_h[k], last_c[k] = sequences.recur(pack, all, first_h, first_c, way == 2, along)
+        else sides[way], last_h[k], last_c[k] = along(all, first_h, first_c, way == 2) end
       end
-      x = ways == 2 and ops.cat(sides, 3) or sides[1]
+      x = ways == 2 and ops.cat(sides, -1) or sides[1]
       if l < self.num_layers - 1 and self.dropout > 0 then x = F.dropout(x, self.dropout, {training = self.training}) end
     end
     local h, c = functions.stack(last_h, 1), c_in and functions.stack(last_c, 1) or nil
     if alone then return M.squeeze(x, 2), M.squeeze(h, 2), c and M.squeeze(c, 2) end
+    if pack then return sequences.with(pack, x), sequences.reordered(h, pack.unsorted_indices), sequences.reordered(c, pack.unsorted_indices) end
     return self.batch_first and M.transpose(x, 1, 2) or x, h, c
   end
   function Layer:extra_repr()

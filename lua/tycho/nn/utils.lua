@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
+local sequences = require "tycho.nn.sequences"
 local fail = options.fail
 local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
@@ -74,35 +75,8 @@ function utils.vector_to_parameters(v, params)
   end)
 end
 
----- sequences of several lengths ----
+-- Sequences of several lengths: padded, cut again, packed.
 utils.rnn = {}
-
--- A list of (L_i, *) -> (L, N, *), batch_first: (N, L, *), padding_value past each one's end. padding_side: "right" or "left".
-function utils.rnn.pad_sequence(list, o)
-  o = options.fill("pad_sequence", o, {batch_first = false, padding_value = 0, padding_side = "right"})
-  if type(list) ~= "table" or #list == 0 then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
-  if o.padding_side ~= "right" and o.padding_side ~= "left" then fail("pad_sequence: padding_side must be right or left, got %s", tostring(o.padding_side)) end
-  local most, out = 0, {}
-  for i, x in ipairs(list) do
-    if not core.is_tensor(x) or M.dim(x) == 0 then fail("pad_sequence: item %d must be a tensor of at least 1 dim, got %s", i, core.is_tensor(x) and "a 0-dim tensor" or type(x)) end
-    most = math.max(most, x.shape[1])
-  end
-  for i, x in ipairs(list) do
-    local missing, pad = most - x.shape[1], {}
-    for k = 1, 2 * M.dim(x) do pad[k] = 0 end
-    pad[2 * M.dim(x) - (o.padding_side == "left" and 1 or 0)] = missing
-    out[i] = missing > 0 and functions.pad(x, pad, {value = o.padding_value}) or x
-  end
-  return functions.stack(out, o.batch_first and 1 or 2)
-end
-
--- What pad_sequence (right) made of sequences of these lengths, as the list again.
-function utils.rnn.unpad_sequence(padded, lengths, o)
-  o = options.fill("unpad_sequence", o, {batch_first = false})
-  lengths = core.is_tensor(lengths) and M.totable(lengths) or lengths
-  local out = {}
-  for i, n in ipairs(lengths) do out[i] = ops.slice(M.select(padded, o.batch_first and 1 or 2, i), 1, 1, n) end
-  return out
-end
+for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"} do utils.rnn[name] = sequences[name] end
 
 return utils
