@@ -85,8 +85,7 @@ static __device__ rates rates_of(const ty_k_step &a) {
   r.sign = (a.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
   r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.lr_decay);
   r.correction1 = r.correction2 = 1;
-  if (a.op == TY_OP_nadam_step || a.op == TY_OP_radam_step || a.op == TY_OP_adamax_step || a.op == TY_OP_adadelta_step)
-    r.kin = ty_step_rates_of(a.op, n, r.lr, r.sign, a.a, a.b, a.eps, a.weight_decay, a.decoupled, a.momentum);
+  if (ty_has_step_rates(a.op)) r.kin = ty_step_rates_of(a.op, n, r.lr, r.sign, a.a, a.b, a.eps, a.weight_decay, a.decoupled, a.momentum);
   if (a.op == TY_OP_adamw_step) {
     r.correction1 = 1 - pow(a.a, n);
     r.correction2 = 1 - pow(a.b, n);

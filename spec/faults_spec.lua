@@ -14,7 +14,7 @@ if simulated then
   describe("failing calls of the runtime", function()
     it("end in an error or in the right result, and leave all as it was", function()
       tycho.manual_seed(5)
-      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(36, 5))
+      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(36, 8), nn.GELU(), nn.Linear(8, 5))
       local opt = tycho.optim.AdamW(net:parameters(), {lr = 0.01})
       local x, y = tycho.randn(6, 1, 8, 8), tycho.randint(1, 5, {6})
       local side = tycho.cuda.Stream()
@@ -85,7 +85,7 @@ if simulated then
         assert.equal(held, settled(), "bytes held after call " .. n .. " failed")
         n = n + 1
       end
-      assert.is_true(n > 40 and errors > 40, ("%d calls, %d errors, %d right"):format(n, errors, right))
+      assert.is_true(n > 50 and errors > 40, ("%d calls, %d errors, %d right"):format(n, errors, right))
     end)
 
     it("while a stream is made leave no half-made one behind", function()

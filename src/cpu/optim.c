@@ -40,7 +40,7 @@ static void update(const rule *r, char *const *q, int64_t n) {
   if (r->id == TY_OP_sgd_step) l->sgd[r->k](q[0], q[1], q[2], n, &r->sgd);
   else if (r->id == TY_OP_rmsprop_step) l->rmsprop[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->rms);
   else if (r->id == TY_OP_adagrad_step) l->adagrad[r->k](q[0], q[1], q[2], n, &r->rms);
-  else if (r->id != TY_OP_adamw_step) l->step[r->k](r->id, q[0], q[1], q[2], q[3], n, &r->rates);
+  else if (ty_has_step_rates(r->id)) l->step[r->k](r->id, q[0], q[1], q[2], q[3], n, &r->rates);
   else l->adam[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->adam);
 }
 

@@ -7,10 +7,12 @@ void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
   for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
 }
 
+static bool goes_back(int id) { return id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward; }
+
 /* The geometry of a call: pixels, windows, and the places of maxima. */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
   const int id = c->op->id, d = large->ndim - 3;
-  const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
+  const bool back = goes_back(id);
   const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
   const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
   *k = (ty_k_pooling){.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
@@ -30,7 +32,7 @@ void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *sm
 
 ty_status ty_cuda_pool(ty_call *c) {
   const int id = c->op->id;
-  const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
+  const bool back = goes_back(id);
   const ty_tensor *places = id == TY_OP_max_pool2d_backward ? c->in[1].t : c->op->nout > 1 ? c->out[1] : NULL;
   int gpu;
   cudaStream_t s;

@@ -22,9 +22,10 @@ local function padded(name, x, w, stride, padding, dilation)
   if padding == "valid" then return x, {0, 0} end
   if padding ~= "same" then fail(name, "padding must be whole numbers, 'valid' or 'same', got '%s'", padding) end
   if stride[1] ~= 1 or stride[2] ~= 1 then fail(name, "padding 'same' needs stride 1") end
-  local high, wide = dilation[1] * (w.shape[3] - 1), dilation[2] * (w.shape[4] - 1)
-  if high % 2 == 1 or wide % 2 == 1 then x = ops.pad_constant(x, {0, wide % 2, 0, high % 2}) end
-  return x, {math.floor(high / 2), math.floor(wide / 2)}
+  local high, below = lib.same_padding(w.shape[3], dilation[1])
+  local wide, right = lib.same_padding(w.shape[4], dilation[2])
+  if below + right > 0 then x = ops.pad_constant(x, {0, right, 0, below}) end
+  return x, {high, wide}
 end
 def("conv1d", "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1", "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
   need("conv1d", 2, w, 3)

@@ -83,6 +83,12 @@ function lib.wrap(name, d, n)
   return k
 end
 
+-- padding = "same" along a dim: elements on both sides, and how many more at the end.
+function lib.same_padding(kernel, dilation)
+  local total = dilation * (kernel - 1)
+  return math.floor(total / 2), total % 2
+end
+
 function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end

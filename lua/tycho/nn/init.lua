@@ -6,6 +6,7 @@ local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
+local same_padding = require("tycho.functional.lib").same_padding
 local init = require "tycho.nn.init_functions"
 local lib = require "tycho.nn.layer"
 local layer, options, arguments, whole, number, pair, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.pair, lib.text
@@ -220,11 +221,9 @@ local function conv(name, dims, transposed)
       if transposed then fail(name .. ": padding must be whole numbers, got 'same'") end
       local p, uneven = {}, {}             -- uneven: elements more at the end of a dim
       for i = 1, dims do
-        local total = self.dilation[i] * (k[i] - 1)
         if self.stride[i] ~= 1 then fail(name .. ": padding 'same' needs stride 1") end
-        p[i] = math.floor(total / 2)
-        uneven[i] = total % 2
-        self.uneven = self.uneven or total % 2 == 1 and uneven or nil
+        p[i], uneven[i] = same_padding(k[i], self.dilation[i])
+        self.uneven = self.uneven or uneven[i] > 0 and uneven or nil
       end
       o.padding, self.padding_text = p, "same"
     end
