@@ -29,7 +29,7 @@ local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional
   "`?` may be left out, `=` gives the default, those after `*` go by name only. \"in place\": there is a form with a trailing `_`.", ""}
 local cats = {"---@meta", "-- Made by make docs.", "---@class tycho.Tensor", "local Tensor = {}", "---@class tycho", "local tycho = {}", ""}
 local lua_type = {operand = "tycho.Tensor|number", tensors = "tycho.Tensor[]", int = "integer", number = "number", bool = "boolean", dim = "integer", dims = "integer|integer[]",
-  sizes = "integer|integer[]", ints = "integer[]", pair = "integer|integer[]", dtype = "string", enum = "string", string = "string", device = "string", any = "any"}
+  sizes = "integer|integer[]", ints = "integer[]", pair = "integer|integer[]", triple = "integer|integer[]", dtype = "string", enum = "string", string = "string", device = "string", any = "any"}
 for _, title in ipairs(order) do
   if groups[title] then
     table.insert(md, "## " .. title .. "\n\n| op | arguments | gives | |\n|---|---|---|---|")

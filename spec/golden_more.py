@@ -205,6 +205,9 @@ LAYERS = [
     ("nn.LSTM(4, 3)", nn.LSTM(4, 3), [(5, 2, 4)]), ("nn.LSTM(4, 3, {num_layers=2, bidirectional=true, batch_first=true})", nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), [(2, 5, 4)]), ("nn.LSTM(4, 3)", nn.LSTM(4, 3), [(5, 4)]),
     ("nn.GRU(4, 3, 2, {bidirectional=true})", nn.GRU(4, 3, 2, bidirectional=True), [(5, 2, 4), (4, 2, 3)]), ("nn.GRU(4, 3)", nn.GRU(4, 3), [(1, 2, 4)]),
     ("nn.RNNCell(4, 3)", nn.RNNCell(4, 3), [(2, 4), (2, 3)]), ("nn.LSTMCell(4, 3)", nn.LSTMCell(4, 3), [(2, 4)]), ("nn.GRUCell(4, 3)", nn.GRUCell(4, 3), [(2, 4), (2, 3)]),
+    ("nn.Conv3d(4, 6, {3, 2, 1}, {stride={1, 2, 1}, padding={1, 0, 2}, groups=2})", nn.Conv3d(4, 6, (3, 2, 1), stride=(1, 2, 1), padding=(1, 0, 2), groups=2), [(2, 4, 3, 4, 2)]), ("nn.Conv3d(2, 3, 2, {padding='same', padding_mode='circular'})", nn.Conv3d(2, 3, 2, padding="same", padding_mode="circular"), [(1, 2, 3, 4, 5)]),
+    ("nn.ConvTranspose3d(2, 3, 3, {stride=2, output_padding=1})", nn.ConvTranspose3d(2, 3, 3, stride=2, output_padding=1), [(1, 2, 3, 2, 2)]), ("nn.BatchNorm3d(3)", nn.BatchNorm3d(3), [(2, 3, 2, 3, 2)]), ("nn.InstanceNorm3d(3, {affine=true})", nn.InstanceNorm3d(3, affine=True), [(2, 3, 2, 3, 2)]),
+    ("nn.MaxPool3d(2, {stride=1, dilation=2})", nn.MaxPool3d(2, stride=1, dilation=2), [(1, 2, 4, 4, 3)]), ("nn.AvgPool3d({1, 2, 2})", nn.AvgPool3d((1, 2, 2)), [(1, 2, 3, 4, 4)]), ("nn.ReplicationPad3d({1, 0, 2, 1, 0, 1})", nn.ReplicationPad3d((1, 0, 2, 1, 0, 1)), [(1, 2, 3, 3, 2)]), ("nn.LPPool1d(2, 3, {stride=2})", nn.LPPool1d(2, 3, stride=2), [(1, 2, 7)]),
 ]
 store, cases = {}, []
 for i, (text, net, shapes) in enumerate(LAYERS):

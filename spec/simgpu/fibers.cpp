@@ -21,6 +21,7 @@ const size_t STACK = 64 << 10;
 }
 extern "C" void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
 extern "C" void __sanitizer_finish_switch_fiber(void *save, const void **bottom, size_t *size);
+extern "C" void __asan_unpoison_memory_region(const volatile void *at, size_t size);
 namespace {
 #endif
 
@@ -119,6 +120,9 @@ bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thr
     fiber &f = run.fibers[i];
     f.place = {{(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)}, at, block, grid};
     f.done = false;
+#if defined __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(f.stack + STACK - 4096, 4096);      /* the frames of the thread before never returned */
+#endif
     void **top = (void **)(f.stack + STACK) - 1;         /* so that fiber_main finds the stack aligned as after a call */
     *--top = (void *)fiber_main;
     for (int k = 0; k < 6; k++) *--top = nullptr;

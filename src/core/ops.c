@@ -29,7 +29,7 @@ ty_op ty_ops[TY_NOP] = {
 };
 
 static const char *const type_names[TY_P_NTYPES] = {"tensor", "operand", "tensors", "int", "number", "bool", "dim", "dims",
-  "sizes", "ints", "pair", "dtype", "enum", "string", "device", "any"};
+  "sizes", "ints", "pair", "triple", "dtype", "enum", "string", "device", "any"};
 
 static int find_type(const char *s, size_t n) {
   for (int i = 0; i < TY_P_NTYPES; i++)
@@ -46,7 +46,10 @@ static bool parse_default(ty_param *p, const char *s) {
     case TY_P_BOOL: a->i = !strcmp(s, "true"); return true;
     case TY_P_INT: a->i = atoll(s); return true;
     case TY_P_DIM: a->i = atoll(s); a->i -= a->i > 0; return true;
-    case TY_P_PAIR: a->n = 2; a->v[0] = a->v[1] = atoll(s); return true;
+    case TY_P_PAIR: case TY_P_TRIPLE:
+      a->n = p->type == TY_P_PAIR ? 2 : 3;
+      for (int i = 0; i < a->n; i++) a->v[i] = atoll(s);
+      return true;
     case TY_P_ENUM: {
       int k = 0;
       for (const char *q = p->choices; *q; q++, k++) {

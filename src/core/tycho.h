@@ -72,7 +72,7 @@ static inline ty_operand ty_op_float(double f) { return (ty_operand){TY_FLOAT, N
 /* One attribute (an argument that is not a tensor). Which member holds depends on the parameter's type. */
 typedef struct {
   bool set;                /* false: left out, and the signature has no default */
-  uint8_t n;               /* dims, sizes, ints, pair: how many */
+  uint8_t n;               /* dims, sizes, ints, pair, triple: how many */
   union { int64_t i; double f; int64_t v[TY_MAXDIM]; };
 } ty_attr;
 
@@ -136,7 +136,7 @@ struct ty_tensor {
 /* ---- the op table ---- */
 
 typedef enum { TY_P_TENSOR, TY_P_OPERAND, TY_P_TENSORS, TY_P_INT, TY_P_NUMBER, TY_P_BOOL, TY_P_DIM, TY_P_DIMS, TY_P_SIZES,
-               TY_P_INTS, TY_P_PAIR, TY_P_DTYPE, TY_P_ENUM, TY_P_STRING, TY_P_DEVICE, TY_P_ANY, TY_P_NTYPES } ty_ptype;
+               TY_P_INTS, TY_P_PAIR, TY_P_TRIPLE, TY_P_DTYPE, TY_P_ENUM, TY_P_STRING, TY_P_DEVICE, TY_P_ANY, TY_P_NTYPES } ty_ptype;
 
 typedef struct {
   char name[28];
@@ -144,7 +144,7 @@ typedef struct {
   uint8_t slot;            /* among the operands, or among the attributes */
   bool optional, keyword, mutated;
   ty_attr def;             /* the default, where .set */
-  char choices[56];        /* TY_P_ENUM: "none,mean,sum" */
+  char choices[96];        /* TY_P_ENUM: "none,mean,sum" */
 } ty_param;
 
 typedef enum {

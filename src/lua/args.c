@@ -37,7 +37,7 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
 
 /* ---- where values stand ---- */
 
-static bool takes_list(int type) { return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR || type == TY_P_ANY; }
+static bool takes_list(int type) { return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR || type == TY_P_TRIPLE || type == TY_P_ANY; }
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
 /* A table with a name in it holds options; so does {} where no list may stand. */
@@ -159,16 +159,15 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   }
 }
 
-static void pair_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a) {
-  a->n = 2;
-  if (lua_type(L, index) != LUA_TTABLE) {
-    a->v[0] = a->v[1] = whole_at(L, op, k, index, "a whole number or a list of two");
-    return;
-  }
-  if (lua_objlen(L, index) != 2) ty_throw(L, "%s: argument %d (%s) must be a whole number or a list of two, got a list of %d", op->shown, k + 1, op->param[k].name, (int)lua_objlen(L, index));
-  for (int i = 0; i < 2; i++) {
-    lua_rawgeti(L, index, i + 1);
-    a->v[i] = whole_at(L, op, k, lua_gettop(L), "a whole number or a list of two");
+/* A pair or a triple: one number stands for all. */
+static void window_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a) {
+  const bool two = op->param[k].type == TY_P_PAIR, table = lua_type(L, index) == LUA_TTABLE;
+  const char *expected = two ? "a whole number or a list of two" : "a whole number or a list of three";
+  a->n = two ? 2 : 3;
+  if (table && lua_objlen(L, index) != a->n) ty_throw(L, "%s: argument %d (%s) must be %s, got a list of %d", op->shown, k + 1, op->param[k].name, expected, (int)lua_objlen(L, index));
+  for (int i = 0; i < a->n; i++) {
+    if (table) lua_rawgeti(L, index, i + 1); else lua_pushvalue(L, index);
+    a->v[i] = whole_at(L, op, k, lua_gettop(L), expected);
     lua_pop(L, 1);
   }
 }
@@ -227,7 +226,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
       break;
     case TY_P_DIM: a->i = dim_at(L, op, k, index); break;
     case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: list_at(L, op, k, w, a); break;
-    case TY_P_PAIR: pair_at(L, op, k, index, a); break;
+    case TY_P_PAIR: case TY_P_TRIPLE: window_at(L, op, k, index, a); break;
     case TY_P_DTYPE: a->i = dtype_at(L, op, k, index); break;
     case TY_P_ENUM: a->i = choice_at(L, op, k, index); break;
     case TY_P_DEVICE: a->i = device_at(L, op, k, index); break;
@@ -376,7 +375,7 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
       lua_createtable(L, a->n, 0);
       for (int i = 0; i < a->n; i++) { lua_pushnumber(L, (lua_Number)(a->v[i] >= 0 ? a->v[i] + 1 : a->v[i])); lua_rawseti(L, -2, i + 1); }
       break;
-    case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: ty_push_list(L, a->v, a->n, 0, false); break;
+    case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: case TY_P_TRIPLE: ty_push_list(L, a->v, a->n, 0, false); break;
     case TY_P_DTYPE: lua_pushstring(L, ty_dtype_names[a->i]); break;
     case TY_P_DEVICE: lua_pushstring(L, ty_devices[a->i]->name); break;
     case TY_P_ENUM: {

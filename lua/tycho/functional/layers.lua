@@ -4,37 +4,18 @@ local modes = require "tycho.modes"
 local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
-local shown = require("tycho.options").shown
+local def, fail, wrap, need, batched, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.batched, lib.NN
 local F = lib.functions
 
 ---- convolution ----
 -- A 1-d layer as a 2-d one of height 1. x (N,C,L) or (C,L)
 local function flat2d(x) return M.unsqueeze(x, -2) end
-local function batched(name, x, dims, fn)
-  if M.dim(x) == dims then return fn(x) end
-  if M.dim(x) == dims - 1 then return M.squeeze(fn(M.unsqueeze(x, 1)), 1) end
-  fail(name, "argument 1 must have %d or %d dims, got shape %s", dims - 1, dims, tostring(x.shape))
-end
--- Padding in words, as numbers: "valid" is none, "same" what keeps the size, an odd element of it at the end. Both come back: x, padded where sides differ.
-local function padded(name, x, w, stride, padding, dilation)
-  if type(padding) ~= "string" then return x, padding end
-  if padding == "valid" then return x, {0, 0} end
-  if padding ~= "same" then fail(name, "padding must be whole numbers, 'valid' or 'same', got '%s'", padding) end
-  if stride[1] ~= 1 or stride[2] ~= 1 then fail(name, "padding 'same' needs stride 1") end
-  local high, below = lib.same_padding(w.shape[3], dilation[1])
-  local wide, right = lib.same_padding(w.shape[4], dilation[2])
-  if below + right > 0 then x = ops.pad_constant(x, {0, right, 0, below}) end
-  return x, {high, wide}
-end
 def("conv1d", "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1", "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
   need("conv1d", 2, w, 3)
-  padding = type(padding) == "table" and #padding == 1 and padding[1] or padding or 0
-  if type(padding) ~= "string" and not (type(padding) == "number" and padding % 1 == 0 and padding >= 0) then fail("conv1d", "padding must be a whole number from 0, 'valid' or 'same', got %s", shown(padding)) end
+  local p, more = lib.window_padding("conv1d", padding, {w.shape[3]}, {stride}, {dilation})
   return batched("conv1d", x, 3, function(y)
-    local rows, taps, steps, gaps = flat2d(y), flat2d(w), {1, stride}, {1, dilation}
-    local z, p = padded("conv1d", rows, taps, steps, type(padding) == "number" and {0, padding} or padding, gaps)
-    return M.squeeze(ops.conv2d(z, taps, b, steps, p, gaps, groups), 3)
+    if more[1] > 0 then y = ops.pad_constant(y, {0, more[1]}) end
+    return M.squeeze(ops.conv2d(flat2d(y), flat2d(w), b, {1, stride}, {0, p[1]}, {1, dilation}, groups), 3)
   end)
 end, NN)
 -- The transpose of a convolution is its gradient with respect to the input.
@@ -64,9 +45,10 @@ end, NN)
 def("conv2d", "x, weight, bias:tensor?, stride:pair=1, padding:any?, dilation:pair=1, groups:int=1", "2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
   if type(padding) == "string" then
     need("conv2d", 2, w, 4)
+    local p, more = lib.window_padding("conv2d", padding, {w.shape[3], w.shape[4]}, stride, dilation)
     return batched("conv2d", x, 4, function(y)
-      local z, p = padded("conv2d", y, w, stride, padding, dilation)
-      return ops.conv2d(z, w, b, stride, p, dilation, groups)
+      if more[1] + more[2] > 0 then y = ops.pad_constant(y, {0, more[2], 0, more[1]}) end
+      return ops.conv2d(y, w, b, stride, p, dilation, groups)
     end)
   end
   if M.dim(x) == 4 then return ops.conv2d(x, w, b, stride, padding, dilation, groups) end
@@ -102,10 +84,13 @@ def("adaptive_max_pool1d", "x, output_size:int, *, return_indices:bool=false", "
   if indices then return y, M.squeeze(i, -2) end
   return y
 end, NN)
-def("lp_pool2d", "x, p:number, kernel_size:pair, stride:pair?, *, ceil_mode:bool=false", "p-norm of each kernel_size window", function(x, p, k, stride, ceil_mode)
-  local y = ops.avg_pool2d(ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode})
-  return ops.pow(ops.sign(y) * ops.relu(ops.abs(y)) * (k[1] * k[2]), 1 / p)
-end, NN)
+for dims, size in ipairs {"int", "pair", "triple"} do
+  def(("lp_pool%dd"):format(dims), ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size), "p-norm of each kernel_size window", function(x, p, k, stride, ceil_mode)
+    local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
+    for i = 1, dims do n = n * (dims == 1 and k or k[i]) end
+    return ops.pow(ops.sign(y) * ops.relu(ops.abs(y)) * n, 1 / p)
+  end, NN)
+end
 
 ---- padding, windows, sizes ----
 -- Positions from 1 - before to n + after, brought back into 1..n.
@@ -171,22 +156,28 @@ def("fold", "x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pai
     return ops.pad_constant(v, {-padding[2], -padding[2], -padding[1], -padding[1]})
   end)
 end, NN)
-def("interpolate", "x, size:any?, *, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false", "images (N,C,H,W) or lines (N,C,L) of another size", function(x, size, factor, mode, align_corners, recompute)
+local FITS = {linear = 1, bilinear = 2, bicubic = 2, trilinear = 3}      -- modes by how many dims they resize
+def("interpolate", "x, size:any?, *, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false", "images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size", function(x, size, factor, mode, align_corners, recompute)
   local n = M.dim(x) - 2
-  if n ~= 1 and n ~= 2 then fail("interpolate", "argument 1 must have 3 or 4 dims, got shape %s", tostring(x.shape)) end
-  if (mode == "linear") ~= (n == 1) and mode ~= "nearest" and mode ~= "nearest-exact" then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
+  if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
+  if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
   if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
-  local out, factors = {}, {0, 0}
+  local out, factors = {}, {0, 0, 0}
   for i = 1, n do
     local v = size ~= nil and size or factor
     if type(v) == "table" then v = v[i] end
     if type(v) ~= "number" or v <= 0 or v ~= v then fail("interpolate", "%s must be numbers above 0, got %s", size ~= nil and "size" or "scale_factor", tostring(v)) end
     out[i] = size ~= nil and v or math.floor(x.shape[i + 2] * v)
-    if factor ~= nil and not recompute then factors[i + 2 - n] = v end
+    if factor ~= nil and not recompute then factors[i] = v end
   end
-  local kind = mode == "linear" and "bilinear" or mode
-  if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, factors[1], factors[2]), 3) end
-  return ops.resize(x, out, kind, align_corners, factors[1], factors[2])
+  if mode == "area" then return M[("adaptive_avg_pool%dd"):format(n)](x, n == 1 and out[1] or out) end
+  local kind = (mode == "linear" or mode == "trilinear") and "bilinear" or mode
+  if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, 0, factors[1]), 3) end
+  if n == 2 then return ops.resize(x, out, kind, align_corners, factors[1], factors[2]) end
+  local s = x.shape                        -- each plane, then depth
+  local y = ops.resize(M.reshape(x, s[1], s[2] * s[3], s[4], s[5]), {out[2], out[3]}, kind, align_corners, factors[2], factors[3])
+  y = ops.resize(M.reshape(y, s[1], s[2], s[3], out[2] * out[3]), {out[1], out[2] * out[3]}, kind, align_corners, factors[1], 0)
+  return M.reshape(y, s[1], s[2], out[1], out[2], out[3])
 end, NN)
 
 ---- dropout and normalisation ----

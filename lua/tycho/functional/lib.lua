@@ -2,7 +2,8 @@
 -- and completed as for an op; the function then gets them in order. Each becomes a function of tycho and, unless it makes
 -- tensors from nothing, a method. Gradients come from the ops.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail, shown = options.fail, options.shown
 local M = core.methods
 local lib = {
   functions = {},     -- name -> function
@@ -89,8 +90,34 @@ function lib.same_padding(kernel, dilation)
   return math.floor(total / 2), total % 2
 end
 
+-- A convolution's padding (nil, a number, a list, "valid" or "same") as elements on both sides of each dim, and how many more at its end.
+function lib.window_padding(name, padding, kernel, stride, dilation)
+  local both, more = {}, {}
+  for i, k in ipairs(kernel) do
+    more[i] = 0
+    if padding == nil or padding == "valid" then both[i] = 0
+    elseif padding ~= "same" then both[i] = type(padding) == "table" and #padding == #kernel and padding[i] or padding
+    elseif stride[i] ~= 1 then lib.fail(name, "padding 'same' needs stride 1")
+    else both[i], more[i] = lib.same_padding(k, dilation[i]) end
+    local p = both[i]
+    if type(p) ~= "number" or p % 1 ~= 0 or p < 0 then lib.fail(name, "padding must be whole numbers from 0, 'valid' or 'same', got %s", shown(padding)) end
+  end
+  return both, more
+end
+
 function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
+end
+
+-- fn(x) for an x of so many dims; one without a batch is a batch of one.
+function lib.batched(name, x, dims, fn)
+  if M.dim(x) == dims then return fn(x) end
+  if M.dim(x) ~= dims - 1 then lib.fail(name, "argument 1 must have %d or %d dims, got shape %s", dims - 1, dims, tostring(x.shape)) end
+  local function single(y, ...)
+    if y == nil then return end
+    return M.squeeze(y, 1), single(...)
+  end
+  return single(fn(M.unsqueeze(x, 1)))
 end
 
 return lib

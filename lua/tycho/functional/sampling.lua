@@ -53,18 +53,24 @@ def("affine_grid", "theta, size:ints, *, align_corners:bool=false", "the grid fo
   return M.reshape(ops.matmul(ops.expand(places, size[1], h * w, 3), M.transpose(theta, 2, 3)), size[1], h, w, 2)
 end, NN)
 
-def("max_unpool2d", "x, indices, kernel_size:pair, stride:pair?, padding:pair=0, *, output_size:any?", "x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere", function(x, indices, kernel, stride, padding, size)
-  if M.dim(x) == 3 then return M.squeeze(lib.functions.max_unpool2d(M.unsqueeze(x, 1), M.unsqueeze(indices, 1), kernel, stride, padding, {output_size = size}), 1) end
-  need("max_unpool2d", 1, x, 4)
-  if indices.shape ~= x.shape then fail("max_unpool2d", "argument 2 has shape %s; it must be argument 1's, %s", tostring(indices.shape), tostring(x.shape)) end
-  stride = stride or kernel
-  local out = {}
-  for i = 1, 2 do
-    local usual = (x.shape[i + 2] - 1) * stride[i] - 2 * padding[i] + kernel[i]
-    out[i] = size and size[#size - 2 + i] or usual
-    if out[i] <= usual - stride[i] or out[i] >= usual + stride[i] then fail("max_unpool2d", "output_size must be within a stride of %d along dim %d, got %d", usual, i + 2, out[i]) end
-  end
-  local n, c = x.shape[1], x.shape[2]
-  local zeros = ops.zeros({n, c, out[1] * out[2]}, {dtype = x.dtype, device = x.device})
-  return M.reshape(ops.scatter(zeros, 3, M.flatten(indices, 3), M.flatten(x, 3)), n, c, out[1], out[2])
-end, NN)
+local function each(v, i) return type(v) == "table" and v[i] or v end
+for dims, size_type in ipairs {"int", "pair", "triple"} do
+  local name = ("max_unpool%dd"):format(dims)
+  def(name, ("x, indices, kernel_size:%s, stride:%s?, padding:%s=0, *, output_size:any?"):format(size_type, size_type, size_type), ("x where max_pool%dd(..., {return_indices=true}) found its maxima, zeros elsewhere"):format(dims), function(x, indices, kernel, stride, padding, size)
+    if indices.shape ~= x.shape then fail(name, "argument 2 has shape %s; it must be argument 1's, %s", tostring(indices.shape), tostring(x.shape)) end
+    stride = stride or kernel
+    return lib.batched(name, x, dims + 2, function(y)
+      local n, c, area = y.shape[1], y.shape[2], 1
+      local out = {n, c}
+      for i = 1, dims do
+        local step = each(stride, i)
+        local usual = (y.shape[i + 2] - 1) * step - 2 * each(padding, i) + each(kernel, i)
+        local want = type(size) == "table" and size[#size - dims + i] or size or usual
+        if type(want) ~= "number" or want <= usual - step or want >= usual + step then fail(name, "output_size must be within a stride of %d along dim %d, got %s", usual, i + 2, tostring(want)) end
+        out[i + 2], area = want, area * want
+      end
+      local zeros = ops.zeros({n, c, area}, {dtype = y.dtype, device = y.device})
+      return M.reshape(ops.scatter(zeros, 3, M.reshape(indices, n, c, -1), M.flatten(y, 3)), out)
+    end)
+  end, NN)
+end

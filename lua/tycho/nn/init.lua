@@ -9,7 +9,7 @@ local F = require "tycho.nn.functional"
 local same_padding = require("tycho.functional.lib").same_padding
 local init = require "tycho.nn.init_functions"
 local lib = require "tycho.nn.layer"
-local layer, options, arguments, whole, number, pair, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.pair, lib.text
+local layer, options, arguments, whole, number, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.text
 local Parameter = module.Parameter
 local options_of = require "tycho.options"
 local shown, fail = options_of.shown, options_of.fail
@@ -199,12 +199,12 @@ function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) 
 
 ---- convolution ----
 -- Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0 | "same", dilation=1, groups=1, bias=true, padding_mode="zeros"): (N, in, H, W) ->
--- (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'). The transposed ones go the other way.
+-- (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'); Conv3d: (N, in, D, H, W) -> (N, out, D', H', W'). The transposed ones go the other way.
 local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
 local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1"
 local function conv(name, dims, transposed)
   local Conv = layer(name)
-  local many = dims == 2 and pair or function(v) return type(v) == "table" and v or {v} end
+  local function many(v) return type(v) == "table" and v or {v, dims > 1 and v or nil, dims > 2 and v or nil} end
   function Conv:init(...)
     local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
     local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
@@ -234,7 +234,7 @@ local function conv(name, dims, transposed)
     self.weight = Parameter(init.uniform_(ops.empty(size), -bound, bound))
     if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
   end
-  local function plain(v) return dims == 2 and v or v[1] end
+  local function plain(v) return dims > 1 and v or v[1] end
   if transposed then
     local fn = F["conv_transpose" .. dims .. "d"]
     function Conv:forward(x) return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), self.output_padding, self.groups, plain(self.dilation)) end
@@ -245,7 +245,7 @@ local function conv(name, dims, transposed)
       if self.padding_mode ~= "zeros" or self.uneven then
         local p = {}
         for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] + (self.uneven and self.uneven[i] or 0) end
-        x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), dims == 2 and {0, 0} or {0}
+        x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), many(0)
       end
       return fn(x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
     end
@@ -255,10 +255,10 @@ local function conv(name, dims, transposed)
       self.padding_mode and self.padding_mode ~= "zeros" and ", padding_mode=" .. self.padding_mode or "")
   end
 end
-conv("Conv1d", 1)
-conv("Conv2d", 2)
-conv("ConvTranspose1d", 1, true)
-conv("ConvTranspose2d", 2, true)
+for dims = 1, 3 do
+  conv(("Conv%dd"):format(dims), dims)
+  conv(("ConvTranspose%dd"):format(dims), dims, true)
+end
 
 ---- normalisation, dropout ----
 local function scale_and_shift(self, size, scale, shift)
@@ -270,7 +270,7 @@ local function running_stats(self, n)
   self:register_buffer("running_var", ops.ones(n))
   self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
 end
-for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}} do
+for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
   -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)
   function Norm:init(...)
@@ -329,7 +329,7 @@ end
 function RMSNorm:forward(x) return F.rms_norm(x, self.normalized_shape, self.weight, {eps = self.eps}) end
 function RMSNorm:extra_repr() return text(self.normalized_shape) end
 
-for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d"} do
+for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} do
   local Norm = layer(name)
   -- (num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)
   function Norm:init(...)

@@ -18,7 +18,6 @@ lib.arguments, lib.fail, lib.shown = given.arguments, given.fail, given.shown
 function lib.whole(name, what, v) return given.whole(name, what, v, 1) end
 lib.number = given.number
 
-function lib.pair(v) return type(v) == "table" and v or {v, v} end
 function lib.text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end
 
 -- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is fn(x..., those of first by position,

@@ -55,34 +55,40 @@ plain("UpsamplingBilinear2d", function(x, o) return F.interpolate(x, {size = o.s
 plain("Upsample", F.interpolate, "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil")
 plain("Unfold", F.unfold, "kernel_size", "dilation=1, padding=0, stride=1")
 plain("Fold", F.fold, "output_size, kernel_size", "dilation=1, padding=0, stride=1")
+local function on_all_sides(p, dims)
+  if type(p) ~= "number" then return p end
+  local out = {}
+  for i = 1, 2 * dims do out[i] = p end
+  return out
+end
 for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"}, {"CircularPad", "circular"}} do
-  for dims = 1, 2 do
-    plain(row[1] .. dims .. "d", function(x, p)
-      if type(p) == "number" then p = dims == 1 and {p, p} or {p, p, p, p} end
-      return F.pad(x, p, {mode = row[2]})
-    end, "padding")
+  for dims = 1, 3 do
+    plain(row[1] .. dims .. "d", function(x, p) return F.pad(x, on_all_sides(p, dims), {mode = row[2]}) end, "padding")
   end
 end
-plain("ConstantPad2d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p, p, p} or p, {value = value}) end, "padding, value")
-plain("ConstantPad1d", function(x, p, value) return F.pad(x, type(p) == "number" and {p, p} or p, {value = value}) end, "padding, value")
+for dims = 1, 3 do
+  plain(("ConstantPad%dd"):format(dims), function(x, p, value) return F.pad(x, on_all_sides(p, dims), {value = value}) end, "padding, value")
+end
 
 ---- pooling ----
 local WINDOW = "kernel_size, stride=nil, padding=0"
-local MaxUnpool2d = layer("MaxUnpool2d")
--- MaxUnpool2d(kernel_size, stride, padding=0); unpool(x, indices, output_size)
-function MaxUnpool2d:init(...)
-  local o = lib.arguments("MaxUnpool2d", WINDOW, ...)
-  self.kernel_size, self.stride, self.padding = o.kernel_size, o.stride, o.padding
-end
-function MaxUnpool2d:forward(x, indices, size)
-  if type(size) == "table" and size.output_size then size = size.output_size end
-  return F.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, {output_size = size})
-end
-for dims = 1, 2 do
+for dims = 1, 3 do
+  local name = ("MaxUnpool%dd"):format(dims)
+  local MaxUnpool = layer(name)
+  -- (kernel_size, stride, padding=0); unpool(x, indices, output_size)
+  function MaxUnpool:init(...)
+    local o = lib.arguments(name, WINDOW, ...)
+    self.kernel_size, self.stride, self.padding = o.kernel_size, o.stride, o.padding
+  end
+  function MaxUnpool:forward(x, indices, size)
+    if type(size) == "table" and size.output_size then size = size.output_size end
+    return F[("max_unpool%dd"):format(dims)](x, indices, self.kernel_size, self.stride, self.padding, {output_size = size})
+  end
   plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
   plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW, "ceil_mode=false, count_include_pad=true")
   plain(("AdaptiveAvgPool%dd"):format(dims), F["adaptive_avg_pool" .. dims .. "d"], "output_size")
   plain(("AdaptiveMaxPool%dd"):format(dims), F["adaptive_max_pool" .. dims .. "d"], "output_size", "return_indices=false")
+  plain(("LPPool%dd"):format(dims), F[("lp_pool%dd"):format(dims)], "norm_type, kernel_size, stride=nil", "ceil_mode=false")
 end
 plain("LocalResponseNorm", F.local_response_norm, "size", "alpha=1e-4, beta=0.75, k=1")
 
