@@ -29,7 +29,7 @@ static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t 
 static __device__ __forceinline__ void draw_four(const ty_k_draw &a) {
   const int64_t block = (int64_t)blockIdx.x * THREADS + threadIdx.x, at = block * 4;
   if (at >= a.n) return;
-  uint32_t r[4];
+  uint32_t r[4], low[4] = {0};
   float normal[4];
   ty_philox(a.g->seed, a.g->offset + (uint64_t)block, r);
   if (a.op == TY_OP_randn || a.op == TY_OP_normal)
@@ -39,8 +39,8 @@ static __device__ __forceinline__ void draw_four(const ty_k_draw &a) {
     switch (a.op) {
       case TY_OP_randint: {
         const uint64_t range = (uint64_t)a.high - (uint64_t)a.low + 1;   /* 0: all of 2^64 */
-        const uint64_t v = range && range <= UINT32_MAX ? (uint64_t)r[k] * range >> 32 : ((uint64_t)r[k] << 32 | r[k ^ 1]) % (range ? range : UINT64_MAX);
-        store(a.o, a.dtype, i, (int64_t)((uint64_t)a.low + v));
+        if (k == 0 && (!range || range > UINT32_MAX)) ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);      /* the words' lower halves */
+        store(a.o, a.dtype, i, (int64_t)((uint64_t)a.low + ty_random_below(range, r[k], low[k])));
         break;
       }
       case TY_OP_bernoulli: store(a.o, a.dtype, i, (double)((double)ty_uniform(r[k]) < load<double>(a.x, a.dtype, i))); break;
@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double 
   if (i < n) {
     ty_philox(g->seed, g->offset + (uint64_t)(i / per), r);
     if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* orders as the bits do */
-    else ((double *)o)[i] = x[i] > 0 ? -log(open_unit(r)) / x[i] : (double)INFINITY;
+    else ((double *)o)[i] = x[i] > 0 ? fmin(-log(open_unit(r)) / x[i], 1.7976931348623157e308) : (double)INFINITY;
   }
   move_on(g, (uint64_t)((n + per - 1) / per));
 }

@@ -6,6 +6,8 @@ local helper = {}
 -- TYCHO_TEST_DEVICE=cuda makes tensors there, where a spec says nothing else.
 helper.device = os.getenv("TYCHO_TEST_DEVICE") or "cpu"
 if helper.device ~= "cpu" then tycho.set_default_device(helper.device) end
+-- How many tensors may live at a time: the simulated GPU without a cache maps each by itself, and a process has 65,530 maps.
+helper.many = os.getenv "TYCHO_CUDA_CACHE" == "0" and 10000 or 100000
 function helper.on_device(x) return helper.device == "cpu" and x or x:to(helper.device) end
 local TOLERANCE = {float64 = 1e-10, float32 = 2e-5, float16 = 2e-3, bfloat16 = 1.6e-2}
 

@@ -281,7 +281,7 @@ describe("regression", function()
   it("gradients of gradients of gradients are freed without deep recursion", function()
     local head = tycho.zeros(1)
     local t = head
-    for _ = 1, 200000 do
+    for _ = 1, 2 * helper.many do
       local n = tycho.zeros(1)
       t.grad = n
       t = n
@@ -379,5 +379,112 @@ describe("regression", function()
       assert.equal(1, x.b:item())
     end
     fails("persistant", function() m:register_buffer("c", nil, {persistant = true}) end)
+  end)
+
+  it("pools' gradients check their windows, since saved traces may ask for any", function()
+    local g, at = tycho.ones(1, 1, 2, 2), tycho.ones(1, 1, 2, 2):long()
+    for _, dilation in ipairs {0, -1} do helper.fails("dilation " .. dilation, core.ops.max_pool2d_backward, g, at, {1, 1, 4, 4}, 2, 2, 1, false, dilation) end
+    helper.fails("padding", core.ops.max_pool2d_backward, g, at, {1, 1, 4, 4}, 1, 2, 1)
+    helper.fails("these windows", core.ops.max_pool2d_backward, g, at, {1, 1, 9, 9}, 2)
+    helper.fails("stride 0", core.ops.avg_pool2d_backward, g, {1, 1, 4, 4}, 2, 0)
+    helper.fails("these windows", core.ops.avg_pool2d_backward, g, {1, 1, 4, 4}, 4, 4)
+  end)
+
+  it("assignment outlives the operands that finalizers free when memory runs out", function()
+    local x, at, v = tycho.zeros(1000), tycho.range(1, 100, {dtype = "int64"}), tycho.ones(100):double()
+    collectgarbage() collectgarbage()
+    do
+      local trap = newproxy(true)
+      getmetatable(trap).__gc = function() if x then x:free() end end
+      trap = nil -- luacheck: ignore
+    end
+    core.fail_alloc(2, 1)
+    pcall(function() x[at] = v end)
+    core.fail_alloc(0)
+    assert.equal(1000, tycho.ones(1000):sum():item())
+  end)
+
+  it("wide ranges of randint are drawn from independent words", function()
+    tycho.manual_seed(4)
+    local t = tycho.randint(0, 2 ^ 33 - 1, {4000}):totable()
+    local same = 0
+    for i = 1, 4000, 2 do
+      if t[i] % 2 == math.floor(t[i + 1] / 2 ^ 32) then same = same + 1 end
+    end
+    assert.is_true(same > 850 and same < 1150, same .. " of 2000")
+  end)
+
+  it("whole numbers are divided as such, whatever their size, and numbers without overflow", function()
+    local a = tycho.tensor({16777217, 123456789, -123456789, 7, -7}, {dtype = "int64"})
+    assert.same({16777217, 123456789, -123456789, 7, -7}, a:div(1, {rounding_mode = "trunc"}):totable())
+    assert.same({5592405, 41152263, -41152263, 2, -2}, a:div(3, {rounding_mode = "trunc"}):totable())
+    assert.same({-5592405, -41152263, 41152263, -2, 2}, a:div(-3, {rounding_mode = "trunc"}):totable())
+    assert.equal("int64", a:div(3, {rounding_mode = "trunc"}).dtype)
+    assert.equal(-2, tycho.tensor({3e38}):floor_divide(-2e38):item())
+    assert.equal(-1, tycho.tensor({-5}):floor_divide(math.huge):item())
+    assert.equal(-3, tycho.tensor({-5}):floor_divide(2):item())
+    assert.equal(2, tycho.tensor({5}):floor_divide(2):item())
+  end)
+
+  it("a Function's results stay at their places, nil ones too", function()
+    local F = tycho.autograd.Function {forward = function(_, x) return nil, x * 2, nil end, backward = function(_, _, g) return g * 2 end}
+    local x = tycho.ones(2, {requires_grad = true})
+    local a, b, c = F(x)
+    assert.is_nil(a)
+    assert.is_nil(c)
+    assert.equal(3, select("#", F(x)))
+    b:sum():backward()
+    assert.same({2, 2}, x.grad:totable())
+  end)
+
+  it("a view of what took other memory is a view no longer", function()
+    local net = tycho.nn.Linear(2, 2, {bias = false}):requires_grad_(false)
+    local v = net.weight:view(4)
+    net:double()
+    local source = tycho.ones(4, {requires_grad = true})
+    v:copy_(source * 2)
+    assert.is_false(net.weight.requires_grad)
+    v:sum():backward()
+    assert.same({2, 2, 2, 2}, source.grad:totable())
+  end)
+
+  it("random numbers fit what they are asked for", function()
+    helper.fails("uint8 holds 0 to 255", tycho.randint, 0, 1000, {8}, {dtype = "uint8"})
+    helper.fails("uint8 holds 0 to 255", tycho.randint, -1, 8, {8}, {dtype = "uint8"})
+    helper.fails("uint8 holds numbers up to 255", tycho.randperm, 300, {dtype = "uint8"})
+    assert.equal(255, tycho.randperm(255, {dtype = "uint8"}):amax():item())
+    helper.fails("std", function() tycho.zeros(2):normal_(0, -1) end)
+    helper.fails("lambd", function() tycho.zeros(2):exponential_(0) end)
+    helper.fails("above high", function() tycho.zeros(2):uniform_(2, 1) end)
+    local tiny = tycho.tensor({1e-310, 0, 1e-310}, {dtype = "float64"}):multinomial(2):totable()
+    table.sort(tiny)
+    assert.same({1, 3}, tiny)
+  end)
+
+  it("attention's dropout scales float64 in float64", function()
+    local q = tycho.ones(1, 1, 1, 1, {dtype = "float64"})
+    for _ = 1, 20 do
+      local y = tycho.scaled_dot_product_attention(q, q, q, nil, 0.1):item()
+      assert.is_true(y == 0 or y == 1 / 0.9)
+    end
+  end)
+
+  it("reshape says what doesn't fit before it copies", function()
+    local x = tycho.zeros(1000, 100):t()
+    core.max_allocated(true)
+    local before = core.max_allocated()
+    helper.fails("reshape: a tensor of shape 100x1000 has 100000 elements", function() x:reshape(7) end)
+    helper.fails("reshape: only one size may be", function() x:reshape(-1, -1) end)
+    helper.fails("reshape", function() x:reshape(-1, 7) end)
+    helper.fails("reshape", function() tycho.zeros(2, 0):t():reshape(-1, 0) end)
+    assert.equal(before, core.max_allocated())
+  end)
+
+  it("what holds C's objects can't be forged into ending others", function()
+    local _, keep = core.data_ptr(tycho.ones(4, {device = "cpu"}))
+    local program = core.program.new()
+    assert.is_nil(debug.getmetatable(program).__gc(keep))
+    assert.is_nil(debug.getmetatable(keep).__gc(io.stdout))
+    collectgarbage() collectgarbage()
   end)
 end)

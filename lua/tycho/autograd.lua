@@ -101,13 +101,15 @@ function Function:__call(...)
     needs = needs or ctx.needs_input_grad[i]
   end
   local old = core.set_grad_enabled(false)
-  local out = {pcall(self.forward, ctx, ...)}
-  core.set_grad_enabled(old)
-  if not out[1] then error(out[2], 0) end
-  table.remove(out, 1)
+  local function taken(ok, ...)
+    core.set_grad_enabled(old)
+    if not ok then error((...), 0) end
+    return {...}, select("#", ...)
+  end
+  local out, count = taken(pcall(self.forward, ctx, ...))
   if needs and old then
     local results = {}
-    for i = 1, table.maxn(out) do
+    for i = 1, count do
       for k = 1, n do          -- an operand handed back is another tensor: it gets a history of its own
         if out[i] ~= nil and rawequal(out[i], args[k]) then out[i] = M.detach(out[i]) end
       end
@@ -115,7 +117,7 @@ function Function:__call(...)
     end
     core.record_function(ctx, tensors, results)
   end
-  return unpack(out, 1, table.maxn(out))
+  return unpack(out, 1, count)
 end
 
 -- ctx.needs_input_grad[i]: whether argument i's gradient is asked for.

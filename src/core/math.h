@@ -289,7 +289,10 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf(x * 0.707106781
   TY_INLINE int isinf_##S(T x) { return __builtin_fabs##F(x) == INFINITY; } \
   TY_INLINE int isfinite_##S(T x) { return __builtin_fabs##F(x) < INFINITY; } \
   TY_INLINE T remainder_##S(T a, T b) { T r = __builtin_fmod##F(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; } \
-  TY_INLINE T floor_divide_##S(T a, T b) { return b == 0 ? a / b : __builtin_rint##F((a - remainder_##S(a, b)) / b); }  /* exact, as remainder */ \
+  TY_INLINE T floor_divide_##S(T a, T b) { \
+    if (b == 0) return a / b; \
+    T r = __builtin_fmod##F(a, b), q = (a - r) / b;       /* exact but for its last rounding, so that it is whole; a - r doesn't overflow */ \
+    return __builtin_rint##F(q) - (r != 0 && (r < 0) != (b < 0)); } \
   TY_INLINE T fmod_##S(T a, T b) { return __builtin_fmod##F(a, b); } \
   TY_INLINE T copysign_##S(T a, T b) { return __builtin_copysign##F(a, b); } \
   TY_INLINE int signbit_##S(T x) { return __builtin_copysign##F((T)1, x) < 0; } \
@@ -382,6 +385,13 @@ TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
 TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f; }               /* [0, 1), 24 bits */
 TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
 /* Box and Muller: two normal numbers from two random words. */
+/* A number below range from a word, and from a second one where range is 2^32 or more; range 0 stands for 2^64. */
+TY_INLINE uint64_t ty_random_below(uint64_t range, uint32_t high, uint32_t low) {
+  const uint64_t v = (uint64_t)high << 32 | low;
+  if (range && range <= 0xffffffffu) return (uint64_t)high * range >> 32;
+  return range ? v % range : v;
+}
+
 TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
   float m = __builtin_sqrtf(-2.0f * log_f32(ty_uniform_open(r0))), s, c;
   ty_sincos_2pi(ty_uniform(r1), &s, &c);

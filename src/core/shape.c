@@ -437,17 +437,35 @@ ty_status ty_infer_eye(ty_call *c) {
   return TY_OK;
 }
 
+/* The largest whole number of a dtype. */
+static int64_t most_of(int dtype) { return dtype == TY_BOOL ? 1 : dtype == TY_U8 ? UINT8_MAX : dtype == TY_I32 ? INT32_MAX : INT64_MAX; }
+
+ty_status ty_infer_random(ty_call *c) {
+  const double a = c->at[0].f, b = c->at[1].f;
+  TY_TRY(ty_infer_same(c));
+  if (c->op->id == TY_OP_uniform && !(a <= b)) return ty_fail(c, "low %g is above high %g", a, b);
+  if (c->op->id == TY_OP_normal && !(b >= 0)) return ty_fail(c, "std must be a number from 0, got %g", b);
+  if (c->op->id == TY_OP_exponential && !(a > 0)) return ty_fail(c, "lambd must be a number above 0, got %g", a);
+  return TY_OK;
+}
+
 ty_status ty_infer_randint(ty_call *c) {
   const ty_attr *s = &c->at[2];
   TY_TRY(check_sizes(c, s->v, s->n));
   if (c->at[0].i > c->at[1].i) return ty_fail(c, "low %lld is above high %lld", (long long)c->at[0].i, (long long)c->at[1].i);
   ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_I64), s->n, s->v);
+  const int d = c->meta[0].dtype;
+  const int64_t most = most_of(d), least = d == TY_BOOL || d == TY_U8 ? 0 : -most - 1;
+  if (!ty_is_float((ty_dtype)d) && (c->at[0].i < least || c->at[1].i > most))
+    return ty_fail(c, "%s holds %lld to %lld, asked for are %lld to %lld", ty_dtype_names[d], (long long)least, (long long)most, (long long)c->at[0].i, (long long)c->at[1].i);
   return TY_OK;
 }
 
 ty_status ty_infer_randperm(ty_call *c) {
   TY_TRY(check_sizes(c, &c->at[0].i, 1));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[1], TY_I64), 1, &c->at[0].i);
+  const int d = c->meta[0].dtype;
+  if (!ty_is_float((ty_dtype)d) && c->at[0].i > most_of(d)) return ty_fail(c, "%s holds numbers up to %lld, asked for are %lld", ty_dtype_names[d], (long long)most_of(d), (long long)c->at[0].i);
   return TY_OK;
 }
 

@@ -166,9 +166,26 @@ static void pool_layout(ty_meta *m, const ty_tensor *x) {
   memcpy(m->stride, stride, sizeof stride);
 }
 
+/* How many windows go along dim k of the last two, of n elements. The window's attributes begin at `first`: kernel_size, stride, padding, ceil_mode and,
+ * where the op has it, dilation. */
+static ty_status pool_windows(ty_call *c, int first, int k, int64_t n, int64_t *out) {
+  ty_attr *a = c->at + first;
+  const bool max = c->op->id == TY_OP_max_pool2d_indices || c->op->id == TY_OP_max_pool2d_backward;
+  if (!a[1].set) a[1] = a[0];
+  const int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
+  if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
+    return ty_fail(c, "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel", (long long)kernel, (long long)s, (long long)d, (long long)p);
+  const int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
+  if (free < 0 && !(a[3].i && free > -s)) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)reach, (long long)(n + 2 * p));
+  *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
+  if (a[3].i && (*out - 1) * s >= n + p) (*out)--;         /* ceil_mode: the last window must begin inside */
+  if (*out < 1) return ty_fail(c, "no window of size %lld begins within the input of size %lld", (long long)reach, (long long)n);
+  return TY_OK;
+}
+
 ty_status ty_infer_pool(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  ty_attr *a = c->at;
+  const ty_attr *a = c->at;
   int64_t shape[4];
   if (x->ndim != 3 && x->ndim != 4) return ty_fail(c, "argument 1 must have 3 or 4 dims, got shape %s", ty_shape_of(x));
   TY_TRY(ty_need_float(c, 0));
@@ -181,16 +198,7 @@ ty_status ty_infer_pool(ty_call *c) {
       *out = a[0].v[k];
       continue;
     }
-    if (!a[1].set) a[1] = a[0];
-    bool max = c->op->id == TY_OP_max_pool2d_indices;
-    int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
-    if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
-      return ty_fail(c, "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel", (long long)kernel, (long long)s, (long long)d, (long long)p);
-    int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
-    if (free < 0 && !(a[3].i && free > -s)) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)reach, (long long)(n + 2 * p));
-    *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
-    if (a[3].i && (*out - 1) * s >= n + p) (*out)--;       /* ceil_mode: the last window must begin inside */
-    if (*out < 1) return ty_fail(c, "no window of size %lld begins within the input of size %lld", (long long)reach, (long long)n);
+    TY_TRY(pool_windows(c, 0, k, n, out));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
   pool_layout(&c->meta[0], x);
@@ -212,7 +220,13 @@ ty_status ty_infer_unpool(ty_call *c) {
   }
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], idx ? idx : g);
-  if (c->op->id != TY_OP_adaptive_avg_pool2d_backward && !c->at[2].set) c->at[2] = c->at[1];
+  if (c->op->id == TY_OP_adaptive_avg_pool2d_backward || !c->at[1].set) return TY_OK;      /* windows by size alone, or places by indices alone */
+  for (int k = 0; k < 2; k++) {
+    const int d = size->n - 2 + k;
+    int64_t n;
+    TY_TRY(pool_windows(c, 1, k, size->v[d], &n));
+    if (n != g->shape[d]) return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and these windows", ty_shape_of(g), ty_shape_text(size->v, size->n));
+  }
   return TY_OK;
 }
 

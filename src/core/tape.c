@@ -227,8 +227,13 @@ static ty_node *take_node(ty_tensor *v) {
 }
 
 ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
-  if (!t->base || t->history == t->base->history) return TY_OK;
   ty_node *n = NULL;
+  if (t->base && t->base->storage != t->storage) {       /* it was given other memory: no longer a view of it */
+    if (t->history != t->base->history) { ty_node_release(t->node); t->node = NULL; }
+    ty_release(t->base);
+    t->base = NULL;
+  }
+  if (!t->base || t->history == t->base->history) return TY_OK;
   if (ty_needs_grad(t->base)) {
     n = take_node(t);
     if (!n) return no_memory(ctx);

@@ -60,7 +60,7 @@ static void clear(const job *j, char *row, int64_t from, int64_t to) { memset(ro
 static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, char *row) {
   uint64_t first = (uint64_t)((head * j->lq + i) * j->lk + k0);
   uint32_t r[4] = {0};
-  float keep = (float)(1 / (1 - j->drop));
+  const double keep = j->k == 0 ? (double)(float)(1 / (1 - j->drop)) : 1 / (1 - j->drop);
   for (int64_t b = 0; b < nk; b++) {
     uint64_t word = first + (uint64_t)b;
     if (b == 0 || (word & 3) == 0) ty_philox(j->seed, j->offset + word / 4, r);

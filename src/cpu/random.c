@@ -1,4 +1,5 @@
 /* Random numbers: element i, in logical order, takes word i%4 of Philox block offset + i/4 (see core/rng.c). */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,10 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   switch (id) {
     case TY_OP_randint: {
       uint64_t range = (uint64_t)c->at[1].i - (uint64_t)c->at[0].i + 1;   /* 0: all of 2^64 */
+      uint32_t low[4] = {0};
       for (int64_t i = 0; i < n; i++) {
-        uint64_t v = range && range <= UINT32_MAX ? (uint64_t)r[i] * range >> 32
-                   : ((uint64_t)r[i] << 32 | r[i ^ 1]) % (range ? range : UINT64_MAX);
-        ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[0].i + v));
+        if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->seed, j->offset + (uint64_t)(at + i) / 4, low);      /* the words' lower halves */
+        ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[0].i + ty_random_below(range, r[i], low[i % 4])));
       }
       return;
     }
@@ -114,7 +115,7 @@ static ty_status multinomial(ty_call *c) {
       ty_philox(g->seed, g->offset + (uint64_t)(r * (replace ? n : m) + i), w);
       double u = ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;   /* (0, 1) */
       if (!replace) {
-        double key = p[i] > 0 ? -log(u) / p[i] : INFINITY;       /* not negative: its bits order as it does */
+        double key = p[i] > 0 ? TY_MIN(-log(u) / p[i], DBL_MAX) : INFINITY;       /* not negative: its bits order as it does */
         memcpy(&cards[i].key, &key, 8);
         cards[i].at = i;
         continue;

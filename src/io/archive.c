@@ -17,6 +17,7 @@ void ty_blob_release(ty_blob *b) {
   if (!b || atomic_fetch_sub(&b->refs, 1) != 1) return;
   if (b->mapped) munmap(b->p, b->n);
   else free(b->p);
+  if (b->fd >= 0) close(b->fd);
   ty_free(b);
 }
 
@@ -29,7 +30,7 @@ static ty_status blob_new(ty_ctx *ctx, size_t n, ty_blob **out) {
     ty_free(b);
     return ty_error(ctx, "out of memory: %zu bytes", n), TY_OOM;
   }
-  *b = (ty_blob){.p = p, .n = n};
+  *b = (ty_blob){.p = p, .n = n, .fd = -1};
   b->refs = 1;
   *out = b;
   return TY_OK;
@@ -58,15 +59,20 @@ ty_status ty_blob_map(ty_ctx *ctx, const char *path, ty_blob **out) {
   if (fd < 0) return TY_ERR;
   ty_blob *b = ty_malloc(sizeof *b);
   void *p = b && size ? mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-  close(fd);
   if (p == MAP_FAILED) {
+    close(fd);
     ty_free(b);
     return ty_error(ctx, "%s: %s", path, size ? "it can't be mapped" : "the file is empty");
   }
-  *b = (ty_blob){.p = p, .n = (size_t)size, .mapped = true};
+  *b = (ty_blob){.p = p, .n = (size_t)size, .mapped = true, .fd = fd};
   b->refs = 1;
   *out = b;
   return TY_OK;
+}
+
+bool ty_blob_whole(const ty_blob *b) {
+  struct stat s;
+  return b->fd < 0 || (!fstat(b->fd, &s) && (size_t)s.st_size >= b->n);
 }
 
 /* ---- arrays ---- */

@@ -4,10 +4,11 @@
 #include "tycho.h"
 
 /* Memory that several tensors may lie in. n may be 0. */
-typedef struct ty_blob { atomic_int refs; void *p; size_t n; bool mapped; } ty_blob;
+typedef struct ty_blob { atomic_int refs; void *p; size_t n; bool mapped; int fd; } ty_blob;      /* fd: the file that is mapped, -1: memory of our own */
 void ty_blob_release(ty_blob *b);
 ty_status ty_blob_read(ty_ctx *ctx, const char *path, ty_blob **out);         /* a whole file */
-ty_status ty_blob_map(ty_ctx *ctx, const char *path, ty_blob **out);          /* the same by mmap, to be read only: who shortens the file meanwhile ends us */
+ty_status ty_blob_map(ty_ctx *ctx, const char *path, ty_blob **out);          /* the same by mmap, to be read only, and only while it is whole */
+bool ty_blob_whole(const ty_blob *b);                                          /* whether the file is still as long as it was: else reading would end the process */
 
 /* The array of m's shape at byte from: descr is NumPy's ("<f4", ">i2", "|u1", ...), or "bf16". Integers that Tycho has no dtype for are widened;
  * where nothing has to be changed the tensor lies in the blob. fortran: the first dim runs fastest. */

@@ -196,7 +196,7 @@ ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds,
   struct stat st;
   ty_blob *b = n == (ssize_t)sizeof head && fd >= 0 && fstat(fd, &st) == 0 && st.st_size == head.bytes ? ty_malloc(sizeof *b) : NULL;
   if (b) {
-    *b = (ty_blob){.n = (size_t)head.bytes, .mapped = head.bytes > 0};
+    *b = (ty_blob){.n = (size_t)head.bytes, .mapped = head.bytes > 0, .fd = -1};
     b->refs = 1;
     if (b->n && (b->p = mmap(NULL, b->n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) { ty_free(b); b = NULL; }
   }

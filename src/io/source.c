@@ -75,6 +75,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
   }
   if (f->kind == TY_WINDOWS && f->raw) {
     int64_t *to = (int64_t *)b->to[k] + place * f->length;
+    if (!ty_blob_whole(f->raw)) return ty_error(ctx, "the file of tokens became shorter while it was read");
     const char *from = (const char *)f->raw->p + (f->from + i * f->step) * f->width;
     for (int64_t j = 0; j < f->length; j++) {
       uint16_t small;

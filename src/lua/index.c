@@ -185,8 +185,7 @@ int ty_index_set(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
   ty_args a;
-  ty_tensor *x = ty_check(L, 1, "index", "the tensor"), *out;
-  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_tensor *x = ty_check(L, 1, "index", "the tensor");
   lua_settop(L, 3);
   int t = lua_type(L, 3);
   if (t == LUA_TTABLE) { ty_from_table(L, s, 3, x->dtype, "index"); lua_replace(L, 3); }
@@ -201,8 +200,8 @@ int ty_index_set(lua_State *L) {
   s->env_pending = false;
   if (p.nindex) {
     ty_op *op = prepare(L, &p, &a, true, 3);
-    if (ty_apply(ctx, op, a.in, a.nin, a.span, a.at, a.in[0].t, &out) != TY_OK) return ty_raise(L, ctx);
-    ty_release(out);
+    a.out = p.view;
+    ty_call_op(L, s, op, &a);
     return 0;
   }
   ty_tensor *view = current(L, &p);

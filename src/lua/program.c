@@ -3,24 +3,8 @@
 #include "binding.h"
 #include "plan.h"
 
-#define NAME "tycho.program"
-
-static ty_program *program_at(lua_State *L, int i) {
-  ty_program **p = lua_touserdata(L, i);
-  if (!p || lua_objlen(L, i) != sizeof *p || !lua_getmetatable(L, i)) { ty_throw(L, "compile: argument %d must be a program", i); return NULL; }
-  luaL_getmetatable(L, NAME);
-  if (!lua_rawequal(L, -1, -2) || !*p) ty_throw(L, "compile: argument %d must be a program", i);
-  lua_pop(L, 2);
-  return *p;
-}
-
-static int program_gc(lua_State *L) {
-  ty_program **p = lua_touserdata(L, 1);
-  if (!p || lua_objlen(L, 1) != sizeof *p) return 0;
-  if (*p) ty_program_free(*p);
-  *p = NULL;
-  return 0;
-}
+static void program_ends(void *p) { ty_program_free(p); }
+static ty_program *program_at(lua_State *L, int i) { return ty_box_at(L, i, program_ends, "a program"); }
 
 /* The list at i, as an array that lives as long as the call. */
 static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
@@ -36,13 +20,7 @@ static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
 }
 
 static int program_new(lua_State *L) {
-  ty_program **p = lua_newuserdata(L, sizeof *p);
-  *p = NULL;
-  if (luaL_newmetatable(L, NAME)) {
-    lua_pushcfunction(L, program_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  void **p = ty_new_box(L, program_ends);
   if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2)))) return ty_throw(L, "compile: out of memory");
   return 1;
 }

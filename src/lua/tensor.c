@@ -292,26 +292,14 @@ static int set_data(lua_State *L) {
 }
 
 /* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
-static int storage_gc(lua_State *L) {
-  ty_storage **p = lua_touserdata(L, 1);
-  if (!p || lua_objlen(L, 1) != sizeof *p) return 0;
-  if (*p) ty_storage_release(*p);
-  *p = NULL;
-  return 0;
-}
+static void storage_ends(void *s) { ty_storage_release(s); }
 
 static int data_ptr(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   ty_settle(L, "data() is called");
   if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   if (!ty_is_contiguous(t)) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
-  ty_storage **p = lua_newuserdata(L, sizeof *p);
-  *p = NULL;
-  if (luaL_newmetatable(L, "tycho.storage")) {
-    lua_pushcfunction(L, storage_gc);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  void **p = ty_new_box(L, storage_ends);
   t = ty_check(L, 1, "data", "argument 1");
   t->storage->exposed = true;
   lua_pushlightuserdata(L, ty_data(t));

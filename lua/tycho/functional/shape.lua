@@ -9,7 +9,14 @@ local F = lib.functions
 def("reshape", "x, size:sizes", "the elements in another shape; a view where that is possible, else a copy", function(x, size)
   local ok, y = pcall(ops.view, x, size)
   if ok then return y end
-  return ops.view(ops.clone(x, {memory_format = "contiguous"}), size)
+  local out, wild, n = {}, nil, 1
+  for i, s in ipairs(size) do
+    out[i] = s
+    if s == -1 then wild = wild and fail("reshape", "only one size may be -1") or i else n = n * s end
+  end
+  if wild then out[wild] = M.numel(x) / n end
+  if (wild and out[wild] % 1 or n - M.numel(x)) ~= 0 then fail("reshape", "a tensor of shape %s has %d elements; they don't fit shape %s", tostring(x.shape), M.numel(x), table.concat(size, "x")) end
+  return ops.view(ops.clone(x, {memory_format = "contiguous"}), out)
 end)
 def("contiguous", "x", "x, or a copy in row-major memory order", function(x)
   return M.is_contiguous(x) and x or ops.clone(x, {memory_format = "contiguous"})

@@ -297,9 +297,10 @@ F.clamp_ = M.clamp_
 def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none", "a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype", function(a, b, mode)
   if mode == "floor" then return ops.floor_divide(a, b) end
   if mode == "none" then return ops.div(a, b) end
-  local q = ops.trunc(ops.div(a, b))
-  local whole = (not core.is_tensor(a) or not M.is_floating_point(a)) and (not core.is_tensor(b) or not M.is_floating_point(b))
-  return whole and M.to(q, core.is_tensor(a) and a.dtype or b.dtype) or q
+  local function whole(x) if core.is_tensor(x) then return not M.is_floating_point(x) end return x % 1 == 0 end
+  if not whole(a) or not whole(b) then return ops.trunc(ops.div(a, b)) end
+  local q = ops.floor_divide(a, b)
+  return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))
 end)
 def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
   if core.is_tensor(min) then return ops.maximum(x, min) end
