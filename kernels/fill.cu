@@ -6,9 +6,9 @@
 
 #define THREADS 256
 
-static __global__ void sequence(void *o, int dtype, int64_t n, double first, double step) {
+static __global__ void sequence(void *o, int dtype, int64_t n, double first, double step, double last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i < n) store(o, dtype, i, first + (double)i * step);
+  if (i < n) store(o, dtype, i, i == n - 1 ? last : first + (double)i * step);
 }
 
 static __global__ void eye(void *o, int dtype, int64_t n, int64_t cols) {
@@ -138,8 +138,8 @@ static __global__ void check_weights(const double *p, int64_t rows, int64_t n, i
 
 /* ---- launchers ---- */
 
-cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s) {
-  return TY_LAUNCH(sequence, blocks_for(n, THREADS), THREADS, s, o, dtype, n, first, step);
+cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, double last, cudaStream_t s) {
+  return TY_LAUNCH(sequence, blocks_for(n, THREADS), THREADS, s, o, dtype, n, first, step, last);
 }
 
 cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s) {

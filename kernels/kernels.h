@@ -35,7 +35,7 @@ typedef struct {
 TY_K cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s);
 
 /* ---- creation, random numbers (fill.cu) ---- */
-TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, cudaStream_t s);   /* first, first + step, ... */
+TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, double last, cudaStream_t s);   /* first, first + step, ...; last at the end */
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);
 /* o = x's lower (or upper) triangle from diagonal k; contiguous matrices */
 TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s);

@@ -169,7 +169,7 @@ describe("compile", function()
     if not ok then error(err, 0) end
   end) end
 
-  if helper.device ~= "cpu" then it("takes learning rates also where there are no graphs", function()
+  if helper.device ~= "cpu" and os.getenv "TYCHO_CUDA_CACHE" ~= "0" then it("takes learning rates also where there are no graphs", function()
     local p = io.popen([[TYCHO_CUDA_CACHE=0 luajit -e '
       local tycho = require "tycho"
       local w = tycho.nn.Parameter(tycho.ones(4, {device = "cuda"}))
@@ -182,7 +182,7 @@ describe("compile", function()
     assert.equal("true\t-76\n", out)
   end) end
 
-  if helper.device ~= "cpu" then it("is part of a graph that is captured around it", function()
+  if helper.device ~= "cpu" and os.getenv "TYCHO_CUDA_CACHE" ~= "0" then it("is part of a graph that is captured around it", function()
     local x = tycho.randn(8)
     local f = tycho.compile(function(a) return a * 2 + 1 end)
     for calls = 0, 3 do

@@ -4,7 +4,7 @@
  * into a stream runs at once, and device memory is readable only meanwhile, so that every access of the host to it faults. Asynchronous
  * (TYCHO_SIM=async): each stream is a thread that waits at random, so that a missing wait shows as a wrong answer. TYCHO_SIM_SEED decides
  * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is. Fresh device
- * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error; 0: none does.
+ * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error; 0: none does; -1: all do.
  * Invariants: what is in one stream happens in order; nothing else orders two streams but events; a kernel's threads meet at every
  * barrier or the launch is an error, which stays. */
 #include <sys/mman.h>
@@ -68,6 +68,7 @@ cudaError_t give(cudaError_t e) {
 /* For the start of a call: an error that was asked for, or one that stays. */
 cudaError_t enter() {
   calls++;
+  if (fail_in < 0) return give((cudaError_t)fail_with.load());
   if (fail_in > 0 && --fail_in == 0) return give((cudaError_t)fail_with.load());
   if (sticky) return give((cudaError_t)sticky.load());
   return cudaSuccess;

@@ -169,9 +169,9 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   return true;
 }
 
-/* leaf.grad += g; takes over g's reference. */
 int ty_hooks_registered;
 
+/* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
   ty_tensor *const before = leaf->grad;
   const bool was_scaled = before && before->scaled;
@@ -187,7 +187,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     leaf->grad->scaled = false;            /* what it is now is said below */
     ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
-    if (s != TY_OK) return s;
+    if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
   } else if (ctx->grad_enabled || (sole_owner(g) && ty_is_contiguous(g))) sum = g;
   else {                               /* someone else may hold this memory: .grad gets its own */
     ty_attr at = {.set = true, .i = 1};

@@ -131,7 +131,7 @@ static products products_of(batch x, batch y, const ty_tensor *o) {
   products w = {.d = d, .k = ty_k(ty_compute_dtype(d)), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb), .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape,
                 .x = x, .y = y, .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
   for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
-  if (w.k < 2 && y.nb == 0 && x.nb > 0 && ty_is_contiguous(&x.t)) {   /* one product over all rows */
+  if (w.k < 2 && y.nb == 0 && x.nb > 0 && w.m * w.batches <= INT32_MAX && ty_is_contiguous(&x.t)) {   /* one product over all rows */
     w.m *= w.batches;
     w.batches = 1;
     w.nd = 0;

@@ -13,6 +13,7 @@
 extern const ty_services *ty_core;                           /* services.c */
 extern ty_backend ty_gpus[TY_MAXGPU];
 extern int ty_gpu_count;
+const char *ty_cuda_lost(cudaError_t e);           /* what to say where an error has ended the use of the device; else "" */
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
 #define CUDA(ctx, gpu, e) do { cudaError_t e_ = (e); if (e_ != cudaSuccess) return ty_cuda_fail(ctx, e_, #e, gpu); } while (0)
 cudaError_t ty_use(int gpu);                                 /* makes it this thread's device */

@@ -11,19 +11,19 @@ static ty_k_generator *generators[TY_MAXGPU];
 static ty_k_fault *faults[TY_MAXGPU];      /* pinned: devices write, the host reads without a wait */
 static atomic_llong syncs;
 
-ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
-  int n = (int)strcspn(call, "(");
-  bool lost = false;
-  cudaGetLastError();                      /* else the next launch would report it once more */
+const char *ty_cuda_lost(cudaError_t e) {
   switch (e) {
     case cudaErrorIllegalAddress: case cudaErrorAssert: case cudaErrorLaunchFailure: case cudaErrorMisalignedAddress: case cudaErrorInvalidPc:
     case cudaErrorIllegalInstruction: case cudaErrorInvalidAddressSpace: case cudaErrorHardwareStackError: case cudaErrorECCUncorrectable: case cudaErrorLaunchTimeout:
-      lost = true;
-      break;
-    default: break;
+      return "; the device can't be used any more by this process, which must restart; tensors on the cpu stay usable";
+    default: return "";
   }
-  return ty_error(ctx, "%.*s failed on cuda:%d: %s (%s)%s", n, call, gpu, cudaGetErrorString(e), cudaGetErrorName(e),
-                  lost ? "; the device can't be used any more by this process, which must restart; tensors on the cpu stay usable" : "");
+}
+
+ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
+  int n = (int)strcspn(call, "(");
+  cudaGetLastError();                      /* else the next launch would report it once more */
+  return ty_error(ctx, "%.*s failed on cuda:%d: %s (%s)%s", n, call, gpu, cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
 }
 
 cudaError_t ty_use(int gpu) {

@@ -259,8 +259,12 @@ ty_stream *ty_owner_of(const ty_storage *s) { return s->block ? ((const block *)
 void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   size_t left = 0, total = 0;
   const heap *h = &heaps[dev->gpu];
-  if (ty_use(dev->gpu) == cudaSuccess) cudaMemGetInfo(&left, &total);
-  snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use", total, left, h->reserved, h->allocated);
+  cudaError_t e = ty_use(dev->gpu);
+  if (e == cudaSuccess) e = cudaMemGetInfo(&left, &total);
+  if (e != cudaSuccess) {                  /* an earlier kernel's end may look like too little memory */
+    cudaGetLastError();
+    snprintf(text, size, "; but the device fails: %s (%s)%s", cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
+  } else snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use", total, left, h->reserved, h->allocated);
 }
 
 void ty_cuda_stats(int gpu, ty_gpu_stats *out) {

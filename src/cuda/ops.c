@@ -161,8 +161,8 @@ ty_status ty_cuda_fill(ty_call *c) {
     case TY_OP_zeros: e = cudaMemsetAsync(ty_data(o), 0, (size_t)(n * ty_itemsize(o)), s); break;
     case TY_OP_ones: e = ty_fill_number(o, ty_op_int(1), s); break;
     case TY_OP_full: e = ty_fill_number(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i), s); break;
-    case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, s); break;
-    case TY_OP_linspace: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0, s); break;
+    case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, a[0].f + (double)(n - 1) * a[2].f, s); break;
+    case TY_OP_linspace: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0, n > 1 ? a[1].f : a[0].f, s); break;
     default: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s);
   }
   return ty_launched(c, gpu, e);

@@ -319,6 +319,8 @@ static uint64_t new_key(lua_State *L, ty_state *s, int value) {
 
 static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's place in it */
   ty_state *s = ty_state_of(L);
+  lua_settop(L, 2);
+  lua_newtable(L);                         /* before the tensor is looked at: finalizers may free it */
   ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
   ty_settle(L, "a hook is registered");
   ty_hooks_registered++;
@@ -326,15 +328,16 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   if (!ty_needs_grad(t)) return ty_throw(L, "register_hook: the tensor doesn't require grad");
   if (ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
   ty_hooks **hooks = t->node ? &t->node->hook[t->out] : &t->hooks;
-  lua_settop(L, 2);
+  bool known = false;
   if (*hooks) {
     ty_private(L, TY_R_ANCHORS);
     lua_rawgeti(L, -1, (int)(*hooks)->key);
     lua_remove(L, -2);
-  } else lua_pushnil(L);
-  if (lua_isnil(L, 3)) {
-    lua_newtable(L);
-    lua_replace(L, 3);
+    known = lua_istable(L, -1);
+    if (known) lua_replace(L, 3);
+    else lua_pop(L, 1);
+  }
+  if (!known) {
     uint64_t key = new_key(L, s, 3);
     if (!*hooks) {
       *hooks = ty_malloc(sizeof **hooks);

@@ -109,6 +109,13 @@ function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
 
+-- A result over all of x's elements with x's dims, each of size 1.
+function lib.all_kept(y, x)
+  local ones = {}
+  for i = 1, M.dim(x) do ones[i] = 1 end
+  return M.view(y, ones)
+end
+
 -- fn(x) for an x of so many dims; one without a batch is a batch of one.
 function lib.batched(name, x, dims, fn)
   if M.dim(x) == dims then return fn(x) end

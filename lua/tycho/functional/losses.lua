@@ -205,3 +205,20 @@ def("multilabel_soft_margin_loss", "x, target, *, weight:tensor?, " .. REDUCTION
   local loss = -(target * ops.logsigmoid(x) + (1 - target) * ops.logsigmoid(-x))
   return reduced(ops.mean(weight and loss * weight or loss, -1), reduction)
 end, LOSS)
+def("multilabel_margin_loss", "x, target, " .. "*, " .. REDUCTION, "how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0", function(x, target, reduction)
+  if target.shape ~= x.shape or M.dim(x) < 1 or M.dim(x) > 2 then fail("multilabel_margin_loss", "argument 2 has shape %s; it must be %s as argument 1's, of 1 or 2 dims", tostring(target.shape), tostring(x.shape)) end
+  local rows, labels = M.reshape(x, -1, x.shape[M.dim(x)]), M.reshape(M.long(target), -1, x.shape[M.dim(x)])
+  local valid = ops.cumprod(M.long(ops.gt(labels, 0)), 2)                       -- up to the first 0
+  local wide = ops.zeros({rows.shape[1], rows.shape[2] + 1}, {dtype = x.dtype, device = x.device})
+  local is_label = ops.slice(ops.scatter(wide, 2, labels * valid + 1, 1), 2, 2)   -- a first column takes what isn't valid
+  local own = ops.gather(rows, 2, ops.clamp(labels * valid, 1))
+  local m = ops.relu(1 - M.unsqueeze(own, 3) + M.unsqueeze(rows, 2)) * M.unsqueeze(valid, 3) * M.unsqueeze(1 - is_label, 2)
+  local loss = ops.sum(m, {2, 3}) / rows.shape[2]
+  return reduced(M.dim(x) == 1 and M.squeeze(loss, 1) or loss, reduction)
+end, LOSS)
+def("triplet_margin_with_distance_loss", "anchor, near, far, *, distance_function:any?, margin:number=1, swap:bool=false, " .. REDUCTION, "triplet_margin_loss with a distance of one's own, a function of two tensors", function(anchor, near, far, distance, margin, swap, reduction)
+  distance = distance or M.pairwise_distance
+  local d, e = distance(anchor, near), distance(anchor, far)
+  if swap then e = ops.minimum(e, distance(near, far)) end
+  return reduced(ops.relu(d - e + margin), reduction)
+end, LOSS)

@@ -109,6 +109,18 @@ def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over t
   local p, q = ops.clamp(ops.norm2(a, dim, {keepdim = true}), eps), ops.clamp(ops.norm2(b, dim, {keepdim = true}), eps)
   return ops.sum((a / p) * (b / q), dim)
 end, lib.LOSS)
+def("pdist", "x, p:number=2", "p-norms of the differences of all pairs of rows, in order", function(x, p)
+  need("pdist", 1, x, 2)
+  local pairs_ = F.triu_indices(x.shape[1], x.shape[1], 1)
+  local function rows(k) return ops.index(x, {M.to(ops.select(pairs_, 1, k), x.device)}, 1) end
+  return M.norm(rows(1) - rows(2), p, 2)
+end)
+def("renorm", "x, p:number, dim:int, maxnorm:number", "x with each slice along dim whose p-norm is above maxnorm scaled down to it", function(x, p, dim, maxnorm)
+  local over, d = {}, wrap("renorm", dim, M.dim(x))
+  for i = 1, M.dim(x) do if i ~= d then over[#over + 1] = i end end
+  local norm = M.norm(x, p, over, {keepdim = true})
+  return x * ops.where(ops.gt(norm, maxnorm), maxnorm / (norm + 1e-7), 1)
+end, {inplace = true})
 def("pairwise_distance", "a, b, p:number=2, eps:number=1e-6, keepdim:bool=false", "p-norm of a - b + eps along the last dim", function(a, b, p, eps, keepdim)
   return M.norm(a - b + eps, p, -1, {keepdim = keepdim})
 end, lib.LOSS)

@@ -57,10 +57,39 @@ local function swapped(name, x, a, b)
   return ops.permute(x, order)
 end
 def("transpose", "x, dim0:int, dim1:int", "dims dim0 and dim1 exchanged", function(x, a, b) return swapped("transpose", x, a, b) end)
+def("adjoint", "x", "matrices transposed", function(x)
+  if M.dim(x) < 2 then fail("adjoint", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
+  return swapped("adjoint", x, -2, -1)
+end)
 def("t", "x", "a matrix transposed", function(x)
   if M.dim(x) > 2 then fail("t", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
   return M.dim(x) < 2 and x or ops.permute(x, {2, 1})
 end)
+-- In place: x has another shape from then on. Only without history, which would be that of the shape it had.
+for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
+  M[name .. "_"] = function(x, ...)
+    local y = M[name](x, ...)
+    if y.requires_grad then fail(name .. "_", "a tensor that requires grad can't take another shape in place") end
+    core.set_data(x, M.detach(y))
+    return x
+  end
+end
+M.swapaxes_, M.swapdims_ = M.transpose_, M.transpose_
+def("sum_to_size", "x, size:sizes", "x summed over the dims along which size broadcasts to its shape", function(x, size)
+  local lead, n = M.dim(x) - #size, x
+  if lead < 0 then fail("sum_to_size", "shape %s has fewer than %d dims", tostring(x.shape), #size) end
+  local over = {}
+  for i = 1, #size do
+    if size[i] == 1 and x.shape[lead + i] ~= 1 then over[#over + 1] = lead + i
+    elseif size[i] ~= x.shape[lead + i] then fail("sum_to_size", "shape %s doesn't broadcast to %s", table.concat(size, "x"), tostring(x.shape)) end
+  end
+  if #over > 0 then n = ops.sum(n, over, {keepdim = true}) end
+  for i = 1, lead do over[i] = i end
+  for i = #over, lead + 1, -1 do over[i] = nil end
+  return lead > 0 and ops.sum(n, over) or n
+end)
+function M.is_same_size(x, other) return x.shape == other.shape end
+M.ndimension, M.nelement = M.dim, M.numel
 def("movedim", "x, from:int, to:int", "dim from moved to place to", function(x, from, to)
   local order, n = {}, M.dim(x)
   from, to = wrap("movedim", from, n), wrap("movedim", to, n)
@@ -316,6 +345,21 @@ def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' eleme
   for i, g in ipairs(F.meshgrid(list)) do flat[i] = M.reshape(g, -1) end
   return F.stack(flat, 2)
 end, LIST)
+def("combinations", "x, r:int=2, *, with_replacement:bool=false", "all choices of r elements of a vector in order, one row each", function(x, r, again)
+  need("combinations", 1, x, 1)
+  if r < 0 then fail("combinations", "argument 2 (r) must not be negative, got %d", r) end
+  local n, rows, row = M.numel(x), {}, {}
+  local function choose(k, first)
+    if k > r then rows[#rows + 1] = {unpack(row)} return end
+    for i = first, n do
+      row[k] = i
+      choose(k + 1, again and i or i + 1)
+    end
+  end
+  choose(1, 1)
+  if r == 0 or #rows == 0 then return ops.empty({0, r}, {dtype = x.dtype, device = x.device}) end
+  return ops.index(x, {M.to(core.from_value(rows, "int64"), x.device)}, 1)
+end)
 def("block_diag", "tensors:tensors", "a matrix with the matrices along its diagonal", function(list)
   local rows, width = {}, 0
   for i, x in ipairs(list) do

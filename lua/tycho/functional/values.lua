@@ -41,6 +41,7 @@ M.is_floating_point = function(x)
   if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
   return x.dtype:find("float", 1, true) ~= nil
 end
+M.type_as = function(x, other) return M.to(x, other) end
 M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
 
@@ -82,6 +83,26 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
   return ops.randn(shape, {dtype = dtype or tensors[1].dtype, device = tensors[1].device}) * std + mean
 end, lib.MAKES)
 
+-- In place, like PyTorch's.
+local function half_open(x) return ops.clamp(ops.rand(x.shape, {dtype = "float64", device = x.device}), 2 ^ -25) end     -- (0, 1)
+local function drawn(name, fn)
+  M[name] = function(x, ...)
+    if not core.is_tensor(x) then fail(name, "argument 1 must be a tensor, got %s", type(x)) end
+    return M.copy_(x, fn(x, ...))
+  end
+end
+drawn("log_normal_", function(x, mean, std) return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1)) end)
+drawn("cauchy_", function(x, median, sigma) return ops.tan((half_open(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0) end)
+drawn("geometric_", function(x, p)
+  if type(p) ~= "number" or not (p > 0 and p < 1) then fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p)) end
+  return ops.ceil(ops.log(half_open(x)) / math.log(1 - p))
+end)
+drawn("random_", function(x, low, high)            -- low..high, both included; 0..high; or 0 to the largest that the dtype counts to
+  if high == nil then low, high = 0, low end
+  local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1, int64 = 2 ^ 53, uint8 = 255, bool = 1}
+  return ops.randint(low, high or most[x.dtype], x.shape, {device = x.device})
+end)
+
 ---- reductions ----
 def("max", "x, dim:any?, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices", function(x, dim, keepdim)
   if dim == nil then return ops.amax(x) end
@@ -96,7 +117,8 @@ end)
 local function arg(name, op)
   def(name, "x, dim:int?, keepdim:bool=false", "index of the " .. name:sub(4) .. "imum along dim (among all elements where dim is nil)", function(x, dim, keepdim)
     if dim then return (select(2, op(x, dim, keepdim))) end
-    return (select(2, op(M.flatten(x), 1, false)))
+    local _, i = op(M.flatten(x), 1, false)
+    return keepdim and lib.all_kept(i, x) or i
   end)
 end
 arg("argmax", ops.max_dim)
@@ -124,9 +146,11 @@ local function root(v, fn)
   local at0 = ops.eq(v, 0)
   return ops.masked_fill(fn(ops.masked_fill(v, at0, 1)), at0, 0)
 end
-def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "variance over dim; correction is subtracted from the count", widened(variance))
-def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", "standard deviation over dim", widened(function(x, dim, correction, keepdim)
-  return root(variance(x, dim, correction, keepdim), ops.sqrt)
+def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true", "variance over dim; correction (0 where unbiased is false) is subtracted from the count", widened(function(x, dim, correction, keepdim, unbiased)
+  return variance(x, dim, unbiased and correction or 0, keepdim)
+end))
+def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true", "standard deviation over dim", widened(function(x, dim, correction, keepdim, unbiased)
+  return root(variance(x, dim, unbiased and correction or 0, keepdim), ops.sqrt)
 end))
 for _, of in ipairs {"var", "std"} do
   def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim", function(x, dim, correction, keepdim)
@@ -252,6 +276,68 @@ def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:
   if counts then return v, n end
   return v
 end)
+def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false", "the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row", function(x, inverse, counts)
+  local flat = M.flatten(M.detach(x))
+  local first = ops.cat({ops.ones({math.min(M.numel(flat), 1)}, {dtype = "bool", device = x.device}), ops.ne(ops.slice(flat, 1, 2), ops.slice(flat, 1, 1, -2))}, 1)
+  local v, at = flat[first], ops.cumsum(M.long(first), 1)
+  local n = counts and ops.bincount(at) or nil
+  at = inverse and M.reshape(at, x.shape) or nil
+  if inverse then return v, at, n end
+  return v, n
+end)
+def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along dim (the least of several) and its last index", function(x, dim, keepdim)
+  if M.dim(x) == 0 then return ops.clone(x), ops.ones({}, {dtype = "int64", device = x.device}) end
+  dim = wrap("mode", dim, M.dim(x))
+  local n, shape = x.shape[dim], {}
+  if n == 0 then fail("mode", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+  for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end
+  local v, i = ops.sort(x, dim)
+  local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
+  local begins = ops.cat({ops.ones(ops.slice(v, dim, 1, 1).shape, {dtype = "bool", device = x.device}), ops.ne(ops.slice(v, dim, 2), ops.slice(v, dim, 1, -2))}, dim)
+  local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)      -- the end of the first of the longest runs
+  v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
+  if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
+  return v, i
+end)
+def("nanquantile", "x, q:any, dim:int?, keepdim:bool=false", "the value below which a part q (a number or a vector, 0..1) of what isn't NaN lies along dim", function(x, q, dim, keepdim)
+  if not M.is_floating_point(x) then fail("nanquantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
+  local many = core.is_tensor(q) and M.dim(q) > 0
+  local list, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
+  if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
+  dim = wrap("nanquantile", dim, M.dim(x))
+  local v = ops.sort(x, dim)               -- NaN at the end
+  local count = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
+  for k, part in ipairs(list) do
+    if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail("nanquantile", "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
+    local at = M.to(ops.clamp(count - 1, 0), x.dtype) * part + 1
+    local low = ops.floor(at)
+    local y = ops.lerp(ops.gather(v, dim, M.long(low)), ops.gather(v, dim, M.long(ops.ceil(at))), at - low)
+    out[k] = keepdim and y or M.squeeze(y, dim)
+  end
+  return many and F.stack(out, 1) or out[1]
+end)
+def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false", "how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges", function(x, bins, range, weight, density)
+  local flat, edges = M.flatten(M.detach(x)), bins
+  if not core.is_tensor(bins) then
+    if type(bins) ~= "number" or bins < 1 or bins % 1 ~= 0 then fail("histogram", "argument 2 (bins) must be a whole number from 1 or a tensor, got %s", tostring(bins)) end
+    local least, most = 0, 0
+    if range then least, most = range[1], range[2]
+    elseif M.numel(flat) > 0 then least, most = ops.amin(flat):item(), ops.amax(flat):item() end
+    if type(least) ~= "number" or type(most) ~= "number" or not (least <= most) then fail("histogram", "range must be {least, most}") end
+    if least == most then least, most = least - 0.5, most + 0.5 end
+    edges = ops.linspace(least, most, bins + 1, {dtype = x.dtype, device = x.device})
+  end
+  need("histogram", 2, edges, 1)
+  local n = M.numel(edges) - 1
+  local top = ops.slice(edges, 1, n + 1, n + 1)
+  local inside = ops.logical_and(ops.ge(flat, ops.slice(edges, 1, 1, 1)), ops.le(flat, top))
+  local at = ops.clamp(ops.searchsorted(edges, flat, {right = true}) - 1, 1, n)
+  local amount = M.to(inside, edges.dtype)
+  if weight then amount = amount * M.flatten(weight) end
+  local h = ops.index_put(ops.zeros({n}, {dtype = edges.dtype, device = x.device}), amount, {at}, 1, {accumulate = true})
+  if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
+  return h, edges
+end)
 def("bucketize", "x, boundaries, *, right:bool=false", "for each element the index before which it would be put into boundaries", function(x, boundaries, right)
   need("bucketize", 2, boundaries, 1)
   return ops.searchsorted(boundaries, x, {right = right})
@@ -349,6 +435,12 @@ def("corrcoef", "x", "correlations of the rows of x", function(x)
   local s = ops.sqrt(ops.diagonal(c))
   return ops.clamp(c / M.unsqueeze(s, 2) / M.unsqueeze(s, 1), -1, 1)
 end)
+def("round", "x, *, decimals:int=0", "nearest number of so many decimals, halves to even", function(x, decimals)
+  if decimals == 0 then return ops.round(x) end
+  local scale = 10 ^ math.abs(decimals)
+  if decimals > 0 then return ops.round(x * scale) / scale end
+  return ops.round(x / scale) * scale
+end, PLACE)
 def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, alpha) return ops.sub(b, a, {alpha = alpha}) end)
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
   return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)

@@ -1,0 +1,162 @@
+-- Written at places: what index assignment and scatter make possible, without changing x. Indices count from 1.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local def, fail, wrap = lib.def, lib.fail, lib.wrap
+
+local INPLACE = {inplace = true}
+local function same_dtype(name, x, src)
+  if src.dtype ~= x.dtype then fail(name, "src has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
+end
+
+def("index_put", "x, indices:any, values:operand, *, accumulate:bool=false", "x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points", function(x, indices, values, accumulate)
+  if type(indices) ~= "table" or core.is_tensor(indices) then fail("index_put", "argument 2 (indices) must be a list of tensors, got %s", core.is_tensor(indices) and "tensor" or type(indices)) end
+  local list, dims = {}, {}
+  for _, at in ipairs(indices) do
+    if not core.is_tensor(at) then fail("index_put", "argument 2 (indices) must list tensors, got %s", type(at)) end
+    if at.dtype == "bool" then                             -- a mask stands for as many dims as it has
+      local places = ops.nonzero(at)
+      for d = 1, M.dim(at) do list[#list + 1] = ops.select(places, 2, d) end
+    else list[#list + 1] = M.long(at) end
+  end
+  for i = 1, #list do dims[i] = i end
+  return ops.index_put(x, values, list, dims, {accumulate = accumulate})
+end, INPLACE)
+def("put", "x, index, src, *, accumulate:bool=false", "x with src's elements written (or added) where index points in row-major order", function(x, index, src, accumulate)
+  same_dtype("put", x, src)
+  return M.reshape(ops.index_put(M.flatten(x), M.flatten(src), {M.flatten(index)}, 1, {accumulate = accumulate}), x.shape)
+end, INPLACE)
+
+---- reductions by places ----
+-- Each element of src, with its place in x's row-major order (from 1).
+local function flat_places(name, x, dim, index, src)
+  local n = M.dim(x)
+  if M.dim(index) ~= n or M.dim(src) ~= n then fail(name, "shapes %s, %s and %s must have the same number of dims", tostring(x.shape), tostring(index.shape), tostring(src.shape)) end
+  same_dtype(name, x, src)
+  dim = n > 0 and wrap(name, dim, n) or 1
+  local window, stride, at = {}, 1, ops.ones({}, {dtype = "int64", device = x.device})
+  for d = 1, n do
+    if index.shape[d] > src.shape[d] or (d ~= dim and index.shape[d] > x.shape[d]) then fail(name, "index of shape %s reaches past src of shape %s or argument 1 of shape %s", tostring(index.shape), tostring(src.shape), tostring(x.shape)) end
+    window[d] = {1, index.shape[d]}
+  end
+  for d = n, 1, -1 do
+    local shape = {}
+    for k = 1, n do shape[k] = k == d and index.shape[d] or 1 end
+    at = at + (d == dim and M.long(index) - 1 or ops.range(0, index.shape[d] - 1, 1, {dtype = "int64", device = x.device}):view(shape)) * stride
+    stride = stride * x.shape[d]
+  end
+  return M.reshape(ops.expand(at, index.shape), -1), M.reshape(n > 0 and src[window] or src, -1)
+end
+local function marked(x, at) return ops.index_put(ops.zeros({M.numel(x)}, {dtype = "bool", device = x.device}), true, {at}, 1) end
+local function added(flat, at, v) return ops.index_put(flat, v, {at}, 1, {accumulate = true}) end
+
+-- The largest (sign 1) or smallest (-1) at each place: of src in order, the last of each place is written, the others beside x.
+local function extremes(flat, at, v, sign)
+  local _, by_value = ops.sort(v * sign, 1)
+  local _, by_place = ops.sort(ops.index(at, {by_value}, 1), 1)
+  local order = ops.index(by_value, {by_place}, 1)
+  local places, n = ops.index(at, {order}, 1), M.numel(flat)
+  local last = ops.cat({ops.ne(ops.slice(places, 1, 2), ops.slice(places, 1, 1, -2)), ops.ones({1}, {dtype = "bool", device = flat.device})}, 1)
+  local wide = ops.cat({flat, ops.slice(flat, 1, 1, 1)}, 1)
+  return ops.slice(ops.index_put(wide, ops.index(v, {order}, 1), {ops.where(last, places, n + 1)}, 1), 1, 1, n)
+end
+
+local REDUCE = {}
+function REDUCE.sum(flat, at, v) return added(flat, at, v) end
+function REDUCE.mean(flat, at, v, include)
+  local ones = ops.ones({M.numel(v)}, {dtype = flat.dtype, device = flat.device})
+  local count = added(include and ops.ones({M.numel(flat)}, {dtype = flat.dtype, device = flat.device}) or ops.zeros({M.numel(flat)}, {dtype = flat.dtype, device = flat.device}), at, ones)
+  local sum = added(flat, at, v)
+  if M.is_floating_point(flat) then return sum / ops.clamp(count, 1) end
+  return ops.floor_divide(sum, ops.clamp(count, 1))
+end
+-- One factor of each place at a time.
+function REDUCE.prod(flat, at, v)
+  if M.numel(v) == 0 then return flat end
+  local places, order = ops.sort(at, 1)
+  local position = ops.range(1, M.numel(v), 1, {dtype = "int64", device = v.device})
+  local first = ops.cat({ops.ones({1}, {dtype = "bool", device = v.device}), ops.ne(ops.slice(places, 1, 2), ops.slice(places, 1, 1, -2))}, 1)
+  local rank = position - (ops.cummax(ops.where(first, position, 0), 1))
+  local sorted = ops.index(v, {order}, 1)
+  for k = 0, ops.amax(rank):item() do
+    local now = ops.nonzero(ops.eq(rank, k)):view(-1)
+    flat = flat * ops.index_put(ops.ones({M.numel(flat)}, {dtype = flat.dtype, device = flat.device}), ops.index(sorted, {now}, 1), {ops.index(places, {now}, 1)}, 1)
+  end
+  return flat
+end
+for name, sign in pairs {amax = 1, amin = -1} do
+  local pick = sign == 1 and ops.maximum or ops.minimum
+  REDUCE[name] = function(flat, at, v)
+    if M.numel(v) == 0 then return flat end
+    local y = pick(M.detach(flat), extremes(M.detach(flat), at, M.detach(v), sign))
+    if not core.is_grad_enabled() or not (flat.requires_grad or v.requires_grad) then return y end
+    -- those that are the extreme share its gradient; `nothing` is 0 with the gradient of its argument
+    local own, from = ops.eq(flat, y), ops.eq(v, ops.index(y, {at}, 1))
+    local share = 1 / added(M.to(own, y.dtype), at, M.to(from, y.dtype))
+    local function nothing(x, where) return ops.where(ops.logical_and(where, ops.isfinite(x)), x - M.detach(x), 0) end
+    return y + nothing(flat, own) * share + added(ops.fill(y, 0), at, nothing(v, from) * ops.index(share, {at}, 1))
+  end
+end
+local NEUTRAL = {sum = 0, mean = 0, prod = 1, amax = -math.huge, amin = math.huge}
+local function neutral(x, reduce)
+  if M.is_floating_point(x) or math.abs(NEUTRAL[reduce]) < 2 then return NEUTRAL[reduce] end
+  local most = x.dtype == "int64" and 2 ^ 53 or x.dtype == "int32" and 2 ^ 31 - 1 or 255
+  return reduce == "amin" and most or x.dtype == "uint8" and 0 or -most
+end
+
+def("scatter_reduce", "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true", "x reduced with src's elements at index along dim; without include_self only src's count where there are any", function(x, dim, index, src, reduce, include)
+  local at, v = flat_places("scatter_reduce", x, dim, index, src)
+  local flat = M.flatten(x)
+  if not include then flat = ops.where(marked(x, at), M.to(core.from_value(neutral(x, reduce), x.dtype), x.device), flat) end
+  local y = REDUCE[reduce](flat, at, v, include)
+  if reduce == "mean" and not include then y = ops.where(marked(x, at), y, flat) end
+  return M.reshape(y, x.shape)
+end, INPLACE)
+def("index_reduce", "x, dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true", "x reduced with src's slices at the positions that the vector index names along dim", function(x, dim, index, src, reduce, include)
+  lib.need("index_reduce", 3, index, 1)
+  local d = wrap("index_reduce", dim, M.dim(x))
+  local shape = {}
+  for i = 1, M.dim(x) do shape[i] = i == d and index.shape[1] or 1 end
+  return lib.functions.scatter_reduce(x, d, ops.expand(M.view(index, shape), src.shape), src, reduce, {include_self = include})
+end, INPLACE)
+
+---- parts written over ----
+local function written(x, part, src)
+  local y = ops.clone(x)
+  M.copy_(part(y), src)
+  return y
+end
+def("slice_scatter", "x, src, dim:int=1, first:int?, last:int?, step:int=1", "x with src written over elements first to last of dim, every step-th", function(x, src, dim, first, last, step)
+  return written(x, function(y) return ops.slice(y, dim, first, last, step) end, src)
+end)
+def("select_scatter", "x, src, dim:int, index:int", "x with src written over element index of dim", function(x, src, dim, index)
+  return written(x, function(y) return ops.select(y, dim, index) end, src)
+end)
+def("diagonal_scatter", "x, src, offset:int=0, dim1:int=1, dim2:int=2", "x with src written over a diagonal", function(x, src, offset, dim1, dim2)
+  return written(x, function(y) return ops.diagonal(y, offset, dim1, dim2) end, src)
+end)
+function M.fill_diagonal_(x, value)
+  local n = M.dim(x)
+  if n < 2 then fail("fill_diagonal_", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
+  local least, step = x.shape[1], 0
+  for d = 1, n do least, step = math.min(least, x.shape[d]), step + M.stride(x)[d] end
+  if n == 2 then M.fill_(ops.diagonal(x), value)
+  else
+    for d = 2, n do if x.shape[d] ~= x.shape[1] then fail("fill_diagonal_", "all dims must have one size, got shape %s", tostring(x.shape)) end end
+    for i = 1, least do
+      local part = x
+      for _ = 1, n do part = ops.select(part, 1, i) end
+      M.fill_(part, value)
+    end
+  end
+  return x
+end
+
+def("unravel_index", "index, size:sizes", "positions in row-major order as indices into a tensor of that size, a tensor for each dim", function(index, size)
+  local out, rest = {}, M.long(index) - 1
+  for d = #size, 1, -1 do
+    out[d] = ops.remainder(rest, size[d]) + 1
+    rest = ops.floor_divide(rest, size[d])
+  end
+  return unpack(out)
+end)
