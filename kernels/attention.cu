@@ -82,12 +82,12 @@ template <class T> static __device__ __forceinline__ T score(const ty_k_attentio
 }
 
 /* 0, or what a kept probability is multiplied with */
-static __device__ __forceinline__ float keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
+template <class T> __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
   uint32_t r[4];
   if (a.dropout <= 0) return 1;
   ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
-  return (double)ty_uniform(r[word & 3]) >= a.dropout ? (float)(1 / (1 - a.dropout)) : 0;
+  return (double)ty_uniform(r[word & 3]) >= a.dropout ? (T)(1 / (1 - a.dropout)) : (T)0;
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_attention a) {
@@ -117,7 +117,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
 #pragma unroll
       for (int k = 0; k < EACH; k++) acc[w][k] *= old;
     if (a.dropout > 0)
-      for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] *= (T)keep(a, head, i, k0 + lane + LANES * k);
+      for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] *= keep<T>(a, head, i, k0 + lane + LANES * k);
     gather<T>(acc, p, ta, a.v, a.dtype, vb, k0, a.lk, c0, a.dv);
   }
   if (i >= a.lq) return;
@@ -140,7 +140,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_
 template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T *dot, T *dp) {
   const T s = score<T>(a, head, i, j, *dot);
   if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
-  const T p = power(s - ((const T *)a.lse)[head * a.lq + i]), kept = (T)keep(a, head, i, j);
+  const T p = power(s - ((const T *)a.lse)[head * a.lq + i]), kept = keep<T>(a, head, i, j);
   *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.scale;
   *dp = p * kept;
 }

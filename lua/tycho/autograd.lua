@@ -198,4 +198,4 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
   return true
 end)
 
-return autograd
+return require("tycho.options").told(autograd, "autograd")

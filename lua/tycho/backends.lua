@@ -3,7 +3,8 @@
 --   cudnn.deterministic  only ways that give the same bits each time
 --   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 
 local function switches(name, flags)
   return setmetatable({}, {
@@ -18,4 +19,4 @@ local function switches(name, flags)
     end})
 end
 
-return {cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic"}), cuda = switches("cuda", {allow_tf32 = "allow_tf32"})}
+return options.told({cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic"}), cuda = switches("cuda", {allow_tf32 = "allow_tf32"})}, "backends")

@@ -12,10 +12,10 @@ for name, field in pairs {memory_allocated = "allocated", max_memory_allocated =
   cuda[name] = function(device) return gpu.is_available() and gpu.memory_stats(device)[field] or 0 end    -- bytes
 end
 
--- The random generator of a device (nil: the current one): a seed and an offset.
+-- The random generator of a device (nil: the current one): a list of its seed and offset.
 local function named(device) return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device()) end
-function cuda.get_rng_state(device) return gpu.rng_state(named(device)) end
-function cuda.set_rng_state(seed, offset, device) gpu.rng_state(named(device), seed, offset or 0) end
+function cuda.get_rng_state(device) return {gpu.rng_state(named(device))} end
+function cuda.set_rng_state(state, device) gpu.rng_state(named(device), options.rng_state(state)) end
 -- Without a GPU there is nothing to seed, and nothing is held.
 function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end
 function cuda.manual_seed_all(seed)

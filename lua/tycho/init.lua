@@ -154,12 +154,9 @@ tycho.keep = core.keep
 tycho.is_tensor = core.is_tensor
 tycho.numel, tycho.is_floating_point, tycho.detach = M.numel, M.is_floating_point, M.detach
 tycho.manual_seed = core.manual_seed
--- The CPU's random generator: a seed and an offset, that set_rng_state takes. tycho.cuda has those of GPUs.
-function tycho.get_rng_state() return core.gpu.rng_state("cpu") end
-function tycho.set_rng_state(seed, offset)
-  if type(seed) ~= "number" or (offset ~= nil and type(offset) ~= "number") then fail("set_rng_state: a seed and an offset are needed, as get_rng_state gives them, got %s, %s", type(seed), type(offset)) end
-  core.gpu.rng_state("cpu", seed, offset or 0)
-end
+-- The CPU's random generator: a list of its seed and offset, that set_rng_state takes. tycho.cuda has those of GPUs.
+function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
+function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("tycho.options").rng_state(state, offset)) end
 -- Where tensors are made of which no device is said; "cpu" at first.
 function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)

@@ -103,6 +103,14 @@ function options.arguments(who, signature, ...)
   return out
 end
 
+-- A random generator's state, as get_rng_state gives it, or its two numbers.
+function options.rng_state(state, offset)
+  local seed = state
+  if type(state) == "table" and not core.is_tensor(state) then seed, offset = state[1], state[2] end
+  if type(seed) ~= "number" or (offset ~= nil and type(offset) ~= "number") then fail("set_rng_state: a list of a seed and an offset is needed, as get_rng_state gives it, got %s", options.shown(state)) end
+  return seed, offset or 0
+end
+
 -- A value in an error's text: what a number or string is, of anything else only its kind.
 function options.shown(v)
   if type(v) == "string" then return "'" .. v .. "'" end

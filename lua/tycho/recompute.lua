@@ -154,8 +154,21 @@ function recompute.run(report, fn, ...)
   return unpacked(results and put_back(results, out) or out)
 end
 
+-- Options that PyTorch's programs end a call with: here there is one way, and it keeps the random numbers.
+local OPTIONS = {use_reentrant = true, preserve_rng_state = true, determinism_check = true, debug = true}
+local function is_options(v)
+  if not plain(v) or next(v) == nil then return false end
+  for k in pairs(v) do if not OPTIONS[k] then return false end end
+  return true
+end
+
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
+  local n = select("#", ...)
+  if n > 0 and is_options((select(n, ...))) then
+    local args = {...}
+    return recompute.run(nil, fn, unpack(args, 1, n - 1))
+  end
   return recompute.run(nil, fn, ...)
 end
 

@@ -64,6 +64,20 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
   return ty_throw(L, "%s: unknown option '%s'", op->shown, key);
 }
 
+/* The parameter that PyTorch calls `key`; nparam: none. */
+static int by_other_name(const ty_op *op, const char *key) {
+  static const char *const names[][2] = {{"other", "b"}, {"exponent", "b"}, {"axis", "dim"}, {"dims", "dim"}, {"diagonal", "k"}, {"fill_value", "value"}, {"shape", "size"}, {"normalized_shape", "size"},
+    {"split_size", "size"}, {"split_size_or_sections", "size"}, {"chunks", "n"}, {"num_samples", "n"}, {"shifts", "shift"}, {"num_groups", "groups"}, {"running_mean", "mean"}, {"running_var", "var"},
+    {"query", "q"}, {"key", "k"}, {"value", "v"}, {"upscale_factor", "factor"}, {"downscale_factor", "factor"}, {"indices_or_sections", "sections"}, {"test_elements", "values"}, {"target", "y"}};
+  if (!strcmp(key, "input") || !strcmp(key, "self")) return op->nparam && op->param[0].type <= TY_P_OPERAND ? 0 : op->nparam;
+  for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
+    if (strcmp(key, names[k][0])) continue;
+    for (int i = 0; i < op->nparam; i++)
+      if (!strcmp(op->param[i].name, names[k][1])) return i;
+  }
+  return op->nparam;
+}
+
 static void locate(lua_State *L, const ty_op *op, int first, place *where, bool *requires_grad) {
   int top = lua_gettop(L), k = 0, arg = first, options = 0;
   bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
@@ -100,6 +114,7 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, bool 
     if (lua_type(L, -2) != LUA_TSTRING) ty_throw(L, "%s: options are named, got one at index %s", op->shown, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
     const char *key = lua_tostring(L, -2);
     while (i < op->nparam && strcmp(op->param[i].name, key)) i++;
+    if (i == op->nparam) i = by_other_name(op, key);
     if (i < op->nparam) {
       if (where[i].at) ty_throw(L, "%s: argument %d (%s) is given twice", op->shown, i + 1, key);
       lua_insert(L, -2);                 /* value below key, to stay */

@@ -84,6 +84,13 @@ function lib.wrap(name, d, n)
   return k
 end
 
+-- One of n entries, from 1; negative ones count from the end.
+function lib.entry(name, what, k, n)
+  local at = k < 0 and n + 1 + k or k
+  if at < 1 or at > n then lib.fail(name, "%s %d is not one of %d", what, k, n) end
+  return at
+end
+
 -- padding = "same" along a dim: elements on both sides, and how many more at the end.
 function lib.same_padding(kernel, dilation)
   local total = dilation * (kernel - 1)

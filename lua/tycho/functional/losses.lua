@@ -27,11 +27,16 @@ def("kl_div", "x, target, *, log_target:bool=false, " .. KL, "target * (log(targ
   if reduction == "batchmean" then return ops.sum(loss) / (M.dim(x) > 0 and x.shape[1] or 1) end
   return reduced(loss, reduction)
 end, LOSS)
+local function same_shape(name, x, y)
+  if x.shape ~= y.shape then fail(name, "argument 2 has shape %s; it must be %s as argument 1's", tostring(y.shape), tostring(x.shape)) end
+end
 def("binary_cross_entropy", "x, y, *, weight:tensor?, " .. REDUCTION, "cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100", function(x, y, weight, reduction)
+  same_shape("binary_cross_entropy", x, y)
   local loss = ops.bce_terms(x, y)
   return reduced(weight and loss * weight or loss, reduction)
 end, LOSS)
 def("binary_cross_entropy_with_logits", "x, y, *, weight:tensor?, pos_weight:tensor?, " .. REDUCTION, "cross-entropy of sigmoid(x) with y in 0..1", function(x, y, weight, pos_weight, reduction)
+  same_shape("binary_cross_entropy_with_logits", x, y)
   local softplus = ops.softplus(-x, {threshold = 40})                 -- log(1 + exp(-x))
   local loss = pos_weight and (1 - y) * x + softplus * (y * (pos_weight - 1) + 1) or (1 - y) * x + softplus
   if weight then loss = loss * weight end

@@ -157,6 +157,7 @@ end)
 def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids name; that of padding_idx gets no gradient", function(ids, weight, padding)
   need("embedding", 2, weight, 2)
   ids = whole("embedding", 1, ids)
+  if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
   local y = ops.index(weight, {ids}, 1, {ids = true})
   if not padding or not y.requires_grad then return y end
   return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)

@@ -28,28 +28,60 @@ end
 
 local function append(self, m)
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
-  local n = #self._order + 1
-  module.put(self, "module", n, m)
-  rawset(m, "_label", tostring(n - 1))
+  self:children()                          -- closes holes
+  module.put(self, "module", #self + 1, m)
   return self
+end
+-- list:extend{a, b}; of a class, a subclass, as of any module
+local function extend(self, list)
+  if not module.is_module(self) then return module.Module.extend(self, list) end
+  if type(list) ~= "table" then fail("%s:extend: a list is needed, got %s", self._name, shown(list)) end
+  for _, m in ipairs(list) do self:append(m) end
+  return self
+end
+local function insert(self, at, m)
+  if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at)) end
+  self:append(m)
+  table.insert(self, at, table.remove(self))
+  return self
+end
+-- Takes the member at a position (the last one) out, and gives it.
+local function pop(self, at)
+  at = at or #self
+  if type(at) == "number" and at < 0 then at = #self + 1 + at end
+  if rawget(self, at) == nil then fail("%s:pop: it has %d members, and none at %s", self._name, #self, shown(at)) end
+  return table.remove(self, at)
 end
 
 local Sequential = container("Sequential")
-function Sequential:init(...)
+-- Sequential(a, b, ...), or with names: Sequential{{"conv", a}, {"relu", b}}
+function Sequential:init(first, ...)
+  if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
+    for i, item in ipairs(first) do
+      if type(item) ~= "table" or type(item[1]) ~= "string" then fail("Sequential: item %d must be {name, module}; modules without names are given one by one", i) end
+      self:add_module(item[1], item[2])
+    end
+    return
+  end
+  if first ~= nil then append(self, first) end
   for i = 1, select("#", ...) do append(self, (select(i, ...))) end
 end
-Sequential.append = append
-function Sequential:forward(input)
-  local x, mine = input, false           -- mine: only layers of the library itself have seen x
-  for i = 1, #self._order do
-    local m = self._parts[i]
-    local y = m(x)
-    local library = not module.hooked and rawget(getmetatable(m)._class, "_library") == true
-    if not rawequal(y, x) then
-      if mine and library then M.free(x) end
-      mine = library and core.is_tensor(y)
-    else mine = mine and library end
-    x = y
+-- m's result of x, and whether only layers of the library itself have seen it: x is then released, if that was so of it too.
+local function through(m, x, mine)
+  local y = m(x)
+  local library = not module.hooked and rawget(getmetatable(m)._class, "_library") == true
+  if rawequal(y, x) then return x, mine and library end
+  if mine and library then M.free(x) end
+  return y, library and core.is_tensor(y)
+end
+function Sequential:forward(x)
+  local mine = false
+  for i = 1, table.maxn(self) do
+    local m = rawget(self, i)
+    if m ~= nil then x, mine = through(m, x, mine) end
+  end
+  for _, name in ipairs(self._order) do
+    if type(name) == "string" and self._kinds[name] == "module" then x, mine = through(self._parts[name], x, mine) end
   end
   return x
 end
@@ -100,7 +132,6 @@ function ModuleList:init(list, ...)
   list = only_list("ModuleList", list, ...)
   for _, m in ipairs(list) do append(self, m) end
 end
-ModuleList.append = append
 
 local ParameterList = container("ParameterList")
 -- ParameterList{parameter or tensor, ...}
@@ -109,12 +140,20 @@ function ParameterList:init(list, ...)
 end
 function ParameterList:append(p)
   if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end
-  module.put(self, "parameter", #self._order + 1, module.is_parameter(p) and p or Parameter(p))
+  self:children()
+  module.put(self, "parameter", #self + 1, module.is_parameter(p) and p or Parameter(p))
   return self
 end
 for _, List in ipairs {Sequential, ModuleList, ParameterList} do
-  function List:__missing(k)               -- negative positions count from the end
-    if type(k) == "number" and k < 0 then return rawget(self, #self._order + 1 + k) end
+  List.append, List.insert, List.extend, List.pop = List.append or append, insert, extend, pop
+  function List:__missing(k)               -- negative positions count from the end; { {first, last} } is a list of those members
+    if type(k) == "number" and k < 0 then return rawget(self, #self + 1 + k) end
+    local range = type(k) == "table" and k[1]
+    if type(range) ~= "table" then return nil end
+    local n, out = #self, List == Sequential and Sequential() or List {}
+    local function from(v, usual) v = v or usual return v < 0 and n + 1 + v or v end
+    for i = math.max(from(range[1], 1), 1), math.min(from(range[2], n), n) do out:append(rawget(self, i)) end
+    return out
   end
 end
 
@@ -127,13 +166,13 @@ function ModuleDict:init(map, ...)
   if map and map[1] then
     for i, pair_ in ipairs(map) do
       if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then fail("ModuleDict: item %d must be {name, module}", i) end
-      self[pair_[1]] = pair_[2]
+      self:add_module(pair_[1], pair_[2])
     end
     return
   end
   for k in pairs(map or {}) do names[#names + 1] = k end
   table.sort(names)
-  for _, k in ipairs(names) do self[k] = map[k] end
+  for _, k in ipairs(names) do self:add_module(k, map[k]) end
 end
 
 -- for name, module in dict:items() do: in the order in which they were given

@@ -27,6 +27,30 @@ local function Parameter(t, requires_grad)
   return p
 end
 
+-- The names of a module's parts, in order. A list's members are its raw fields, whatever put them there, Lua's own table functions too: they are
+-- counted anew, without the holes that m[2] = nil leaves, and come before what has a name.
+local function order_of(m)
+  if not m._is_list then return m._order end
+  local order, kinds, n = {}, m._kinds, 0
+  for i = 1, table.maxn(m) do
+    local v = rawget(m, i)
+    kinds[i] = nil
+    if v ~= nil then
+      n = n + 1
+      if n < i then m[n], m[i] = v, nil end
+      kinds[n] = is_module[v] and "module" or core.is_tensor(v) and is_parameter[v] and "parameter" or fail("%s: its member %d is a %s; a module or Parameter is needed", m._name, n, core.is_tensor(v) and "tensor" or type(v))
+      if kinds[n] == "module" then rawset(v, "_label", tostring(n - 1)) end
+      order[n] = n
+    end
+  end
+  for i = n + 1, table.maxn(kinds) do kinds[i] = nil end
+  for _, name in ipairs(m._order) do if type(name) == "string" then order[#order + 1] = name end end
+  rawset(m, "_order", order)
+  return order
+end
+-- As state dicts and trees name it: positions count from 0, as PyTorch's.
+local function shown_name(name) return type(name) == "number" and tostring(name - 1) or name end
+
 local function put(self, kind, name, value)
   local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
   self._plain[name] = nil
@@ -42,7 +66,7 @@ local function put(self, kind, name, value)
   if kinds[name] == nil then order[#order + 1] = name end
   rawset(parts, name, value)
   kinds[name] = kind
-  if kind == "module" then rawset(value, "_label", tostring(name)) end
+  if kind == "module" then rawset(value, "_label", shown_name(name)) end
 end
 
 local function assign(self, name, value)
@@ -51,7 +75,7 @@ local function assign(self, name, value)
   else
     local kind = rawget(self, "_kinds")[name]
     if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
-    elseif kind and value ~= nil then fail("%s: '%s' is a %s; a %s can't take its place", self._name, name, kind, type(value))
+    elseif kind and value ~= nil then fail("%s: '%s' is a %s; %s can't take its place", self._name, name, kind, options.shown(value))
     elseif kind then put(self, nil, name, nil)
     else
       if core.is_tensor(value) then core.keep(value) end
@@ -64,10 +88,9 @@ local function describe(self, indent, within)
   local lines = {}
   if within[self] then return self._name .. "(...)" end      -- a module may hold one that holds it
   within[self] = true
-  for _, name in ipairs(self._order) do
+  for _, name in ipairs(order_of(self)) do
     if self._kinds[name] == "module" then
-      local label = self._is_list and name - 1 or name     -- positions count from 0, as PyTorch's
-      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, label, describe(self._parts[name], indent .. "  ", within))
+      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, shown_name(name), describe(self._parts[name], indent .. "  ", within))
     end
   end
   within[self] = nil
@@ -132,7 +155,7 @@ function Module:extend(name)
     if v ~= nil then return v end
     v = rawget(rawget(m, "_parts"), k)
     if v ~= nil then return v end
-    if type(k) == "number" and class.__missing then return class.__missing(m, k) end
+    if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     return class[k]
   end
   return setmetatable(class, {__index = self, __call = function(_, ...)
@@ -152,11 +175,18 @@ end
 function Module.init() end
 function Module:forward() fail(self._name .. " has no forward") end
 
+local function taken(who, self, name, kind)
+  if type(name) ~= "string" or name == "" or name:find(".", 1, true) then fail("%s: argument 1 must be a name without dots, got %s", who, options.shown(name)) end
+  local has = rawget(self, "_kinds")[name]
+  if type(Module[name]) == "function" then fail("%s: '%s' is a method of modules", who, name) end
+  if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
+end
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
   if o ~= nil then check("register_buffer", o, {persistent = true}) end
   if value ~= nil and not core.is_tensor(value) then fail("register_buffer: argument 2 must be a tensor or nil, got " .. type(value)) end
+  taken("register_buffer", self, name, "buffer")
   put(self, "buffer", name, value and core.keep(value))
   local passing = rawget(self, "_passing") or {}
   passing[name] = o and o.persistent == false or nil
@@ -164,17 +194,24 @@ function Module:register_buffer(name, value, o)
 end
 function Module:register_parameter(name, value)
   if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then fail("register_parameter: argument 2 must be a Parameter or nil") end
+  taken("register_parameter", self, name, "parameter")
   put(self, "parameter", name, value)
 end
+function Module:add_module(name, value)
+  if not is_module[value] then fail("add_module: argument 2 must be a module, got " .. options.shown(value)) end
+  taken("add_module", self, name, "module")
+  put(self, "module", name, value)
+  return self
+end
+Module.register_module = Module.add_module
 
 -- Every part of a kind below m, with its dotted name, in order; once each, unless seen is nil. within: the modules that lead to m.
 local function walk(m, kind, prefix, seen, fn, within)
   within = within or {}
   if within[m] then return end             -- a module may hold one that holds it
   within[m] = true
-  for _, name in ipairs(m._order) do
-    local k, v = m._kinds[name], m._parts[name]
-    local label = m._is_list and tostring(name - 1) or name
+  for _, name in ipairs(order_of(m)) do
+    local k, v, label = m._kinds[name], m._parts[name], shown_name(name)
     if k == kind and v ~= nil and not (seen and seen[v]) then
       if seen then seen[v] = true end
       fn(prefix .. label, v, m, name)
@@ -218,15 +255,14 @@ function Module:named_modules()
 end
 function Module:children()
   local list = {}
-  for _, name in ipairs(self._order) do if self._kinds[name] == "module" then list[#list + 1] = self._parts[name] end end
+  for _, name in ipairs(order_of(self)) do if self._kinds[name] == "module" then list[#list + 1] = self._parts[name] end end
   return list
 end
 function Module:named_children()
-  local i = 0
+  local i, order = 0, order_of(self)
   return function()
-    repeat i = i + 1 until not self._order[i] or self._kinds[self._order[i]] == "module"
-    local name = self._order[i]
-    if name then return self._is_list and tostring(name - 1) or name, self._parts[name] end
+    repeat i = i + 1 until not order[i] or self._kinds[order[i]] == "module"
+    if order[i] then return shown_name(order[i]), self._parts[order[i]] end
   end
 end
 
@@ -237,7 +273,7 @@ local function found(self, who, kind, path)
   local m, rest = self, path
   while m do
     local name, more = rest:match "^([^.]*)%.(.*)$"
-    local key = m._is_list and (tonumber(name or rest) or -1) + 1 or name or rest
+    local key = m._is_list and tonumber(name or rest) and tonumber(name or rest) + 1 or name or rest
     local v, is = m._parts[key], m._kinds[key]
     if not more and is == kind and v ~= nil then return v end
     m, rest = more and is == "module" and v, more
@@ -332,8 +368,16 @@ function Module:train(on)
   return self
 end
 function Module:eval() return self:train(false) end
+-- fn(module) for each module, children before the one they are in.
 function Module:apply(fn)
-  for _, m in ipairs(self:modules()) do fn(m) end
+  local seen = {}
+  local function visit(m)
+    if seen[m] then return end
+    seen[m] = true
+    for _, child in ipairs(m:children()) do visit(child) end
+    fn(m)
+  end
+  visit(self)
   return self
 end
 -- A copy with memory of its own: parameters, buffers and modules are copied (shared ones stay shared), other values are not.
@@ -348,7 +392,7 @@ function Module:clone()
       setmetatable(m, getmetatable(v))
       for k, w in pairs(v._plain) do m._plain[k] = w end
       for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
-      for i, name in ipairs(v._order) do
+      for i, name in ipairs(order_of(v)) do
         m._order[i], m._kinds[name] = name, v._kinds[name]
         rawset(m._parts, name, copy(rawget(v._parts, name), v._kinds[name]))
       end

@@ -24,9 +24,11 @@ plain("Hardtanh", F.hardtanh, "min_val=-1, max_val=1", nil, true)
 plain("Threshold", ops.threshold, "threshold, value", nil, true)
 plain("Softplus", ops.softplus, "", "beta=1, threshold=20")
 plain("GLU", F.glu, "dim=-1")
-plain("Softmax", ops.softmax, "dim=-1")
-plain("LogSoftmax", ops.log_softmax, "dim=-1")
-plain("Softmin", F.softmin, "dim=-1")
+-- Where no dim is given, PyTorch takes the first of 1 or 3 dims, of others the second.
+local function some_dim(fn) return function(x, dim) return fn(x, dim or (M.dim(x) == 3 or M.dim(x) < 2) and 1 or 2) end end
+plain("Softmax", some_dim(ops.softmax), "dim=nil")
+plain("LogSoftmax", some_dim(ops.log_softmax), "dim=nil")
+plain("Softmin", some_dim(F.softmin), "dim=nil")
 plain("Softmax2d", function(x) return ops.softmax(x, -3) end, "")
 
 local PReLU = layer("PReLU")

@@ -1,19 +1,51 @@
--- Averages of a model's parameters over training: an exponential moving average where decay is given, else the mean of all updates
--- (stochastic weight averaging, Izmailov et al. 2018).
+-- Averages of a model's parameters over training: by a function of one's own, an exponential moving average where decay is given, else the mean of all
+-- updates (stochastic weight averaging, Izmailov et al. 2018).
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
-local M = core.methods
-local fill = require("tycho.options").fill
 local Module = require("tycho.nn.module").Module
+local fail = options.fail
+local M = core.methods
+local swa_utils = {}
+
+-- Functions (average, values, n): lists of tensors, of which the first is changed in place; n: how many updates it has had.
+function swa_utils.get_swa_multi_avg_fn()
+  return function(average, values, n)
+    n = core.is_tensor(n) and n:item() or n
+    for i, p in ipairs(average) do M.lerp_(p, values[i], 1 / (n + 1)) end
+  end
+end
+function swa_utils.get_ema_multi_avg_fn(decay)
+  decay = decay or 0.999
+  if type(decay) ~= "number" or not (decay >= 0 and decay <= 1) then fail("AveragedModel: decay must be in 0..1, got " .. options.shown(decay)) end
+  return function(average, values)
+    for i, p in ipairs(average) do M.lerp_(p, values[i], 1 - decay) end
+  end
+end
+-- The same as functions (average, value, n) of one tensor, that give the new average.
+local function of_one(multi)
+  return function(average, value, n)
+    local new = {core.ops.clone(average)}
+    multi(new, {value}, n)
+    return new[1]
+  end
+end
+function swa_utils.get_swa_avg_fn() return of_one(swa_utils.get_swa_multi_avg_fn()) end
+function swa_utils.get_ema_avg_fn(decay) return of_one(swa_utils.get_ema_multi_avg_fn(decay)) end
 
 local AveragedModel = Module:extend("AveragedModel")
--- AveragedModel(model, {decay=, use_buffers=false}): a copy of model in .module, which it runs
+-- AveragedModel(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of model in .module, which it runs
 function AveragedModel:init(model, o)
-  o = fill("AveragedModel", o, {decay = false, use_buffers = false})
-  if o.decay and not (type(o.decay) == "number" and o.decay >= 0 and o.decay <= 1) then fail("AveragedModel: decay must be in 0..1, got " .. tostring(o.decay)) end
+  o = options.fill("AveragedModel", o, {decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
+  if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then fail "AveragedModel: one of decay, avg_fn and multi_avg_fn is taken" end
+  for _, name in ipairs {"avg_fn", "multi_avg_fn"} do
+    if o[name] and type(o[name]) ~= "function" then fail("AveragedModel: %s must be a function, got %s", name, options.shown(o[name])) end
+  end
   self.module = model:clone():requires_grad_(false)
-  self.decay, self.use_buffers = o.decay, o.use_buffers
+  self.use_buffers = o.use_buffers
+  self.average = o.multi_avg_fn or (o.decay and swa_utils.get_ema_multi_avg_fn(o.decay)) or (not o.avg_fn and swa_utils.get_swa_multi_avg_fn()) or function(average, values, n)
+    for i, p in ipairs(average) do M.copy_(p, o.avg_fn(p, values[i], n)) end
+  end
   self:register_buffer("n_averaged", core.ops.zeros({}, {dtype = "int64"}))
 end
 function AveragedModel:forward(...) return self.module(...) end
@@ -21,21 +53,50 @@ function AveragedModel:forward(...) return self.module(...) end
 -- Takes the model's parameters as they are now into the average; buffers are averaged, or copied.
 function AveragedModel:update_parameters(model)
   local n = self.n_averaged:item()
-  local weight = n == 0 and 1 or self.decay and 1 - self.decay or 1 / (n + 1)
   local ok, err = pcall(no_grad, function()
-    local mine, theirs = self.module:parameters(), model:parameters()
+    local mine, theirs, values = self.module:parameters(), model:parameters(), {}
     if #mine ~= #theirs then error(("update_parameters: the model has %d parameters, the average %d"):format(#theirs, #mine), 0) end
-    for i, p in ipairs(mine) do
-      if weight == 1 then M.copy_(p, theirs[i]) else M.lerp_(p, M.to(theirs[i]:detach(), p.dtype), weight) end
-    end
-    local buffers = {}
-    for name, b in model:named_buffers() do buffers[name] = b end
+    local of = {}
+    for name, b in model:named_buffers() do of[name] = b end
+    for i, p in ipairs(theirs) do values[i] = p end
     for name, b in self.module:named_buffers() do
-      if self.use_buffers and weight < 1 and M.is_floating_point(b) then M.lerp_(b, buffers[name], weight) else M.copy_(b, buffers[name]) end
+      if not self.use_buffers or not M.is_floating_point(b) then M.copy_(b, of[name])
+      else mine[#mine + 1], values[#values + 1] = b, of[name] end
     end
+    for i, v in ipairs(values) do values[i] = M.to(M.to(v:detach(), mine[i].dtype), mine[i].device) end
+    if n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
+    else self.average(mine, values, n) end
     M.add_(self.n_averaged, 1)
   end)
   if not ok then fail(err) end
 end
 
-return {AveragedModel = AveragedModel}
+-- update_bn(loader, model, device): batch_norm's running statistics anew, as means over the loader's batches (their first field is the input).
+function swa_utils.update_bn(loader, model, device)
+  local norms = {}
+  for _, m in ipairs(model:modules()) do if m.running_mean then norms[m] = m.momentum end end
+  if not next(norms) then return end
+  local training = {}
+  for _, m in ipairs(model:modules()) do training[m] = m.training end
+  model:train()
+  for m in pairs(norms) do
+    M.zero_(m.running_mean)
+    M.fill_(m.running_var, 1)
+    M.zero_(m.num_batches_tracked)
+  end
+  local k = 0
+  local ok, err = pcall(no_grad, function()
+    for x in (type(loader) == "table" and type(loader.iter) == "function" and loader:iter() or loader) do
+      k = k + 1
+      for m in pairs(norms) do m.momentum = 1 / k end
+      if type(x) == "table" and not core.is_tensor(x) then x = x[1] end
+      model(device and M.to(x, device) or x)
+    end
+  end)
+  for m, momentum in pairs(norms) do m.momentum = momentum end
+  for m, on in pairs(training) do rawset(m, "training", on) end
+  if not ok then error(err, 0) end
+end
+
+swa_utils.AveragedModel = AveragedModel
+return options.told(swa_utils, "optim.swa_utils")
