@@ -91,10 +91,30 @@ static ty_status begin(ty_call *c) { return c->out[0]->storage == c->in[0].t->st
 
 static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 
+/* x of one indexed dim as outer x size x inner elements in a row; false where it doesn't lie so. The result is outer x n x inner then. */
+typedef struct { int64_t outer, size, inner; } slabs;
+static bool as_slabs(const ty_call *c, const ty_tensor *x, const ty_tensor *result, slabs *s) {
+  const int64_t d = c->at[0].v[0];
+  if (c->at[0].n != 1 || !ty_is_contiguous(x) || !ty_is_contiguous(result)) return false;
+  *s = (slabs){1, x->shape[d], 1};
+  for (int i = 0; i < x->ndim; i++) *(i < d ? &s->outer : &s->inner) *= i == d ? 1 : x->shape[i];
+  return true;
+}
+
+#define EACH(T) for (int64_t i = 0; i < n; i++) ((T *)to)[i] = ((const T *)from)[offset[i]]
+static void pick(char *to, const char *from, const int64_t *offset, int64_t n, int64_t size) {
+  if (size == 4) EACH(uint32_t);
+  else if (size == 8) EACH(uint64_t);
+  else if (size == 2) EACH(uint16_t);
+  else EACH(uint8_t);
+}
+#undef EACH
+
 static ty_status take_out(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_tensor *o = c->out[0];
   ty_status done = TY_OK;
+  slabs s;
   plan p;
   TY_TRY(make_plan(c, x, 1, o->ndim, o->shape, &p));
   int64_t row = ty_numel(&p.rest), size = ty_itemsize(x);
@@ -102,12 +122,28 @@ static ty_status take_out(ty_call *c) {
     const char *src = ty_data(x);
     char *dst = ty_data(o);
     #pragma omp parallel for num_threads(ty_threads_for(p.n * row)) schedule(static)
-    for (int64_t i = 0; i < p.n; i++) memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
+    for (int64_t i = 0; i < p.n; i++) {
+      if (row == 1) {
+        const int64_t many = TY_MIN(p.n - i, 1024);
+        pick(dst + i * size, src, p.offset + i, many, size);
+        i += many - 1;
+      } else memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
+    }
+  } else if (as_slabs(c, x, o, &s)) {
+    const char *src = ty_data(x);
+    char *dst = ty_data(o);
+    const int64_t run = s.inner * size;
+    #pragma omp parallel for num_threads(ty_threads_for(s.outer * p.n * s.inner)) schedule(static)
+    for (int64_t b = 0; b < s.outer; b++) {
+      const char *from = src + b * s.size * run;
+      if (s.inner == 1) pick(dst + b * p.n * size, from, p.offset, p.n, size);
+      else for (int64_t i = 0; i < p.n; i++) memcpy(dst + (b * p.n + i) * run, from + p.offset[i] * size, (size_t)run);
+    }
   } else
     for (int64_t i = 0; i < p.n && row && done == TY_OK; i++) {
-      ty_tensor s = p.rest, d = result_at(&p, o, i);
-      s.offset += p.offset[i];
-      done = copy_at(c, &d, &s, false);
+      ty_tensor from = p.rest, to = result_at(&p, o, i);
+      from.offset += p.offset[i];
+      done = copy_at(c, &to, &from, false);
     }
   ty_scratch_free(p.offset);
   return done;
@@ -133,6 +169,26 @@ static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t ro
       else { ty_tensor v = result_at(p, b, i); src = ty_data(&v); }
       if (add) plus(dst, dst, src, NULL, row, 1, 0);
       else memcpy(dst, src, (size_t)(row * size));
+    }
+  }
+}
+
+/* The same for a dim further in: what meets at one place belongs to one slab, and so to one thread. */
+static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tensor *b, bool add) {
+  const int size = ty_itemsize(o);
+  const int64_t run = s->inner * size;
+  const ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][ty_k(ty_compute_dtype((ty_dtype)o->dtype))];
+  char *dst = ty_data(o);
+  const char *src = ty_data(b);
+  #pragma omp parallel for num_threads(ty_threads_for(s->outer * p->n * s->inner)) schedule(static)
+  for (int64_t k = 0; k < s->outer; k++) {
+    char *to = dst + k * s->size * run;
+    const char *from = src + k * p->n * run;
+    if (s->inner == 1 && add && o->dtype == TY_F32) for (int64_t i = 0; i < p->n; i++) ((float *)to)[p->offset[i]] += ((const float *)from)[i];
+    else for (int64_t i = 0; i < p->n; i++) {
+      char *at = to + p->offset[i] * size;
+      if (add) plus(at, at, from + i * run, NULL, s->inner, 1, 0);
+      else memcpy(at, from + i * run, (size_t)run);
     }
   }
 }
@@ -181,8 +237,11 @@ static ty_status put_in(ty_call *c) {
     ty_dtype d = (ty_dtype)o->dtype;
     bool rows = p.place == 0 && rest_is_run(&p) && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1)) && (!add || d == TY_F32 || d == TY_F64);
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
-    if (rows && s == TY_OK) put_rows(&p, o, &b, row, add);
-    for (int64_t i = 0; i < p.n && row && s == TY_OK && !rows; i++) {
+    slabs by;
+    const bool in_slabs = !rows && (!add || d == TY_F32 || d == TY_F64) && as_slabs(c, o, &b, &by);
+    if (s == TY_OK && rows) put_rows(&p, o, &b, row, add);
+    else if (s == TY_OK && in_slabs) put_slabs(&p, &by, o, &b, add);
+    for (int64_t i = 0; i < p.n && row && s == TY_OK && !rows && !in_slabs; i++) {
       ty_tensor dst = p.rest, src = result_at(&p, &b, i);
       dst.storage = o->storage;
       dst.offset = o->offset + p.offset[i];
@@ -312,31 +371,64 @@ static ty_status scatter(ty_call *c) {
 
 /* ---- nonzero ---- */
 
-static ty_status nonzero(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  int nd = x->ndim;
-  int64_t total = ty_numel(x), count = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    int64_t *out = pass ? ty_data(c->out[0]) : NULL;
-    for (int64_t i = 0; i < total; i++) {
-      int64_t rest = i, off = 0, at[TY_MAXDIM];
-      for (int k = nd - 1; k >= 0; k--) {
-        at[k] = rest % x->shape[k];
-        rest /= x->shape[k];
-        off += at[k] * x->stride[k];
-      }
-      const char *p = (const char *)ty_data(x) + off * ty_itemsize(x);
-      bool hit = ty_is_float((ty_dtype)x->dtype) ? ty_get(p, (ty_dtype)x->dtype) != 0 : ty_get_int(p, (ty_dtype)x->dtype) != 0;
-      if (!hit) continue;
-      if (!pass) { count++; continue; }
-      for (int k = 0; k < nd; k++) *out++ = at[k] + 1;
-    }
-    if (!pass) {
-      ty_meta m = {.dtype = TY_I64, .ndim = 2, .shape = {count, nd}};
-      TY_TRY(ty_empty(c->ctx, x->storage->backend, &m, &c->out[0]));
-    }
+/* Where element i of n isn't 0, as bytes. */
+#define TEST(T, zero) for (int64_t i = 0; i < n; i++) hit[i] = !(zero(((const T *)x)[i]))
+#define IS_0(v) ((v) == 0)
+#define IS_0_HALF(v) (((v) & 0x7fff) == 0)
+static void test(uint8_t *hit, const char *x, ty_dtype d, int64_t n) {
+  switch (d) {
+    case TY_F32: TEST(float, IS_0); return;
+    case TY_F64: TEST(double, IS_0); return;
+    case TY_F16: case TY_BF16: TEST(uint16_t, IS_0_HALF); return;
+    case TY_I32: TEST(int32_t, IS_0); return;
+    case TY_I64: TEST(int64_t, IS_0); return;
+    default: TEST(uint8_t, IS_0);
   }
-  return TY_OK;
+}
+
+#define PART 4096          /* elements that a thread looks at in one go */
+
+static ty_status nonzero(ty_call *c) {
+  ty_tensor *x, *o = NULL;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  const int nd = x->ndim;
+  const int64_t total = ty_numel(x), parts = (total + PART - 1) / PART, size = ty_itemsize(x);
+  int64_t count = 0, *first = ty_scratch(sizeof(int64_t) * (size_t)TY_MAX(parts, 1));
+  ty_status s = first ? TY_OK : (ty_fail(c, "out of memory"), TY_OOM);
+  for (int pass = 0; pass < 2 && s == TY_OK; pass++) {
+    int64_t *out = pass ? ty_data(o) : NULL;
+    #pragma omp parallel for num_threads(ty_threads_for(total)) schedule(static)
+    for (int64_t k = 0; k < parts; k++) {
+      uint8_t hit[PART];
+      const int64_t from = k * PART, n = TY_MIN(PART, total - from);
+      int64_t found = 0, at[TY_MAXDIM], rest = from;
+      test(hit, (const char *)ty_data(x) + from * size, (ty_dtype)x->dtype, n);
+      if (!pass) {
+        for (int64_t i = 0; i < n; i++) found += hit[i];
+        first[k] = found;
+        continue;
+      }
+      int64_t *to = out + first[k] * nd;
+      if (nd == 1) {                       /* every position is written, and kept where there is one */
+        const int64_t *end = out + (k + 1 < parts ? first[k + 1] : count);
+        for (int64_t i = 0; i < n && to < end; i++) { *to = from + i + 1; to += hit[i]; }
+        continue;
+      }
+      for (int j = nd - 1; j >= 0; j--) { at[j] = rest % x->shape[j]; rest /= x->shape[j]; }
+      for (int64_t i = 0; i < n; i++) {
+        if (hit[i]) for (int j = 0; j < nd; j++) *to++ = at[j] + 1;
+        for (int j = nd - 1; j >= 0 && ++at[j] == x->shape[j]; j--) at[j] = 0;
+      }
+    }
+    if (pass) break;
+    for (int64_t k = 0; k < parts; k++) { const int64_t n = first[k]; first[k] = count; count += n; }
+    const ty_meta m = {.dtype = TY_I64, .ndim = 2, .shape = {count, nd}};
+    s = ty_empty(c->ctx, x->storage->backend, &m, &o);
+  }
+  ty_scratch_free(first);
+  ty_release(x);
+  if (s == TY_OK) c->out[0] = o;
+  return s;
 }
 
 ty_status ty_cpu_index(ty_call *c) {

@@ -372,6 +372,16 @@ static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks)
   for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
 
+/* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
+static void normal(float *restrict out, const uint32_t *restrict words, int64_t n) {
+  float a[64], b[64];
+  for (int64_t at = 0; at < n; at += 128) {
+    const int m = (int)TY_MIN(64, (n - at) / 2);
+    for (int i = 0; i < m; i++) ty_normal2(words[at + 2 * i], words[at + 2 * i + 1], &a[i], &b[i]);
+    for (int i = 0; i < m; i++) { out[at + 2 * i] = a[i]; out[at + 2 * i + 1] = b[i]; }
+  }
+}
+
 /* ---- recurrent layers: n units at one step; b: y's bias; c: the cell, changed; s: where to leave what backward needs ---- */
 
 #define RECURRENT(k, T, S) \
@@ -492,6 +502,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .recurrent = {recurrent_0, recurrent_1},
   .recurrent_backward = {recurrent_backward_0, recurrent_backward_1},
   .philox = philox,
+  .normal = normal,
   .keep = keep,
   .pool = PASTE(ty_pool_loops_, TY_ISA),
 };

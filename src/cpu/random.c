@@ -46,40 +46,56 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       return;
     case TY_OP_randn: case TY_OP_normal: {
       double mean = id == TY_OP_normal ? c->at[0].f : 0, std = id == TY_OP_normal ? c->at[1].f : 1;
-      for (int64_t i = 0; i < (n + 3) / 4 * 4; i += 2) ty_normal2(r[i], r[i + 1], &buf[i], &buf[i + 1]);
+      ty_cpu_loops()->normal(buf, r, (n + 3) / 4 * 4);
       if (d == TY_F32 && id == TY_OP_randn) memcpy(p, buf, (size_t)n * 4);
+      else if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = (float)(mean + std * buf[i]);
       else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mean + std * buf[i]);
       return;
     }
     default: {
       double lo = id == TY_OP_uniform ? c->at[0].f : 0, hi = id == TY_OP_uniform ? c->at[1].f : 1;
+      if (d == TY_F32 && lo == 0 && hi == 1) {
+        for (int64_t i = 0; i < n; i++) ((float *)p)[i] = ty_uniform(r[i]);
+        return;
+      }
       int keep = d == TY_F16 ? 11 : d == TY_BF16 ? 8 : 24;    /* bits that the dtype holds: else rounding reaches high */
       for (int64_t i = 0; i < n; i++) {
         double v = lo + (hi - lo) * ty_uniform(r[i] >> (32 - keep) << (32 - keep));
-        ty_set(p + i * size, d, v);
+        if (d == TY_F32) ((float *)p)[i] = (float)v;
+        else ty_set(p + i * size, d, v);
       }
     }
   }
 }
 
-/* The last of equal keys can't move: positions break ties. */
-typedef struct { uint64_t key; int64_t at; } card;
-static int by_key(const void *a, const void *b) {
-  const card *x = a, *y = b;
-  return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+/* Positions break ties. */
+static bool before(ty_card x, ty_card y) { return x.key < y.key || (x.key == y.key && x.at < y.at); }
+
+/* The n least of m cards, in order, to the front: few are put in as they come, else all are sorted. */
+static void least_first(ty_card *a, ty_card *spare, int64_t m, int64_t n) {
+  if (n > 32) { ty_sort_cards(a, spare, m, 64); return; }
+  for (int64_t i = 1; i < m; i++) {
+    const ty_card c = a[i];
+    int64_t j = TY_MIN(i, n);
+    if (i >= n && !before(c, a[n - 1])) continue;
+    for (j -= i >= n; j > 0 && before(c, a[j - 1]); j--) a[j] = a[j - 1];
+    a[j] = c;
+  }
 }
 
 static ty_status permutation(ty_call *c, uint64_t seed, uint64_t offset) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
-  card *cards = ty_scratch(sizeof(card) * (size_t)TY_MAX(n, 1));
+  ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)TY_MAX(n, 1));
   if (!cards) return ty_fail(c, "out of memory"), TY_OOM;
-  for (int64_t i = 0; i < n; i++) {
-    uint32_t r[4];
-    ty_philox(seed, offset + (uint64_t)i / 2, r);
-    cards[i] = (card){(uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1], i};
+  #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
+  for (int64_t at = 0; at < n; at += 2 * BLOCKS) {
+    uint32_t r[4 * BLOCKS];
+    const int64_t m = TY_MIN(2 * BLOCKS, n - at);
+    ty_cpu_loops()->philox(r, seed, offset + (uint64_t)at / 2, (m + 1) / 2);
+    for (int64_t i = 0; i < m; i++) cards[at + i] = (ty_card){(uint64_t)r[2 * i] << 32 | r[2 * i + 1], at + i};
   }
-  qsort(cards, (size_t)n, sizeof(card), by_key);
+  ty_sort_random_cards(cards, cards + n, n);
   for (int64_t i = 0; i < n; i++) ty_set_int((char *)ty_data(o) + i * ty_itemsize(o), (ty_dtype)o->dtype, cards[i].at + 1);
   ty_scratch_free(cards);
   return TY_OK;
@@ -96,7 +112,7 @@ static ty_status multinomial(ty_call *c) {
   ty_status s = ty_contiguous(c->ctx, x, &y);
   ty_release(x);
   if (s != TY_OK) return s;
-  card *cards = ty_scratch(sizeof(card) * (size_t)m);
+  ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)m);
   double *sum = ty_scratch(sizeof(double) * (size_t)m);
   if (!cards || !sum) s = (ty_fail(c, "out of memory"), TY_OOM);
   for (int64_t r = 0; r < rows && s == TY_OK; r++) {
@@ -126,7 +142,7 @@ static ty_status multinomial(ty_call *c) {
       out[r * n + i] = lo + 1;
     }
     if (!replace) {
-      qsort(cards, (size_t)m, sizeof(card), by_key);
+      least_first(cards, cards + m, m, n);
       for (int64_t i = 0; i < n; i++) out[r * n + i] = cards[i].at + 1;
     }
   }

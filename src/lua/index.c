@@ -82,6 +82,21 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i]) ty_throw(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x), (int)p->dim + 1);
   if (t->ndim == 0) ty_throw(L, "index: a mask must have dims");
   int n = t->ndim;
+  if (n > 1 && ty_is_contiguous(t)) {      /* over dims that lie in a row, as over one: positions are then one number */
+    ty_attr size = {.set = true, .n = (uint8_t)(x->ndim - n + 1)}, one = {.set = true, .n = 1, .v = {-1}};
+    bool row = true;
+    for (int i = p->dim; i + 1 < p->dim + n; i++) row = row && x->stride[i] == x->stride[i + 1] * x->shape[i + 1];
+    for (int i = 0, k = 0; i < x->ndim; i++) {
+      if (i <= p->dim || i >= p->dim + n) size.v[k++] = x->shape[i];
+      else size.v[k - 1] *= x->shape[i];
+    }
+    if (row && ty_numel(x) > 0) {
+      view_op(L, s, p, TY_OP_view, &size);
+      ty_simple(L, s, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &one, NULL);
+      t = ty_check(L, -1, "index", "an index");
+      n = 1;
+    }
+  }
   ty_tensor *rows = ty_simple(L, s, TY_OP_nonzero, ty_op_tensor(t), (ty_operand){0}, NULL, NULL);
   for (int i = 0; i < n; i++) {
     ty_attr a[2] = {{.set = true, .i = 1}, {.set = true, .i = i + 1}};
@@ -120,6 +135,13 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   return n > 0 && numbers == full;
 }
 
+/* The number or boolean at an index. */
+static ty_operand number_at(lua_State *L, int at) {
+  int64_t v;
+  if (lua_type(L, at) == LUA_TBOOLEAN) return ty_op_int(lua_toboolean(L, at));
+  return ty_whole(lua_tonumber(L, at), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, at));
+}
+
 static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   ty_op *op = &ty_ops[put ? TY_OP_index_put : TY_OP_index];
   memset(a, 0, sizeof *a);
@@ -127,9 +149,7 @@ static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   a->in[a->nin++] = ty_op_tensor(current(L, p));
   a->span[0] = (ty_span){0, 1};
   if (put) {
-    int64_t v;
-    if (ty_is_handle(L, value)) a->in[a->nin] = ty_op_tensor(ty_check(L, value, "index", "the value"));
-    else a->in[a->nin] = lua_type(L, value) == LUA_TBOOLEAN ? ty_op_int(lua_toboolean(L, value)) : ty_whole(lua_tonumber(L, value), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, value));
+    a->in[a->nin] = ty_is_handle(L, value) ? ty_op_tensor(ty_check(L, value, "index", "the value")) : number_at(L, value);
     a->span[1] = (ty_span){a->nin++, 1};
   }
   a->span[put ? 2 : 1] = (ty_span){a->nin, p->nindex};
@@ -181,6 +201,13 @@ int ty_index_get(lua_State *L) {
   return 1;
 }
 
+/* x[mask] = number, the mask of x's shape: no position need be known. */
+static bool fills_mask(lua_State *L, const ty_tensor *x) {
+  const ty_tensor *m = ty_is_handle(L, 2) ? ty_check(L, 2, "index", "an index") : NULL;
+  if (!m || m->dtype != TY_BOOL || (lua_type(L, 3) != LUA_TNUMBER && lua_type(L, 3) != LUA_TBOOLEAN)) return false;
+  return m->ndim == x->ndim && m->ndim && !memcmp(m->shape, x->shape, sizeof(int64_t) * x->ndim);
+}
+
 int ty_index_set(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
@@ -191,6 +218,17 @@ int ty_index_set(lua_State *L) {
   if (t == LUA_TTABLE) { ty_from_table(L, s, 3, x->dtype, "index"); lua_replace(L, 3); }
   else if (ty_is_handle(L, 3)) ty_check(L, 3, "index", "the value");
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN) return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
+  if (fills_mask(L, x)) {
+    memset(&a, 0, sizeof a);
+    a.in = a.small;
+    a.small[0] = ty_op_tensor(x);
+    a.small[1] = ty_op_tensor(ty_check(L, 2, "index", "an index"));
+    a.small[2] = number_at(L, 3);
+    a.nin = 3;
+    a.out = 1;
+    ty_call_op(L, s, &ty_ops[TY_OP_masked_fill], &a);
+    return 0;
+  }
   ty_pace(L, s);
   walk(L, s, &p);
   anchor(L, s, 3);
@@ -205,9 +243,7 @@ int ty_index_set(lua_State *L) {
     return 0;
   }
   ty_tensor *view = current(L, &p);
-  int64_t v;
-  ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : t == LUA_TBOOLEAN ? ty_op_int(lua_toboolean(L, 3)) :
-                     ty_whole(lua_tonumber(L, 3), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, 3));
+  const ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : number_at(L, 3);
   ty_simple(L, s, TY_OP_copy, ty_op_tensor(view), value, NULL, view);
   return 0;
 }

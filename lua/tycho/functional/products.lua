@@ -102,7 +102,14 @@ def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", functio
   return F.roll(a, -1, dim) * F.roll(b, -2, dim) - F.roll(a, -2, dim) * F.roll(b, -1, dim)
 end)
 def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
-  return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1)
+  local n, m = M.dim(a), M.dim(b)
+  if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then fail("cdist", "shapes %s and %s must be rows of one width", tostring(a.shape), tostring(b.shape)) end
+  if p ~= 2 or (a.shape[n - 1] <= 25 and b.shape[m - 1] <= 25) then return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1) end
+  -- many rows: |a - b|^2 as products, which takes no memory for each difference
+  local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
+  local d = squares(a) + M.transpose(squares(b), -2, -1) - ops.matmul(a, M.transpose(b, -2, -1)) * 2
+  local at0 = ops.le(d, 0)                 -- no gradient there
+  return ops.masked_fill(ops.sqrt(ops.masked_fill(d, at0, 1)), at0, 0)
 end, {float32 = true})
 def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over the product of the norms along dim", function(a, b, dim, eps)
   a, b = unpack(F.broadcast_tensors({a, b}))
