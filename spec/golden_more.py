@@ -205,6 +205,7 @@ LAYERS = [
     ("nn.LSTM(4, 3)", nn.LSTM(4, 3), [(5, 2, 4)]), ("nn.LSTM(4, 3, {num_layers=2, bidirectional=true, batch_first=true})", nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), [(2, 5, 4)]), ("nn.LSTM(4, 3)", nn.LSTM(4, 3), [(5, 4)]),
     ("nn.GRU(4, 3, 2, {bidirectional=true})", nn.GRU(4, 3, 2, bidirectional=True), [(5, 2, 4), (4, 2, 3)]), ("nn.GRU(4, 3)", nn.GRU(4, 3), [(1, 2, 4)]),
     ("nn.RNNCell(4, 3)", nn.RNNCell(4, 3), [(2, 4), (2, 3)]), ("nn.LSTMCell(4, 3)", nn.LSTMCell(4, 3), [(2, 4)]), ("nn.GRUCell(4, 3)", nn.GRUCell(4, 3), [(2, 4), (2, 3)]),
+    ("nn.utils.weight_norm(nn.Linear(3, 2))", nn.utils.weight_norm(nn.Linear(3, 2)), [(4, 3)]), ("nn.utils.weight_norm(nn.Conv1d(2, 3, 3), {dim=2})", nn.utils.weight_norm(nn.Conv1d(2, 3, 3), dim=1), [(1, 2, 5)]), ("nn.utils.spectral_norm(nn.Linear(3, 4))", nn.utils.spectral_norm(nn.Linear(3, 4)), [(4, 3)]), ("nn.utils.spectral_norm(nn.ConvTranspose2d(2, 3, 2), {n_power_iterations=2})", nn.utils.spectral_norm(nn.ConvTranspose2d(2, 3, 2), n_power_iterations=2), [(1, 2, 3, 3)]),
     ("nn.Conv3d(4, 6, {3, 2, 1}, {stride={1, 2, 1}, padding={1, 0, 2}, groups=2})", nn.Conv3d(4, 6, (3, 2, 1), stride=(1, 2, 1), padding=(1, 0, 2), groups=2), [(2, 4, 3, 4, 2)]), ("nn.Conv3d(2, 3, 2, {padding='same', padding_mode='circular'})", nn.Conv3d(2, 3, 2, padding="same", padding_mode="circular"), [(1, 2, 3, 4, 5)]),
     ("nn.ConvTranspose3d(2, 3, 3, {stride=2, output_padding=1})", nn.ConvTranspose3d(2, 3, 3, stride=2, output_padding=1), [(1, 2, 3, 2, 2)]), ("nn.BatchNorm3d(3)", nn.BatchNorm3d(3), [(2, 3, 2, 3, 2)]), ("nn.InstanceNorm3d(3, {affine=true})", nn.InstanceNorm3d(3, affine=True), [(2, 3, 2, 3, 2)]),
     ("nn.MaxPool3d(2, {stride=1, dilation=2})", nn.MaxPool3d(2, stride=1, dilation=2), [(1, 2, 4, 4, 3)]), ("nn.AvgPool3d({1, 2, 2})", nn.AvgPool3d((1, 2, 2)), [(1, 2, 3, 4, 4)]), ("nn.ReplicationPad3d({1, 0, 2, 1, 0, 1})", nn.ReplicationPad3d((1, 0, 2, 1, 0, 1)), [(1, 2, 3, 3, 2)]), ("nn.LPPool1d(2, 3, {stride=2})", nn.LPPool1d(2, 3, stride=2), [(1, 2, 7)]),
@@ -230,7 +231,7 @@ save_file({k: v.contiguous() for k, v in store.items()}, os.path.join(OUT, "laye
 # ---- optimizers: 25 steps on one problem; schedules: 24 learning rates ----
 O = torch.optim
 OPTIMIZERS = [("SGD", dict(lr=0.05, momentum=0.9, dampening=0.1, weight_decay=0.01)), ("Adam", dict(lr=0.02, weight_decay=0.1)), ("Adam", dict(lr=0.02, amsgrad=True)), ("AdamW", dict(lr=0.02, betas=(0.8, 0.9))), ("AdamW", dict(lr=0.02, maximize=True)),
-              ("RMSprop", dict(lr=0.01)), ("RMSprop", dict(lr=0.01, momentum=0.9, centered=True, weight_decay=0.05)), ("Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)), ("NAdam", dict(lr=0.02, weight_decay=0.05)), ("NAdam", dict(lr=0.02, betas=(0.8, 0.9), momentum_decay=0.1)), ("RAdam", dict(lr=0.05, weight_decay=0.05)), ("RAdam", dict(lr=0.05, betas=(0.9, 0.9))), ("Adamax", dict(lr=0.02, weight_decay=0.05)), ("Adadelta", dict(lr=1.0, rho=0.8, weight_decay=0.01)), ("LBFGS", dict(lr=0.5, max_iter=4, history_size=3)), ("LBFGS", dict(max_iter=5, line_search_fn="strong_wolfe"))]
+              ("RMSprop", dict(lr=0.01)), ("RMSprop", dict(lr=0.01, momentum=0.9, centered=True, weight_decay=0.05)), ("Adagrad", dict(lr=0.1, lr_decay=0.1, weight_decay=0.01, initial_accumulator_value=0.1)), ("NAdam", dict(lr=0.02, weight_decay=0.05)), ("NAdam", dict(lr=0.02, betas=(0.8, 0.9), momentum_decay=0.1)), ("RAdam", dict(lr=0.05, weight_decay=0.05)), ("RAdam", dict(lr=0.05, betas=(0.9, 0.9))), ("Adamax", dict(lr=0.02, weight_decay=0.05)), ("Adadelta", dict(lr=1.0, rho=0.8, weight_decay=0.01)), ("Rprop", dict(lr=0.05)), ("Rprop", dict(lr=0.01, etas=(0.4, 1.3), step_sizes=(1e-4, 0.1))), ("ASGD", dict(lr=0.05, weight_decay=0.01)), ("ASGD", dict(lr=0.05, t0=3, lambd=0.1, alpha=0.5)), ("Adafactor", dict(lr=0.1, weight_decay=0.05)), ("Adafactor", dict(lr=0.05, beta2_decay=-0.5, d=1.5)), ("LBFGS", dict(lr=0.5, max_iter=4, history_size=3)), ("LBFGS", dict(max_iter=5, line_search_fn="strong_wolfe"))]
 store, cases = {}, []
 A, b, w0 = torch.randn(6, 3, dtype=f64), torch.randn(6, dtype=f64), torch.randn(3, dtype=f64)
 store.update({"A": A, "b": b, "w": w0})
@@ -244,6 +245,25 @@ for i, (name, kw) in enumerate(OPTIMIZERS):
         ls.append(opt.step(closure).item())
     store["o%d.losses" % (i + 1)], store["o%d.w" % (i + 1)] = torch.tensor(ls, dtype=f64), w.detach().clone()
     cases.append({"name": name, "options": {k: list(v) if isinstance(v, tuple) else v for k, v in kw.items()}})
+# of matrices: steps with gradients that depend on nothing
+MATRICES = [("Adafactor", dict(lr=0.05, weight_decay=0.02)), ("Muon", dict(lr=0.05)), ("Muon", dict(lr=0.1, nesterov=False, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"))]
+matrices = []
+rounding, torch.bfloat16 = torch.bfloat16, torch.float32      # Muon's iteration in full precision: rounding to bfloat16 makes it differ by a percent
+for i, (name, kw) in enumerate(MATRICES):
+    ws = [values(s, torch.float32).requires_grad_() for s in ((4, 3), (3, 6))]
+    opt = getattr(O, name)(ws, **kw)
+    for k in range(5):
+        for w in ws:
+            w.grad = values(w.shape, torch.float32, salt=k + 1)
+        opt.step()
+    for k, w in enumerate(ws):
+        store["m%d.%d" % (i + 1, k + 1)] = w.detach().clone()
+    matrices.append({"name": name, "options": kw})
+torch.bfloat16 = rounding
+for k in range(5):
+    for j, s in enumerate(((4, 3), (3, 6))):
+        store["mg%d.%d" % (k + 1, j + 1)] = values(s, torch.float32, salt=k + 1)
+store["mw.1"], store["mw.2"] = values((4, 3), torch.float32), values((3, 6), torch.float32)
 S = O.lr_scheduler
 SCHEDULES = [
     ("s.StepLR(o, {step_size=5, gamma=0.5})", lambda o: S.StepLR(o, 5, 0.5)), ("s.MultiStepLR(o, {milestones={3, 9, 9}, gamma=0.5})", lambda o: S.MultiStepLR(o, [3, 9, 9], 0.5)), ("s.ExponentialLR(o, {gamma=0.9})", lambda o: S.ExponentialLR(o, 0.9)), ("s.CosineAnnealingLR(o, {T_max=7, eta_min=0.01})", lambda o: S.CosineAnnealingLR(o, 7, 0.01)),
@@ -261,7 +281,7 @@ for i, (text, make) in enumerate(SCHEDULES):
         lrs.append(opt.param_groups[0]["lr"]); opt.step(); sch.step(*([1 / (1 + min(e, 5))] if "Plateau" in text else []))
     store["s%d" % (i + 1)] = torch.tensor(lrs, dtype=f64)
     schedules.append(text)
-save_file(store, os.path.join(OUT, "optimizers.safetensors"), {"tycho": json.dumps({"optimizers": cases, "schedules": schedules})})
+save_file(store, os.path.join(OUT, "optimizers.safetensors"), {"tycho": json.dumps({"optimizers": cases, "schedules": schedules, "matrices": matrices})})
 
 # ---- the two models of examples/, tiny: outputs and gradients from the same weights ----
 from models import ResNet, Transformer

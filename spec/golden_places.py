@@ -44,3 +44,4 @@ for red in ("none", "mean", "sum"):
     add("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t, reduction=red), [R(3, 4), labels], opts={"reduction": red}, index=[2])
     add("triplet_margin_with_distance_loss", lambda a, b, c: F.triplet_margin_with_distance_loss(a, b, c, margin=0.5, swap=red == "sum", reduction=red), [R(3, 4), R(3, 4, salt=1), R(3, 4, salt=2)], opts={"margin": 0.5, "swap": red == "sum", "reduction": red})
 add("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t), [R(4), labels[0]], index=[2])
+add("cdist", lambda a, b: torch.cdist(a, b), [R(30, 3), R(28, 3, salt=1)], check_grad=False); add("cdist", lambda a, b: torch.cdist(a, b), [values((2, 27, 4), torch.float32), values((2, 3, 4), torch.float32, salt=1)])

@@ -232,6 +232,22 @@ describe("optimizers", function()
       helper.close(w:detach(), tensors["o" .. i .. ".w"], "parameters", 1e-6)
     end)
   end
+  for i, case in ipairs(cases.matrices) do
+    it(("of matrices, %d: %s"):format(i, case.name), function()
+      local ws = {tensors["mw.1"]:clone():requires_grad_(), tensors["mw.2"]:clone():requires_grad_()}
+      local opt = optim[case.name](ws, case.options)
+      for k = 1, 5 do
+        for j, w in ipairs(ws) do w.grad = tensors[("mg%d.%d"):format(k, j)]:clone() end
+        opt:step()
+        if k == 2 then
+          local saved = opt:state_dict()
+          opt = optim[case.name](ws, {lr = 7})
+          opt:load_state_dict(saved)
+        end
+      end
+      for j, w in ipairs(ws) do helper.close(w:detach(), tensors[("m%d.%d"):format(i, j)], "parameter " .. j, case.name == "Muon" and helper.device ~= "cpu" and 3e-2 or 1e-5) end
+    end)
+  end
   for i, text in ipairs(cases.schedules) do
     it(text, function()
       local opt = optim.SGD({tycho.zeros(1, {requires_grad = true})}, {lr = 0.4})

@@ -175,6 +175,27 @@ function ModuleDict:init(map, ...)
   for _, k in ipairs(names) do self:add_module(k, map[k]) end
 end
 
+local ParameterDict = layer("ParameterDict")
+ParameterDict._library = nil
+-- ParameterDict{name = parameter or tensor, ...} in alphabetical order, or ParameterDict{{name, tensor}, ...} in the list's
+function ParameterDict:init(map, ...)
+  local list = {}
+  map = only_list("ParameterDict", map, ...)
+  for k, v in pairs(map) do list[#list + 1] = type(k) == "number" and v or {k, v} end
+  if #map == 0 then table.sort(list, function(a, b) return tostring(a[1]) < tostring(b[1]) end) end
+  for i, item in ipairs(list) do
+    if type(item) ~= "table" or type(item[1]) ~= "string" or not core.is_tensor(item[2]) then fail("ParameterDict: item %d must be {name, tensor}", i) end
+    self:register_parameter(item[1], module.is_parameter(item[2]) and item[2] or Parameter(item[2]))
+  end
+end
+function ParameterDict:items() return self:named_parameters() end
+function ParameterDict:values() return self:parameters() end
+function ParameterDict:keys()
+  local out = {}
+  for name in self:named_parameters() do out[#out + 1] = name end
+  return out
+end
+
 -- for name, module in dict:items() do: in the order in which they were given
 function ModuleDict:items() return self:named_children() end
 function ModuleDict:keys()
@@ -202,15 +223,16 @@ function Linear:forward(x) return ops.linear(x, self.weight, self.bias) end
 function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, tostring(self.bias ~= nil)) end
 
 local Embedding = layer("Embedding")
--- Embedding(num_embeddings, embedding_dim, padding_idx=): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
+-- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
 function Embedding:init(...)
-  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil, *, _weight=nil", ...)
+  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, *, _weight=nil", ...)
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
   local at = o.padding_idx
   if type(at) == "number" and at < 0 then at = count + 1 + at end      -- from the end
   self.padding_idx = at and whole("Embedding", "padding_idx", at) or nil
   if at and at > count then fail("Embedding: padding_idx %d is not one of %d", at, count) end
+  self.max_norm, self.norm_type = o.max_norm and number("Embedding", "max_norm", o.max_norm) or nil, number("Embedding", "norm_type", o.norm_type)
   self.weight = Parameter(o._weight or ops.randn(count, size))
   if at and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
@@ -222,7 +244,15 @@ function Embedding.from_pretrained(weight, ...)
   e.weight:requires_grad_(not o.freeze)
   return e
 end
-function Embedding:forward(ids) return F.embedding(ids, self.weight, self.padding_idx) end
+function Embedding:forward(ids)
+  if self.max_norm then                      -- rows that are looked up become no longer than that, for good
+    no_grad(function()
+      local used = M.long(ops.unique_values(M.flatten(M.detach(ids))))
+      M.index_copy_(self.weight, 1, used, M.renorm(ops.index(self.weight, {used}, 1), self.norm_type, 1, self.max_norm))
+    end)
+  end
+  return F.embedding(ids, self.weight, self.padding_idx)
+end
 function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
 local Bilinear = layer("Bilinear")
@@ -399,6 +429,7 @@ for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d =
 end
 
 require "tycho.nn.plain"
+require "tycho.nn.lazy"
 require "tycho.nn.transformer"
 require "tycho.nn.rnn"
 

@@ -118,11 +118,49 @@ end
 local function pack(...) return {n = select("#", ...), ...} end
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
+-- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives them back.
+local function passing(list, fn)
+  local tensors, places = {}, {}
+  for i = 1, list.n do
+    if core.is_tensor(list[i]) and list[i].requires_grad then
+      tensors[#tensors + 1], places[#places + 1] = list[i], i
+    end
+  end
+  if #tensors == 0 then return list, false end
+  local identity = require("tycho.autograd").Function {forward = function(_, ...) return ... end, backward = function(_, ...)
+    local grads, out = {n = list.n}, {}
+    for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
+    grads = fn(grads) or grads
+    for k, i in ipairs(places) do out[k] = grads[i] end
+    return unpack(out, 1, #places)
+  end}
+  local passed_on, out = {identity(unpack(tensors))}, {n = list.n, unpack(list, 1, list.n)}
+  for k, i in ipairs(places) do out[i] = passed_on[k] end
+  return out, true
+end
+-- forward, with what hooks of the backward pass are told: gradients of inputs and outputs, by place.
+local function watched(self, hooks, inputs)
+  local given
+  local function tell(grads)
+    for _, h in ipairs(hooks.back) do
+      local new = h.fn(self, grads, given)
+      if new ~= nil then grads = new end
+    end
+    return grads
+  end
+  local ins, any = passing(inputs, tell)
+  local outputs = passing(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
+    given = grads
+    if not any then tell {n = inputs.n} end
+  end)
+  return outputs
+end
+
 -- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
 local function hooked(self, ...)
   local hooks, inputs = rawget(self, "_hooks"), pack(...)
   for _, h in ipairs(hooks.before) do inputs = passed(inputs, h.fn(self, unpack(inputs, 1, inputs.n))) end
-  local outputs = pack(self:forward(unpack(inputs, 1, inputs.n)))
+  local outputs = #hooks.back > 0 and core.is_grad_enabled() and watched(self, hooks, inputs) or pack(self:forward(unpack(inputs, 1, inputs.n)))
   for _, h in ipairs(hooks.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
   return unpack(outputs, 1, outputs.n)
 end
@@ -130,7 +168,7 @@ local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") an
 
 local function add_hook(self, name, when, fn)
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-  if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}}) end
+  if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}, back = {}}) end
   exports.hooked = true
   core.program.hooked()
   local list, h = rawget(self, "_hooks")[when], {fn = fn}
@@ -142,6 +180,9 @@ local function add_hook(self, name, when, fn)
 end
 -- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it.
 function Module:register_forward_hook(fn) return add_hook(self, "register_forward_hook", "after", fn) end
+-- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A list that it
+-- returns takes the place of the first.
+function Module:register_full_backward_hook(fn) return add_hook(self, "register_full_backward_hook", "back", fn) end
 -- fn(module, input, ...) before each forward.
 function Module:register_forward_pre_hook(fn) return add_hook(self, "register_forward_pre_hook", "before", fn) end
 
@@ -388,6 +429,10 @@ function Module:clone()
     if kind == "module" then
       local m = {_kinds = {}, _order = {}, _plain = {}, training = rawget(v, "training"), _label = rawget(v, "_label"), _passing = {}}
       m._parts = rawget(v, "_parts") == v and m or {}
+      for when, list in pairs(rawget(v, "_hooks") or {}) do
+        m._hooks = m._hooks or {}
+        m._hooks[when] = {unpack(list)}
+      end
       is_module[m], seen[v] = true, m
       setmetatable(m, getmetatable(v))
       for k, w in pairs(v._plain) do m._plain[k] = w end

@@ -80,4 +80,7 @@ utils.rnn = {}
 for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"} do utils.rnn[name] = sequences[name] end
 options.told(utils.rnn, "nn.utils.rnn")
 
+for name, fn in pairs(require "tycho.nn.normalized") do utils[name] = fn end
+utils.parametrizations = options.told({weight_norm = utils.weight_norm, spectral_norm = utils.spectral_norm}, "nn.utils.parametrizations")
+
 return utils

@@ -216,8 +216,8 @@ local function states_in_order(d)
   return out
 end
 
--- Of a state: the count, and what follows from it (PyTorch's NAdam saves that). What PyTorch's groups say besides.
-local FOLLOWS = {step = true, mu_product = true}
+-- Of a state: the count, and what follows from it (PyTorch's NAdam and ASGD save that). What PyTorch's groups say besides.
+local FOLLOWS = {step = true, mu_product = true, eta = true, mu = true}
 local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
 
 -- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
@@ -279,8 +279,9 @@ function Optimizer:check_state_dict(d)
         if s[name] == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
       end
       for name, v in pairs(s or {}) do
-        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= p.shape then
-          fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(p.shape))
+        local want = self.state_shape and self:state_shape(name, p) or p.shape
+        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
+          fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
         end
       end
       local count = s and s.step
@@ -353,6 +354,7 @@ function Adagrad:update(group, b)
 end
 
 require("tycho.optim.lbfgs")(new_class)
+require("tycho.optim.composed")(new_class)
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"
 optim.swa_utils = require "tycho.optim.swa_utils"
 return require("tycho.options").told(optim, "optim")

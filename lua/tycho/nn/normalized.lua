@@ -1,0 +1,89 @@
+-- Weights made of others before each forward: weight_norm (Salimans & Kingma 2016) and spectral_norm (Miyato et al. 2018). Names in state dicts are
+-- those of PyTorch's torch.nn.utils: weight_g and weight_v; weight_orig, weight_u and weight_v.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local module = require "tycho.nn.module"
+local modes = require "tycho.modes"
+local no_grad = modes.no_grad
+local fail = options.fail
+local ops, M = core.ops, core.methods
+local normalized = {}
+
+local function begin(who, m, name)
+  if not module.is_module(m) then fail("%s: argument 1 must be a module, got %s", who, options.shown(m)) end
+  local w = m[name]
+  if not core.is_tensor(w) or not module.is_parameter(w) then fail("%s: the %s has no parameter '%s'", who, m._name, tostring(name)) end
+  return w
+end
+-- From now on m[name] is what compute gives, made anew before each forward.
+local function install(m, name, kind, compute)
+  m[name] = nil
+  m[name] = no_grad(compute, m, true)
+  local function before(self) self[name] = compute(self) end
+  m:register_forward_pre_hook(before)
+  m[name .. "_made"] = {before = before, kind = kind, compute = compute}
+  return m
+end
+local function remove(who, kind, m, name, parts)
+  local e = module.is_module(m) and m[name .. "_made"]
+  if not e or e.kind ~= kind then fail("%s: '%s' isn't made by %s", who, tostring(name), kind) end
+  local hooks = rawget(m, "_hooks").before
+  for i, h in ipairs(hooks) do if h.fn == e.before then table.remove(hooks, i) break end end
+  m[name .. "_made"] = nil
+  local w = no_grad(e.compute, m, true)
+  m[name] = nil
+  for _, part in ipairs(parts) do m[name .. part] = nil end
+  m[name] = module.Parameter(w)
+  return m
+end
+
+-- The norm over all dims but one; of all for dim nil or 0.
+local function norm_but(x, dim)
+  if not dim or dim == 0 then return M.norm(x) end
+  local over = {}
+  for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
+  return M.norm(x, 2, over, {keepdim = true})
+end
+-- weight_norm(module, name="weight", dim=1): the weight as a direction, name_v, and its length along dim, name_g; dim 0: one length
+function normalized.weight_norm(m, ...)
+  local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
+  local name, dim, w = o.name, o.dim, begin("weight_norm", m, o.name)
+  local g = no_grad(norm_but, w, dim)
+  m:register_parameter(name .. "_g", module.Parameter(g))
+  m:register_parameter(name .. "_v", module.Parameter(w:detach()))
+  return install(m, name, "weight_norm", function(self)
+    local v = self[name .. "_v"]
+    return v * (self[name .. "_g"] / norm_but(v, dim))
+  end)
+end
+function normalized.remove_weight_norm(m, name) return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"}) end
+
+-- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the weight divided by its largest singular value, which a step of
+-- power iteration at each forward in training finds. dim: that of the outputs, 1, of transposed convolutions 2
+function normalized.spectral_norm(m, ...)
+  local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
+  local name, w = o.name, begin("spectral_norm", m, o.name)
+  local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
+  local function matrix(x) return M.flatten(M.transpose(x, 1, dim), 2) end
+  local function unit(x) return x / ops.clamp(M.norm(x), o.eps) end
+  local rows, cols = unpack(no_grad(matrix, w).shape)
+  m:register_parameter(name .. "_orig", w)
+  for part, n in pairs {_u = rows, _v = cols} do m:register_buffer(name .. part, unit(ops.randn({n}, {dtype = w.dtype, device = w.device}))) end
+  return install(m, name, "spectral_norm", function(self, still)
+    local x, u, v = self[name .. "_orig"], self[name .. "_u"], self[name .. "_v"]
+    local flat = matrix(x)
+    if self.training and not still and not modes.recomputing then
+      no_grad(function()
+        for _ = 1, o.n_power_iterations do
+          M.copy_(v, unit(ops.matmul(M.t(flat), u)))
+          M.copy_(u, unit(ops.matmul(flat, v)))
+        end
+      end)
+      u, v = ops.clone(u), ops.clone(v)      -- the next forward changes them
+    end
+    return x / ops.sum(u * ops.matmul(flat, v))
+  end)
+end
+function normalized.remove_spectral_norm(m, name) return remove("remove_spectral_norm", "spectral_norm", m, name or "weight", {"_orig", "_u", "_v"}) end
+
+return normalized

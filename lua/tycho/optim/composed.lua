@@ -1,0 +1,124 @@
+-- Optimizers whose steps are made of ops, parameter by parameter: Rprop, ASGD, Adafactor, Muon.
+--
+-- Idea: a class gives one(group, p, g, state, t), which computes what the parameter and its state become and hands each to `write`. Invariant: a
+-- GradScaler's skipped step, decided on the device, writes nothing and isn't counted; nothing comes to the host.
+local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
+local fail = require("tycho.options").fail
+local ops, M = core.ops, core.methods
+
+local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
+
+return function(new_class)
+  local function class(name, defaults)
+    local Class = new_class(name, defaults)
+    function Class:update(group, b)
+      no_grad(function()
+        local skip = b.found and ops.ne(b.found, 0)
+        local function write(to, new) M.copy_(to, skip and ops.where(skip, to, new) or new) end
+        local t = M.to(b.step, "float64") + 1
+        for i, p in ipairs(b.params) do
+          local g = M.to(b.grads[i]:detach(), p.dtype)
+          if b.scale then g = g / b.scale end
+          if group.maximize then g = -g end
+          self:one(group, p, g, b.state[i], t, write)
+          if b.copies then write(b.copies[i], M.to(p, b.copies[i].dtype)) end
+        end
+        M.copy_(b.step, skip and ops.where(skip, b.step, b.step + 1) or b.step + 1)
+      end)
+    end
+    return Class
+  end
+  local function as(x, p) return M.to(x, p.dtype) end
+
+  ---- Rprop (Riedmiller & Braun 1993): steps that grow while a gradient keeps its sign ----
+  local Rprop = class("Rprop", {lr = 1e-2, etas = {0.5, 1.2}, step_sizes = {1e-6, 50}, maximize = false, master_weights = false})
+  function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), like(p, group.lr) end
+  function Rprop:one(group, p, g, s, _, write) -- luacheck: ignore
+    local same = g * s.prev
+    local turned = ops.lt(same, 0)
+    local factor = ops.where(turned, group.etas[1], ops.where(ops.gt(same, 0), group.etas[2], 1))
+    local size = ops.clamp(s.step_size * as(factor, p), group.step_sizes[1], group.step_sizes[2])
+    g = ops.where(turned, 0, g)
+    write(p, p - ops.sign(g) * size)
+    write(s.prev, g)
+    write(s.step_size, size)
+  end
+
+  ---- ASGD (Polyak & Juditsky 1992): s.ax is the average of what the parameter has been ----
+  local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
+  function ASGD:new_state(p, _, s) s.ax = like(p) end
+  function ASGD:one(group, p, g, s, t, write) -- luacheck: ignore
+    if group.weight_decay ~= 0 then g = g + p * group.weight_decay end
+    local before = t - 1                     -- the rates that the step before has left
+    local eta = as(ops.pow(before * (group.lambd * group.lr) + 1, -group.alpha) * group.lr, p)
+    local mu = as(1 / ops.clamp(before - group.t0, 1), p)
+    local new = p * (1 - eta * group.lambd) - g * eta
+    write(s.ax, ops.lerp(s.ax, new, mu))
+    write(p, new)
+  end
+
+  ---- Adafactor (Shazeer & Stern 2018): a matrix's second moments as those of its rows and columns ----
+  local Adafactor = class("Adafactor", {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
+  local SMALLEST = {float64 = 2.220446049250313e-16, float32 = 1.1920928955078125e-07, float16 = 0.0009765625, bfloat16 = 0.0078125}
+  function Adafactor:state_shape(name, p) -- luacheck: ignore
+    local n = M.dim(p)
+    if name == "row_var" or name == "col_var" then
+      local shape = p.shape
+      shape[name == "row_var" and n or n - 1] = 1
+      return shape
+    end
+    return p.shape
+  end
+  -- which state there is depends on the parameter's dims
+  function Adafactor:lacks(s) return not (s.variance or s.row_var) end -- luacheck: ignore
+  function Adafactor:new_state(p, _, s)
+    local o = {dtype = p.dtype, device = p.device}
+    if M.dim(p) < 2 then s.variance = like(p) return end
+    for _, name in ipairs {"row_var", "col_var"} do s[name] = core.keep(ops.zeros(self:state_shape(name, p), o)) end
+  end
+  local function mean_square(x, ...) return ops.mean(ops.square(x), ...) end
+  function Adafactor:one(group, p, g, s, t, write) -- luacheck: ignore
+    local fresh = as(ops.pow(t, group.beta2_decay), p)
+    local rho = as(ops.minimum(1 / ops.sqrt(t), group.lr), p)
+    local alpha = ops.clamp(ops.sqrt(mean_square(p)), group.eps[2]) * rho
+    local least, estimate = group.eps[1] or SMALLEST[p.dtype], nil
+    if s.row_var then
+      local row = ops.lerp(s.row_var, mean_square(g, -1, {keepdim = true}), fresh)
+      local col = ops.lerp(s.col_var, mean_square(g, -2, {keepdim = true}), fresh)
+      write(s.row_var, row)
+      write(s.col_var, col)
+      estimate = ops.matmul(row, col) / ops.clamp(ops.mean(row, -2, {keepdim = true}), least)
+    else
+      estimate = ops.lerp(s.variance, ops.square(g), fresh)
+      write(s.variance, estimate)
+    end
+    local update = ops.rsqrt(ops.clamp(estimate, least * least)) * g
+    local step = alpha / ops.clamp(ops.sqrt(mean_square(update)) / group.d, 1)
+    write(p, p * (1 - group.lr * group.weight_decay) - update * step)
+  end
+
+  ---- Muon (Jordan et al. 2024): the momentum of a matrix made orthogonal, by Newton and Schulz's iteration (on a GPU in bfloat16) ----
+  local Muon = class("Muon", {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315}, eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false, dampening = 0})
+  function Muon:new_state(p, _, s)
+    if M.dim(p) ~= 2 and M.numel(p) > 1 then fail("Muon: parameters must be matrices, got shape %s: give others to AdamW", tostring(p.shape)) end
+    s.momentum_buffer = like(p)
+  end
+  function Muon:one(group, p, g, s, _, write) -- luacheck: ignore
+    local rows, cols = p.shape[1], p.shape[2]
+    local buffer = ops.lerp(s.momentum_buffer, g, 1 - group.momentum)
+    write(s.momentum_buffer, buffer)
+    local x = group.nesterov and ops.lerp(g, buffer, group.momentum) or buffer
+    if p.device ~= "cpu" then x = M.to(x, "bfloat16") end
+    if rows > cols then x = M.t(x) end
+    x = x / ops.clamp(M.norm(x), group.eps)
+    local a, b, c = unpack(group.ns_coefficients)
+    for _ = 1, group.ns_steps do
+      local gram = ops.matmul(x, M.t(x))
+      x = x * a + ops.matmul(gram * b + ops.matmul(gram, gram) * c, x)
+    end
+    if rows > cols then x = M.t(x) end
+    local rate = group.adjust_lr_fn == "match_rms_adamw" and 0.2 * math.sqrt(math.max(rows, cols)) or math.sqrt(math.max(1, rows / cols))
+    write(p, p * (1 - group.lr * group.weight_decay) - as(x, p) * (group.lr * rate))
+  end
+end
