@@ -1912,6 +1912,16 @@ function tycho.transpose(x, dim0, dim1) end
 ---@return tycho.Tensor
 function Tensor.transpose(x, dim0, dim1) end
 
+--- matrices transposed
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.adjoint(x) end
+
+--- matrices transposed
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.adjoint(x) end
+
 --- a matrix transposed
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -1921,6 +1931,18 @@ function tycho.t(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.t(x) end
+
+--- x summed over the dims along which size broadcasts to its shape
+---@param x tycho.Tensor
+---@param size integer|integer[]
+---@return tycho.Tensor
+function tycho.sum_to_size(x, size) end
+
+--- x summed over the dims along which size broadcasts to its shape
+---@param x tycho.Tensor
+---@param size integer|integer[]
+---@return tycho.Tensor
+function Tensor.sum_to_size(x, size) end
 
 --- dim from moved to place to
 ---@param x tycho.Tensor
@@ -2318,6 +2340,20 @@ function tycho.cartesian_prod(tensors) end
 ---@return tycho.Tensor
 function Tensor.cartesian_prod(tensors) end
 
+--- all choices of r elements of a vector in order, one row each
+---@param x tycho.Tensor
+---@param r? integer
+---@param with_replacement? boolean
+---@return tycho.Tensor
+function tycho.combinations(x, r, with_replacement) end
+
+--- all choices of r elements of a vector in order, one row each
+---@param x tycho.Tensor
+---@param r? integer
+---@param with_replacement? boolean
+---@return tycho.Tensor
+function Tensor.combinations(x, r, with_replacement) end
+
 --- a matrix with the matrices along its diagonal
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
@@ -2570,37 +2606,41 @@ function tycho.argmin(x, dim, keepdim) end
 ---@return tycho.Tensor
 function Tensor.argmin(x, dim, keepdim) end
 
---- variance over dim; correction is subtracted from the count
+--- variance over dim; correction (0 where unbiased is false) is subtracted from the count
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param correction? number
 ---@param keepdim? boolean
+---@param unbiased? boolean
 ---@return tycho.Tensor
-function tycho.var(x, dim, correction, keepdim) end
+function tycho.var(x, dim, correction, keepdim, unbiased) end
 
---- variance over dim; correction is subtracted from the count
+--- variance over dim; correction (0 where unbiased is false) is subtracted from the count
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param correction? number
 ---@param keepdim? boolean
+---@param unbiased? boolean
 ---@return tycho.Tensor
-function Tensor.var(x, dim, correction, keepdim) end
-
---- standard deviation over dim
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
----@return tycho.Tensor
-function tycho.std(x, dim, correction, keepdim) end
+function Tensor.var(x, dim, correction, keepdim, unbiased) end
 
 --- standard deviation over dim
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]
 ---@param correction? number
 ---@param keepdim? boolean
+---@param unbiased? boolean
 ---@return tycho.Tensor
-function Tensor.std(x, dim, correction, keepdim) end
+function tycho.std(x, dim, correction, keepdim, unbiased) end
+
+--- standard deviation over dim
+---@param x tycho.Tensor
+---@param dim? integer|integer[]
+---@param correction? number
+---@param keepdim? boolean
+---@param unbiased? boolean
+---@return tycho.Tensor
+function Tensor.std(x, dim, correction, keepdim, unbiased) end
 
 --- var and mean over dim
 ---@param x tycho.Tensor
@@ -2870,6 +2910,68 @@ function tycho.unique(x, sorted, return_inverse, return_counts) end
 ---@return tycho.Tensor
 function Tensor.unique(x, sorted, return_inverse, return_counts) end
 
+--- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+---@param x tycho.Tensor
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function tycho.unique_consecutive(x, return_inverse, return_counts) end
+
+--- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+---@param x tycho.Tensor
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function Tensor.unique_consecutive(x, return_inverse, return_counts) end
+
+--- the most frequent value along dim (the least of several) and its last index
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.mode(x, dim, keepdim) end
+
+--- the most frequent value along dim (the least of several) and its last index
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.mode(x, dim, keepdim) end
+
+--- the value below which a part q (a number or a vector, 0..1) of what isn't NaN lies along dim
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.nanquantile(x, q, dim, keepdim) end
+
+--- the value below which a part q (a number or a vector, 0..1) of what isn't NaN lies along dim
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.nanquantile(x, q, dim, keepdim) end
+
+--- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
+---@param x tycho.Tensor
+---@param bins any
+---@param range? any
+---@param weight? tycho.Tensor
+---@param density? boolean
+---@return tycho.Tensor
+function tycho.histogram(x, bins, range, weight, density) end
+
+--- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
+---@param x tycho.Tensor
+---@param bins any
+---@param range? any
+---@param weight? tycho.Tensor
+---@param density? boolean
+---@return tycho.Tensor
+function Tensor.histogram(x, bins, range, weight, density) end
+
 --- for each element the index before which it would be put into boundaries
 ---@param x tycho.Tensor
 ---@param boundaries tycho.Tensor
@@ -3107,6 +3209,18 @@ function tycho.corrcoef(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.corrcoef(x) end
+
+--- nearest number of so many decimals, halves to even
+---@param x tycho.Tensor
+---@param decimals? integer
+---@return tycho.Tensor
+function tycho.round(x, decimals) end
+
+--- nearest number of so many decimals, halves to even
+---@param x tycho.Tensor
+---@param decimals? integer
+---@return tycho.Tensor
+function Tensor.round(x, decimals) end
 
 --- b - alpha * a
 ---@param a tycho.Tensor
@@ -3416,6 +3530,34 @@ function tycho.cosine_similarity(a, b, dim, eps) end
 ---@return tycho.Tensor
 function Tensor.cosine_similarity(a, b, dim, eps) end
 
+--- p-norms of the differences of all pairs of rows, in order
+---@param x tycho.Tensor
+---@param p? number
+---@return tycho.Tensor
+function tycho.pdist(x, p) end
+
+--- p-norms of the differences of all pairs of rows, in order
+---@param x tycho.Tensor
+---@param p? number
+---@return tycho.Tensor
+function Tensor.pdist(x, p) end
+
+--- x with each slice along dim whose p-norm is above maxnorm scaled down to it
+---@param x tycho.Tensor
+---@param p number
+---@param dim integer
+---@param maxnorm number
+---@return tycho.Tensor
+function tycho.renorm(x, p, dim, maxnorm) end
+
+--- x with each slice along dim whose p-norm is above maxnorm scaled down to it
+---@param x tycho.Tensor
+---@param p number
+---@param dim integer
+---@param maxnorm number
+---@return tycho.Tensor
+function Tensor.renorm(x, p, dim, maxnorm) end
+
 --- p-norm of a - b + eps along the last dim
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
@@ -3648,6 +3790,144 @@ function tycho.einsum(equation, a, b, c, d, e, f) end
 ---@return tycho.Tensor
 function Tensor.einsum(equation, a, b, c, d, e, f) end
 
+--- x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+---@param x tycho.Tensor
+---@param indices any
+---@param values tycho.Tensor|number
+---@param accumulate? boolean
+---@return tycho.Tensor
+function tycho.index_put(x, indices, values, accumulate) end
+
+--- x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+---@param x tycho.Tensor
+---@param indices any
+---@param values tycho.Tensor|number
+---@param accumulate? boolean
+---@return tycho.Tensor
+function Tensor.index_put(x, indices, values, accumulate) end
+
+--- x with src's elements written (or added) where index points in row-major order
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param accumulate? boolean
+---@return tycho.Tensor
+function tycho.put(x, index, src, accumulate) end
+
+--- x with src's elements written (or added) where index points in row-major order
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param accumulate? boolean
+---@return tycho.Tensor
+function Tensor.put(x, index, src, accumulate) end
+
+--- x reduced with src's elements at index along dim; without include_self only src's count where there are any
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param include_self? boolean
+---@return tycho.Tensor
+function tycho.scatter_reduce(x, dim, index, src, reduce, include_self) end
+
+--- x reduced with src's elements at index along dim; without include_self only src's count where there are any
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param include_self? boolean
+---@return tycho.Tensor
+function Tensor.scatter_reduce(x, dim, index, src, reduce, include_self) end
+
+--- x reduced with src's slices at the positions that the vector index names along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param include_self? boolean
+---@return tycho.Tensor
+function tycho.index_reduce(x, dim, index, src, reduce, include_self) end
+
+--- x reduced with src's slices at the positions that the vector index names along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param include_self? boolean
+---@return tycho.Tensor
+function Tensor.index_reduce(x, dim, index, src, reduce, include_self) end
+
+--- x with src written over elements first to last of dim, every step-th
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param dim? integer
+---@param first? integer
+---@param last? integer
+---@param step? integer
+---@return tycho.Tensor
+function tycho.slice_scatter(x, src, dim, first, last, step) end
+
+--- x with src written over elements first to last of dim, every step-th
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param dim? integer
+---@param first? integer
+---@param last? integer
+---@param step? integer
+---@return tycho.Tensor
+function Tensor.slice_scatter(x, src, dim, first, last, step) end
+
+--- x with src written over element index of dim
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param dim integer
+---@param index integer
+---@return tycho.Tensor
+function tycho.select_scatter(x, src, dim, index) end
+
+--- x with src written over element index of dim
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param dim integer
+---@param index integer
+---@return tycho.Tensor
+function Tensor.select_scatter(x, src, dim, index) end
+
+--- x with src written over a diagonal
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
+---@return tycho.Tensor
+function tycho.diagonal_scatter(x, src, offset, dim1, dim2) end
+
+--- x with src written over a diagonal
+---@param x tycho.Tensor
+---@param src tycho.Tensor
+---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
+---@return tycho.Tensor
+function Tensor.diagonal_scatter(x, src, offset, dim1, dim2) end
+
+--- positions in row-major order as indices into a tensor of that size, a tensor for each dim
+---@param index tycho.Tensor
+---@param size integer|integer[]
+---@return tycho.Tensor
+function tycho.unravel_index(index, size) end
+
+--- positions in row-major order as indices into a tensor of that size, a tensor for each dim
+---@param index tycho.Tensor
+---@param size integer|integer[]
+---@return tycho.Tensor
+function Tensor.unravel_index(index, size) end
+
 --- 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
@@ -3847,6 +4127,24 @@ function Tensor.adaptive_max_pool1d(x, output_size, return_indices) end
 --- p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
+---@param kernel_size integer
+---@param stride? integer
+---@param ceil_mode? boolean
+---@return tycho.Tensor
+function tycho.lp_pool1d(x, p, kernel_size, stride, ceil_mode) end
+
+--- p-norm of each kernel_size window
+---@param x tycho.Tensor
+---@param p number
+---@param kernel_size integer
+---@param stride? integer
+---@param ceil_mode? boolean
+---@return tycho.Tensor
+function Tensor.lp_pool1d(x, p, kernel_size, stride, ceil_mode) end
+
+--- p-norm of each kernel_size window
+---@param x tycho.Tensor
+---@param p number
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]
 ---@param ceil_mode? boolean
@@ -3861,6 +4159,24 @@ function tycho.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
 ---@param ceil_mode? boolean
 ---@return tycho.Tensor
 function Tensor.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
+
+--- p-norm of each kernel_size window
+---@param x tycho.Tensor
+---@param p number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param ceil_mode? boolean
+---@return tycho.Tensor
+function tycho.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
+
+--- p-norm of each kernel_size window
+---@param x tycho.Tensor
+---@param p number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param ceil_mode? boolean
+---@return tycho.Tensor
+function Tensor.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
 
 --- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
 ---@param x tycho.Tensor
@@ -3916,7 +4232,7 @@ function tycho.fold(x, output_size, kernel_size, dilation, padding, stride) end
 ---@return tycho.Tensor
 function Tensor.fold(x, output_size, kernel_size, dilation, padding, stride) end
 
---- images (N,C,H,W) or lines (N,C,L) of another size
+--- images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
 ---@param x tycho.Tensor
 ---@param size? any
 ---@param scale_factor? any
@@ -3926,7 +4242,7 @@ function Tensor.fold(x, output_size, kernel_size, dilation, padding, stride) end
 ---@return tycho.Tensor
 function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
 
---- images (N,C,H,W) or lines (N,C,L) of another size
+--- images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
 ---@param x tycho.Tensor
 ---@param size? any
 ---@param scale_factor? any
@@ -4264,6 +4580,122 @@ function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_ca
 ---@return tycho.Tensor
 function Tensor.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa) end
 
+--- 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? any
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@return tycho.Tensor
+function tycho.conv3d(x, weight, bias, stride, padding, dilation, groups) end
+
+--- 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? any
+---@param dilation? integer|integer[]
+---@param groups? integer
+---@return tycho.Tensor
+function Tensor.conv3d(x, weight, bias, stride, padding, dilation, groups) end
+
+--- transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@return tycho.Tensor
+function tycho.conv_transpose3d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+
+--- transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)
+---@param x tycho.Tensor
+---@param weight tycho.Tensor
+---@param bias? tycho.Tensor
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_padding? integer|integer[]
+---@param groups? integer
+---@param dilation? integer|integer[]
+---@return tycho.Tensor
+function Tensor.conv_transpose3d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+
+--- maximum of each kernel_size window of the last three dims
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@return tycho.Tensor
+function tycho.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+
+--- maximum of each kernel_size window of the last three dims
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param dilation? integer|integer[]
+---@param ceil_mode? boolean
+---@param return_indices? boolean
+---@return tycho.Tensor
+function Tensor.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+
+--- mean of each kernel_size window of the last three dims
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param divisor_override? integer
+---@return tycho.Tensor
+function tycho.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+
+--- mean of each kernel_size window of the last three dims
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param ceil_mode? boolean
+---@param count_include_pad? boolean
+---@param divisor_override? integer
+---@return tycho.Tensor
+function Tensor.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+
+--- means of windows of the last three dims chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@return tycho.Tensor
+function tycho.adaptive_avg_pool3d(x, output_size) end
+
+--- means of windows of the last three dims chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@return tycho.Tensor
+function Tensor.adaptive_avg_pool3d(x, output_size) end
+
+--- maxima of windows of the last three dims chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param return_indices? boolean
+---@return tycho.Tensor
+function tycho.adaptive_max_pool3d(x, output_size, return_indices) end
+
+--- maxima of windows of the last three dims chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param return_indices? boolean
+---@return tycho.Tensor
+function Tensor.adaptive_max_pool3d(x, output_size, return_indices) end
+
 --- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders
 ---@param x tycho.Tensor
 ---@param grid tycho.Tensor
@@ -4296,6 +4728,26 @@ function tycho.affine_grid(theta, size, align_corners) end
 ---@return tycho.Tensor
 function Tensor.affine_grid(theta, size, align_corners) end
 
+--- x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param x tycho.Tensor
+---@param indices tycho.Tensor
+---@param kernel_size integer
+---@param stride? integer
+---@param padding? integer
+---@param output_size? any
+---@return tycho.Tensor
+function tycho.max_unpool1d(x, indices, kernel_size, stride, padding, output_size) end
+
+--- x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param x tycho.Tensor
+---@param indices tycho.Tensor
+---@param kernel_size integer
+---@param stride? integer
+---@param padding? integer
+---@param output_size? any
+---@return tycho.Tensor
+function Tensor.max_unpool1d(x, indices, kernel_size, stride, padding, output_size) end
+
 --- x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
@@ -4315,6 +4767,26 @@ function tycho.max_unpool2d(x, indices, kernel_size, stride, padding, output_siz
 ---@param output_size? any
 ---@return tycho.Tensor
 function Tensor.max_unpool2d(x, indices, kernel_size, stride, padding, output_size) end
+
+--- x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param x tycho.Tensor
+---@param indices tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_size? any
+---@return tycho.Tensor
+function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, output_size) end
+
+--- x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param x tycho.Tensor
+---@param indices tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]
+---@param padding? integer|integer[]
+---@param output_size? any
+---@return tycho.Tensor
+function Tensor.max_unpool3d(x, indices, kernel_size, stride, padding, output_size) end
 
 --- squared differences
 ---@param x tycho.Tensor
@@ -4651,5 +5123,41 @@ function tycho.multilabel_soft_margin_loss(x, target, weight, reduction) end
 ---@param reduction? string
 ---@return tycho.Tensor
 function Tensor.multilabel_soft_margin_loss(x, target, weight, reduction) end
+
+--- how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.multilabel_margin_loss(x, target, reduction) end
+
+--- how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.multilabel_margin_loss(x, target, reduction) end
+
+--- triplet_margin_loss with a distance of one's own, a function of two tensors
+---@param anchor tycho.Tensor
+---@param near tycho.Tensor
+---@param far tycho.Tensor
+---@param distance_function? any
+---@param margin? number
+---@param swap? boolean
+---@param reduction? string
+---@return tycho.Tensor
+function tycho.triplet_margin_with_distance_loss(anchor, near, far, distance_function, margin, swap, reduction) end
+
+--- triplet_margin_loss with a distance of one's own, a function of two tensors
+---@param anchor tycho.Tensor
+---@param near tycho.Tensor
+---@param far tycho.Tensor
+---@param distance_function? any
+---@param margin? number
+---@param swap? boolean
+---@param reduction? string
+---@return tycho.Tensor
+function Tensor.triplet_margin_with_distance_loss(anchor, near, far, distance_function, margin, swap, reduction) end
 
 return tycho

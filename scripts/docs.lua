@@ -1,8 +1,9 @@
--- Writes what follows from the op table: docs/ops.md, and LuaCATS stubs for editors (docs/tycho.d.lua).
+-- Writes what follows from the op table: docs/ops.md, and LuaCATS stubs for editors (docs/tycho.d.lua); and from what is written in Lua: docs/reference.md.
 --   luajit scripts/docs.lua [--check]     --check: only says (by its exit code) whether the files are up to date
 local here = arg[0]:match("^(.*)/scripts/") or "."
 package.path = here .. "/lua/?.lua;" .. here .. "/lua/?/init.lua;" .. package.path
 package.cpath = here .. "/build/?.so;" .. here .. "/build-lint/?.so;" .. package.cpath
+local reference = dofile(here .. "/scripts/reference.lua")
 local core = require "tycho.core"
 local tycho = require "tycho"
 local functional = require "tycho.functional"
@@ -108,7 +109,7 @@ for _, space in ipairs(spaces) do
 end
 
 local check, old = arg[1] == "--check", false
-for name, lines in pairs {["docs/ops.md"] = md, ["docs/tycho.d.lua"] = cats, ["docs/coverage.md"] = cover} do
+for name, lines in pairs {["docs/ops.md"] = md, ["docs/tycho.d.lua"] = cats, ["docs/coverage.md"] = cover, ["docs/reference.md"] = reference.lines(here)} do
   local text, path = table.concat(lines, "\n") .. "\n", here .. "/" .. name
   if check then
     local f = io.open(path)

@@ -2,8 +2,8 @@
 -- and completed as for an op; the function then gets them in order. Each becomes a function of tycho and, unless it makes
 -- tensors from nothing, a method. Gradients come from the ops.
 local core = require "tycho.core"
-local options = require "tycho.options"
-local fail, shown = options.fail, options.shown
+local given = require "tycho.options"
+local fail, shown = given.fail, given.shown
 local M = core.methods
 local lib = {
   functions = {},     -- name -> function

@@ -323,7 +323,7 @@ def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false
     local least, most = 0, 0
     if range then least, most = range[1], range[2]
     elseif M.numel(flat) > 0 then least, most = ops.amin(flat):item(), ops.amax(flat):item() end
-    if type(least) ~= "number" or type(most) ~= "number" or not (least <= most) then fail("histogram", "range must be {least, most}") end
+    if type(least) ~= "number" or type(most) ~= "number" or least > most or least ~= least or most ~= most then fail("histogram", "range must be {least, most}") end
     if least == most then least, most = least - 0.5, most + 0.5 end
     edges = ops.linspace(least, most, bins + 1, {dtype = x.dtype, device = x.device})
   end

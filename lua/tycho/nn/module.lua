@@ -119,7 +119,7 @@ local function pack(...) return {n = select("#", ...), ...} end
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
 -- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives them back.
-local function passing(list, fn)
+local function passed_through(list, fn)
   local tensors, places = {}, {}
   for i = 1, list.n do
     if core.is_tensor(list[i]) and list[i].requires_grad then
@@ -148,8 +148,8 @@ local function watched(self, hooks, inputs)
     end
     return grads
   end
-  local ins, any = passing(inputs, tell)
-  local outputs = passing(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
+  local ins, any = passed_through(inputs, tell)
+  local outputs = passed_through(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
     given = grads
     if not any then tell {n = inputs.n} end
   end)

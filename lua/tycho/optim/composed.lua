@@ -82,7 +82,8 @@ return function(new_class)
     local fresh = as(ops.pow(t, group.beta2_decay), p)
     local rho = as(ops.minimum(1 / ops.sqrt(t), group.lr), p)
     local alpha = ops.clamp(ops.sqrt(mean_square(p)), group.eps[2]) * rho
-    local least, estimate = group.eps[1] or SMALLEST[p.dtype], nil
+    local least = group.eps[1] or SMALLEST[p.dtype]
+    local estimate
     if s.row_var then
       local row = ops.lerp(s.row_var, mean_square(g, -1, {keepdim = true}), fresh)
       local col = ops.lerp(s.col_var, mean_square(g, -2, {keepdim = true}), fresh)

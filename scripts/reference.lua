@@ -1,0 +1,118 @@
+-- docs/reference.md: what is written in Lua, from the comments above it: modules, layers and their arguments, optimizers, data, mixed precision, devices.
+-- Loaded by scripts/docs.lua, before the library, so that constructors can be asked for their signatures.
+local options = require "tycho.options"
+local signatures, asked = {}, nil                -- by the name that errors use
+
+local arguments = options.arguments
+options.arguments = function(who, signature, ...)
+  if asked then
+    signatures[asked] = signature
+    error("asked", 0)
+  end
+  return arguments(who, signature, ...)
+end
+
+local M = {}
+
+-- What is there for the library itself.
+local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequences.recur"] = true, ["sequences.reordered"] = true, ["Optimizer:check_state_dict"] = true, ["Optimizer:apply_gradients"] = true,
+  ["SGD:lacks"] = true, ["Scheduler:next_lr"] = true, ["Scheduler:restart"] = true, ["OneCycleLR:along"] = true, ["recompute.run"] = true, ["Traced:init"] = true, ["Module:check_state_dict"] = true}
+
+-- Functions of a file with the comments above them.
+local function documented(path, skip)
+  local out, comment = {}, {}
+  for line in io.lines(path) do
+    local text = line:match "^%-%- (.*)$"
+    local name, args = line:match "^function ([%w_.:]+)(%b())"
+    if text then comment[#comment + 1] = text
+    else
+      if name and #comment > 0 and not name:find(skip) and not INTERNAL[name] then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
+      comment = {}
+    end
+  end
+  return out
+end
+
+local function cell(s) return (s:gsub("|", "\\|")) end
+
+function M.lines(here)
+  local tycho = require "tycho"
+  local md = {"# Reference", "", "What is written in Lua, made from the comments in `lua/tycho` by `make docs`; functions of tensors are in [ops.md](ops.md). Arguments stand in order or by",
+    "name in a last table; `=` gives the default, those after `*` go by name only.", ""}
+  local function section(title) md[#md + 1] = "## " .. title .. "\n" end
+  local function functions(path, skip)
+    for _, f in ipairs(documented(here .. "/lua/tycho/" .. path, skip or "^lib%.")) do
+      local call, text = f.text:match "^([%w_.]+%b())(.*)$"          -- a comment that begins with the call says it better
+      if not call then call, text = f.text:match "^([%w_.]+%b{})(.*)$" end
+      if call then md[#md + 1] = ("- `%s`%s"):format(call, text)
+      else md[#md + 1] = ("- `%s`: %s"):format(f.name:find ":init$" and f.name:gsub(":init$", "") or f.name .. f.args, f.text) end
+    end
+    md[#md + 1] = ""
+  end
+
+  section "Modules"
+  functions("nn/module.lua", "^exports")
+  section "Layers"
+  md[#md + 1] = "| layer | arguments |\n|---|---|"
+  local names = {}
+  for name, class in pairs(tycho.nn) do
+    if type(class) == "table" and rawget(class, "_builtin") then
+      asked = name
+      pcall(class)
+      asked = nil
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do md[#md + 1] = ("| `%s` | %s |"):format(name, name:find "Loss$" and not signatures[name] and "those of its function in nn.functional but for the first, by name" or signatures[name] and signatures[name] ~= "" and "`" .. cell(signatures[name]) .. "`" or "") end
+  md[#md + 1] = ""
+  for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua"} do functions(file) end
+  section "nn.utils"
+  for _, file in ipairs {"nn/utils.lua", "nn/normalized.lua", "nn/sequences.lua"} do functions(file) end
+  section "nn.init"
+  functions "nn/init_functions.lua"
+
+  section "Optimizers"
+  md[#md + 1] = "| optimizer | options |\n|---|---|"
+  names = {}
+  for name, class in pairs(tycho.optim) do if type(class) == "table" and name:find "^%u" then names[#names + 1] = name end end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local list = {}
+    for k, v in pairs(tycho.optim[name].defaults_of) do
+      if type(v) == "table" then v = "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" end
+      list[#list + 1] = k .. "=" .. tostring(v)
+    end
+    table.sort(list)
+    md[#md + 1] = ("| `%s` | `%s` |"):format(name, table.concat(list, ", "))
+  end
+  md[#md + 1] = ""
+  functions "optim/init.lua"
+  functions "optim/swa_utils.lua"
+  section "Learning rates"
+  md[#md + 1] = "| scheduler | arguments after the optimizer |\n|---|---|"
+  names = {}
+  for name in pairs(tycho.optim.lr_scheduler) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    asked = name
+    pcall(tycho.optim.lr_scheduler[name], tycho.optim.SGD({tycho.zeros(1, {requires_grad = true})}, 1))
+    asked = nil
+    if signatures[name] then md[#md + 1] = ("| `%s` | `%s` |"):format(name, cell(signatures[name])) end
+  end
+  md[#md + 1] = ""
+  functions "optim/lr_scheduler.lua"
+
+  for _, part in ipairs {{"Tensors and modes", "init.lua", "^M%."}, {"Autograd", "autograd.lua"}, {"Activation checkpointing", "recompute.lua"}, {"Mixed precision", "amp.lua"}, {"Mixed precision", "amp_debug.lua"},
+    {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
+    {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}} do
+    if #documented(here .. "/lua/tycho/" .. part[2], part[3] or "^lib%.") > 0 then
+      if md[#md] == "" and part[1] ~= M.last then section(part[1]) end
+      M.last = part[1]
+      functions(part[2], part[3])
+    end
+  end
+  return md
+end
+
+return M
