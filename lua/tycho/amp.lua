@@ -27,7 +27,9 @@ end
 -- GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 function amp.autocast(o, fn, ...)
   if callable(o) then return amp.autocast({}, o, fn, ...) end
-  check("autocast", o, {dtype = true, enabled = true, device = true})
+  if type(o) == "string" then o = {device = o} end
+  check("autocast", o, {dtype = true, enabled = true, device = true, device_type = true})
+  if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
   if kind and not usual[kind] then fail("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'") end

@@ -78,6 +78,11 @@ function Weighted:order(seed, epoch)
 end
 -- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=}): item i comes in proportion to weights[i]
 function samplers.WeightedRandomSampler(weights, n, o)
+  if type(n) == "table" then
+    o = {}
+    for k, v in pairs(n) do o[k] = v end
+    n, o.num_samples = o.num_samples, nil
+  elseif type(o) == "boolean" then o = {replacement = o} end
   o = fill("WeightedRandomSampler", o, {replacement = true, seed = false})
   if type(weights) == "table" then
     local ok, t = pcall(core.from_value, weights, "float64")

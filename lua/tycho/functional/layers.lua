@@ -108,7 +108,7 @@ local function beyond(n, before, after, mode)
   end
   return core.from_value(at, "int64")
 end
-def("pad", "x, pad:ints, *, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0", "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on", function(x, pad, mode, value)
+def("pad", "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0", "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on", function(x, pad, mode, value)
   if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
   if #pad % 2 == 1 or #pad / 2 > M.dim(x) then fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x)) end
   local crop, any = {}, false
@@ -157,7 +157,7 @@ def("fold", "x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pai
   end)
 end, NN)
 local FITS = {linear = 1, bilinear = 2, bicubic = 2, trilinear = 3}      -- modes by how many dims they resize
-def("interpolate", "x, size:any?, *, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false", "images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size", function(x, size, factor, mode, align_corners, recompute)
+def("interpolate", "x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false", "images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size", function(x, size, factor, mode, align_corners, recompute)
   local n = M.dim(x) - 2
   if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
   if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
@@ -185,15 +185,15 @@ def("dropout", "x, p:number=0.5, training:bool=true", "elements set to 0 with pr
   if not training or p == 0 then return x end
   return (ops.dropout_mask(x, p))
 end, NN)
-def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, *, training:bool=false, momentum:number=0.1, eps:number=1e-5",
+def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5",
   "each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted", function(x, mean, var, w, b, training, momentum, eps)
   if training and modes.recomputing then mean, var = nil, nil end      -- they have been updated
   return (ops.batch_norm_stats(x, mean, var, w, b, {training = training, momentum = momentum, eps = eps}))
 end, NN)
-def("layer_norm", "x, size:sizes, weight:tensor?, bias:tensor?, *, eps:number=1e-5", "normalised over the last dims, of shape size, then scaled and shifted", function(x, size, w, b, eps)
+def("layer_norm", "x, size:sizes, weight:tensor?, bias:tensor?, eps:number=1e-5", "normalised over the last dims, of shape size, then scaled and shifted", function(x, size, w, b, eps)
   return (ops.layer_norm_stats(x, size, w, b, {eps = eps}))
 end, NN)
-def("rms_norm", "x, size:sizes, weight:tensor?, *, eps:number?", "divided by the root mean square over the last dims, of shape size, then scaled", function(x, size, w, eps)
+def("rms_norm", "x, size:sizes, weight:tensor?, eps:number?", "divided by the root mean square over the last dims, of shape size, then scaled", function(x, size, w, eps)
   return (ops.rms_norm_stats(x, size, w, {eps = eps or (x.dtype == "float64" and 2.220446049250313e-16 or 1.1920928955078125e-07)}))
 end, NN)
 local function per_channel(x, v)
@@ -206,13 +206,13 @@ local function affine(x, w, b)
   if w then return x * per_channel(x, w) end
   return b and x + per_channel(x, b) or x
 end
-def("group_norm", "x, groups:int, weight:tensor?, bias:tensor?, *, eps:number=1e-5", "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted", function(x, groups, w, b, eps)
+def("group_norm", "x, groups:int, weight:tensor?, bias:tensor?, eps:number=1e-5", "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted", function(x, groups, w, b, eps)
   if M.dim(x) < 2 or groups < 1 or x.shape[2] % groups ~= 0 then fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups) end
   if M.numel(x) == 0 then return affine(x, w, b) end
   local rows = M.reshape(x, x.shape[1] * groups, -1)
   return affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b)
 end, NN)
-def("instance_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, *, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5", "each channel of each item normalised on its own, then scaled and shifted", function(x, mean, var, w, b, own, momentum, eps)
+def("instance_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5", "each channel of each item normalised on its own, then scaled and shifted", function(x, mean, var, w, b, own, momentum, eps)
   if M.dim(x) < 3 then fail("instance_norm", "argument 1 must have at least 3 dims, got shape %s", tostring(x.shape)) end
   if not own then return F.batch_norm(x, mean, var, w, b, {eps = eps}) end
   local n, c = x.shape[1], x.shape[2]

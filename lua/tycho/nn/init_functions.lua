@@ -39,8 +39,9 @@ end)
 function init.calculate_gain(name, parameter)
   if name == "relu" then return math.sqrt(2) end
   if name == "leaky_relu" then return math.sqrt(2 / (1 + (parameter or 0.01) ^ 2)) end
+  if name == "selu" then return 3 / 4 end
   if name == "tanh" then return 5 / 3 end
-  if name == "linear" or name == "sigmoid" or name == "conv2d" then return 1 end
+  if name == "linear" or name == "sigmoid" or tostring(name):find "^conv_?%a*%dd$" then return 1 end
   fail("calculate_gain: no gain is known for '" .. tostring(name) .. "'")
 end
 

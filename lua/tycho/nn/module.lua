@@ -349,6 +349,7 @@ Module._loads = Module.load_state_dict
 
 -- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
 function Module:check_state_dict(state, o)
+  if type(o) == "boolean" then o = {strict = o} end
   if o ~= nil then check("load_state_dict", o, {strict = true}) end
   local strict = not (o and o.strict == false)
   if type(state) ~= "table" then options.fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end

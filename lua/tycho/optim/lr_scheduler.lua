@@ -207,7 +207,7 @@ end
 
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
 local OneCycleLR = new_class("OneCycleLR", "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
-  .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4")
+  .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4, three_phase=false")
 function OneCycleLR:begin()
   one_of(self, "anneal_strategy", "cos", "linear")
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
@@ -218,12 +218,14 @@ function OneCycleLR:begin()
     g.initial_lr = self.base_lrs[i]
   end
 end
--- low, high, low again, along the two phases
+-- first, top, last, along the two phases; of three the second goes back to the first value, and the third from there to the last
 function OneCycleLR:along(step, first, top, last)
-  local up = self.pct_start * self.total_steps - 1
+  local up, stop = self.pct_start * self.total_steps - 1, self.total_steps - 1
+  local down = self.three_phase and 2 * self.pct_start * self.total_steps - 2 or stop
   local a, b, t
   if step <= up then a, b, t = first, top, up > 0 and step / up or 1
-  else a, b, t = top, last, (step - up) / (self.total_steps - 1 - up) end
+  elseif step <= down then a, b, t = top, self.three_phase and first or last, (step - up) / (down - up)
+  else a, b, t = first, last, (step - down) / (stop - down) end
   if self.anneal_strategy == "linear" then return a + (b - a) * t end
   return b + (a - b) / 2 * (1 + math.cos(math.pi * t))
 end
