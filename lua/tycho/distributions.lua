@@ -1,0 +1,307 @@
+-- Distributions with the names and meanings of torch.distributions: Normal, LogNormal, Uniform, Exponential, Laplace, Bernoulli, Geometric, Categorical,
+-- OneHotCategorical, Independent; kl_divergence(p, q).
+--
+-- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so gradients flow to parameters: through
+-- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its result has dims shape, then the
+-- parameters' common (batch) dims, then those of one event. Categories count from 1. Parameters are checked where that waits for no device.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local functional = require "tycho.functional"
+local no_grad = require("tycho.modes").no_grad
+local fail = options.fail
+local ops, M, F = core.ops, core.methods, functional.functions
+local distributions = {}
+
+local Distribution = {}
+
+local SHAPE = getmetatable(ops.zeros({}).shape)         -- as tensors' shapes print and compare
+local function joined(...)
+  local out = {}
+  for i = 1, select("#", ...) do
+    for _, n in ipairs((select(i, ...)) or {}) do out[#out + 1] = n end
+  end
+  return out
+end
+
+-- Fields that follow from others are found by name: dist.mean, dist.variance, dist.stddev, dist.probs, dist.logits.
+local function class(name, signature)
+  local c = setmetatable({_name = name, get = {}}, {__index = Distribution})
+  function c.__index(self, k)
+    if c.get[k] then return c.get[k](self) end
+    if k == "stddev" and c.get.variance then return ops.sqrt(c.get.variance(self)) end
+    return c[k]
+  end
+  c.__tostring = function(self) return ("%s(batch %s, event %s)"):format(name, tostring(self.batch_shape), tostring(self.event_shape)) end
+  distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)
+    local self = setmetatable({event_shape = {}}, c)
+    self:init(options.arguments(name, signature, ...))
+    self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
+    return self
+  end})
+  return c
+end
+
+-- Numbers become tensors as the others are; all take one shape.
+local function together(name, ...)
+  local like, list, n = nil, {}, select("#", ...)
+  for i = 1, n do
+    local v = select(i, ...)
+    if core.is_tensor(v) then like = like or v
+    elseif type(v) ~= "number" then fail("%s: parameters must be numbers or tensors, got %s", name, options.shown(v)) end
+  end
+  for i = 1, n do
+    local v = select(i, ...)
+    list[i] = core.is_tensor(v) and v or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
+  end
+  return unpack(F.broadcast_tensors(list))
+end
+local function need(name, what, x, ok)
+  if x.device == "cpu" and not ops.all(ok):item() then fail("%s: %s", name, what) end
+end
+local function same(x) return {dtype = x.dtype, device = x.device} end
+local function sizes(name, shape)
+  if shape == nil then return {} end
+  if type(shape) == "number" then return {shape} end
+  if type(shape) ~= "table" or core.is_tensor(shape) then fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape)) end
+  return shape
+end
+
+-- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
+function Distribution:sample(shape) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, shape), self.batch_shape, self.event_shape))) end
+function Distribution:rsample(shape)
+  if not self.has_rsample then fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name) end
+  return self:draw(joined(sizes(self._name, shape), self.batch_shape, self.event_shape))
+end
+
+---- Normal(loc, scale), LogNormal(loc, scale) ----
+local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
+local Normal = class("Normal", "loc, scale")
+Normal.has_rsample = true
+function Normal:init(o)
+  self.loc, self.scale = together("Normal", o.loc, o.scale)
+  need("Normal", "scale must be above 0", self.scale, ops.gt(self.scale, 0))
+  self.batch_shape = self.loc.shape
+end
+function Normal.get.mean(self) return self.loc end
+function Normal.get.variance(self) return ops.square(self.scale) end
+function Normal:draw(shape) return ops.randn(shape, same(self.loc)) * self.scale + self.loc end
+function Normal:log_prob(x) return -ops.square((x - self.loc) / self.scale) / 2 - ops.log(self.scale) - LOG_ROOT_TWO_PI end
+function Normal:entropy() return ops.log(self.scale) + (0.5 + LOG_ROOT_TWO_PI) end
+function Normal:cdf(x) return (ops.erf((x - self.loc) / (self.scale * math.sqrt(2))) + 1) / 2 end
+function Normal:icdf(p) return self.loc + self.scale * (ops.erfinv(p * 2 - 1) * math.sqrt(2)) end
+
+local LogNormal = class("LogNormal", "loc, scale")
+LogNormal.has_rsample = true
+function LogNormal:init(o)
+  self.base = distributions.Normal(o.loc, o.scale)
+  self.loc, self.scale, self.batch_shape = self.base.loc, self.base.scale, self.base.batch_shape
+end
+function LogNormal.get.mean(self) return ops.exp(self.loc + ops.square(self.scale) / 2) end
+function LogNormal.get.variance(self)
+  local v = ops.square(self.scale)
+  return ops.expm1(v) * ops.exp(self.loc * 2 + v)
+end
+function LogNormal:draw(shape) return ops.exp(self.base:draw(shape)) end
+function LogNormal:log_prob(x)
+  local y = ops.log(x)
+  return self.base:log_prob(y) - y
+end
+function LogNormal:entropy() return self.base:entropy() + self.loc end
+
+---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
+local function open_unit(shape, like) return ops.clamp(ops.rand(shape, same(like)), 2 ^ -25) end      -- (0, 1)
+local Uniform = class("Uniform", "low, high")
+Uniform.has_rsample = true
+function Uniform:init(o)
+  self.low, self.high = together("Uniform", o.low, o.high)
+  need("Uniform", "low must be below high", self.low, ops.lt(self.low, self.high))
+  self.batch_shape = self.low.shape
+end
+function Uniform.get.mean(self) return (self.low + self.high) / 2 end
+function Uniform.get.variance(self) return ops.square(self.high - self.low) / 12 end
+function Uniform:draw(shape) return ops.rand(shape, same(self.low)) * (self.high - self.low) + self.low end
+function Uniform:log_prob(x)
+  local inside = ops.logical_and(ops.ge(x, self.low), ops.lt(x, self.high))
+  return ops.where(inside, -ops.log(self.high - self.low), -math.huge)
+end
+function Uniform:entropy() return ops.log(self.high - self.low) end
+
+local Exponential = class("Exponential", "rate")
+Exponential.has_rsample = true
+function Exponential:init(o)
+  self.rate = together("Exponential", o.rate)
+  need("Exponential", "rate must be above 0", self.rate, ops.gt(self.rate, 0))
+  self.batch_shape = self.rate.shape
+end
+function Exponential.get.mean(self) return 1 / self.rate end
+function Exponential.get.variance(self) return 1 / ops.square(self.rate) end
+function Exponential:draw(shape) return -ops.log(open_unit(shape, self.rate)) / self.rate end
+function Exponential:log_prob(x) return ops.log(self.rate) - self.rate * x end
+function Exponential:entropy() return 1 - ops.log(self.rate) end
+
+local Laplace = class("Laplace", "loc, scale")
+Laplace.has_rsample = true
+function Laplace:init(o)
+  self.loc, self.scale = together("Laplace", o.loc, o.scale)
+  need("Laplace", "scale must be above 0", self.scale, ops.gt(self.scale, 0))
+  self.batch_shape = self.loc.shape
+end
+function Laplace.get.mean(self) return self.loc end
+function Laplace.get.variance(self) return ops.square(self.scale) * 2 end
+function Laplace:draw(shape)
+  local u = open_unit(shape, self.loc) - 0.5
+  return self.loc - self.scale * ops.sign(u) * ops.log1p(-ops.clamp(ops.abs(u) * 2, nil, 1 - 2 ^ -24))
+end
+function Laplace:log_prob(x) return -ops.log(self.scale * 2) - ops.abs(x - self.loc) / self.scale end
+function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
+
+---- by probabilities or logits ----
+local function one_of(name, probs, logits)
+  if (probs == nil) == (logits == nil) then fail("%s: one of probs and logits is needed", name) end
+  local given = together(name, probs == nil and logits or probs)
+  if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
+  return given
+end
+local function logit(p)
+  local eps = p.dtype == "float64" and 2 ^ -52 or 2 ^ -23
+  p = ops.clamp(p, eps, 1 - eps)
+  return ops.log(p) - ops.log1p(-p)
+end
+local Bernoulli = class("Bernoulli", "probs=nil, logits=nil")
+function Bernoulli:init(o)
+  local given = one_of("Bernoulli", o.probs, o.logits)
+  self.p, self.l, self.batch_shape = o.probs ~= nil and given or nil, o.logits ~= nil and given or nil, given.shape
+end
+function Bernoulli.get.probs(self) return rawget(self, "p") or ops.sigmoid(rawget(self, "l")) end
+function Bernoulli.get.logits(self) return rawget(self, "l") or logit(rawget(self, "p")) end
+function Bernoulli.get.mean(self) return self.probs end
+function Bernoulli.get.variance(self) return self.probs * (1 - self.probs) end
+function Bernoulli:draw(shape) return ops.bernoulli(ops.expand(self.probs, shape)) end
+function Bernoulli:log_prob(x) return x * self.logits - ops.softplus(self.logits, {threshold = 40}) end
+function Bernoulli:entropy() return ops.softplus(self.logits, {threshold = 40}) - self.logits * self.probs end
+
+-- How many failures come before the first success.
+local Geometric = class("Geometric", "probs=nil, logits=nil")
+Geometric.init, Geometric.get.probs, Geometric.get.logits = Bernoulli.init, Bernoulli.get.probs, Bernoulli.get.logits
+function Geometric.get.mean(self) return 1 / self.probs - 1 end
+function Geometric.get.variance(self) return (1 / self.probs - 1) / self.probs end
+function Geometric:draw(shape) return ops.floor(ops.log(open_unit(shape, self.probs)) / ops.log1p(-self.probs)) end
+function Geometric:log_prob(x) return x * ops.log1p(-self.probs) + ops.log(self.probs) end
+function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
+
+-- The last dim of probs (which need not add up to 1) or logits has the categories; values are int64, from 1.
+local Categorical = class("Categorical", "probs=nil, logits=nil")
+function Categorical:init(o)
+  local name = self._name
+  if (o.probs == nil) == (o.logits == nil) then fail("%s: one of probs and logits is needed", name) end
+  local given = o.probs == nil and o.logits or o.probs
+  if not core.is_tensor(given) or M.dim(given) == 0 then fail("%s: probs and logits must be tensors whose last dim has the categories", name) end
+  if o.probs ~= nil then
+    need(name, "probs must not be negative, nor all 0", given, ops.logical_and(ops.all(ops.ge(given, 0), -1), ops.gt(ops.sum(given, -1), 0)))
+    self.p = given / ops.sum(given, -1, {keepdim = true})
+  else self.l = ops.log_softmax(given, -1) end
+  self.n = given.shape[M.dim(given)]
+  self.batch_shape = joined(given.shape)
+  table.remove(self.batch_shape)
+end
+function Categorical.get.probs(self) return rawget(self, "p") or ops.exp(rawget(self, "l")) end
+function Categorical.get.logits(self)
+  local p = rawget(self, "p")
+  if not p then return rawget(self, "l") end
+  local eps = p.dtype == "float64" and 2 ^ -52 or 2 ^ -23
+  return ops.log(ops.clamp(p, eps, 1 - eps))
+end
+function Categorical:draw(shape)
+  local p, total = M.reshape(self.probs, -1, self.n), 1
+  for i = 1, #shape - #self.batch_shape do total = total * shape[i] end
+  if total == 0 or p.shape[1] == 0 then return ops.zeros(shape, {dtype = "int64", device = p.device}) end
+  return M.reshape(M.t(ops.multinomial(p, total, {replacement = true})), shape)
+end
+function Categorical:log_prob(x)
+  local l = self.logits
+  local shape = F.broadcast_tensors({x, ops.select(l, -1, 1)})[1].shape
+  local wide = joined(shape, {self.n})
+  return M.squeeze(ops.gather(ops.expand(l, wide), -1, M.unsqueeze(ops.expand(M.long(x), joined(shape)), -1)), -1)
+end
+function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -3.4e38) * self.probs, -1) end
+
+local OneHot = class("OneHotCategorical", "probs=nil, logits=nil")
+function OneHot:init(o)
+  self.base = distributions.Categorical {probs = o.probs, logits = o.logits}
+  self.batch_shape, self.event_shape = self.base.batch_shape, {self.base.n}
+end
+function OneHot.get.probs(self) return self.base.probs end
+function OneHot.get.logits(self) return self.base.logits end
+function OneHot.get.mean(self) return self.base.probs end
+function OneHot.get.variance(self) return self.base.probs * (1 - self.base.probs) end
+function OneHot:draw(shape)
+  local outer = joined(shape)
+  table.remove(outer)
+  return M.to(F.one_hot(self.base:draw(outer), self.base.n), self.base.probs.dtype)
+end
+function OneHot:log_prob(x) return ops.sum(x * self.base.logits, -1) end
+function OneHot:entropy() return self.base:entropy() end
+
+-- The last n batch dims of a distribution as dims of one event: their log-probabilities add up.
+local Independent = class("Independent", "base, n")
+function Independent:init(o)
+  local base, n = o.base, o.n
+  if type(base) ~= "table" or not base.batch_shape then fail("Independent: argument 1 must be a distribution, got %s", options.shown(base)) end
+  if type(n) ~= "number" or n < 0 or n > #base.batch_shape then fail("Independent: argument 2 must be a number of batch dims, from 0 to %d, got %s", #base.batch_shape, options.shown(n)) end
+  local event = {}
+  self.base, self.n, self.has_rsample, self.batch_shape = base, n, base.has_rsample, {}
+  for i, size in ipairs(base.batch_shape) do table.insert(i <= #base.batch_shape - n and self.batch_shape or event, size) end
+  self.event_shape = joined(event, base.event_shape)
+end
+function Independent.get.mean(self) return self.base.mean end
+function Independent.get.variance(self) return self.base.variance end
+function Independent:over(x)
+  local dims = {}
+  for i = 1, self.n do dims[i] = -i end
+  return self.n > 0 and ops.sum(x, dims) or x
+end
+function Independent:draw(shape) return self.base:draw(shape) end
+function Independent:log_prob(x) return self:over(self.base:log_prob(x)) end
+function Independent:entropy() return self:over(self.base:entropy()) end
+
+---- how much is lost where q stands for p ----
+local KL = {}
+function KL.Normal(p, q)
+  local ratio = ops.square(p.scale / q.scale)
+  return (ratio + ops.square((p.loc - q.loc) / q.scale) - 1 - ops.log(ratio)) / 2
+end
+KL.LogNormal = KL.Normal
+function KL.Uniform(p, q)
+  local within = ops.logical_and(ops.le(q.low, p.low), ops.ge(q.high, p.high))
+  return ops.where(within, ops.log((q.high - q.low) / (p.high - p.low)), math.huge)
+end
+function KL.Exponential(p, q)
+  local ratio = q.rate / p.rate
+  return ratio - 1 - ops.log(ratio)
+end
+function KL.Laplace(p, q)
+  local ratio, far = p.scale / q.scale, ops.abs(p.loc - q.loc)
+  return -ops.log(ratio) + far / q.scale + ratio * ops.exp(-far / p.scale) - 1
+end
+function KL.Bernoulli(p, q)
+  local function part(a, b) return ops.where(ops.eq(a, 0), 0, a * (ops.log(a) - ops.log(b))) end
+  return part(p.probs, q.probs) + part(1 - p.probs, 1 - q.probs)
+end
+function KL.Geometric(p, q) return -p:entropy() - ops.log1p(-q.probs) / p.probs - q.logits end
+function KL.Categorical(p, q)
+  local t = p.probs * (p.logits - q.logits)
+  return ops.sum(ops.where(ops.eq(p.probs, 0), 0, ops.where(ops.eq(q.probs, 0), math.huge, t)), -1)
+end
+function KL.OneHotCategorical(p, q) return KL.Categorical(p.base, q.base) end
+function KL.Independent(p, q)
+  if p.n ~= q.n then fail("kl_divergence: Independent over %d and %d dims", p.n, q.n) end
+  return p:over(distributions.kl_divergence(p.base, q.base))
+end
+-- kl_divergence(p, q): of two distributions of one kind
+function distributions.kl_divergence(p, q)
+  local a, b = type(p) == "table" and p._name, type(q) == "table" and q._name
+  if not a or a ~= b or not KL[a] then fail("kl_divergence: two distributions of one kind are needed, got %s and %s", a or options.shown(p), b or options.shown(q)) end
+  return KL[a](p, q)
+end
+
+return options.told(distributions, "distributions")

@@ -1,0 +1,69 @@
+-- tycho.distributions beside torch.distributions: densities, entropies, divergences and their gradients; draws by their moments.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local D = tycho.distributions
+
+describe("distributions", function()
+  local tensors, json = helper.read "spec/golden/distributions.safetensors"
+  local cases = core.json_decode(json)
+  for i, case in ipairs(cases) do
+    local key = "d" .. i .. "."
+    local function made(change)
+      local ps = {}
+      for k = 1, case.params do ps[k] = change(tensors[key .. "p" .. k]) end
+      return assert(loadstring("local D, p, q = ... return " .. case.make))(D, unpack(ps)), ps
+    end
+    it(case.make, function()
+      local d, ps = made(function(p) return p:clone():requires_grad_() end)
+      local x = tensors[key .. "x"]
+      local got = {log_prob = d:log_prob(x), entropy = d:entropy(), kl = D.kl_divergence(d, (made(function(p) return p * 0.9 + 0.05 end)))}
+      for _, name in ipairs(case.names) do helper.close(got[name] or d[name], tensors[key .. name], name, 1e-9) end
+      local grads = tycho.grad(got.log_prob:masked_fill(got.log_prob:isinf(), 0):sum(), ps)
+      for k, g in ipairs(grads) do helper.close(g, tensors[key .. "grad" .. k], "gradient of parameter " .. k, 1e-9) end
+      assert.equal(case.event, #d.event_shape)
+    end)
+    it(case.make .. " draws", function()
+      tycho.manual_seed(i)
+      local d = made(function(p) return p end)
+      local n = 40000
+      local x = d:sample({n})
+      assert.is_false(x.requires_grad)
+      assert.equal(n, #x)
+      if x.dtype == "int64" then                             -- how often each category comes
+        for k = 1, d.n do helper.close(x:eq(k):double():mean(1), d.probs:select(-1, k), "category " .. k, 0.03) end
+      else
+        local off = (x:double():mean(1) - d.mean):abs() / (d.variance / n):sqrt()
+        assert.is_true(off:amax():item() < 5, "mean is off by " .. off:amax():item() .. " deviations")
+        local ratio = x:double():var(1) / d.variance
+        assert.is_true(ratio:amin():item() > 0.8 and ratio:amax():item() < 1.25, "variance: " .. tostring(ratio))
+      end
+      assert.is_true(d:log_prob(x):isfinite():all():item())
+      assert.same({2, unpack(d:sample().shape)}, {unpack(d:sample({2}).shape)})
+    end)
+  end
+
+  it("draw with the history of their parameters where they can", function()
+    local mean, scale = tycho.zeros(3, {requires_grad = true}), tycho.ones(3, {requires_grad = true})
+    local d = D.Normal(mean, scale)
+    local x = d:rsample({5})
+    x:sum():backward()
+    helper.close(mean.grad, tycho.full({3}, 5))
+    helper.close(scale.grad, x:detach():sum(1))
+    helper.fails("Bernoulli: draws aren't a function", function() D.Bernoulli(0.5):rsample() end)
+    helper.close(D.Normal(tensors.a, tensors.b):cdf(tensors.reals), tensors.cdf, "cdf", 1e-7)
+    helper.close(D.Normal(tensors.a, tensors.b):icdf(tensors.unit), tensors.icdf, "icdf", 1e-6)
+  end)
+
+  it("refuse parameters that aren't any", function()
+    local cpu = {device = "cpu"}
+    helper.fails("Normal: scale must be above 0", D.Normal, tycho.zeros(1, cpu), tycho.zeros(1, cpu))
+    helper.fails("Uniform: low must be below high", D.Uniform, tycho.ones(1, cpu), tycho.zeros(1, cpu))
+    helper.fails("Bernoulli: probs must lie in 0..1", D.Bernoulli, tycho.full({1}, 1.5, cpu))
+    helper.fails("Categorical: one of probs and logits", D.Categorical)
+    helper.fails("Categorical: probs must not be negative", D.Categorical, tycho.tensor({-1, 2}, cpu))
+    helper.fails("Independent: argument 2", D.Independent, D.Normal(0, 1), 1)
+    helper.fails("two distributions of one kind", D.kl_divergence, D.Normal(0, 1), D.Bernoulli(0.5))
+    assert.equal("Normal(batch 2x3, event ())", tostring(D.Normal(tycho.zeros(2, 3), 1)))
+  end)
+end)
