@@ -14,6 +14,10 @@ ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) {
   va_end(a);
   return TY_ERR;
 }
+ty_status ty_no_memory(ty_ctx *ctx, const char *who) {
+  ty_error(ctx, "%s: out of memory", who ? who : "a reader");
+  return TY_OOM;
+}
 void *ty_malloc(size_t n) { return malloc(n ? n : 1); }
 void ty_free(void *p) { free(p); }
 
@@ -24,7 +28,7 @@ static ty_status make(ty_ctx *ctx, const ty_meta *m, void *data, size_t bytes, v
   if (!t || !s || !data) {
     free(t);
     free(s);
-    return ty_error(ctx, "out of memory"), TY_OOM;
+    return ty_no_memory(ctx, NULL);
   }
   *t = (ty_tensor){.dtype = m->dtype, .ndim = m->ndim, .storage = s};
   memcpy(t->shape, m->shape, sizeof t->shape);
@@ -38,7 +42,7 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
   int64_t n = ty_dtype_size[m->dtype];
   (void)b;
   for (int i = 0; i < m->ndim; i++)
-    if (__builtin_mul_overflow(n, m->shape[i], &n) || n > (int64_t)1 << 33) return ty_error(ctx, "out of memory"), TY_OOM;
+    if (__builtin_mul_overflow(n, m->shape[i], &n) || n > (int64_t)1 << 33) return ty_no_memory(ctx, NULL);
   return make(ctx, m, NULL, (size_t)n, NULL, NULL, out);
 }
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t n, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out) { return make(ctx, m, data, n, drop, owner, out); }

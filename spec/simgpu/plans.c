@@ -22,6 +22,7 @@ static ty_services services = {.flags = &flags};
 const ty_services *ty_core = &services;
 ty_backend ty_gpus[TY_MAXGPU];
 ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) { (void)ctx; (void)fmt; return TY_ERR; }
+ty_status ty_no_memory(ty_ctx *ctx, const char *who) { (void)ctx; (void)who; return TY_OOM; }
 ty_status ty_fail(ty_call *c, const char *fmt, ...) { (void)c; (void)fmt; return TY_ERR; }
 static ty_storage memory = {.data = (void *)256};
 static ty_tensor room = {.storage = &memory};

@@ -31,7 +31,7 @@ static ty_status with_channels(const ty_call *c, ty_op_id op, int i, ty_tensor *
   const ty_tensor *x = c->in[0].t;
   ty_tensor *t, *by, *next;
   if (!c->in[i].t) return TY_OK;
-  if (!(t = ty_alias(c->in[i].t))) return ty_error(c->ctx, "out of memory"), TY_OOM;
+  if (!(t = ty_alias(c->in[i].t))) return ty_no_memory(c->ctx, NULL);
   t->ndim = x->ndim - 1;
   for (int d = 1; d < t->ndim; d++) { t->shape[d] = 1; t->stride[d] = 1; }
   ty_status s = ty_cast(c->ctx, t, ty_compute_dtype((ty_dtype)x->dtype), &by);
@@ -109,7 +109,7 @@ static ty_status make_view(ty_call *c) {
     return TY_OK;
   }
   v = ty_alias(x);
-  if (!v) return ty_fail(c, "out of memory"), TY_OOM;
+  if (!v) return ty_no_memory(c->ctx, c->op->shown);
   v->ndim = m->ndim;
   v->own_layout = false;
   v->offset = ty_view_offset(c);
@@ -150,7 +150,7 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return ty_fail(c, "a leaf that requires grad can't be changed in place outside no_grad");
   if (c->ctx->grad_enabled && into->unrecorded)
     return ty_fail(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
-  if (m->ndim != into->ndim || memcmp(m->shape, into->shape, sizeof(int64_t) * m->ndim))
+  if (!TY_SAME_SHAPE(m, into))
     return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
     return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);

@@ -47,7 +47,7 @@ static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_forma
   ty_half *h = t->half;
   if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast_to(ctx, t, to, format, out);
   const bool alike = h && h->t->dtype == to && (format != TY_CHANNELS_LAST || ty_is_channels_last(h->t));
-  if (alike && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
+  if (alike && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : ty_no_memory(ctx, NULL);
   if (alike && h->from == t->storage->id && h->place == place_of(ctx, t) && sole(h)) {
     TY_TRY(ty_copy_into(ctx, h->t, t));
     ty_changed(h->t);
@@ -61,7 +61,7 @@ static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_forma
   h->from = t->storage->id;
   h->place = place_of(ctx, t);
   h->version = ty_version(t);
-  return (*out = ty_alias(h->t)) ? TY_OK : (ty_error(ctx, "out of memory"), TY_OOM);
+  return (*out = ty_alias(h->t)) ? TY_OK : ty_no_memory(ctx, NULL);
 }
 
 static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {

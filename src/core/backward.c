@@ -150,8 +150,8 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   const ty_meta *m = &n->meta[0], *o = &n->meta[1];
   const ty_edge *e = &n->edge[0];
   ty_tensor **into = &p->grad[p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0)], *whole = *into, *part, *sum = NULL;
-  if (g->dtype != m->dtype || g->ndim != o->ndim || memcmp(g->shape, o->shape, sizeof(int64_t) * o->ndim)) return false;
-  bool fits = !whole || (whole->dtype == m->dtype && whole->ndim == m->ndim && !memcmp(whole->shape, m->shape, sizeof(int64_t) * m->ndim));   /* a leaf may have taken other data */
+  if (g->dtype != m->dtype || !TY_SAME_SHAPE(g, o)) return false;
+  bool fits = !whole || (whole->dtype == m->dtype && TY_SAME_SHAPE(whole, m));   /* a leaf may have taken other data */
   if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
   if (!whole) {
     *s = ty_empty(ctx, g->storage->backend, m, &whole);
@@ -301,7 +301,7 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
   ty_tensor *g;
   ty_ctx *ctx = p->ctx;
   if (grad) {
-    if (grad->ndim != root->ndim || memcmp(grad->shape, root->shape, sizeof(int64_t) * root->ndim))
+    if (!TY_SAME_SHAPE(grad, root))
       return ty_error(ctx, "backward: the gradient has shape %s; it must be %s as the output's", ty_shape_of(grad), ty_shape_of(root));
     TY_TRY(ty_cast(ctx, grad, (ty_dtype)root->dtype, &g));
     if (ctx->grad_enabled && g != grad) { ty_release(g); return ty_error(ctx, "backward: the gradient has dtype %s; it must be %s as the output's", ty_dtype_names[grad->dtype], ty_dtype_names[root->dtype]); }

@@ -26,7 +26,7 @@ ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blo
   ty_meta_of(dst, &m);
   if (ty_numel(dst) == 0) return TY_OK;
   /* what goes across: src's elements, in dst's shape and dtype */
-  const bool same = src->dtype == dst->dtype && src->ndim == dst->ndim && !memcmp(src->shape, dst->shape, sizeof(int64_t) * dst->ndim);
+  const bool same = src->dtype == dst->dtype && TY_SAME_SHAPE(src, dst);
   ty_status st = TY_OK;
   if (same && ty_is_contiguous(src)) s = ty_retain(src);
   else {

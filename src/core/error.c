@@ -17,3 +17,8 @@ ty_status ty_fail(ty_call *c, const char *fmt, ...) {
   va_end(ap);
   return TY_ERR;
 }
+
+ty_status ty_no_memory(ty_ctx *ctx, const char *who) {
+  ty_error(ctx, "%s%sout of memory", who ? who : "", who ? ": " : "");
+  return TY_OOM;
+}

@@ -30,7 +30,7 @@ static bool written_between(const ty_program *p, int v, int from, int to) {
 }
 
 static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
-  return a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof(int64_t) * a->ndim) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
+  return a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 
 /* Step at is relu_backward(max_pool2d_backward(g, places), y), places and pooled being max_pool2d_indices(y): then it becomes max_pool2d_backward(relu_backward(g, pooled), places). */

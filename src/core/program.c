@@ -2,7 +2,7 @@
 #include "plan.h"
 #include "table.h"
 
-ty_status ty_program_no_memory(ty_ctx *ctx) { ty_error(ctx, "compile: out of memory"); return TY_OOM; }
+ty_status ty_program_no_memory(ty_ctx *ctx) { return ty_no_memory(ctx, "compile"); }
 
 ty_status ty_program_die(ty_program *p, const char *why) {
   p->dead = true;
@@ -13,7 +13,7 @@ ty_status ty_program_die(ty_program *p, const char *why) {
 /* ---- values ---- */
 
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
-  return a->offset == b->offset && a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof(int64_t) * a->ndim) &&
+  return a->offset == b->offset && a->dtype == b->dtype && TY_SAME_SHAPE(a, b) &&
          !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 

@@ -45,7 +45,7 @@ static bool collect(const finder *f, int w, int to, int *list, int *n, int *more
   const ty_tensor *o = &p->value[k->vout[0]].like;
   bool even = ty_is_flat(o, numel) && ty_numel(o) == numel;
   for (int j = 0; j < k->call.nin; j++) even = even && (k->vin[j] < 0 || !ty_reads(k->call.op, j) || ty_is_flat(&p->value[k->vin[j]].like, numel));
-  if (!even && (g->ndim != o->ndim || memcmp(g->shape, o->shape, sizeof(int64_t) * o->ndim))) return false;
+  if (!even && !TY_SAME_SHAPE(g, o)) return false;
   list[(*n)++] = w;
   for (int j = 0; j < k->call.nin; j++) {
     if (k->vin[j] < 0 || !ty_reads(k->call.op, j)) continue;

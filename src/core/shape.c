@@ -261,7 +261,7 @@ ty_status ty_infer_softmax(ty_call *c) {
   if (c->nin == 2) {                       /* backward: gradient and result */
     const ty_tensor *y = c->in[1].t;
     TY_TRY(ty_need_same_dtype(c, 1, 0));
-    if (y->ndim != x->ndim || memcmp(y->shape, x->shape, sizeof(int64_t) * x->ndim)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
+    if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
   return TY_OK;

@@ -179,7 +179,7 @@ ty_status ty_infer_cumprod_backward(ty_call *c) {
   for (int i = 0; i < 2; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  if (g->ndim != x->ndim || memcmp(g->shape, x->shape, sizeof(int64_t) * x->ndim)) return ty_fail(c, "a gradient of shape %s for an operand of shape %s", ty_shape_of(g), ty_shape_of(x));
+  if (!TY_SAME_SHAPE(g, x)) return ty_fail(c, "a gradient of shape %s for an operand of shape %s", ty_shape_of(g), ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
   c->compute = ty_compute_dtype((ty_dtype)x->dtype);
   return TY_OK;

@@ -216,7 +216,7 @@ ty_status ty_infer_unpool(ty_call *c) {
   TY_TRY(ty_need_float(c, 0));
   if (idx) {
     TY_TRY(ty_need_dtype(c, 1, TY_I64));
-    if (idx->ndim != g->ndim || memcmp(idx->shape, g->shape, sizeof(int64_t) * g->ndim)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
+    if (!TY_SAME_SHAPE(idx, g)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], idx ? idx : g);
@@ -294,7 +294,7 @@ ty_status ty_infer_attention(ty_call *c) {
 ty_status ty_infer_attention_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *q = c->in[1].t, *o = c->in[5].t, *lse = c->in[6].t, *rng = c->in[7].t;
   TY_TRY(attention_operands(c, 1));
-  bool fits = g->ndim == 4 && o->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && !memcmp(g->shape, o->shape, sizeof(int64_t) * 4) && !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
+  bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) && !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
               g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) && lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) &&
               ty_is_contiguous(lse) && rng->dtype == TY_I64 && rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
   if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
@@ -436,8 +436,8 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
   for (int i = 0; i < 5; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  bool fits = g->ndim == x->ndim && !memcmp(g->shape, x->shape, sizeof(int64_t) * x->ndim) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
-              ty_is_contiguous(rstd) && mean->ndim == rstd->ndim && !memcmp(mean->shape, rstd->shape, sizeof(int64_t) * mean->ndim);
+  bool fits = TY_SAME_SHAPE(g, x) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
+              ty_is_contiguous(rstd) && TY_SAME_SHAPE(mean, rstd);
   if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1]));
   else {
     fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
@@ -457,7 +457,7 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *rstd = c->in[3].t;
   for (int i = 0; i < 4; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  bool fits = g->ndim == x->ndim && !memcmp(g->shape, x->shape, sizeof(int64_t) * x->ndim) && rstd->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(rstd) &&
+  bool fits = TY_SAME_SHAPE(g, x) && rstd->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(rstd) &&
               rstd->ndim < x->ndim && !memcmp(rstd->shape, x->shape, sizeof(int64_t) * rstd->ndim);
   fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
   if (!fits) return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
@@ -529,7 +529,7 @@ ty_status ty_infer_optim(ty_call *c) {
     if (s.count != n && !(s.count == 0 && c->op->param[k].optional)) return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
     for (int i = 0; i < s.count; i++) {
       const ty_tensor *p = c->in[c->span[0].start + i].t, *t = c->in[s.start + i].t;
-      bool fits = t->ndim == p->ndim && !memcmp(t->shape, p->shape, sizeof(int64_t) * p->ndim);
+      bool fits = TY_SAME_SHAPE(t, p);
       if (!fits) return ty_fail(c, "tensor %d of argument %d has shape %s; it must be %s as its parameter's", i + 1, k + 1, ty_shape_of(t), ty_shape_of(p));
       if (!ty_is_float((ty_dtype)t->dtype)) return ty_fail(c, "tensor %d of argument %d has dtype %s; it must be floating", i + 1, k + 1, ty_dtype_names[t->dtype]);
       if (c->op->param[k].mutated && ty_overlaps_itself(t)) return ty_fail(c, "tensor %d of argument %d overlaps itself in memory", i + 1, k + 1);

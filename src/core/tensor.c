@@ -39,17 +39,12 @@ double ty_get(const void *p, ty_dtype d) {
   }
 }
 
-/* C leaves a cast of NaN or a number out of range undefined; here it saturates, NaN gives 0. */
-static int64_t to_int(double v) {
-  return v != v ? 0 : v >= 9223372036854775807.0 ? INT64_MAX : v <= -9223372036854775808.0 ? INT64_MIN : (int64_t)v;
-}
-
 int64_t ty_get_int(const void *p, ty_dtype d) {
   switch (d) {
     case TY_I32: return *(const int32_t *)p;
     case TY_I64: return *(const int64_t *)p;
     case TY_U8: case TY_BOOL: return *(const uint8_t *)p;
-    default: return to_int(ty_get(p, d));
+    default: return ty_whole(ty_get(p, d));
   }
 }
 
@@ -60,7 +55,7 @@ void ty_set(void *p, ty_dtype d, double v) {
     case TY_F16: *(uint16_t *)p = ty_f32_to_f16((float)v); break;
     case TY_BF16: *(uint16_t *)p = ty_f32_to_bf16((float)v); break;
     case TY_BOOL: *(uint8_t *)p = v != 0; break;
-    default: ty_set_int(p, d, to_int(v));
+    default: ty_set_int(p, d, ty_whole(v));
   }
 }
 

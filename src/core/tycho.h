@@ -310,6 +310,8 @@ struct ty_ctx {
 ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* As ty_error, behind the op's name: "matmul: ...". */
 ty_status ty_fail(ty_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* TY_OOM, and "who: out of memory"; who may be NULL. */
+ty_status ty_no_memory(ty_ctx *ctx, const char *who);
 /* "2x3", or "()" for no dims; from a ring of buffers, good until eight more calls. */
 const char *ty_shape_text(const int64_t *shape, int ndim);
 static inline const char *ty_shape_of(const ty_tensor *t);
@@ -334,6 +336,7 @@ void ty_account_release(ty_account *a);
 ty_tensor *ty_alias(const ty_tensor *t);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
+#define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))      /* of tensors, metas, groups */
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
 bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost in memory, else in order, dense */
 bool ty_overlaps_itself(const ty_tensor *t);

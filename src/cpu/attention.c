@@ -144,7 +144,7 @@ static ty_status forward(ty_call *c) {
   int threads = s == TY_OK ? ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 8) : 1;
   size_t need = (size_t)((j.tq * j.tk + j.tq * j.dv) * j.size + 64);
   char *work = s == TY_OK ? ty_scratch(need * (size_t)threads) : NULL;
-  if (s == TY_OK && !work) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK && !work) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
     if (threads > 1) {
       #pragma omp parallel for num_threads(threads) schedule(dynamic)
@@ -216,7 +216,7 @@ static ty_status backward(ty_call *c) {     /* grad, q, k, v, mask, out, lse, rn
     int threads = TY_MIN(ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 4), (int)TY_MAX(j.heads, 1));
     size_t need = (size_t)(3 * j.tq * j.tk * j.size + 64);
     char *work = ty_scratch(need * (size_t)threads);
-    if (!work) s = (ty_fail(c, "out of memory"), TY_OOM);
+    if (!work) s = ty_no_memory(c->ctx, c->op->shown);
     else if (threads > 1) {
       #pragma omp parallel for num_threads(threads) schedule(dynamic)
       for (int64_t i = 0; i < j.heads; i++) backward_head(&j, i, work + need * (size_t)omp_get_thread_num(), g, o, c->in[6].t, c->out);

@@ -44,7 +44,7 @@ static ty_status plain(ty_call *c) {
   int64_t rows = g.c / g.groups * g.kh * g.kw, px = g.oh * g.ow, og = g.o / g.groups, plane = g.c / g.groups * g.h * g.w;
   char *col = ty_scratch((size_t)TY_MAX(rows * px * g.size, 1)), *dst = ty_data(o);
   const char *pa = ty_data(a), *pb = ty_data(b);
-  if (!col) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (!col) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK && id != TY_OP_conv2d && o->storage->nbytes) memset(dst, 0, o->storage->nbytes);
   for (int64_t n = 0; n < g.n && s == TY_OK; n++)
     for (int64_t q = 0; q < g.groups; q++) {

@@ -226,7 +226,7 @@ static void find_period(kernel *w) {
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   (void)b;
   kernel *w = ty_malloc(sizeof *w);
-  if (!w) return ty_error(ctx, "out of memory"), TY_OOM;
+  if (!w) return ty_no_memory(ctx, NULL);
   memset(w, 0, sizeof *w);
   f->kernel = w;
   w->f = f;

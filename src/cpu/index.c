@@ -34,7 +34,7 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
   p->n = 1;
   for (int i = 0; i < p->inum; i++) p->n *= ishape[i];
   p->offset = ty_scratch(sizeof(int64_t) * (size_t)TY_MAX(p->n, 1));
-  if (!p->offset) return ty_fail(c, "out of memory"), TY_OOM;
+  if (!p->offset) return ty_no_memory(c->ctx, c->op->shown);
   memset(p->offset, 0, sizeof(int64_t) * (size_t)p->n);
   for (int j = 0; j < dims->n; j++) {
     const ty_tensor *t = idx[j].t;
@@ -394,7 +394,7 @@ static ty_status nonzero(ty_call *c) {
   const int nd = x->ndim;
   const int64_t total = ty_numel(x), parts = (total + PART - 1) / PART, size = ty_itemsize(x);
   int64_t count = 0, *first = ty_scratch(sizeof(int64_t) * (size_t)TY_MAX(parts, 1));
-  ty_status s = first ? TY_OK : (ty_fail(c, "out of memory"), TY_OOM);
+  ty_status s = first ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
   for (int pass = 0; pass < 2 && s == TY_OK; pass++) {
     int64_t *out = pass ? ty_data(o) : NULL;
     #pragma omp parallel for num_threads(ty_threads_for(total)) schedule(static)

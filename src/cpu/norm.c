@@ -60,7 +60,7 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
   double *acc = ty_scratch(sizeof(double) * (size_t)(2 * r->c * parts));
   const int64_t size = ty_ksize[r->k], few = r->load ? TY_MAX(1, WIDE / r->c) : chunk, room = 2 * r->c * size + (r->load ? 2 * few * r->c * 4 : 0);   /* few: rows at a time */
   char *tile = ty_scratch((size_t)(room * threads));
-  if (!acc || !tile) { ty_scratch_free(acc); ty_scratch_free(tile); return ty_fail(c, "out of memory"), TY_OOM; }
+  if (!acc || !tile) { ty_scratch_free(acc); ty_scratch_free(tile); return ty_no_memory(c->ctx, c->op->shown); }
   memset(acc, 0, sizeof(double) * (size_t)(2 * r->c * parts));
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < parts; p++) {
@@ -139,7 +139,7 @@ static ty_status batch_norm(ty_call *c) {
   rows r = rows_of(x);
   int64_t n = r.c, count = r.n * r.inner;
   char *mem = ty_scratch((size_t)(n * 8 * 5 + 8));
-  if (!mem) { ty_release(x); return ty_fail(c, "out of memory"), TY_OOM; }
+  if (!mem) { ty_release(x); return ty_no_memory(c->ctx, c->op->shown); }
   double *s1 = (double *)mem, *s2 = s1 + n, *shift = s2 + n, *a = shift + n, *d = a + n;
   ty_status s = TY_OK;
   if (training && count) {
@@ -180,7 +180,7 @@ static ty_status batch_norm_backward(ty_call *c) {
   int64_t n = r.c;
   double count = (double)(r.n * r.inner);
   char *mem = ty_scratch((size_t)(n * 8 * 5 + 8));
-  if (!mem) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (!mem) s = ty_no_memory(c->ctx, c->op->shown);
   double *s1 = (double *)mem, *s2 = s1 + n, *a = s2 + n, *b = a + n, *d = b + n;
   if (s == TY_OK) s = sums(c, &r, ty_data(g), ty_data(x), ty_data(mean), s1, s2);
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
@@ -240,7 +240,7 @@ static ty_status layer_norm_backward(ty_call *c) {
   if (c->in[2].t) s = ty_contiguous(c->ctx, c->in[2].t, &w);
   int64_t parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
   char *acc = s == TY_OK ? ty_scratch((size_t)(2 * parts * n * size + 8)) : NULL;
-  if (s == TY_OK && !acc) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK && !acc) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
     memset(acc, 0, (size_t)(2 * parts * n * size));
     #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
@@ -298,7 +298,7 @@ static ty_status rms_norm_backward(ty_call *c) {
   ty_status s = ty_contiguous(c->ctx, c->in[1].t, &x);
   if (s == TY_OK && c->in[2].t) s = ty_contiguous(c->ctx, c->in[2].t, &w);
   char *acc = s == TY_OK ? ty_scratch((size_t)(parts * n * size + 8)) : NULL;
-  if (s == TY_OK && !acc) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK && !acc) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
     memset(acc, 0, (size_t)(parts * n * size));
     #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)

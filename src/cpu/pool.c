@@ -126,7 +126,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   }
   if (idx && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
   ty_window *windows = ty_scratch(sizeof *windows * (size_t)(p->oh + p->ow));
-  if (!windows) return ty_fail(c, "out of memory"), TY_OOM;
+  if (!windows) return ty_no_memory(c->ctx, c->op->shown);
   for (int64_t i = 0; i < p->oh; i++) windows[i] = window(c, p, 0, i);
   for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(c, p, 1, j);
   p->rows = windows;
@@ -145,7 +145,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   char *memory = w.bytes ? ty_scratch(w.bytes * (size_t)threads) : NULL;
   if (w.bytes && !memory) {
     ty_scratch_free(windows);
-    return ty_fail(c, "out of memory"), TY_OOM;
+    return ty_no_memory(c->ctx, c->op->shown);
   }
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t t = 0; t < w.n * w.parts; t++)

@@ -87,7 +87,7 @@ static ty_status permutation(ty_call *c, uint64_t seed, uint64_t offset) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
   ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)TY_MAX(n, 1));
-  if (!cards) return ty_fail(c, "out of memory"), TY_OOM;
+  if (!cards) return ty_no_memory(c->ctx, c->op->shown);
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
   for (int64_t at = 0; at < n; at += 2 * BLOCKS) {
     uint32_t r[4 * BLOCKS];
@@ -114,7 +114,7 @@ static ty_status multinomial(ty_call *c) {
   if (s != TY_OK) return s;
   ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)m);
   double *sum = ty_scratch(sizeof(double) * (size_t)m);
-  if (!cards || !sum) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (!cards || !sum) s = ty_no_memory(c->ctx, c->op->shown);
   for (int64_t r = 0; r < rows && s == TY_OK; r++) {
     const double *p = (double *)ty_data(y) + r * m;
     double total = 0;

@@ -82,7 +82,7 @@ static ty_status run(ty_call *c) {
   const int threads = TY_MIN(ty_threads_for(r->steps * r->n * gates * r->h / 8), (int)TY_MAX(r->n / ROWS_EACH, 1));
   const size_t rows = (size_t)((r->n + threads - 1) / threads), need = back ? 0 : ((rows * (size_t)gates + (size_t)(r->kept * r->h)) * (size_t)j.size + 63) / 64 * 64;
   char *work = back || s != TY_OK ? NULL : ty_scratch(need * (size_t)threads + (size_t)((r->h + 1) * gates * j.size));
-  if (s == TY_OK && !back && !work) s = (ty_fail(c, "out of memory"), TY_OOM);
+  if (s == TY_OK && !back && !work) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK && back) {
     j.g = ty_data(t[0]); j.w = ty_data(t[1]); j.h0 = ty_data(t[2]); j.c0 = data_of(t[3]); j.out = ty_data(t[4]); j.saved = data_of(t[5]);
     j.dx = ty_data(c->out[0]); j.dy = data_of(c->out[1]); j.dh = ty_data(c->out[2]); j.dc = data_of(c->out[3]);

@@ -128,7 +128,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
   } else {                                  /* few results: threads share each, at fixed borders */
     int64_t parts = (r.red.total + 65535) / 65536;
     double *acc = ty_scratch(sizeof(double) * (size_t)parts);
-    if (!acc) return ty_fail(c, "out of memory"), TY_OOM;
+    if (!acc) return ty_no_memory(c->ctx, c->op->shown);
     for (int64_t i = 0; i < keep.total; i++) {
       const char *x0 = base + offset_of(&keep, keep.n, i) * r.size;
       #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
@@ -311,7 +311,7 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
   w.n = t[0]->shape[dim];
   if (ty_numel(t[0]) == 0) return TY_OK;
   ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
-  return w.failed ? (ty_fail(c, "out of memory"), TY_OOM) : TY_OK;
+  return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
 
 ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, 0, line_extreme); }

@@ -56,7 +56,7 @@ static ty_status run(ty_call *c) {
   if (h > INT32_MAX || w > INT32_MAX) return ty_fail(c, "images of %lldx%lld are too large", (long long)h, (long long)w);
   size_t each = sizeof(double) * (size_t)(oh + ow) * 4, table = each + each / 2;
   char *room = ty_scratch(table + line * (size_t)threads), *lines = room + table;
-  if (!room) return ty_fail(c, "out of memory"), TY_OOM;
+  if (!room) return ty_no_memory(c->ctx, c->op->shown);
   taps rows, cols;
   for (int i = 0; i < 4; i++) {
     rows.w[i] = (double *)(void *)room + i * (oh + ow);

@@ -153,7 +153,7 @@ static ty_status order(ty_call *c, int dim, bool descending) {
   if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[0].i;
   if (ty_numel(t[1]) == 0 || w.take == 0) return TY_OK;
   ty_each_line(t, 3, dim, ty_numel(t[0]) * 16, line_order, &w);
-  return w.failed ? (ty_fail(c, "out of memory"), TY_OOM) : TY_OK;
+  return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
 
 /* ---- unique ---- */
@@ -164,7 +164,7 @@ static ty_status unique(ty_call *c) {
   int64_t n = ty_numel(x), found = 0, *inverse = ty_data(c->out[1]);
   int k = ty_k(c->compute), size = ty_itemsize(x);
   ty_card *a = ty_scratch((sizeof(ty_card) * 2 + 8) * (size_t)TY_MAX(n, 1));
-  ty_status s = a ? TY_OK : (ty_fail(c, "out of memory"), TY_OOM);
+  ty_status s = a ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
     void *values = a + 2 * n;
     ty_cpu_loops()->load[x->dtype][k](values, ty_data(x), 1, n);

@@ -58,7 +58,7 @@ cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t 
   const int k = src->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)src->dtype) ? 0 : 2;
   ty_k_point a = {.op = -1, .k = k, .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
   if (a.n == 0) return cudaSuccess;
-  bool same = src->ndim == dst->ndim && !memcmp(src->shape, dst->shape, sizeof(int64_t) * dst->ndim);
+  bool same = TY_SAME_SHAPE(src, dst);
   if (same && src->dtype == dst->dtype && ty_is_contiguous(src) && ty_is_contiguous(dst))
     return cudaMemcpyAsync(ty_data(dst), ty_data(src), (size_t)(a.n * ty_itemsize(dst)), cudaMemcpyDeviceToDevice, s);
   memcpy(a.shape, dst->shape, sizeof a.shape);

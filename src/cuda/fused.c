@@ -44,7 +44,7 @@ static int neighbours(const ty_fused *f, const ty_fused_walk *w) {
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   if (ty_capturing()) return ty_error(ctx, "kernels aren't made while a graph is captured");     /* the driver loads nothing then */
   kernel *k = ty_malloc(sizeof *k);
-  if (!k) return ty_error(ctx, "out of memory"), TY_OOM;
+  if (!k) return ty_no_memory(ctx, NULL);
   memset(k, 0, sizeof *k);
   f->kernel = k;
   ty_fused_walk *w = &k->walk;
@@ -66,7 +66,7 @@ ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   memcpy(k->args.shape, w->shape, sizeof k->args.shape);
   memcpy(k->args.stride, w->stride, sizeof k->args.stride);
   char *source = ty_fused_source(f, w);
-  if (!source) return ty_error(ctx, "out of memory"), TY_OOM;
+  if (!source) return ty_no_memory(ctx, NULL);
   const ty_status s = ty_rtc_get(ctx, b->gpu, source, &k->made);
   free(source);
   return s;

@@ -80,7 +80,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
   if (!ty_cuda_cached()) return ty_error(ctx, "graph: graphs need the caching allocator (TYCHO_CUDA_CACHE=0 is set)");
   ty_graph *g = ty_malloc(sizeof *g);
   void *s;
-  if (!g) return ty_error(ctx, "graph: out of memory"), TY_OOM;
+  if (!g) return ty_no_memory(ctx, "graph");
   memset(g, 0, sizeof *g);
   static _Atomic uint64_t captures;
   g->gpu = gpu;

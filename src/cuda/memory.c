@@ -318,7 +318,7 @@ ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
   if (!b) {
     void *p = NULL;
     b = ty_malloc(sizeof *b);
-    if (!b) return ty_error(ctx, "pin_memory: out of memory"), TY_OOM;
+    if (!b) return ty_no_memory(ctx, "pin_memory");
     cudaError_t e = cudaHostAlloc(&p, n, cudaHostAllocPortable);
     if (e != cudaSuccess) { ty_free(b); return ty_cuda_fail(ctx, e, "cudaHostAlloc", ctx->gpu); }
     *b = (pinned){.p = p, .n = n};

@@ -46,7 +46,7 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out) {
     CUDA(ctx, gpu, ty_use(gpu));
     CUDA(ctx, gpu, cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
     s = ty_malloc(sizeof *s);
-    if (!s) { cudaStreamDestroy(made); return ty_error(ctx, "Stream: out of memory"), TY_OOM; }
+    if (!s) { cudaStreamDestroy(made); return ty_no_memory(ctx, "Stream"); }
     *s = (ty_stream){.s = made, .gpu = gpu};
   }
   if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */

@@ -69,7 +69,7 @@ ty_status ty_ways_set(ty_ctx *ctx, const int64_t *words, size_t n) {
       return ty_error(ctx, "these are no plans");
   }
   int64_t *copy = n ? malloc(sizeof(int64_t) * n) : NULL;
-  if (n && !copy) return ty_error(ctx, "out of memory"), TY_OOM;
+  if (n && !copy) return ty_no_memory(ctx, NULL);
   if (n) memcpy(copy, words, sizeof(int64_t) * n);
   pthread_mutex_lock(&lock);
   free(list);

@@ -147,7 +147,7 @@ ty_status ty_zip_open(ty_ctx *ctx, const char *path, ty_zip **out) {
   if (fd < 0) return TY_ERR;
   close(fd);                                             /* libzip opens it by itself; it is no pipe */
   ty_zip *z = ty_malloc(sizeof *z);
-  if (!z) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+  if (!z) return ty_no_memory(ctx, path);
   snprintf(z->path, sizeof z->path, "%s", path);
   z->z = open_at(ctx, path, path, ZIP_RDONLY | ZIP_CHECKCONS);
   if (!z->z) {

@@ -187,7 +187,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
   ty_saving *s = calloc(1, sizeof *s);
   pthread_condattr_t a;
   sigset_t all, before;
-  if (!s) return ty_error(ctx, "checkpoint: out of memory"), TY_OOM;
+  if (!s) return ty_no_memory(ctx, "checkpoint");
   pthread_mutex_init(&s->lock, NULL);
   pthread_condattr_init(&a);
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
@@ -207,7 +207,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
   }
   if (!ok) {
     drop(s);
-    return ty_error(ctx, "checkpoint: out of memory"), TY_OOM;
+    return ty_no_memory(ctx, "checkpoint");
   }
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -86,10 +86,10 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
       const bool whole = field(&at, end, sep, word, sizeof word);
       k++;
       if (width < 0 && header) {
-        if (names && !add_line(names, word)) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+        if (names && !add_line(names, word)) return ty_no_memory(ctx, path);
       } else {
         if (!whole || !number(word, c, &v)) return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
-        if (!push(x, v)) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+        if (!push(x, v)) return ty_no_memory(ctx, path);
       }
       if (at >= end || *at != sep) break;
       at++;

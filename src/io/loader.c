@@ -47,7 +47,7 @@ ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **ou
   ty_loader *l = ty_malloc(sizeof *l + sizeof(worker) * (size_t)workers);
   pthread_condattr_t a;
   sigset_t all, before;
-  if (!l) return ty_error(ctx, "DataLoader: out of memory"), TY_OOM;
+  if (!l) return ty_no_memory(ctx, "DataLoader");
   memset(l, 0, sizeof *l + sizeof(worker) * (size_t)workers);
   pthread_mutex_init(&l->lock, NULL);
   pthread_cond_init(&l->work, NULL);

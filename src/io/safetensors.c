@@ -231,7 +231,7 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
   if (!f->header) return ty_error(ctx, "%s: bad header: %.160s", f->path, err.text);
   if (!json_is_object(f->header)) return ty_error(ctx, "%s: the header is no JSON object", f->path);
   f->items = ty_malloc(sizeof(item) * (json_object_size(f->header) + 1));
-  if (!f->items) return ty_error(ctx, "%s: out of memory", f->path), TY_OOM;
+  if (!f->items) return ty_no_memory(ctx, f->path);
   memset(f->items, 0, sizeof(item) * (json_object_size(f->header) + 1));
   const char *name;
   json_t *v;
@@ -259,7 +259,7 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
 ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **out) {
   int64_t size = 0;
   ty_safetensors *f = ty_malloc(sizeof *f);
-  if (!f) return ty_error(ctx, "%s: out of memory", path), TY_OOM;
+  if (!f) return ty_no_memory(ctx, path);
   memset(f, 0, sizeof *f);
   snprintf(f->path, sizeof f->path, "%s", path);
   f->fd = ty_file_open(ctx, path, &size);

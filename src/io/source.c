@@ -97,7 +97,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
   if (!b->to[k]) {                                       /* the first one says the size */
     picture_meta(m, f->pipe->dtype, p.c, p.h, p.w);
     b->to[k] = malloc(TY_MAX(1, bytes * (size_t)b->count * (size_t)p.c * (size_t)p.h * (size_t)p.w));
-    if (!b->to[k]) return ty_error(ctx, "out of memory"), TY_OOM;
+    if (!b->to[k]) return ty_no_memory(ctx, NULL);
     b->made[k] = true;
   }
   if (p.c != m->shape[0] || p.h != m->shape[1] || p.w != m->shape[2])

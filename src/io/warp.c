@@ -55,7 +55,7 @@ ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x
   TY_TRY(ty_picture_own(ctx, p, s));
   const int64_t n = (int64_t)p->c * p->h * p->w;
   float *to = ty_canvas_floats(ctx, s, n), *w = malloc(sizeof(float) * (size_t)(wide + tall + p->w));
-  if (!to || !w) return free(w), ty_error(ctx, "out of memory"), TY_OOM;
+  if (!to || !w) return free(w), ty_no_memory(ctx, NULL);
   float *const v = w + wide, *const sums = v + tall, *const own = (float *)p->p;
   gaussian(w, wide, sigma_x);
   gaussian(v, tall, sigma_y);

@@ -22,7 +22,7 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
   *m = (ty_meta){.ndim = (uint8_t)n};
   for (int i = 0; i < (int)n; i++) {
     lua_rawgeti(L, index, i + 1);
-    if (!ty_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST) ty_throw(L, "an array of an impossible shape");
+    if (!ty_is_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST) ty_throw(L, "an array of an impossible shape");
     lua_pop(L, 1);
   }
 }

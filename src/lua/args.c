@@ -8,7 +8,7 @@
 #include <string.h>
 #include "binding.h"
 
-bool ty_whole(double v, int64_t *out) {
+bool ty_is_whole(double v, int64_t *out) {
   if (!(v >= -9007199254740992.0 && v <= 9007199254740992.0) || v != floor(v)) return false;
   *out = (int64_t)v;
   return true;
@@ -146,7 +146,7 @@ static ty_tensor *tensor_at(lua_State *L, ty_state *s, const ty_op *op, int k, i
 
 static int64_t whole_at(lua_State *L, const ty_op *op, int k, int index, const char *expected) {
   int64_t v;
-  if (lua_type(L, index) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, index), &v)) { bad(L, op, k, expected, index); return 0; }
+  if (lua_type(L, index) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, index), &v)) { bad(L, op, k, expected, index); return 0; }
   return v;
 }
 
@@ -250,7 +250,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
       int t = lua_type(L, index);
       if (t == LUA_TBOOLEAN) { a->n = TY_BOOLEAN; a->i = lua_toboolean(L, index); }
       else if (t != LUA_TNUMBER) bad(L, op, k, "a number or a boolean", index);
-      else if (ty_whole(lua_tonumber(L, index), &v)) { a->n = TY_INT; a->i = v; }
+      else if (ty_is_whole(lua_tonumber(L, index), &v)) { a->n = TY_INT; a->i = v; }
       else { a->n = TY_FLOAT; a->f = lua_tonumber(L, index); }
       break;
     }
@@ -262,7 +262,7 @@ static ty_operand number_at(lua_State *L, int index) {
   int64_t v;
   if (lua_type(L, index) == LUA_TBOOLEAN) { ty_operand o = ty_op_int(lua_toboolean(L, index)); o.kind = TY_BOOLEAN; return o; }
   double d = lua_tonumber(L, index);
-  return ty_whole(d, &v) ? ty_op_int(v) : ty_op_float(d);
+  return ty_is_whole(d, &v) ? ty_op_int(v) : ty_op_float(d);
 }
 
 static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place w, ty_args *a) {

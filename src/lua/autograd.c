@@ -283,7 +283,7 @@ static int run_hooks(lua_State *L) {
   }
   ty_tensor *g = ty_check(L, list + 1, "register_hook", "the gradient");
   if (g != *r->gout) {
-    if (g->ndim != (*r->gout)->ndim || memcmp(g->shape, (*r->gout)->shape, sizeof(int64_t) * g->ndim))
+    if (!TY_SAME_SHAPE(g, *r->gout))
       return ty_throw(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
     ty_retain(g);
     ty_release(*r->gout);

@@ -104,7 +104,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);
 /* One op of up to two operands from C, result pushed; into: in place (nothing is pushed). */
 ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into);
 int64_t ty_list_length(lua_State *L, int index);          /* -1: the table has holes or fields that are no positions */
-bool ty_whole(double v, int64_t *out);                    /* a whole number within 2^53 */
+bool ty_is_whole(double v, int64_t *out);                    /* a whole number within 2^53 */
 void ty_push_list(lua_State *L, const int64_t *v, int n, int add, bool shape);
 void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);

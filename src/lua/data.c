@@ -108,7 +108,7 @@ static ty_source *source_at(lua_State *L) { return ty_box_at(L, 1, source_ends, 
 static int64_t whole_field(lua_State *L, const char *name) {
   int64_t v = 0;
   lua_getfield(L, -1, name);
-  ty_whole(lua_tonumber(L, -1), &v);
+  ty_is_whole(lua_tonumber(L, -1), &v);
   lua_pop(L, 1);
   return v;
 }
@@ -137,7 +137,7 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
   } else if (f->kind != TY_FILES) {
     if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1) return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
     f->t = ty_alias(t);                    /* that memory and shape, whatever becomes of the user's tensor */
-    if (!f->t) return ty_error(ctx, "source: out of memory"), TY_OOM;
+    if (!f->t) return ty_no_memory(ctx, "source");
     t = f->t;
   }
   switch (f->kind) {
@@ -191,7 +191,7 @@ static int make_source(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st);
   int64_t n;
-  if (!ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return ty_throw(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
+  if (!ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return ty_throw(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
   ty_settle(L, "a loader is made");
   const int fields = (int)lua_objlen(L, 2);
   void **box = ty_new_box(L, source_ends);
@@ -229,7 +229,7 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
   if (!at || at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0 || !at->shape[0]) return ty_error(ctx, "DataLoader: positions must be int64 in 1 dim on the cpu");
   const int64_t n = at->shape[0];
   batch *b = ty_malloc(sizeof *b + sizeof *b->item * (size_t)n);
-  if (!b) return ty_error(ctx, "DataLoader: out of memory"), TY_OOM;
+  if (!b) return ty_no_memory(ctx, "DataLoader");
   memset(b, 0, sizeof *b);
   b->b.count = n;
   b->b.item = b->item;

@@ -146,7 +146,7 @@ static int rng_state(lua_State *L) {
     lua_pushnumber(L, (lua_Number)g.offset);
     return 2;
   }
-  if (!ty_whole(luaL_checknumber(L, 2), &seed) || !ty_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0) return ty_throw(L, "set_rng_state: whole numbers from 0 are needed");
+  if (!ty_is_whole(luaL_checknumber(L, 2), &seed) || !ty_is_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0) return ty_throw(L, "set_rng_state: whole numbers from 0 are needed");
   g = (ty_generator){(uint64_t)seed, (uint64_t)offset};
   if (!d) ty_cpu_generator = g;
   else if (ty_devices[d]->seed(ctx, ty_devices[d], g) != TY_OK) return ty_raise(L, ctx);
@@ -201,7 +201,7 @@ static int gpu_at(lua_State *L, int i, const char *who) {
     int d = ty_device_at(L, lua_tostring(L, i), who);
     if (d > 0) return d - 1;
   }
-  if (lua_type(L, i) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, i), &k) || k < 0 || k >= gpu.count)
+  if (lua_type(L, i) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, i), &k) || k < 0 || k >= gpu.count)
     return ty_throw(L, "%s: argument %d must be a GPU's number, 0 to %d, or its name", who, i, gpu.count - 1);
   return (int)k;
 }

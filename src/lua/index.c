@@ -20,7 +20,7 @@ static int no_such(lua_State *L, int at) {
 static int64_t whole(lua_State *L, int at) {
   int64_t v;
   if (lua_type(L, at) != LUA_TNUMBER) no_such(L, at);
-  if (!ty_whole(lua_tonumber(L, at), &v)) ty_throw(L, "index: %f is no whole number within 2^53", lua_tonumber(L, at));
+  if (!ty_is_whole(lua_tonumber(L, at), &v)) ty_throw(L, "index: %f is no whole number within 2^53", lua_tonumber(L, at));
   return v;
 }
 
@@ -120,7 +120,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   lua_pushnil(L);
   while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
     int64_t k;
-    if (lua_type(L, -2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64) ty_throw(L, "index: the list of indices has a field that is no position");
+    if (lua_type(L, -2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64) ty_throw(L, "index: the list of indices has a field that is no position");
     n = TY_MAX(n, (int)k);
     lua_pop(L, 1);
   }
@@ -139,7 +139,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
 static ty_operand number_at(lua_State *L, int at) {
   int64_t v;
   if (lua_type(L, at) == LUA_TBOOLEAN) return ty_op_int(lua_toboolean(L, at));
-  return ty_whole(lua_tonumber(L, at), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, at));
+  return ty_is_whole(lua_tonumber(L, at), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, at));
 }
 
 static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
@@ -205,7 +205,7 @@ int ty_index_get(lua_State *L) {
 static bool fills_mask(lua_State *L, const ty_tensor *x) {
   const ty_tensor *m = ty_is_handle(L, 2) ? ty_check(L, 2, "index", "an index") : NULL;
   if (!m || m->dtype != TY_BOOL || (lua_type(L, 3) != LUA_TNUMBER && lua_type(L, 3) != LUA_TBOOLEAN)) return false;
-  return m->ndim == x->ndim && m->ndim && !memcmp(m->shape, x->shape, sizeof(int64_t) * x->ndim);
+  return m->ndim && TY_SAME_SHAPE(m, x);
 }
 
 int ty_index_set(lua_State *L) {

@@ -24,7 +24,7 @@ static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: can't be 
     case LUA_TBOOLEAN: return json_boolean(lua_toboolean(L, index));
     case LUA_TNUMBER:
       v = lua_tonumber(L, index);
-      return ty_whole(v, &w) ? json_integer(w) : json_real(v);
+      return ty_is_whole(v, &w) ? json_integer(w) : json_real(v);
     case LUA_TSTRING: {
       const char *s = lua_tolstring(L, index, &n);
       return json_stringn(s, n);

@@ -55,7 +55,7 @@ static int totable(lua_State *L) {
 
 static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
   int64_t d;
-  if (lua_type(L, 2) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 2), &d)) return ty_throw(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
+  if (lua_type(L, 2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 2), &d)) return ty_throw(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
   if (d == 0) return ty_throw(L, "%s: argument 2 (dim) is dim 0: dims begin at 1", who);
   d = d > 0 ? d - 1 : d + t->ndim;
   if (d < 0 || d >= t->ndim) return ty_throw(L, "%s: dim %d is out of range for shape %s", who, (int)lua_tointeger(L, 2), ty_shape_of(t));
@@ -170,7 +170,7 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
   ty_tensor *g = NULL;
   if (!lua_isnil(L, i)) {
     g = ty_check(L, i, "grad", "the value");
-    if ((g->dtype != t->dtype && !any_dtype) || g->ndim != t->ndim || memcmp(g->shape, t->shape, sizeof(int64_t) * t->ndim))
+    if ((g->dtype != t->dtype && !any_dtype) || !TY_SAME_SHAPE(g, t))
       ty_throw(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
     if (ty_device_of(g) != ty_device_of(t)) ty_throw(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
     if (g == t) ty_throw(L, "grad: a tensor can't be its own gradient");
@@ -346,7 +346,7 @@ static int empty_cache(lua_State *L) {
 
 static int set_num_threads(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096) return ty_throw(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096) return ty_throw(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
   ty_set_num_threads((int)n);
   return 0;
 }
@@ -355,7 +355,7 @@ static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads
 
 static int manual_seed(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_whole(lua_tonumber(L, 1), &n) || n < 0) return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 0) return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_settle(L, "manual_seed() is called");
   ty_manual_seed((uint64_t)n);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
