@@ -45,3 +45,4 @@ for red in ("none", "mean", "sum"):
     add("triplet_margin_with_distance_loss", lambda a, b, c: F.triplet_margin_with_distance_loss(a, b, c, margin=0.5, swap=red == "sum", reduction=red), [R(3, 4), R(3, 4, salt=1), R(3, 4, salt=2)], opts={"margin": 0.5, "swap": red == "sum", "reduction": red})
 add("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t), [R(4), labels[0]], index=[2])
 add("cdist", lambda a, b: torch.cdist(a, b), [R(30, 3), R(28, 3, salt=1)], check_grad=False); add("cdist", lambda a, b: torch.cdist(a, b), [values((2, 27, 4), torch.float32), values((2, 3, 4), torch.float32, salt=1)])
+add("atan2", torch.atan2, [torch.tensor([0.0, 0.0, -1.0, 2.0], dtype=f64), torch.tensor([0.0, 2.0, 0.0, -1.5], dtype=f64)], check_grad=False)

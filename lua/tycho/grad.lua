@@ -143,7 +143,11 @@ R.xlogy = {a = function(g, a, b)
   if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype, device = g.device}) end
   return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
 end, b = function(g, a, b) return g * a / b end}
-R.atan2 = {a = function(g, a, b) return g * b / (a * a + b * b) end, b = function(g, a, b) return -g * a / (a * a + b * b) end}
+local function over_squares(a, b)         -- 0 at the origin, as PyTorch's
+  local d = a * a + b * b
+  return ops.where(ops.eq(d, 0), 0, 1 / d)
+end
+R.atan2 = {a = function(g, a, b) return g * b * over_squares(a, b) end, b = function(g, a, b) return -g * a * over_squares(a, b) end}
 R.fill = {value = function(g) return g end}
 R.where = {a = function(g, cond) return ops.where(cond, g, 0) end, b = function(g, cond) return ops.where(cond, 0, g) end}
 R.masked_fill = {x = function(g, mask) return ops.masked_fill(g, mask, 0) end, value = function(g, mask) return ops.where(mask, g, 0) end}
