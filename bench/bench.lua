@@ -135,6 +135,17 @@ case("max_pool2d 8x64x28x28, both ways", backward(function(x) return tycho.max_p
 case("avg_pool2d 3x3, stride 2, 32x64x28x28, both ways", backward(function(x) return tycho.avg_pool2d(x, 3, 2, 1) end, R(32, 64, 28, 28)))
 case("batch_norm 64x64x28x28, both ways", backward(function(x, w, b) return tycho.batch_norm(x, nil, nil, w, b, {training = true}) end, R(64, 64, 28, 28), R(64), R(64)))
 case("interpolate 8x16x32x32 to twice the size", function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
+case("conv3d 2x16x16x32x32, 32 3x3x3 kernels, both ways", backward(function(x, w) return tycho.conv3d(x, w, nil, 1, 1) end, R(2, 16, 16, 32, 32), R(32, 16, 3, 3, 3)))
+case("reflection padding of 4x32x64x64, both ways", backward(function(x) return tycho.nn.functional.pad(x, {1, 1, 1, 1}, "reflect") end, R(4, 32, 64, 64)))
+do
+  local x, mask = R(1000, 1000), R(1000, 1000):gt(0)
+  case("a number put where a mask of 1 M says", function() x[mask] = 0 end)
+  case("elements taken where a mask of 1 M says", function() return x[mask] end)
+  case("nonzero of 1 M", function() return mask:nonzero() end)
+  case("randn of 1 M", function() return tycho.randn(1000000) end)
+  case("randperm of 1 M", function() return tycho.randperm(1000000) end)
+  case("cdist of 500 rows of 64, both ways", backward(function(a, b) return tycho.cdist(a, b) end, R(500, 64), R(500, 64)))
+end
 do
   local params = {}
   for i = 1, 10 do

@@ -148,6 +148,16 @@ case(backward(lambda x: F.max_pool2d(x, 2), R(8, 64, 28, 28)))
 case(backward(lambda x: F.avg_pool2d(x, 3, 2, 1), R(32, 64, 28, 28)))
 case(backward(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), R(64, 64, 28, 28), R(64), R(64)))
 case(lambda: F.interpolate(p.view(8, 16, 32, 32), size=(64, 64), mode="bilinear"))
+case(backward(lambda x, w: F.conv3d(x, w, None, 1, 1), R(2, 16, 16, 32, 32), R(32, 16, 3, 3, 3)))
+case(backward(lambda x: F.pad(x, (1, 1, 1, 1), "reflect"), R(4, 32, 64, 64)))
+places, mask = R(1000, 1000), R(1000, 1000) > 0
+def fill_places(): places[mask] = 0
+case(fill_places)
+case(lambda: places[mask])
+case(lambda: mask.nonzero())
+case(lambda: torch.randn(1000000))
+case(lambda: torch.randperm(1000000))
+case(backward(lambda a, b: torch.cdist(a, b), R(500, 64), R(500, 64)))
 for fused in (None, True):
     params = [R(1000, 1000, requires_grad=True) for _ in range(10)]
     for x in params:
