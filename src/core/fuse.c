@@ -168,7 +168,7 @@ static bool row_like(const ty_tensor *t, const forming *big) {
   return true;
 }
 
-/* NULL, or why not. */
+/* Why a and b can't be one group; NULL: they can. */
 static const char *refuses(const groups *all, const forming *a, const forming *b) {
   const ty_program *p = all->p;
   const forming *big = a->nred || !b->nred ? a : b, *other = big == a ? b : a;
@@ -223,22 +223,23 @@ static bool merge(forming *into, const forming *g) {
 
 static void drop(forming *g) { ty_free(g->step); ty_free(g->at); }
 
-/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are. NULL: out of memory; else why not, or "". */
-static const char *unite(groups *all, int a, int b, int *at) {
+/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are then; *why: why not, NULL: they are one. false: out of memory. */
+static bool unite(groups *all, int a, int b, int *at, const char **why) {
   forming *g = all->list;
   bool hoists = true, sinks = true;
   for (int k = a + 1; k < b && (hoists || sinks); k++) {
     hoists = hoists && !conflict(&g[k], &g[b]);
     sinks = sinks && !conflict(&g[a], &g[k]);
   }
-  if (!hoists && !sinks) return "a step in between needs the order";
+  *why = hoists || sinks ? NULL : "a step in between needs the order";
+  if (*why) return true;
   const int to = hoists ? a : b, from = hoists ? b : a;
-  if (!merge(&g[to], &g[from])) return NULL;
+  if (!merge(&g[to], &g[from])) return false;
   drop(&g[from]);
   memmove(&g[from], &g[from + 1], sizeof(forming) * (size_t)(all->n - 1 - from));
   all->n--;
   *at = hoists ? a : b - 1;
-  return "";
+  return true;
 }
 
 /* Merges the last group with earlier ones, wherever that can be done. */
@@ -251,9 +252,8 @@ static bool absorb(groups *all) {
       const bool common = related(all->p, g, last);
       if (!g->pointwise || (!common && (g->n != last->n || last->n > FEW || g->nred || last->nred))) continue;
       const char *why = refuses(all, g, last);
-      if (!why) why = unite(all, i, at, &at);
-      if (!why) return false;
-      if (!*why) again = true;
+      if (!why && !unite(all, i, at, &at, &why)) return false;
+      if (!why) again = true;
       else if (common) last->why = why;
     }
   }
@@ -278,9 +278,9 @@ static bool gather_casts(groups *all) {
       forming *g = &all->list[i];
       if (g->backend != all->list[at].backend || (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->p, g))) continue;
       int where = at;
-      const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : unite(all, i, at, &where);
-      if (!why) return false;
-      if (*why) continue;
+      const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : NULL;
+      if (!why && !unite(all, i, at, &where, &why)) return false;
+      if (why) continue;
       all->list[where].joint = TY_JOINT_CASTS;
       at = where > i ? where : at - 1;
       break;
@@ -315,9 +315,9 @@ static bool gather_found(groups *all) {
       forming *g = &all->list[i];
       if (g->backend != all->list[at].backend || !(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) || !looks_at(all->p, g, found)) continue;
       int where = at;
-      const char *why = unite(all, i, at, &where);
-      if (!why) return false;
-      if (*why) continue;
+      const char *why;
+      if (!unite(all, i, at, &where, &why)) return false;
+      if (why) continue;
       all->list[where].joint = TY_JOINT_CASTS;
       at--;
       break;
@@ -373,9 +373,10 @@ static bool gather_joints(groups *all) {
     fits = fits && side_by_side(all, step, n, &ok);
     if (!ok) return false;
     if (!fits) continue;
+    const char *why;                       /* side_by_side has seen to it */
     int to = group_of(all, step[0]);
     for (int k = 1; k < n; k++)
-      if (!unite(all, to, group_of(all, step[k]), &to)) return false;
+      if (!unite(all, to, group_of(all, step[k]), &to, &why)) return false;
     all->list[to].joint = kind;
     all->list[to].pointwise = false;
   }
