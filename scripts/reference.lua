@@ -64,7 +64,13 @@ function M.lines(here)
     end
   end
   table.sort(names)
-  for _, name in ipairs(names) do md[#md + 1] = ("| `%s` | %s |"):format(name, name:find "Loss$" and not signatures[name] and "those of its function in nn.functional but for the first, by name" or signatures[name] and signatures[name] ~= "" and "`" .. cell(signatures[name]) .. "`" or "") end
+  for _, name in ipairs(names) do
+    local known, takes = signatures[name], ""
+    if name:find "^Lazy" then takes = ("those of `%s` but for the first"):format(name:sub(5))
+    elseif known and known ~= "" then takes = "`" .. cell(known) .. "`"
+    elseif not known and name:find "Loss$" then takes = "those of its function in nn.functional but for the first, by name" end
+    md[#md + 1] = ("| `%s` | %s |"):format(name, takes)
+  end
   md[#md + 1] = ""
   for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua"} do functions(file) end
   section "nn.utils"
@@ -80,7 +86,11 @@ function M.lines(here)
   for _, name in ipairs(names) do
     local list = {}
     for k, v in pairs(tycho.optim[name].defaults_of) do
-      if type(v) == "table" then v = "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" end
+      if type(v) == "table" then
+        local items = {}
+        for i, item in ipairs(v) do items[i] = tostring(item) end
+        v = "{" .. table.concat(items, ", ") .. "}"
+      end
       list[#list + 1] = k .. "=" .. tostring(v)
     end
     table.sort(list)
@@ -103,12 +113,13 @@ function M.lines(here)
   md[#md + 1] = ""
   functions "optim/lr_scheduler.lua"
 
+  local last
   for _, part in ipairs {{"Tensors and modes", "init.lua", "^M%."}, {"Autograd", "autograd.lua"}, {"Activation checkpointing", "recompute.lua"}, {"Mixed precision", "amp.lua"}, {"Mixed precision", "amp_debug.lua"},
     {"Distributions", "distributions.lua"}, {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
     {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}} do
     if #documented(here .. "/lua/tycho/" .. part[2], part[3] or "^lib%.") > 0 then
-      if md[#md] == "" and part[1] ~= M.last then section(part[1]) end
-      M.last = part[1]
+      if part[1] ~= last then section(part[1]) end
+      last = part[1]
       functions(part[2], part[3])
     end
   end

@@ -507,4 +507,57 @@ describe("what PyTorch's users write:", function()
       helper.close(u:detach(), v:detach(), name .. ": compiled", helper.device == "cpu" and 1e-5 or 5e-2)
     end
   end)
+
+  it("containers keep order, count and kind whatever is done to them", function()
+    local named = nn.Sequential {{"a", nn.Linear(2, 3)}}
+    named:append(nn.Linear(3, 4))
+    assert.same({1, 4}, {unpack(named(tycho.ones(1, 2)).shape)})
+    assert.is_truthy(named:state_dict()["1.weight"])
+    assert.equal("Linear", named[2]._name)
+    assert.equal(1, #named[{ {2, 2} }])
+    assert.same({1, 4}, {unpack(nn.Checkpoint(named, {segments = 2})(tycho.ones(1, 2)).shape)})
+    local list = nn.ModuleList {nn.Linear(1, 1), nn.ReLU(), nn.Tanh()}
+    list[1] = nil
+    assert.equal("Tanh", list:pop()._name)
+    list[-1] = nn.GELU()
+    assert.equal("GELU", list[1]._name)
+    fails("none of 1 to 2", function() list[0] = nn.ReLU() end)
+    list:extend(list)
+    assert.equal(2, #list)
+    local p = nn.ParameterList {tycho.ones(1), tycho.ones(2)}
+    p[2] = tycho.ones(3)
+    assert.same({3}, {unpack(p:parameters()[2].shape)})
+    local d = nn.ParameterDict {a = tycho.ones(1)}
+    d.b = tycho.ones(2)
+    assert.equal(2, #d:parameters())
+    fails("'items' is a method", nn.ModuleDict, {items = nn.ReLU()})
+    local lazy = nn.LazyLinear(3)
+    assert.equal("float64", lazy(tycho.randn(2, 4, {dtype = "float64"})).dtype)
+  end)
+
+  it("places out of range are refused, and extremes are exact in every dtype", function()
+    local i64 = {dtype = "int64"}
+    local x = tycho.tensor({{1, 2, 3}, {4, 5, 6}})
+    for _, bad in ipairs {0, 4, -1} do
+      fails("index " .. bad, function()
+        x:scatter_reduce(2, tycho.tensor({{bad}, {1}}, i64), tycho.tensor({{10}, {20}}, {dtype = "float32"}), "sum")
+        if helper.device ~= "cpu" then tycho.cuda.synchronize() tycho.ones(1):sum():item() end
+      end)
+    end
+    local u8 = {dtype = "uint8"}
+    assert.same({0, 7}, tycho.tensor({9, 9}, u8):scatter_reduce(1, tycho.tensor({1, 1, 2}, i64), tycho.tensor({0, 5, 7}, u8), "amin"):totable())
+    assert.same({0, 9}, tycho.tensor({9, 9}, u8):scatter_reduce(1, tycho.tensor({1, 1}, i64), tycho.tensor({0, 5}, u8), "amin", {include_self = false}):totable())
+    assert.equal(0, tycho.zeros(0):unique_consecutive():numel())
+    assert.same({1, 1}, {unpack(tycho.randn(2, 3):nanquantile(0.3, nil, true).shape)})
+    fails("from 1 to 6", tycho.unravel_index, tycho.tensor({7}, {dtype = "int64", device = "cpu"}), {2, 3})
+    fails("stride 0", tycho.conv_transpose3d, tycho.ones(1, 1, 2, 2, 2), tycho.ones(1, 1, 2, 2, 2), {stride = {0, 1, 1}})
+    assert.same({1, 1, 6}, {unpack(nn.ConvTranspose1d(1, 1, 3, {stride = 2})(tycho.ones(1, 1, 2), {6}).shape)})
+    fails("must be from 5 to 6", nn.ConvTranspose1d(1, 1, 3, {stride = 2}), tycho.ones(1, 1, 2), {7})
+    fails("adjust_lr_fn", tycho.optim.Muon, {tycho.ones(2, 2, {requires_grad = true})}, {adjust_lr_fn = "x"})
+    fails("etas must be", tycho.optim.Rprop, {tycho.ones(2, {requires_grad = true})}, {etas = {2}})
+    tycho.manual_seed(1)
+    local a = nn.utils.spectral_norm(nn.Linear(3, 2))
+    tycho.manual_seed(1)
+    helper.close(nn.utils.spectral_norm(nn.Linear(3, 2)).weight_u, a.weight_u)
+  end)
 end)

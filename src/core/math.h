@@ -384,7 +384,6 @@ TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
 }
 TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f; }               /* [0, 1), 24 bits */
 TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
-/* Box and Muller: two normal numbers from two random words. */
 /* A number below range from a word, and from a second one where range is 2^32 or more; range 0 stands for 2^64. */
 TY_INLINE uint64_t ty_random_below(uint64_t range, uint32_t high, uint32_t low) {
   const uint64_t v = (uint64_t)high << 32 | low;
@@ -392,6 +391,7 @@ TY_INLINE uint64_t ty_random_below(uint64_t range, uint32_t high, uint32_t low) 
   return range ? v % range : v;
 }
 
+/* Box and Muller: two normal numbers from two random words. */
 TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
   float m = __builtin_sqrtf(-2.0f * log_f32(ty_uniform_open(r0))), s, c;
   ty_sincos_2pi(ty_uniform(r1), &s, &c);

@@ -121,13 +121,11 @@ static ty_status take_out(ty_call *c) {
   if (p.place == 0 && rest_is_run(&p)) {
     const char *src = ty_data(x);
     char *dst = ty_data(o);
+    const int64_t some = row == 1 ? 1024 : 1;
     #pragma omp parallel for num_threads(ty_threads_for(p.n * row)) schedule(static)
-    for (int64_t i = 0; i < p.n; i++) {
-      if (row == 1) {
-        const int64_t many = TY_MIN(p.n - i, 1024);
-        pick(dst + i * size, src, p.offset + i, many, size);
-        i += many - 1;
-      } else memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
+    for (int64_t i = 0; i < p.n; i += some) {
+      if (row == 1) pick(dst + i * size, src, p.offset + i, TY_MIN(p.n - i, some), size);
+      else memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
     }
   } else if (as_slabs(c, x, o, &s)) {
     const char *src = ty_data(x);

@@ -68,7 +68,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   }
 }
 
-/* Positions break ties. */
+/* Cards go by key, then by position. */
 static bool before(ty_card x, ty_card y) { return x.key < y.key || (x.key == y.key && x.at < y.at); }
 
 /* The n least of m cards, in order, to the front: few are put in as they come, else all are sorted. */

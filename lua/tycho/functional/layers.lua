@@ -28,7 +28,7 @@ local function transposed(name, x, w, b, stride, padding, more, groups, dilation
   end
   if x.shape[2] ~= w.shape[1] then fail(name, "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(x.shape), w.shape[1], tostring(w.shape)) end
   local y = ops.conv2d_backward_input(x, w, size, stride, padding, dilation, groups)
-  return b and y + M.view(b, 1, -1, 1, 1) or y
+  return b and y + M.to(M.view(b, 1, -1, 1, 1), y.dtype) or y
 end
 def("conv_transpose2d", "x, weight, bias:tensor?, stride:pair=1, padding:pair=0, output_padding:pair=0, groups:int=1, dilation:pair=1", "transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)", function(x, w, b, ...)
   need("conv_transpose2d", 2, w, 4)
@@ -165,7 +165,10 @@ def("interpolate", "x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-e
   local out, factors = {}, {0, 0, 0}
   for i = 1, n do
     local v = size ~= nil and size or factor
-    if type(v) == "table" then v = v[i] end
+    if type(v) == "table" then
+      if #v ~= n then fail("interpolate", "%s must be a number or a list of %d, got a list of %d", size ~= nil and "size" or "scale_factor", n, #v) end
+      v = v[i]
+    end
     if type(v) ~= "number" or v <= 0 or v ~= v then fail("interpolate", "%s must be numbers above 0, got %s", size ~= nil and "size" or "scale_factor", tostring(v)) end
     out[i] = size ~= nil and v or math.floor(x.shape[i + 2] * v)
     if factor ~= nil and not recompute then factors[i] = v end

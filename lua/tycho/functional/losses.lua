@@ -210,7 +210,7 @@ def("multilabel_soft_margin_loss", "x, target, *, weight:tensor?, " .. REDUCTION
   local loss = -(target * ops.logsigmoid(x) + (1 - target) * ops.logsigmoid(-x))
   return reduced(ops.mean(weight and loss * weight or loss, -1), reduction)
 end, LOSS)
-def("multilabel_margin_loss", "x, target, " .. "*, " .. REDUCTION, "how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0", function(x, target, reduction)
+def("multilabel_margin_loss", "x, target, *, " .. REDUCTION, "how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0", function(x, target, reduction)
   if target.shape ~= x.shape or M.dim(x) < 1 or M.dim(x) > 2 then fail("multilabel_margin_loss", "argument 2 has shape %s; it must be %s as argument 1's, of 1 or 2 dims", tostring(target.shape), tostring(x.shape)) end
   local rows, labels = M.reshape(x, -1, x.shape[M.dim(x)]), M.reshape(M.long(target), -1, x.shape[M.dim(x)])
   local valid = ops.cumprod(M.long(ops.gt(labels, 0)), 2)                       -- up to the first 0

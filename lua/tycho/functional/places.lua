@@ -34,6 +34,7 @@ local function flat_places(name, x, dim, index, src)
   if M.dim(index) ~= n or M.dim(src) ~= n then fail(name, "shapes %s, %s and %s must have the same number of dims", tostring(x.shape), tostring(index.shape), tostring(src.shape)) end
   same_dtype(name, x, src)
   dim = n > 0 and wrap(name, dim, n) or 1
+  if M.numel(index) > 0 and n > 0 then ops.gather(M.detach(x), dim, M.long(index)) end       -- refuses what is out of range
   local window, stride, at = {}, 1, ops.ones({}, {dtype = "int64", device = x.device})
   for d = 1, n do
     if index.shape[d] > src.shape[d] or (d ~= dim and index.shape[d] > x.shape[d]) then fail(name, "index of shape %s reaches past src of shape %s or argument 1 of shape %s", tostring(index.shape), tostring(src.shape), tostring(x.shape)) end
@@ -50,9 +51,9 @@ end
 local function marked(x, at) return ops.index_put(ops.zeros({M.numel(x)}, {dtype = "bool", device = x.device}), true, {at}, 1) end
 local function added(flat, at, v) return ops.index_put(flat, v, {at}, 1, {accumulate = true}) end
 
--- The largest (sign 1) or smallest (-1) at each place: of src in order, the last of each place is written, the others beside x.
-local function extremes(flat, at, v, sign)
-  local _, by_value = ops.sort(v * sign, 1)
+-- flat with the largest (or smallest) of v written at each place: of v in order, the last of each place is written, the others beside flat.
+local function extremes(flat, at, v, smallest)
+  local _, by_value = ops.sort(v, 1, smallest)
   local _, by_place = ops.sort(ops.index(at, {by_value}, 1), 1)
   local order = ops.index(by_value, {by_place}, 1)
   local places, n = ops.index(at, {order}, 1), M.numel(flat)
@@ -84,30 +85,25 @@ function REDUCE.prod(flat, at, v)
   end
   return flat
 end
-for name, sign in pairs {amax = 1, amin = -1} do
-  local pick = sign == 1 and ops.maximum or ops.minimum
-  REDUCE[name] = function(flat, at, v)
+for name, pick in pairs {amax = ops.maximum, amin = ops.minimum} do
+  REDUCE[name] = function(flat, at, v, include)
     if M.numel(v) == 0 then return flat end
-    local y = pick(M.detach(flat), extremes(M.detach(flat), at, M.detach(v), sign))
+    local y = extremes(M.detach(flat), at, M.detach(v), name == "amin")
+    if include then y = pick(M.detach(flat), y) end
     if not core.is_grad_enabled() or not (flat.requires_grad or v.requires_grad) then return y end
     -- those that are the extreme share its gradient; `nothing` is 0 with the gradient of its argument
-    local own, from = ops.eq(flat, y), ops.eq(v, ops.index(y, {at}, 1))
+    local own, from = include and ops.eq(flat, y) or ops.logical_not(marked(flat, at)), ops.eq(v, ops.index(y, {at}, 1))
     local share = 1 / added(M.to(own, y.dtype), at, M.to(from, y.dtype))
     local function nothing(x, where) return ops.where(ops.logical_and(where, ops.isfinite(x)), x - M.detach(x), 0) end
     return y + nothing(flat, own) * share + added(ops.fill(y, 0), at, nothing(v, from) * ops.index(share, {at}, 1))
   end
 end
-local NEUTRAL = {sum = 0, mean = 0, prod = 1, amax = -math.huge, amin = math.huge}
-local function neutral(x, reduce)
-  if M.is_floating_point(x) or math.abs(NEUTRAL[reduce]) < 2 then return NEUTRAL[reduce] end
-  local most = x.dtype == "int64" and 2 ^ 53 or x.dtype == "int32" and 2 ^ 31 - 1 or 255
-  return reduce == "amin" and most or x.dtype == "uint8" and 0 or -most
-end
+local NEUTRAL = {sum = 0, mean = 0, prod = 1}
 
 def("scatter_reduce", "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true", "x reduced with src's elements at index along dim; without include_self only src's count where there are any", function(x, dim, index, src, reduce, include)
   local at, v = flat_places("scatter_reduce", x, dim, index, src)
   local flat = M.flatten(x)
-  if not include then flat = ops.where(marked(x, at), M.to(core.from_value(neutral(x, reduce), x.dtype), x.device), flat) end
+  if not include and NEUTRAL[reduce] then flat = ops.masked_fill(flat, marked(x, at), NEUTRAL[reduce]) end
   local y = REDUCE[reduce](flat, at, v, include)
   if reduce == "mean" and not include then y = ops.where(marked(x, at), y, flat) end
   return M.reshape(y, x.shape)
@@ -138,12 +134,10 @@ end)
 function M.fill_diagonal_(x, value)
   local n = M.dim(x)
   if n < 2 then fail("fill_diagonal_", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
-  local least, step = x.shape[1], 0
-  for d = 1, n do least, step = math.min(least, x.shape[d]), step + M.stride(x)[d] end
   if n == 2 then M.fill_(ops.diagonal(x), value)
   else
     for d = 2, n do if x.shape[d] ~= x.shape[1] then fail("fill_diagonal_", "all dims must have one size, got shape %s", tostring(x.shape)) end end
-    for i = 1, least do
+    for i = 1, x.shape[1] do
       local part = x
       for _ = 1, n do part = ops.select(part, 1, i) end
       M.fill_(part, value)
@@ -153,7 +147,9 @@ function M.fill_diagonal_(x, value)
 end
 
 def("unravel_index", "index, size:sizes", "positions in row-major order as indices into a tensor of that size, a tensor for each dim", function(index, size)
-  local out, rest = {}, M.long(index) - 1
+  local out, rest, all = {}, M.long(index) - 1, 1
+  for _, s in ipairs(size) do all = all * s end
+  if index.device == "cpu" and M.numel(index) > 0 and (ops.amin(rest):item() < 0 or ops.amax(rest):item() >= all) then fail("unravel_index", "argument 1 must hold positions from 1 to %d", all) end
   for d = #size, 1, -1 do
     out[d] = ops.remainder(rest, size[d]) + 1
     rest = ops.floor_divide(rest, size[d])

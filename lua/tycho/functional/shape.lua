@@ -76,17 +76,16 @@ for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
 end
 M.swapaxes_, M.swapdims_ = M.transpose_, M.transpose_
 def("sum_to_size", "x, size:sizes", "x summed over the dims along which size broadcasts to its shape", function(x, size)
-  local lead, n = M.dim(x) - #size, x
+  local lead = M.dim(x) - #size
   if lead < 0 then fail("sum_to_size", "shape %s has fewer than %d dims", tostring(x.shape), #size) end
   local over = {}
   for i = 1, #size do
     if size[i] == 1 and x.shape[lead + i] ~= 1 then over[#over + 1] = lead + i
     elseif size[i] ~= x.shape[lead + i] then fail("sum_to_size", "shape %s doesn't broadcast to %s", table.concat(size, "x"), tostring(x.shape)) end
   end
-  if #over > 0 then n = ops.sum(n, over, {keepdim = true}) end
-  for i = 1, lead do over[i] = i end
-  for i = #over, lead + 1, -1 do over[i] = nil end
-  return lead > 0 and ops.sum(n, over) or n
+  if #over > 0 then x = ops.sum(x, over, {keepdim = true}) end
+  for _ = 1, lead do x = ops.sum(x, 1) end
+  return x
 end)
 function M.is_same_size(x, other) return x.shape == other.shape end
 M.ndimension, M.nelement = M.dim, M.numel

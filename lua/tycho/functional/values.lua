@@ -84,18 +84,19 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
 end, lib.MAKES)
 
 -- In place, like PyTorch's.
-local function half_open(x) return ops.clamp(ops.rand(x.shape, {dtype = "float64", device = x.device}), 2 ^ -25) end     -- (0, 1)
+local function open_unit(x) return ops.clamp(ops.rand(x.shape, {dtype = "float64", device = x.device}), 2 ^ -25) end     -- (0, 1)
 local function drawn(name, fn)
   M[name] = function(x, ...)
     if not core.is_tensor(x) then fail(name, "argument 1 must be a tensor, got %s", type(x)) end
+    if x.requires_grad and x.is_leaf and core.is_grad_enabled() then fail(name, "a leaf that requires grad can't be changed in place outside no_grad") end
     return M.copy_(x, fn(x, ...))
   end
 end
 drawn("log_normal_", function(x, mean, std) return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1)) end)
-drawn("cauchy_", function(x, median, sigma) return ops.tan((half_open(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0) end)
+drawn("cauchy_", function(x, median, sigma) return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0) end)
 drawn("geometric_", function(x, p)
   if type(p) ~= "number" or not (p > 0 and p < 1) then fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p)) end
-  return ops.ceil(ops.log(half_open(x)) / math.log(1 - p))
+  return ops.ceil(ops.log(open_unit(x)) / math.log(1 - p))
 end)
 drawn("random_", function(x, low, high)            -- low..high, both included; 0..high; or 0 to the largest that the dtype counts to
   if high == nil then low, high = 0, low end
@@ -251,6 +252,7 @@ def("quantile", "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(l
   if not M.is_floating_point(x) then fail("quantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
   local many = core.is_tensor(q)
   local list = many and M.totable(q) or {q}
+  local whole = not dim and x
   if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
   dim = wrap("quantile", dim, M.dim(x))
   local v, n, out = ops.sort(x, dim), x.shape[dim], {}
@@ -265,7 +267,7 @@ def("quantile", "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(l
     local a, b = ops.slice(v, dim, low, low), ops.slice(v, dim, high, high)
     local y = low == high and a or ops.lerp(a, b, how == "midpoint" and 0.5 or at - low)
     y = ops.masked_fill(y, nan, 0 / 0)
-    out[k] = keepdim and y or M.squeeze(y, dim)
+    out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
   end
   return many and M.dim(q) > 0 and F.stack(out, 1) or out[1]
 end)
@@ -278,7 +280,7 @@ def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:
 end)
 def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false", "the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row", function(x, inverse, counts)
   local flat = M.flatten(M.detach(x))
-  local first = ops.cat({ops.ones({math.min(M.numel(flat), 1)}, {dtype = "bool", device = x.device}), ops.ne(ops.slice(flat, 1, 2), ops.slice(flat, 1, 1, -2))}, 1)
+  local first = M.numel(flat) == 0 and ops.zeros({0}, {dtype = "bool", device = x.device}) or ops.cat({ops.ones({1}, {dtype = "bool", device = x.device}), ops.ne(ops.slice(flat, 1, 2), ops.slice(flat, 1, 1, -2))}, 1)
   local v, at = flat[first], ops.cumsum(M.long(first), 1)
   local n = counts and ops.bincount(at) or nil
   at = inverse and M.reshape(at, x.shape) or nil
@@ -303,6 +305,7 @@ def("nanquantile", "x, q:any, dim:int?, keepdim:bool=false", "the value below wh
   if not M.is_floating_point(x) then fail("nanquantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
   local many = core.is_tensor(q) and M.dim(q) > 0
   local list, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
+  local whole = not dim and x
   if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
   dim = wrap("nanquantile", dim, M.dim(x))
   local v = ops.sort(x, dim)               -- NaN at the end
@@ -312,11 +315,12 @@ def("nanquantile", "x, q:any, dim:int?, keepdim:bool=false", "the value below wh
     local at = M.to(ops.clamp(count - 1, 0), x.dtype) * part + 1
     local low = ops.floor(at)
     local y = ops.lerp(ops.gather(v, dim, M.long(low)), ops.gather(v, dim, M.long(ops.ceil(at))), at - low)
-    out[k] = keepdim and y or M.squeeze(y, dim)
+    out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
   end
   return many and F.stack(out, 1) or out[1]
 end)
 def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false", "how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges", function(x, bins, range, weight, density)
+  if not M.is_floating_point(x) then fail("histogram", "argument 1 must have a floating dtype, got %s", x.dtype) end
   local flat, edges = M.flatten(M.detach(x)), bins
   if not core.is_tensor(bins) then
     if type(bins) ~= "number" or bins < 1 or bins % 1 ~= 0 then fail("histogram", "argument 2 (bins) must be a whole number from 1 or a tensor, got %s", tostring(bins)) end

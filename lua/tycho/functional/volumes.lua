@@ -13,6 +13,7 @@ local function plane(v) return {v[2], v[3]} end        -- what is left of a trip
 ---- convolution ----
 def("conv3d", "x, weight, bias:tensor?, stride:triple=1, padding:any?, dilation:triple=1, groups:int=1", "3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
   need("conv3d", 2, w, 5)
+  for i = 1, 3 do if stride[i] < 1 or dilation[i] < 1 then fail("conv3d", "stride %d and dilation %d must be at least 1", stride[i], dilation[i]) end end
   local p, after = lib.window_padding("conv3d", padding, {w.shape[3], w.shape[4], w.shape[5]}, stride, dilation)
   return batched("conv3d", x, 5, function(y)
     if y.shape[2] ~= w.shape[2] * groups then fail("conv3d", "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(y.shape), w.shape[2] * groups, tostring(w.shape)) end
@@ -33,6 +34,7 @@ def("conv_transpose3d", "x, weight, bias:tensor?, stride:triple=1, padding:tripl
   need("conv_transpose3d", 2, w, 5)
   return batched("conv_transpose3d", x, 5, function(y)
     local n, depth, taps = y.shape[1], y.shape[3], w.shape[3]
+    if stride[1] < 1 or dilation[1] < 1 or padding[1] < 0 then fail("conv_transpose3d", "stride %d and dilation %d must be at least 1, padding %d at least 0", stride[1], dilation[1], padding[1]) end
     if more[1] < 0 or more[1] >= math.max(stride[1], dilation[1]) then fail("conv_transpose3d", "output_padding %d must be smaller than stride or dilation", more[1]) end
     local full = (depth - 1) * stride[1] + dilation[1] * (taps - 1) + 1
     if full - 2 * padding[1] + more[1] < 1 then fail("conv_transpose3d", "an input of shape %s leaves no output", tostring(y.shape)) end
@@ -44,7 +46,7 @@ def("conv_transpose3d", "x, weight, bias:tensor?, stride:triple=1, padding:tripl
     local at = ops.range(0, depth - 1, 1, index):view(-1, 1) * stride[1] + ops.range(0, taps - 1, 1, index) * dilation[1] + 1
     local zero = ops.zeros({n, out, full, z.shape[5], z.shape[6]}, {dtype = z.dtype, device = y.device})
     z = ops.pad_constant(ops.index_put(zero, z, {at}, 3, {accumulate = true}), {0, 0, 0, 0, -padding[1], more[1] - padding[1]})
-    return b and z + M.view(b, 1, -1, 1, 1, 1) or z
+    return b and z + M.to(M.view(b, 1, -1, 1, 1, 1), z.dtype) or z
   end)
 end, NN)
 

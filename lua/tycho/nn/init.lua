@@ -28,18 +28,20 @@ end
 
 local function append(self, m)
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
-  self:children()                          -- closes holes
-  module.put(self, "module", #self + 1, m)
+  local n = #self:children()               -- which closes holes
+  if n == #self then module.put(self, "module", n + 1, m)
+  else self:add_module(tostring(n), m) end   -- behind members with names, as PyTorch names it
   return self
 end
 -- list:extend{a, b}; of a class, a subclass, as of any module
 local function extend(self, list)
   if not module.is_module(self) then return module.Module.extend(self, list) end
   if type(list) ~= "table" then fail("%s:extend: a list is needed, got %s", self._name, shown(list)) end
-  for _, m in ipairs(list) do self:append(m) end
+  for _, m in ipairs {unpack(list)} do self:append(m) end      -- a copy: it may be this one
   return self
 end
 local function insert(self, at, m)
+  self:children()
   if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at)) end
   self:append(m)
   table.insert(self, at, table.remove(self))
@@ -47,6 +49,7 @@ local function insert(self, at, m)
 end
 -- Takes the member at a position (the last one) out, and gives it.
 local function pop(self, at)
+  self:children()
   at = at or #self
   if type(at) == "number" and at < 0 then at = #self + 1 + at end
   if rawget(self, at) == nil then fail("%s:pop: it has %d members, and none at %s", self._name, #self, shown(at)) end
@@ -101,11 +104,11 @@ end
 function Checkpoint:forward(...)
   local function report(bytes)
     if self._open == 0 then self.saved_bytes = 0 end               -- the first segment of a backward pass is the last of the forward pass
-    self._open = (self._open + 1) % math.min(self.segments, math.max(1, self.segments > 1 and #self.module or 1))
+    self._open = (self._open + 1) % math.min(self.segments, math.max(1, self.segments > 1 and #self.module:children() or 1))
     self.saved_bytes = self.saved_bytes + bytes
   end
   if self.segments == 1 then return recompute.run(report, self.module, ...) end
-  local x, layers, first = ..., self.module, 1
+  local x, layers, first = ..., self.module:children(), 1
   local n = #layers
   for k = 1, math.min(self.segments, n) do
     local from, to = first, math.floor(k * n / math.min(self.segments, n))
@@ -134,6 +137,7 @@ function ModuleList:init(list, ...)
 end
 
 local ParameterList = container("ParameterList")
+ParameterList._wraps = true
 -- ParameterList{parameter or tensor, ...}
 function ParameterList:init(list, ...)
   for _, p in ipairs(only_list("ParameterList", list, ...)) do self:append(p) end
@@ -147,12 +151,17 @@ end
 for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   List.append, List.insert, List.extend, List.pop = List.append or append, insert, extend, pop
   function List:__missing(k)               -- negative positions count from the end; { {first, last} } is a list of those members
-    if type(k) == "number" and k < 0 then return rawget(self, #self + 1 + k) end
+    if type(k) == "number" then
+      local all = self:children()
+      if #all > #self then return all[k < 0 and #all + 1 + k or k] end       -- with names: by their order
+      return rawget(self, k < 0 and #self + 1 + k or k)
+    end
     local range = type(k) == "table" and k[1]
     if type(range) ~= "table" then return nil end
-    local n, out = #self, List == Sequential and Sequential() or List {}
+    local all = List == ParameterList and self:parameters() or self:children()
+    local n, out = #all, List == Sequential and Sequential() or List {}
     local function from(v, usual) v = v or usual return v < 0 and n + 1 + v or v end
-    for i = math.max(from(range[1], 1), 1), math.min(from(range[2], n), n) do out:append(rawget(self, i)) end
+    for i = math.max(from(range[1], 1), 1), math.min(from(range[2], n), n) do out:append(all[i]) end
     return out
   end
 end
@@ -176,6 +185,7 @@ function ModuleDict:init(map, ...)
 end
 
 local ParameterDict = layer("ParameterDict")
+ParameterDict._wraps = true
 ParameterDict._library = nil
 -- ParameterDict{name = parameter or tensor, ...} in alphabetical order, or ParameterDict{{name, tensor}, ...} in the list's
 function ParameterDict:init(map, ...)
@@ -306,7 +316,22 @@ local function conv(name, dims, transposed)
   local function plain(v) return dims > 1 and v or v[1] end
   if transposed then
     local fn = F["conv_transpose" .. dims .. "d"]
-    function Conv:forward(x) return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), self.output_padding, self.groups, plain(self.dilation)) end
+    -- output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+    function Conv:forward(x, output_size)
+      if type(output_size) == "table" and output_size.output_size then output_size = output_size.output_size end
+      local more = self.output_padding
+      if output_size ~= nil then
+        if type(output_size) ~= "table" or #output_size < dims then fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size)) end
+        more = {}
+        for i = 1, dims do
+          local least = (x.shape[M.dim(x) - dims + i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+          more[i] = output_size[#output_size - dims + i] - least
+          if more[i] < 0 or more[i] >= self.stride[i] then fail("%s: output_size %d of dim %d must be from %d to %d", name, more[i] + least, i, least, least + self.stride[i] - 1) end
+        end
+        more = plain(more)
+      end
+      return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), more, self.groups, plain(self.dilation))
+    end
   else
     local fn = F["conv" .. dims .. "d"]
     function Conv:forward(x)

@@ -11,6 +11,7 @@ local function lazy(name, of)
   function Lazy:forward(x, ...)
     local given = self.arguments
     local real = lib.classes[name](x.shape[of(x)], unpack(given, 1, given.n)):to(x.device)
+    if not core.autocast(x.device ~= "cpu") and M.is_floating_point(x) then real:to(x.dtype) end
     for k, v in pairs(real) do if k ~= "training" then rawset(self, k, v) end end
     setmetatable(self, getmetatable(real))
     return self:forward(x, ...)

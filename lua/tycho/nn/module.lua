@@ -37,7 +37,14 @@ local function order_of(m)
     kinds[i] = nil
     if v ~= nil then
       n = n + 1
-      if n < i then m[n], m[i] = v, nil end
+      if m._wraps and core.is_tensor(v) and not is_parameter[v] then
+        v = exports.Parameter(v)
+        rawset(m, i, v)
+      end
+      if n < i then
+        rawset(m, n, v)
+        rawset(m, i, nil)
+      end
       kinds[n] = is_module[v] and "module" or core.is_tensor(v) and is_parameter[v] and "parameter" or fail("%s: its member %d is a %s; a module or Parameter is needed", m._name, n, core.is_tensor(v) and "tensor" or type(v))
       if kinds[n] == "module" then rawset(v, "_label", tostring(n - 1)) end
       order[n] = n
@@ -70,6 +77,15 @@ local function put(self, kind, name, value)
 end
 
 local function assign(self, name, value)
+  if self._is_list and type(name) == "number" then         -- of a list: one of its positions, or the next; from the end too
+    self:children()                        -- closes holes
+    local n = #self
+    local at = name < 0 and n + 1 + name or name
+    if at % 1 ~= 0 or at < 1 or at > n + 1 then fail("%s: position %s is none of 1 to %d", self._name, tostring(name), n + 1) end
+    if rawget(self, at) ~= nil then rawset(self, at, value) return end
+    name = at
+  end
+  if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
   if is_module[value] then put(self, "module", name, value)
   elseif core.is_tensor(value) and is_parameter[value] then put(self, "parameter", name, value)
   else
@@ -130,7 +146,9 @@ local function passed_through(list, fn)
   local identity = require("tycho.autograd").Function {forward = function(_, ...) return ... end, backward = function(_, ...)
     local grads, out = {n = list.n}, {}
     for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
-    grads = fn(grads) or grads
+    local new = fn(grads)
+    if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then fail("register_full_backward_hook: a hook gives a list of gradients or nil, got %s", options.shown(new)) end
+    grads = new or grads
     for k, i in ipairs(places) do out[k] = grads[i] end
     return unpack(out, 1, #places)
   end}
@@ -219,7 +237,7 @@ function Module:forward() fail(self._name .. " has no forward") end
 local function taken(who, self, name, kind)
   if type(name) ~= "string" or name == "" or name:find(".", 1, true) then fail("%s: argument 1 must be a name without dots, got %s", who, options.shown(name)) end
   local has = rawget(self, "_kinds")[name]
-  if type(Module[name]) == "function" then fail("%s: '%s' is a method of modules", who, name) end
+  if type(rawget(getmetatable(self), "_class")[name]) == "function" or name == "training" then fail("%s: '%s' is a method of modules", who, name) end
   if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
 end
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.

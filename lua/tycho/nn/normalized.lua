@@ -6,6 +6,7 @@ local module = require "tycho.nn.module"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad
 local fail = options.fail
+local lib = require "tycho.functional.lib"
 local ops, M = core.ops, core.methods
 local normalized = {}
 
@@ -47,7 +48,8 @@ end
 -- weight_norm(module, name="weight", dim=1): the weight as a direction, name_v, and its length along dim, name_g; dim 0: one length
 function normalized.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
-  local name, dim, w = o.name, o.dim, begin("weight_norm", m, o.name)
+  local name, w = o.name, begin("weight_norm", m, o.name)
+  local dim = o.dim ~= 0 and lib.wrap("weight_norm", options.whole("weight_norm", "dim", o.dim, -math.huge), M.dim(w)) or 0
   local g = no_grad(norm_but, w, dim)
   m:register_parameter(name .. "_g", module.Parameter(g))
   m:register_parameter(name .. "_v", module.Parameter(w:detach()))
@@ -68,7 +70,7 @@ function normalized.spectral_norm(m, ...)
   local function unit(x) return x / ops.clamp(M.norm(x), o.eps) end
   local rows, cols = unpack(no_grad(matrix, w).shape)
   m:register_parameter(name .. "_orig", w)
-  for part, n in pairs {_u = rows, _v = cols} do m:register_buffer(name .. part, unit(ops.randn({n}, {dtype = w.dtype, device = w.device}))) end
+  for _, part in ipairs {{"_u", rows}, {"_v", cols}} do m:register_buffer(name .. part[1], unit(ops.randn({part[2]}, {dtype = w.dtype, device = w.device}))) end
   return install(m, name, "spectral_norm", function(self, still)
     local x, u, v = self[name .. "_orig"], self[name .. "_u"], self[name .. "_v"]
     local flat = matrix(x)

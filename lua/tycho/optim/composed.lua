@@ -4,7 +4,8 @@
 -- GradScaler's skipped step, decided on the device, writes nothing and isn't counted; nothing comes to the host.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail, shown = options.fail, options.shown
 local ops, M = core.ops, core.methods
 
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
@@ -33,6 +34,12 @@ return function(new_class)
 
   ---- Rprop (Riedmiller & Braun 1993): steps that grow while a gradient keeps its sign ----
   local Rprop = class("Rprop", {lr = 1e-2, etas = {0.5, 1.2}, step_sizes = {1e-6, 50}, maximize = false, master_weights = false})
+  function Rprop:check(group) -- luacheck: ignore
+    for _, name in ipairs {"etas", "step_sizes"} do
+      local v = group[name]
+      if type(v) ~= "table" or #v ~= 2 or type(v[1]) ~= "number" or type(v[2]) ~= "number" or v[1] >= v[2] then fail("Rprop: %s must be two numbers, the smaller first", name) end
+    end
+  end
   function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), like(p, group.lr) end
   function Rprop:one(group, p, g, s, _, write) -- luacheck: ignore
     local same = g * s.prev
@@ -47,19 +54,24 @@ return function(new_class)
 
   ---- ASGD (Polyak & Juditsky 1992): s.ax is the average of what the parameter has been ----
   local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
-  function ASGD:new_state(p, _, s) s.ax = like(p) end
+  local NUMBER = ops.zeros({}).shape
+  function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end -- luacheck: ignore
+  function ASGD:new_state(p, group, s)
+    local o = {dtype = p.dtype, device = p.device}
+    s.ax, s.eta, s.mu = like(p), core.keep(ops.ones({}, o) * group.lr), core.keep(ops.ones({}, o))
+  end
   function ASGD:one(group, p, g, s, t, write) -- luacheck: ignore
     if group.weight_decay ~= 0 then g = g + p * group.weight_decay end
-    local before = t - 1                     -- the rates that the step before has left
-    local eta = as(ops.pow(before * (group.lambd * group.lr) + 1, -group.alpha) * group.lr, p)
-    local mu = as(1 / ops.clamp(before - group.t0, 1), p)
-    local new = p * (1 - eta * group.lambd) - g * eta
-    write(s.ax, ops.lerp(s.ax, new, mu))
+    local new = p * (1 - s.eta * group.lambd) - g * s.eta
+    write(s.ax, ops.lerp(s.ax, new, s.mu))
     write(p, new)
+    write(s.eta, as(ops.pow(t * (group.lambd * group.lr) + 1, -group.alpha) * group.lr, p))      -- for the next step
+    write(s.mu, as(1 / ops.clamp(t - group.t0, 1), p))
   end
 
   ---- Adafactor (Shazeer & Stern 2018): a matrix's second moments as those of its rows and columns ----
   local Adafactor = class("Adafactor", {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
+  function Adafactor:check(group) if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end end -- luacheck: ignore
   local SMALLEST = {float64 = 2.220446049250313e-16, float32 = 1.1920928955078125e-07, float16 = 0.0009765625, bfloat16 = 0.0078125}
   function Adafactor:state_shape(name, p) -- luacheck: ignore
     local n = M.dim(p)
@@ -100,9 +112,14 @@ return function(new_class)
   end
 
   ---- Muon (Jordan et al. 2024): the momentum of a matrix made orthogonal, by Newton and Schulz's iteration (on a GPU in bfloat16) ----
-  local Muon = class("Muon", {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315}, eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false, dampening = 0})
+  local Muon = class("Muon", {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315}, eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
+  function Muon:check(group) -- luacheck: ignore
+    if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then fail("Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got %s", shown(group.adjust_lr_fn)) end
+    if type(group.ns_coefficients) ~= "table" or #group.ns_coefficients ~= 3 then fail "Muon: ns_coefficients must be three numbers" end
+  end
+  function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore
   function Muon:new_state(p, _, s)
-    if M.dim(p) ~= 2 and M.numel(p) > 1 then fail("Muon: parameters must be matrices, got shape %s: give others to AdamW", tostring(p.shape)) end
+    if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: give others to AdamW", tostring(p.shape)) end
     s.momentum_buffer = like(p)
   end
   function Muon:one(group, p, g, s, _, write) -- luacheck: ignore

@@ -32,7 +32,8 @@ local function check_settings(self, group)
       if v ~= v or (POSITIVE[k] and v < 0) then fail("%s: %s must not be negative, got %g", name, k, v) end
     end
   end
-  if group.nesterov and (group.momentum <= 0 or group.dampening ~= 0) then fail("%s: nesterov needs momentum above 0 and no dampening", name) end
+  if self.check then self:check(group) end
+  if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then fail("%s: nesterov needs momentum above 0 and no dampening", name) end
 end
 
 -- A list of parameters; a ParameterList is one, another module isn't.
@@ -216,8 +217,8 @@ local function states_in_order(d)
   return out
 end
 
--- Of a state: the count, and what follows from it (PyTorch's NAdam and ASGD save that). What PyTorch's groups say besides.
-local FOLLOWS = {step = true, mu_product = true, eta = true, mu = true}
+-- Of a state: the count, and what follows from it (PyTorch's NAdam saves that). What PyTorch's groups say besides.
+local FOLLOWS = {step = true, mu_product = true}
 local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
 
 -- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.

@@ -74,7 +74,7 @@ end
 -- update_bn(loader, model, device): batch_norm's running statistics anew, as means over the loader's batches (their first field is the input).
 function swa_utils.update_bn(loader, model, device)
   local norms = {}
-  for _, m in ipairs(model:modules()) do if m.running_mean then norms[m] = m.momentum end end
+  for _, m in ipairs(model:modules()) do if m.running_mean then norms[m] = m.momentum or false end end
   if not next(norms) then return end
   local training = {}
   for _, m in ipairs(model:modules()) do training[m] = m.training end
@@ -93,7 +93,7 @@ function swa_utils.update_bn(loader, model, device)
       model(device and M.to(x, device) or x)
     end
   end)
-  for m, momentum in pairs(norms) do m.momentum = momentum end
+  for m, momentum in pairs(norms) do m.momentum = momentum or nil end
   for m, on in pairs(training) do rawset(m, "training", on) end
   if not ok then error(err, 0) end
 end
