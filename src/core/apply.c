@@ -1,7 +1,7 @@
 /* The one way through: check -> autocast -> infer -> allocate -> run -> record.
  *
  * Idea: whatever concerns every op stands here and nowhere else; where a program records or compares (program.h), it comes between. Invariants: on failure nothing is left allocated and no
- * operand has changed (an in-place op allocates before it writes); on success each result is a new reference. */
+ * operand has changed (an in-place op allocates before it writes; one that a device or a list of tensors stops half-way counts as a change); on success each result is a new reference. */
 #include <string.h>
 #include "program.h"
 #include "shape.h"
