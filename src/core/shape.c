@@ -441,11 +441,11 @@ ty_status ty_infer_eye(ty_call *c) {
 static int64_t most_of(int dtype) { return dtype == TY_BOOL ? 1 : dtype == TY_U8 ? UINT8_MAX : dtype == TY_I32 ? INT32_MAX : INT64_MAX; }
 
 ty_status ty_infer_random(ty_call *c) {
-  const double a = c->at[0].f, b = c->at[1].f;
+  const ty_attr *a = c->at;
   TY_TRY(ty_infer_same(c));
-  if (c->op->id == TY_OP_uniform && !(a <= b)) return ty_fail(c, "low %g is above high %g", a, b);
-  if (c->op->id == TY_OP_normal && !(b >= 0)) return ty_fail(c, "std must be a number from 0, got %g", b);
-  if (c->op->id == TY_OP_exponential && !(a > 0)) return ty_fail(c, "lambd must be a number above 0, got %g", a);
+  if (c->op->id == TY_OP_uniform && !(a[0].f <= a[1].f)) return ty_fail(c, "low %g is above high %g", a[0].f, a[1].f);
+  if (c->op->id == TY_OP_normal && !(a[1].f >= 0)) return ty_fail(c, "std must be a number from 0, got %g", a[1].f);
+  if (c->op->id == TY_OP_exponential && !(a[0].f > 0)) return ty_fail(c, "lambd must be a number above 0, got %g", a[0].f);
   return TY_OK;
 }
 

@@ -41,7 +41,7 @@ local function extend(self, list)
   return self
 end
 local function insert(self, at, m)
-  self:children()
+  if #self:children() > #self then fail("%s:insert: it has members with names, which have no positions to be put between", self._name) end
   if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at)) end
   self:append(m)
   table.insert(self, at, table.remove(self))

@@ -45,8 +45,10 @@ local function order_of(m)
         rawset(m, n, v)
         rawset(m, i, nil)
       end
-      kinds[n] = is_module[v] and "module" or core.is_tensor(v) and is_parameter[v] and "parameter" or fail("%s: its member %d is a %s; a module or Parameter is needed", m._name, n, core.is_tensor(v) and "tensor" or type(v))
-      if kinds[n] == "module" then rawset(v, "_label", tostring(n - 1)) end
+      local kind = is_module[v] and "module" or is_parameter[v] and "parameter"
+      if not kind then fail("%s: its member %d is %s; a module or Parameter is needed", m._name, n, options.shown(v)) end
+      if kind == "module" then rawset(v, "_label", tostring(n - 1)) end
+      kinds[n] = kind
       order[n] = n
     end
   end
