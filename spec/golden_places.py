@@ -27,6 +27,7 @@ add("unravel_index", lambda i: torch.unravel_index(i, (3, 4, 2)), [torch.tensor(
 many = torch.tensor([[3, 1, 3, 2, 1], [2, 2, 2, 0, 0], [4, 3, 2, 1, 0]])
 for dt in (f64, torch.float32, torch.int64):
     add("mode", lambda x: tuple(x.mode(1)), [many[1:2].to(dt)], args=["$1", 2], out_index=[2], check_grad=False); add("mode", lambda x: tuple(x.mode(0, keepdim=True)), [torch.tensor([[1, 2], [1, 0], [3, 2]]).to(dt)], args=["$1", 1, True], out_index=[2], check_grad=False)
+add("mode", lambda x: x.mode()[0], [torch.tensor([float("nan"), 1, float("nan"), 2, 3])], call="(x:mode())", grad=False)
 holes = torch.tensor([[1.0, float("nan"), 3, 2], [float("nan")] * 4, [4, 3, 2, 1]], dtype=f64)
 add("nanquantile", lambda x: x.nanquantile(0.3, dim=1), [holes], args=["$1", 0.3, 2], grad=False); add("nanquantile", lambda x: x.nanquantile(0.75), [holes], args=["$1", 0.75], grad=False); add("nanquantile", lambda x, q: x.nanquantile(q.detach(), dim=0, keepdim=True), [holes[:, 2:], torch.tensor([0.25, 1.0], dtype=f64)], args=["$1", "$2", 1, True], grad=False)
 row = torch.tensor([[1, 1, 2], [2, 2, 1]])

@@ -295,7 +295,10 @@ def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along 
   for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end
   local v, i = ops.sort(x, dim)
   local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
-  local begins = ops.cat({ops.ones(ops.slice(v, dim, 1, 1).shape, {dtype = "bool", device = x.device}), ops.ne(ops.slice(v, dim, 2), ops.slice(v, dim, 1, -2))}, dim)
+  local after, before = ops.slice(v, dim, 2), ops.slice(v, dim, 1, -2)
+  local new = ops.ne(after, before)
+  if M.is_floating_point(x) then new = ops.logical_and(new, ops.logical_not(ops.logical_and(ops.isnan(after), ops.isnan(before)))) end       -- NaN are one value
+  local begins = ops.cat({ops.ones(ops.slice(v, dim, 1, 1).shape, {dtype = "bool", device = x.device}), new}, dim)
   local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)      -- the end of the first of the longest runs
   v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
   if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
