@@ -7,6 +7,7 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local functional = require "tycho.functional"
+local lib = require "tycho.functional.lib"
 local no_grad = require("tycho.modes").no_grad
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, functional.functions
@@ -78,8 +79,8 @@ local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 function Normal:init(o)
-  self.loc, self.scale = together("Normal", o.loc, o.scale)
-  need("Normal", "scale must be above 0", self.scale, ops.gt(self.scale, 0))
+  self.loc, self.scale = together(self._name, o.loc, o.scale)
+  need(self._name, "scale must be above 0", self.scale, ops.gt(self.scale, 0))
   self.batch_shape = self.loc.shape
 end
 function Normal.get.mean(self) return self.loc end
@@ -109,7 +110,7 @@ end
 function LogNormal:entropy() return self.base:entropy() + self.loc end
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
-local function open_unit(shape, like) return ops.clamp(ops.rand(shape, same(like)), 2 ^ -25) end      -- (0, 1)
+local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, like.device) end
 local Uniform = class("Uniform", "low, high")
 Uniform.has_rsample = true
 function Uniform:init(o)
@@ -140,12 +141,7 @@ function Exponential:log_prob(x) return ops.log(self.rate) - self.rate * x end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
 
 local Laplace = class("Laplace", "loc, scale")
-Laplace.has_rsample = true
-function Laplace:init(o)
-  self.loc, self.scale = together("Laplace", o.loc, o.scale)
-  need("Laplace", "scale must be above 0", self.scale, ops.gt(self.scale, 0))
-  self.batch_shape = self.loc.shape
-end
+Laplace.has_rsample, Laplace.init = true, Normal.init
 function Laplace.get.mean(self) return self.loc end
 function Laplace.get.variance(self) return ops.square(self.scale) * 2 end
 function Laplace:draw(shape)
@@ -162,18 +158,13 @@ local function one_of(name, probs, logits)
   if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
   return given
 end
-local function logit(p)
-  local eps = p.dtype == "float64" and 2 ^ -52 or 2 ^ -23
-  p = ops.clamp(p, eps, 1 - eps)
-  return ops.log(p) - ops.log1p(-p)
-end
 local Bernoulli = class("Bernoulli", "probs=nil, logits=nil")
 function Bernoulli:init(o)
   local given = one_of("Bernoulli", o.probs, o.logits)
   self.p, self.l, self.batch_shape = o.probs ~= nil and given or nil, o.logits ~= nil and given or nil, given.shape
 end
 function Bernoulli.get.probs(self) return rawget(self, "p") or ops.sigmoid(rawget(self, "l")) end
-function Bernoulli.get.logits(self) return rawget(self, "l") or logit(rawget(self, "p")) end
+function Bernoulli.get.logits(self) return rawget(self, "l") or M.logit(rawget(self, "p"), lib.EPS[rawget(self, "p").dtype]) end
 function Bernoulli.get.mean(self) return self.probs end
 function Bernoulli.get.variance(self) return self.probs * (1 - self.probs) end
 function Bernoulli:draw(shape) return ops.bernoulli(ops.expand(self.probs, shape)) end
@@ -208,7 +199,7 @@ function Categorical.get.probs(self) return rawget(self, "p") or ops.exp(rawget(
 function Categorical.get.logits(self)
   local p = rawget(self, "p")
   if not p then return rawget(self, "l") end
-  local eps = p.dtype == "float64" and 2 ^ -52 or 2 ^ -23
+  local eps = lib.EPS[p.dtype]
   return ops.log(ops.clamp(p, eps, 1 - eps))
 end
 function Categorical:draw(shape)

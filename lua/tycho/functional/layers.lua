@@ -197,7 +197,7 @@ def("layer_norm", "x, size:sizes, weight:tensor?, bias:tensor?, eps:number=1e-5"
   return (ops.layer_norm_stats(x, size, w, b, {eps = eps}))
 end, NN)
 def("rms_norm", "x, size:sizes, weight:tensor?, eps:number?", "divided by the root mean square over the last dims, of shape size, then scaled", function(x, size, w, eps)
-  return (ops.rms_norm_stats(x, size, w, {eps = eps or (x.dtype == "float64" and 2.220446049250313e-16 or 1.1920928955078125e-07)}))
+  return (ops.rms_norm_stats(x, size, w, {eps = eps or lib.EPS[x.dtype == "float64" and "float64" or "float32"]}))
 end, NN)
 local function per_channel(x, v)
   local shape = {1, -1}

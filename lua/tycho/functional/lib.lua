@@ -116,6 +116,22 @@ function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
 
+-- The least that 1 differs by from the next number of a dtype.
+lib.EPS = {float64 = 2 ^ -52, float32 = 2 ^ -23, float16 = 2 ^ -10, bfloat16 = 2 ^ -7}
+
+-- Uniform numbers in (0, 1).
+function lib.open_unit(shape, dtype, device) return core.ops.clamp(core.ops.rand(shape, {dtype = dtype, device = device}), 2 ^ -25) end
+
+-- True where an element differs from the one before it along dim, as the first one does. alike: NaN are one value.
+function lib.begins(x, dim, alike)
+  local ops = core.ops
+  local one = ops.ones(ops.slice(x, dim, 1, 1).shape, {dtype = "bool", device = x.device})
+  local after, before = ops.slice(x, dim, 2), ops.slice(x, dim, 1, -2)
+  local new = ops.ne(after, before)
+  if alike and M.is_floating_point(x) then new = ops.logical_and(new, ops.logical_not(ops.logical_and(ops.isnan(after), ops.isnan(before)))) end
+  return ops.cat({one, new}, dim)
+end
+
 -- A result over all of x's elements with x's dims, each of size 1.
 function lib.all_kept(y, x)
   local ones = {}

@@ -57,7 +57,7 @@ local function extremes(flat, at, v, smallest)
   local _, by_place = ops.sort(ops.index(at, {by_value}, 1), 1)
   local order = ops.index(by_value, {by_place}, 1)
   local places, n = ops.index(at, {order}, 1), M.numel(flat)
-  local last = ops.cat({ops.ne(ops.slice(places, 1, 2), ops.slice(places, 1, 1, -2)), ops.ones({1}, {dtype = "bool", device = flat.device})}, 1)
+  local last = ops.cat({ops.slice(lib.begins(places, 1), 1, 2), ops.ones({1}, {dtype = "bool", device = flat.device})}, 1)
   local wide = ops.cat({flat, ops.slice(flat, 1, 1, 1)}, 1)
   return ops.slice(ops.index_put(wide, ops.index(v, {order}, 1), {ops.where(last, places, n + 1)}, 1), 1, 1, n)
 end
@@ -76,7 +76,7 @@ function REDUCE.prod(flat, at, v)
   if M.numel(v) == 0 then return flat end
   local places, order = ops.sort(at, 1)
   local position = ops.range(1, M.numel(v), 1, {dtype = "int64", device = v.device})
-  local first = ops.cat({ops.ones({1}, {dtype = "bool", device = v.device}), ops.ne(ops.slice(places, 1, 2), ops.slice(places, 1, 1, -2))}, 1)
+  local first = lib.begins(places, 1)
   local rank = position - (ops.cummax(ops.where(first, position, 0), 1))
   local sorted = ops.index(v, {order}, 1)
   for k = 0, ops.amax(rank):item() do

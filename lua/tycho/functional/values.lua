@@ -84,7 +84,7 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
 end, lib.MAKES)
 
 -- In place, like PyTorch's.
-local function open_unit(x) return ops.clamp(ops.rand(x.shape, {dtype = "float64", device = x.device}), 2 ^ -25) end     -- (0, 1)
+local function open_unit(x) return lib.open_unit(x.shape, "float64", x.device) end
 local function drawn(name, fn)
   M[name] = function(x, ...)
     if not core.is_tensor(x) then fail(name, "argument 1 must be a tensor, got %s", type(x)) end
@@ -280,7 +280,7 @@ def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:
 end)
 def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false", "the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row", function(x, inverse, counts)
   local flat = M.flatten(M.detach(x))
-  local first = M.numel(flat) == 0 and ops.zeros({0}, {dtype = "bool", device = x.device}) or ops.cat({ops.ones({1}, {dtype = "bool", device = x.device}), ops.ne(ops.slice(flat, 1, 2), ops.slice(flat, 1, 1, -2))}, 1)
+  local first = M.numel(flat) == 0 and ops.ne(flat, flat) or lib.begins(flat, 1)
   local v, at = flat[first], ops.cumsum(M.long(first), 1)
   local n = counts and ops.bincount(at) or nil
   at = inverse and M.reshape(at, x.shape) or nil
@@ -295,10 +295,7 @@ def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along 
   for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end
   local v, i = ops.sort(x, dim)
   local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
-  local after, before = ops.slice(v, dim, 2), ops.slice(v, dim, 1, -2)
-  local new = ops.ne(after, before)
-  if M.is_floating_point(x) then new = ops.logical_and(new, ops.logical_not(ops.logical_and(ops.isnan(after), ops.isnan(before)))) end       -- NaN are one value
-  local begins = ops.cat({ops.ones(ops.slice(v, dim, 1, 1).shape, {dtype = "bool", device = x.device}), new}, dim)
+  local begins = lib.begins(v, dim, true)
   local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)      -- the end of the first of the longest runs
   v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
   if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end

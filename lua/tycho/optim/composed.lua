@@ -6,6 +6,7 @@ local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
 local fail, shown = options.fail, options.shown
+local EPS = require("tycho.functional.lib").EPS
 local ops, M = core.ops, core.methods
 
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
@@ -72,7 +73,6 @@ return function(new_class)
   ---- Adafactor (Shazeer & Stern 2018): a matrix's second moments as those of its rows and columns ----
   local Adafactor = class("Adafactor", {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
   function Adafactor:check(group) if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end end -- luacheck: ignore
-  local SMALLEST = {float64 = 2.220446049250313e-16, float32 = 1.1920928955078125e-07, float16 = 0.0009765625, bfloat16 = 0.0078125}
   function Adafactor:state_shape(name, p) -- luacheck: ignore
     local n = M.dim(p)
     if name == "row_var" or name == "col_var" then
@@ -94,7 +94,7 @@ return function(new_class)
     local fresh = as(ops.pow(t, group.beta2_decay), p)
     local rho = as(ops.minimum(1 / ops.sqrt(t), group.lr), p)
     local alpha = ops.clamp(ops.sqrt(mean_square(p)), group.eps[2]) * rho
-    local least = group.eps[1] or SMALLEST[p.dtype]
+    local least = group.eps[1] or EPS[p.dtype]
     local estimate
     if s.row_var then
       local row = ops.lerp(s.row_var, mean_square(g, -1, {keepdim = true}), fresh)
