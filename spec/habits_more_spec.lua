@@ -54,7 +54,7 @@ describe("what PyTorch's users write:", function()
     fails("conv2d: padding must be whole numbers from 0, 'valid' or 'same', got 'sane'", F.conv2d, x, w, {padding = "sane"})
     assert.equal("Conv2d(3, 4, kernel_size=2x4, stride=1x1, padding=same, padding_mode=circular)", tostring(around))
     fails("conv1d: padding must be whole numbers from 0, 'valid' or 'same', got a table", F.conv1d, row, taps, {padding = {1, 2}})
-    fails("Conv2d: padding must be whole numbers, 'valid' or 'same', got 'sane'", nn.Conv2d, 3, 4, 3, {padding = "sane"})
+    fails("Conv2d: padding must be whole numbers from 0, 'valid' or 'same', got 'sane'", nn.Conv2d, 3, 4, 3, {padding = "sane"})
     fails("ConvTranspose2d: padding must be whole numbers, got 'same'", nn.ConvTranspose2d, 3, 4, 3, {padding = "same"})
   end)
 

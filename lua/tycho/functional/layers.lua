@@ -23,7 +23,7 @@ local function transposed(name, x, w, b, stride, padding, more, groups, dilation
   local size = {x.shape[1], w.shape[2] * groups}
   for i = 1, 2 do
     if more[i] < 0 or more[i] >= math.max(stride[i], dilation[i]) then fail(name, "output_padding %d must be smaller than stride or dilation", more[i]) end
-    size[i + 2] = (x.shape[i + 2] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (w.shape[i + 2] - 1) + more[i] + 1
+    size[i + 2] = lib.transposed_size(x.shape[i + 2], w.shape[i + 2], stride[i], padding[i], dilation[i]) + more[i]
     if size[i + 2] < 1 then fail(name, "an input of shape %s leaves no output", tostring(x.shape)) end
   end
   if x.shape[2] ~= w.shape[1] then fail(name, "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(x.shape), w.shape[1], tostring(w.shape)) end

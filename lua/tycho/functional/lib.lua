@@ -91,11 +91,8 @@ function lib.entry(name, what, k, n)
   return at
 end
 
--- padding = "same" along a dim: elements on both sides, and how many more at the end.
-function lib.same_padding(kernel, dilation)
-  local total = dilation * (kernel - 1)
-  return math.floor(total / 2), total % 2
-end
+-- What a transposed convolution makes of n elements of a dim, before output_padding.
+function lib.transposed_size(n, kernel, stride, padding, dilation) return (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 end
 
 -- A convolution's padding (nil, a number, a list, "valid" or "same") as elements on both sides of each dim, and how many more at its end.
 function lib.window_padding(name, padding, kernel, stride, dilation)
@@ -105,7 +102,10 @@ function lib.window_padding(name, padding, kernel, stride, dilation)
     if padding == nil or padding == "valid" then both[i] = 0
     elseif padding ~= "same" then both[i] = type(padding) == "table" and #padding == #kernel and padding[i] or padding
     elseif stride[i] ~= 1 then lib.fail(name, "padding 'same' needs stride 1")
-    else both[i], more[i] = lib.same_padding(k, dilation[i]) end
+    else
+      local total = dilation[i] * (k - 1)
+      both[i], more[i] = math.floor(total / 2), total % 2
+    end
     local p = both[i]
     if type(p) ~= "number" or p % 1 ~= 0 or p < 0 then lib.fail(name, "padding must be whole numbers from 0, 'valid' or 'same', got %s", shown(padding)) end
   end

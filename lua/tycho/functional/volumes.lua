@@ -36,7 +36,7 @@ def("conv_transpose3d", "x, weight, bias:tensor?, stride:triple=1, padding:tripl
     local n, depth, taps = y.shape[1], y.shape[3], w.shape[3]
     if stride[1] < 1 or dilation[1] < 1 or padding[1] < 0 then fail("conv_transpose3d", "stride %d and dilation %d must be at least 1, padding %d at least 0", stride[1], dilation[1], padding[1]) end
     if more[1] < 0 or more[1] >= math.max(stride[1], dilation[1]) then fail("conv_transpose3d", "output_padding %d must be smaller than stride or dilation", more[1]) end
-    local full = (depth - 1) * stride[1] + dilation[1] * (taps - 1) + 1
+    local full = lib.transposed_size(depth, taps, stride[1], 0, dilation[1])
     if full - 2 * padding[1] + more[1] < 1 then fail("conv_transpose3d", "an input of shape %s leaves no output", tostring(y.shape)) end
     local flat = M.reshape(M.transpose(y, 2, 3), n * depth, y.shape[2], y.shape[4], y.shape[5])
     local z = F.conv_transpose2d(flat, M.flatten(w, 2, 3), nil, plane(stride), plane(padding), plane(more), groups, plane(dilation))

@@ -6,7 +6,7 @@ local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
-local same_padding = require("tycho.functional.lib").same_padding
+local shapes = require "tycho.functional.lib"
 local init = require "tycho.nn.init_functions"
 local lib = require "tycho.nn.layer"
 local layer, options, arguments, whole, number, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.text
@@ -294,20 +294,11 @@ local function conv(name, dims, transposed)
     for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
     if not transposed and not borders[o.padding_mode] then fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode)) end
-    if o.padding == "valid" then o.padding = 0 end
-    if type(o.padding) == "string" and o.padding ~= "same" then fail("%s: padding must be whole numbers, 'valid' or 'same', got '%s'", name, o.padding) end
-    if o.padding == "same" then
-      if transposed then fail(name .. ": padding must be whole numbers, got 'same'") end
-      local p, uneven = {}, {}             -- uneven: elements more at the end of a dim
-      for i = 1, dims do
-        if self.stride[i] ~= 1 then fail(name .. ": padding 'same' needs stride 1") end
-        p[i], uneven[i] = same_padding(k[i], self.dilation[i])
-        self.uneven = self.uneven or uneven[i] > 0 and uneven or nil
-      end
-      o.padding, self.padding_text = p, "same"
-    end
-    self.padding = many(o.padding)
-    for i = 1, dims do options_of.whole(name, "padding", self.padding[i], 0) end
+    if transposed and type(o.padding) == "string" then fail("%s: padding must be whole numbers, got '%s'", name, o.padding) end
+    local more                             -- elements more at the end of a dim
+    self.padding, more = shapes.window_padding(name, o.padding, k, self.stride, self.dilation)
+    self.padding_text = o.padding == "same" and "same" or nil
+    if math.max(unpack(more)) > 0 then self.uneven = more end
     local size = transposed and {n_in, n_out / o.groups, unpack(k)} or {n_out, n_in / o.groups, unpack(k)}
     local bound = 1 / math.sqrt((transposed and n_out or n_in) / o.groups * taps)
     self.weight = Parameter(init.uniform_(ops.empty(size), -bound, bound))
@@ -324,7 +315,7 @@ local function conv(name, dims, transposed)
         if type(output_size) ~= "table" or #output_size < dims then fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size)) end
         more = {}
         for i = 1, dims do
-          local least = (x.shape[M.dim(x) - dims + i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+          local least = shapes.transposed_size(x.shape[M.dim(x) - dims + i], self.kernel_size[i], self.stride[i], self.padding[i], self.dilation[i])
           more[i] = output_size[#output_size - dims + i] - least
           if more[i] < 0 or more[i] >= self.stride[i] then fail("%s: output_size %d of dim %d must be from %d to %d", name, more[i] + least, i, least, least + self.stride[i] - 1) end
         end
