@@ -2894,6 +2894,24 @@ function tycho.quantile(x, q, dim, keepdim, interpolation) end
 ---@return tycho.Tensor
 function Tensor.quantile(x, q, dim, keepdim, interpolation) end
 
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function tycho.nanquantile(x, q, dim, keepdim, interpolation) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function Tensor.nanquantile(x, q, dim, keepdim, interpolation) end
+
 --- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
 ---@param x tycho.Tensor
 ---@param sorted? boolean
@@ -2937,22 +2955,6 @@ function tycho.mode(x, dim, keepdim) end
 ---@param keepdim? boolean
 ---@return tycho.Tensor
 function Tensor.mode(x, dim, keepdim) end
-
---- the value below which a part q (a number or a vector, 0..1) of what isn't NaN lies along dim
----@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function tycho.nanquantile(x, q, dim, keepdim) end
-
---- the value below which a part q (a number or a vector, 0..1) of what isn't NaN lies along dim
----@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function Tensor.nanquantile(x, q, dim, keepdim) end
 
 --- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
 ---@param x tycho.Tensor

@@ -248,29 +248,33 @@ local function median(name, ignore)
 end
 median("median", false)
 median("nanmedian", true)
-def("quantile", "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear", "the value below which a part q (a number or a vector, 0..1) of x lies along dim", function(x, q, dim, keepdim, how)
-  if not M.is_floating_point(x) then fail("quantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
-  local many = core.is_tensor(q)
-  local list = many and M.totable(q) or {q}
-  local whole = not dim and x
-  if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
-  dim = wrap("quantile", dim, M.dim(x))
-  local v, n, out = ops.sort(x, dim), x.shape[dim], {}
-  if n == 0 then fail("quantile", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-  local nan = ops.any(ops.isnan(x), dim, {keepdim = true})
-  for k, part in ipairs(type(list) == "table" and list or {list}) do
-    if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail("quantile", "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
-    local at = (core.from_value(part, x.dtype) * (n - 1)):item() + 1      -- in x's dtype, as PyTorch
-    local low, high = math.floor(at), math.ceil(at)
-    if how == "lower" then high = low elseif how == "higher" then low = high
-    elseif how == "nearest" then low = (at - low > 0.5 or (at - low == 0.5 and low % 2 == 0)) and high or low; high = low end
-    local a, b = ops.slice(v, dim, low, low), ops.slice(v, dim, high, high)
-    local y = low == high and a or ops.lerp(a, b, how == "midpoint" and 0.5 or at - low)
-    y = ops.masked_fill(y, nan, 0 / 0)
-    out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
-  end
-  return many and M.dim(q) > 0 and F.stack(out, 1) or out[1]
-end)
+local function quantile(name, ignore)
+  def(name, "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear", "the value below which a part q (a number or a vector, 0..1) of x lies along dim" .. (ignore and "; NaN is left out" or ""), function(x, q, dim, keepdim, how)
+    if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
+    local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
+    local whole = not dim and x
+    if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
+    dim = wrap(name, dim, M.dim(x))
+    local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN at the end
+    if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+    local valid = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
+    local last = M.to(ignore and ops.clamp(valid - 1, 0) or ops.fill(valid, n - 1), x.dtype)      -- positions count from 0 in x's dtype, as PyTorch's
+    local function read(at) return ops.gather(v, dim, M.long(at) + 1) end
+    for k, part in ipairs(parts) do
+      if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail(name, "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
+      local at = last * part
+      if how == "nearest" then at = ops.round(at) end
+      local low, high = how == "higher" and ops.ceil(at) or ops.floor(at), how == "lower" and ops.floor(at) or ops.ceil(at)
+      local a = read(low)
+      local y = ops.where(ops.eq(low, high), a, ops.lerp(a, read(high), how == "midpoint" and 0.5 or at - low))
+      if not ignore then y = ops.masked_fill(y, ops.lt(valid, n), 0 / 0) end
+      out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
+    end
+    return core.is_tensor(q) and M.dim(q) > 0 and F.stack(out, 1) or out[1]
+  end)
+end
+quantile("quantile", false)
+quantile("nanquantile", true)
 def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false", "the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs", function(x, _, inverse, counts)
   local v, i, n = ops.unique_values(M.detach(x))
   if inverse and counts then return v, i, n end
@@ -300,24 +304,6 @@ def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along 
   v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
   if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
   return v, i
-end)
-def("nanquantile", "x, q:any, dim:int?, keepdim:bool=false", "the value below which a part q (a number or a vector, 0..1) of what isn't NaN lies along dim", function(x, q, dim, keepdim)
-  if not M.is_floating_point(x) then fail("nanquantile", "argument 1 must have a floating dtype, got %s", x.dtype) end
-  local many = core.is_tensor(q) and M.dim(q) > 0
-  local list, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
-  local whole = not dim and x
-  if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
-  dim = wrap("nanquantile", dim, M.dim(x))
-  local v = ops.sort(x, dim)               -- NaN at the end
-  local count = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
-  for k, part in ipairs(list) do
-    if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail("nanquantile", "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
-    local at = M.to(ops.clamp(count - 1, 0), x.dtype) * part + 1
-    local low = ops.floor(at)
-    local y = ops.lerp(ops.gather(v, dim, M.long(low)), ops.gather(v, dim, M.long(ops.ceil(at))), at - low)
-    out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
-  end
-  return many and F.stack(out, 1) or out[1]
 end)
 def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false", "how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges", function(x, bins, range, weight, density)
   if not M.is_floating_point(x) then fail("histogram", "argument 1 must have a floating dtype, got %s", x.dtype) end
