@@ -95,6 +95,7 @@ $(BUILD)/cuda/$(1)_text.h: $(2)
 $(BUILD)/cuda/source.o: $(BUILD)/cuda/$(1)_text.h
 endef
 $(eval $(call TEXT,math,src/core/math.h,MATH))
+$(eval $(call TEXT,block,kernels/block.cuh,BLOCK))
 $(eval $(call TEXT,fused,kernels/fused.cuh,FUSED))
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)

@@ -13,14 +13,17 @@ half = dict(device="cuda", dtype=torch.float16)
 
 def time(fn):
     list_ = []
-    for i in range(23):
-        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        a.record()
+    for _ in range(3):
         fn()
+    for _ in range(5):
+        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        a.record()
+        for _ in range(20):
+            fn()
         b.record()
         b.synchronize()
-        if i >= 3:
-            list_.append(a.elapsed_time(b))
+        list_.append(a.elapsed_time(b) / 20)
     list_.sort()
     return list_[len(list_) // 2]
 

@@ -34,7 +34,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
         if (x >= 0 && x < a.w) sum += load<T>(a.x, a.dtype, place(a.xs, at[0], first + c, y, x)) * load<T>(a.weight, a.dtype, place(a.ws, at[1], c, ky, kx));
       }
     }
-  if (a.bias) sum += load<T>(a.bias, a.dtype, at[1] * a.bias_step);
+  if (a.bias) sum += load<T>(a.bias, a.dtype, at[1]);
   store(a.y, a.dtype, place(a.ys, at[0], at[1], at[2], at[3]), sum);
 }
 

@@ -13,6 +13,7 @@
 #endif
 #include "kernels.h"
 #include "math.h"
+#include "block.cuh"
 
 #ifdef __CUDA_ARCH__
 static __device__ __forceinline__ float half_to_float(uint16_t h) { return __half2float(__ushort_as_half(h)); }
@@ -50,6 +51,13 @@ template <class T> static __device__ __forceinline__ void store(void *p, int dty
     default: ((uint8_t *)p)[i] = (uint8_t)as<int64_t>::of(v);
   }
 }
+
+/* A floating dtype that is known when a kernel is built, as the type computed in. */
+struct half16 { uint16_t bits; };
+struct brain16 { uint16_t bits; };
+template <class D> struct stored { typedef D type; static __device__ __forceinline__ D in(D d) { return d; } template <class T> static __device__ __forceinline__ D out(T v) { return (D)v; } };
+template <> struct stored<half16> { typedef float type; static __device__ __forceinline__ float in(half16 d) { return half_to_float(d.bits); } static __device__ __forceinline__ half16 out(float v) { return {float_to_half(v)}; } };
+template <> struct stored<brain16> { typedef float type; static __device__ __forceinline__ float in(brain16 d) { return ty_bf16_to_f32(d.bits); } static __device__ __forceinline__ brain16 out(float v) { return {ty_f32_to_bf16(v)}; } };
 
 /* x as memory of a float dtype would hold it. */
 template <class T> static __device__ __forceinline__ T rounded(T x, int dtype) {

@@ -1,4 +1,4 @@
-/* What the sources of fused kernels begin with, after core/math.h: see src/cuda/source.c, which they are part of as text.
+/* What the sources of fused kernels begin with, after core/math.h and block.cuh: see src/cuda/source.c, which they are part of as text.
  *
  * Idea: to_<type computed in> and in_, out_<dtype>, so that a conversion is two names. NVRTC has no headers: nothing is included. */
 #define DEVICE static __device__ __forceinline__
@@ -31,7 +31,6 @@ template <class X> DEVICE i64 out_int64(X v) { return to_i64(v); }
 template <class X> DEVICE uint8_t out_uint8(X v) { return (uint8_t)to_i64(v); }
 template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }
 DEVICE f64 number(uint64_t bits) { f64 v; memcpy(&v, &bits, 8); return v; }
-template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
 struct generator { uint64_t seed, offset; unsigned ticket; };     /* as kernels.h has it; move_on: as device.cuh */
 DEVICE void move_on(generator *g, uint64_t blocks) {
   __threadfence();
@@ -41,3 +40,46 @@ DEVICE void move_on(generator *g, uint64_t blocks) {
   g->offset += blocks;
 }
 DEVICE uint32_t word(const generator *g, uint64_t i) { uint32_t w[4]; ty_philox(g->seed, g->offset + i / 4, w); return w[i % 4]; }
+
+/* x = the elements of a row of INNER, step apart from p on, that the thread holds: as rows.cuh places them. */
+template <int INNER, int EACH, int G, class D> DEVICE void take_row(D *x, const D *p, int64_t step) {
+  const int t = (int)threadIdx.x, threads = (int)blockDim.x;
+  if constexpr (G == 4 && sizeof(D) <= 4)
+    if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
+#pragma unroll
+      for (int e = 0; e < EACH; e += 4) {
+        const int j = e * threads + t * 4;
+        if (j >= INNER) break;
+        const pack<D, 4> v = take_pack<D, 4>(p + j);
+#pragma unroll
+        for (int k = 0; k < 4; k++) x[e + k] = v.d[k];
+      }
+      return;
+    }
+#pragma unroll
+  for (int e = 0; e < EACH; e++) {
+    const int j = e / G * G * threads + t * G + e % G;
+    if (j < INNER) x[e] = p[j * step];
+  }
+}
+template <int INNER, int EACH, int G, class D> DEVICE void put_row(D *p, int64_t step, const D *x) {
+  const int t = (int)threadIdx.x, threads = (int)blockDim.x;
+  if constexpr (G == 4 && sizeof(D) <= 4)
+    if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
+#pragma unroll
+      for (int e = 0; e < EACH; e += 4) {
+        const int j = e * threads + t * 4;
+        if (j >= INNER) break;
+        pack<D, 4> v;
+#pragma unroll
+        for (int k = 0; k < 4; k++) v.d[k] = x[e + k];
+        put_pack(p + j, v);
+      }
+      return;
+    }
+#pragma unroll
+  for (int e = 0; e < EACH; e++) {
+    const int j = e / G * G * threads + t * G + e % G;
+    if (j < INNER) p[j * step] = x[e];
+  }
+}

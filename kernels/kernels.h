@@ -34,6 +34,11 @@ typedef struct {
 } ty_k_point;
 TY_K cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s);
 
+/* ---- copies (copy.cu) ---- */
+/* The operand, converted, as the result; a: an op of -1, dims in the order of the result's memory, merged. size: bytes of its element. */
+TY_K cudaError_t ty_k_copy(const ty_k_point *a, int size, cudaStream_t s);
+TY_K cudaError_t ty_k_fill(void *o, int size, uint64_t bits, int64_t n, cudaStream_t s);     /* n elements of size bytes */
+
 /* ---- creation, random numbers (fill.cu) ---- */
 TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, double last, cudaStream_t s);   /* first, first + step, ...; last at the end */
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);
@@ -67,7 +72,7 @@ TY_K cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cu
 #define TY_K_ROW_THREADS 512
 static inline int ty_k_row_threads(int64_t n) {
   int threads = 32;
-  while (threads < TY_K_ROW_THREADS && threads * 4 < n) threads *= 2;
+  while (threads < TY_K_ROW_THREADS && threads * 8 < n) threads *= 2;
   return threads;
 }
 #ifdef __CUDACC__
@@ -84,10 +89,10 @@ typedef struct {
   const void *x;
   void *o;                                               /* contiguous over the kept dims */
   void *partial;                                         /* 8 bytes times splits times outputs */
-  unsigned *ticket;                                      /* with splits */
+  unsigned *ticket;                                      /* with splits: TY_K_TICKETS */
   int splits;
 } ty_k_reduction;
-TY_K int ty_k_reduce_splits(int64_t outputs, int64_t length);
+TY_K int ty_k_reduce_splits(const ty_k_reduction *a);    /* of what is set above x */
 TY_K cudaError_t ty_k_reduce(const ty_k_reduction *a, cudaStream_t s);
 
 /* ---- softmax, cross-entropy (softmax.cu): contiguous memory ---- */
@@ -277,7 +282,7 @@ TY_K cudaError_t ty_k_multiply(const ty_k_product *a, cudaStream_t s);
 typedef struct {
   int op, dtype;                                         /* conv2d, conv2d_backward_input (writes x), conv2d_backward_weight (writes weight) */
   int64_t n, c, h, w, o, oh, ow, kh, kw, groups, stride[2], padding[2], dilation[2];
-  int64_t xs[4], ws[4], ys[4], bias_step;
+  int64_t xs[4], ws[4], ys[4];
   void *x, *weight, *y;
   const void *bias;
 } ty_k_convolution;

@@ -9,24 +9,20 @@
 #include "rows.cuh"
 
 #define THREADS 256
-#define PARTS 64
+#define PARTS 1024               /* of the weights' gradients, at most */
+#define LANES 32                 /* columns side by side */
+#define TALL (THREADS / LANES)
 
-template <class T> static __device__ void sum_of_block(T *a, T *b, T *s, T *u) {   /* both, for all threads */
-  const int t = threadIdx.x;
-  __syncthreads();
-  s[t] = *a;
-  u[t] = *b;
-  for (int half = THREADS / 2; half; half /= 2) {
-    __syncthreads();
-    if (t < half) { s[t] += s[t + half]; u[t] += u[t + half]; }
-  }
-  __syncthreads();
-  *a = s[0];
-  *b = u[0];
+#define WARPS (TY_K_ROW_THREADS / 32)
+
+template <class T> static __device__ void sums_of_block(T *a, T *b, two<T> *s) {   /* both, for all threads */
+  const two<T> sum = combine_block(two<T>{*a, *b}, s, [](two<T> x, two<T> y) { return two<T>{x.a + y.a, x.b + y.b}; });
+  *a = sum.a;
+  *b = sum.b;
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_norm a) {
-  __shared__ T s[THREADS], u[THREADS];
+  __shared__ two<T> s[WARPS];
   const int64_t base = blockIdx.x * a.n;
   const T shift = a.rms ? 0 : load<T>(a.x, a.dtype, base);
   T s1 = 0, s2 = 0;
@@ -35,7 +31,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
     s1 += d;
     s2 += d * d;
   }
-  sum_of_block(&s1, &s2, s, u);
+  sums_of_block(&s1, &s2, s);
   const T e = a.rms ? 0 : s1 / (T)a.n, v = s2 / (T)a.n - e * e, mean = shift + e, r = (T)(1 / sqrt((double)(v < 0 ? 0 : v) + a.eps));
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     T y = (load<T>(a.x, a.dtype, base + j) - mean) * r;
@@ -51,33 +47,66 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
 static __device__ __forceinline__ float root(float x) { return sqrt_f32(x); }
 static __device__ __forceinline__ double root(double x) { return sqrt_f64(x); }
 
-template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
-  __shared__ T s[TY_K_ROW_THREADS];
+template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
+  typedef typename stored<D>::type T;
+  __shared__ T s[WARPS];
   const int64_t base = blockIdx.x * a.n;
-  T v[ROW_EACH], part = 0, square = 0, mean = 0;
-  load_row(v, a.x, a.dtype, base, a.n, 1);
+  T v[ROW_EACH], w[ROW_EACH], part = 0, square = 0, mean = 0;
+  load_row<G, D>(v, a.x, base, a.n, 1);
+  if (a.w) load_shared_row<G>(w, a.w, a.wdtype, a.n);
   if (!a.rms) {
     EACH_OF_ROW(e, j, a.n) part += v[e];
-    mean = sum_of_row(part, s) / (T)a.n;
+    mean = sum_of_block(part, s) / (T)a.n;
   }
   EACH_OF_ROW(e, j, a.n) {
     v[e] -= mean;
     square += v[e] * v[e];
   }
-  const T r = 1 / root(sum_of_row(square, s) / (T)a.n + (T)a.eps);
-  EACH_OF_ROW(e, j, a.n) {
-    T y = v[e] * r;
-    if (a.w) y *= load<T>(a.w, a.wdtype, j);
-    if (a.b) y += load<T>(a.b, a.bdtype, j);
-    store(a.o, a.dtype, base + j, y);
+  const T r = 1 / root(sum_of_block(square, s) / (T)a.n + (T)a.eps);
+  EACH_OF_ROW(e, j, a.n) v[e] = a.w ? v[e] * r * w[e] : v[e] * r;
+  if (a.b) {
+    load_shared_row<G>(w, a.b, a.bdtype, a.n);
+    EACH_OF_ROW(e, j, a.n) v[e] += w[e];
   }
+  store_row<G, D>(a.o, base, a.n, 1, v);
   if (threadIdx.x) return;
-  if (!a.rms) store(a.mean, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, mean);
-  store(a.rstd, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, r);
+  if (!a.rms) ((T *)a.mean)[blockIdx.x] = mean;
+  ((T *)a.rstd)[blockIdx.x] = r;
+}
+
+/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. */
+template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) backward_short(const ty_k_norm a, int parts) {
+  typedef typename stored<D>::type T;
+  __shared__ two<T> s[WARPS];
+  T w[ROW_EACH], dw[ROW_EACH], db[ROW_EACH];
+  if (a.w) load_shared_row<G>(w, a.w, a.wdtype, a.n);
+#pragma unroll
+  for (int e = 0; e < ROW_EACH; e++) dw[e] = db[e] = 0;
+  const int64_t to = a.rows * (blockIdx.x + 1) / parts;
+  for (int64_t row = a.rows * blockIdx.x / parts; row < to; row++) {
+    T h[ROW_EACH], g[ROW_EACH], s1 = 0, s2 = 0;
+    load_row<G, D>(h, a.x, row * a.n, a.n, 1);
+    load_row<G, D>(g, a.g, row * a.n, a.n, 1);
+    const T mean = a.rms ? 0 : ((const T *)a.mean)[row], r = ((const T *)a.rstd)[row];
+    EACH_OF_ROW(e, j, a.n) {
+      h[e] = (h[e] - mean) * r;
+      dw[e] += g[e] * h[e];
+      db[e] += g[e];
+      if (a.w) g[e] *= w[e];
+      s1 += g[e];
+      s2 += g[e] * h[e];
+    }
+    sums_of_block(&s1, &s2, s);
+    const T ma = a.rms ? 0 : s1 / (T)a.n, mb = s2 / (T)a.n;
+    EACH_OF_ROW(e, j, a.n) g[e] = r * (g[e] - ma - h[e] * mb);
+    store_row<G, D>(a.o, row * a.n, a.n, 1, g);
+  }
+  store_row<G, T>(a.partial, 2 * (int64_t)blockIdx.x * a.n, a.n, 1, dw);
+  store_row<G, T>(a.partial, (2 * (int64_t)blockIdx.x + 1) * a.n, a.n, 1, db);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_k_norm a, int parts) {
-  __shared__ T s[THREADS], u[THREADS];
+  __shared__ two<T> s[WARPS];
   const int stat = sizeof(T) == 8 ? TY_F64 : TY_F32;
   T *const dw = (T *)a.partial + 2 * (int64_t)blockIdx.x * a.n, *const db = dw + a.n;
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) dw[j] = db[j] = 0;
@@ -93,7 +122,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
       s1 += gw;
       s2 += gw * h;
     }
-    sum_of_block(&s1, &s2, s, u);
+    sums_of_block(&s1, &s2, s);
     const T ma = a.rms ? 0 : s1 / (T)a.n, mb = s2 / (T)a.n;
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
       const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r, gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
@@ -102,11 +131,26 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
   }
 }
 
+/* The sums of a block's columns, for the first LANES threads. */
+template <class T> static __device__ __forceinline__ void sum_of_columns(T *s1, T *s2, T (*s)[LANES], T (*u)[LANES]) {
+  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
+  __syncthreads();
+  s[y][x] = *s1;
+  u[y][x] = *s2;
+  __syncthreads();
+  for (int k = 1; k < TALL && y == 0; k++) { *s1 += s[k][x]; *s2 += u[k][x]; }
+}
+
+/* LANES columns side by side; each of TALL threads adds up some of the parts. */
 template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty_k_norm a, int parts) {
-  const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (j >= a.n) return;
+  __shared__ T s[TALL][LANES], u[TALL][LANES];
+  const int y = (int)threadIdx.x / LANES;
+  const int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
   T dw = 0, db = 0;
-  for (int p = 0; p < parts; p++) { dw += ((const T *)a.partial)[2 * (int64_t)p * a.n + j]; db += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j]; }
+  if (j < a.n)
+    for (int p = y; p < parts; p += TALL) { dw += ((const T *)a.partial)[2 * (int64_t)p * a.n + j]; db += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j]; }
+  sum_of_columns(&dw, &db, s, u);
+  if (y || j >= a.n) return;
   store(a.dw, a.ddtype, j, dw);
   if (a.db) store(a.db, a.ddtype, j, db);
 }
@@ -115,9 +159,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty
  *
  * Element i of channel ch, in memory order: planes, i / pixels * sn + ch * sc + i % pixels; channels-last, i * channels + ch. */
 
-#define LANES 32                 /* channels side by side, where they are innermost */
 #define EACH 4                   /* elements that a thread of the last pass makes */
-#define TALL (THREADS / LANES)
 
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
@@ -211,7 +253,7 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
 }
 
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a, const G gradient) {
-  __shared__ T s[THREADS], u[THREADS];
+  __shared__ two<T> s[WARPS];
   const int64_t ch = blockIdx.x;
   const T center = center_of<T>(a, ch);
   int64_t from, to;
@@ -221,25 +263,15 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
     const S image = (S)i / (S)a.pixels, pixel = (S)i % (S)a.pixels;
     take(a, gradient, image * a.sn + ch * a.sc + pixel, (S)i, (S)ch, center, &s1, &s2);
   }
-  sum_of_block(&s1, &s2, s, u);
+  sums_of_block(&s1, &s2, s);
   if (gridDim.y > 1) {
     if (threadIdx.x == 0) keep_sums(a, ch, s1, s2);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
     s1 = s2 = 0;
     for (int64_t p = threadIdx.x; p < gridDim.y; p += THREADS) add_sums(a, p, ch, &s1, &s2);
-    sum_of_block(&s1, &s2, s, u);
+    sums_of_block(&s1, &s2, s);
   }
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, s1, s2);
-}
-
-/* The sums of the block's channels, for the first LANES threads. */
-template <class T> static __device__ __forceinline__ void sum_of_channels(T *s1, T *s2, T (*s)[LANES], T (*u)[LANES]) {
-  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
-  __syncthreads();
-  s[y][x] = *s1;
-  u[y][x] = *s2;
-  __syncthreads();
-  for (int k = 1; k < TALL && y == 0; k++) { *s1 += s[k][x]; *s2 += u[k][x]; }
 }
 
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a, const G gradient) {
@@ -253,13 +285,13 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
     const T center = center_of<T>(a, ch);
     for (int64_t i = from + y; i < to; i += TALL) take(a, gradient, i * a.channels + ch, (S)i, (S)ch, center, &s1, &s2);
   }
-  sum_of_channels(&s1, &s2, s, u);
+  sum_of_columns(&s1, &s2, s, u);
   if (gridDim.y > 1) {
     if (y == 0 && ch < a.channels) keep_sums(a, ch, s1, s2);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
     s1 = s2 = 0;
     for (int64_t p = y; p < gridDim.y && ch < a.channels; p += TALL) add_sums(a, p, ch, &s1, &s2);
-    sum_of_channels(&s1, &s2, s, u);
+    sum_of_columns(&s1, &s2, s, u);
   }
   if (y == 0 && ch < a.channels) coefficients(a, (int)gridDim.y, ch, s1, s2);
 }
@@ -305,14 +337,25 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 
 /* ---- launchers ---- */
 
-int ty_k_norm_parts(int64_t rows) { return rows < PARTS ? (int)(rows < 1 ? 1 : rows) : PARTS; }
+int ty_k_norm_parts(int64_t rows) {
+  const int64_t parts = rows / 4;
+  return parts < 1 ? 1 : parts > PARTS ? PARTS : (int)parts;
+}
 
-template <class T> static cudaError_t launch(const ty_k_norm &a, cudaStream_t s) {
-  if (!a.g && a.n <= TY_K_ROW) return TY_LAUNCH(forward_short<T>, blocks_for(a.rows, 1), (unsigned)ty_k_row_threads(a.n), s, a);
-  if (!a.g) return TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
+template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, int parts, cudaStream_t s) {
+  const ty_k_norm a = p;
+  auto there = forward_short<D, G>;
+  auto back = backward_short<D, G>;
+  const unsigned threads = (unsigned)ty_k_row_threads(a.n);
+  return a.g ? TY_LAUNCH(back, (unsigned)parts, threads, s, a, parts) : TY_LAUNCH(there, blocks_for(a.rows, 1), threads, s, a);
+}
+
+template <class T> static cudaError_t launch(const ty_k_norm &p, cudaStream_t s) {
+  const ty_k_norm a = p;
   const int parts = ty_k_norm_parts(a.rows);
-  cudaError_t e = TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts);
-  return e == cudaSuccess ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, THREADS), THREADS, s, a, parts) : e;
+#define SHORT(D, G) launch_short<D, G>(a, parts, s)
+  cudaError_t e = a.n <= TY_K_ROW ? WITH_ROWS(a.dtype, a.n, SHORT) : a.g ? TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts) : TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
+  return e == cudaSuccess && a.g ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, LANES), THREADS, s, a, parts) : e;
 }
 
 cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s); }

@@ -4,13 +4,14 @@
  * of it the numbers that its block reads, and the last block counts the step (and moves a GradScaler's scale on, where that comes next); so a captured
  * step stays right. Invariant: element i of a tensor's lists is read and written by one thread. */
 #include "lists.cuh"
+#include "rows.cuh"
 #include "steps.h"
 
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
 template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
 
-struct rates { double lr, sign, correction1, correction2; bool skip, first; ty_step_rates kin; };
+struct rates { double lr, sign, decay, size, inverse_root; bool skip, first; ty_step_rates kin; };     /* decay and what follows: Adam's */
 
 #define KIN(name) \
   static __device__ __forceinline__ float name(const ty_step_rates &c, float g, float p, float *m, float *v) { return ty_##name##_f32(&c, g, p, m, v); } \
@@ -20,61 +21,52 @@ KIN(radam)
 KIN(adamax)
 KIN(adadelta)
 
-template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, int t, int64_t i) {
-  const int d = a.dtype;
-  void *const v0 = a.p[2][t], *const v1 = a.p[3][t], *const v2 = a.p[4][t], *const copy = a.p[TY_K_COPY][t];
-  T p = load<T>(a.p[0][t], d, i);
-  const T lr = (T)r.lr, wd = (T)a.weight_decay, g = (T)r.sign * load<T>(a.p[1][t], a.grad_dtype, i);
+/* An element of the parameter, its gradient, and of the op's further lists. */
+template <class T> struct cell { T p, g, v[3]; };
+
+template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, bool has1, bool has2, bool has3, cell<T> &c) {
+  const T lr = (T)r.lr, wd = (T)a.weight_decay, g = (T)r.sign * c.g;
   switch (a.op) {
     case TY_OP_sgd_step: {
-      T u = g + wd * p;
-      if (v0) {
-        const T mu = (T)a.momentum, v = r.first ? u : mu * load<T>(v0, d, i) + (T)(1 - a.a) * u;
-        store(v0, d, i, v);
+      T u = g + wd * c.p;
+      if (has1) {
+        const T mu = (T)a.momentum, v = r.first ? u : mu * c.v[0] + (T)(1 - a.a) * u;
+        c.v[0] = v;
         u = a.nesterov ? u + mu * v : v;
       }
-      p -= lr * u;
+      c.p -= lr * u;
       break;
     }
     case TY_OP_rmsprop_step: {
-      const T u = g + wd * p, q = (T)a.a * load<T>(v0, d, i) + (T)(1 - a.a) * u * u;
-      T c = q, step;
-      store(v0, d, i, q);
-      if (v2) { T m = load<T>(v2, d, i); m += (T)(1 - a.a) * (u - m); store(v2, d, i, m); c = q - m * m; }
-      step = u / (root(c) + (T)a.eps);
-      if (v1) { step = (T)a.momentum * load<T>(v1, d, i) + step; store(v1, d, i, step); }
-      p -= lr * step;
+      const T u = g + wd * c.p, q = (T)a.a * c.v[0] + (T)(1 - a.a) * u * u;
+      T mean = q, by;
+      c.v[0] = q;
+      if (has3) { T m = c.v[2]; m += (T)(1 - a.a) * (u - m); c.v[2] = m; mean = q - m * m; }
+      by = u / (root(mean) + (T)a.eps);
+      if (has2) { by = (T)a.momentum * c.v[1] + by; c.v[1] = by; }
+      c.p -= lr * by;
       break;
     }
     case TY_OP_adagrad_step: {
-      const T u = g + wd * p, q = load<T>(v0, d, i) + u * u;
-      store(v0, d, i, q);
-      p -= lr * u / (root(q) + (T)a.eps);
+      const T u = g + wd * c.p, q = c.v[0] + u * u;
+      c.v[0] = q;
+      c.p -= lr * u / (root(q) + (T)a.eps);
       break;
     }
-    case TY_OP_nadam_step: case TY_OP_radam_step: case TY_OP_adamax_step: case TY_OP_adadelta_step: {
-      const T raw = load<T>(a.p[1][t], a.grad_dtype, i);
-      T m = load<T>(v0, d, i), v = load<T>(v1, d, i);
-      if (a.op == TY_OP_nadam_step) p = nadam(r.kin, raw, p, &m, &v);
-      else if (a.op == TY_OP_radam_step) p = radam(r.kin, raw, p, &m, &v);
-      else if (a.op == TY_OP_adamax_step) p = adamax(r.kin, raw, p, &m, &v);
-      else p = adadelta(r.kin, raw, p, &m, &v);
-      store(v0, d, i, m);
-      store(v1, d, i, v);
-      break;
-    }
+    case TY_OP_nadam_step: c.p = nadam(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
+    case TY_OP_radam_step: c.p = radam(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
+    case TY_OP_adamax_step: c.p = adamax(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
+    case TY_OP_adadelta_step: c.p = adadelta(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
     default: {                             /* Adam */
-      const T decay = (T)(a.decoupled ? 1 - r.lr * a.weight_decay : 1), u = g + (a.decoupled ? 0 : wd) * p;
-      const T m = (T)a.a * load<T>(v0, d, i) + (T)(1 - a.a) * u, v = (T)a.b * load<T>(v1, d, i) + (T)(1 - a.b) * u * u;
+      const T u = g + (a.decoupled ? 0 : wd) * c.p;
+      const T m = (T)a.a * c.v[0] + (T)(1 - a.a) * u, v = (T)a.b * c.v[1] + (T)(1 - a.b) * u * u;
       T top = v;
-      store(v0, d, i, m);
-      store(v1, d, i, v);
-      if (v2) { const T w = load<T>(v2, d, i); top = v > w ? v : w; store(v2, d, i, top); }
-      p = decay * p - (T)(r.lr / r.correction1) * m / (root(top) * (T)(1 / sqrt(r.correction2)) + (T)a.eps);
+      c.v[0] = m;
+      c.v[1] = v;
+      if (has3) { top = v > c.v[2] ? v : c.v[2]; c.v[2] = top; }
+      c.p = (T)r.decay * c.p - (T)r.size * m / (root(top) * (T)r.inverse_root + (T)a.eps);
     }
   }
-  store(a.p[0][t], d, i, p);
-  if (copy) store(copy, a.copy_dtype, i, p);
 }
 
 static __device__ rates rates_of(const ty_k_step &a) {
@@ -84,24 +76,53 @@ static __device__ rates rates_of(const ty_k_step &a) {
   r.first = n == 1;
   r.sign = (a.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
   r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.lr_decay);
-  r.correction1 = r.correction2 = 1;
+  r.decay = r.size = r.inverse_root = 1;
   if (ty_has_step_rates(a.op)) r.kin = ty_step_rates_of(a.op, n, r.lr, r.sign, a.a, a.b, a.eps, a.weight_decay, a.decoupled, a.momentum);
   if (a.op == TY_OP_adamw_step) {
-    r.correction1 = 1 - pow(a.a, n);
-    r.correction2 = 1 - pow(a.b, n);
+    r.decay = a.decoupled ? 1 - r.lr * a.weight_decay : 1;
+    r.size = r.lr / (1 - pow(a.a, n));
+    r.inverse_root = 1 / sqrt(1 - pow(a.b, n));
   }
   return r;
 }
 
+static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) { return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype; }
+
 template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
-  __shared__ rates r;
+  __shared__ rates shared;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
-  if (threadIdx.x == 0) r = rates_of(a);
+  if (threadIdx.x == 0) shared = rates_of(a);
   __syncthreads();
+  const rates r = shared;
   if (t < a.count && !r.skip) {
     const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
-    for (int64_t i = from + threadIdx.x; i < to; i += THREADS) update<T>(a, r, t, i);
+    bool by_fours = sizeof(T) == 4, has[3];
+    for (int k = 0; k < 3; k++) has[k] = a.p[2 + k][t];
+    for (int k = 0; k <= TY_K_COPY; k++) by_fours = by_fours && (!a.p[k][t] || fours(a.p[k][t], list_dtype(a, k)));
+    const int64_t whole = by_fours ? from + (to - from) / 4 * 4 : from;
+    for (int64_t i = from + threadIdx.x * 4; i < whole; i += THREADS * 4) {
+      T v[1 + TY_K_COPY][4];
+      for (int k = 0; k < TY_K_COPY; k++) if (a.p[k][t]) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        cell<T> c = {v[0][e], v[1][e], {v[2][e], v[3][e], v[4][e]}};
+        update(a, r, has[0], has[1], has[2], c);
+        v[0][e] = v[TY_K_COPY][e] = c.p;
+        for (int k = 0; k < 3; k++) v[2 + k][e] = c.v[k];
+      }
+      for (int k = 0; k <= TY_K_COPY; k++) if (k != 1 && a.p[k][t]) store_four(a.p[k][t], list_dtype(a, k), i, v[k]);
+    }
+    for (int64_t i = whole + threadIdx.x; i < to; i += THREADS) {
+      cell<T> c;
+      c.p = load<T>(a.p[0][t], a.dtype, i);
+      c.g = load<T>(a.p[1][t], a.grad_dtype, i);
+      for (int k = 0; k < 3; k++) c.v[k] = has[k] ? load<T>(a.p[2 + k][t], a.dtype, i) : 0;
+      update(a, r, has[0], has[1], has[2], c);
+      store(a.p[0][t], a.dtype, i, c.p);
+      for (int k = 0; k < 3; k++) if (has[k]) store(a.p[2 + k][t], a.dtype, i, c.v[k]);
+      if (a.p[TY_K_COPY][t]) store(a.p[TY_K_COPY][t], a.copy_dtype, i, c.p);
+    }
   }
   if (!a.ticket || !last_block(a.ticket, gridDim.x) || threadIdx.x) return;
   if (!r.skip) ++*a.step;

@@ -3,7 +3,7 @@
  * Idea: where all operands have one dtype and lie as the result does, a thread computes 16 bytes of neighbours; else one element, found
  * by strides and converted from and to any dtype. The first kind is built for each dtype, the second for each type computed in.
  * Invariant: an element is read before it is written, by the same thread: a result may be one of the operands. */
-#include "device.cuh"
+#include "rows.cuh"
 
 #define THREADS 256
 
@@ -55,22 +55,15 @@ template <> __device__ __forceinline__ float number<float>(const ty_k_operand &o
 template <> __device__ __forceinline__ double number<double>(const ty_k_operand &o) { return o.p ? load<double>(o.p, o.dtype, 0) : o.f; }
 template <> __device__ __forceinline__ int64_t number<int64_t>(const ty_k_operand &o) { return o.p ? load<int64_t>(o.p, o.dtype, 0) : o.i; }
 
-template <class D> struct stored { static __device__ __forceinline__ D in(D d) { return d; } template <class T> static __device__ __forceinline__ D out(T v) { return (D)v; } };
-struct half16 { uint16_t bits; };
-struct brain16 { uint16_t bits; };
 struct truth { uint8_t b; };
-template <> struct stored<half16> { static __device__ __forceinline__ float in(half16 d) { return half_to_float(d.bits); } static __device__ __forceinline__ half16 out(float v) { return {float_to_half(v)}; } };
-template <> struct stored<brain16> { static __device__ __forceinline__ float in(brain16 d) { return ty_bf16_to_f32(d.bits); } static __device__ __forceinline__ brain16 out(float v) { return {ty_f32_to_bf16(v)}; } };
 template <> struct stored<truth> { template <class T> static __device__ __forceinline__ truth out(T v) { return {(uint8_t)(v != 0)}; } };
-
-template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
 
 /* All operands are D and dense, or numbers; the result is R and dense. */
 template <class F, class T, class D, class R> __global__ void __launch_bounds__(THREADS) dense(const ty_k_point a) {
-  constexpr int EACH = 16 / sizeof(D);
+  constexpr int EACH = 16 / (sizeof(D) > sizeof(R) ? sizeof(D) : sizeof(R));
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
   if (i >= a.n) return;
-  const int m = a.n - i < EACH ? (int)(a.n - i) : EACH;
+  const bool whole = a.n - i >= EACH;
   const T p = as<T>::of(a.p), q = as<T>::of(a.q);
   pack<D, EACH> v[3];
   T same[3];
@@ -80,26 +73,25 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
     same[k] = 0;
     if (k >= a.nin) continue;
     if (a.o[k + 1].how == TY_K_NUMBER) same[k] = number<T>(a.o[k + 1]);
-    else if (m == EACH) v[k] = *(const pack<D, EACH> *)((const D *)a.o[k + 1].p + i);
-    else for (int e = 0; e < m; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e];
+    else if (whole) v[k] = take_pack<D, EACH>((const D *)a.o[k + 1].p + i);
+    else for (int e = 0; e < EACH; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e < a.n ? i + e : i];
   }
 #pragma unroll
-  for (int e = 0; e < EACH; e++) {
-    if (e >= m) break;
+  for (int e = 0; e < EACH; e++) {         /* of those past the end too, which nobody stores: without a branch all stays in registers */
     T x[3];
 #pragma unroll
     for (int k = 0; k < 3; k++) x[k] = k < a.nin && a.o[k + 1].how != TY_K_NUMBER ? (T)stored<D>::in(v[k].d[e]) : same[k];
     r.d[e] = stored<R>::out(F::run(x[0], x[1], x[2], p, q));
   }
-  if (m == EACH) *(pack<R, EACH> *)((R *)a.o[0].p + i) = r;
-  else for (int e = 0; e < m; e++) ((R *)a.o[0].p)[i + e] = r.d[e];
+  if (whole) put_pack((R *)a.o[0].p + i, r);
+  else for (int e = 0; i + e < a.n; e++) ((R *)a.o[0].p)[i + e] = r.d[e];
 }
 
 template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(const ty_k_point a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n) return;
   int64_t rest = i, at[4] = {0, 0, 0, 0};
-  for (int d = a.ndim - 1; d >= 0; d--) {
+  for (int d = a.ndim - 1; d >= 0; d--) {  /* none where all is dense */
     const int64_t c = innermost(rest, a.shape[d], a.n > INT32_MAX);
 #pragma unroll
     for (int k = 0; k < 4; k++) at[k] += c * a.o[k].stride[d];
@@ -114,12 +106,53 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
   store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], as<T>::of(a.p), as<T>::of(a.q)));
 }
 
+/* The same of four neighbours, which lie without gaps in each operand, or are one element of it. */
+template <class F> __global__ void __launch_bounds__(THREADS) strided_fours(const ty_k_point a) {
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
+  if (i >= a.n) return;
+  int64_t rest = i, at[4] = {0, 0, 0, 0};
+  for (int d = a.ndim - 1; d >= 0; d--) {
+    const int64_t c = innermost(rest, a.shape[d], a.n > INT32_MAX);
+#pragma unroll
+    for (int k = 0; k < 4; k++) at[k] += c * a.o[k].stride[d];
+  }
+  float x[3][4];
+#pragma unroll
+  for (int k = 0; k < 3; k++) {
+    x[k][0] = 0;
+    if (k >= a.nin) continue;
+    const ty_k_operand &o = a.o[k + 1];
+    const bool one = o.how == TY_K_NUMBER || (o.how == TY_K_STRIDED && o.stride[a.ndim - 1] == 0);
+    if (o.how == TY_K_NUMBER) x[k][0] = number<float>(o);
+    else if (one) x[k][0] = load<float>(o.p, o.dtype, at[k + 1]);
+    else load_four(x[k], o.p, o.dtype, o.how == TY_K_DENSE ? i : at[k + 1]);
+    if (one) x[k][1] = x[k][2] = x[k][3] = x[k][0];
+  }
+  float y[4];
+#pragma unroll
+  for (int e = 0; e < 4; e++) y[e] = F::run(x[0][e], x[1][e], x[2][e], (float)a.p, (float)a.q);
+  store_four(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], y);
+}
+
+static bool in_fours(const ty_k_point *a) {
+  const int last = a->ndim - 1;
+  bool fit = (last < 0 ? a->n : a->shape[last]) % 4 == 0;
+  for (int k = 0; k <= a->nin; k++) {
+    const ty_k_operand *o = &a->o[k];
+    if (o->how == TY_K_NUMBER) continue;
+    const bool one = k && o->how == TY_K_STRIDED && o->stride[last] == 0;
+    fit = fit && (one || (fours(o->p, o->dtype) && (o->how == TY_K_DENSE || o->stride[last] == 1)));
+    for (int d = 0; d < last && o->how == TY_K_STRIDED && !one; d++) fit = fit && o->stride[d] % 4 == 0;
+  }
+  return fit;
+}
+
 /* ---- launcher ---- */
 
 template <class F, class T, class D, class R> static cudaError_t launch_dense(const ty_k_point *a, cudaStream_t s) {
   const ty_k_point args = *a;
   auto kernel = dense<F, T, D, R>;
-  return TY_LAUNCH(kernel, blocks_for(a->n, THREADS * (16 / sizeof(D))), THREADS, s, args);
+  return TY_LAUNCH(kernel, blocks_for(a->n, THREADS * (16 / (sizeof(D) > sizeof(R) ? sizeof(D) : sizeof(R)))), THREADS, s, args);
 }
 
 /* Whether all that is dense has dtype d (the result r) and lies on borders of 16 bytes. */
@@ -143,7 +176,8 @@ template <class F, class T> static cudaError_t launch_strided(const ty_k_point *
 template <class F, bool LOGICAL> static cudaError_t launch_f32(const ty_k_point *a, cudaStream_t s) {
   typedef float T;
   DENSE(TY_F32, float) DENSE(TY_F16, half16) DENSE(TY_BF16, brain16)
-  return launch_strided<F, T>(a, s);
+  const ty_k_point args = *a;
+  return in_fours(a) ? TY_LAUNCH(strided_fours<F>, blocks_for(a->n, THREADS * 4), THREADS, s, args) : launch_strided<F, T>(a, s);
 }
 template <class F, bool LOGICAL> static cudaError_t launch_f64(const ty_k_point *a, cudaStream_t s) {
   typedef double T;

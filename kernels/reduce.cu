@@ -1,13 +1,16 @@
 /* Reductions: every REDUCE row of ops.def.
  *
- * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, 32 results side by
- * side; few results of long rows are split among blocks, the last of which combines the parts. Invariant: the order of combination
- * depends on the shape alone: the same bits each time. Accumulators are of the type computed in. */
+ * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, results side by
+ * side; few results of long rows are split among blocks, the last of which combines the parts. What lies without gaps is read 16 bytes at a
+ * time. Invariant: the order of combination depends on shape, layout and alignment alone: the same bits each time. Accumulators are of the type
+ * computed in. */
 #include "rows.cuh"
 
 #define THREADS 256
-#define WIDE 32
-#define TALL (THREADS / WIDE)
+#define LANES 32
+#define TALL (THREADS / LANES)
+#define WARPS (TY_K_ROW_THREADS / 32)
+constexpr int AHEAD = 4;         /* reads of a thread that don't wait for one another */
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -47,7 +50,7 @@ static __device__ __forceinline__ int64_t element_at(const ty_k_reduction &a, in
 
 /* What one split reads: from .. to - 1 of the reduced positions. */
 static __device__ __forceinline__ void part_of(const ty_k_reduction &a, int split, int64_t *from, int64_t *to) {
-  const int64_t each = (a.length + a.splits - 1) / a.splits;
+  const int64_t each = ((a.length + a.splits - 1) / a.splits + 15) / 16 * 16;      /* packs stay whole */
   *from = each * split < a.length ? each * split : a.length;
   *to = *from + each < a.length ? *from + each : a.length;
 }
@@ -57,88 +60,177 @@ template <class F, class T> static __device__ __forceinline__ void put(const ty_
   else store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
 }
 
-/* A block for each result of few elements. */
-template <class F, class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
-  __shared__ T sum[TY_K_ROW_THREADS];
+/* A block for each result of few elements: G 4 where they lie without gaps, in fours. */
+template <class F, class T, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
+  __shared__ T sum[WARPS];
   const int64_t base = result_at(a, blockIdx.x);
+  const bool dense = a.nreduce == 1 && a.reduce_stride[0] == 1;
   T acc = F::start();
-  EACH_OF_ROW(e, j, a.length) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, j)));
-  acc = combine_row(acc, sum, F::join);
+  if (G == 4 && dense && sizeof(T) == 4 && fours((const char *)a.x + base * bytes_of(a.dtype), a.dtype)) {
+#pragma unroll
+    for (int e = 0; e < ROW_EACH; e += 4) {
+      T v[4];
+      if (row_place<G>(e) >= (int)a.length) continue;
+      load_four(v, a.x, a.dtype, base + row_place<G>(e));
+      for (int k = 0; k < 4; k++) acc = F::take(acc, v[k]);
+    }
+  } else EACH_OF_ROW(e, j, a.length) acc = F::take(acc, load<T>(a.x, a.dtype, base + (dense ? j : element_at(a, j))));
+  acc = combine_block(acc, sum, F::join);
   if (threadIdx.x == 0) put<F>(a, blockIdx.x, 0, acc);
 }
 
-/* All parts, by one block. sum: of THREADS. */
-template <class F, class T> static __device__ __forceinline__ void combine(const ty_k_reduction &a, T *sum) {
-  const T *part = (const T *)a.partial;
-  const int t = threadIdx.x;
-  if (a.outputs >= WIDE) {
-    for (int64_t i = t; i < a.outputs; i += THREADS) {
-      T acc = F::start();
-      for (int k = 0; k < a.splits; k++) acc = F::join(acc, part[k * a.outputs + i]);
-      store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
-    }
-    return;
-  }
-  for (int64_t i = 0; i < a.outputs; i++) {
-    T acc = F::start();
-    for (int k = t; k < a.splits; k += THREADS) acc = F::join(acc, part[k * a.outputs + i]);
-    acc = combine_row(acc, sum, F::join);
-    if (t == 0) store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
-  }
-}
+/* Whether this block is the last of those that have a part of its results. */
+static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) { return a.splits > 1 && last_block(a.ticket + blockIdx.x, gridDim.y); }
 
-static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) { return a.splits > 1 && last_block(a.ticket, gridDim.x * gridDim.y); }
+/* The parts of a row's result, by its last block. sum: of WARPS. */
+template <class F, class T> static __device__ __forceinline__ void finish_rows(const ty_k_reduction &a, T *sum) {
+  if (!last_part(a)) return;
+  T acc = F::start();
+  for (int k = threadIdx.x; k < a.splits; k += THREADS) acc = F::join(acc, ((const T *)a.partial)[k * a.outputs + blockIdx.x]);
+  acc = combine_block(acc, sum, F::join);
+  if (threadIdx.x == 0) store(a.o, a.out_dtype, blockIdx.x, F::end(acc, (T)a.length));
+}
 
 /* A block for each result and split. */
 template <class F, class T> __global__ void __launch_bounds__(THREADS) rows(const ty_k_reduction a) {
-  __shared__ T sum[THREADS];
+  __shared__ T sum[WARPS];
   const int64_t i = blockIdx.x;
   const int64_t base = result_at(a, i);
   int64_t from, to;
   part_of(a, blockIdx.y, &from, &to);
   T acc = F::start();
   for (int64_t r = from + threadIdx.x; r < to; r += THREADS) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, r)));
-  acc = combine_row(acc, sum, F::join);
+  acc = combine_block(acc, sum, F::join);
   if (threadIdx.x == 0) put<F>(a, i, blockIdx.y, acc);
-  if (last_part(a)) combine<F>(a, sum);
+  finish_rows<F>(a, sum);
 }
 
-/* WIDE results side by side in a block of WIDE x TALL threads. */
-template <class F, class T> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a) {
-  __shared__ T sum[THREADS];
-  const int x = threadIdx.x % WIDE, y = threadIdx.x / WIDE;
-  const int64_t i = (int64_t)blockIdx.x * WIDE + x;
+/* By itself first: fewer roundings beside a large sum. */
+template <class F, class D, int N> static __device__ __forceinline__ typename stored<D>::type of_pack(const pack<D, N> &p) {
+  typename stored<D>::type acc = F::start();
+#pragma unroll
+  for (int k = 0; k < N; k++) acc = F::take(acc, stored<D>::in(p.d[k]));
+  return acc;
+}
+
+/* The same of floating elements without gaps, which begin at multiples of 16 bytes. */
+template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_rows(const ty_k_reduction a) {
+  typedef typename stored<D>::type T;
+  constexpr int N = 16 / sizeof(D);
+  __shared__ T sum[WARPS];
+  const int64_t i = blockIdx.x;
+  const D *const row = (const D *)a.x + result_at(a, i);
   int64_t from, to;
   part_of(a, blockIdx.y, &from, &to);
-  T acc = F::start();
+  T acc[AHEAD];
+#pragma unroll
+  for (int u = 0; u < AHEAD; u++) acc[u] = F::start();
+  int64_t j = from + (int64_t)threadIdx.x * N;
+  for (; j + (AHEAD - 1) * THREADS * N < to; j += AHEAD * THREADS * N) {
+    pack<D, N> p[AHEAD];
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) p[u] = take_pack<D, N>(row + j + u * THREADS * N);
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) acc[u] = F::join(acc[u], of_pack<F>(p[u]));
+  }
+  for (; j < to; j += THREADS * N) acc[0] = F::join(acc[0], of_pack<F>(take_pack<D, N>(row + j)));
+#pragma unroll
+  for (int u = 1; u < AHEAD; u++) acc[0] = F::join(acc[0], acc[u]);
+  const T all = combine_block(acc[0], sum, F::join);
+  if (threadIdx.x == 0) put<F>(a, i, blockIdx.y, all);
+  finish_rows<F>(a, sum);
+}
+
+/* N results of each lane side by side, LANES lanes, TALL threads for each. */
+template <class F, class T, class D, int N> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a) {
+  __shared__ T sum[TALL][LANES][N];
+  const int x = threadIdx.x % LANES, y = threadIdx.x / LANES;
+  const int64_t i = ((int64_t)blockIdx.x * LANES + x) * N;
+  int64_t from, to;
+  part_of(a, blockIdx.y, &from, &to);
+  T acc[N];
+#pragma unroll
+  for (int k = 0; k < N; k++) acc[k] = F::start();
   if (i < a.outputs) {
     const int64_t base = result_at(a, i);
-    for (int64_t r = from + y; r < to; r += TALL) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, r)));
+    if constexpr (N > 1) {                 /* one reduced dim */
+      const D *const p = (const D *)a.x + base;
+#pragma unroll AHEAD
+      for (int64_t r = from + y; r < to; r += TALL) {
+        const pack<D, N> v = take_pack<D, N>(p + r * a.reduce_stride[0]);
+#pragma unroll
+        for (int k = 0; k < N; k++) acc[k] = F::take(acc[k], stored<D>::in(v.d[k]));
+      }
+    } else for (int64_t r = from + y; r < to; r += TALL) acc[0] = F::take(acc[0], load<T>(a.x, a.dtype, base + element_at(a, r)));
   }
-  sum[y * WIDE + x] = acc;
+#pragma unroll
+  for (int k = 0; k < N; k++) sum[y][x][k] = acc[k];
   __syncthreads();
-  if (y == 0 && i < a.outputs) {
-    for (int k = 1; k < TALL; k++) acc = F::join(acc, sum[k * WIDE + x]);
-    put<F>(a, i, blockIdx.y, acc);
+  if (y == 0 && i < a.outputs)
+    for (int k = 0; k < N; k++) {
+      T all = acc[k];
+      for (int t = 1; t < TALL; t++) all = F::join(all, sum[t][x][k]);
+      put<F>(a, i + k, blockIdx.y, all);
+    }
+  if (!last_part(a)) return;
+  const T *const part = (const T *)a.partial;
+  for (int c = (int)threadIdx.x; c < LANES * N; c += THREADS) {
+    const int64_t at = (int64_t)blockIdx.x * LANES * N + c;
+    if (at >= a.outputs) break;
+    T all = F::start();
+    for (int k = 0; k < a.splits; k++) all = F::join(all, part[k * a.outputs + at]);
+    store(a.o, a.out_dtype, at, F::end(all, (T)a.length));
   }
-  if (last_part(a)) combine<F>(a, sum);
 }
 
 /* ---- launchers ---- */
 
-int ty_k_reduce_splits(int64_t outputs, int64_t length) {
-  int64_t splits = length / (THREADS * 16);              /* each thread has enough to do */
-  if (outputs >= 1024) return 1;
-  if (splits * outputs > 2048) splits = 2048 / outputs;
+static bool side_by_side(const ty_k_reduction *a) { return a->nkeep && a->outputs >= LANES && (!a->nreduce || a->keep_stride[a->nkeep - 1] < a->reduce_stride[a->nreduce - 1]); }
+static bool known_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16 || dtype == TY_F64; }
+
+/* Neighbours of 16 bytes along the innermost dim, of which `inner` are there: all other strides are multiples of them. */
+static bool by_packs(const ty_k_reduction *a, int64_t inner, int skip_keep, int skip_reduce) {
+  const int n = 16 / bytes_of(a->dtype);
+  bool fit = known_float(a->dtype) && inner % n == 0 && (uintptr_t)a->x % 16 == 0;
+  for (int d = 0; d < a->nkeep - skip_keep; d++) fit = fit && a->keep_stride[d] % n == 0;
+  for (int d = 0; d < a->nreduce - skip_reduce; d++) fit = fit && a->reduce_stride[d] % n == 0;
+  return fit;
+}
+static bool packed_columns(const ty_k_reduction *a) {
+  return side_by_side(a) && a->nreduce == 1 && a->keep_stride[a->nkeep - 1] == 1 && by_packs(a, a->keep[a->nkeep - 1], 1, 0);
+}
+static int64_t blocks_of(const ty_k_reduction *a) {
+  const int each = packed_columns(a) ? LANES * 16 / bytes_of(a->dtype) : LANES;
+  return side_by_side(a) ? (a->outputs + each - 1) / each : a->outputs;
+}
+
+int ty_k_reduce_splits(const ty_k_reduction *a) {
+  const int64_t blocks = blocks_of(a);
+  int64_t splits = side_by_side(a) ? a->length / (TALL * 16) : a->length / (THREADS * 16);      /* each thread has enough to do */
+  if (blocks > TY_K_TICKETS || (!side_by_side(a) && a->length <= TY_K_ROW)) return 1;
+  if (splits * blocks > 2048) splits = 2048 / blocks;
   return splits < 1 ? 1 : (int)splits;
+}
+
+template <class F, class T, class D> static cudaError_t launch_packs(const ty_k_reduction &p, bool column, cudaStream_t s) {
+  const ty_k_reduction a = p;
+  constexpr int N = 16 / sizeof(D);
+  auto side = columns<F, T, D, N>;
+  auto row = dense_rows<F, D>;
+  return column ? TY_LAUNCH(side, dim3(blocks_for(a.outputs, LANES * N), (unsigned)a.splits), THREADS, s, a) : TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
 }
 
 template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, cudaStream_t s) {
   const ty_k_reduction a = *r;
-  const bool side_by_side = a.nkeep && a.outputs >= WIDE && (!a.nreduce || a.keep_stride[a.nkeep - 1] < a.reduce_stride[a.nreduce - 1]);
-  auto row = rows<F, T>, column = columns<F, T>, small = short_rows<F, T>;
-  if (side_by_side) return TY_LAUNCH(column, dim3(blocks_for(a.outputs, WIDE), (unsigned)a.splits), THREADS, s, a);
-  if (a.length <= TY_K_ROW) return TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
+  const bool column = side_by_side(r), few = !column && a.length <= TY_K_ROW;
+  if constexpr (sizeof(T) == 4) {
+    if (!few && (column ? packed_columns(r) : a.nreduce == 1 && a.reduce_stride[0] == 1 && by_packs(r, a.length, 0, 1)))
+      return a.dtype == TY_F32 ? launch_packs<F, T, float>(a, column, s) : a.dtype == TY_F16 ? launch_packs<F, T, half16>(a, column, s) : launch_packs<F, T, brain16>(a, column, s);
+  }
+  auto row = rows<F, T>, side = columns<F, T, T, 1>, small = short_rows<F, T, 1>, small_fours = short_rows<F, T, 4>;
+  if (column) return TY_LAUNCH(side, dim3(blocks_for(a.outputs, LANES), (unsigned)a.splits), THREADS, s, a);
+  if (few && a.length % 4 == 0) return TY_LAUNCH(small_fours, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
+  if (few) return TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
   return TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
 }
 

@@ -1,71 +1,103 @@
 /* Rows of at most TY_K_ROW elements: a block each, whose threads hold them in registers.
  *
- * Idea: which element a thread holds, and in which order the block combines, is as in fused kernels (src/cuda/source.c).
- * Invariant: an op gives the same bits alone and fused. */
+ * Idea: which element a thread holds, and in which order the block combines, is as in fused kernels (src/cuda/source.c); neighbours are held by
+ * fours (G) where that comes out even. Kernels are built for each dtype D of the row and each G. Invariant: an op gives the same bits alone and fused. */
 #ifndef TY_ROWS_CUH
 #define TY_ROWS_CUH
 #include "device.cuh"
 
 #define ROW_EACH (TY_K_ROW / TY_K_ROW_THREADS)         /* elements that a thread holds at most */
 
-/* The row's element that thread t holds as its e-th: neighbours are held by fours where that comes out even. */
-static __device__ __forceinline__ int64_t row_place(int e, int64_t n) {
-  const int g = ty_k_row_together(n) - 1;
-  return (int64_t)(e & ~g) * blockDim.x + (int64_t)threadIdx.x * (g + 1) + (e & g);
-}
+/* The row's element that the thread holds as its e-th. */
+template <int G> static __device__ __forceinline__ int row_place(int e) { return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G; }
 
 #define EACH_OF_ROW(e, j, n) \
-  _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int64_t j = row_place(e, n); j < n)
+  _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j < (int)(n))
 
-template <class D> struct alignas(4 * sizeof(D)) four { D d[4]; };
+static __host__ __device__ __forceinline__ int bytes_of(int dtype) { return dtype == TY_F32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8; }
+/* Whether four neighbours can be read or written at once at p, and at each fourth element from there. */
+static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) { return bytes_of(dtype) < 8 && (uintptr_t)p % (4 * bytes_of(dtype)) == 0; }
 
-/* Four neighbours, of 16 or 32 bits, from or to an address that is a multiple of four elements. */
+/* Four neighbours, from or to an address that is a multiple of four elements. */
 template <class T> static __device__ __forceinline__ void load_four(T *v, const void *p, int dtype, int64_t i) {
   if (dtype == TY_F32) {
-    const four<float> x = *(const four<float> *)((const float *)p + i);
+    const pack<float, 4> x = take_pack<float, 4>((const float *)p + i);
+    for (int k = 0; k < 4; k++) v[k] = x.d[k];
+  } else if (bytes_of(dtype) == 1) {
+    const pack<uint8_t, 4> x = take_pack<uint8_t, 4>((const uint8_t *)p + i);
     for (int k = 0; k < 4; k++) v[k] = x.d[k];
   } else {
-    const four<uint16_t> x = *(const four<uint16_t> *)((const uint16_t *)p + i);
-    for (int k = 0; k < 4; k++) v[k] = load<T>(&x.d[k], dtype, 0);
+    const pack<uint16_t, 4> x = take_pack<uint16_t, 4>((const uint16_t *)p + i);
+    for (int k = 0; k < 4; k++) v[k] = dtype == TY_F16 ? half_to_float(x.d[k]) : ty_bf16_to_f32(x.d[k]);
   }
 }
 template <class T> static __device__ __forceinline__ void store_four(void *p, int dtype, int64_t i, const T *v) {
   if (dtype == TY_F32) {
-    four<float> x;
+    pack<float, 4> x;
     for (int k = 0; k < 4; k++) x.d[k] = (float)v[k];
-    *(four<float> *)((float *)p + i) = x;
-  } else {
-    four<uint16_t> x;
+    put_pack((float *)p + i, x);
+  } else if (bytes_of(dtype) == 1) {
+    pack<uint8_t, 4> x;
     for (int k = 0; k < 4; k++) store(&x.d[k], dtype, 0, v[k]);
-    *(four<uint16_t> *)((uint16_t *)p + i) = x;
+    put_pack((uint8_t *)p + i, x);
+  } else {
+    pack<uint16_t, 4> x;
+    for (int k = 0; k < 4; k++) x.d[k] = dtype == TY_F16 ? float_to_half((float)v[k]) : ty_f32_to_bf16((float)v[k]);
+    put_pack((uint16_t *)p + i, x);
   }
 }
-static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) { return dtype != TY_F64 && (uintptr_t)p % (dtype == TY_F32 ? 16 : 8) == 0; }
 
-/* v = the thread's elements of the row of n at element base of p, which lie step apart. */
-template <class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int dtype, int64_t base, int64_t n, int64_t step) {
-  if (step == 1 && n % 4 == 0 && fours(p, dtype)) {     /* then each row begins at such an address */
+template <class D> static __device__ __forceinline__ bool aligned_row(const void *p) { return (uintptr_t)p % (4 * sizeof(D)) == 0; }
+
+/* v = the thread's elements of the row of n at element base of p, which lie step apart. With G 4 each row begins at a multiple of four. */
+template <int G, class D, class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int64_t base, int64_t n, int64_t step) {
+  const D *const row = (const D *)p + base;
+  if constexpr (G == 4 && sizeof(D) < 8)
+    if (step == 1 && aligned_row<D>(p)) {
 #pragma unroll
-    for (int e = 0; e < ROW_EACH; e += 4) {
-      const int64_t j = row_place(e, n);
-      if (j < n) load_four(v + e, p, dtype, base + j);
+      for (int e = 0; e < ROW_EACH; e += 4) {
+        const int j = row_place<G>(e);
+        if (j >= (int)n) continue;
+        const pack<D, 4> x = take_pack<D, 4>(row + j);
+#pragma unroll
+        for (int k = 0; k < 4; k++) v[e + k] = stored<D>::in(x.d[k]);
+      }
+      return;
     }
+  EACH_OF_ROW(e, j, n) v[e] = stored<D>::in(row[j * step]);
+}
+template <int G, class D, class T> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n, int64_t step, const T *v) {
+  D *const row = (D *)p + base;
+  if constexpr (G == 4 && sizeof(D) < 8)
+    if (step == 1 && aligned_row<D>(p)) {
+#pragma unroll
+      for (int e = 0; e < ROW_EACH; e += 4) {
+        const int j = row_place<G>(e);
+        if (j >= (int)n) continue;
+        pack<D, 4> x;
+#pragma unroll
+        for (int k = 0; k < 4; k++) x.d[k] = stored<D>::out(v[e + k]);
+        put_pack(row + j, x);
+      }
+      return;
+    }
+  EACH_OF_ROW(e, j, n) row[j * step] = stored<D>::out(v[e]);
+}
+/* The same of what all rows share, of any float dtype. */
+template <int G, class T> static __device__ __forceinline__ void load_shared_row(T *v, const void *p, int dtype, int64_t n) {
+  if (G == 4 && fours(p, dtype)) {
+#pragma unroll
+    for (int e = 0; e < ROW_EACH; e += 4) if (row_place<G>(e) < (int)n) load_four(v + e, p, dtype, row_place<G>(e));
     return;
   }
-  EACH_OF_ROW(e, j, n) v[e] = load<T>(p, dtype, base + j * step);
+  EACH_OF_ROW(e, j, n) v[e] = load<T>(p, dtype, j);
 }
 
-/* All threads' v, combined. s: one of each thread. */
-template <class T, class F> static __device__ __forceinline__ T combine_row(T v, T *s, F join) {
-  const int t = (int)threadIdx.x;
-  __syncthreads();
-  s[t] = v;
-  for (int half = (int)blockDim.x / 2; half; half /= 2) {
-    __syncthreads();
-    if (t < half) s[t] = join(s[t], s[t + half]);
-  }
-  __syncthreads();
-  return s[0];
-}
-template <class T> static __device__ __forceinline__ T sum_of_row(T v, T *s) { return combine_row(v, s, [](T a, T b) { return (T)(a + b); }); }
+template <class T> static __device__ __forceinline__ T sum_of_block(T v, T *s) { return combine_block(v, s, [](T a, T b) { return (T)(a + b); }); }
+
+/* kernel<..., D, G> for rows of n elements of dtype. */
+#define WITH_ROWS(dtype, n, LAUNCH) \
+  ((n) % 4 == 0 ? WITH_DTYPE(dtype, LAUNCH, 4) : WITH_DTYPE(dtype, LAUNCH, 1))
+#define WITH_DTYPE(dtype, LAUNCH, G) \
+  ((dtype) == TY_F32 ? LAUNCH(float, G) : (dtype) == TY_F16 ? LAUNCH(half16, G) : (dtype) == TY_BF16 ? LAUNCH(brain16, G) : LAUNCH(double, G))
 #endif

@@ -1,103 +1,142 @@
 /* Softmax and cross-entropy, forward and backward: a block for each row, which it reads twice at most, a short one once.
  *
  * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when its maximum grows), the next
- * writes. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed in. */
+ * writes; each thread takes 16 bytes at a time. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed in. */
 #include "rows.cuh"
 
 #define THREADS 256
+#define MANY TY_K_ROW_THREADS
 
-template <class T> static __device__ __forceinline__ T exp_of(T x);
-template <> __device__ __forceinline__ float exp_of<float>(float x) { return exp_f32(x); }
-template <> __device__ __forceinline__ double exp_of<double>(double x) { return exp(x); }
 template <class T> static __device__ __forceinline__ T log_of(T x);
 template <> __device__ __forceinline__ float log_of<float>(float x) { return log_f32(x); }
 template <> __device__ __forceinline__ double log_of<double>(double x) { return log(x); }
-
-/* The maximum and the sum of exp(x - maximum) of n elements step apart, for all threads. Rows of -inf have maximum 0, so that their sum is 0. */
-template <class T> static __device__ void largest_and_sum(const void *x, int dtype, int64_t base, int64_t n, int64_t step, T *top, T *sum, T *s, T *u) {
-  const int t = threadIdx.x;
-  T m = -INFINITY, a = 0;
-  for (int64_t j = t; j < n; j += blockDim.x) {
-    const T v = load<T>(x, dtype, base + j * step);
-    if (v > m) { a = (m == -INFINITY ? 0 : a * exp_of(m - v)) + 1; m = v; }
-    else a += v == -INFINITY ? 0 : exp_of(v - m);        /* a NaN stays */
-  }
-  __syncthreads();
-  s[t] = m;
-  u[t] = a;
-  for (int half = (int)blockDim.x / 2; half; half /= 2) {
-    __syncthreads();
-    if (t < half) {
-      const T m1 = s[t], m2 = s[t + half], big = m1 > m2 ? m1 : m2;
-      u[t] = (m1 == -INFINITY ? u[t] : u[t] * exp_of(m1 - big)) + (m2 == -INFINITY ? u[t + half] : u[t + half] * exp_of(m2 - big));
-      s[t] = big;
-    }
-  }
-  __syncthreads();
-  *top = s[0] == -INFINITY ? 0 : s[0];
-  *sum = u[0];
-}
-
-template <class T> __global__ void __launch_bounds__(THREADS) softmax(const ty_k_lines a) {
-  __shared__ T s[THREADS], u[THREADS];
-  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
-  T top, sum;
-  largest_and_sum<T>(a.x, a.dtype, base, a.n, a.inner, &top, &sum, s, u);
-  const T scale = 1 / sum, shift = log_of(sum);
-  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-    const int64_t i = base + j * a.inner;
-    const T v = load<T>(a.x, a.dtype, i) - top;
-    store(a.o, a.dtype, i, a.log ? v - shift : exp_of(v) * scale);
-  }
-}
 
 static __device__ __forceinline__ float larger(float a, float b) { return max_f32(a, b); }
 static __device__ __forceinline__ double larger(double a, double b) { return max_f64(a, b); }
 static __device__ __forceinline__ float exp_down(float x) { return ty_exp_down_f32(x); }
 static __device__ __forceinline__ double exp_down(double x) { return ty_exp_down_f64(x); }
 
-template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_short(const ty_k_lines a) {
-  __shared__ T s[TY_K_ROW_THREADS];
-  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
+/* fn(v, j, n) for a long line's elements j .. j + n - 1, n at most the constant N; they lie step apart from base on. */
+template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n, int64_t step, F fn) {
+  constexpr int N = 16 / sizeof(D);
+  typedef typename stored<D>::type T;
+  const D *const line = (const D *)x + base;
+  if (step == 1 && n % N == 0 && (uintptr_t)line % 16 == 0) {
+    for (int64_t j = (int64_t)threadIdx.x * N; j < n; j += (int64_t)blockDim.x * N) {
+      const pack<D, N> p = take_pack<D, N>(line + j);
+      T v[N];
+#pragma unroll
+      for (int k = 0; k < N; k++) v[k] = stored<D>::in(p.d[k]);
+      fn(v, j, N);
+    }
+    return;
+  }
+  for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
+    T v[N];
+    v[0] = stored<D>::in(line[j * step]);
+    fn(v, j, 1);
+  }
+}
+/* Writes n neighbours, as each_of_line gave them. */
+template <class D> static __device__ __forceinline__ void put_of_line(void *o, int64_t base, int64_t step, int64_t j, int n, const typename stored<D>::type *v) {
+  constexpr int N = 16 / sizeof(D);
+  D *const line = (D *)o + base;
+  if (n == 1) { line[j * step] = stored<D>::out(v[0]); return; }
+  pack<D, N> p;
+#pragma unroll
+  for (int k = 0; k < N; k++) p.d[k] = stored<D>::out(v[k]);
+  if ((uintptr_t)line % 16 == 0) put_pack(line + j, p);
+  else for (int k = 0; k < N; k++) line[j + k] = p.d[k];
+}
+
+/* The maximum, 0 where all are -inf, and the sum of exp(x - maximum) of a line, for all threads. */
+template <class D, class T> static __device__ void largest_and_sum(const void *x, int64_t base, int64_t n, int64_t step, T *top, T *sum, two<T> *s) {
+  two<T> mine = {(T)-INFINITY, 0};
+  each_of_line<D>(x, base, n, step, [&](const T *v, int64_t, int count) {
+    T m = mine.a, a = 0;
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) m = v[k] > m ? v[k] : m;
+    if (m > mine.a) mine = {m, mine.b == 0 ? 0 : mine.b * exp_down(mine.a - m)};
+    const T from = m == (T)-INFINITY ? 0 : m;
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) a += exp_down(v[k] - from);     /* a NaN stays */
+    mine.b += a;
+  });
+  mine = combine_block(mine, s, [](two<T> p, two<T> q) {
+    const T big = p.a > q.a ? p.a : q.a;
+    return two<T>{big, (p.b == 0 ? 0 : p.a == big ? p.b : p.b * exp_down(p.a - big)) + (q.b == 0 ? 0 : q.a == big ? q.b : q.b * exp_down(q.a - big))};
+  });
+  *top = mine.a == (T)-INFINITY ? 0 : mine.a;
+  *sum = mine.b;
+}
+
+#define LINE_OF(a) const int64_t base = blockIdx.x / (a).inner * (a).n * (a).inner + blockIdx.x % (a).inner
+
+template <class D> __global__ void __launch_bounds__(THREADS) softmax(const ty_k_lines a) {
+  typedef typename stored<D>::type T;
+  __shared__ two<T> s[THREADS / 32];
+  LINE_OF(a);
+  T top, sum;
+  largest_and_sum<D>(a.x, base, a.n, a.inner, &top, &sum, s);
+  const T scale = 1 / sum, shift = log_of(sum);
+  each_of_line<D>(a.x, base, a.n, a.inner, [&](T *v, int64_t j, int count) {
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) v[k] = a.log ? v[k] - top - shift : exp_down(v[k] - top) * scale;
+    put_of_line<D>(a.o, base, a.inner, j, count, v);
+  });
+}
+
+template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(const ty_k_lines a) {
+  typedef typename stored<D>::type T;
+  __shared__ T s[THREADS / 32];
+  LINE_OF(a);
+  T part = 0;
+  each_of_line<D>(a.g, base, a.n, a.inner, [&](const T *g, int64_t j, int count) {
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) part += a.log ? g[k] : g[k] * stored<D>::in(((const D *)a.x)[base + (j + k) * a.inner]);
+  });
+  const T sum = sum_of_block(part, s);
+  each_of_line<D>(a.g, base, a.n, a.inner, [&](T *g, int64_t j, int count) {
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) {
+      if (k >= count) continue;
+      const T y = stored<D>::in(((const D *)a.x)[base + (j + k) * a.inner]);
+      g[k] = a.log ? g[k] - exp_down(y) * sum : y * (g[k] - sum);
+    }
+    put_of_line<D>(a.o, base, a.inner, j, count, g);
+  });
+}
+
+template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_short(const ty_k_lines a) {
+  typedef typename stored<D>::type T;
+  __shared__ T s[TY_K_ROW_THREADS / 32];
+  LINE_OF(a);
   T v[ROW_EACH], top = -INFINITY, part = 0;
-  load_row(v, a.x, a.dtype, base, a.n, a.inner);
+  load_row<G, D>(v, a.x, base, a.n, a.inner);
   EACH_OF_ROW(e, j, a.n) top = larger(top, v[e]);
-  top = combine_row(top, s, [](T x, T y) { return larger(x, y); });
+  top = combine_block(top, s, [](T x, T y) { return larger(x, y); });
   EACH_OF_ROW(e, j, a.n) {
     v[e] -= top;
     const T x = exp_down(v[e]);
     if (!a.log) v[e] = x;
     part += x;
   }
-  const T sum = sum_of_row(part, s), scale = 1 / sum, shift = log_of(sum);
-  EACH_OF_ROW(e, j, a.n) store(a.o, a.dtype, base + j * a.inner, a.log ? v[e] - shift : v[e] * scale);
+  const T sum = sum_of_block(part, s), scale = 1 / sum, shift = log_of(sum);
+  EACH_OF_ROW(e, j, a.n) v[e] = a.log ? v[e] - shift : v[e] * scale;
+  store_row<G, D>(a.o, base, a.n, a.inner, v);
 }
 
-template <class T> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_backward_short(const ty_k_lines a) {
-  __shared__ T s[TY_K_ROW_THREADS];
-  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
+template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_backward_short(const ty_k_lines a) {
+  typedef typename stored<D>::type T;
+  __shared__ T s[TY_K_ROW_THREADS / 32];
+  LINE_OF(a);
   T g[ROW_EACH], y[ROW_EACH], part = 0;
-  load_row(g, a.g, a.dtype, base, a.n, a.inner);
-  load_row(y, a.x, a.dtype, base, a.n, a.inner);
+  load_row<G, D>(g, a.g, base, a.n, a.inner);
+  load_row<G, D>(y, a.x, base, a.n, a.inner);
   EACH_OF_ROW(e, j, a.n) part += a.log ? g[e] : g[e] * y[e];
-  const T sum = sum_of_row(part, s);
-  EACH_OF_ROW(e, j, a.n) store(a.o, a.dtype, base + j * a.inner, a.log ? g[e] - exp_down(y[e]) * sum : y[e] * (g[e] - sum));
-}
-
-template <class T> __global__ void __launch_bounds__(THREADS) softmax_backward(const ty_k_lines a) {
-  __shared__ T s[THREADS];
-  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
-  T part = 0;
-  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-    const int64_t i = base + j * a.inner;
-    part += a.log ? load<T>(a.g, a.dtype, i) : load<T>(a.g, a.dtype, i) * load<T>(a.x, a.dtype, i);
-  }
-  const T sum = sum_of_row(part, s);
-  for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-    const int64_t i = base + j * a.inner;
-    const T g = load<T>(a.g, a.dtype, i), y = load<T>(a.x, a.dtype, i);
-    store(a.o, a.dtype, i, a.log ? g - exp_of(y) * sum : y * (g - sum));
-  }
+  const T sum = sum_of_block(part, s);
+  EACH_OF_ROW(e, j, a.n) g[e] = a.log ? g[e] - exp_down(y[e]) * sum : y[e] * (g[e] - sum);
+  store_row<G, D>(a.o, base, a.n, a.inner, g);
 }
 
 /* ---- cross-entropy of rows with 1-based labels ---- */
@@ -113,15 +152,15 @@ static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
 template <class T> static __device__ __forceinline__ T count_of(const ty_k_entropy &a, int64_t t) { return t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1; }
 
 /* The row's log-sum-exp and its loss, which thread 0 stores. */
-template <class T> static __device__ T loss_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T *s, T *u) {
+template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &a, int64_t row, int64_t t, two<T> *s) {
   const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
   T top, sum, part = 0;
-  largest_and_sum<T>(a.x, a.dtype, base, a.n, 1, &top, &sum, s, u);
+  largest_and_sum<D>(a.x, base, a.n, 1, &top, &sum, s);
   const T lse = top + log_of(sum);
   if (eps > 0) {
     for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
-    part = sum_of_row(part, s);
+    part = sum_of_block(part, (T *)s);
   }
   if (threadIdx.x) return lse;
   store(a.losses, STAT, row, t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
@@ -130,20 +169,26 @@ template <class T> static __device__ T loss_of_row(const ty_k_entropy &a, int64_
 }
 
 /* up: of the row's loss */
-template <class T> static __device__ void gradient_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T lse, T up, T *s) {
+template <class D, class T> static __device__ void gradient_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T lse, T up, T *s) {
   const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
+  const bool weighted = a.weight && eps > 0;
   T part = 0;
-  if (a.weight && eps > 0) {
+  if (weighted) {
     for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) part += load<T>(a.weight, a.dtype, j);
-    part = sum_of_row(part, s);
+    part = sum_of_block(part, s);
   } else part = (T)a.n;
-  const T w = count_of<T>(a, t), mass = (1 - eps) * w + eps / (T)a.n * part;
-  for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) {
-    const T smooth = eps / (T)a.n * (a.weight && eps > 0 ? load<T>(a.weight, a.dtype, j) : 1);
-    const T v = up * (mass * exp_of(load<T>(a.x, a.dtype, base + j) - lse) - smooth - (j == t - 1 ? (1 - eps) * w : 0));
-    store(a.o, a.dtype, base + j, t == a.ignore ? 0 : v);
-  }
+  const T w = count_of<T>(a, t), mass = (1 - eps) * w + eps / (T)a.n * part, smooth = eps / (T)a.n;
+  each_of_line<D>(a.x, base, a.n, 1, [&](T *v, int64_t j, int count) {
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) {
+      if (k >= count) continue;
+      const T spread = weighted ? smooth * load<T>(a.weight, a.dtype, j + k) : smooth;
+      const T slope = up * (mass * exp_down(v[k] - lse) - spread - (j + k == t - 1 ? (1 - eps) * w : 0));
+      v[k] = t == a.ignore ? 0 : slope;
+    }
+    put_of_line<D>(a.o, base, 1, j, count, v);
+  });
 }
 
 /* What the rows count for together: each block that asks adds it up in the same order. */
@@ -153,7 +198,7 @@ template <class T> static __device__ T total_of(const ty_k_entropy &a, T *s) {
     const int64_t t = a.labels[i * a.label_step];
     if (t == a.ignore || (t >= 1 && t <= a.n)) part += count_of<T>(a, t);
   }
-  return sum_of_row(part, s);
+  return sum_of_block(part, s);
 }
 
 /* Of many rows: what each counts for; and, when losses and these have been added up, the mean. */
@@ -163,22 +208,24 @@ template <class T> __global__ void __launch_bounds__(THREADS) count(const ty_k_e
 }
 template <class T> __global__ void take_mean(T *mean, const T *total) { *mean /= *total; }
 
-template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(const ty_k_entropy a) {
-  __shared__ T s[THREADS], u[THREADS];
+template <class D> __global__ void __launch_bounds__(MANY) cross_entropy(const ty_k_entropy a) {
+  typedef typename stored<D>::type T;
+  __shared__ two<T> both[MANY / 32];
+  T *const s = (T *)both;
   const int64_t row = blockIdx.x, t = a.rows ? a.labels[row * a.label_step] : a.ignore;
   if (a.rows && !bad_label(a, t)) {
-    const T lse = a.losses ? loss_of_row(a, row, t, s, u) : load<T>(a.lse, STAT, row);
+    const T lse = a.losses ? loss_of_row<D>(a, row, t, both) : load<T>(a.lse, STAT, row);
     if (a.o) {
       T up = load<T>(a.g, STAT, row * a.g_step);
       if (a.mean) up /= total_of(a, s);
       else if (a.total) up /= load<T>(a.total, STAT, 0);
-      gradient_of_row(a, row, t, lse, up, s);
+      gradient_of_row<D>(a, row, t, lse, up, s);
     }
   } else if (a.rows && a.losses && threadIdx.x == 0) store(a.losses, STAT, row, (T)0);
   if (!a.mean || !last_block(a.ticket, gridDim.x)) return;
   T part = 0;
   for (int64_t i = threadIdx.x; i < a.rows; i += blockDim.x) part += load<T>(a.losses, STAT, i);
-  const T sum = sum_of_row(part, s), total = total_of(a, s);
+  const T sum = sum_of_block(part, s), total = total_of(a, s);
   if (threadIdx.x) return;
   store(a.mean, STAT, 0, sum / total);
   if (a.total) store(a.total, STAT, 0, total);
@@ -186,22 +233,35 @@ template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy(cons
 
 /* ---- launchers ---- */
 
-template <class T> static cudaError_t launch_softmax(const ty_k_lines &p, cudaStream_t s) {
+template <class D, int G> static cudaError_t softmax_rows(const ty_k_lines &p, cudaStream_t s) {
   const ty_k_lines a = p;
   const unsigned blocks = blocks_for(a.lines, 1), threads = (unsigned)ty_k_row_threads(a.n);
-  if (a.n <= TY_K_ROW) return a.g ? TY_LAUNCH(softmax_backward_short<T>, blocks, threads, s, a) : TY_LAUNCH(softmax_short<T>, blocks, threads, s, a);
-  return a.g ? TY_LAUNCH(softmax_backward<T>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<T>, blocks, THREADS, s, a);
+  auto there = softmax_short<D, G>, back = softmax_backward_short<D, G>;
+  return a.g ? TY_LAUNCH(back, blocks, threads, s, a) : TY_LAUNCH(there, blocks, threads, s, a);
 }
 
-cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch_softmax<double>(*a, s) : launch_softmax<float>(*a, s); }
+template <class D> static cudaError_t softmax_lines(const ty_k_lines &p, cudaStream_t s) {
+  const ty_k_lines a = p;
+  const unsigned blocks = blocks_for(a.lines, 1);
+  return a.g ? TY_LAUNCH(softmax_backward<D>, blocks, THREADS, s, a) : TY_LAUNCH(softmax<D>, blocks, THREADS, s, a);
+}
 
-template <class T> static cudaError_t launch_entropy(const ty_k_entropy &p, cudaStream_t s) {
+cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) {
+#define SHORT(D, G) softmax_rows<D, G>(*a, s)
+#define LONG(D, G) softmax_lines<D>(*a, s)
+  return a->n <= TY_K_ROW ? WITH_ROWS(a->dtype, a->n, SHORT) : WITH_DTYPE(a->dtype, LONG, 1);
+}
+
+template <class D> static cudaError_t launch_entropy(const ty_k_entropy &p, cudaStream_t s) {
   const ty_k_entropy a = p;
-  const int few = ty_k_row_threads(a.n);
-  return TY_LAUNCH(cross_entropy<T>, blocks_for(a.rows, 1), (unsigned)(few < THREADS ? few : THREADS), s, a);
+  const int threads = ty_k_row_threads(a.n);
+  return TY_LAUNCH(cross_entropy<D>, blocks_for(a.rows, 1), (unsigned)(threads < MANY ? threads : MANY), s, a);
 }
 
-cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch_entropy<double>(*a, s) : launch_entropy<float>(*a, s); }
+cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) {
+#define ENTROPY(D, G) launch_entropy<D>(*a, s)
+  return WITH_DTYPE(a->dtype, ENTROPY, 1);
+}
 
 cudaError_t ty_k_entropy_counts(const ty_k_entropy *p, void *to, cudaStream_t s) {
   const ty_k_entropy a = *p;

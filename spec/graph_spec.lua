@@ -39,6 +39,19 @@ describe("graphs", function()
     end
   end)
 
+  it("may be collected while another is captured", function()
+    local x = tycho.ones(3, {device = "cuda"})
+    local function used_and_dropped() tycho.cuda.graph(function() x:add_(1) end):replay() end
+    used_and_dropped()
+    local g, y = tycho.cuda.graph(function()
+      collectgarbage()
+      collectgarbage()
+      return x * 2
+    end)
+    g:replay()
+    helper.close(y:cpu(), tycho.full({3}, 4))
+  end)
+
   it("run a recorded training step again, with new inputs and new random numbers", function()
     tycho.manual_seed(3)
     local net = tycho.nn.Sequential(tycho.nn.Linear(6, 16), tycho.nn.ReLU(), tycho.nn.Dropout(0.5), tycho.nn.Linear(16, 3)):to("cuda")

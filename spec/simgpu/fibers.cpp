@@ -36,6 +36,7 @@ thread_local block_run run;                /* plain data: an access costs no che
 }  // namespace
 
 thread_local sim_place *sim_here;
+thread_local unsigned long long sim_exchanged[1024];
 
 /* save = this stack; continue on the other: what a call keeps is kept */
 extern "C" void sim_switch(void **save, void *to);

@@ -98,7 +98,7 @@ static void convolutions(void) {
           const int64_t *s = shapes[i], oh = (s[2] + 2 * s[7] - s[5]) / s[6] + 1, ow = (s[3] + 2 * s[7] - s[5]) / s[6] + 1;
           const bool last = ty_is_half((ty_dtype)dtype);
           ty_k_convolution a = {.op = ids[op], .dtype = dtype, .n = s[0], .c = s[1], .h = s[2], .w = s[3], .o = s[4], .oh = oh, .ow = ow, .kh = s[5], .kw = s[5], .groups = s[8],
-            .stride = {s[6], s[6]}, .padding = {s[7], s[7]}, .dilation = {1, 1}, .bias = bias ? (void *)16 : NULL, .bias_step = 1};
+            .stride = {s[6], s[6]}, .padding = {s[7], s[7]}, .dilation = {1, 1}, .bias = bias ? (void *)16 : NULL};
           strides_of(a.xs, last, a.c, a.h, a.w);
           strides_of(a.ws, last, a.c / a.groups, a.kh, a.kw);
           strides_of(a.ys, last, a.o, oh, ow);

@@ -14,12 +14,16 @@
 typedef struct { void *fused, *each; } ty_rtc;
 
 static const char HEAD[] =
-  "#include <vector_types.h>\n#undef __global__\n#undef __device__\n#undef __forceinline__\n#undef __launch_bounds__\n"
+  "#include <vector_types.h>\n#include <cstring>\n#undef __global__\n#undef __device__\n#undef __forceinline__\n#undef __launch_bounds__\n"
   "#define __global__\n#define __device__\n#define __forceinline__ inline\n#define __launch_bounds__(...)\n#define __shared__ static thread_local\n"
   "struct sim_place { uint3 thread, block; dim3 block_dim, grid_dim; };\n"
   "static sim_place *(*sim_where)();\nstatic void (*sim_wait)();\n"
-  "#define threadIdx (sim_where()->thread)\n#define blockIdx (sim_where()->block)\n#define gridDim (sim_where()->grid_dim)\n#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)\n#define __syncthreads() sim_wait()\n"
+  "#define threadIdx (sim_where()->thread)\n#define blockIdx (sim_where()->block)\n#define blockDim (sim_where()->block_dim)\n#define gridDim (sim_where()->grid_dim)\n#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)\n#define __syncthreads() sim_wait()\n"
   "static inline unsigned atomicAdd(unsigned *p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }\n"
+  "static thread_local unsigned long long exchanged[1024];\n"
+  "template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {\n"
+  "  const unsigned t = threadIdx.x, from = t % 32 + down < 32 ? t + down : t;\n"
+  "  memcpy(&exchanged[t], &v, sizeof v);\n  sim_wait();\n  memcpy(&v, &exchanged[from], sizeof v);\n  sim_wait();\n  return v;\n}\n"
   "extern \"C\" void sim_link(sim_place *(*where)(), void (*wait)()) { sim_where = where; sim_wait = wait; }\n";
 static const char TAIL[] =
   "extern \"C\" void sim_fused(const void *a) { fused(*(const arguments *)a); }\n";

@@ -477,7 +477,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) { ENTER; *out = new CUgraphExec_st{g->pieces}; return cudaSuccess; }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n) { ENTER; *n = g->pieces.size(); return cudaSuccess; }
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { ENTER; delete g; return cudaSuccess; }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { ENTER; delete g; return cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { ENTER; REFUSE_CAPTURE; delete g; return cudaSuccess; }
 
 /* The pieces in any order that they allow. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {

@@ -31,6 +31,18 @@ extern thread_local sim_place *sim_here;
 
 void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
+static inline void __syncwarp() {}
+/* What a whole block calls together, so that its barriers serve. */
+extern thread_local unsigned long long sim_exchanged[1024];
+template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {
+  static_assert(sizeof(T) <= sizeof *sim_exchanged, "a register or two");
+  const unsigned t = sim_here->thread.x, from = t % 32 + down < 32 ? t + down : t;
+  __builtin_memcpy(&sim_exchanged[t], &v, sizeof v);
+  sim_barrier();
+  __builtin_memcpy(&v, &sim_exchanged[from], sizeof v);
+  sim_barrier();
+  return v;
+}
 /* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
 template <class T> static inline T sim_add(T *p, T v) {
   T old = *p, next;

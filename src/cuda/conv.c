@@ -26,7 +26,7 @@ static ty_status laid_out(ty_call *c, bool last, ty_tensor *t, ty_tensor **out) 
 ty_status ty_cuda_conv(ty_call *c) {
   const int id = c->op->id, first = id != TY_OP_conv2d;
   const ty_attr *a = c->at + first;
-  ty_tensor *p = NULL, *q = NULL, *r = NULL, *out = c->out[0];
+  ty_tensor *p = NULL, *q = NULL, *r = NULL, *bias = NULL, *out = c->out[0];
   const bool last = ty_is_half((ty_dtype)out->dtype);
   int gpu;
   cudaStream_t s;
@@ -35,6 +35,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   if (ty_numel(out) == 0) return TY_OK;
   ty_status st = laid_out(c, last, c->in[0].t, &p);
   if (st == TY_OK) st = laid_out(c, last, c->in[1].t, &q);
+  if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);      /* cuDNN ignores the strides of what it spreads */
   if (st == TY_OK && last && !ty_is_channels_last(out)) {
     ty_meta m = {.dtype = out->dtype, .ndim = 4, .has_stride = true};
     memcpy(m.shape, out->shape, sizeof m.shape);
@@ -43,10 +44,8 @@ ty_status ty_cuda_conv(ty_call *c) {
   }
   if (st == TY_OK) {
     const ty_tensor *o = r ? r : out, *x = id == TY_OP_conv2d ? p : id == TY_OP_conv2d_backward_input ? o : q, *w = id == TY_OP_conv2d_backward_weight ? o : q, *y = id == TY_OP_conv2d ? o : p;
-    const ty_tensor *bias = id == TY_OP_conv2d ? c->in[2].t : NULL;
     ty_k_convolution k = {.op = id, .dtype = o->dtype, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3], .o = w->shape[0], .oh = y->shape[2], .ow = y->shape[3],
-                          .kh = w->shape[2], .kw = w->shape[3], .groups = a[3].i, .x = ty_data(x), .weight = ty_data(w), .y = ty_data(y), .bias = bias ? ty_data(bias) : NULL,
-                          .bias_step = bias ? bias->stride[0] : 0};
+                          .kh = w->shape[2], .kw = w->shape[3], .groups = a[3].i, .x = ty_data(x), .weight = ty_data(w), .y = ty_data(y), .bias = bias ? ty_data(bias) : NULL};
     for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.padding[i] = a[1].v[i]; k.dilation[i] = a[2].v[i]; }
     strides_of(x, last, k.xs);
     strides_of(w, last, k.ws);
@@ -58,5 +57,6 @@ ty_status ty_cuda_conv(ty_call *c) {
   ty_release(p);
   ty_release(q);
   ty_release(r);
+  ty_release(bias);
   return st;
 }

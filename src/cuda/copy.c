@@ -4,6 +4,7 @@
  * host memory that isn't pinned is done with when the call returns. */
 #include <string.h>
 #include "cuda.h"
+#include "math.h"
 
 static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from) {
   return to->gpu < 0 ? cudaMemcpyDeviceToHost : from->gpu < 0 ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
@@ -58,27 +59,52 @@ cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t 
   const int k = src->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)src->dtype) ? 0 : 2;
   ty_k_point a = {.op = -1, .k = k, .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
   if (a.n == 0) return cudaSuccess;
-  bool same = TY_SAME_SHAPE(src, dst);
-  if (same && src->dtype == dst->dtype && ty_is_contiguous(src) && ty_is_contiguous(dst))
-    return cudaMemcpyAsync(ty_data(dst), ty_data(src), (size_t)(a.n * ty_itemsize(dst)), cudaMemcpyDeviceToDevice, s);
   memcpy(a.shape, dst->shape, sizeof a.shape);
-  same = same && ty_is_contiguous(src) && ty_is_contiguous(dst);
-  a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = same ? TY_K_DENSE : TY_K_STRIDED};
-  a.o[1] = (ty_k_operand){.p = ty_data(src), .dtype = src->dtype, .how = same ? TY_K_DENSE : TY_K_STRIDED};
+  a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
+  a.o[1] = (ty_k_operand){.p = ty_data(src), .dtype = src->dtype, .how = TY_K_STRIDED};
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);
   const int lead = dst->ndim - src->ndim;                /* negative: src has leading dims of size 1 */
   for (int i = 0; i < dst->ndim; i++) a.o[1].stride[i] = i < lead || src->shape[i - lead] == 1 ? 0 : src->stride[i - lead];
-  return ty_k_pointwise(&a, s);
+  ty_in_memory_order(&a);
+  if (a.ndim == 0) {                       /* one element */
+    a.ndim = 1;
+    a.shape[0] = a.o[0].stride[0] = a.o[1].stride[0] = 1;
+  }
+  if (a.ndim == 1 && a.o[0].stride[0] == 1 && a.o[1].stride[0] == 1) a.o[0].how = a.o[1].how = TY_K_DENSE;
+  return ty_k_copy(&a, (int)ty_itemsize(dst), s);
+}
+
+/* The number as an element of the dtype. */
+static uint64_t bits_of(ty_dtype d, ty_operand v) {
+  const double f = v.kind == TY_FLOAT ? v.f : (double)v.i;
+  const int64_t i = v.kind == TY_FLOAT ? ty_whole(v.f) : v.i;
+  const float single = v.kind == TY_FLOAT ? (float)v.f : (float)v.i;
+  uint64_t bits = 0;
+  switch (d) {
+    case TY_F64: memcpy(&bits, &f, sizeof f); return bits;
+    case TY_F32: memcpy(&bits, &single, sizeof single); return bits;
+    case TY_F16: return ty_f32_to_f16(single);
+    case TY_BF16: return ty_f32_to_bf16(single);
+    case TY_I32: return (uint32_t)i;
+    case TY_BOOL: return v.kind == TY_FLOAT ? f != 0 : i != 0;
+    case TY_U8: return (uint8_t)i;
+    default: return (uint64_t)i;
+  }
 }
 
 cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
-  const bool whole = v.kind != TY_FLOAT;
-  ty_k_point a = {.op = -1, .k = whole ? 2 : 1, .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
-  if (a.n == 0) return cudaSuccess;
+  const int64_t n = ty_numel(dst);
+  if (n == 0) return cudaSuccess;
+  if (ty_is_dense(dst)) {
+    const uint64_t bits = bits_of((ty_dtype)dst->dtype, v);
+    return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s) : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
+  }
+  ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT ? 1 : 2, .nin = 1, .ndim = dst->ndim, .n = n};
   memcpy(a.shape, dst->shape, sizeof a.shape);
-  a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = ty_is_contiguous(dst) ? TY_K_DENSE : TY_K_STRIDED};
+  a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);
   a.o[1] = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.i};
+  ty_in_memory_order(&a);
   return ty_k_pointwise(&a, s);
 }
 

@@ -52,6 +52,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
+enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);     /* of this thread, while it captures; gives the one before */
 ty_stream **ty_captured_draw(int gpu);                       /* which stream drew last in the graph that this thread captures, or NULL */
 uint64_t ty_place(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
 void ty_uses(ty_stream *stream, ty_storage *s);              /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
@@ -124,6 +125,7 @@ ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);
 ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
 /* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
+void ty_in_memory_order(ty_k_point *a);     /* sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory; merges them */
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
 /* One element of memory of a dtype into all of dst. */
 cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);

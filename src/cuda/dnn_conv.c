@@ -49,7 +49,7 @@ static void describe(ty_dnn_graph *g, const void *what) {
   const ty_k_convolution *a = what;
   const cudnnDataType_t type = ty_dnn_type(a->dtype), compute = a->dtype == TY_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
   const int64_t xd[4] = {a->n, a->c, a->h, a->w}, wd[4] = {a->o, a->c / a->groups, a->kh, a->kw}, yd[4] = {a->n, a->o, a->oh, a->ow}, bd[4] = {1, a->o, 1, 1},
-                bs[4] = {a->o * a->bias_step, a->bias_step, 1, 1};
+                bs[4] = {a->o, 1, 1, 1};
   ty_desc x = ty_dnn_tensor(g, UID_X, type, xd, a->xs, TY_DNN_REAL), w = ty_dnn_tensor(g, UID_W, type, wd, a->ws, TY_DNN_REAL), y = ty_dnn_tensor(g, UID_Y, type, yd, a->ys, TY_DNN_REAL);
   ty_desc sum = a->bias ? ty_dnn_tensor(g, 1000, compute, yd, a->ys, TY_DNN_INNER) : y;
   convolution(g, a, geometry(g, a, compute), x, w, sum);
@@ -58,7 +58,7 @@ static void describe(ty_dnn_graph *g, const void *what) {
 
 static ty_dnn_key key_of(const ty_k_convolution *a) {
   ty_dnn_key k = {{a->op, a->dtype, a->n, a->c, a->h, a->w, a->o, a->oh, a->ow, a->kh, a->kw, a->groups, a->stride[0], a->stride[1], a->padding[0], a->padding[1], a->dilation[0], a->dilation[1],
-                   a->bias ? 1 + a->bias_step : 0}};
+                   a->bias != NULL}};
   memcpy(k.v + 19, a->xs, sizeof a->xs);
   memcpy(k.v + 23, a->ws, sizeof a->ws);
   memcpy(k.v + 27, a->ys, sizeof a->ys);

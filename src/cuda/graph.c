@@ -25,6 +25,11 @@ ty_stream **ty_captured_draw(int gpu) { return ty_captures(gpu) ? &capturing->dr
 
 bool ty_capturing(void) { return capturing; }
 
+enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) {
+  if (capturing) cudaThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
 uint64_t ty_place(ty_ctx *ctx, const ty_backend *b) { return ty_captures(b->gpu) ? capturing->id : (uint64_t)(uintptr_t)ty_stream_of(ctx, b->gpu); }
 
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
@@ -63,7 +68,9 @@ void ty_graph_free(void *graph) {
     capturing = NULL;
   }
   if (g->ran && g->ran != g->stream) ty_wait_for(g->stream, g->ran);     /* whoever gets the blocks comes after the last launch */
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);     /* Lua may collect it while another is captured */
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
+  ty_capture_mode(mode);
   for (int i = 0; i < g->nkept; i++) {
     if (g->ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], g->ran);
     else if (g->ran && g->kept[i]->backend->gpu < 0) ty_pinned_used_on(g->kept[i]->data, g->ran);

@@ -145,10 +145,9 @@ static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
   block *b = calloc(1, sizeof *b);
   void *p = NULL;
   if (!b) return NULL;
-  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  if (s->captured) cudaThreadExchangeStreamCaptureMode(&mode);         /* the pool of a graph grows: not part of what is recorded */
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);     /* the pool of a graph grows: not part of what is recorded */
   cudaError_t e = cudaMalloc(&p, size);
-  if (s->captured) cudaThreadExchangeStreamCaptureMode(&mode);
+  ty_capture_mode(mode);
   if (e != cudaSuccess) {
     cudaGetLastError();
     free(b);

@@ -74,21 +74,31 @@ static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
   return true;
 }
 
-/* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory. */
-static void in_memory_order(ty_k_point *a) {
+void ty_in_memory_order(ty_k_point *a) {
   int n = 0;
+  bool strided = false;
   for (int i = 0; i < a->ndim; i++) {      /* dims of size 1 say nothing */
     if (a->shape[i] == 1) continue;
     a->shape[n] = a->shape[i];
     for (int k = 0; k <= a->nin; k++) a->o[k].stride[n] = a->o[k].stride[i];
     n++;
   }
-  a->ndim = n;
   for (int i = 1; i < n; i++)
     for (int j = i; j > 0 && a->o[0].stride[j] > a->o[0].stride[j - 1]; j--) {
       int64_t t = a->shape[j]; a->shape[j] = a->shape[j - 1]; a->shape[j - 1] = t;
       for (int k = 0; k <= a->nin; k++) { t = a->o[k].stride[j]; a->o[k].stride[j] = a->o[k].stride[j - 1]; a->o[k].stride[j - 1] = t; }
     }
+  a->ndim = 0;
+  for (int i = 0; i < n; i++) {
+    const int last = a->ndim - 1;
+    bool merges = last >= 0;
+    for (int k = 0; k <= a->nin; k++) merges = merges && (a->o[k].how == TY_K_NUMBER || a->o[k].stride[last] == a->o[k].stride[i] * a->shape[i]);
+    const int to = merges ? last : a->ndim++;
+    a->shape[to] = merges ? a->shape[to] * a->shape[i] : a->shape[i];
+    for (int k = 0; k <= a->nin; k++) a->o[k].stride[to] = a->o[k].stride[i];
+  }
+  for (int k = 0; k <= a->nin; k++) strided = strided || a->o[k].how == TY_K_STRIDED;
+  if (!strided) a->ndim = 0;               /* nobody asks where in the shape an element is */
 }
 
 static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of the CPU */
@@ -128,7 +138,7 @@ ty_status ty_cuda_pointwise(ty_call *c) {
       q->stride[d] = at < 0 || t->shape[at] == 1 ? 0 : t->stride[at];
     }
   }
-  in_memory_order(&a);
+  ty_in_memory_order(&a);
   return ty_launched(c, gpu, ty_k_pointwise(&a, s));
 }
 
@@ -141,7 +151,7 @@ ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, t
   memcpy(a.o[0].stride, x->stride, sizeof a.o[0].stride);
   a.o[1] = a.o[0];
   a.o[2] = v.t ? (ty_k_operand){.p = ty_data(v.t), .dtype = v.t->dtype, .how = TY_K_NUMBER} : (ty_k_operand){.how = TY_K_NUMBER, .f = v.f};
-  in_memory_order(&a);
+  ty_in_memory_order(&a);
   return ty_launched(c, gpu, ty_k_pointwise(&a, s));
 }
 
@@ -282,7 +292,7 @@ static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, cons
     if (gone) { add_dim(r.reduce, r.reduce_stride, &r.nreduce, x->shape[i], x->stride[i]); r.length *= x->shape[i]; }
     else add_dim(r.keep, r.keep_stride, &r.nkeep, x->shape[i], x->stride[i]);
   }
-  r.splits = ty_k_reduce_splits(r.outputs, r.length);
+  r.splits = ty_k_reduce_splits(&r);
   ty_tensor *partial = NULL, *made = NULL;
   ty_status st = TY_OK;
   if (r.splits > 1) {

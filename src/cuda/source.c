@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "block_text.h"
 #include "fused.h"
 #include "fused_text.h"
 #include "kernels.h"
@@ -166,7 +167,7 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (f->tensor[k].written) say(t, "  pack<%s, V> o%d;\n", D, k);
     if (!is_read(f, k)) continue;
     if (one) say(t, "  const %s x%d = ((const %s *)a.t[%d])[at%d];\n", D, k, D, k, k);
-    else say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = *(const pack<%s, V> *)((const %s *)a.t[%d] + at%d);\n  else {\n%s if (e < m) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n  }\n", D, k, k, D, D, k, k, EACH_OF, k, D, k, k);
+    else say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = take_pack<%s, V>((const %s *)a.t[%d] + at%d);\n  else {\n%s if (e < m) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n  }\n", D, k, k, D, D, k, k, EACH_OF, k, D, k, k);
   }
   numbers(t, f);
   for (int i = 0; i < f->nnode; i++)
@@ -187,7 +188,7 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
   say(t, "  }\n");
   for (int k = 0; k < f->ntensor; k++) {
     const char *D = type_of(f->tensor[k].dtype);
-    if (f->tensor[k].written) say(t, "  if (m == V) *(pack<%s, V> *)((%s *)a.t[%d] + at%d) = o%d;\n  else {\n%s if (e < m) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n  }\n", D, D, k, k, k, EACH_OF, D, k, k, k);
+    if (f->tensor[k].written) say(t, "  if (m == V) put_pack((%s *)a.t[%d] + at%d, o%d);\n  else {\n%s if (e < m) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n  }\n", D, k, k, k, EACH_OF, D, k, k, k);
   }
   say(t, "}\n");
   char moves[64];
@@ -206,8 +207,7 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
   const char *A = held(x->compute), *name = n->op->name, *D = ty_dtype_names[n->dtype];
   const bool one = x->row || x->kind == TY_F_NUMBER;
   say(t, "  %s r%d = init_%s_%s();\n%s    r%d = combine_%s_%s(r%d, map_%s_%s(v%d%s)); }\n", A, i, name, A, LOOP, i, name, A, i, name, A, n->in[0], one ? "" : "[e]");
-  say(t, "  { %s *s = (%s *)shared;\n    __syncthreads();\n    s[t] = r%d;\n    for (int half = THREADS / 2; half; half /= 2) { __syncthreads(); if (t < half) s[t] = combine_%s_%s(s[t], s[t + half]); }\n"
-         "    __syncthreads();\n    r%d = finish_%s_%s(s[0], INNER); }\n", A, A, i, name, A, i, name, A);
+  say(t, "  r%d = finish_%s_%s(combine_block(r%d, (%s *)shared, [](%s a, %s b) { return combine_%s_%s(a, b); }), INNER);\n", i, name, A, i, A, A, A, name, A);
   say(t, "  const %s v%d = to_%s(in_%s(out_%s(r%d)));\n", held(n->compute), i, held(n->compute), D, D, i);
 }
 
@@ -215,11 +215,16 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);    /* four neighbours take one block's words too */
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) ((e) / %d * %d + t * %d + (e) %% %d)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together, together * w->threads, together, together);
-  say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
+  say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS / 32];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
   places(t, f, w, "row");
   numbers(t, f);
   char moves[64];
   bool open = false;
+  for (int i = 0; i < f->nnode; i++) {     /* all that is read of the row */
+    const ty_fused_node *n = &f->node[i];
+    if (n->kind == TY_F_TENSOR && !n->row)
+      say(t, "  %s x%d[EACH];\n  take_row<INNER, EACH, %d>(x%d, (const %s *)a.t[%d] + at%d, %lld);\n", type_of(n->dtype), i, together, i, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
+  }
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
     if (!n->row && n->kind != TY_F_NUMBER) say(t, "  %s v%d[EACH];\n", held(n->compute), i);
@@ -240,7 +245,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (n->row) say(t, "  const %s v%d = ", T, i);
     else say(t, "    v%d[e] = ", i);
     if (n->kind == TY_F_TENSOR && n->row) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d]))", T, D, type_of(n->dtype), n->tensor, n->tensor);
-    else if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d + j * (int64_t)%lld]))", T, D, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
+    else if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(x%d[e]))", T, D, i);
     else if (n->kind == TY_F_KEEP) keeps(t, n, together == 4 ? "q%d[e %% 4]" : "word(a.g, first%d)", i);
     else formula(t, f, i, "[e]");
     say(t, ";\n");
@@ -252,7 +257,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     const char *D = type_of(n->dtype), *name = ty_dtype_names[n->dtype];
     if (n->to < 0) continue;
     if (n->row) say(t, "  if (t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
-    else say(t, "%s    ((%s *)a.t[%d])[at%d + j * (int64_t)%lld] = out_%s(v%d[e]); }\n", LOOP, D, n->to, n->to, (long long)w->inner[n->to], name, i);
+    else say(t, "  { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n  put_row<INNER, EACH, %d>((%s *)a.t[%d] + at%d, %lld, o); }\n", D, name, i, together, D, n->to, n->to, (long long)w->inner[n->to]);
   }
   moving(f, moves);
   say(t, "%s}\n", moves);
@@ -260,7 +265,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
 
 char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w) {
   text t = {0};
-  say(&t, "%s%s", TY_MATH_TEXT, TY_FUSED_TEXT);        /* math.h, kernels/fused.cuh */
+  say(&t, "%s%s%s", TY_MATH_TEXT, TY_BLOCK_TEXT, TY_FUSED_TEXT);       /* math.h, kernels/block.cuh, kernels/fused.cuh */
   functions(&t, f);
   arguments(&t);
   if (f->nred) rows(&t, f, w);

@@ -113,6 +113,7 @@ void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *
 /* Before the host reads a tensor's elements, or does what else a compiled function's record can't hold: what has been asked for is done. */
 void ty_settle(lua_State *L, const char *what);
 
+long long ty_gpu_garbage(void);            /* bytes of results nobody needs that a GPU has room for; 0 while there is none */
 int ty_device_at(lua_State *L, const char *name, const char *who);   /* position in ty_devices; -1: no device's name. Raises where it isn't there */
 
 /* Bytes on their way to a GPU: through two pinned blocks by turns, one of which is filled while the other is copied. */

@@ -13,6 +13,7 @@
 static ty_gpu gpu;
 static char reason[300];
 static bool opened;
+static long long garbage;                  /* written once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ty_gpu_flags flags;
@@ -30,11 +31,15 @@ static void open_library(const char *path, ty_ctx *ctx) {
   *(void **)&open = dlsym(lib, "ty_cuda_open");
   const char *why = open ? open(&services, &gpu) : "it has no entry";
   if (why) { snprintf(reason, sizeof reason, "%s", why); gpu.count = 0; return; }
+  size_t left = 0, total = 0;
+  if (gpu.count && gpu.memory_info(ctx, 0, &left, &total) == TY_OK) garbage = (long long)(total / 32);
   for (int i = 0; i < gpu.count && i < TY_MAXGPU; i++) {
     ty_devices[1 + i] = &gpu.device[i];
     gpu.device[i].seed(ctx, &gpu.device[i], (ty_generator){ty_cpu_generator.seed, 0});   /* manual_seed may have come before */
   }
 }
+
+long long ty_gpu_garbage(void) { return garbage; }
 
 /* Whether there is a GPU; reason says why not. */
 static bool available(lua_State *L) {

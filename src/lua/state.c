@@ -10,7 +10,8 @@
 #include "binding.h"
 #include "program.h"
 
-#define GC_LEAST ((long long)96 << 20)   /* bytes of tensors below which the collector is left alone */
+/* Bytes of tensors below which the collector is left alone: a GPU's results fill 96 MB in microseconds, and it has memory for more. */
+#define GC_LEAST TY_MAX((long long)96 << 20, ty_gpu_garbage())
 
 void ty_closure(lua_State *L, lua_CFunction f, int extra) {
   for (int i = 1; i <= TY_UPVALUES; i++) lua_pushvalue(L, lua_upvalueindex(i));

@@ -52,16 +52,23 @@ M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dt
 M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
 
 ---- creation like another ----
+-- make(shape), laid out as x is where that is channels-last.
+local function laid_out_as(x, make, requires_grad)
+  local s, made = x.shape, nil
+  if #s == 4 and not M.is_contiguous(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
+  else made = make(s) end
+  return requires_grad and M.requires_grad_(made) or made
+end
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
-  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape and dtype", function(x, dtype, device, requires_grad)
-    return ops[make](x.shape, {dtype = dtype or x.dtype, device = device or x.device, requires_grad = requires_grad})
+  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape, dtype and layout", function(x, dtype, device, requires_grad)
+    return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
   end)
 end
 def("randint_like", "x, low:int, high:int, *, dtype:dtype?, device:device?", "whole numbers low to high, both included, in x's shape and dtype", function(x, low, high, dtype, device)
   return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device or x.device})
 end)
-def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false", "x's shape and dtype, all value", function(x, value, dtype, device, requires_grad)
-  return ops.full(x.shape, value, {dtype = dtype or x.dtype, device = device or x.device, requires_grad = requires_grad})
+def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false", "x's shape, dtype and layout, all value", function(x, value, dtype, device, requires_grad)
+  return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
 end)
 
 def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size", function(mean, std, size, dtype)

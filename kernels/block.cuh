@@ -1,0 +1,43 @@
+/* What kernel files and fused kernels have in common: neighbours read and written at once, and what a block's threads combine.
+ *
+ * Idea: sources made at run time begin with this text too (src/cuda/source.c), so it includes nothing. Invariant: a block's values are combined in
+ * one order, by the number of its threads alone: an op gives the same bits alone and fused. */
+
+template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
+
+/* Through registers of the pack's size: a pack of 16-bit elements would be read in pieces. p: a multiple of that size. */
+template <int BYTES> struct word_of;
+template <> struct word_of<1> { typedef uint8_t type; };
+template <> struct word_of<2> { typedef uint16_t type; };
+template <> struct word_of<4> { typedef uint32_t type; };
+template <> struct word_of<8> { typedef uint2 type; };
+template <> struct word_of<16> { typedef uint4 type; };
+template <class D, int N> static __device__ __forceinline__ pack<D, N> take_pack(const void *p) {
+  typename word_of<sizeof(D) * N>::type const w = *(typename word_of<sizeof(D) * N>::type const *)p;
+  pack<D, N> v;
+  memcpy(&v, &w, sizeof v);
+  return v;
+}
+template <class D, int N> static __device__ __forceinline__ void put_pack(void *p, const pack<D, N> &v) {
+  typename word_of<sizeof(D) * N>::type w;
+  memcpy(&w, &v, sizeof w);
+  *(typename word_of<sizeof(D) * N>::type *)p = w;
+}
+
+/* Two values that are combined together. */
+template <class T> struct two { T a, b; };
+template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return __shfl_down_sync(0xffffffffu, v, down); }
+template <class T> static __device__ __forceinline__ two<T> from_lane(two<T> v, int down) { return {from_lane(v.a, down), from_lane(v.b, down)}; }
+
+/* All threads' v combined, for all of them. s: one of each warp. Whole blocks of whole warps call it. */
+template <class T, class F> static __device__ __forceinline__ T combine_block(T v, T *s, F join) {
+  const int warps = (int)blockDim.x / 32;
+#pragma unroll
+  for (int down = 16; down; down /= 2) v = join(v, from_lane(v, down));
+  __syncthreads();                         /* of what was read of s before */
+  if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
+  __syncthreads();
+  v = s[0];
+  for (int k = 1; k < warps; k++) v = join(v, s[k]);
+  return v;
+}
