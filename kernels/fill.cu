@@ -2,9 +2,10 @@
  *
  * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c); the generator lies in
  * device memory, and whatever draws moves it on, so that a captured graph draws new numbers each time it runs. */
-#include "device.cuh"
+#include "rows.cuh"
 
 #define THREADS 256
+#define MOST 4096                /* blocks of a launch that draws */
 
 static __global__ void sequence(void *o, int dtype, int64_t n, double first, double step, double last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -25,15 +26,48 @@ template <class T> __global__ void triangle(void *o, const void *x, int dtype, i
 
 static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t offset) { g->seed = seed; g->offset = offset; g->ticket = 0; }
 
-/* One Philox block, four elements, a thread. */
-static __device__ __forceinline__ void draw_four(const ty_k_draw &a) {
-  const int64_t block = (int64_t)blockIdx.x * THREADS + threadIdx.x, at = block * 4;
-  if (at >= a.n) return;
+/* The four elements of a Philox block. KIND: dropout, normal or uniform numbers, which are drawn often, or any op. */
+enum { ANY, DROPOUT, NORMAL, UNIFORM };
+
+template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_draw &a, int64_t block, double scale, bool by_fours) {
+  const int64_t at = block * 4;
+  const bool whole = by_fours && at + 4 <= a.n;
   uint32_t r[4], low[4] = {0};
-  float normal[4];
   ty_philox(a.g->seed, a.g->offset + (uint64_t)block, r);
-  if (a.op == TY_OP_randn || a.op == TY_OP_normal)
-    for (int k = 0; k < 4; k += 2) ty_normal2(r[k], r[k + 1], &normal[k], &normal[k + 1]);
+  if (KIND == DROPOUT) {
+    bool keep[4];
+    for (int k = 0; k < 4; k++) keep[k] = (double)ty_uniform(r[k]) >= a.a;
+    if (whole) {
+      float x[4];
+      pack<uint8_t, 4> mask;
+      load_four(x, a.x, a.dtype, at);
+      for (int k = 0; k < 4; k++) { mask.d[k] = keep[k]; x[k] = keep[k] ? x[k] * (float)scale : 0.0f; }
+      put_pack(a.mask + at, mask);
+      store_four(a.o, a.dtype, at, x);
+      return;
+    }
+    for (int k = 0; k < 4 && at + k < a.n; k++) {
+      const int64_t i = at + k;
+      a.mask[i] = keep[k];
+      if (a.dtype != TY_F64) store(a.o, a.dtype, i, keep[k] ? load<float>(a.x, a.dtype, i) * (float)scale : 0.0f);
+      else store(a.o, a.dtype, i, keep[k] ? load<double>(a.x, a.dtype, i) * scale : 0.0);
+    }
+    return;
+  }
+  if (KIND == NORMAL || KIND == UNIFORM) {
+    double v[4];
+    if (KIND == NORMAL) {
+      float normal[4];
+      for (int k = 0; k < 4; k += 2) ty_normal2(r[k], r[k + 1], &normal[k], &normal[k + 1]);
+      for (int k = 0; k < 4; k++) v[k] = a.a + a.b * (double)normal[k];
+    } else {
+      const int bits = a.dtype == TY_F16 ? 11 : a.dtype == TY_BF16 ? 8 : 24;   /* that the dtype holds: else rounding reaches high */
+      for (int k = 0; k < 4; k++) v[k] = a.a + (a.b - a.a) * (double)ty_uniform(r[k] >> (32 - bits) << (32 - bits));
+    }
+    if (whole) store_four(a.o, a.dtype, at, v);
+    else for (int k = 0; k < 4 && at + k < a.n; k++) store(a.o, a.dtype, at + k, v[k]);
+    return;
+  }
   for (int k = 0; k < 4 && at + k < a.n; k++) {
     const int64_t i = at + k;
     switch (a.op) {
@@ -44,26 +78,16 @@ static __device__ __forceinline__ void draw_four(const ty_k_draw &a) {
         break;
       }
       case TY_OP_bernoulli: store(a.o, a.dtype, i, (double)((double)ty_uniform(r[k]) < load<double>(a.x, a.dtype, i))); break;
-      case TY_OP_dropout_mask: {
-        const bool keep = (double)ty_uniform(r[k]) >= a.a;
-        const double scale = a.a < 1 ? 1 / (1 - a.a) : 0;
-        a.mask[i] = keep;
-        if (a.dtype != TY_F64) store(a.o, a.dtype, i, keep ? load<float>(a.x, a.dtype, i) * (float)scale : 0.0f);
-        else store(a.o, a.dtype, i, keep ? load<double>(a.x, a.dtype, i) * scale : 0.0);
-        break;
-      }
-      case TY_OP_exponential: store(a.o, a.dtype, i, -log((double)ty_uniform_open(r[k])) / a.a); break;
-      case TY_OP_randn: case TY_OP_normal: store(a.o, a.dtype, i, a.a + a.b * (double)normal[k]); break;
-      default: {
-        const int bits = a.dtype == TY_F16 ? 11 : a.dtype == TY_BF16 ? 8 : 24;   /* that the dtype holds: else rounding reaches high */
-        store(a.o, a.dtype, i, a.a + (a.b - a.a) * (double)ty_uniform(r[k] >> (32 - bits) << (32 - bits)));
-      }
+      default: store(a.o, a.dtype, i, -log((double)ty_uniform_open(r[k])) / a.a);      /* exponential */
     }
   }
 }
 
-static __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
-  draw_four(a);
+/* A launch has no more blocks than keep a device busy: each waits at its end until all may move the generator on. */
+template <int KIND> __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
+  const double scale = a.a < 1 ? 1 / (1 - a.a) : 0;
+  const bool by_fours = fours(a.o, a.dtype) && (KIND != DROPOUT || (fours(a.x, a.dtype) && (uintptr_t)a.mask % 4 == 0));
+  for (int64_t block = (int64_t)blockIdx.x * THREADS + threadIdx.x; block * 4 < a.n; block += (int64_t)gridDim.x * THREADS) draw_four<KIND>(a, block, scale, by_fours);
   move_on(a.g, (uint64_t)(a.n + 3) / 4);
 }
 
@@ -155,7 +179,13 @@ cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s) {
 
 cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
   const ty_k_draw args = *a;
-  return TY_LAUNCH(draw, blocks_for((a->n + 3) / 4, THREADS), THREADS, s, args);
+  const unsigned all = blocks_for((a->n + 3) / 4, THREADS), blocks = all > MOST ? MOST : all;
+  switch (a->op) {
+    case TY_OP_dropout_mask: return TY_LAUNCH(draw<DROPOUT>, blocks, THREADS, s, args);
+    case TY_OP_randn: case TY_OP_normal: return TY_LAUNCH(draw<NORMAL>, blocks, THREADS, s, args);
+    case TY_OP_randint: case TY_OP_bernoulli: case TY_OP_exponential: return TY_LAUNCH(draw<ANY>, blocks, THREADS, s, args);
+    default: return TY_LAUNCH(draw<UNIFORM>, blocks, THREADS, s, args);
+  }
 }
 
 cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s) {

@@ -234,7 +234,7 @@ TY_K cudaError_t ty_k_pool(const ty_k_pooling *a, cudaStream_t s);
 typedef struct {
   int relu, wdtype, bdtype;                              /* relu: it follows */
   int64_t w_step, b_step;
-  const void *mean, *rstd, *w, *b;                       /* of channels; mean and rstd float64 where pixels are, else float32; w and b may be NULL */
+  const void *mean, *rstd, *w, *b;                       /* of channels; mean and rstd float64 where pixels are, else float32; w and b may be NULL; mean NULL: relu alone */
 } ty_k_normalizing;
 TY_K cudaError_t ty_k_normalized_pool(const ty_k_pooling *a, const ty_k_normalizing *n, cudaStream_t s);   /* forward, of maxima */
 

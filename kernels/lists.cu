@@ -1,5 +1,6 @@
 /* Casts of lists of tensors, and what looks for infinities in them. */
 #include "lists.cuh"
+#include "rows.cuh"
 
 #define CAST_EACH 8              /* elements of a thread */
 
@@ -7,30 +8,43 @@
 static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   int k = a.count - 1, infinite = 0;
   while (blockIdx.x < a.item[k].first) k--;
-  const int64_t from = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH) + threadIdx.x;
+  const void *const x = a.item[k].from;
+  void *const o = a.item[k].to;
+  const int from_dtype = a.item[k].from_dtype, to_dtype = a.item[k].to_dtype;
+  const int64_t n = a.item[k].n, inner = a.item[k].inner, outer = a.item[k].outer, first = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH);
+  const bool wide = n > INT32_MAX, by_fours = !inner && n - first >= THREADS * CAST_EACH && fours(x, from_dtype) && (!o || fours(o, to_dtype));
 #pragma unroll
-  for (int e = 0; e < CAST_EACH; e++) {
-    const int64_t i = from + e * THREADS, inner = a.item[k].inner, outer = a.item[k].outer;
-    const bool wide = a.item[k].n > INT32_MAX;
-    if (i >= a.item[k].n) continue;
-    int64_t at = i;
-    if (inner) {
-      const int64_t y = innermost(at, inner, wide), x = innermost(at, outer, wide);
-      at = (at * inner + y) * outer + x;
+  for (int e = 0; e < CAST_EACH; e += 4) {
+    float v[4] = {0, 0, 0, 0};
+    if (by_fours) {
+      const int64_t i = first + (e / 4 * THREADS + threadIdx.x) * 4;
+      load_four(v, x, from_dtype, i);
+      if (o) store_four(o, to_dtype, i, v);
+    } else for (int f = 0; f < 4; f++) {
+      const int64_t i = first + (e + f) * THREADS + threadIdx.x;
+      int64_t at = i;
+      if (i >= n) continue;
+      if (inner) {
+        const int64_t row = innermost(at, inner, wide), column = innermost(at, outer, wide);
+        at = (at * inner + row) * outer + column;
+      }
+      v[f] = load<float>(x, from_dtype, at);
+      if (o) store(o, to_dtype, i, v[f]);
     }
-    const float v = rounded(load<float>(a.item[k].from, a.item[k].from_dtype, at), a.item[k].to_dtype);
-    if (!(v - v == 0)) infinite = 1;
-    if (a.item[k].to) store(a.item[k].to, a.item[k].to_dtype, i, v);
+    for (int f = 0; f < 4; f++) {
+      const float r = rounded(v[f], to_dtype);
+      if (!(r - r == 0)) infinite = 1;
+    }
   }
   if (infinite && a.found && a.item[k].looked_at) *a.found = 1;            /* all who write it write the same */
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a) {
+template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a, int each) {
   const T by = a.scale ? (T)(float)(1 / (double)*a.scale) : (T)1;
   int64_t chunk = blockIdx.x;
-  const int t = find_chunk(a.n, a.count, chunk);
+  const int t = find_chunk(a.n, a.count, chunk, each);
   if (t == a.count) return;
-  const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+  const int64_t from = chunk * each, to = a.n[t] - from < each ? a.n[t] : from + each;
   int infinite = 0;
   for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
     const T g = load<T>(a.p[t], a.dtype, i);
@@ -54,7 +68,8 @@ cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s) {
 
 cudaError_t ty_k_unscale(const ty_k_unscaling *p, cudaStream_t s) {
   const ty_k_unscaling a = *p;
-  const int64_t chunks = chunks_of(a.n, a.count);
+  int each;
+  const int64_t chunks = chunks_of(a.n, a.count, &each);
   if (chunks == 0) return cudaSuccess;
-  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
+  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a, each) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a, each);
 }

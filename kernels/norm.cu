@@ -11,7 +11,8 @@
 #define THREADS 256
 #define PARTS 1024               /* of the weights' gradients, at most */
 #define LANES 32                 /* columns side by side */
-#define TALL (THREADS / LANES)
+#define MANY 1024
+#define TALL (MANY / LANES)
 
 #define WARPS (TY_K_ROW_THREADS / 32)
 
@@ -142,7 +143,7 @@ template <class T> static __device__ __forceinline__ void sum_of_columns(T *s1, 
 }
 
 /* LANES columns side by side; each of TALL threads adds up some of the parts. */
-template <class T> __global__ void __launch_bounds__(THREADS) add_parts(const ty_k_norm a, int parts) {
+template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_norm a, int parts) {
   __shared__ T s[TALL][LANES], u[TALL][LANES];
   const int y = (int)threadIdx.x / LANES;
   const int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
@@ -171,11 +172,17 @@ template <class S> struct pooled_gradient {
   static constexpr int AT_ONCE = 1;
   ty_k_pooling from;
   sizes<S> of;
+  bool together;                           /* four channels of it are found at once */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t, S position, S ch) const {
     return rounded(from_maxima<T>(from, of, place_of(position, ch, of)), a.dtype);
   }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const {
     place<S> o = place_of(i, of, a.sc == 1);
+    if (together && a.sc == 1) {
+      from_maxima_of_four(g, from, of, o);
+      for (int k = 0; k < 4; k++) g[k] = rounded(g[k], a.dtype);
+      return;
+    }
 #pragma unroll 1
     for (int k = 0; k < 4; k++) {          /* of four channels, or of four pixels of one image's channel */
       g[k] = rounded(from_maxima<T>(from, of, o), a.dtype);
@@ -274,26 +281,62 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, s1, s2);
 }
 
-template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a, const G gradient) {
-  __shared__ T s[TALL][LANES], u[TALL][LANES];
-  const int y = (int)threadIdx.x / LANES;
-  const int64_t ch = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
+/* What the turns of each column have, added up; for the first turn's threads. */
+template <class T> static __device__ __forceinline__ two<T> sum_of_turns(two<T> v, two<T> *sum, int c, int w, int wide, int turns) {
+  __syncthreads();
+  sum[w * wide + c] = v;
+  __syncthreads();
+  for (int k = 1; k < turns && w == 0; k++) { v.a += sum[k * wide + c].a; v.b += sum[k * wide + c].b; }
+  return v;
+}
+
+/* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. */
+template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS) channel_sums(const ty_k_batch_norm a, const G gradient, int lanes) {
+  __shared__ two<T> sum[THREADS * N];
+  const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
+  const int64_t first = (int64_t)blockIdx.x * wide, ch = first + x * N;
   int64_t from, to;
-  T s1 = 0, s2 = 0;
+  T center[N];
+  two<T> mine[N];
   part_of(a.images * a.pixels, &from, &to);
-  if (ch < a.channels) {
-    const T center = center_of<T>(a, ch);
-    for (int64_t i = from + y; i < to; i += TALL) take(a, gradient, i * a.channels + ch, (S)i, (S)ch, center, &s1, &s2);
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    mine[k] = {0, 0};
+    center[k] = ch + k < a.channels ? center_of<T>(a, ch + k) : 0;
   }
-  sum_of_columns(&s1, &s2, s, u);
+  if (ch < a.channels)
+    for (int64_t i = from + y; i < to; i += tall) {
+      T v[N], g[N];
+      if constexpr (N == 4) {
+        load_four(v, a.x, a.dtype, i * a.channels + ch);
+        if (a.g) gradient.four(g, a, (S)(i * a.channels + ch));
+      } else {
+        v[0] = load<T>(a.x, a.dtype, i * a.channels + ch);
+        if (a.g) g[0] = gradient.template at<T>(a, i * a.channels + ch, (S)i, (S)ch);
+      }
+#pragma unroll
+      for (int k = 0; k < N; k++) {
+        const T d = v[k] - center[k];
+        if (!a.g) g[k] = d;
+        mine[k].a += g[k];
+        mine[k].b += g[k] * d;
+      }
+    }
+#pragma unroll
+  for (int k = 0; k < N; k++) sum[y * wide + x * N + k] = mine[k];
+  __syncthreads();
+  const int c = t % wide, turns = THREADS / wide, w = t / wide;        /* wide is at most THREADS */
+  two<T> all = {0, 0};
+  for (int k = w; k < tall; k += turns) { all.a += sum[k * wide + c].a; all.b += sum[k * wide + c].b; }
+  all = sum_of_turns(all, sum, c, w, wide, turns);
   if (gridDim.y > 1) {
-    if (y == 0 && ch < a.channels) keep_sums(a, ch, s1, s2);
+    if (w == 0 && first + c < a.channels) keep_sums(a, first + c, all.a, all.b);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    s1 = s2 = 0;
-    for (int64_t p = y; p < gridDim.y && ch < a.channels; p += TALL) add_sums(a, p, ch, &s1, &s2);
-    sum_of_columns(&s1, &s2, s, u);
+    all = {0, 0};
+    for (int64_t p = w; p < gridDim.y && first + c < a.channels; p += turns) add_sums(a, p, first + c, &all.a, &all.b);
+    all = sum_of_turns(all, sum, c, w, wide, turns);
   }
-  if (y == 0 && ch < a.channels) coefficients(a, (int)gridDim.y, ch, s1, s2);
+  if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all.a, all.b);
 }
 
 /* Where there is nothing to add up: a thread for each channel. */
@@ -355,15 +398,25 @@ template <class T> static cudaError_t launch(const ty_k_norm &p, cudaStream_t s)
   const int parts = ty_k_norm_parts(a.rows);
 #define SHORT(D, G) launch_short<D, G>(a, parts, s)
   cudaError_t e = a.n <= TY_K_ROW ? WITH_ROWS(a.dtype, a.n, SHORT) : a.g ? TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts) : TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
-  return e == cudaSuccess && a.g ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, LANES), THREADS, s, a, parts) : e;
+  return e == cudaSuccess && a.g ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, LANES), MANY, s, a, parts) : e;
 }
 
 cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s); }
 
-static int64_t groups_of(const ty_k_batch_norm &a) { return a.sc == 1 ? (a.channels + LANES - 1) / LANES : a.channels; }
+/* Channels-last: how many of a lane, and lanes, as a power of two. */
+static int of_lane(const ty_k_batch_norm &a) { return a.channels % 4 == 0 && a.dtype != TY_F64 && fours(a.x, a.dtype) && (!a.g || fours(a.g, a.dtype)) ? 4 : 1; }
+static int lanes_of(const ty_k_batch_norm &a) {
+  int lanes = 0;
+  while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a.channels) lanes++;
+  return lanes;
+}
+static int64_t groups_of(const ty_k_batch_norm &a) {
+  const int64_t each = (int64_t)of_lane(a) << lanes_of(a);
+  return a.sc == 1 ? (a.channels + each - 1) / each : a.channels;
+}
 
 int ty_k_batch_parts(const ty_k_batch_norm *a) {
-  const int64_t groups = groups_of(*a), most = (a->images * a->pixels + 1023) / 1024, want = 1024 / (groups ? groups : 1);
+  const int64_t groups = groups_of(*a), each = a->sc == 1 ? 8 * (THREADS >> lanes_of(*a)) : 1024, most = (a->images * a->pixels + each - 1) / each, want = 1024 / (groups ? groups : 1);
   return (int)(want < 1 ? 1 : want < most ? want : most < 1 ? 1 : most);
 }
 
@@ -373,12 +426,14 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   const int parts = ty_k_batch_parts(&a);
   const int64_t n = a.images * a.channels * a.pixels;
   const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
-  auto channels = channel_sums<T, S, G>;
+  const int lanes = lanes_of(a);
+  auto channels = channel_sums<T, S, G, 1>, four_channels = channel_sums<T, S, G, sizeof(T) == 4 ? 4 : 1>;
   auto planes = plane_sums<T, S, G>;
   auto fill = apply<T, S, G>, fill_fours = apply_fours<T, S, G>;
   cudaError_t e = cudaSuccess;
   if (!n || !(a.training || a.g)) e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
-  else e = a.sc == 1 ? TY_LAUNCH(channels, grid, THREADS, s, a, gradient) : TY_LAUNCH(planes, grid, THREADS, s, a, gradient);
+  else if (a.sc != 1) e = TY_LAUNCH(planes, grid, THREADS, s, a, gradient);
+  else e = of_lane(a) == 4 ? TY_LAUNCH(four_channels, grid, THREADS, s, a, gradient, lanes) : TY_LAUNCH(channels, grid, THREADS, s, a, gradient, lanes);
   if (e != cudaSuccess || !n || !a.o) return e;
   const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype));
   const unsigned blocks = blocks_for(n, THREADS * EACH);
@@ -387,7 +442,7 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
 
 template <class T> static cudaError_t batch_of(const ty_k_batch_norm &a, const ty_k_pooling *from, cudaStream_t s) {
   const bool wide = a.images * a.channels * a.pixels > INT32_MAX || (from && wide_pool(*from));
-  if (from) return wide ? batch<T, int64_t>(a, pooled_gradient<int64_t>{*from, sizes_of<int64_t>(*from, true)}, s) : batch<T, int32_t>(a, pooled_gradient<int32_t>{*from, sizes_of<int32_t>(*from, true)}, s);
+  if (from) return wide ? batch<T, int64_t>(a, pooled_gradient<int64_t>{*from, sizes_of<int64_t>(*from, true), channels_by_fours(*from)}, s) : batch<T, int32_t>(a, pooled_gradient<int32_t>{*from, sizes_of<int32_t>(*from, true), channels_by_fours(*from)}, s);
   return wide ? batch<T, int64_t>(a, stored_gradient<int64_t>(), s) : batch<T, uint32_t>(a, stored_gradient<uint32_t>(), s);
 }
 

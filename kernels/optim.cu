@@ -88,15 +88,15 @@ static __device__ rates rates_of(const ty_k_step &a) {
 
 static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) { return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype; }
 
-template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
+template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a, int each) {
   __shared__ rates shared;
   int64_t chunk = blockIdx.x;
-  const int t = find_chunk(a.n, a.count, chunk);
+  const int t = find_chunk(a.n, a.count, chunk, each);
   if (threadIdx.x == 0) shared = rates_of(a);
   __syncthreads();
   const rates r = shared;
   if (t < a.count && !r.skip) {
-    const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+    const int64_t from = chunk * each, to = a.n[t] - from < each ? a.n[t] : from + each;
     bool by_fours = sizeof(T) == 4, has[3];
     for (int k = 0; k < 3; k++) has[k] = a.p[2 + k][t];
     for (int k = 0; k <= TY_K_COPY; k++) by_fours = by_fours && (!a.p[k][t] || fours(a.p[k][t], list_dtype(a, k)));
@@ -142,10 +142,11 @@ static __global__ void scale_update(const ty_k_scaling a) {
 
 cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   const ty_k_step a = *p;
-  int64_t chunks = chunks_of(a.n, a.count);
+  int each;
+  int64_t chunks = chunks_of(a.n, a.count, &each);
   if (chunks == 0 && !a.ticket) return cudaSuccess;
   if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
-  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
+  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a, each) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a, each);
 }
 
 cudaError_t ty_k_scale_update(const ty_k_scaling *p, cudaStream_t s) {

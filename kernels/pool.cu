@@ -7,19 +7,31 @@
 #define THREADS 256
 
 /* What a window reads: x as it is. */
-struct plain { template <class T> __device__ __forceinline__ T of(T x, int64_t, int) const { return x; } };
+struct plain {
+  template <class T> struct channel { __device__ __forceinline__ T of(T x) const { return x; } };
+  template <class T> __device__ __forceinline__ channel<T> at(int64_t, int) const { return {}; }
+};
 
-/* Or what batch_norm makes of it, and then relu: rounded as if it had been stored. */
+/* Or what batch_norm (unless mean is NULL) and then relu make of it: rounded as if it had been stored. */
 struct normalized {
   int relu, wdtype, bdtype;
   int64_t w_step, b_step;
   const void *mean, *rstd, *w, *b;
-  template <class T> __device__ __forceinline__ T of(T x, int64_t c, int dtype) const {
+  template <class T> struct channel {
+    T mean, gain, shift;
+    int dtype;
+    bool shifts, relu;
+    __device__ __forceinline__ T of(T x) const {
+      T y = (x - mean) * gain;
+      if (shifts) y += shift;
+      y = rounded(y, dtype);
+      return relu && y < 0 ? 0 : y;
+    }
+  };
+  template <class T> __device__ __forceinline__ channel<T> at(int64_t c, int dtype) const {
+    if (!mean) return {0, 1, 0, dtype, false, relu != 0};
     const T r = ((const T *)rstd)[c];
-    T y = (x - ((const T *)mean)[c]) * (w ? load<T>(w, wdtype, c * w_step) * r : r);
-    if (b) y += load<T>(b, bdtype, c * b_step);
-    y = rounded(y, dtype);
-    return relu && y < 0 ? 0 : y;
+    return {((const T *)mean)[c], w ? load<T>(w, wdtype, c * w_step) * r : r, b ? load<T>(b, bdtype, c * b_step) : 0, dtype, b != NULL, relu != 0};
   }
 };
 
@@ -30,8 +42,9 @@ template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) 
   const span<S> r = window(a, 0, o.y), s = window(a, 1, o.x);
   T acc = a.max ? (T)-INFINITY : 0;
   S from = r.lo < r.hi && s.lo < s.hi ? r.lo * (S)a.w + s.lo + 1 : 0;
+  const typename R::template channel<T> channel = read.template at<T>(o.c, a.dtype);
   for (S p = r.lo; p < r.hi; p += (S)a.dilation[0]) for (S q = s.lo; q < s.hi; q += (S)a.dilation[1]) {
-    const T v = read.of(load<T>(a.x, a.dtype, offset_of(a.xs, o.n, o.c, p, q)), o.c, a.dtype);
+    const T v = channel.of(load<T>(a.x, a.dtype, offset_of(a.xs, o.n, o.c, p, q)));
     if (!a.max) acc += v;
     else if (v > acc || v != v) { acc = v; from = p * (S)a.w + q + 1; }
   }
@@ -59,6 +72,50 @@ template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS)
   store(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), acc);
 }
 
+/* The same of four channels side by side; T: float. */
+template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) forward_fours(const ty_k_pooling a, const sizes<S> of, const R read) {
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
+  if (i >= a.n * a.c * a.oh * a.ow) return;
+  const place<S> o = place_of((S)i, of, true);
+  const span<S> r = window(a, 0, o.y), s = window(a, 1, o.x);
+  const S first = r.lo < r.hi && s.lo < s.hi ? r.lo * (S)a.w + s.lo + 1 : 0;
+  T acc[4];
+  S from[4];
+  typename R::template channel<T> channel[4];
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    acc[k] = a.max ? (T)-INFINITY : 0;
+    from[k] = first;
+    channel[k] = read.template at<T>(o.c + k, a.dtype);
+  }
+  for (S p = r.lo; p < r.hi; p += (S)a.dilation[0]) for (S q = s.lo; q < s.hi; q += (S)a.dilation[1]) {
+    T v[4];
+    load_four(v, a.x, a.dtype, offset_of(a.xs, o.n, o.c, p, q));
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      v[k] = channel[k].of(v[k]);
+      if (!a.max) acc[k] += v[k];
+      else if (v[k] > acc[k] || v[k] != v[k]) { acc[k] = v[k]; from[k] = p * (S)a.w + q + 1; }
+    }
+  }
+  if (!a.max) for (int k = 0; k < 4; k++) acc[k] = acc[k] * ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
+  store_four(a.y, a.dtype, offset_of(a.ys, o.n, o.c, o.y, o.x), acc);
+  if (a.copy) store_four(a.copy, a.dtype, offset_of(a.cs, o.n, o.c, o.y, o.x), acc);
+  if (!a.places) return;
+  int64_t *const at = a.places + offset_of(a.is, o.n, o.c, o.y, o.x);
+  put_pack(at, pack<int64_t, 2>{{from[0], from[1]}});
+  put_pack(at + 2, pack<int64_t, 2>{{from[2], from[3]}});
+}
+
+template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_fours(const ty_k_pooling a, const sizes<S> of) {
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
+  if (i >= a.n * a.c * a.h * a.w) return;
+  const place<S> o = place_of((S)i, of, true);
+  T g[4];
+  from_maxima_of_four(g, a, of, o);
+  store_four(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), g);
+}
+
 /* ---- launchers ---- */
 
 template <class T, class S, class R> static cudaError_t launch(const ty_k_pooling &p, const R &how, cudaStream_t s) {
@@ -67,6 +124,13 @@ template <class T, class S, class R> static cudaError_t launch(const ty_k_poolin
   const unsigned blocks = blocks_for(a.n * a.c * (a.back ? a.h * a.w : a.oh * a.ow), THREADS);
   const bool last = a.c > 1 && (a.back ? a.xs : a.ys)[1] == 1;
   const sizes<S> of = sizes_of<S>(a, a.back);
+  if constexpr (sizeof(T) == 4)
+    if (channels_by_fours(a) && (a.max || !a.back)) {
+      auto down = forward_fours<T, S, R>;
+      auto up = backward_fours<T, S>;
+      const unsigned fewer = blocks_for(a.n * a.c * (a.back ? a.h * a.w : a.oh * a.ow), THREADS * 4);
+      return a.back ? TY_LAUNCH(up, fewer, THREADS, s, a, of) : TY_LAUNCH(down, fewer, THREADS, s, a, of, read);
+    }
   auto down = forward<T, S, R>;
   auto up = a.max ? backward<T, S, true> : backward<T, S, false>;
   return a.back ? TY_LAUNCH(up, blocks, THREADS, s, a, of, last) : TY_LAUNCH(down, blocks, THREADS, s, a, of, last, read);

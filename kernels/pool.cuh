@@ -3,7 +3,7 @@
  * Invariant: of overlapping windows the gradients are added up in row-major order. */
 #ifndef TY_POOL_CUH
 #define TY_POOL_CUH
-#include "device.cuh"
+#include "rows.cuh"
 
 /* S: what indices are counted in, 32 bits wherever they suffice: a division of 64 costs as much as reading twenty elements. */
 template <class S> struct span { S lo, hi, count; };      /* what a window reads along a dim, every dilation-th; count: the divisor's part */
@@ -80,5 +80,36 @@ template <class T, class S> static __device__ __forceinline__ T from_maxima(cons
     if (!a.mask || load<T>(a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x)) > 0) acc += load<T>(a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x));
   }
   return acc;
+}
+
+/* Whether four channels side by side are read and written at once: they are so in all that the pooling reads and writes. */
+static inline bool channels_by_fours(const ty_k_pooling &a) {
+  const struct { const void *p; const int64_t *stride; int dtype; } all[5] = {{a.x, a.xs, a.dtype}, {a.y, a.ys, a.dtype}, {a.copy, a.cs, a.dtype}, {a.mask, a.ms, a.dtype}, {a.places, a.is, TY_I64}};
+  bool fit = a.c % 4 == 0 && a.dtype != TY_F64;
+  for (int i = 0; i < 5; i++)
+    if (all[i].p) {
+      fit = fit && all[i].stride[1] == 1 && (all[i].dtype == TY_I64 ? (uintptr_t)all[i].p % 16 == 0 : fours(all[i].p, all[i].dtype));
+      for (int d = 0; d < 4; d++) fit = fit && (d == 1 || all[i].stride[d] % 4 == 0);
+    }
+  return fit;
+}
+
+/* The same for four channels from o on. */
+template <class T, class S> static __device__ __forceinline__ void from_maxima_of_four(T *g, const ty_k_pooling &a, const sizes<S> &of, const place<S> &o) {
+  S y0, y1, x0, x1;
+  readers(a, of, 0, o.y, &y0, &y1);
+  readers(a, of, 1, o.x, &x0, &x1);
+  const int64_t here = (int64_t)o.y * a.w + o.x + 1;
+  for (int k = 0; k < 4; k++) g[k] = 0;
+  for (S y = y0; y <= y1; y++) for (S x = x0; x <= x1; x++) {
+    const int64_t *const at = a.places + offset_of(a.is, o.n, o.c, y, x);
+    const pack<int64_t, 2> low = take_pack<int64_t, 2>(at), high = take_pack<int64_t, 2>(at + 2);
+    T v[4], m[4];
+    load_four(v, a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x));
+    if (a.mask) load_four(m, a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x));
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      if ((k < 2 ? low.d[k] : high.d[k - 2]) == here && (!a.mask || m[k] > 0)) g[k] += v[k];
+  }
 }
 #endif

@@ -7,8 +7,7 @@
 #include "rows.cuh"
 
 #define THREADS 256
-#define LANES 32
-#define TALL (THREADS / LANES)
+#define LANES 32                 /* results side by side, at least: or packs of them, at most */
 #define WARPS (TY_K_ROW_THREADS / 32)
 constexpr int AHEAD = 4;         /* reads of a thread that don't wait for one another */
 
@@ -141,11 +140,11 @@ template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_row
   finish_rows<F>(a, sum);
 }
 
-/* N results of each lane side by side, LANES lanes, TALL threads for each. */
-template <class F, class T, class D, int N> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a) {
-  __shared__ T sum[TALL][LANES][N];
-  const int x = threadIdx.x % LANES, y = threadIdx.x / LANES;
-  const int64_t i = ((int64_t)blockIdx.x * LANES + x) * N;
+/* N results of each lane side by side, 1 << lanes of these, and all other threads for more of their elements. */
+template <class F, class T, class D, int N> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a, int lanes) {
+  __shared__ T sum[THREADS * N];
+  const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
+  const int64_t first = (int64_t)blockIdx.x * wide, i = first + x * N;
   int64_t from, to;
   part_of(a, blockIdx.y, &from, &to);
   T acc[N];
@@ -156,31 +155,31 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
     if constexpr (N > 1) {                 /* one reduced dim */
       const D *const p = (const D *)a.x + base;
 #pragma unroll AHEAD
-      for (int64_t r = from + y; r < to; r += TALL) {
+      for (int64_t r = from + y; r < to; r += tall) {
         const pack<D, N> v = take_pack<D, N>(p + r * a.reduce_stride[0]);
 #pragma unroll
         for (int k = 0; k < N; k++) acc[k] = F::take(acc[k], stored<D>::in(v.d[k]));
       }
-    } else for (int64_t r = from + y; r < to; r += TALL) acc[0] = F::take(acc[0], load<T>(a.x, a.dtype, base + element_at(a, r)));
+    } else for (int64_t r = from + y; r < to; r += tall) acc[0] = F::take(acc[0], load<T>(a.x, a.dtype, base + element_at(a, r)));
   }
 #pragma unroll
-  for (int k = 0; k < N; k++) sum[y][x][k] = acc[k];
+  for (int k = 0; k < N; k++) sum[y * wide + x * N + k] = acc[k];
   __syncthreads();
-  if (y == 0 && i < a.outputs)
-    for (int k = 0; k < N; k++) {
-      T all = acc[k];
-      for (int t = 1; t < TALL; t++) all = F::join(all, sum[t][x][k]);
-      put<F>(a, i + k, blockIdx.y, all);
-    }
-  if (!last_part(a)) return;
-  const T *const part = (const T *)a.partial;
-  for (int c = (int)threadIdx.x; c < LANES * N; c += THREADS) {
-    const int64_t at = (int64_t)blockIdx.x * LANES * N + c;
-    if (at >= a.outputs) break;
-    T all = F::start();
-    for (int k = 0; k < a.splits; k++) all = F::join(all, part[k * a.outputs + at]);
-    store(a.o, a.out_dtype, at, F::end(all, (T)a.length));
+  for (int c = t; c < wide && first + c < a.outputs; c += THREADS) {
+    T all = sum[c];
+    for (int k = 1; k < tall; k++) all = F::join(all, sum[k * wide + c]);
+    put<F>(a, first + c, blockIdx.y, all);
   }
+  if (!last_part(a)) return;
+  const int c = t % wide, turns = wide < THREADS ? THREADS / wide : 1, w = t / wide;       /* wide is at most THREADS */
+  T all = F::start();
+  if (first + c < a.outputs)
+    for (int k = w; k < a.splits; k += turns) all = F::join(all, ((const T *)a.partial)[k * a.outputs + first + c]);
+  sum[w * wide + c] = all;
+  __syncthreads();
+  if (w || first + c >= a.outputs) return;
+  for (int k = 1; k < turns; k++) all = F::join(all, sum[k * wide + c]);
+  store(a.o, a.out_dtype, first + c, F::end(all, (T)a.length));
 }
 
 /* ---- launchers ---- */
@@ -199,14 +198,21 @@ static bool by_packs(const ty_k_reduction *a, int64_t inner, int skip_keep, int 
 static bool packed_columns(const ty_k_reduction *a) {
   return side_by_side(a) && a->nreduce == 1 && a->keep_stride[a->nkeep - 1] == 1 && by_packs(a, a->keep[a->nkeep - 1], 1, 0);
 }
+/* Results of a lane; and lanes, as a power of two, that there are results for. */
+static int of_lane(const ty_k_reduction *a) { return packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }
+static int lanes_of(const ty_k_reduction *a) {
+  int lanes = 0;
+  while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a->outputs) lanes++;
+  return lanes;
+}
 static int64_t blocks_of(const ty_k_reduction *a) {
-  const int each = packed_columns(a) ? LANES * 16 / bytes_of(a->dtype) : LANES;
+  const int64_t each = (int64_t)of_lane(a) << lanes_of(a);
   return side_by_side(a) ? (a->outputs + each - 1) / each : a->outputs;
 }
 
 int ty_k_reduce_splits(const ty_k_reduction *a) {
   const int64_t blocks = blocks_of(a);
-  int64_t splits = side_by_side(a) ? a->length / (TALL * 16) : a->length / (THREADS * 16);      /* each thread has enough to do */
+  int64_t splits = a->length / ((side_by_side(a) ? THREADS >> lanes_of(a) : THREADS) * 16);     /* each thread has enough to do */
   if (blocks > TY_K_TICKETS || (!side_by_side(a) && a->length <= TY_K_ROW)) return 1;
   if (splits * blocks > 2048) splits = 2048 / blocks;
   return splits < 1 ? 1 : (int)splits;
@@ -217,7 +223,8 @@ template <class F, class T, class D> static cudaError_t launch_packs(const ty_k_
   constexpr int N = 16 / sizeof(D);
   auto side = columns<F, T, D, N>;
   auto row = dense_rows<F, D>;
-  return column ? TY_LAUNCH(side, dim3(blocks_for(a.outputs, LANES * N), (unsigned)a.splits), THREADS, s, a) : TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
+  const int lanes = lanes_of(&a);
+  return column ? TY_LAUNCH(side, dim3(blocks_for(a.outputs, (int64_t)N << lanes), (unsigned)a.splits), THREADS, s, a, lanes) : TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
 }
 
 template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, cudaStream_t s) {
@@ -227,8 +234,10 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
     if (!few && (column ? packed_columns(r) : a.nreduce == 1 && a.reduce_stride[0] == 1 && by_packs(r, a.length, 0, 1)))
       return a.dtype == TY_F32 ? launch_packs<F, T, float>(a, column, s) : a.dtype == TY_F16 ? launch_packs<F, T, half16>(a, column, s) : launch_packs<F, T, brain16>(a, column, s);
   }
-  auto row = rows<F, T>, side = columns<F, T, T, 1>, small = short_rows<F, T, 1>, small_fours = short_rows<F, T, 4>;
-  if (column) return TY_LAUNCH(side, dim3(blocks_for(a.outputs, LANES), (unsigned)a.splits), THREADS, s, a);
+  auto row = rows<F, T>, small = short_rows<F, T, 1>, small_fours = short_rows<F, T, 4>;
+  auto side = columns<F, T, T, 1>;
+  const int lanes = lanes_of(r);
+  if (column) return TY_LAUNCH(side, dim3(blocks_for(a.outputs, 1 << lanes), (unsigned)a.splits), THREADS, s, a, lanes);
   if (few && a.length % 4 == 0) return TY_LAUNCH(small_fours, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
   if (few) return TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
   return TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);

@@ -11,8 +11,9 @@
 /* The row's element that the thread holds as its e-th. */
 template <int G> static __device__ __forceinline__ int row_place(int e) { return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G; }
 
+/* n is a multiple of G: one comparison serves G elements */
 #define EACH_OF_ROW(e, j, n) \
-  _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j < (int)(n))
+  _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j - e % G < (int)(n))
 
 static __host__ __device__ __forceinline__ int bytes_of(int dtype) { return dtype == TY_F32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8; }
 /* Whether four neighbours can be read or written at once at p, and at each fourth element from there. */

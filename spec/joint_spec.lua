@@ -40,6 +40,10 @@ end
 
 describe("steps done at once", function()
   local on_gpu = helper.device ~= "cpu"
+  if on_gpu then                           -- cuDNN's float64 convolutions add up in no fixed order otherwise
+    setup(function() tycho.backends.cudnn.deterministic = true end)
+    teardown(function() tycho.backends.cudnn.deterministic = false end)
+  end
 
   local pools = {
     {2}, {3, {stride = 2, padding = 1}}, {3, {stride = 1}}, {2, {stride = 3}}, {{2, 3}, {stride = {2, 1}, padding = {1, 1}}}, {2, {stride = 2, dilation = 2}}, {3, {stride = 2, ceil_mode = true}},
@@ -98,6 +102,27 @@ describe("steps done at once", function()
     local without = find(same(step_of {relu = false}, "no relu"), "^batch_norm_apply max_pool2d_indices$")
     local eval = find(same(step_of {eval = true, flat = true, dtype = "float16", channels = 8}, "evaluation"), one .. " clone$")
     if on_gpu then assert.is_true(clone and plain and half and without and eval and true) end
+  end)
+
+  it("does so with relu alone", function()
+    for i, pool in ipairs(pools) do
+      for _, d in ipairs {"float32", "bfloat16", "float64"} do
+        local kernels = same(function()
+          local conv = nn.Conv2d(3, i % 2 == 0 and 5 or 8, 3):to(d)
+          return function(x)
+            conv:zero_grad()
+            local y = F.max_pool2d(conv(x:to(d)):relu(), pool[1], pool[2]):float()
+            local loss = (y * y * 0.5 + y):sum()
+            loss:backward()
+            return loss:detach(), conv.weight.grad
+          end
+        end, ("pooling %d in %s"):format(i, d))
+        if on_gpu then
+          assert.is_truthy(find(kernels, "^relu max_pool2d_indices$"), i .. d)
+          assert.is_truthy(find(kernels, "^relu_backward max_pool2d_backward$"), i .. d)
+        end
+      end
+    end
   end)
 
   it("stores what someone holds or asks for", function()

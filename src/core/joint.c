@@ -1,7 +1,7 @@
 /* Steps that a backend does at once, by a kernel of its own.
  *
- * Idea: max_pool2d goes over what relu leaves of what batch_norm makes, and reads it once: so it can make it where it reads it, and in backward
- * what reaches batch_norm's input can be found where it is read. A loss and its gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
+ * Idea: max_pool2d goes over what relu leaves (of what batch_norm makes), and reads it once: so it can make it where it reads it, and in backward
+ * what reaches batch_norm's input, or relu's, can be found where it is read. A loss and its gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
  * holds it, they run one by one. */
 #include <string.h>
 #include "fuse.h"
@@ -20,13 +20,13 @@ static int made_for(const ty_program *p, const int *touches, int at, int i, ty_o
 
 static bool images(const ty_program *p, int v, int dtype) { return v >= 0 && p->value[v].like.ndim == 4 && p->value[v].like.dtype == dtype; }
 
-/* batch_norm_apply, relu (or not), max_pool2d_indices, clone (or not): what is pooled, in another layout */
+/* batch_norm_apply, relu (or one of them), max_pool2d_indices, clone (or not): what is pooled, in another layout */
 static int pool(const ty_program *p, const int *touches, int at, int *step) {
   const int pooled = p->step[at].vout[0], relu = made_for(p, touches, at, 0, TY_OP_relu), norm = made_for(p, touches, relu < 0 ? at : relu, 0, TY_OP_batch_norm_apply);
   int n = 0;
-  if (norm < 0 || pooled < 0 || !images(p, p->step[norm].vin[0], p->value[pooled].like.dtype) || !images(p, pooled, p->value[pooled].like.dtype)) return 0;
-  step[n++] = norm;
+  if (norm >= 0) step[n++] = norm;
   if (relu >= 0) step[n++] = relu;
+  if (n == 0 || pooled < 0 || !images(p, p->step[step[0]].vin[0], p->value[pooled].like.dtype) || !images(p, pooled, p->value[pooled].like.dtype)) return 0;
   step[n++] = at;
   for (int i = at + 1; i < p->nstep && i < at + 8; i++)
     if (p->step[i].call.op->id == TY_OP_clone && p->step[i].vin[0] == pooled && images(p, p->step[i].vout[0], p->value[pooled].like.dtype)) {
@@ -37,7 +37,7 @@ static int pool(const ty_program *p, const int *touches, int at, int *step) {
 }
 
 /* relu_backward of pooled values (or not), max_pool2d_backward, batch_norm_backward */
-static int pool_backward(const ty_program *p, const int *touches, int at, int *step) {
+static int norm_backward(const ty_program *p, const int *touches, int at, int *step) {
   const int x = p->step[at].vin[1], spread = made_for(p, touches, at, 0, TY_OP_max_pool2d_backward);
   if (spread < 0 || !images(p, x, p->value[p->step[at].vin[0]].like.dtype) || !p->step[spread].call.at[1].set) return 0;
   const int relu = made_for(p, touches, spread, 0, TY_OP_relu_backward), dtype = p->value[x].like.dtype;
@@ -48,6 +48,19 @@ static int pool_backward(const ty_program *p, const int *touches, int at, int *s
   step[n++] = spread;
   step[n++] = at;
   return n;
+}
+
+/* relu_backward of pooled values, max_pool2d_backward, whose result goes to no batch_norm_backward that would take it */
+static int pool_backward(const ty_program *p, const int *touches, int at, int *step) {
+  const int spread = p->step[at].vout[0], relu = made_for(p, touches, at, 0, TY_OP_relu_backward);
+  if (relu < 0 || spread < 0 || !p->step[at].call.at[1].set) return 0;
+  const int dtype = p->value[spread].like.dtype;
+  if (!images(p, spread, dtype) || !images(p, p->step[relu].vin[0], dtype) || !images(p, p->step[relu].vin[1], dtype)) return 0;
+  for (int i = at + 1; i < p->nstep; i++)
+    if (p->step[i].call.op->id == TY_OP_batch_norm_backward && p->step[i].vin[0] == spread && norm_backward(p, touches, i, step)) return 0;
+  step[0] = relu;
+  step[1] = at;
+  return 2;
 }
 
 /* cross_entropy_mean, and the gradient of what it took */
@@ -87,7 +100,8 @@ int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_j
   if (!p->step[at].backend->joint) return 0;
   switch (p->step[at].call.op->id) {
     case TY_OP_max_pool2d_indices: *kind = TY_JOINT_POOL; return pool(p, touches, at, step);
-    case TY_OP_batch_norm_backward: *kind = TY_JOINT_POOL_BACKWARD; return pool_backward(p, touches, at, step);
+    case TY_OP_batch_norm_backward: *kind = TY_JOINT_POOL_BACKWARD; return norm_backward(p, touches, at, step);
+    case TY_OP_max_pool2d_backward: *kind = TY_JOINT_POOL_BACKWARD; return pool_backward(p, touches, at, step);
     case TY_OP_cross_entropy_mean_backward: *kind = TY_JOINT_LOSS; return loss(p, at, step);
     case TY_OP_amp_update: *kind = TY_JOINT_STEP; return scaled_step(p, at, step);
     default: return 0;

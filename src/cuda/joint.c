@@ -62,13 +62,14 @@ static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {
 
 static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStream_t s) {
   const ty_call *norm = call_of(TY_OP_batch_norm_apply, call, n), *clone = call_of(TY_OP_clone, call, n);
+  const ty_call *relu = call_of(TY_OP_relu, call, n);
   ty_call *pool = call_of(TY_OP_max_pool2d_indices, call, n);
-  const ty_tensor *w = norm->in[3].t, *b = norm->in[4].t;
-  ty_k_normalizing a = {.relu = call_of(TY_OP_relu, call, n) != NULL, .mean = ty_data(norm->in[1].t), .rstd = ty_data(norm->in[2].t)};
+  const ty_tensor *w = norm ? norm->in[3].t : NULL, *b = norm ? norm->in[4].t : NULL;
+  ty_k_normalizing a = {.relu = relu != NULL, .mean = norm ? ty_data(norm->in[1].t) : NULL, .rstd = norm ? ty_data(norm->in[2].t) : NULL};
   const ty_tensor *copy = clone ? clone->out[0] : NULL, *y = pool->out[0] ? pool->out[0] : copy;
   ty_k_pooling k;
   if (!y || !ty_numel(y)) return TY_OK;    /* nobody reads it */
-  ty_pooling_of(pool, norm->in[0].t, y, pool->out[1], &k);
+  ty_pooling_of(pool, (norm ? norm : relu)->in[0].t, y, pool->out[1], &k);
   if (w) { a.w = ty_data(w); a.wdtype = w->dtype; a.w_step = w->stride[0]; }
   if (b) { a.b = ty_data(b); a.bdtype = b->dtype; a.b_step = b->stride[0]; }
   if (copy && copy != y) { k.copy = ty_data(copy); ty_plane_strides(copy, k.cs); }
@@ -76,12 +77,13 @@ static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStrea
 }
 
 static ty_status pool_backward(ty_call *const *call, int n, int gpu, cudaStream_t s) {
-  const ty_call *relu = call_of(TY_OP_relu_backward, call, n), *pool = call_of(TY_OP_max_pool2d_backward, call, n);
-  ty_call *norm = call_of(TY_OP_batch_norm_backward, call, n);
+  const ty_call *relu = call_of(TY_OP_relu_backward, call, n);
+  ty_call *norm = call_of(TY_OP_batch_norm_backward, call, n), *pool = call_of(TY_OP_max_pool2d_backward, call, n);
   ty_k_pooling k;
-  ty_pooling_of(pool, norm->in[1].t, (relu ? relu : pool)->in[0].t, pool->in[1].t, &k);
+  ty_pooling_of(pool, norm ? norm->in[1].t : pool->out[0], (relu ? relu : pool)->in[0].t, pool->in[1].t, &k);
   if (relu) { k.mask = ty_data(relu->in[1].t); ty_plane_strides(relu->in[1].t, k.ms); }
-  return ty_batch_norm(norm, gpu, s, &k);
+  if (norm) return ty_batch_norm(norm, gpu, s, &k);
+  return ty_numel(pool->out[0]) ? ty_launched(pool, gpu, ty_k_pool(&k, s)) : TY_OK;
 }
 
 ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n) {

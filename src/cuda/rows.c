@@ -79,12 +79,14 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
   if (k.channels == 0) return ty_release(like), TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
   if (st == TY_OK && back && !from) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
+  if (st == TY_OK) {
+    k.x = ty_data(x);
+    k.g = from ? from->y : g ? ty_data(g) : NULL;
+  }
   const int64_t room = k.channels * (4 + 2 * ty_k_batch_parts(&k));
   if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &room, &work);
   if (st == TY_OK) st = ty_tickets(c, gpu, &k.tickets, &made);
   if (st == TY_OK) {
-    k.x = ty_data(x);
-    k.g = from ? from->y : g ? ty_data(g) : NULL;
     k.work = ty_data(work);
     st = ty_launched(c, gpu, ty_k_batch(&k, from, s));
   }

@@ -13,7 +13,7 @@ local lib = {
 }
 
 -- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
-local function in_float32(fn)
+function lib.in_float32(fn)
   local function widen(x)
     local half = core.is_tensor(x) and (x.dtype == "float16" or x.dtype == "bfloat16")
     return half and core.autocast(x.device ~= "cpu") and M.float(x) or x
@@ -45,7 +45,7 @@ end
 -- shape, and there is a form with a trailing _
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
-  local f = core.define(name, signature, options.float32 and in_float32(fn) or fn)
+  local f = core.define(name, signature, options.float32 and lib.in_float32(fn) or fn)
   if options.list then f = of_list(f) end
   lib.functions[name] = f
   lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}

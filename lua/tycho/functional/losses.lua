@@ -63,29 +63,32 @@ local function weighted_mean(loss, target, weight, ignore_index)
   local w = ops.index(weight, {ops.where(valid, target, 1)}, 1)
   return ops.sum(loss) / ops.sum(w * valid)
 end
+local soft_cross_entropy = lib.in_float32(function(x, target, weight, smoothing, reduction)
+  if target.shape ~= x.shape and M.dim(target) < M.dim(x) then fail("cross_entropy", "argument 2 (target) has dtype %s and shape %s: class labels must be int64 (target:long())", target.dtype, tostring(target.shape)) end
+  if target.shape ~= x.shape then fail("cross_entropy", "probabilities have shape %s; they must have argument 1's, %s", tostring(target.shape), tostring(x.shape)) end
+  local dim = M.dim(x) == 1 and 1 or 2
+  if smoothing > 0 then target = target * (1 - smoothing) + smoothing / x.shape[dim] end
+  local logp = ops.log_softmax(x, dim)
+  if weight then
+    local shape = {}
+    for i = 1, M.dim(x) do shape[i] = i == dim and x.shape[i] or 1 end
+    logp = logp * M.view(weight, shape)
+  end
+  return reduced(-ops.sum(target * logp, dim), reduction)
+end)
+local both_in_float32 = lib.in_float32(function(x, weight) return x, weight end)
 def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label_smoothing:number=0, " .. REDUCTION,
   "cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape", function(x, target, weight, ignore_index, smoothing, reduction)
-  if M.is_floating_point(target) then
-    if target.shape ~= x.shape and M.dim(target) < M.dim(x) then fail("cross_entropy", "argument 2 (target) has dtype %s and shape %s: class labels must be int64 (target:long())", target.dtype, tostring(target.shape)) end
-    if target.shape ~= x.shape then fail("cross_entropy", "probabilities have shape %s; they must have argument 1's, %s", tostring(target.shape), tostring(x.shape)) end
-    local dim = M.dim(x) == 1 and 1 or 2
-    if smoothing > 0 then target = target * (1 - smoothing) + smoothing / x.shape[dim] end
-    local logp = ops.log_softmax(x, dim)
-    if weight then
-      local shape = {}
-      for i = 1, M.dim(x) do shape[i] = i == dim and x.shape[i] or 1 end
-      logp = logp * M.view(weight, shape)
-    end
-    local loss = -ops.sum(target * logp, dim)
-    return reduced(loss, reduction)
-  end
+  if M.is_floating_point(target) then return soft_cross_entropy(x, target, weight, smoothing, reduction) end
+  -- 16-bit scores are taken as they are, under autocast too: the ops compute, and give losses, in float32
+  if weight and weight.dtype ~= x.dtype then x, weight = both_in_float32(x, weight) end
   local rows, labels, shape = class_rows("cross_entropy", x, target)
   local options = {ignore_index = ignore_index, label_smoothing = smoothing}
   if reduction == "mean" then return (ops.cross_entropy_mean(rows, labels, weight, options)) end
   local loss = ops.cross_entropy_rows(rows, labels, weight, options)
   if reduction == "sum" then return ops.sum(loss) end
   return M.view(loss, shape)
-end, LOSS)
+end, lib.NN)
 def("nll_loss", "x, target, *, weight:tensor?, ignore_index:int=-100, " .. REDUCTION, "minus the log-probability in x of each label", function(x, target, weight, ignore_index, reduction)
   local rows, labels, shape = class_rows("nll_loss", x, target)
   local valid = ops.ne(labels, ignore_index)
