@@ -272,6 +272,7 @@ bench: all
 
 bench-gpu: all
 	$(LUAJIT) bench/gpu.lua $(ARGS)
+	$(LUAJIT) bench/gpu_steps.lua $(ARGS)
 
 docs: all
 	$(LUAJIT) scripts/docs.lua

@@ -13,12 +13,14 @@ tycho.set_default_device("cuda")
 
 local small = options.small ~= 0
 local function size(n, least) return small and (least or math.max(1, math.floor(n / 1024))) or n end
--- Milliseconds a call, of 20 in a row: the host runs ahead of the device where it can.
+-- Milliseconds a call, of 20 in a row: the host runs ahead of the device where it can. Results are collected between the stretches.
 local function time(fn)
   local list = {}
   for _ = 1, 3 do fn() end
   for i = 1, 5 do
     local from, to = tycho.cuda.Event {enable_timing = true}, tycho.cuda.Event {enable_timing = true}
+    collectgarbage()
+    collectgarbage()
     tycho.cuda.synchronize()
     from:record()
     for _ = 1, 20 do fn() end

@@ -69,10 +69,10 @@ TY_K cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cu
 
 /* ---- rows (rows.cuh): how a block goes over one of n <= TY_K_ROW elements, in fused kernels too ---- */
 #define TY_K_ROW 4096
-#define TY_K_ROW_THREADS 512
+#define TY_K_ROW_THREADS 256
 static inline int ty_k_row_threads(int64_t n) {
   int threads = 32;
-  while (threads < TY_K_ROW_THREADS && threads * 8 < n) threads *= 2;
+  while (threads < TY_K_ROW_THREADS && threads * 16 < n) threads *= 2;
   return threads;
 }
 #ifdef __CUDACC__

@@ -39,12 +39,12 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   if (infinite && a.found && a.item[k].looked_at) *a.found = 1;            /* all who write it write the same */
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a, int each) {
+template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a) {
   const T by = a.scale ? (T)(float)(1 / (double)*a.scale) : (T)1;
   int64_t chunk = blockIdx.x;
-  const int t = find_chunk(a.n, a.count, chunk, each);
+  const int t = find_chunk(a.n, a.count, chunk);
   if (t == a.count) return;
-  const int64_t from = chunk * each, to = a.n[t] - from < each ? a.n[t] : from + each;
+  const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
   int infinite = 0;
   for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
     const T g = load<T>(a.p[t], a.dtype, i);
@@ -68,8 +68,7 @@ cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s) {
 
 cudaError_t ty_k_unscale(const ty_k_unscaling *p, cudaStream_t s) {
   const ty_k_unscaling a = *p;
-  int each;
-  const int64_t chunks = chunks_of(a.n, a.count, &each);
+  const int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0) return cudaSuccess;
-  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a, each) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a, each);
+  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
 }

@@ -4,24 +4,21 @@
 #include "device.cuh"
 
 #define THREADS 256
-#define CHUNK 4096               /* elements of a block, each */
-#define SMALL_CHUNK 1024         /* the same where a device would not have enough blocks */
+#define CHUNK 4096               /* elements of a block */
 
 /* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
-static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk, int each) {
+static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk) {
   for (int t = 0; t < count; t++) {
-    const int64_t chunks = (n[t] + each - 1) / each;
+    const int64_t chunks = (n[t] + CHUNK - 1) / CHUNK;
     if (chunk < chunks) return t;
     chunk -= chunks;
   }
   return count;
 }
 
-static int64_t chunks_of(const int64_t *n, int count, int *each) {
-  int64_t all = 0, chunks = 0;
-  for (int t = 0; t < count; t++) all += n[t];
-  *each = all < 2048 * CHUNK ? SMALL_CHUNK : CHUNK;
-  for (int t = 0; t < count; t++) chunks += (n[t] + *each - 1) / *each;
+static int64_t chunks_of(const int64_t *n, int count) {
+  int64_t chunks = 0;
+  for (int t = 0; t < count; t++) chunks += (n[t] + CHUNK - 1) / CHUNK;
   return chunks;
 }
 #endif

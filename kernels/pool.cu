@@ -99,8 +99,8 @@ template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) 
     }
   }
   if (!a.max) for (int k = 0; k < 4; k++) acc[k] = acc[k] * ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
-  store_four(a.y, a.dtype, offset_of(a.ys, o.n, o.c, o.y, o.x), acc);
-  if (a.copy) store_four(a.copy, a.dtype, offset_of(a.cs, o.n, o.c, o.y, o.x), acc);
+  store_channels(a.y, a.dtype, offset_of(a.ys, o.n, o.c, o.y, o.x), a.ys[1], acc);
+  if (a.copy) store_channels(a.copy, a.dtype, offset_of(a.cs, o.n, o.c, o.y, o.x), a.cs[1], acc);
   if (!a.places) return;
   int64_t *const at = a.places + offset_of(a.is, o.n, o.c, o.y, o.x);
   put_pack(at, pack<int64_t, 2>{{from[0], from[1]}});

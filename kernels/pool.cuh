@@ -82,15 +82,22 @@ template <class T, class S> static __device__ __forceinline__ T from_maxima(cons
   return acc;
 }
 
-/* Whether four channels side by side are read and written at once: they are so in all that the pooling reads and writes. */
+/* Four channels, which lie side by side (and then begin at a multiple of four) or not. */
+template <class T> static __device__ __forceinline__ void load_channels(T *v, const void *p, int dtype, int64_t at, int64_t apart) {
+  if (apart == 1 && fours(p, dtype)) load_four(v, p, dtype, at);
+  else for (int k = 0; k < 4; k++) v[k] = load<T>(p, dtype, at + k * apart);
+}
+template <class T> static __device__ __forceinline__ void store_channels(void *p, int dtype, int64_t at, int64_t apart, const T *v) {
+  if (apart == 1 && fours(p, dtype)) store_four(p, dtype, at, v);
+  else for (int k = 0; k < 4; k++) store(p, dtype, at + k * apart, v[k]);
+}
+
+/* Whether a thread takes four channels: pixels and places have them side by side. */
 static inline bool channels_by_fours(const ty_k_pooling &a) {
-  const struct { const void *p; const int64_t *stride; int dtype; } all[5] = {{a.x, a.xs, a.dtype}, {a.y, a.ys, a.dtype}, {a.copy, a.cs, a.dtype}, {a.mask, a.ms, a.dtype}, {a.places, a.is, TY_I64}};
-  bool fit = a.c % 4 == 0 && a.dtype != TY_F64;
+  bool fit = a.c % 4 == 0 && a.dtype != TY_F64 && a.xs[1] == 1 && fours(a.x, a.dtype) && (!a.places || (a.is[1] == 1 && (uintptr_t)a.places % 16 == 0));
+  const struct { const void *p; const int64_t *stride; } all[5] = {{a.x, a.xs}, {a.places, a.is}, {a.y, a.ys}, {a.copy, a.cs}, {a.mask, a.ms}};
   for (int i = 0; i < 5; i++)
-    if (all[i].p) {
-      fit = fit && all[i].stride[1] == 1 && (all[i].dtype == TY_I64 ? (uintptr_t)all[i].p % 16 == 0 : fours(all[i].p, all[i].dtype));
-      for (int d = 0; d < 4; d++) fit = fit && (d == 1 || all[i].stride[d] % 4 == 0);
-    }
+    for (int d = 0; d < 4 && all[i].p && all[i].stride[1] == 1; d++) fit = fit && (d == 1 || all[i].stride[d] % 4 == 0);
   return fit;
 }
 
@@ -105,8 +112,8 @@ template <class T, class S> static __device__ __forceinline__ void from_maxima_o
     const int64_t *const at = a.places + offset_of(a.is, o.n, o.c, y, x);
     const pack<int64_t, 2> low = take_pack<int64_t, 2>(at), high = take_pack<int64_t, 2>(at + 2);
     T v[4], m[4];
-    load_four(v, a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x));
-    if (a.mask) load_four(m, a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x));
+    load_channels(v, a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x), a.ys[1]);
+    if (a.mask) load_channels(m, a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x), a.ms[1]);
 #pragma unroll
     for (int k = 0; k < 4; k++)
       if ((k < 2 ? low.d[k] : high.d[k - 2]) == here && (!a.mask || m[k] > 0)) g[k] += v[k];

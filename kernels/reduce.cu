@@ -212,9 +212,10 @@ static int64_t blocks_of(const ty_k_reduction *a) {
 
 int ty_k_reduce_splits(const ty_k_reduction *a) {
   const int64_t blocks = blocks_of(a);
-  int64_t splits = a->length / ((side_by_side(a) ? THREADS >> lanes_of(a) : THREADS) * 16);     /* each thread has enough to do */
+  int64_t splits = a->length / (side_by_side(a) ? (THREADS >> lanes_of(a)) * 4 : THREADS * 16);    /* each thread has enough to do */
   if (blocks > TY_K_TICKETS || (!side_by_side(a) && a->length <= TY_K_ROW)) return 1;
-  if (splits * blocks > 2048) splits = 2048 / blocks;
+  const int64_t most = side_by_side(a) ? 1024 : 2048;
+  if (splits * blocks > most) splits = most / blocks;
   return splits < 1 ? 1 : (int)splits;
 }
 

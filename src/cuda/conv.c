@@ -1,6 +1,6 @@
 /* Convolution: operands brought into the layout that is fast, then to cuDNN, else to the own kernel.
  *
- * Idea: 16-bit tensors go channels-last, since Tensor Cores read them so; others as they lie, if dense. */
+ * Idea: 16-bit tensors go channels-last, with a multiple of 8 of them, since Tensor Cores read them so; others as they lie, if dense. */
 #include <string.h>
 #include "dnn.h"
 
@@ -23,6 +23,35 @@ static ty_status laid_out(ty_call *c, bool last, ty_tensor *t, ty_tensor **out) 
   return last ? ty_channels_last(c->ctx, t, out) : ty_laid_out_as(c->ctx, t, t, out);
 }
 
+/* 16-bit images of few channels get further ones, of 0, so that Tensor Cores read packs of them: to a multiple of WHOLE. */
+#define WHOLE 8
+#define FEW 32                   /* with more of them the library does it at little cost */
+
+/* A tensor of t's shape but for its channels, channels-last. */
+static ty_status widened(ty_call *c, int gpu, const ty_tensor *t, int64_t channels, ty_tensor **out) {
+  ty_meta m = {.dtype = t->dtype, .ndim = 4, .has_stride = true};
+  memcpy(m.shape, t->shape, sizeof m.shape);
+  m.shape[1] = channels;
+  channels_last(m.shape, m.stride);
+  return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
+}
+
+/* Its first channels, a view. */
+static ty_tensor first_channels(const ty_tensor *t, int64_t channels) {
+  ty_tensor w = *t;
+  w.shape[1] = channels;
+  return w;
+}
+
+/* t as cuDNN is to read it: laid out, with so many channels. */
+static ty_status operand(ty_call *c, int gpu, cudaStream_t s, bool last, ty_tensor *t, int64_t channels, ty_tensor **out) {
+  if (t->shape[1] == channels) return laid_out(c, last, t, out);
+  TY_TRY(widened(c, gpu, t, channels, out));
+  const ty_tensor w = first_channels(*out, t->shape[1]);
+  TY_TRY(ty_launched(c, gpu, cudaMemsetAsync(ty_data(*out), 0, (size_t)(ty_numel(*out) * ty_itemsize(*out)), s)));
+  return ty_launched(c, gpu, ty_convert(&w, t, s));
+}
+
 ty_status ty_cuda_conv(ty_call *c) {
   const int id = c->op->id, first = id != TY_OP_conv2d;
   const ty_attr *a = c->at + first;
@@ -33,15 +62,13 @@ ty_status ty_cuda_conv(ty_call *c) {
   bool taken = false;
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(out) == 0) return TY_OK;
-  ty_status st = laid_out(c, last, c->in[0].t, &p);
-  if (st == TY_OK) st = laid_out(c, last, c->in[1].t, &q);
+  /* image and weight have as many; the second operand is one of them, and the result or the first one the other */
+  const int64_t few = c->in[1].t->shape[1], channels = last && a[3].i == 1 && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
+  const bool into = channels != few && id != TY_OP_conv2d;           /* the result gets channels that nobody asked for */
+  ty_status st = operand(c, gpu, s, last, c->in[0].t, id == TY_OP_conv2d ? c->in[0].t->shape[1] + channels - few : c->in[0].t->shape[1], &p);
+  if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
   if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);      /* cuDNN ignores the strides of what it spreads */
-  if (st == TY_OK && last && !ty_is_channels_last(out)) {
-    ty_meta m = {.dtype = out->dtype, .ndim = 4, .has_stride = true};
-    memcpy(m.shape, out->shape, sizeof m.shape);
-    channels_last(out->shape, m.stride);
-    st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &r);
-  }
+  if (st == TY_OK && (into || (last && !ty_is_channels_last(out)))) st = widened(c, gpu, out, into ? channels : out->shape[1], &r);
   if (st == TY_OK) {
     const ty_tensor *o = r ? r : out, *x = id == TY_OP_conv2d ? p : id == TY_OP_conv2d_backward_input ? o : q, *w = id == TY_OP_conv2d_backward_weight ? o : q, *y = id == TY_OP_conv2d ? o : p;
     ty_k_convolution k = {.op = id, .dtype = o->dtype, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3], .o = w->shape[0], .oh = y->shape[2], .ow = y->shape[3],
@@ -52,7 +79,10 @@ ty_status ty_cuda_conv(ty_call *c) {
     strides_of(y, last, k.ys);
     if (k.n && k.c && ty_numel(y)) st = ty_dnn_convolve(c, gpu, &k, ty_stream_of(c->ctx, gpu), &taken);
     if (st == TY_OK && !taken) st = ty_launched(c, gpu, ty_k_convolve(&k, s));
-    if (st == TY_OK && r) st = ty_launched(c, gpu, ty_convert(out, r, s));
+    if (st == TY_OK && r) {
+      const ty_tensor w = first_channels(r, out->shape[1]);
+      st = ty_launched(c, gpu, ty_convert(out, &w, s));
+    }
   }
   ty_release(p);
   ty_release(q);
