@@ -2418,7 +2418,7 @@ function tycho.to(x, target, dtype, device, non_blocking) end
 ---@return tycho.Tensor
 function Tensor.to(x, target, dtype, device, non_blocking) end
 
---- zeros in x's shape and dtype
+--- zeros in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2426,7 +2426,7 @@ function Tensor.to(x, target, dtype, device, non_blocking) end
 ---@return tycho.Tensor
 function tycho.zeros_like(x, dtype, device, requires_grad) end
 
---- zeros in x's shape and dtype
+--- zeros in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2434,7 +2434,7 @@ function tycho.zeros_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function Tensor.zeros_like(x, dtype, device, requires_grad) end
 
---- ones in x's shape and dtype
+--- ones in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2442,7 +2442,7 @@ function Tensor.zeros_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function tycho.ones_like(x, dtype, device, requires_grad) end
 
---- ones in x's shape and dtype
+--- ones in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2450,7 +2450,7 @@ function tycho.ones_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function Tensor.ones_like(x, dtype, device, requires_grad) end
 
---- rand in x's shape and dtype
+--- rand in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2458,7 +2458,7 @@ function Tensor.ones_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function tycho.rand_like(x, dtype, device, requires_grad) end
 
---- rand in x's shape and dtype
+--- rand in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2466,7 +2466,7 @@ function tycho.rand_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function Tensor.rand_like(x, dtype, device, requires_grad) end
 
---- randn in x's shape and dtype
+--- randn in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2474,7 +2474,7 @@ function Tensor.rand_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function tycho.randn_like(x, dtype, device, requires_grad) end
 
---- randn in x's shape and dtype
+--- randn in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2482,7 +2482,7 @@ function tycho.randn_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function Tensor.randn_like(x, dtype, device, requires_grad) end
 
---- empty in x's shape and dtype
+--- empty in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2490,7 +2490,7 @@ function Tensor.randn_like(x, dtype, device, requires_grad) end
 ---@return tycho.Tensor
 function tycho.empty_like(x, dtype, device, requires_grad) end
 
---- empty in x's shape and dtype
+--- empty in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
@@ -2516,7 +2516,7 @@ function tycho.randint_like(x, low, high, dtype, device) end
 ---@return tycho.Tensor
 function Tensor.randint_like(x, low, high, dtype, device) end
 
---- x's shape and dtype, all value
+--- x's shape, dtype and layout, all value
 ---@param x tycho.Tensor
 ---@param value any
 ---@param dtype? string
@@ -2525,7 +2525,7 @@ function Tensor.randint_like(x, low, high, dtype, device) end
 ---@return tycho.Tensor
 function tycho.full_like(x, value, dtype, device, requires_grad) end
 
---- x's shape and dtype, all value
+--- x's shape, dtype and layout, all value
 ---@param x tycho.Tensor
 ---@param value any
 ---@param dtype? string

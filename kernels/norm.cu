@@ -305,6 +305,7 @@ template <class T, class S, class G, int N> __global__ void __launch_bounds__(TH
     center[k] = ch + k < a.channels ? center_of<T>(a, ch + k) : 0;
   }
   if (ch < a.channels)
+#pragma unroll G::AT_ONCE
     for (int64_t i = from + y; i < to; i += tall) {
       T v[N], g[N];
       if constexpr (N == 4) {
@@ -333,7 +334,8 @@ template <class T, class S, class G, int N> __global__ void __launch_bounds__(TH
     if (w == 0 && first + c < a.channels) keep_sums(a, first + c, all.a, all.b);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
     all = {0, 0};
-    for (int64_t p = w; p < gridDim.y && first + c < a.channels; p += turns) add_sums(a, p, first + c, &all.a, &all.b);
+#pragma unroll 8
+    for (int p = w; p < (int)gridDim.y; p += turns) if (first + c < a.channels) add_sums(a, p, first + c, &all.a, &all.b);
     all = sum_of_turns(all, sum, c, w, wide, turns);
   }
   if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all.a, all.b);
@@ -416,7 +418,7 @@ static int64_t groups_of(const ty_k_batch_norm &a) {
 }
 
 int ty_k_batch_parts(const ty_k_batch_norm *a) {
-  const int64_t groups = groups_of(*a), each = a->sc == 1 ? 2 * (THREADS >> lanes_of(*a)) : 1024, most = (a->images * a->pixels + each - 1) / each, want = 1024 / (groups ? groups : 1);
+  const int64_t groups = groups_of(*a), each = a->sc == 1 ? 2 * (THREADS >> lanes_of(*a)) : 1024, most = (a->images * a->pixels + each - 1) / each, want = (a->sc == 1 ? 384 : 1024) / (groups ? groups : 1);
   return (int)(want < 1 ? 1 : want < most ? want : most < 1 ? 1 : most);
 }
 

@@ -7,6 +7,8 @@
 #include "rows.cuh"
 #include "steps.h"
 
+#define STEP_THREADS 512
+
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
 template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
@@ -94,7 +96,7 @@ template <class T> static __device__ __forceinline__ void load_cells(T v[][4], c
   for (int k = 0; k < TY_K_COPY; k++) if (a.p[k][t]) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
+template <class T> __global__ void __launch_bounds__(STEP_THREADS) step(const ty_k_step a) {
   __shared__ rates shared;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
@@ -125,10 +127,10 @@ template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_st
       }
 #pragma unroll
       for (int k = 0; k <= TY_K_COPY; k++) if (k != 1 && a.p[k][t]) store_four(a.p[k][t], list_dtype(a, k), i, v[k]);
-      i += THREADS * 4;
+      i += STEP_THREADS * 4;
       if (i < whole) load_cells(v, a, t, i);
     }
-    for (int64_t j = whole + threadIdx.x; j < to; j += THREADS) {
+    for (int64_t j = whole + threadIdx.x; j < to; j += STEP_THREADS) {
       cell<T> c;
       c.p = load<T>(a.p[0][t], a.dtype, j);
       c.g = load<T>(a.p[1][t], a.grad_dtype, j);
@@ -160,7 +162,7 @@ cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0 && !a.ticket) return cudaSuccess;
   if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
-  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
+  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, STEP_THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, STEP_THREADS, s, a);
 }
 
 cudaError_t ty_k_scale_update(const ty_k_scaling *p, cudaStream_t s) {

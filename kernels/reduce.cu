@@ -140,6 +140,15 @@ template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_row
   finish_rows<F>(a, sum);
 }
 
+/* What the turns of each column have, joined; for the first turn's threads. */
+template <class F, class T> static __device__ __forceinline__ T join_turns(T v, T *sum, int c, int w, int wide, int turns) {
+  __syncthreads();
+  sum[w * wide + c] = v;
+  __syncthreads();
+  for (int k = 1; k < turns && w == 0; k++) v = F::join(v, sum[k * wide + c]);
+  return v;
+}
+
 /* N results of each lane side by side, 1 << lanes of these, and all other threads for more of their elements. */
 template <class F, class T, class D, int N> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a, int lanes) {
   __shared__ T sum[THREADS * N];
@@ -165,21 +174,19 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
 #pragma unroll
   for (int k = 0; k < N; k++) sum[y * wide + x * N + k] = acc[k];
   __syncthreads();
-  for (int c = t; c < wide && first + c < a.outputs; c += THREADS) {
-    T all = sum[c];
-    for (int k = 1; k < tall; k++) all = F::join(all, sum[k * wide + c]);
-    put<F>(a, first + c, blockIdx.y, all);
-  }
-  if (!last_part(a)) return;
-  const int c = t % wide, turns = wide < THREADS ? THREADS / wide : 1, w = t / wide;       /* wide is at most THREADS */
+  const int c = t % wide, turns = THREADS / wide, w = t / wide;        /* wide is at most THREADS */
   T all = F::start();
-  if (first + c < a.outputs)
+  for (int k = w; k < tall; k += turns) all = F::join(all, sum[k * wide + c]);
+  all = join_turns<F>(all, sum, c, w, wide, turns);
+  if (w == 0 && first + c < a.outputs) put<F>(a, first + c, blockIdx.y, all);
+  if (!last_part(a)) return;
+  all = F::start();
+  if (first + c < a.outputs) {
+#pragma unroll 8
     for (int k = w; k < a.splits; k += turns) all = F::join(all, ((const T *)a.partial)[k * a.outputs + first + c]);
-  sum[w * wide + c] = all;
-  __syncthreads();
-  if (w || first + c >= a.outputs) return;
-  for (int k = 1; k < turns; k++) all = F::join(all, sum[k * wide + c]);
-  store(a.o, a.out_dtype, first + c, F::end(all, (T)a.length));
+  }
+  all = join_turns<F>(all, sum, c, w, wide, turns);
+  if (w == 0 && first + c < a.outputs) store(a.o, a.out_dtype, first + c, F::end(all, (T)a.length));
 }
 
 /* ---- launchers ---- */

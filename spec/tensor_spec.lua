@@ -150,6 +150,21 @@ describe("tensor", function()
     assert.equal(5.9604644775390625e-08, tycho.tensor(6e-8, {dtype = "float16"}):item())
   end)
 
+  it("makes tensors like another in its layout", function()
+    local x = tycho.cast(tycho.randn(2, 3, 4, 5), "float32", {memory_format = "channels_last"})
+    for name, value in pairs {zeros_like = 0, ones_like = 1} do
+      local y = tycho[name](x)
+      assert.same(x:stride(), y:stride())
+      assert.is_true(y:eq(value):all():item())
+    end
+    assert.same(x:stride(), tycho.full_like(x, 3):stride())
+    assert.same(x:stride(), tycho.randn_like(x):stride())
+    local leaf = tycho.zeros_like(x, {requires_grad = true, dtype = "float64"})
+    assert.is_true(leaf.requires_grad and leaf.is_leaf)
+    assert.equal("float64", leaf.dtype)
+    assert.is_true(tycho.ones_like(x:contiguous()):is_contiguous())
+  end)
+
   it("gives 0-dim and 0-size tensors their place", function()
     local z = tycho.zeros(0, 3)
     assert.equal(0, z:sum():item())

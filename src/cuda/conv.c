@@ -25,6 +25,7 @@ static ty_status laid_out(ty_call *c, bool last, ty_tensor *t, ty_tensor **out) 
 
 /* 16-bit images of few channels get further ones, of 0, so that Tensor Cores read packs of them: to a multiple of WHOLE. */
 #define WHOLE 8
+#define FEWEST 3                 /* for one the library has kernels of its own */
 #define FEW 32                   /* with more of them the library does it at little cost */
 
 /* A tensor of t's shape but for its channels, channels-last. */
@@ -63,7 +64,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(out) == 0) return TY_OK;
   /* image and weight have as many; the second operand is one of them, and the result or the first one the other */
-  const int64_t few = c->in[1].t->shape[1], channels = last && a[3].i == 1 && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
+  const int64_t few = c->in[1].t->shape[1], channels = last && a[3].i == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
   const bool into = channels != few && id != TY_OP_conv2d;           /* the result gets channels that nobody asked for */
   ty_status st = operand(c, gpu, s, last, c->in[0].t, id == TY_OP_conv2d ? c->in[0].t->shape[1] + channels - few : c->in[0].t->shape[1], &p);
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);

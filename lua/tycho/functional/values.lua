@@ -54,7 +54,7 @@ M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
 ---- creation like another ----
 -- make(shape), laid out as x is where that is channels-last.
 local function laid_out_as(x, make, requires_grad)
-  local s, made = x.shape, nil
+  local s, made = x.shape
   if #s == 4 and not M.is_contiguous(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
   return requires_grad and M.requires_grad_(made) or made
