@@ -7,8 +7,6 @@
 #include "rows.cuh"
 #include "steps.h"
 
-#define STEP_THREADS 512
-
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
 template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
@@ -90,34 +88,22 @@ static __device__ rates rates_of(const ty_k_step &a) {
 
 static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) { return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype; }
 
-/* Four neighbours of each list there is. */
-template <class T> static __device__ __forceinline__ void load_cells(T v[][4], const ty_k_step &a, int t, int64_t i) {
-#pragma unroll
-  for (int k = 0; k < TY_K_COPY; k++) if (a.p[k][t]) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
-}
-
-template <class T> __global__ void __launch_bounds__(STEP_THREADS) step(const ty_k_step a) {
+template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
   __shared__ rates shared;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
-  int64_t to = 0, whole = 0, i = 0, from = 0;
-  bool has[3] = {false, false, false};
-  T v[1 + TY_K_COPY][4];
-  if (t < a.count) {
-    bool by_fours = sizeof(T) == 4;
-    for (int k = 0; k < 3; k++) has[k] = a.p[2 + k][t];
-    for (int k = 0; k <= TY_K_COPY; k++) by_fours = by_fours && (!a.p[k][t] || fours(a.p[k][t], list_dtype(a, k)));
-    from = chunk * CHUNK;
-    to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
-    whole = by_fours ? from + (to - from) / 4 * 4 : from;
-    i = from + threadIdx.x * 4;
-    if (i < whole) load_cells(v, a, t, i);         /* meanwhile the rates are found */
-  }
   if (threadIdx.x == 0) shared = rates_of(a);
   __syncthreads();
   const rates r = shared;
   if (t < a.count && !r.skip) {
-    while (i < whole) {
+    const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+    bool by_fours = sizeof(T) == 4, has[3];
+    for (int k = 0; k < 3; k++) has[k] = a.p[2 + k][t];
+    for (int k = 0; k <= TY_K_COPY; k++) by_fours = by_fours && (!a.p[k][t] || fours(a.p[k][t], list_dtype(a, k)));
+    const int64_t whole = by_fours ? from + (to - from) / 4 * 4 : from;
+    for (int64_t i = from + threadIdx.x * 4; i < whole; i += THREADS * 4) {
+      T v[1 + TY_K_COPY][4];
+      for (int k = 0; k < TY_K_COPY; k++) if (a.p[k][t]) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         cell<T> c = {v[0][e], v[1][e], {v[2][e], v[3][e], v[4][e]}};
@@ -125,20 +111,17 @@ template <class T> __global__ void __launch_bounds__(STEP_THREADS) step(const ty
         v[0][e] = v[TY_K_COPY][e] = c.p;
         for (int k = 0; k < 3; k++) v[2 + k][e] = c.v[k];
       }
-#pragma unroll
       for (int k = 0; k <= TY_K_COPY; k++) if (k != 1 && a.p[k][t]) store_four(a.p[k][t], list_dtype(a, k), i, v[k]);
-      i += STEP_THREADS * 4;
-      if (i < whole) load_cells(v, a, t, i);
     }
-    for (int64_t j = whole + threadIdx.x; j < to; j += STEP_THREADS) {
+    for (int64_t i = whole + threadIdx.x; i < to; i += THREADS) {
       cell<T> c;
-      c.p = load<T>(a.p[0][t], a.dtype, j);
-      c.g = load<T>(a.p[1][t], a.grad_dtype, j);
-      for (int k = 0; k < 3; k++) c.v[k] = has[k] ? load<T>(a.p[2 + k][t], a.dtype, j) : 0;
+      c.p = load<T>(a.p[0][t], a.dtype, i);
+      c.g = load<T>(a.p[1][t], a.grad_dtype, i);
+      for (int k = 0; k < 3; k++) c.v[k] = has[k] ? load<T>(a.p[2 + k][t], a.dtype, i) : 0;
       update(a, r, has[0], has[1], has[2], c);
-      store(a.p[0][t], a.dtype, j, c.p);
-      for (int k = 0; k < 3; k++) if (has[k]) store(a.p[2 + k][t], a.dtype, j, c.v[k]);
-      if (a.p[TY_K_COPY][t]) store(a.p[TY_K_COPY][t], a.copy_dtype, j, c.p);
+      store(a.p[0][t], a.dtype, i, c.p);
+      for (int k = 0; k < 3; k++) if (has[k]) store(a.p[2 + k][t], a.dtype, i, c.v[k]);
+      if (a.p[TY_K_COPY][t]) store(a.p[TY_K_COPY][t], a.copy_dtype, i, c.p);
     }
   }
   if (!a.ticket || !last_block(a.ticket, gridDim.x) || threadIdx.x) return;
@@ -162,7 +145,7 @@ cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0 && !a.ticket) return cudaSuccess;
   if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
-  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, STEP_THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, STEP_THREADS, s, a);
+  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
 }
 
 cudaError_t ty_k_scale_update(const ty_k_scaling *p, cudaStream_t s) {

@@ -188,7 +188,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
-  } else if (ctx->grad_enabled || (sole_owner(g) && ty_is_contiguous(g))) sum = g;
+  } else if (ctx->grad_enabled || (sole_owner(g) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf))))) sum = g;
   else {                               /* someone else may hold this memory: .grad gets its own */
     ty_attr at = {.set = true, .i = 1};
     ty_status s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
