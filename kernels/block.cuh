@@ -5,6 +5,10 @@
 
 template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
 
+#ifndef TY_ALIGNED
+#define TY_ALIGNED(p, n) ((void)0)         /* a device refuses what isn't; the simulation has a check here */
+#endif
+
 /* Through registers of the pack's size: a pack of 16-bit elements would be read in pieces. p: a multiple of that size. */
 template <int BYTES> struct word_of;
 template <> struct word_of<1> { typedef uint8_t type; };
@@ -13,12 +17,14 @@ template <> struct word_of<4> { typedef uint32_t type; };
 template <> struct word_of<8> { typedef uint2 type; };
 template <> struct word_of<16> { typedef uint4 type; };
 template <class D, int N> static __device__ __forceinline__ pack<D, N> take_pack(const void *p) {
+  TY_ALIGNED(p, sizeof(D) * N);
   typename word_of<sizeof(D) * N>::type const w = *(typename word_of<sizeof(D) * N>::type const *)p;
   pack<D, N> v;
   memcpy(&v, &w, sizeof v);
   return v;
 }
 template <class D, int N> static __device__ __forceinline__ void put_pack(void *p, const pack<D, N> &v) {
+  TY_ALIGNED(p, sizeof(D) * N);
   typename word_of<sizeof(D) * N>::type w;
   memcpy(&w, &v, sizeof w);
   *(typename word_of<sizeof(D) * N>::type *)p = w;

@@ -84,6 +84,15 @@ static verdict out_of_bounds(bool bug) {
   return cudaStreamSynchronize(s) == cudaSuccess ? RIGHT : WRONG;
 }
 
+static __global__ void copy_pack(const float *p, float *q) { put_pack(q, take_pack<float, 4>(p)); }
+
+static verdict misaligned(bool bug) {
+  float *p = device(N), *q = device(N);
+  cudaStream_t s = stream();
+  TY_LAUNCH(copy_pack, 1, 1, s, p + bug, q);
+  return cudaStreamSynchronize(s) == cudaSuccess ? RIGHT : WRONG;
+}
+
 static verdict missing_barrier(bool bug) {
   float *p = device(N), *q = device(N), in[N], out[N];
   cudaStream_t s = stream();
@@ -159,6 +168,7 @@ static verdict missing_wait_in_capture(bool bug) {
 struct planted { const char *name; verdict (*run)(bool bug); bool async; };
 static const planted bugs[] = {
   {"a missing wait between streams", missing_wait, true}, {"a read of device memory by the host", host_read, false}, {"a store out of bounds", out_of_bounds, false},
+  {"a pack read at no multiple of its size", misaligned, false},
   {"a missing __syncthreads", missing_barrier, false}, {"a barrier that a thread returns before", barrier_not_met, false}, {"use of freed memory on a side stream", use_after_free, false},
   {"cudaMalloc during capture", malloc_in_capture, false}, {"a wait during capture", wait_in_capture, false}, {"a missing wait between captured streams", missing_wait_in_capture, false}};
 

@@ -20,6 +20,7 @@ static const char HEAD[] =
   "static sim_place *(*sim_where)();\nstatic void (*sim_wait)();\n"
   "#define threadIdx (sim_where()->thread)\n#define blockIdx (sim_where()->block)\n#define blockDim (sim_where()->block_dim)\n#define gridDim (sim_where()->grid_dim)\n#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)\n#define __syncthreads() sim_wait()\n"
   "static inline unsigned atomicAdd(unsigned *p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }\n"
+  "#define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)\n"
   "static thread_local unsigned long long exchanged[1024];\n"
   "template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {\n"
   "  const unsigned t = threadIdx.x, from = t % 32 + down < 32 ? t + down : t;\n"

@@ -29,6 +29,7 @@ extern thread_local sim_place *sim_here;
 #define blockDim (sim_here->block_dim)
 #define gridDim (sim_here->grid_dim)
 
+#define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)    /* as a device's fault, it ends the kernel */
 void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
 static inline void __syncwarp() {}
