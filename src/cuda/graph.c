@@ -82,6 +82,13 @@ void ty_graph_free(void *graph) {
   ty_free(g);
 }
 
+/* The pool gets nothing of what is cached for other streams, and meanwhile nothing goes back to the driver. */
+static void make_room(int gpu) {
+  size_t left = 0, total = 0;
+  if (ty_use(gpu) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess && left < total / 2) ty_cuda_empty_cache(&ty_gpus[gpu]);
+  cudaGetLastError();
+}
+
 ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
   if (capturing) return ty_error(ctx, "graph: a graph is being captured already");
   if (!ty_cuda_cached()) return ty_error(ctx, "graph: graphs need the caching allocator (TYCHO_CUDA_CACHE=0 is set)");
@@ -96,6 +103,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
   if (st != TY_OK) { ty_free(g); return st; }
   g->stream = s;
   g->stream->captured = true;
+  make_room(gpu);
   cudaError_t e = ty_use(gpu);
   if (e == cudaSuccess) e = cudaStreamBeginCapture(g->stream->s, cudaStreamCaptureModeThreadLocal);
   if (e != cudaSuccess) { ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
