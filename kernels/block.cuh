@@ -35,6 +35,16 @@ template <class T> struct two { T a, b; };
 template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return __shfl_down_sync(0xffffffffu, v, down); }
 template <class T> static __device__ __forceinline__ two<T> from_lane(two<T> v, int down) { return {from_lane(v.a, down), from_lane(v.b, down)}; }
 
+/* Of columns side by side, `wide` of them, which a block's threads take turns at (turn w of column c): what the turns have, combined, for the first turn's
+ * threads. s: one of each thread. Whole blocks call it. */
+template <class T, class F> static __device__ __forceinline__ T combine_turns(T v, T *s, int c, int w, int wide, int turns, F join) {
+  __syncthreads();                         /* of what was read of s before */
+  s[w * wide + c] = v;
+  __syncthreads();
+  for (int k = 1; k < turns && w == 0; k++) v = join(v, s[k * wide + c]);
+  return v;
+}
+
 /* All threads' v combined, for all of them. s: one of each warp. Whole blocks of whole warps call it. */
 template <class T, class F> static __device__ __forceinline__ T combine_block(T v, T *s, F join) {
   const int warps = (int)blockDim.x / 32;

@@ -83,7 +83,7 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
   }
 }
 
-/* A launch has no more blocks than keep a device busy: each waits at its end until all may move the generator on. */
+/* A launch has no more blocks than keep a device busy: at its end each takes a ticket, and the last one moves the generator on. */
 template <int KIND> __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
   const double scale = a.a < 1 ? 1 / (1 - a.a) : 0;
   const bool by_fours = fours(a.o, a.dtype) && (KIND != DROPOUT || (fours(a.x, a.dtype) && (uintptr_t)a.mask % 4 == 0));

@@ -92,7 +92,7 @@ typedef struct {
   unsigned *ticket;                                      /* with splits: TY_K_TICKETS */
   int splits;
 } ty_k_reduction;
-TY_K int ty_k_reduce_splits(const ty_k_reduction *a);    /* of what is set above x */
+TY_K int ty_k_reduce_splits(const ty_k_reduction *a);    /* of what is set above o: shape, strides and alignment decide */
 TY_K cudaError_t ty_k_reduce(const ty_k_reduction *a, cudaStream_t s);
 
 /* ---- softmax, cross-entropy (softmax.cu): contiguous memory ---- */
@@ -246,9 +246,9 @@ typedef struct {
   const void *x, *w, *b, *g;                             /* w, b may be NULL; g: the result's gradient, in backward */
   void *o, *mean, *rstd;                                 /* backward: o is x's gradient, mean and rstd are read */
   void *dw, *db;                                         /* backward: n elements each; db NULL for rms */
-  void *partial;                                         /* backward: 8 bytes times 2 n times ty_k_norm_parts(rows) */
+  void *partial;                                         /* backward: 2 n times ty_k_norm_parts elements, float64 where x is, else float32 */
 } ty_k_norm;
-TY_K int ty_k_norm_parts(int64_t rows);
+TY_K int ty_k_norm_parts(int64_t rows, int64_t n);
 TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
 
 /* Batch norm (norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or channels-last (sc 1). */

@@ -9,15 +9,18 @@
 #include "rows.cuh"
 
 #define THREADS 256
-#define PARTS 1024               /* of the weights' gradients, at most */
+#define PARTS 1024               /* of the weights' gradients, at most; and where rows are long */
+#define FEWEST 64
 #define LANES 32                 /* columns side by side */
 #define MANY 1024
 #define TALL (MANY / LANES)
 
-#define WARPS (TY_K_ROW_THREADS / 32)
+#define WARPS ((TY_K_ROW_THREADS > THREADS ? TY_K_ROW_THREADS : THREADS) / 32)
+
+template <class T> static __device__ __forceinline__ two<T> add(two<T> x, two<T> y) { return {x.a + y.a, x.b + y.b}; }
 
 template <class T> static __device__ void sums_of_block(T *a, T *b, two<T> *s) {   /* both, for all threads */
-  const two<T> sum = combine_block(two<T>{*a, *b}, s, [](two<T> x, two<T> y) { return two<T>{x.a + y.a, x.b + y.b}; });
+  const two<T> sum = combine_block(two<T>{*a, *b}, s, add<T>);
   *a = sum.a;
   *b = sum.b;
 }
@@ -281,15 +284,6 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, s1, s2);
 }
 
-/* What the turns of each column have, added up; for the first turn's threads. */
-template <class T> static __device__ __forceinline__ two<T> sum_of_turns(two<T> v, two<T> *sum, int c, int w, int wide, int turns) {
-  __syncthreads();
-  sum[w * wide + c] = v;
-  __syncthreads();
-  for (int k = 1; k < turns && w == 0; k++) { v.a += sum[k * wide + c].a; v.b += sum[k * wide + c].b; }
-  return v;
-}
-
 /* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many blocks: a thread may have all the
  * registers it wants. */
 template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(const ty_k_batch_norm a, const G gradient, int lanes) {
@@ -330,14 +324,14 @@ template <class T, class S, class G, int N> __global__ void __launch_bounds__(TH
   const int c = t % wide, turns = THREADS / wide, w = t / wide;        /* wide is at most THREADS */
   two<T> all = {0, 0};
   for (int k = w; k < tall; k += turns) { all.a += sum[k * wide + c].a; all.b += sum[k * wide + c].b; }
-  all = sum_of_turns(all, sum, c, w, wide, turns);
+  all = combine_turns(all, sum, c, w, wide, turns, add<T>);
   if (gridDim.y > 1) {
     if (w == 0 && first + c < a.channels) keep_sums(a, first + c, all.a, all.b);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
     all = {0, 0};
 #pragma unroll 8
     for (int p = w; p < (int)gridDim.y; p += turns) if (first + c < a.channels) add_sums(a, p, first + c, &all.a, &all.b);
-    all = sum_of_turns(all, sum, c, w, wide, turns);
+    all = combine_turns(all, sum, c, w, wide, turns, add<T>);
   }
   if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all.a, all.b);
 }
@@ -383,9 +377,9 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 
 /* ---- launchers ---- */
 
-int ty_k_norm_parts(int64_t rows) {
-  const int64_t parts = rows / 4;
-  return parts < 1 ? 1 : parts > PARTS ? PARTS : (int)parts;
+int ty_k_norm_parts(int64_t rows, int64_t n) {
+  const int64_t room = ((int64_t)1 << 21) / n, most = room > PARTS ? PARTS : room < FEWEST ? FEWEST : room, parts = rows / 4;       /* of long rows fewer: each takes memory */
+  return parts < 1 ? 1 : parts > most ? (int)most : (int)parts;
 }
 
 template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, int parts, cudaStream_t s) {
@@ -398,7 +392,7 @@ template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, in
 
 template <class T> static cudaError_t launch(const ty_k_norm &p, cudaStream_t s) {
   const ty_k_norm a = p;
-  const int parts = ty_k_norm_parts(a.rows);
+  const int parts = ty_k_norm_parts(a.rows, a.n);
 #define SHORT(D, G) launch_short<D, G>(a, parts, s)
   cudaError_t e = a.n <= TY_K_ROW ? WITH_ROWS(a.dtype, a.n, SHORT) : a.g ? TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts) : TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
   return e == cudaSuccess && a.g ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, LANES), MANY, s, a, parts) : e;

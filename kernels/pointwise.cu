@@ -137,6 +137,7 @@ template <class F> __global__ void __launch_bounds__(THREADS) strided_fours(cons
 static bool in_fours(const ty_k_point *a) {
   const int last = a->ndim - 1;
   bool fit = (last < 0 ? a->n : a->shape[last]) % 4 == 0;
+  if (a->n == 1) return false;             /* no dim is left to say how operands lie */
   for (int k = 0; k <= a->nin; k++) {
     const ty_k_operand *o = &a->o[k];
     if (o->how == TY_K_NUMBER) continue;

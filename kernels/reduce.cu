@@ -8,7 +8,7 @@
 
 #define THREADS 256
 #define LANES 32                 /* results side by side, at least: or packs of them, at most */
-#define WARPS (TY_K_ROW_THREADS / 32)
+#define WARPS ((TY_K_ROW_THREADS > THREADS ? TY_K_ROW_THREADS : THREADS) / 32)
 constexpr int AHEAD = 4;         /* reads of a thread that don't wait for one another */
 
 #define PASTE_(a, b) a##b
@@ -140,15 +140,6 @@ template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_row
   finish_rows<F>(a, sum);
 }
 
-/* What the turns of each column have, joined; for the first turn's threads. */
-template <class F, class T> static __device__ __forceinline__ T join_turns(T v, T *sum, int c, int w, int wide, int turns) {
-  __syncthreads();
-  sum[w * wide + c] = v;
-  __syncthreads();
-  for (int k = 1; k < turns && w == 0; k++) v = F::join(v, sum[k * wide + c]);
-  return v;
-}
-
 /* N results of each lane side by side, 1 << lanes of these, and all other threads for more of their elements. */
 template <class F, class T, class D, int N> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a, int lanes) {
   __shared__ T sum[THREADS * N];
@@ -177,7 +168,7 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
   const int c = t % wide, turns = THREADS / wide, w = t / wide;        /* wide is at most THREADS */
   T all = F::start();
   for (int k = w; k < tall; k += turns) all = F::join(all, sum[k * wide + c]);
-  all = join_turns<F>(all, sum, c, w, wide, turns);
+  all = combine_turns(all, sum, c, w, wide, turns, F::join);
   if (w == 0 && first + c < a.outputs) put<F>(a, first + c, blockIdx.y, all);
   if (!last_part(a)) return;
   all = F::start();
@@ -185,7 +176,7 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
 #pragma unroll 8
     for (int k = w; k < a.splits; k += turns) all = F::join(all, ((const T *)a.partial)[k * a.outputs + first + c]);
   }
-  all = join_turns<F>(all, sum, c, w, wide, turns);
+  all = combine_turns(all, sum, c, w, wide, turns, F::join);
   if (w == 0 && first + c < a.outputs) store(a.o, a.out_dtype, first + c, F::end(all, (T)a.length));
 }
 
@@ -206,7 +197,7 @@ static bool packed_columns(const ty_k_reduction *a) {
   return side_by_side(a) && a->nreduce == 1 && a->keep_stride[a->nkeep - 1] == 1 && by_packs(a, a->keep[a->nkeep - 1], 1, 0);
 }
 /* Results of a lane; and lanes, as a power of two, that there are results for. */
-static int of_lane(const ty_k_reduction *a) { return packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }
+static int of_lane(const ty_k_reduction *a) { return a->dtype != TY_F64 && packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }       /* as launch has it */
 static int lanes_of(const ty_k_reduction *a) {
   int lanes = 0;
   while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a->outputs) lanes++;

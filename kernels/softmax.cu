@@ -5,7 +5,6 @@
 #include "rows.cuh"
 
 #define THREADS 256
-#define MANY TY_K_ROW_THREADS
 
 template <class T> static __device__ __forceinline__ T log_of(T x);
 template <> __device__ __forceinline__ float log_of<float>(float x) { return log_f32(x); }
@@ -208,9 +207,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) count(const ty_k_e
 }
 template <class T> __global__ void take_mean(T *mean, const T *total) { *mean /= *total; }
 
-template <class D> __global__ void __launch_bounds__(MANY) cross_entropy(const ty_k_entropy a) {
+template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_entropy(const ty_k_entropy a) {
   typedef typename stored<D>::type T;
-  __shared__ two<T> both[MANY / 32];
+  __shared__ two<T> both[TY_K_ROW_THREADS / 32];
   T *const s = (T *)both;
   const int64_t row = blockIdx.x, t = a.rows ? a.labels[row * a.label_step] : a.ignore;
   if (a.rows && !bad_label(a, t)) {
@@ -254,8 +253,7 @@ cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) {
 
 template <class D> static cudaError_t launch_entropy(const ty_k_entropy &p, cudaStream_t s) {
   const ty_k_entropy a = p;
-  const int threads = ty_k_row_threads(a.n);
-  return TY_LAUNCH(cross_entropy<D>, blocks_for(a.rows, 1), (unsigned)(threads < MANY ? threads : MANY), s, a);
+  return TY_LAUNCH(cross_entropy<D>, blocks_for(a.rows, 1), (unsigned)ty_k_row_threads(a.n), s, a);
 }
 
 cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) {

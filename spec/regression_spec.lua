@@ -6,6 +6,18 @@ local nn, optim, fails = tycho.nn, tycho.optim, helper.fails
 local function gc() collectgarbage() collectgarbage() end
 
 describe("regression", function()
+  it("gives 16-bit scores of a cross-entropy the same gradient where it is recorded", function()
+    for _, reduction in ipairs {"mean", "sum"} do
+      local x = tycho.tensor({{7, 0, 0}, {0, 6.5, 0}}):to("bfloat16"):requires_grad_()
+      local function gradient(recorded)
+        return tycho.grad(tycho.cross_entropy(x, tycho.tensor({1, 2}, {dtype = "int64"}), {reduction = reduction, weight = tycho.tensor({1, 2, 1}):to("bfloat16")}), x, {create_graph = recorded})
+      end
+      local g = gradient(true)
+      assert.equal("bfloat16", g.dtype)
+      assert.same(gradient(false):totable(), g:detach():totable())
+    end
+  end)
+
   it("convolution keeps apart the weights of one storage #cpu", function()
     local w, x = tycho.randn(2, 16, 16, 3, 3), tycho.randn(1, 16, 6, 6)
     tycho.conv2d(x, w:select(1, 1))

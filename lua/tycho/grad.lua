@@ -520,8 +520,9 @@ R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
 end}
 
 ---- losses, random ----
--- Of rows' gradients g, in terms of other ops.
+-- Of rows' gradients g, in terms of other ops; of 16-bit scores in float32, as the op.
 local function cross_entropy(g, x, target, weight, ignore_index, label_smoothing)
+  if x.dtype ~= "float64" then x, weight = M.float(x), weight and M.float(weight) end
   local valid = ops.ne(target, ignore_index)
   local label = M.unsqueeze(ops.where(valid, target, 1), 2)
   local q = zeros(x.shape, x)

@@ -32,7 +32,6 @@ extern thread_local sim_place *sim_here;
 #define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)    /* as a device's fault, it ends the kernel */
 void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
-static inline void __syncwarp() {}
 /* What a whole block calls together, so that its barriers serve. */
 extern thread_local unsigned long long sim_exchanged[1024];
 template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {

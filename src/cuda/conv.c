@@ -25,7 +25,7 @@ static ty_status laid_out(ty_call *c, bool last, ty_tensor *t, ty_tensor **out) 
 
 /* 16-bit images of few channels get further ones, of 0, so that Tensor Cores read packs of them: to a multiple of WHOLE. */
 #define WHOLE 8
-#define FEWEST 3                 /* for one the library has kernels of its own */
+#define FEWEST 3                 /* of one the library's own kernels were faster; two were not tried */
 #define FEW 32                   /* with more of them the library does it at little cost */
 
 /* A tensor of t's shape but for its channels, channels-last. */

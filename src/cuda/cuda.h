@@ -124,8 +124,9 @@ void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);
 ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
+/* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and merges them; none is left where no operand needs them. */
+void ty_in_memory_order(ty_k_point *a);
 /* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
-void ty_in_memory_order(ty_k_point *a);     /* sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory; merges them */
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
 /* One element of memory of a dtype into all of dst. */
 cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);

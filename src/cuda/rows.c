@@ -22,8 +22,8 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
   if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
   if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
-  const int64_t sums = 2 * n * ty_k_norm_parts(rows);
-  if (st == TY_OK && back) st = ty_new(c, gpu, TY_F64, 1, &sums, &partial);
+  const int64_t sums = 2 * n * ty_k_norm_parts(rows, n);
+  if (st == TY_OK && back) st = ty_new(c, gpu, o->dtype == TY_F64 ? TY_F64 : TY_F32, 1, &sums, &partial);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.w = w ? ty_data(w) : NULL;

@@ -32,7 +32,7 @@ static void open_library(const char *path, ty_ctx *ctx) {
   const char *why = open ? open(&services, &gpu) : "it has no entry";
   if (why) { snprintf(reason, sizeof reason, "%s", why); gpu.count = 0; return; }
   size_t left = 0, total = 0;
-  if (gpu.count && gpu.memory_info(ctx, 0, &left, &total) == TY_OK) garbage = (long long)(total / 32);
+  if (gpu.count && gpu.memory_info(ctx, 0, &left, &total) == TY_OK) garbage = (long long)TY_MIN(total / 32, (size_t)1 << 30);
   for (int i = 0; i < gpu.count && i < TY_MAXGPU; i++) {
     ty_devices[1 + i] = &gpu.device[i];
     gpu.device[i].seed(ctx, &gpu.device[i], (ty_generator){ty_cpu_generator.seed, 0});   /* manual_seed may have come before */

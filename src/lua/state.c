@@ -10,7 +10,8 @@
 #include "binding.h"
 #include "program.h"
 
-/* Bytes of tensors below which the collector is left alone: a GPU's results fill 96 MB in microseconds, and it has memory for more. */
+/* Bytes of tensors below which the collector is left alone: a GPU's results fill 96 MB in microseconds, and it has memory for more. It is all of
+ * the state's tensors that count, so there is a bound. */
 #define GC_LEAST TY_MAX((long long)96 << 20, ty_gpu_garbage())
 
 void ty_closure(lua_State *L, lua_CFunction f, int extra) {
