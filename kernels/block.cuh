@@ -30,6 +30,42 @@ template <class D, int N> static __device__ __forceinline__ void put_pack(void *
   *(typename word_of<sizeof(D) * N>::type *)p = w;
 }
 
+/* The element of a row that the thread holds as its e-th: neighbours by G. */
+template <int G> static __device__ __forceinline__ int row_place(int e) { return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G; }
+
+/* x = the thread's elements of a row of n, a multiple of G, which lie step apart from p on; EACH at most. And back. Neighbours by four go at once where they may. */
+template <int EACH, int G, class D> static __device__ __forceinline__ void take_row(D *x, const D *p, int n, int64_t step) {
+  if constexpr (G == 4 && sizeof(D) <= 4)
+    if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
+#pragma unroll
+      for (int e = 0; e < EACH; e += 4) {
+        if (row_place<G>(e) >= n) break;
+        const pack<D, 4> v = take_pack<D, 4>(p + row_place<G>(e));
+#pragma unroll
+        for (int k = 0; k < 4; k++) x[e + k] = v.d[k];
+      }
+      return;
+    }
+#pragma unroll
+  for (int e = 0; e < EACH; e++) if (row_place<G>(e) < n) x[e] = p[row_place<G>(e) * step];
+}
+template <int EACH, int G, class D> static __device__ __forceinline__ void put_row(D *p, int n, int64_t step, const D *x) {
+  if constexpr (G == 4 && sizeof(D) <= 4)
+    if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
+#pragma unroll
+      for (int e = 0; e < EACH; e += 4) {
+        if (row_place<G>(e) >= n) break;
+        pack<D, 4> v;
+#pragma unroll
+        for (int k = 0; k < 4; k++) v.d[k] = x[e + k];
+        put_pack(p + row_place<G>(e), v);
+      }
+      return;
+    }
+#pragma unroll
+  for (int e = 0; e < EACH; e++) if (row_place<G>(e) < n) p[row_place<G>(e) * step] = x[e];
+}
+
 /* Two values that are combined together. */
 template <class T> struct two { T a, b; };
 template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return __shfl_down_sync(0xffffffffu, v, down); }

@@ -9,8 +9,10 @@
 
 /* ---- conversions ---- */
 
+template <class D, class R> struct casting { static constexpr int EACH = 16 / (sizeof(D) < sizeof(R) ? sizeof(D) : sizeof(R)); };      /* elements of a thread */
+
 template <class D, class R> __global__ void __launch_bounds__(THREADS) cast(const D *x, R *o, int64_t n) {
-  constexpr int EACH = 16 / (sizeof(D) < sizeof(R) ? sizeof(D) : sizeof(R)), X = 16 / sizeof(D), O = 16 / sizeof(R);
+  constexpr int EACH = casting<D, R>::EACH, X = 16 / sizeof(D), O = 16 / sizeof(R);
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
   if (i + EACH > n) {
     for (int64_t j = i; j < n; j++) o[j] = stored<R>::out(stored<D>::in(x[j]));
@@ -27,7 +29,7 @@ template <class D, class R> __global__ void __launch_bounds__(THREADS) cast(cons
 }
 
 template <class D, class R> static cudaError_t launch_cast(const void *x, void *o, int64_t n, cudaStream_t s) {
-  constexpr int EACH = 16 / (sizeof(D) < sizeof(R) ? sizeof(D) : sizeof(R));
+  constexpr int EACH = casting<D, R>::EACH;
   auto kernel = cast<D, R>;
   const D *from = (const D *)x;
   R *to = (R *)o;
@@ -108,8 +110,6 @@ template <class W> static cudaError_t launch_turn(const ty_k_point *p, int d, cu
 }
 
 /* ---- which ---- */
-
-static bool short_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16; }
 
 cudaError_t ty_k_copy(const ty_k_point *a, int size, cudaStream_t s) {
   const ty_k_operand *o = &a->o[0], *x = &a->o[1];

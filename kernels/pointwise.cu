@@ -1,7 +1,7 @@
 /* Pointwise ops: every row of ops.def whose expression is a scalar's.
  *
- * Idea: where all operands have one dtype and lie as the result does, a thread computes 16 bytes of neighbours; else one element, found
- * by strides and converted from and to any dtype. The first kind is built for each dtype, the second for each type computed in.
+ * Idea: where all operands have one dtype and lie as the result does, a thread computes 16 bytes of neighbours; else four, or one, found
+ * by strides and converted from and to any dtype. The first kind is built for each dtype, the others for each type computed in.
  * Invariant: an element is read before it is written, by the same thread: a result may be one of the operands. */
 #include "rows.cuh"
 
@@ -59,8 +59,9 @@ struct truth { uint8_t b; };
 template <> struct stored<truth> { template <class T> static __device__ __forceinline__ truth out(T v) { return {(uint8_t)(v != 0)}; } };
 
 /* All operands are D and dense, or numbers; the result is R and dense. */
+template <class D, class R> struct neighbours { static constexpr int EACH = 16 / (sizeof(D) > sizeof(R) ? sizeof(D) : sizeof(R)); };
 template <class F, class T, class D, class R> __global__ void __launch_bounds__(THREADS) dense(const ty_k_point a) {
-  constexpr int EACH = 16 / (sizeof(D) > sizeof(R) ? sizeof(D) : sizeof(R));
+  constexpr int EACH = neighbours<D, R>::EACH;
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
   if (i >= a.n) return;
   const bool whole = a.n - i >= EACH;
@@ -153,7 +154,8 @@ static bool in_fours(const ty_k_point *a) {
 template <class F, class T, class D, class R> static cudaError_t launch_dense(const ty_k_point *a, cudaStream_t s) {
   const ty_k_point args = *a;
   auto kernel = dense<F, T, D, R>;
-  return TY_LAUNCH(kernel, blocks_for(a->n, THREADS * (16 / (sizeof(D) > sizeof(R) ? sizeof(D) : sizeof(R)))), THREADS, s, args);
+  constexpr int each = neighbours<D, R>::EACH;
+  return TY_LAUNCH(kernel, blocks_for(a->n, THREADS * each), THREADS, s, args);
 }
 
 /* Whether all that is dense has dtype d (the result r) and lies on borders of 16 bytes. */

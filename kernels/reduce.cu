@@ -183,12 +183,11 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
 /* ---- launchers ---- */
 
 static bool side_by_side(const ty_k_reduction *a) { return a->nkeep && a->outputs >= LANES && (!a->nreduce || a->keep_stride[a->nkeep - 1] < a->reduce_stride[a->nreduce - 1]); }
-static bool known_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16 || dtype == TY_F64; }
 
 /* Neighbours of 16 bytes along the innermost dim, of which `inner` are there: all other strides are multiples of them. */
 static bool by_packs(const ty_k_reduction *a, int64_t inner, int skip_keep, int skip_reduce) {
   const int n = 16 / bytes_of(a->dtype);
-  bool fit = known_float(a->dtype) && inner % n == 0 && (uintptr_t)a->x % 16 == 0;
+  bool fit = short_float(a->dtype) && inner % n == 0 && (uintptr_t)a->x % 16 == 0;
   for (int d = 0; d < a->nkeep - skip_keep; d++) fit = fit && a->keep_stride[d] % n == 0;
   for (int d = 0; d < a->nreduce - skip_reduce; d++) fit = fit && a->reduce_stride[d] % n == 0;
   return fit;
@@ -197,7 +196,7 @@ static bool packed_columns(const ty_k_reduction *a) {
   return side_by_side(a) && a->nreduce == 1 && a->keep_stride[a->nkeep - 1] == 1 && by_packs(a, a->keep[a->nkeep - 1], 1, 0);
 }
 /* Results of a lane; and lanes, as a power of two, that there are results for. */
-static int of_lane(const ty_k_reduction *a) { return a->dtype != TY_F64 && packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }       /* as launch has it */
+static int of_lane(const ty_k_reduction *a) { return packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }
 static int lanes_of(const ty_k_reduction *a) {
   int lanes = 0;
   while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a->outputs) lanes++;

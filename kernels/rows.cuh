@@ -8,13 +8,11 @@
 
 #define ROW_EACH (TY_K_ROW / TY_K_ROW_THREADS)         /* elements that a thread holds at most */
 
-/* The row's element that the thread holds as its e-th. */
-template <int G> static __device__ __forceinline__ int row_place(int e) { return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G; }
-
 /* n is a multiple of G: one comparison serves G elements */
 #define EACH_OF_ROW(e, j, n) \
   _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j - e % G < (int)(n))
 
+static inline bool short_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16; }
 static __host__ __device__ __forceinline__ int bytes_of(int dtype) { return dtype == TY_F32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8; }
 /* Whether four neighbours can be read or written at once at p, and at each fourth element from there. */
 static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) { return bytes_of(dtype) < 8 && (uintptr_t)p % (4 * bytes_of(dtype)) == 0; }
@@ -48,43 +46,18 @@ template <class T> static __device__ __forceinline__ void store_four(void *p, in
   }
 }
 
-template <class D> static __device__ __forceinline__ bool aligned_row(const void *p) { return (uintptr_t)p % (4 * sizeof(D)) == 0; }
-
-/* v = the thread's elements of the row of n at element base of p, which lie step apart. With G 4 each row begins at a multiple of four. */
+/* v = the thread's elements of the row of n at element base of p, which lie step apart. */
 template <int G, class D, class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int64_t base, int64_t n, int64_t step) {
-  const D *const row = (const D *)p + base;
-  if constexpr (G == 4 && sizeof(D) < 8)
-    if (step == 1 && aligned_row<D>(p)) {
-#pragma unroll
-      for (int e = 0; e < ROW_EACH; e += 4) {
-        const int j = row_place<G>(e);
-        if (j >= (int)n) continue;
-        const pack<D, 4> x = take_pack<D, 4>(row + j);
-#pragma unroll
-        for (int k = 0; k < 4; k++) v[e + k] = stored<D>::in(x.d[k]);
-      }
-      return;
-    }
-  EACH_OF_ROW(e, j, n) v[e] = stored<D>::in(row[j * step]);
+  D x[ROW_EACH];
+  take_row<ROW_EACH, G>(x, (const D *)p + base, (int)n, step);
+  EACH_OF_ROW(e, j, n) v[e] = stored<D>::in(x[e]);
 }
 template <int G, class D, class T> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n, int64_t step, const T *v) {
-  D *const row = (D *)p + base;
-  if constexpr (G == 4 && sizeof(D) < 8)
-    if (step == 1 && aligned_row<D>(p)) {
-#pragma unroll
-      for (int e = 0; e < ROW_EACH; e += 4) {
-        const int j = row_place<G>(e);
-        if (j >= (int)n) continue;
-        pack<D, 4> x;
-#pragma unroll
-        for (int k = 0; k < 4; k++) x.d[k] = stored<D>::out(v[e + k]);
-        put_pack(row + j, x);
-      }
-      return;
-    }
-  EACH_OF_ROW(e, j, n) row[j * step] = stored<D>::out(v[e]);
+  D x[ROW_EACH];
+  EACH_OF_ROW(e, j, n) x[e] = stored<D>::out(v[e]);
+  put_row<ROW_EACH, G>((D *)p + base, (int)n, step, x);
 }
-/* The same of what all rows share, of any float dtype. */
+/* Of what all rows share, of any float dtype. */
 template <int G, class T> static __device__ __forceinline__ void load_shared_row(T *v, const void *p, int dtype, int64_t n) {
   if (G == 4 && fours(p, dtype)) {
 #pragma unroll

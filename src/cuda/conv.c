@@ -66,7 +66,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   /* image and weight have as many; the second operand is one of them, and the result or the first one the other */
   const int64_t few = c->in[1].t->shape[1], channels = last && a[3].i == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
   const bool into = channels != few && id != TY_OP_conv2d;           /* the result gets channels that nobody asked for */
-  ty_status st = operand(c, gpu, s, last, c->in[0].t, id == TY_OP_conv2d ? c->in[0].t->shape[1] + channels - few : c->in[0].t->shape[1], &p);
+  ty_status st = operand(c, gpu, s, last, c->in[0].t, c->in[0].t->shape[1] + (id == TY_OP_conv2d ? channels - few : 0), &p);
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
   if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);      /* cuDNN ignores the strides of what it spreads */
   if (st == TY_OK && (into || (last && !ty_is_channels_last(out)))) st = widened(c, gpu, out, into ? channels : out->shape[1], &r);

@@ -213,8 +213,8 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
 
 static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);    /* four neighbours take one block's words too */
-  say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) ((e) / %d * %d + t * %d + (e) %% %d)\n", w->threads, (long long)f->inner,
-      (each + together - 1) / together * together, together, together * w->threads, together, together);
+  say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) row_place<%d>(e)\n", w->threads, (long long)f->inner,
+      (each + together - 1) / together * together, together);
   say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS / 32];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
   places(t, f, w, "row");
   numbers(t, f);
@@ -223,7 +223,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   for (int i = 0; i < f->nnode; i++) {     /* all that is read of the row */
     const ty_fused_node *n = &f->node[i];
     if (n->kind == TY_F_TENSOR && !n->row)
-      say(t, "  %s x%d[EACH];\n  take_row<INNER, EACH, %d>(x%d, (const %s *)a.t[%d] + at%d, %lld);\n", type_of(n->dtype), i, together, i, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
+      say(t, "  %s x%d[EACH];\n  take_row<EACH, %d>(x%d, (const %s *)a.t[%d] + at%d, INNER, %lld);\n", type_of(n->dtype), i, together, i, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
   }
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
@@ -257,7 +257,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     const char *D = type_of(n->dtype), *name = ty_dtype_names[n->dtype];
     if (n->to < 0) continue;
     if (n->row) say(t, "  if (t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
-    else say(t, "  { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n  put_row<INNER, EACH, %d>((%s *)a.t[%d] + at%d, %lld, o); }\n", D, name, i, together, D, n->to, n->to, (long long)w->inner[n->to]);
+    else say(t, "  { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n  put_row<EACH, %d>((%s *)a.t[%d] + at%d, INNER, %lld, o); }\n", D, name, i, together, D, n->to, n->to, (long long)w->inner[n->to]);
   }
   moving(f, moves);
   say(t, "%s}\n", moves);
