@@ -134,6 +134,18 @@ describe("checkpoint.Manager", function()
     if not ok then error(e, 0) end
   end) end
 
+  it("resumes math.random", function()
+    local m, net = tycho.checkpoint.Manager {dir = dir}, nn.Linear(1, 1)
+    math.randomseed(7)
+    math.random()
+    m:save(1, {model = net})
+    m:wait()
+    local want = {math.random(), math.random(1000)}
+    math.randomseed(99)
+    m:restore_latest {model = net}
+    assert.same(want, {math.random(), math.random(1000)})
+  end)
+
   it("saves what was there when it was called", function()
     local m = tycho.checkpoint.Manager {dir = dir}
     local x = tycho.rand(300, 1000)

@@ -275,4 +275,34 @@ describe("checkpoints", function()
     fails("became shorter", function() return tycho.data.DataLoader(set, {batch_size = 4, num_workers = 2}):iter()() end)
     os.remove(path)
   end)
+
+  it("make batches of datasets one after the other, of parts of them, and of parts of the whole", function()
+    local cpu = {device = "cpu"}
+    local function rows(first, n, ...) return tycho.range(first, first + n - 1, 1, cpu):reshape(...) end
+    local a = data.TensorDataset(rows(1, 10, 5, 2), rows(1, 5, 5))
+    local b = data.TensorDataset(rows(101, 6, 3, 2), rows(101, 3, 3))
+    local whole = data.ConcatDataset {data.Subset(b, {3, 1}), data.ConcatDataset {a, data.TensorDataset(tycho.zeros(0, 2, cpu), tycho.zeros(0, cpu))}, b}
+    local set = data.Subset(whole, {10, 1, 2, 3, 9, 7})
+    local want = {}
+    for i = 1, 6 do
+      local x, y = set:get(i)
+      want[i] = {x:totable(), y}
+    end
+    for _, workers in ipairs {0, 2} do
+      local got = {}
+      for x, y in data.DataLoader(set, {batch_size = 4, num_workers = workers}):iter() do
+        for i = 1, #x do got[#got + 1] = {x[i]:totable(), y[i]} end
+      end
+      assert.same(want, got)
+    end
+    local pictures = tycho.randint(0, 255, {4, 1, 6, 6}, {dtype = "uint8", device = "cpu"})
+    local function cut(n) return data.Subset({size = function() return 4 end, get = true, fields = function() return {{kind = "images", tensor = pictures, steps = {{"center_crop", n, n}}}} end}, {1, 2}) end
+    local sizes = {}
+    for x in data.DataLoader(data.ConcatDataset {cut(4), cut(3)}, {batch_size = 2, num_workers = 1}):iter() do sizes[#sizes + 1] = tostring(x.shape) end
+    assert.same({"2x1x4x4", "2x1x3x3"}, sizes)
+    fails("item 3: its picture is", function() for _ in data.DataLoader(data.ConcatDataset {cut(4), cut(3)}, {batch_size = 3, num_workers = 1}):iter() do end end)
+    fails("its datasets 1 and 2 differ", data.DataLoader, data.ConcatDataset {a, data.TensorDataset(tycho.ones(2, 3, cpu), tycho.ones(2, cpu))}, {num_workers = 1})
+    fails("its datasets 1 and 2 have 2 and 1 fields", data.DataLoader, data.ConcatDataset {a, data.TensorDataset(tycho.ones(2, 2, cpu))}, {num_workers = 1})
+    fails("its dataset 2: it is written in Lua", data.DataLoader, data.ConcatDataset {a, {size = function() return 1 end, get = function() return 1, 2 end}}, {num_workers = 1})
+  end)
 end)

@@ -333,7 +333,7 @@ describe("worker processes #cpu", function()
   teardown(function() package.path = path end)
   local function epoch(l)
     local out = {}
-    for x, y, z in l:iter() do out[#out + 1] = {x:totable(), y:totable(), z} end
+    for x, y, z in l:iter() do out[#out + 1] = {x:totable(), y:totable(), core.is_tensor(z) and z:totable() or z} end
     return out
   end
 
@@ -351,6 +351,20 @@ describe("worker processes #cpu", function()
     end
     assert.equal("item", want[1][1][3][1]:sub(1, 4))
     assert.equal(0, workers())
+  end)
+
+  it("draw by math.random what this process draws, which goes on as it would have", function()
+    local want, after
+    for _, n in ipairs {0, 2} do
+      math.randomseed(3)
+      local l = data.DataLoader(data.Dataset("drawn", {n = 7}), {batch_size = 3, shuffle = true, seed = 5, num_workers = n})
+      local got = epoch(l)
+      l:close()
+      want, after = want or got, after or math.random()
+      assert.same(want, got)
+    end
+    math.randomseed(3)
+    assert.equal(after, math.random())
   end)
 
   it("that err, die or hang are named, with the item, and leave nothing", function()

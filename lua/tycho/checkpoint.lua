@@ -31,9 +31,10 @@ local function has_state(v, how)
   return (type(v) == "table" or type(v) == "userdata") and not core.is_tensor(v) and type(v[how]) == "function"
 end
 
----- random generators ----
+---- random generators: those of devices by name, and math.random's ----
 local function generators()
-  local out = {}
+  local state = core.math_random()
+  local out = {lua = state and state:gsub(".", function(c) return ("%02x"):format(c:byte()) end) or nil}
   local names = {"cpu"}
   if core.gpu.is_available() then
     for i = 0, core.gpu.device_count() - 1 do names[#names + 1] = "cuda:" .. i end
@@ -46,7 +47,8 @@ local function generators()
 end
 local function restore_generators(kept)
   for name, g in pairs(kept) do
-    if name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then core.gpu.rng_state(name, g[1], g[2]) end
+    if name == "lua" then core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
+    elseif name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then core.gpu.rng_state(name, g[1], g[2]) end
   end
 end
 

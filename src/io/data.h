@@ -89,10 +89,20 @@ typedef struct {
   ty_pipeline *pipe;       /* pictures: never NULL */
 } ty_field;
 
-typedef struct { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; } ty_source;
+/* A source has fields of its own or, as a whole of parts, those that all its parts have. */
+typedef struct ty_source ty_source;
+typedef struct {
+  ty_source *of;
+  int64_t end;             /* the whole's items from the part's before up to this one, not included */
+  int64_t *at;             /* which items of the source these are; NULL: all of them */
+} ty_part;
+struct ty_source { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; int npart; ty_part part[]; };
+ty_source *ty_source_new(ty_ctx *ctx, int64_t n, int nparts);          /* NULL: out of memory */
 void ty_source_release(ty_source *s);
 /* Whether all items of field k have one shape, and which. */
 bool ty_field_meta(const ty_source *s, int k, ty_meta *item);
+/* Whether the parts' items can stand in one batch; sets nfield. */
+ty_status ty_source_join(ty_ctx *ctx, ty_source *s);
 
 /* What one batch is to be: items, and for each field the memory for them, count items in a row. Where a field's size depends on the
  * item the memory is made here (by malloc) and meta says of what shape it became. */

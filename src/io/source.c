@@ -4,9 +4,24 @@
 #include "archive.h"
 #include "data.h"
 
+ty_source *ty_source_new(ty_ctx *ctx, int64_t n, int nparts) {
+  const size_t bytes = sizeof(ty_source) + sizeof(ty_part) * (size_t)nparts;
+  ty_source *s = ty_malloc(bytes);
+  if (!s) { ty_no_memory(ctx, "source"); return NULL; }
+  memset(s, 0, bytes);
+  s->refs = 1;
+  s->n = n;
+  s->npart = nparts;
+  return s;
+}
+
 void ty_source_release(ty_source *s) {
   if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
-  for (int k = 0; k < s->nfield; k++) {
+  for (int p = 0; p < s->npart; p++) {
+    ty_source_release(s->part[p].of);
+    free(s->part[p].at);
+  }
+  for (int k = 0; k < s->nfield && !s->npart; k++) {
     ty_field *f = &s->field[k];
     ty_release(f->t);
     ty_blob_release(f->raw);
@@ -34,8 +49,18 @@ static void picture_meta(ty_meta *m, ty_dtype d, int c, int h, int w) {
   *m = (ty_meta){.dtype = (uint8_t)d, .ndim = 3, .shape = {c, h, w}};
 }
 
+static bool same_shape(const ty_meta *a, const ty_meta *b) {
+  return a->ndim == b->ndim && memcmp(a->shape, b->shape, sizeof *a->shape * a->ndim) == 0;
+}
+
 bool ty_field_meta(const ty_source *s, int k, ty_meta *m) {
   const ty_field *f = &s->field[k];
+  if (s->npart) {
+    ty_meta other;
+    bool same = ty_field_meta(s->part[0].of, k, m);
+    for (int p = 1; p < s->npart && same; p++) same = ty_field_meta(s->part[p].of, k, &other) && same_shape(m, &other);
+    return same;
+  }
   int c = f->kind == TY_FILES && f->gray ? 1 : 3, h = 0, w = 0;
   bool known;
   memset(m, 0, sizeof *m);
@@ -61,10 +86,43 @@ bool ty_field_meta(const ty_source *s, int k, ty_meta *m) {
   return known;
 }
 
-/* Item i of field k to where position b stands in the batch. */
-static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64_t place, ty_canvas *canvas) {
+static bool is_pictures(const ty_source *s, int k) {
+  bool all = s->npart || s->field[k].kind == TY_IMAGES || s->field[k].kind == TY_FILES;
+  for (int p = 0; p < s->npart && all; p++) all = is_pictures(s->part[p].of, k);
+  return all;
+}
+
+ty_status ty_source_join(ty_ctx *ctx, ty_source *s) {
+  ty_meta first, m;
+  s->nfield = s->part[0].of->nfield;
+  for (int p = 1; p < s->npart; p++) {
+    const ty_source *of = s->part[p].of;
+    if (of->nfield != s->nfield) return ty_error(ctx, "its datasets 1 and %d have %d and %d fields", p + 1, s->nfield, of->nfield);
+    for (int k = 0; k < s->nfield; k++) {
+      const bool known = ty_field_meta(s->part[0].of, k, &first) && ty_field_meta(of, k, &m);
+      if (!known) ty_field_meta(of, k, &m);
+      if (first.dtype != m.dtype || (!(known && same_shape(&first, &m)) && !(is_pictures(s->part[0].of, k) && is_pictures(of, k))))
+        return ty_error(ctx, "its datasets 1 and %d differ in shape or dtype", p + 1);
+    }
+  }
+  return TY_OK;
+}
+
+/* The source that item *i is of, and which one it is there. */
+static const ty_source *part_of(const ty_source *s, int64_t *i) {
+  while (s->npart) {
+    int p = 0;
+    while (*i >= s->part[p].end) p++;
+    if (p) *i -= s->part[p - 1].end;
+    if (s->part[p].at) *i = s->part[p].at[*i];
+    s = s->part[p].of;
+  }
+  return s;
+}
+
+/* Field k of the batch's item at place, which is s's item i. */
+static ty_status make(ty_ctx *ctx, const ty_source *s, int64_t i, int k, ty_batch *b, int64_t place, ty_canvas *canvas) {
   const ty_field *f = &s->field[k];
-  const int64_t i = b->item[place];
   ty_meta *m = &b->meta[k];
   ty_picture p;
   size_t bytes = ty_dtype_size[m->dtype];
@@ -90,7 +148,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
     memcpy((char *)b->to[k] + (size_t)place * n, (const int64_t *)ty_data(f->t) + f->from + i * f->step, n);
     return TY_OK;
   }
-  ty_draws d = ty_draws_of(ty_key(b->key + (uint64_t)k, (uint64_t)(b->first + place)), i);
+  ty_draws d = ty_draws_of(ty_key(b->key + (uint64_t)k, (uint64_t)(b->first + place)), b->item[place]);
   if (f->kind == TY_IMAGES) p = image_of(f, i);
   else TY_TRY(ty_picture_read(ctx, f->path[i], f->gray, canvas, &p));
   TY_TRY(ty_pipeline_run(ctx, f->pipe, &p, &d, canvas));
@@ -109,8 +167,9 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int k, ty_batch *b, int64
 void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas, const atomic_bool *stop) {
   ty_status st = TY_OK;
   for (int64_t i = 0; i < b->count && st == TY_OK && !(stop && *stop); i++) {
-    b->at = b->item[i];
-    for (int k = 0; k < s->nfield && st == TY_OK; k++) st = make(ctx, s, k, b, i, canvas);
+    int64_t at = b->at = b->item[i];
+    const ty_source *of = part_of(s, &at);
+    for (int k = 0; k < s->nfield && st == TY_OK; k++) st = make(ctx, of, at, k, b, i, canvas);
   }
   b->status = st;
   if (st != TY_OK) memcpy(b->err, ctx->err, sizeof b->err);

@@ -195,12 +195,8 @@ static int make_source(lua_State *L) {
   ty_settle(L, "a loader is made");
   const int fields = (int)lua_objlen(L, 2);
   void **box = ty_new_box(L, source_ends);
-  ty_source *s = ty_malloc(sizeof *s);
-  if (!s) return ty_throw(L, "source: out of memory");
-  memset(s, 0, sizeof *s);
-  s->refs = 1;
-  s->n = n;
-  *box = s;
+  ty_source *s = *box = ty_source_new(ctx, n, 0);
+  if (!s) return ty_raise(L, ctx);
   for (int k = 0; k < fields; k++) {
     lua_rawgeti(L, 2, k + 1);
     if (!lua_istable(L, -1)) return ty_throw(L, "source: a field is no table");
@@ -209,6 +205,41 @@ static int make_source(lua_State *L) {
     lua_pop(L, 1);
   }
   return 1;
+}
+
+/* join_sources({{source, positions (int64) or nil}, ...}): a source of all their items, one after the other */
+static int join_sources(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  const int n = (int)lua_objlen(L, 1);
+  if (n < 1) return ty_throw(L, "source: 1 or more parts are needed");
+  ty_settle(L, "a loader is made");
+  void **box = ty_new_box(L, source_ends);
+  ty_source *s = *box = ty_source_new(ctx, 0, n);
+  if (!s) return ty_raise(L, ctx);
+  for (int p = 0; p < n; p++) {
+    ty_part *part = &s->part[p];
+    lua_rawgeti(L, 1, p + 1);
+    lua_rawgeti(L, -1, 1);
+    lua_rawgeti(L, -2, 2);
+    part->of = ty_box_at(L, lua_gettop(L) - 1, source_ends, "a source");
+    atomic_fetch_add(&part->of->refs, 1);
+    int64_t count = part->of->n;
+    if (!lua_isnil(L, -1)) {
+      const ty_tensor *at = ty_check(L, -1, "source", "positions");
+      if (at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0) return ty_throw(L, "source: positions must be int64 in 1 dim on the cpu");
+      count = at->shape[0];
+      part->at = malloc(sizeof *part->at * (size_t)TY_MAX(count, 1));
+      if (!part->at) return ty_throw(L, "source: out of memory");
+      for (int64_t i = 0; i < count; i++) {
+        part->at[i] = ((const int64_t *)ty_data(at))[i * at->stride[0]] - 1;
+        if (part->at[i] < 0 || part->at[i] >= part->of->n) return ty_throw(L, "source: position %lld is out of range", (long long)part->at[i] + 1);
+      }
+    }
+    part->end = s->n += count;
+    lua_pop(L, 3);
+  }
+  if (s->n > INT32_MAX) return ty_throw(L, "source: too many items");
+  return ty_source_join(ctx, s) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 /* ---- batches ---- */
@@ -446,7 +477,7 @@ static int bytes_tensor(lua_State *L) {
 
 void ty_open_data(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"mix_seeds", mix_seeds}, {"source_batch", source_batch}, {"loader_start", loader_start},
+    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"join_sources", join_sources}, {"mix_seeds", mix_seeds}, {"source_batch", source_batch}, {"loader_start", loader_start},
     {"loader_submit", loader_submit}, {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records}, {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

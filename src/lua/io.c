@@ -197,6 +197,22 @@ static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints
   return 1;
 }
 
+/* math_random() -> the state of math.random as a string, which math_random(string) sets; nil, and without effect, where the function isn't LuaJIT's
+ * own. LuaJIT keeps it in a userdata that is the function's first upvalue. */
+static int math_random(lua_State *L) {
+  size_t n;
+  const char *state = lua_tolstring(L, 1, &n);
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  lua_getfield(L, -1, "math");
+  if (!lua_istable(L, -1)) return 0;
+  lua_pushliteral(L, "random");
+  lua_rawget(L, -2);
+  if (!lua_iscfunction(L, -1) || !lua_getupvalue(L, -1, 1) || lua_type(L, -1) != LUA_TUSERDATA) return 0;
+  if (!state) lua_pushlstring(L, lua_touserdata(L, -1), lua_objlen(L, -1));
+  else if (n == lua_objlen(L, -1)) memcpy(lua_touserdata(L, -1), state, n);
+  return state ? 0 : 1;
+}
+
 static int clean_folder(lua_State *L) {    /* removes what savers that were killed have left */
   ty_checkpoints_clean(luaL_checkstring(L, 1));
   return 0;
@@ -330,7 +346,7 @@ static int terminal(lua_State *L) {        /* whether stderr is a terminal, and 
 void ty_open_io(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
     {"json_encode", json_encode}, {"json_decode", json_decode}, {"write_safetensors", write_safetensors}, {"read_safetensors", read_safetensors},
-    {"saving_start", saving_start}, {"saving_done", saving_done},
-    {"saving_end", saving_end}, {"checkpoints", checkpoints}, {"make_folder", make_folder}, {"clean_folder", clean_folder}, {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
+    {"saving_start", saving_start}, {"saving_done", saving_done}, {"saving_end", saving_end},
+    {"math_random", math_random}, {"checkpoints", checkpoints}, {"make_folder", make_folder}, {"clean_folder", clean_folder}, {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

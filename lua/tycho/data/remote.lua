@@ -1,8 +1,8 @@
 -- Datasets that are made anew in worker processes: Dataset("module", {plain data}), the workers themselves, and what both sides say.
 --
 -- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the data, and answers each
--- request for a batch with the collated fields. Before each item Tycho's generator gets a seed of (loader's seed, epoch, place, item), here as
--- there, so that items are the same whoever makes them. (math.random is seeded so in workers alone: here it is the host's.)
+-- request for a batch with the collated fields. Before each item Tycho's generator and math.random get a seed of (loader's seed, epoch, place, item),
+-- here as there, so that items are the same whoever makes them.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local samplers = require "tycho.data.samplers"
@@ -64,13 +64,13 @@ function remote.Dataset(module, data)
 end
 function remote.is(dataset) return type(dataset) == "table" and getmetatable(dataset) == Dataset end
 
--- Items of a batch, each under its own seed. first: the batch's first place in the epoch. note(i, seed): called before item i.
+-- Items of a batch, each under its own seed. first: the batch's first place in the epoch. note(i): called before item i.
 local function gather(dataset, indices, seed, epoch, first, note)
   local items = {}
   for k, i in ipairs(indices) do
     local own = core.mix_seeds(core.mix_seeds(core.mix_seeds(seed, epoch), first + k - 1), i)
-    if note then note(i, own) end
-    core.gpu.rng_state("cpu", own, 0)
+    if note then note(i) end
+    samplers.reseed(own)
     local got = {pcall(dataset.get, dataset, i)}
     if not got[1] then
       local e = got[2]
@@ -81,7 +81,7 @@ local function gather(dataset, indices, seed, epoch, first, note)
   end
   return items
 end
--- The same without workers, for any dataset in Lua; the generator is left as it was. make: collates.
+-- The same without workers, for any dataset in Lua; the generators are left as they were. make: collates.
 function remote.batch(dataset, indices, seed, epoch, first, make)
   local items = samplers.seeded(0, gather, remote.is(dataset) and dataset.dataset_here or dataset, indices, seed, epoch, first)
   if make then return make(items) end
@@ -111,10 +111,7 @@ function remote.work()
           return {size = dataset:size()}
         end
         local indices = request.indices:totable()
-        local items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i, seed)
-          core.process_note(process, i)
-          math.randomseed(seed)
-        end)
+        local items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
         local fields = {collate(items, "cpu", indices)}
         core.process_note(process, indices[#indices])
         return {n = table.maxn(fields), fields = fields}

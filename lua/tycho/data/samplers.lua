@@ -10,16 +10,23 @@ local ops = core.ops
 local samplers = {}
 local cpu = {device = "cpu"}
 
--- Calls fn under a seed of its own, and leaves the CPU's generator as it was.
+-- Seeds the CPU's generator and math.random (where it is LuaJIT's own).
+function samplers.reseed(seed)
+  core.gpu.rng_state("cpu", seed % 2 ^ 52, 0)
+  if core.math_random() then math.randomseed(seed) end
+end
+-- Calls fn under a seed of its own, and leaves both generators as they were.
 function samplers.seeded(seed, fn, ...)
-  local function leave(s, o, ok, ...)
+  local s, o = core.gpu.rng_state("cpu")
+  local of_lua = core.math_random()
+  local function leave(ok, ...)
     core.gpu.rng_state("cpu", s, o)
+    if of_lua then core.math_random(of_lua) end
     if not ok then error((...), 0) end
     return ...
   end
-  local s, o = core.gpu.rng_state("cpu")
-  core.gpu.rng_state("cpu", seed % 2 ^ 52, 0)
-  return leave(s, o, pcall(fn, ...))
+  samplers.reseed(seed)
+  return leave(pcall(fn, ...))
 end
 local seeded = samplers.seeded
 

@@ -1,9 +1,10 @@
 -- Which datasets C can make items of by itself, and their sources (src/io/data.h).
 --
 -- A dataset says so by fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of such a one is the same
--- source and a list of positions in it.
+-- source and a list of positions in it; a ConcatDataset of such ones a source with parts.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 local ops = core.ops
 local source = {}
 
@@ -20,6 +21,22 @@ local function own(dataset)
   return have.source
 end
 
+-- The source of datasets, one after the other. It is made anew each time: parts may have got other transforms.
+local function joined(datasets)
+  local parts = {}
+  for i, d in ipairs(datasets) do
+    if d:size() > 0 then
+      local part, at = source.of(d)
+      if not part then return nil, ("its dataset %d: %s"):format(i, at) end
+      parts[#parts + 1] = {part, at}
+    end
+  end
+  if #parts == 0 then return nil, "it is empty" end
+  local ok, whole = pcall(core.join_sources, parts)
+  if not ok then return nil, options.bare(whole) end
+  return whole
+end
+
 -- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
 function source.base(dataset)
   local at
@@ -34,6 +51,10 @@ end
 -- A dataset's source and, for a Subset, its positions; nil and the reason where items are made in Lua.
 function source.of(dataset)
   local base, at = source.base(dataset)
+  if type(base) == "table" and rawget(base, "datasets") then
+    local whole, why = joined(base.datasets)
+    return whole, whole and at or why
+  end
   if type(base) ~= "table" or type(base.fields) ~= "function" then return nil, "it is written in Lua" end
   local made_of, why = own(base)
   if not made_of then return nil, why end
