@@ -3,7 +3,7 @@
 ---@class tycho.Tensor
 local Tensor = {}
 ---@class tycho
-local tycho = {}
+local tycho = {linalg = {}}
 
 --- -x
 ---@param x tycho.Tensor
@@ -1944,17 +1944,17 @@ function tycho.sum_to_size(x, size) end
 ---@return tycho.Tensor
 function Tensor.sum_to_size(x, size) end
 
---- dim from moved to place to
+--- dim from, or several in a list, moved to place to, or places; the others keep their order
 ---@param x tycho.Tensor
----@param from integer
----@param to integer
+---@param from any
+---@param to any
 ---@return tycho.Tensor
 function tycho.movedim(x, from, to) end
 
---- dim from moved to place to
+--- dim from, or several in a list, moved to place to, or places; the others keep their order
 ---@param x tycho.Tensor
----@param from integer
----@param to integer
+---@param from any
+---@param to any
 ---@return tycho.Tensor
 function Tensor.movedim(x, from, to) end
 
@@ -3791,6 +3791,202 @@ function tycho.einsum(equation, a, b, c, d, e, f) end
 ---@param f? tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.einsum(equation, a, b, c, d, e, f) end
+
+--- the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)
+---@param x tycho.Tensor
+---@param upper? boolean
+---@return tycho.Tensor
+function tycho.linalg.cholesky(x, upper) end
+
+--- Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)
+---@param x tycho.Tensor
+---@param mode? string
+---@return tycho.Tensor
+function tycho.linalg.qr(x, mode) end
+
+--- eigenvalues of symmetric matrices in ascending order, and as columns their vectors; one triangle is read
+---@param x tycho.Tensor
+---@param UPLO? string
+---@return tycho.Tensor
+function tycho.linalg.eigh(x, UPLO) end
+
+--- eigenvalues of symmetric matrices in ascending order
+---@param x tycho.Tensor
+---@param UPLO? string
+---@return tycho.Tensor
+function tycho.linalg.eigvalsh(x, UPLO) end
+
+--- U, S and V^T of x = U diag(S) V^T, S descending; without full_matrices as many columns and rows as there are values
+---@param x tycho.Tensor
+---@param full_matrices? boolean
+---@return tycho.Tensor
+function tycho.linalg.svd(x, full_matrices) end
+
+--- singular values, descending
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.svdvals(x) end
+
+--- x of a x = b (left=false: of x a = b) for square matrices a
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param left? boolean
+---@return tycho.Tensor
+function tycho.linalg.solve(a, b, left) end
+
+--- x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param upper boolean
+---@param left? boolean
+---@param unitriangular? boolean
+---@return tycho.Tensor
+function tycho.linalg.solve_triangular(a, b, upper, left, unitriangular) end
+
+--- inverses of square matrices
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.inv(x) end
+
+--- sign and logarithm of the absolute value of determinants
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.slogdet(x) end
+
+--- determinants of square matrices
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.det(x) end
+
+--- x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.lstsq(a, b) end
+
+--- Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
+---@param x tycho.Tensor
+---@param rtol? number
+---@return tycho.Tensor
+function tycho.linalg.pinv(x, rtol) end
+
+--- how many singular values are above atol and above rtol times the largest
+---@param x tycho.Tensor
+---@param atol? number
+---@param rtol? number
+---@return tycho.Tensor
+function tycho.linalg.matrix_rank(x, atol, rtol) end
+
+--- ord-norm over dim (all dims where nil)
+---@param x tycho.Tensor
+---@param ord? number
+---@param dim? any
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.linalg.vector_norm(x, ord, dim, keepdim) end
+
+--- norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2
+---@param x tycho.Tensor
+---@param ord? any
+---@param dim? any
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.linalg.matrix_norm(x, ord, dim, keepdim) end
+
+--- vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm
+---@param x tycho.Tensor
+---@param ord? any
+---@param dim? any
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.linalg.norm(x, ord, dim, keepdim) end
+
+--- condition numbers: the p-norm (2 where nil) of x times that of its inverse
+---@param x tycho.Tensor
+---@param p? any
+---@return tycho.Tensor
+function tycho.linalg.cond(x, p) end
+
+--- sums of products along dim
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.linalg.vecdot(a, b, dim) end
+
+--- product of two or more matrices, in the order that takes the fewest multiplications
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.linalg.multi_dot(tensors) end
+
+--- e to the power of square matrices
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.matrix_exp(x) end
+
+--- logarithm of determinants, NaN where they are negative
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.logdet(x) end
+
+--- logarithm of determinants, NaN where they are negative
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.logdet(x) end
+
+--- U, S and V (linalg.svd gives V^T)
+---@param x tycho.Tensor
+---@param some? boolean
+---@return tycho.Tensor
+function tycho.svd(x, some) end
+
+--- U, S and V (linalg.svd gives V^T)
+---@param x tycho.Tensor
+---@param some? boolean
+---@return tycho.Tensor
+function Tensor.svd(x, some) end
+
+--- x of A x = b, where l is A's Cholesky factor
+---@param b tycho.Tensor
+---@param l tycho.Tensor
+---@param upper? boolean
+---@return tycho.Tensor
+function tycho.cholesky_solve(b, l, upper) end
+
+--- x of A x = b, where l is A's Cholesky factor
+---@param b tycho.Tensor
+---@param l tycho.Tensor
+---@param upper? boolean
+---@return tycho.Tensor
+function Tensor.cholesky_solve(b, l, upper) end
+
+--- inverse of the matrix whose Cholesky factor l is
+---@param l tycho.Tensor
+---@param upper? boolean
+---@return tycho.Tensor
+function tycho.cholesky_inverse(l, upper) end
+
+--- inverse of the matrix whose Cholesky factor l is
+---@param l tycho.Tensor
+---@param upper? boolean
+---@return tycho.Tensor
+function Tensor.cholesky_inverse(l, upper) end
+
+--- integral along dim by the trapezoidal rule, at places x or dx apart
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer
+---@param dx? number
+---@return tycho.Tensor
+function tycho.trapezoid(y, x, dim, dx) end
+
+--- integral along dim by the trapezoidal rule, at places x or dx apart
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer
+---@param dx? number
+---@return tycho.Tensor
+function Tensor.trapezoid(y, x, dim, dx) end
 
 --- x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor

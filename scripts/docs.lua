@@ -28,7 +28,7 @@ for _, f in ipairs(functional.signatures) do put("Made of ops", {name = f.name, 
 local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional.lua` by `make docs`; edit those.", "",
   "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments stand in order or, by name, in a last table;",
   "`?` may be left out, `=` gives the default, those after `*` go by name only. \"in place\": there is a form with a trailing `_`.", ""}
-local cats = {"---@meta", "-- Made by make docs.", "---@class tycho.Tensor", "local Tensor = {}", "---@class tycho", "local tycho = {}", ""}
+local cats = {"---@meta", "-- Made by make docs.", "---@class tycho.Tensor", "local Tensor = {}", "---@class tycho", "local tycho = {linalg = {}}", ""}
 local lua_type = {operand = "tycho.Tensor|number", tensors = "tycho.Tensor[]", int = "integer", number = "number", bool = "boolean", dim = "integer", dims = "integer|integer[]",
   sizes = "integer|integer[]", ints = "integer[]", pair = "integer|integer[]", triple = "integer|integer[]", dtype = "string", enum = "string", string = "string", device = "string", any = "any"}
 for _, title in ipairs(order) do
@@ -49,7 +49,7 @@ for _, title in ipairs(order) do
         end
       end
       for _, owner in ipairs {"tycho", "Tensor"} do
-        if owner == "tycho" or not r.signature:match("^size") then
+        if owner == "tycho" or not (r.signature:match("^size") or r.name:find(".", 1, true)) then
           table.insert(cats, "--- " .. r.doc)
           for _, f in ipairs(fields) do table.insert(cats, f) end
           table.insert(cats, "---@return tycho.Tensor" .. (r.results > 1 and ", tycho.Tensor" or ""))
@@ -83,7 +83,7 @@ local function reason_of(name)
   return #reasons + 1
 end
 local spaces = {
-  {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
+  {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"linalg", tycho.linalg}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
 -- What Lua has another name or form for.
 local otherwise = {arange = "range", ["where"] = "where", numpy = "totable", tolist = "totable", long = "long", ["repeat"] = "tile", stride = "stride", is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}
 local cover = {"# Coverage", "", "PyTorch's functions, methods, layers and optimizers (`docs/torch_names.txt`, made by `scripts/torch_names.py`) beside Tycho's. Made by `make docs`.", ""}

@@ -1,6 +1,6 @@
 -- Gradient rules, one expression for each operand of each op.
 --
--- A rule's parameters say what it needs, and only that is saved: g the incoming gradient (g2 that of a second result),
+-- A rule's parameters say what it needs, and only that is saved: g the incoming gradient,
 -- operands and attributes by their names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, x_needed
 -- whether its gradient is asked for, item the position in a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
 -- derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key of
@@ -441,6 +441,9 @@ end}
 R.resize_backward = {grad = function(g, size, mode, align_corners, factor_h, factor_w)
   return ops.resize(g, size, mode, align_corners, factor_h, factor_w)
 end}
+
+---- linear algebra ----
+for name, rules in pairs(require "tycho.functional.linalg_gradients") do R[name] = rules end
 
 ---- attention ----
 R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)

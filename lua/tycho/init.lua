@@ -48,7 +48,11 @@ tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
 local functional = require "tycho.functional"
-for name, fn in pairs(functional.functions) do tycho[name] = fn end
+tycho.linalg = require("tycho.options").told({}, "linalg")
+for name, fn in pairs(functional.functions) do
+  local of_linalg = name:match "^linalg%.(.*)"
+  if of_linalg then tycho.linalg[of_linalg] = fn else tycho[name] = fn end
+end
 require "tycho.grad"
 
 ---- creation ----

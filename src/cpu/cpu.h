@@ -130,6 +130,7 @@ ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cpu_fused_free(ty_fused *f);
 ty_status ty_cpu_reduce(ty_call *c);
 ty_status ty_cpu_recurrent(ty_call *c);
+ty_status ty_cpu_linalg(ty_call *c);
 ty_status ty_cpu_reduce_index(ty_call *c);
 ty_status ty_cpu_scan(ty_call *c);
 ty_status ty_cpu_copy(ty_call *c);

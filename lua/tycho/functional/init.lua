@@ -1,6 +1,6 @@
 -- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
 local lib = require "tycho.functional.lib"
-for _, family in ipairs {"shape", "values", "products", "places", "layers", "volumes", "sampling", "losses"} do require("tycho.functional." .. family) end
+for _, family in ipairs {"shape", "values", "products", "linalg", "places", "layers", "volumes", "sampling", "losses"} do require("tycho.functional." .. family) end
 
 -- ops that PyTorch has in nn.functional
 for name in ([[relu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid threshold

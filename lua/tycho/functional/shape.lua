@@ -89,11 +89,29 @@ def("sum_to_size", "x, size:sizes", "x summed over the dims along which size bro
 end)
 function M.is_same_size(x, other) return x.shape == other.shape end
 M.ndimension, M.nelement = M.dim, M.numel
-def("movedim", "x, from:int, to:int", "dim from moved to place to", function(x, from, to)
-  local order, n = {}, M.dim(x)
-  from, to = wrap("movedim", from, n), wrap("movedim", to, n)
-  for i = 1, n do if i ~= from then order[#order + 1] = i end end
-  table.insert(order, to, from)
+def("movedim", "x, from:any, to:any", "dim from, or several in a list, moved to place to, or places; the others keep their order", function(x, from, to)
+  local n, order, moved = M.dim(x), {}, {}
+  local function list(v, position)
+    v = type(v) == "table" and v or {v}
+    for _, d in ipairs(v) do
+      if type(d) ~= "number" or d % 1 ~= 0 then fail("movedim", "argument %s must be a whole number or a list of them, got %s", position, type(d)) end
+    end
+    return v
+  end
+  from, to = list(from, "2 (from)"), list(to, "3 (to)")
+  if #from ~= #to then fail("movedim", "arguments 2 (from) and 3 (to) list %d and %d dims", #from, #to) end
+  for i, d in ipairs(from) do
+    local f, t = wrap("movedim", d, n), wrap("movedim", to[i], n)
+    if moved[f] or order[t] then fail("movedim", "a dim is named twice") end
+    order[t], moved[f] = f, true
+  end
+  local place = 1
+  for d = 1, n do
+    if not moved[d] then
+      while order[place] do place = place + 1 end
+      order[place] = d
+    end
+  end
   return ops.permute(x, order)
 end)
 def("expand_as", "x, other", "expanded to other's shape", function(x, other) return ops.expand(x, other.shape) end)

@@ -1,0 +1,83 @@
+-- Gradient rules of linear algebra (for grad.lua, which says how rules are written). T: transposed matrices; rows of packed results as ops.def says.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+
+local function T(x) return M.transpose(x, -2, -1) end
+local function eye(x) return ops.eye(x.shape[#x.shape], {dtype = x.dtype, device = x.device}) end
+local function columns(x, first, last) return ops.slice(x, -1, first, last) end
+local function as_diagonal(v) return M.unsqueeze(v, -1) * eye(v) end
+-- x inv(a) for a triangular a
+local function over(x, a, upper) return T(ops.solve_triangle(T(a), T(x), not upper, false)) end
+-- the lower triangle and its mirror image
+local function mirrored(x) return ops.tril(x) + T(ops.tril(x, -1)) end
+local function skew(x) return x - T(x) end
+-- x_ij / (s_j - s_i), 0 on the diagonal
+local function over_differences(x, s)
+  local one = eye(x)
+  return x * (1 - one) / (M.unsqueeze(s, -2) - M.unsqueeze(s, -1) + one)
+end
+
+local R = {}
+
+R.cholesky_factor = {x = function(g, out)
+  local p = ops.matmul(T(out), g)
+  p = over(ops.solve_triangle(T(out), ops.tril(p) + ops.tril(p, -1), true, false), out, false)
+  return (p + T(p)) / 4
+end}
+
+R.solve_system = {["a b"] = function(g, a, out)
+  local gb = ops.solve_system(T(a), g)
+  return -ops.matmul(gb, T(out)), gb
+end}
+
+R.solve_triangle = {["a b"] = function(g, a, out, upper, unit)
+  local gb = ops.solve_triangle(T(a), g, not upper, unit)
+  local ga = -ops.matmul(gb, T(out))
+  return upper and ops.triu(ga, unit and 1 or 0) or ops.tril(ga, unit and -1 or 0), gb
+end}
+
+R.log_determinant = {x = function(g, x)
+  return M.unsqueeze(M.unsqueeze(g, -1), -1) * ops.solve_system(T(x), ops.expand(eye(x), x.shape))
+end}
+
+-- x = V diag(w) V^T; rows (w_i, v_i)
+R.eigen_rows = {x = function(g, out)
+  local w, v, gv = ops.select(out, -1, 1), T(columns(out, 2)), T(columns(g, 2))
+  local inner = as_diagonal(ops.select(g, -1, 1)) + over_differences(skew(ops.matmul(T(v), gv)) / 2, w)
+  return ops.matmul(ops.matmul(v, inner), T(v))
+end}
+
+-- x = Q R; rows (column i of Q, row i of R). Of a wide x, R's further columns are Q^T times x's.
+R.qr_rows = {x = function(g, x, out)
+  local m, n = x.shape[#x.shape - 1], x.shape[#x.shape]
+  local k = math.min(m, n)
+  if out.shape[#out.shape - 1] ~= k then error("linalg.qr: mode 'complete' of a matrix with more rows than columns has no gradient", 0) end
+  local q, r, gq, gr = T(columns(out, 1, m)), columns(out, m + 1, m + k), T(columns(g, 1, m)), columns(g, m + 1, m + k)
+  local further
+  if n > k then
+    local gs = columns(g, m + k + 1)
+    gq = gq + ops.matmul(columns(x, k + 1), T(gs))
+    further = ops.matmul(q, gs)
+  end
+  local inner = mirrored(ops.matmul(r, T(gr)) - ops.matmul(T(gq), q))
+  local gx = over(gq + ops.matmul(q, inner), T(r), false)
+  return further and ops.cat({gx, further}, -1) or gx
+end}
+
+-- x = U diag(s) V^T; rows (u_i, s_i, v_i)
+R.svd_rows = {x = function(g, x, out)
+  local m, n = x.shape[#x.shape - 1], x.shape[#x.shape]
+  local k = math.min(m, n)
+  local function parts(t) return T(columns(t, 1, m)), ops.select(t, -1, m + 1), T(columns(t, m + 2)) end
+  local u, s, v = parts(out)
+  local gu, gs, gv = parts(g)
+  local row, column = M.unsqueeze(s, -2), M.unsqueeze(s, -1)
+  local a, b = skew(ops.matmul(T(u), gu)), skew(ops.matmul(T(v), gv))
+  local inner = over_differences(a, s * s) * row + column * over_differences(b, s * s) + as_diagonal(gs)
+  local gx = ops.matmul(ops.matmul(u, inner), T(v))
+  if m > k then gx = gx + ops.matmul((gu - ops.matmul(u, ops.matmul(T(u), gu))) / row, T(v)) end
+  if n > k then gx = gx + ops.matmul(u, T((gv - ops.matmul(v, ops.matmul(T(v), gv))) / row)) end
+  return gx
+end}
+
+return R

@@ -1,0 +1,72 @@
+"""Part of make_golden.py, which runs it: linear algebra. Vectors are compared without their signs, which nobody promises."""
+import math
+
+la = torch.linalg
+
+
+def matrices(shape, dtype, salt=0):
+    """Of full rank, which make_golden's values, samples of one sine, are not."""
+    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(salt + 7))
+
+
+def sign_and_log(x):
+    sign, log = la.slogdet(x)
+    return sign.detach(), log
+
+
+def spd(*shape, dtype=f64):
+    """Positive-definite matrices."""
+    x = matrices(shape, dtype)
+    return x @ x.transpose(-2, -1) + shape[-1] * torch.eye(shape[-1], dtype=dtype)
+
+
+def lua(body):
+    return "(function() local L = require('tycho').linalg " + body + " end)()"
+
+
+for dt in (torch.float64, torch.float32):
+    A, B = matrices((2, 3, 3), dt) + 3 * torch.eye(3, dtype=dt), matrices((2, 3, 2), dt, salt=1)
+    add("linalg.cholesky", la.cholesky, [spd(2, 3, 3, dtype=dt)], check_grad=False)
+    add("linalg.cholesky", lambda x: la.cholesky(x, upper=True), [spd(4, 4, dtype=dt)], opts={"upper": True}, check_grad=False)
+    add("linalg.solve", la.solve, [A, B]); add("linalg.solve", la.solve, [A[0], B])
+    add("linalg.solve", la.solve, [A, B[:, :, 0]]); add("linalg.solve", la.solve, [A[0], B[0, :, 0]])
+    add("linalg.solve", lambda a, b: la.solve(a, b, left=False), [A, B.transpose(1, 2)], opts={"left": False})
+    for upper in (False, True):
+        for unit in (False, True):
+            add("linalg.solve_triangular", lambda a, b: la.solve_triangular(a, b, upper=upper, unitriangular=unit), [A, B], opts={"upper": upper, "unitriangular": unit})
+        add("linalg.solve_triangular", lambda a, b: la.solve_triangular(a, b, upper=upper, left=False), [A, B.transpose(1, 2)], opts={"upper": upper, "left": False})
+        add("cholesky_inverse", lambda l: torch.cholesky_inverse(l, upper), [la.cholesky(spd(3, 3, dtype=dt), upper=upper)], args=["$1", upper], grad=False)          # PyTorch's gradient is of both triangles
+        add("cholesky_solve", lambda b, l: torch.cholesky_solve(b, l.detach(), upper), [B[0], la.cholesky(spd(3, 3, dtype=dt), upper=upper)], args=["$1", "$2", upper], check_grad=False)
+    add("linalg.inv", la.inv, [A]); add("linalg.det", la.det, [A]); add("linalg.det", la.det, [-A[0]])
+    add("linalg.slogdet", sign_and_log, [A]); add("linalg.slogdet", sign_and_log, [-A]); add("logdet", torch.logdet, [A])
+    add("linalg.slogdet", sign_and_log, [torch.zeros(2, 2, dtype=dt)], grad=False)
+    add("linalg.eigvalsh", la.eigvalsh, [spd(2, 3, 3, dtype=dt)], check_grad=False)
+    add("linalg.eigvalsh", lambda x: la.eigvalsh(x, UPLO="U"), [matrices((4, 4), dt)], opts={"UPLO": "U"}, grad=False)
+    add("linalg.eigh", lambda x: (la.eigh(x)[0], la.eigh(x)[1].abs()), [spd(2, 3, 3, dtype=dt)], call=lua("local w, v = L.eigh(x) return w, v:abs()"), check_grad=False)
+    for shape in ((2, 4, 3), (3, 4), (3, 3)):
+        x = matrices(shape, dt)
+        add("linalg.svdvals", la.svdvals, [x])
+        add("linalg.svd", lambda x: tuple(t.abs() for t in la.svd(x, full_matrices=False)), [x], call=lua("local u, s, v = L.svd(x, false) return u:abs(), s, v:abs()"))
+        add("svd", lambda x: tuple(t.abs() for t in torch.svd(x)), [x], call=lua("local u, s, v = x:svd() return u:abs(), s, v:abs()"))
+        add("linalg.qr", lambda x: tuple(t.abs() for t in la.qr(x)), [x], call=lua("local q, r = L.qr(x) return q:abs(), r:abs()"))
+        add("linalg.pinv", la.pinv, [x]); add("linalg.matrix_rank", la.matrix_rank, [x], grad=False); add("linalg.cond", la.cond, [x])
+        for ord in ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2):
+            add("linalg.matrix_norm", lambda x: la.matrix_norm(x, ord), [x], args=["$1", {math.inf: "inf", -math.inf: "-inf"}.get(ord, ord)])
+    add("linalg.qr", lambda x: la.qr(x, mode="r")[1].abs(), [matrices((4, 3), dt)], call="require('tycho').linalg.qr(x, 'r'):abs()", grad=False)
+    add("linalg.qr", lambda x: tuple(t.abs() for t in la.qr(x, mode="complete")), [matrices((2, 4), dt)], call=lua("local q, r = L.qr(x, 'complete') return q:abs(), r:abs()"))
+    add("linalg.lstsq", lambda a, b: la.lstsq(a, b).solution, [matrices((4, 3), dt), matrices((4, 2), dt, salt=2)]); add("linalg.lstsq", lambda a, b: la.lstsq(a, b).solution, [matrices((2, 2, 4), dt), matrices((2, 2, 1), dt, salt=2)])
+    add("linalg.matrix_exp", la.matrix_exp, [matrices((2, 3, 3), dt)]); add("linalg.matrix_exp", la.matrix_exp, [matrices((3, 3), dt) / 10])
+add("linalg.matrix_norm", lambda x: la.matrix_norm(x, "nuc", dim=(0, 2), keepdim=True), [matrices((3, 2, 4), f64)], args=["$1", "nuc", [1, 3]], opts={"keepdim": True})
+add("linalg.matrix_norm", lambda x: la.matrix_norm(x, 1, dim=(2, 0)), [matrices((3, 2, 4), f64)], args=["$1", 1, [3, 1]])
+add("linalg.matrix_norm", lambda x: la.matrix_norm(x, -math.inf, dim=(2, 0), keepdim=True), [matrices((3, 2, 4), f64)], args=["$1", "-inf", [3, 1]], opts={"keepdim": True})
+add("linalg.matrix_rank", lambda x: la.matrix_rank(x, atol=1.5), [matrices((3, 3), f64)], opts={"atol": 1.5}, grad=False); add("linalg.matrix_rank", lambda x: la.matrix_rank(x, rtol=0.5), [matrices((3, 3), f64)], opts={"rtol": 0.5}, grad=False)
+add("linalg.pinv", lambda x: la.pinv(x, rtol=0.5), [matrices((3, 3), f64)], opts={"rtol": 0.5}, grad=False)
+add("linalg.cond", lambda x: la.cond(x, "fro"), [matrices((3, 3), f64)], args=["$1", "fro"], grad=False); add("linalg.cond", lambda x: la.cond(x, -2), [matrices((3, 3), f64)], args=["$1", -2])
+add("linalg.norm", la.norm, [matrices((3, 2, 4), f64)]); add("linalg.norm", lambda x: la.norm(x, 3, dim=1), [matrices((3, 2), f64)], args=["$1", 3, 2]); add("linalg.norm", lambda x: la.norm(x, "nuc"), [matrices((3, 2), f64)], args=["$1", "nuc"])
+add("linalg.norm", lambda x: la.norm(x, math.inf), [matrices((3,), f64)], args=["$1", "inf"]); add("linalg.norm", lambda x: la.norm(x, 1, (1, 2), True), [matrices((3, 2, 4), f64)], args=["$1", 1, [2, 3], True])
+add("linalg.vector_norm", la.vector_norm, [matrices((3, 2), f64)]); add("linalg.vector_norm", lambda x: la.vector_norm(x, 1, 0, True), [matrices((3, 2), f64)], args=["$1", 1, 1, True])
+add("linalg.vecdot", la.vecdot, [R(3, 4), R(3, 4, salt=1)]); add("linalg.vecdot", lambda a, b: la.vecdot(a, b, dim=0), [R(3, 4), R(3, 4, salt=1)], args=["$1", "$2", 1])
+M1, M2, M3 = R(2, 5), R(5, 3, salt=1), R(3, 4, salt=2)
+add("linalg.multi_dot", lambda a, b, c: la.multi_dot([a, b, c]), [M1, M2, M3], args=[["$1", "$2", "$3"]]); add("linalg.multi_dot", lambda a, b, c: la.multi_dot([a, b, c]), [M1[0], M2, M3[:, 0]], args=[["$1", "$2", "$3"]])
+add("trapezoid", torch.trapezoid, [R(3, 4)]); add("trapezoid", lambda y: torch.trapezoid(y, dx=0.5, dim=0), [R(3, 4)], opts={"dx": 0.5, "dim": 1})
+add("trapezoid", torch.trapezoid, [R(3, 4), R(4, salt=1)]); add("trapezoid", lambda y, x: torch.trapezoid(y, x, dim=0), [R(3, 4), R(3, 4, salt=1)], args=["$1", "$2", 1]); add("trapezoid", lambda y, x: torch.trapezoid(y, x, dim=0), [R(3, 4), R(3, salt=1)], args=["$1", "$2", 1])

@@ -1,0 +1,105 @@
+-- Linear algebra beyond golden values: what factors must be, gradients where signs are free, many matrices at once, errors.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local fails, close = helper.fails, helper.close
+local L = tycho.linalg
+
+local f64 = {dtype = "float64"}
+local function random(...) return tycho.randn({...}, f64) end
+local function T(x) return x:transpose(-2, -1) end
+local function eye(n, ...) return tycho.eye(n, f64):expand(..., n, n) end
+local function positive(x) return x:matmul(T(x)) + tycho.eye(x:size(-2), f64) end
+
+describe("linalg", function()
+  before_each(function() tycho.manual_seed(11) end)
+
+  it("gives factors that are what they should be, and whose product is the matrix", function()
+    for _, size in ipairs {{5, 3}, {3, 5}, {4, 4}} do
+      local m, n = unpack(size)
+      local x, k = random(2, m, n), math.min(m, n)
+      for _, mode in ipairs {"reduced", "complete"} do
+        local q, r = L.qr(x, mode)
+        close(q:matmul(r), x, "QR")
+        close(T(q):matmul(q), eye(q:size(3), 2), "Q is orthonormal")
+        assert.is_true(r:tril(-1):eq(0):all():item())
+      end
+      for _, full in ipairs {true, false} do
+        local u, s, v = L.svd(x, full)
+        assert.equal(("2x%dx%d 2x%dx%d"):format(m, full and m or k, full and n or k, n), tostring(u.shape) .. " " .. tostring(v.shape))
+        close((u[{ {}, {}, {1, k} }] * s:unsqueeze(-2)):matmul(v[{ {}, {1, k}, {} }]), x, "SVD")
+        close(T(u):matmul(u), eye(u:size(3), 2), "U is orthonormal")
+        close(v:matmul(T(v)), eye(v:size(2), 2), "V is orthonormal")
+      end
+    end
+    local x = positive(random(3, 4, 4))
+    local w, v = L.eigh(x)
+    close(v * w:unsqueeze(-2), x:matmul(v), "eigenvectors")
+    close(T(v):matmul(v), eye(4, 3), "they are orthonormal")
+    close(L.matrix_exp(x):logdet(), x:diagonal(0, 2, 3):sum(2), "the determinant of e^x")
+  end)
+
+  it("has gradients of first and second order, also where signs are free", function()
+    local function check(fn, ...)
+      local inputs = {...}
+      for _, x in ipairs(inputs) do x:requires_grad_() end
+      assert.is_true(tycho.autograd.gradcheck(function() return fn(unpack(inputs)) end, inputs, {second = true}))
+    end
+    check(function(x) return L.cholesky(positive(x)) end, random(2, 3, 3))
+    check(function(x)
+      local w, v = L.eigh(positive(x))
+      return w, v:abs()
+    end, random(3, 3))
+    check(function(x) return L.eigvalsh(positive(x), "U") end, random(3, 3))
+    check(function(b, l) return tycho.cholesky_solve(b, l) end, random(3, 2), random(3, 3))
+    for _, size in ipairs {{4, 3}, {3, 4}, {3, 3}} do
+      check(L.qr, random(unpack(size)))
+      check(function(x)
+        local u, s, v = L.svd(x, false)
+        return u:abs(), s, v:abs()
+      end, random(unpack(size)))
+    end
+    fails("has no gradient", function() (L.qr(random(4, 3):requires_grad_(), "complete")):sum():backward() end)
+  end)
+
+  it("does many matrices as it does one", function()
+    local x, b = random(500, 8, 8), random(500, 8, 3)
+    local y, d = L.solve(x, b), L.det(x)
+    local w = L.eigvalsh(positive(x))
+    for _, i in ipairs {1, 7, 250, 500} do
+      close(y[i], L.solve(x[i], b[i]), "solve")
+      close(d:select(1, i), L.det(x[i]), "det")
+      close(w[i], L.eigvalsh(positive(x[i])), "eigvalsh")
+    end
+    x[{333, 2}], x[{490, 1}] = 0, 0
+    fails("linalg.solve: matrix 333 of the batch is singular", L.solve, x, b)
+  end)
+
+  it("takes empty matrices", function()
+    assert.equal(1, L.det(tycho.zeros(0, 0)):item())
+    assert.equal("2x0x0", tostring(L.inv(tycho.zeros(2, 0, 0)).shape))
+    assert.equal("0", tostring(L.svdvals(tycho.zeros(3, 0)).shape))
+    assert.is_true((L.qr(tycho.zeros(3, 0), "complete")):equal(tycho.eye(3)))
+    assert.equal("0x3", tostring(L.eigvalsh(tycho.zeros(0, 3, 3)).shape))
+  end)
+
+  it("says what is wrong", function()
+    fails("linalg.cholesky: the matrix is not positive-definite (its leading minor of order 2)", L.cholesky, tycho.tensor {{1, 0}, {0, -1}})
+    fails("linalg.solve: the matrix is singular", L.solve, tycho.ones(2, 2), tycho.ones(2))
+    fails("linalg.inv: argument 1 must be square, got shape 2x3", L.inv, tycho.ones(2, 3))
+    fails("linalg.solve: arguments 1 and 2 have shapes 2x2 and 3x1; for each matrix argument 2 must have 2 rows", L.solve, tycho.ones(2, 2), tycho.ones(3, 1))
+    fails("linalg.eigh: argument 1 has elements that are infinite or NaN", L.eigh, tycho.full({2, 2}, 0 / 0))
+    fails("linalg.svd: argument 1 has elements that are infinite or NaN", L.svdvals, tycho.full({2, 2}, 1 / 0))
+    fails("linalg.cholesky: argument 1 has dtype float16; it must be float32 or float64", L.cholesky, tycho.eye(2):half())
+    fails("linalg.qr: argument 1 must be a matrix", L.qr, tycho.ones(2))
+    fails("upper", L.solve_triangular, tycho.ones(2, 2), tycho.ones(2, 1))
+    fails("linalg has no 'choleski'; did you mean 'cholesky'?", function() return L.choleski end)
+  end)
+
+  it("is computed in float32 under autocast", function()
+    tycho.amp.autocast({dtype = "bfloat16", device = helper.device}, function()
+      local x = tycho.eye(2):matmul(tycho.eye(2) * 2)
+      assert.equal("bfloat16", x.dtype)
+      assert.equal("float32", L.inv(x).dtype)
+    end)
+  end)
+end)

@@ -1,0 +1,74 @@
+/* Shapes of linear algebra: matrices in the last two dims, batches before them. LAPACK counts in int, and so do its work areas. */
+#include <string.h>
+#include "shape.h"
+
+#define SIDE_MOST 30000            /* of decompositions whose work area has some n * n elements */
+
+static ty_status matrices(ty_call *c, int slot, int64_t most) {
+  const ty_tensor *x = c->in[slot].t;
+  if (x->dtype != TY_F32 && x->dtype != TY_F64) return ty_fail(c, "argument %d has dtype %s; it must be float32 or float64", slot + 1, ty_dtype_names[x->dtype]);
+  if (x->ndim < 2) return ty_fail(c, "argument %d must be a matrix or a batch of matrices, got shape %s", slot + 1, ty_shape_of(x));
+  for (int i = x->ndim - 2; i < x->ndim; i++)
+    if (x->shape[i] > most) return ty_fail(c, "dim %d of shape %s is too large", i + 1, ty_shape_of(x));
+  return TY_OK;
+}
+
+static ty_status squares(ty_call *c, int slot, int64_t most) {
+  const ty_tensor *x = c->in[slot].t;
+  TY_TRY(matrices(c, slot, most));
+  if (x->shape[x->ndim - 1] != x->shape[x->ndim - 2]) return ty_fail(c, "argument %d must be square, got shape %s", slot + 1, ty_shape_of(x));
+  return TY_OK;
+}
+
+/* x's batch dims, then these. */
+static void result(ty_call *c, int k, int ndim, int64_t rows, int64_t cols) {
+  const ty_tensor *x = c->in[0].t;
+  int64_t shape[TY_MAXDIM + 2];
+  int n = x->ndim - 2;
+  memcpy(shape, x->shape, sizeof *shape * (size_t)n);
+  if (ndim > 0) shape[n++] = rows;
+  if (ndim > 1) shape[n++] = cols;
+  ty_set_shape(&c->meta[k], (ty_dtype)x->dtype, n, shape);
+}
+
+ty_status ty_infer_square(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(squares(c, 0, INT32_MAX));
+  result(c, 0, 2, x->shape[x->ndim - 1], x->shape[x->ndim - 1]);
+  return TY_OK;
+}
+
+ty_status ty_infer_solve(ty_call *c) {
+  const ty_tensor *a = c->in[0].t, *b = c->in[1].t;
+  TY_TRY(squares(c, 0, INT32_MAX));
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  TY_TRY(matrices(c, 1, INT32_MAX));
+  bool fits = b->ndim == a->ndim && b->shape[b->ndim - 2] == a->shape[a->ndim - 1];
+  for (int i = 0; fits && i < a->ndim - 2; i++) fits = a->shape[i] == b->shape[i];
+  if (!fits) return ty_fail(c, "argument 2 has shape %s; it must have as many rows as argument 1 of shape %s", ty_shape_of(b), ty_shape_of(a));
+  result(c, 0, 2, b->shape[b->ndim - 2], b->shape[b->ndim - 1]);
+  return TY_OK;
+}
+
+ty_status ty_infer_log_determinant(ty_call *c) {
+  TY_TRY(squares(c, 0, INT32_MAX));
+  result(c, 0, 0, 0, 0);
+  result(c, 1, 0, 0, 0);
+  return TY_OK;
+}
+
+ty_status ty_infer_eigen_rows(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(squares(c, 0, SIDE_MOST));
+  result(c, 0, 2, x->shape[x->ndim - 1], x->shape[x->ndim - 1] + 1);
+  return TY_OK;
+}
+
+ty_status ty_infer_matrix_rows(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const bool svd = c->op->id == TY_OP_svd_rows;
+  TY_TRY(matrices(c, 0, SIDE_MOST));
+  const int64_t m = x->shape[x->ndim - 2], n = x->shape[x->ndim - 1];
+  result(c, 0, 2, !svd && c->at[0].i ? m : TY_MIN(m, n), svd ? m + 1 + n : m + n);
+  return TY_OK;
+}

@@ -1,0 +1,260 @@
+/* Linear algebra through LAPACK, which OpenBLAS brings: each matrix of a batch by itself, in threads where there are many.
+ *
+ * Idea: LAPACK reads memory by columns, so a matrix that lies by rows is its transpose there. Wherever the transpose serves (a triangle is the other triangle, A^T has A's determinant,
+ * A^T = V S U^T), nothing is turned. Invariant: results are written whole, or the call fails and says for which matrix. */
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+#include "cpu.h"
+
+/* The part of LAPACK that is used here; Fortran's compilers take the lengths of strings last. */
+#define LAPACK(T, p) \
+  void p##potrf_(const char *uplo, const int *n, T *a, const int *lda, int *info, size_t); \
+  void p##getrf_(const int *m, const int *n, T *a, const int *lda, int *pivot, int *info); \
+  void p##getrs_(const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, const int *pivot, T *b, const int *ldb, int *info, size_t); \
+  void p##geqrf_(const int *m, const int *n, T *a, const int *lda, T *tau, T *work, const int *lwork, int *info); \
+  void p##orgqr_(const int *m, const int *n, const int *k, T *a, const int *lda, const T *tau, T *work, const int *lwork, int *info); \
+  void p##syevd_(const char *job, const char *uplo, const int *n, T *a, const int *lda, T *w, T *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t); \
+  void p##gesdd_(const char *job, const int *m, const int *n, T *a, const int *lda, T *s, T *u, const int *ldu, T *vt, const int *ldvt, T *work, const int *lwork, int *iwork, int *info, size_t);
+LAPACK(float, s)
+LAPACK(double, d)
+
+/* One call's matrices. rows x cols: of the first operand; more: columns of the second. need: bytes of work for each thread. area: elements of work that LAPACK asks for, ints how many
+ * ints. */
+typedef struct {
+  const ty_call *c;
+  int k, size;                       /* 0 float32, 1 float64 */
+  int rows, cols, more, area, ints;
+  const char *a, *b;
+  char *out, *out2;
+  int64_t step_a, step_b, step_out;
+} job;
+
+static double load(const job *j, const char *p, int64_t i) { return j->k ? ((const double *)p)[i] : (double)((const float *)p)[i]; }
+static void store(const job *j, char *p, int64_t i, double v) {
+  if (j->k) ((double *)p)[i] = v;
+  else ((float *)p)[i] = (float)v;
+}
+/* to, of cols x rows, becomes from's transpose. */
+static void turn(const job *j, char *to, const char *from, int64_t rows, int64_t cols) {
+  ty_cpu_loops()->transpose[j->k](to, rows, from, cols, rows, cols);
+}
+static size_t rounded(size_t n) { return (n + 63) / 64 * 64; }
+
+/* Each of these does matrix i and gives LAPACK's info: above 0 where the matrix isn't what it must be. */
+
+static int cholesky(const job *j, int64_t i, char *work) {
+  const int n = j->rows;
+  const size_t row = (size_t)n * (size_t)j->size;
+  const char *a = j->a + i * j->step_a;
+  char *l = j->out + i * j->step_out;
+  int info;
+  (void)work;
+  for (int r = 0; r < n; r++) {
+    const size_t kept = (size_t)(r + 1) * (size_t)j->size;
+    memcpy(l + (size_t)r * row, a + (size_t)r * row, kept);
+    memset(l + (size_t)r * row + kept, 0, row - kept);
+  }
+  if (j->k) dpotrf_("U", &n, (double *)l, &n, &info, 1);
+  else spotrf_("U", &n, (float *)l, &n, &info, 1);
+  return info;
+}
+
+/* work: n * n elements, which get the factors of the transpose, and n ints. */
+static int factor(const job *j, int64_t i, char *lu, int *pivot) {
+  const int n = j->rows;
+  int info;
+  memcpy(lu, j->a + i * j->step_a, (size_t)n * (size_t)n * (size_t)j->size);
+  if (j->k) dgetrf_(&n, &n, (double *)lu, &n, pivot, &info);
+  else sgetrf_(&n, &n, (float *)lu, &n, pivot, &info);
+  return info;
+}
+
+static int solve(const job *j, int64_t i, char *work) {
+  const int n = j->rows, more = j->more;
+  const size_t square = rounded((size_t)n * (size_t)n * (size_t)j->size);
+  char *lu = work, *x = work + square;
+  int *pivot = (int *)(x + rounded((size_t)n * (size_t)more * (size_t)j->size));
+  int info = factor(j, i, lu, pivot), wrong;
+  if (info) return info;
+  turn(j, x, j->b + i * j->step_b, n, more);
+  if (j->k) dgetrs_("T", &n, &more, (double *)lu, &n, pivot, (double *)x, &n, &wrong, 1);
+  else sgetrs_("T", &n, &more, (float *)lu, &n, pivot, (float *)x, &n, &wrong, 1);
+  turn(j, j->out + i * j->step_out, x, more, n);
+  return 0;
+}
+
+static int log_determinant(const job *j, int64_t i, char *work) {
+  const int n = j->rows;
+  int *pivot = (int *)(work + rounded((size_t)n * (size_t)n * (size_t)j->size));
+  double sum = 0, sign = 1;
+  if (n && factor(j, i, work, pivot) > 0) {           /* singular: no error here */
+    store(j, j->out, i, -INFINITY);
+    store(j, j->out2, i, 0);
+    return 0;
+  }
+  for (int r = 0; r < n; r++) {
+    const double v = load(j, work, (int64_t)r * n + r);
+    sum += log(fabs(v));
+    if ((v < 0) != (pivot[r] != r + 1)) sign = -sign;
+  }
+  store(j, j->out, i, sum);
+  store(j, j->out2, i, isnan(sum) ? NAN : sign);
+  return 0;
+}
+
+static int triangle(const job *j, int64_t i, char *work) {
+  const bool upper = j->c->at[0].i, unit = j->c->at[1].i;
+  const int n = j->rows, more = j->more;
+  const char *a = j->a + i * j->step_a;
+  char *x = j->out + i * j->step_out;
+  (void)work;
+  memcpy(x, j->b + i * j->step_b, (size_t)n * (size_t)more * (size_t)j->size);
+  if (j->k) cblas_dtrsm(CblasRowMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans, unit ? CblasUnit : CblasNonUnit, n, more, 1, (const double *)a, n, (double *)x, more);
+  else cblas_strsm(CblasRowMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans, unit ? CblasUnit : CblasNonUnit, n, more, 1, (const float *)a, n, (float *)x, more);
+  return 0;
+}
+
+/* The eigenvectors take the matrix's place, a column of LAPACK's in each row behind its value. work: n values, LAPACK's, ints. */
+static int eigen(const job *j, int64_t i, char *work) {
+  const int n = j->rows, ld = n + 1;
+  const char *uplo = j->c->at[0].i ? "L" : "U";       /* the other triangle of the transpose */
+  char *out = j->out + i * j->step_out, *more = work + rounded((size_t)n * (size_t)j->size);
+  int *ints = (int *)(more + rounded((size_t)j->area * (size_t)j->size)), info;
+  for (int r = 0; r < n; r++) memcpy(out + ((size_t)r * (size_t)ld + 1) * (size_t)j->size, j->a + i * j->step_a + (size_t)r * (size_t)n * (size_t)j->size, (size_t)n * (size_t)j->size);
+  if (j->k) dsyevd_("V", uplo, &n, (double *)out + 1, &ld, (double *)work, (double *)more, &j->area, ints, &j->ints, &info, 1, 1);
+  else ssyevd_("V", uplo, &n, (float *)out + 1, &ld, (float *)work, (float *)more, &j->area, ints, &j->ints, &info, 1, 1);
+  for (int r = 0; r < n; r++) store(j, out, (int64_t)r * ld, load(j, work, r));
+  return info;
+}
+
+/* work: the matrix by columns, as many columns as Q will have at least; the reflectors' factors; LAPACK's. */
+static int qr(const job *j, int64_t i, char *work) {
+  const int m = j->rows, n = j->cols, k = TY_MIN(m, n), q = j->more, side = TY_MAX(n, q);
+  char *tau = work + rounded((size_t)m * (size_t)side * (size_t)j->size), *more = tau + rounded((size_t)k * (size_t)j->size), *out = j->out + i * j->step_out;
+  int info;
+  turn(j, work, j->a + i * j->step_a, m, n);
+  if (j->k) dgeqrf_(&m, &n, (double *)work, &m, (double *)tau, (double *)more, &j->area, &info);
+  else sgeqrf_(&m, &n, (float *)work, &m, (float *)tau, (float *)more, &j->area, &info);
+  for (int r = 0; r < q; r++)
+    for (int s = 0; s < n; s++) store(j, out, (int64_t)r * (m + n) + m + s, s >= r ? load(j, work, (int64_t)s * m + r) : 0);
+  if (j->k) dorgqr_(&m, &q, &k, (double *)work, &m, (double *)tau, (double *)more, &j->area, &info);
+  else sorgqr_(&m, &q, &k, (float *)work, &m, (float *)tau, (float *)more, &j->area, &info);
+  for (int r = 0; r < q; r++) memcpy(out + (size_t)r * (size_t)(m + n) * (size_t)j->size, work + (size_t)r * (size_t)m * (size_t)j->size, (size_t)m * (size_t)j->size);
+  return 0;
+}
+
+/* By the transpose's: v_i are written where they belong. work: the matrix, s, U, LAPACK's, ints. */
+static int svd(const job *j, int64_t i, char *work) {
+  const int m = j->rows, n = j->cols, k = TY_MIN(m, n), ld = m + 1 + n;
+  const size_t size = (size_t)j->size;
+  char *s = work + rounded((size_t)m * (size_t)n * size), *u = s + rounded((size_t)k * size), *more = u + rounded((size_t)m * (size_t)k * size);
+  char *out = j->out + i * j->step_out, *v = out + (size_t)(m + 1) * size;
+  int *ints = (int *)(more + rounded((size_t)j->area * size)), info;
+  memcpy(work, j->a + i * j->step_a, (size_t)m * (size_t)n * size);
+  if (j->k) dgesdd_("S", &n, &m, (double *)work, &n, (double *)s, (double *)v, &ld, (double *)u, &k, (double *)more, &j->area, ints, &info, 1);
+  else sgesdd_("S", &n, &m, (float *)work, &n, (float *)s, (float *)v, &ld, (float *)u, &k, (float *)more, &j->area, ints, &info, 1);
+  for (int r = 0; r < k; r++) {
+    for (int p = 0; p < m; p++) store(j, out, (int64_t)r * ld + p, load(j, u, (int64_t)p * k + r));
+    store(j, out, (int64_t)r * ld + m, load(j, s, r));
+  }
+  return info;
+}
+
+/* What LAPACK wants to work with, and with the rest how many bytes a thread needs. */
+static size_t work_of(job *j) {
+  const int m = j->rows, n = j->cols, k = TY_MIN(m, n), q = j->more, id = j->c->op->id, ask = -1;
+  const size_t size = (size_t)j->size, square = rounded((size_t)m * (size_t)n * size);
+  double want[2] = {0, 0};             /* answers, by the dtype */
+  float *f = (float *)want;
+  int info, ints = 0;
+  const char *uplo = "U";
+  switch (id) {
+    case TY_OP_solve_system: return square + rounded((size_t)n * (size_t)j->more * size) + rounded((size_t)n * sizeof(int));
+    case TY_OP_log_determinant: return square + rounded((size_t)n * sizeof(int));
+    case TY_OP_eigen_rows: {
+      const int ld = n + 1;
+      if (j->k) dsyevd_("V", uplo, &n, NULL, &ld, NULL, want, &ask, &ints, &ask, &info, 1, 1);
+      else ssyevd_("V", uplo, &n, NULL, &ld, NULL, f, &ask, &ints, &ask, &info, 1, 1);
+      j->ints = ints;
+    } break;
+    case TY_OP_qr_rows:
+      if (j->k) { dgeqrf_(&m, &n, NULL, &m, NULL, want, &ask, &info); dorgqr_(&m, &q, &k, NULL, &m, NULL, want + 1, &ask, &info); }
+      else { sgeqrf_(&m, &n, NULL, &m, NULL, f, &ask, &info); sorgqr_(&m, &q, &k, NULL, &m, NULL, f + 1, &ask, &info); }
+      break;
+    case TY_OP_svd_rows: {
+      const int ld = m + 1 + n;
+      if (j->k) dgesdd_("S", &n, &m, NULL, &n, NULL, NULL, &ld, NULL, &k, want, &ask, &ints, &info, 1);
+      else sgesdd_("S", &n, &m, NULL, &n, NULL, NULL, &ld, NULL, &k, f, &ask, &ints, &info, 1);
+      j->ints = 8 * k;
+    } break;
+    default: return 0;
+  }
+  /* float32's answer is rounded, perhaps down */
+  j->area = (int)TY_MIN((j->k ? TY_MAX(want[0], want[1]) : (double)TY_MAX(f[0], f[1])) * (1 + 1e-6) + 64, INT32_MAX);
+  const size_t lapack = rounded((size_t)j->area * size) + rounded((size_t)j->ints * sizeof(int));
+  if (id == TY_OP_eigen_rows) return rounded((size_t)n * size) + lapack;
+  if (id == TY_OP_qr_rows) return rounded((size_t)m * (size_t)TY_MAX(n, q) * size) + rounded((size_t)k * size) + lapack;
+  return square + rounded((size_t)k * size) + rounded((size_t)m * (size_t)k * size) + lapack;
+}
+
+static bool all_finite(const job *j, int64_t n) {          /* what goes round until it converges never would */
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += load(j, j->a, i) * 0;
+  return sum == 0;
+}
+
+static ty_status refused(ty_call *c, int64_t batches, int64_t at, int info) {
+  char which[64] = "the matrix";
+  if (batches > 1) snprintf(which, sizeof which, "matrix %lld of the batch", (long long)at + 1);
+  switch (c->op->id) {
+    case TY_OP_cholesky_factor: return ty_fail(c, "%s is not positive-definite (its leading minor of order %d)", which, info);
+    case TY_OP_solve_system: return ty_fail(c, "%s is singular", which);
+    default: return ty_fail(c, "the computation for %s did not converge", which);
+  }
+}
+
+static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
+  static int (*const each[TY_NOP])(const job *j, int64_t i, char *work) = {
+    [TY_OP_cholesky_factor] = cholesky, [TY_OP_solve_system] = solve, [TY_OP_solve_triangle] = triangle, [TY_OP_log_determinant] = log_determinant, [TY_OP_eigen_rows] = eigen,
+    [TY_OP_qr_rows] = qr, [TY_OP_svd_rows] = svd};
+  int (*const one)(const job *j, int64_t i, char *work) = each[c->op->id];
+  const ty_tensor *o = c->out[0];
+  job j = {.c = c, .k = a->dtype == TY_F64, .size = ty_itemsize(a), .rows = (int)a->shape[a->ndim - 2], .cols = (int)a->shape[a->ndim - 1], .a = ty_data(a), .b = b ? ty_data(b) : NULL,
+           .out = ty_data(o), .out2 = c->op->id == TY_OP_log_determinant ? ty_data(c->out[1]) : NULL};
+  j.more = b ? (int)b->shape[b->ndim - 1] : o->ndim > 1 ? (int)o->shape[o->ndim - 2] : 0;
+  int64_t batches = 1, bad = -1;
+  int info = 0;
+  for (int i = 0; i < a->ndim - 2; i++) batches *= a->shape[i];
+  if (batches == 0 || (ty_numel(o) == 0)) return TY_OK;
+  j.step_a = ty_numel(a) / batches * j.size;
+  j.step_b = b ? ty_numel(b) / batches * j.size : 0;
+  j.step_out = ty_numel(o) / batches * j.size;
+  if ((one == eigen || one == svd) && !all_finite(&j, ty_numel(a))) return ty_fail(c, "argument 1 has elements that are infinite or NaN");
+  const size_t need = work_of(&j);
+  const int threads = batches > 1 ? (int)TY_MIN((int64_t)ty_threads_for(ty_numel(a) * j.rows), batches) : 1;
+  char *work = ty_scratch(TY_MAX(need, 64) * (size_t)threads);
+  if (!work) return ty_no_memory(c->ctx, c->op->shown);
+  #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+  for (int t = 0; t < threads; t++)
+    for (int64_t i = batches * t / threads; i < batches * (t + 1) / threads; i++) {
+      const int failed = one(&j, i, work + need * (size_t)t);
+      if (failed) {
+        #pragma omp critical(ty_linalg)
+        if (bad < 0 || i < bad) { bad = i; info = failed; }
+        break;
+      }
+    }
+  ty_scratch_free(work);
+  return bad < 0 ? TY_OK : refused(c, batches, bad, info);
+}
+
+ty_status ty_cpu_linalg(ty_call *c) {
+  ty_tensor *a, *b = NULL;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &a));
+  ty_status s = c->nin > 1 ? ty_contiguous(c->ctx, c->in[1].t, &b) : TY_OK;
+  if (s == TY_OK) s = run(c, a, b);
+  ty_release(a);
+  ty_release(b);
+  return s;
+}
