@@ -285,6 +285,16 @@ function tycho.erfinv(x) end
 ---@return tycho.Tensor
 function Tensor.erfinv(x) end
 
+--- logarithm of the absolute value of the gamma function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.lgamma(x) end
+
+--- logarithm of the absolute value of the gamma function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.lgamma(x) end
+
 --- 2 to the power of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -3015,6 +3025,40 @@ function tycho.isin(x, values) end
 ---@param values tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.isin(x, values) end
+
+--- derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.digamma(x) end
+
+--- derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.digamma(x) end
+
+--- n-th derivative of digamma
+---@param n integer
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.polygamma(n, x) end
+
+--- n-th derivative of digamma
+---@param n integer
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.polygamma(n, x) end
+
+--- logarithm of the multivariate gamma function of dimension p
+---@param x tycho.Tensor
+---@param p integer
+---@return tycho.Tensor
+function tycho.mvlgamma(x, p) end
+
+--- logarithm of the multivariate gamma function of dimension p
+---@param x tycho.Tensor
+---@param p integer
+---@return tycho.Tensor
+function Tensor.mvlgamma(x, p) end
 
 --- NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
 ---@param x tycho.Tensor

@@ -71,6 +71,15 @@ add("diff", torch.diff, [R(5)]); add("diff", lambda x: torch.diff(x, 2, 0), [R(4
 for name, ref in (("fmax", torch.fmax), ("fmin", torch.fmin)):
     add(name, ref, [torch.tensor([1.0, float("nan"), 3, float("nan")]), torch.tensor([float("nan"), 2.0, 1, float("nan")])], grad=False)
 
+x = torch.tensor([-2.5, -0.3, 1e-3, 0.5, 1, 3.7, 20, 1e4])
+add("lgamma", torch.lgamma, [x]); add("lgamma", torch.lgamma, [x.double()], grad=False); add("digamma", torch.digamma, [x]); add("mvlgamma", lambda x: torch.mvlgamma(x, 3), [values((4,), torch.float32, "positive") + 1.5], args=["$1", 3])
+import mpmath                              # PyTorch's trigamma has 9 digits of float64
+for n in range(5):
+    psi = lambda x: torch.tensor([float(mpmath.psi(n, v)) for v in x.double().tolist()], dtype=x.dtype)
+    if n < 2: add("polygamma", lambda x: torch.polygamma(n, x), [x], args=[n, "$1"])
+    add("polygamma", psi, [x.double()], args=[n, "$1"], grad=False)
+add("digamma", lambda x: torch.tensor([float(mpmath.digamma(v)) for v in x.tolist()], dtype=f64), [x.double()], grad=False)
+
 # ---- shapes ----
 add("roll", lambda x: x.roll((1, -1), (0, 1)), [R(3, 4)], args=["$1", [1, -1], [1, 2]]); add("unflatten", lambda x: x.unflatten(1, (2, -1)), [R(2, 6)], args=["$1", 2, [2, -1]]); add("broadcast_to", lambda x: x.broadcast_to(2, 3), [R(3)], args=["$1", 2, 3])
 add("broadcast_tensors", lambda a, b: torch.broadcast_tensors(a, b), [R(3, 1), R(2)], args=[["$1", "$2"]]); add("repeat_interleave", lambda x: x.repeat_interleave(2), [R(2, 3)], args=["$1", 2]); add("repeat_interleave", lambda x: x.repeat_interleave(3, 1), [R(2, 3)], args=["$1", 3, 2])

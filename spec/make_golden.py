@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden files: what PyTorch gives for each op, as spec/golden/NAME.safetensors.
 
-  make golden        (needs python3 with torch, numpy and safetensors; luajit for the op table)
+  make golden        (needs python3 with torch, numpy, mpmath and safetensors; luajit for the op table)
 
 A case is a call: tensors, the arguments as Lua writes them ("$1" is tensor 1), and PyTorch's results and gradients. Index
 tensors are stored 1-based. The metadata "tycho" lists the cases as JSON. spec/golden_spec.lua replays them.

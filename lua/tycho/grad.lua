@@ -50,6 +50,8 @@ R.log = {x = function(g, x) return g / x end}
 R.log2 = {x = function(g, x) return g / (x * math.log(2)) end}
 R.log10 = {x = function(g, x) return g / (x * math.log(10)) end}
 R.log1p = {x = function(g, x) return g / (x + 1) end}
+R.lgamma = {x = function(g, x) return g * ops.gamma_slope(x, 0) end}
+R.gamma_slope = {x = function(g, x, n) return g * ops.gamma_slope(x, n + 1) end}
 R.sqrt = {x = function(g, out) return g / (out * 2) end}
 R.rsqrt = {x = function(g, out) return g * (out * out * out) * -0.5 end}
 R.reciprocal = {x = function(g, out) return -g * (out * out) end}

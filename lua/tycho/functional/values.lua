@@ -360,6 +360,19 @@ local function limits(x)
   local most = {float32 = 3.4028234663852886e38, float64 = 1.7976931348623157e308, float16 = 65504, bfloat16 = 3.3895313892515355e38}
   return most[x.dtype] or 0
 end
+def("digamma", "x", "derivative of lgamma", function(x) return ops.gamma_slope(x, 0) end, {inplace = true})
+-- PyTorch's order, for which the method's differs
+def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)
+  if n < 0 or n > 100 then fail("polygamma", "argument 1 (n) must be 0 to 100, got %d", n) end
+  return ops.gamma_slope(x, n)
+end, {method = false})
+function M.polygamma(x, n) return F.polygamma(n, x) end
+def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dimension p", function(x, p)
+  if p < 1 then fail("mvlgamma", "argument 2 (p) must be at least 1, got %d", p) end
+  local y = p * (p - 1) / 4 * math.log(math.pi)
+  for i = 0, p - 1 do y = ops.lgamma(x - i / 2) + y end
+  return y
+end)
 def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?", "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest", function(x, nan, posinf, neginf)
   if not M.is_floating_point(x) then return ops.clone(x) end
   local y = ops.masked_fill(x, ops.isnan(x), nan)
