@@ -2,7 +2,7 @@
 --
 -- A rule's parameters say what it needs, and only that is saved: g the incoming gradient,
 -- operands and attributes by their names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, x_needed
--- whether its gradient is asked for, item the position in a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
+-- whether its gradient is asked for, item the position in a list, x_shapes the shapes of a list. Broadcasting is undone by the engine. Rules are made of Tycho's own ops, so second
 -- derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key of
 -- several names gives several gradients at once; a name that also has a key of its own doesn't bring it about. Loading checks rules against the op table both ways.
 local core = require "tycho.core"
@@ -336,10 +336,14 @@ R.pad_constant = {x = function(g, pad)
   return ops.pad_constant(g, back)
 end}
 R.cat = {tensors = function(g, item, dim, tensors_shapes)
-  local first, dims = 1, #g.shape
+  local dims, ends = #g.shape, tensors_shapes.ends
   if #tensors_shapes[item] ~= dims then return zeros({0}, g) end                       -- tensor({}), which goes with any shape
-  for i = 1, item - 1 do first = first + (#tensors_shapes[i] == dims and tensors_shapes[i][dim] or 0) end
-  return ops.slice(g, dim, first, first + tensors_shapes[item][dim] - 1)
+  if not ends then                                                                     -- for all items, which share the table
+    ends = {}
+    for i, shape in ipairs(tensors_shapes) do ends[i] = (ends[i - 1] or 0) + (#shape == dims and shape[dim] or 0) end
+    tensors_shapes.ends = ends
+  end
+  return ops.slice(g, dim, (ends[item - 1] or 0) + 1, ends[item])
 end}
 
 ---- matrix products ----

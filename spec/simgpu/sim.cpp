@@ -3,10 +3,12 @@
  * Idea: a device is a list of mappings with guard pages, a stream is a queue. Lockstep (TYCHO_SIM=lockstep, the default): what is put
  * into a stream runs at once, and device memory is readable only meanwhile, so that every access of the host to it faults. Asynchronous
  * (TYCHO_SIM=async): each stream is a thread that waits at random, so that a missing wait shows as a wrong answer. TYCHO_SIM_SEED decides
- * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is. Fresh device
+ * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is, TYCHO_SIM_OPEN
+ * how long device memory stays open where the processor has no protection keys. Fresh device
  * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error; 0: none does; -1: all do.
  * Invariants: what is in one stream happens in order; nothing else orders two streams but events; a kernel's threads meet at every
  * barrier or the launch is an error, which stays. */
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
@@ -91,13 +93,54 @@ int unlocked = 0;
 
 const size_t PAGE = 4096;
 
-/* A protection key closes and opens all device memory at once; without keys each mapping is closed and opened. */
+/* A protection key closes and opens all device memory at once. Without keys a mapping is opened when device work first touches it, by the fault that this gives, and closed at
+ * the end of one work in TYCHO_SIM_OPEN, by chance: each closing costs the kernel a flush of every core. */
 int key() { static const int k = asynchronous() ? -1 : pkey_alloc(0, 0); return k; }
+
+char *opened[1 << 14];                     /* the mappings that are open, and their sizes */
+size_t opened_size[1 << 14];
+int nopened = 0;
+thread_local bool working = false;         /* what a key's rights are: each thread's own */
+struct sigaction faults_before;
+
+void note_open(char *mapping, size_t size) {
+  if (nopened == 1 << 14) { mprotect(opened[--nopened], opened_size[nopened], PROT_NONE); }
+  opened[nopened] = mapping;
+  opened_size[nopened++] = size;
+}
+void forget_open(char *mapping) {
+  for (int i = 0; i < nopened; i++)
+    if (opened[i] == mapping) { nopened--; opened[i] = opened[nopened]; opened_size[i] = opened_size[nopened]; break; }
+}
+
+void on_fault(int, siginfo_t *info, void *) {
+  char *const at = (char *)info->si_addr;
+  if (working) {                           /* who holds device_lock: regions stay as they are */
+    auto it = regions.upper_bound(at + PAGE);
+    for (int back = 0; back < 2 && it != regions.begin(); back++) {
+      const region &r = (--it)->second;
+      if (at < r.mapping || at >= r.mapping + r.mapped - PAGE) continue;
+      if (mprotect(r.mapping, r.mapped - PAGE, PROT_READ | PROT_WRITE) == 0) { note_open(r.mapping, r.mapped - PAGE); return; }
+    }
+  }
+  sigaction(SIGSEGV, &faults_before, nullptr);      /* a bug: as without this */
+}
 
 void protect_all(bool closed) {
   if (key() >= 0) { pkey_set(key(), closed ? PKEY_DISABLE_ACCESS : 0); return; }
-  std::lock_guard<std::mutex> hold(memory_lock);
-  for (auto &r : regions) mprotect(r.second.mapping, r.second.mapped - PAGE, closed ? PROT_NONE : PROT_READ | PROT_WRITE);
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction a;
+    memset(&a, 0, sizeof a);
+    a.sa_sigaction = on_fault;
+    a.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &a, &faults_before);
+  });
+  static const long open_for = std::max(1L, setting("TYCHO_SIM_OPEN", 32));
+  working = !closed;
+  if (closed && sim_random() % open_for) return;
+  for (int i = 0; closed && i < nopened; i++) mprotect(opened[i], opened_size[i], PROT_NONE);
+  if (closed) nopened = 0;
 }
 
 /* Device memory can be read while one of these lives. */
@@ -303,6 +346,7 @@ cudaError_t cudaMalloc(void **p, size_t n) {
   memset(base, 0xff, mapped - PAGE);       /* NaN in every floating dtype */
   mprotect(base + mapped - PAGE, PAGE, PROT_NONE);
   if (key() >= 0) pkey_mprotect(base, mapped - PAGE, PROT_READ | PROT_WRITE, key());
+  else if (!asynchronous()) note_open(base, mapped - PAGE);
   char *const start = base + mapped - PAGE - (n + 15) / 16 * 16;
   regions[start] = {n, base, mapped, current};
   used[current] += n;
@@ -319,6 +363,7 @@ cudaError_t cudaFree(void *p) {            /* waits for the device, as the real 
   auto it = regions.find((char *)p);
   if (it == regions.end()) return give(cudaErrorInvalidValue);
   used[it->second.device] -= it->second.size;
+  forget_open(it->second.mapping);
   munmap(it->second.mapping, it->second.mapped);
   regions.erase(it);
   return cudaSuccess;

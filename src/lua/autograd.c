@@ -189,12 +189,18 @@ static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightus
       if (!(u->slots >> slot & 1)) continue;
       ty_span sp = ty_span_of(n->op, n->span, slot);
       const bool several = (u->slots & (u->slots - 1)) != 0, any = several && asked_for(u, r->needs, n->nin);
+      const int shared = lua_gettop(L) + 1;          /* a list's shapes, one table for all its items */
+      for (int i = 0; i < u->nsrc && lua_gettop(L) < shared; i++)
+        if (u->s[i].kind == SRC_SHAPES) push_source(L, r, u->s[i], 0);
       for (int item = 0; item < sp.count; item++) {
         if (several ? !any : !r->needs[sp.start + item]) continue;
         ty_private(L, TY_R_RULES);
         lua_rawgeti(L, -1, n->op->id * MAX_RULES + k + 1);
         lua_remove(L, -2);
-        for (int i = 0; i < u->nsrc; i++) push_source(L, r, u->s[i], item);
+        for (int i = 0; i < u->nsrc; i++) {
+          if (u->s[i].kind == SRC_SHAPES) lua_pushvalue(L, shared);
+          else push_source(L, r, u->s[i], item);
+        }
         int results = several ? __builtin_popcount(u->slots) : 1;
         lua_call(L, u->nsrc, results);
         if (!several) take_gradient(L, r, sp.start + item, n->op->name);
@@ -203,6 +209,7 @@ static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightus
             if (u->slots >> q & 1) take_gradient(L, r, q, n->op->name);
         }
       }
+      lua_settop(L, shared - 1);
       if (several) break;                /* one call gave them all */
     }
   }

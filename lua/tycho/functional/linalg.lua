@@ -7,7 +7,7 @@ local lib = require "tycho.functional.lib"
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 local F = lib.functions
 
-local NO_METHOD = {method = false}
+local NO_METHOD = {method = false, float32 = true}
 
 local function T(x) return M.transpose(x, -2, -1) end
 local function rows(x) return x.shape[M.dim(x) - 1] end
