@@ -85,7 +85,7 @@ end
 local spaces = {
   {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"linalg", tycho.linalg}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
 -- What Lua has another name or form for.
-local otherwise = {arange = "range", ["where"] = "where", numpy = "totable", tolist = "totable", long = "long", ["repeat"] = "tile", stride = "stride", is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}
+local otherwise = {arange = "range", ["where"] = "where", long = "long", ["repeat"] = "tile", stride = "stride", is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}
 local cover = {"# Coverage", "", "PyTorch's functions, methods, layers and optimizers (`docs/torch_names.txt`, made by `scripts/torch_names.py`) beside Tycho's. Made by `make docs`.", ""}
 for _, space in ipairs(spaces) do
   local have, lack, total = {}, {}, 0

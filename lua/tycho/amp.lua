@@ -207,7 +207,8 @@ function Scaler:load_state_dict(d)
 end
 
 -- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
-function amp.GradScaler(o)
+function amp.GradScaler(o, more)
+  if type(o) == "string" then o = more end                       -- PyTorch's device: the state lives where the loss does
   o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
   if o.growth_factor <= 1 then fail("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor)) end
   if o.backoff_factor >= 1 then fail("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor)) end

@@ -60,18 +60,23 @@ local function need(name, what, x, ok)
   if x.device == "cpu" and not ops.all(ok):item() then fail("%s: %s", name, what) end
 end
 local function same(x) return {dtype = x.dtype, device = x.device} end
-local function sizes(name, shape)
+local function sizes(name, shape, ...)
+  if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as sample({2, 3})", name) end
   if shape == nil then return {} end
+  if type(shape) == "table" and type(next(shape)) == "string" then
+    options.check(name, shape, {sample_shape = true})
+    shape = shape.sample_shape
+  end
   if type(shape) == "number" then return {shape} end
   if type(shape) ~= "table" or core.is_tensor(shape) then fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape)) end
   return shape
 end
 
 -- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
-function Distribution:sample(shape) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, shape), self.batch_shape, self.event_shape))) end
-function Distribution:rsample(shape)
+function Distribution:sample(...) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape))) end
+function Distribution:rsample(...)
   if not self.has_rsample then fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name) end
-  return self:draw(joined(sizes(self._name, shape), self.batch_shape, self.event_shape))
+  return self:draw(joined(sizes(self._name, ...), self.batch_shape, self.event_shape))
 end
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
@@ -152,8 +157,11 @@ function Laplace:log_prob(x) return -ops.log(self.scale * 2) - ops.abs(x - self.
 function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
 
 ---- by probabilities or logits ----
+local function one_given(name, probs, logits)
+  if (probs == nil) == (logits == nil) then fail("%s: one of probs and logits is needed, got %s", name, probs == nil and "neither" or "both") end
+end
 local function one_of(name, probs, logits)
-  if (probs == nil) == (logits == nil) then fail("%s: one of probs and logits is needed", name) end
+  one_given(name, probs, logits)
   local given = together(name, probs == nil and logits or probs)
   if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
   return given
@@ -184,7 +192,7 @@ function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
 local Categorical = class("Categorical", "probs=nil, logits=nil")
 function Categorical:init(o)
   local name = self._name
-  if (o.probs == nil) == (o.logits == nil) then fail("%s: one of probs and logits is needed", name) end
+  one_given(name, o.probs, o.logits)
   local given = o.probs == nil and o.logits or o.probs
   if not core.is_tensor(given) or M.dim(given) == 0 then fail("%s: probs and logits must be tensors whose last dim has the categories", name) end
   if o.probs ~= nil then

@@ -133,13 +133,22 @@ function M.describe(x)
   return text
 end
 
+-- where(cond): the places where cond isn't 0, as nonzero(cond, {as_tuple = true}) gives them
+function tycho.where(cond, ...)
+  if select("#", ...) == 0 then return M.nonzero(cond, {as_tuple = true}) end
+  return ops.where(cond, ...)
+end
+M.tolist = M.totable
+
 ---- modes ----
 local modes = require "tycho.modes"
 tycho.no_grad, tycho.enable_grad, tycho.inference_mode = modes.no_grad, modes.enable_grad, modes.no_grad
 tycho.is_grad_enabled = core.is_grad_enabled
 -- Recording on or off from here on, for this coroutine.
-function tycho.set_grad_enabled(on)
+-- With a function, for that alone.
+function tycho.set_grad_enabled(on, fn, ...)
   if type(on) ~= "boolean" then fail("set_grad_enabled: argument 1 must be true or false, got " .. type(on)) end
+  if fn ~= nil then return (on and modes.enable_grad or modes.no_grad)(fn, ...) end
   core.set_grad_enabled(on)
 end
 
@@ -166,6 +175,23 @@ function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)
   if type(device) ~= "string" then fail("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device)) end
   core.gpu.default_device(device)
+end
+-- A device's name, checked: "cpu", "cuda", "cuda:1" for device("cuda", 1).
+function tycho.device(name, index)
+  if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. require("tycho.options").shown(name)) end
+  return index and name .. ":" .. index or name
+end
+-- What a dtype can hold: finfo of floating ones {bits, eps, max, min, tiny}, iinfo of whole ones {bits, max, min} (numbers, exact to 2^53).
+local FLOATS = {float64 = {64, 52, 1023}, float32 = {32, 23, 127}, float16 = {16, 10, 15}, bfloat16 = {16, 7, 127}}
+function tycho.finfo(dtype)
+  local f = FLOATS[dtype or "float32"] or fail("finfo: argument 1 must be a floating dtype, got " .. require("tycho.options").shown(dtype))
+  local max, tiny = (2 - 2 ^ -f[2]) * 2 ^ f[3], 2 ^ (1 - f[3])
+  return {bits = f[1], eps = 2 ^ -f[2], max = max, min = -max, tiny = tiny, smallest_normal = tiny, dtype = dtype or "float32"}
+end
+local WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
+function tycho.iinfo(dtype)
+  local w = WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. require("tycho.options").shown(dtype))
+  return {bits = w[1], min = w[2], max = w[3], dtype = dtype}
 end
 -- true: the same inputs give the same bits on every run; slower on a GPU.
 function tycho.use_deterministic_algorithms(on)

@@ -3,8 +3,25 @@ local core = require "tycho.core"
 local options = {}
 
 -- Raises, as the user's line, whatever has been called in between.
-function options.fail(message, ...) error(core.where() .. (select("#", ...) > 0 and message:format(...) or message), 0) end
+function options.fail(message, ...)
+  local place = core.where()
+  if select("#", ...) > 0 then message = message:format(...) end
+  if type(message) == "string" and message:sub(1, #place) == place then place = "" end      -- it was said further within
+  error(place .. message, 0)
+end
 local fail = options.fail
+
+-- Makes methods of a class that are called by a dot, without the object that a colon hands over, say so. object: a name for one, is: whether a value is one.
+function options.colon(class, object, is)
+  for name, f in pairs(class) do
+    if type(f) == "function" and not name:find "^_" then
+      class[name] = function(self, ...)
+        if not is(self) then fail("%s: it is called with a colon: %s:%s(...)", name, object, name) end
+        return f(self, ...)
+      end
+    end
+  end
+end
 
 -- Raises unless every name in given is a key of known.
 function options.check(who, given, known)
@@ -133,8 +150,11 @@ end
 function options.bare(e)
   if type(e) ~= "string" then return e end
   local place = core.where()
-  if place ~= "" and e:sub(1, #place) == place then return e:sub(#place + 1) end
-  return (e:gsub("^[^\n:]*%.lua:%d+: ", ""))
+  while true do
+    local shorter = place ~= "" and e:sub(1, #place) == place and e:sub(#place + 1) or e:match "^[^\n:]*%.lua:%d+: (.*)$"
+    if not shorter then return e end
+    e = shorter
+  end
 end
 
 return options

@@ -242,6 +242,10 @@ static int order_event(lua_State *L) {
   return ty_throw(L, "'<' and '<=' don't compare a %s with a %s by elements: use x:lt(y), x:le(y), x:gt(y), x:ge(y)", names[0], names[1]);
 }
 
+static int concat_event(lua_State *L) {
+  return ty_throw(L, "'..' joins texts, not a %s with a %s: use x:item(), or tostring(x)", ty_type_text(L, 1), ty_type_text(L, 2));
+}
+
 static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
   ty_state *s = ty_state_of(L);
   ty_args a;
@@ -404,6 +408,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "__eq", eq_event);
   ty_add(L, "__lt", order_event);
   ty_add(L, "__le", order_event);
+  ty_add(L, "__concat", concat_event);
   ty_add(L, "__len", length);
   ty_add(L, "__tostring", tostring_event);
   ty_add(L, "__newindex", newindex_event);

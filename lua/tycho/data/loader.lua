@@ -76,6 +76,7 @@ end
 local DataLoader = {}
 DataLoader.__index = DataLoader
 local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batches)"):format(l.dataset:size(), l:size()) end
 DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
@@ -86,6 +87,11 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
 -- worker process.
 local function new(dataset, o)
+  if type(o) == "table" and o.collate_fn ~= nil then          -- PyTorch's name of it
+    local own = {collate = o.collate_fn}
+    for k, v in pairs(o) do if k ~= "collate_fn" then own[k] = v end end
+    o = own
+  end
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then fail("DataLoader: argument 1 must be a dataset with size() and get(i)") end
   local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
@@ -178,6 +184,7 @@ end
 
 -- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do
 function DataLoader:iter()
+  if type(self) ~= "table" or not self.dataset then fail("iter: it is called with a colon: loader:iter()") end
   if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
   self.resuming = false
   if self.running then self.running:stop(); self.running.ended = true; self.running = nil end

@@ -33,17 +33,26 @@ end
 
 local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"}):item() end
 
+-- The transforms of a list, one after the other, from the i-th. What comes beside the picture, such as its label, goes on where one gives nothing in its place.
+local function in_turn(list, i, x, ...)
+  if not list[i] then return x, ... end
+  local out
+  local function take(...) out = {n = select("#", ...), ...} end
+  take(list[i](x, ...))
+  if out.n > 1 then return in_turn(list, i + 1, unpack(out, 1, out.n)) end
+  return in_turn(list, i + 1, out[1], ...)
+end
+
 function Transform:__call(x, ...)
   if self.weights then                     -- one of the list
     local share = uniform()
     for i, w in ipairs(self.weights) do
       share = share - w
-      if share < 0 or i == #self.weights then return self.list[i](x), ... end
+      if share < 0 or i == #self.weights then return in_turn({self.list[i]}, 1, x, ...) end
     end
   elseif self.list then
     if self.p and uniform() >= self.p then return x, ... end
-    for _, t in ipairs(self.list) do x = t(x) end
-    return x, ...
+    return in_turn(self.list, 1, x, ...)
   end
   local ok, y = pcall(run, x, self.steps, self.random)
   if not ok then fail(y) end

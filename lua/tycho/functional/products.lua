@@ -24,6 +24,7 @@ def("outer", "a, b", "every element of a times every element of b", function(a, 
 end)
 -- beta * x + alpha * y
 local function blend(x, beta, y, alpha)
+  if x.dtype ~= y.dtype and core.autocast(y.device ~= "cpu") then x = M.to(x, y.dtype) end
   if alpha ~= 1 then y = y * alpha end
   if beta == 0 then return y end
   return ops.add(y, x, {alpha = beta})

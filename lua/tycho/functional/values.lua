@@ -465,4 +465,22 @@ def("diff", "x, n:int=1, dim:int=-1", "differences of neighbours along dim, n ti
   return x
 end)
 def("dist", "a, b, p:number=2", "the p-norm of a - b", function(a, b, p) return M.norm(a - b, p) end, {float32 = true})
+def("nonzero", "x, *, as_tuple:bool=false", "indices of the elements that are not 0, one row each; as_tuple: a result for each dim", function(x, as_tuple)
+  local rows = ops.nonzero(x)
+  if not as_tuple then return rows end
+  local out = {}
+  for d = 1, M.dim(x) do out[d] = ops.select(rows, 2, d) end
+  return unpack(out)
+end)
 def("argwhere", "x", "indices of the elements that are not 0, one row each", function(x) return ops.nonzero(x) end)
+
+---- random numbers ----
+def("bernoulli", "x, p:any?", "1 with probability x, else 0; with p like x, 1 with probability p", function(x, p)
+  if p == nil then return ops.bernoulli(x) end
+  if core.is_tensor(p) then return M.to(ops.bernoulli(ops.expand(p, x.shape)), x.dtype) end
+  if type(p) ~= "number" or not (p >= 0 and p <= 1) then fail("bernoulli", "argument 2 (p) must be a probability or a tensor of them, got %s", tostring(p)) end
+  return M.to(ops.bernoulli(ops.full(x.shape, p, {dtype = M.is_floating_point(x) and x.dtype or "float32", device = x.device})), x.dtype)
+end)
+-- x becomes 1 with probability p, else 0, whatever it held
+function M.bernoulli_(x, p) return M.copy_(x, F.bernoulli(x, p == nil and 0.5 or p)) end
+F.bernoulli_ = M.bernoulli_

@@ -3,6 +3,20 @@ local core = require "tycho.core"
 local functional = require "tycho.functional"
 local F = {}
 for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
+-- Those that PyTorch can do in place take {inplace = true}.
+for name in ([[relu relu6 leaky_relu elu selu celu silu mish hardswish hardsigmoid hardtanh threshold rrelu dropout dropout1d dropout2d dropout3d alpha_dropout]]):gmatch "%S+" do
+  local f = F[name]
+  F[name] = function(x, ...)
+    local n = select("#", ...)
+    local o = n > 0 and select(n, ...)
+    if type(o) ~= "table" or o.inplace == nil then return f(x, ...) end
+    local args, rest = {...}, {}
+    for k, v in pairs(o) do if k ~= "inplace" then rest[k] = v end end
+    args[n] = rest
+    local y = f(x, unpack(args, 1, next(rest) and n or n - 1))
+    return o.inplace and core.methods.copy_(x, y) or y
+  end
+end
 F.unfold = functional.functions.im2col      -- tycho.unfold is Tensor.unfold
 F.upsample = F.interpolate
 for _, name in ipairs {"relu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "threshold"} do F[name .. "_"] = core.ops[name .. "_"] end

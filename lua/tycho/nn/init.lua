@@ -15,7 +15,7 @@ local options_of = require "tycho.options"
 local shown, fail = options_of.shown, options_of.fail
 
 local nn = lib.classes
-nn.Module, nn.Parameter, nn.is_module = module.Module, Parameter, module.is_module
+nn.Module, nn.Parameter, nn.is_module, nn.isinstance = module.Module, Parameter, module.is_module, module.isinstance
 nn.functional, nn.init, nn.utils = F, init, require "tycho.nn.utils"
 
 ---- containers ----
@@ -151,12 +151,14 @@ end
 for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   List.append, List.insert, List.extend, List.pop = List.append or append, insert, extend, pop
   function List:__missing(k)               -- negative positions count from the end; { {first, last} } is a list of those members
+    if k == 0 then fail("%s: position 0: members count from 1", self._name) end
     if type(k) == "number" then
       local all = self:children()
       if #all > #self then return all[k < 0 and #all + 1 + k or k] end       -- with names: by their order
       return rawget(self, k < 0 and #self + 1 + k or k)
     end
     local range = type(k) == "table" and k[1]
+    if type(k) == "table" and type(range) ~= "table" then fail("%s: members 1 to 2 are named by { {1, 2} }", self._name) end
     if type(range) ~= "table" then return nil end
     local all = List == ParameterList and self:parameters() or self:children()
     local n, out = #all, List == Sequential and Sequential() or List {}
@@ -235,7 +237,8 @@ function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s")
 local Embedding = layer("Embedding")
 -- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
 function Embedding:init(...)
-  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, *, _weight=nil", ...)
+  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, *, _weight=nil", ...)
+  for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("Embedding: there is no %s: gradients are dense", k) end end
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
   local at = o.padding_idx

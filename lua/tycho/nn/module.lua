@@ -114,6 +114,7 @@ local function describe(self, indent, within)
   within[self] = nil
   local extra = self.extra_repr and self:extra_repr() or ""
   if #lines == 0 then return self._name .. "(" .. extra .. ")" end
+  if extra ~= "" then table.insert(lines, 1, indent .. "  " .. extra) end
   return self._name .. "(\n" .. table.concat(lines, "\n") .. "\n" .. indent .. ")"
 end
 
@@ -186,25 +187,26 @@ local function hooked(self, ...)
 end
 local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooked or self.forward, self, ...)) end
 
-local function add_hook(self, name, when, fn)
+local function add_hook(self, name, when, fn, o)
+  if o ~= nil then o = check(name, o, {prepend = true}) or o end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}, back = {}}) end
   exports.hooked = true
   core.program.hooked()
   local list, h = rawget(self, "_hooks")[when], {fn = fn}
-  list[#list + 1] = h
+  table.insert(list, o and o.prepend and 1 or #list + 1, h)
   function h.remove()
     for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
   end
   return h
 end
--- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it.
-function Module:register_forward_hook(fn) return add_hook(self, "register_forward_hook", "after", fn) end
+-- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it. {prepend = true}: before the hooks that are there.
+function Module:register_forward_hook(fn, o) return add_hook(self, "register_forward_hook", "after", fn, o) end
 -- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A list that it
 -- returns takes the place of the first.
-function Module:register_full_backward_hook(fn) return add_hook(self, "register_full_backward_hook", "back", fn) end
+function Module:register_full_backward_hook(fn, o) return add_hook(self, "register_full_backward_hook", "back", fn, o) end
 -- fn(module, input, ...) before each forward.
-function Module:register_forward_pre_hook(fn) return add_hook(self, "register_forward_pre_hook", "before", fn) end
+function Module:register_forward_pre_hook(fn, o) return add_hook(self, "register_forward_pre_hook", "before", fn, o) end
 
 -- A new class. Its instances are made by calling it; arguments go to init.
 function Module:extend(name)
@@ -224,11 +226,21 @@ function Module:extend(name)
     m._parts = class._is_list and m or {}      -- a list's members are raw fields, for ipairs
     is_module[m] = true
     setmetatable(m, instance)
-    if not rawget(class, "_builtin") then class.init(m, ...)
-    else                                         -- an error belongs to the line that constructs
-      local ok, e = pcall(class.init, m, ...)
-      if not ok then error(type(e) == "string" and core.where() .. bare(e) or e, 0) end
+    if not rawget(class, "_builtin") then
+      class.init(m, ...)
+      return m
     end
+    local args, place = pack(...), nil           -- {dtype=, device=} among the options: where and what the parameters are
+    local o = args[args.n]
+    if type(o) == "table" and getmetatable(o) == nil and (type(o.dtype) == "string" or type(o.device) == "string") then
+      place, args[args.n] = o, {}
+      for k, v in pairs(o) do if k ~= "dtype" and k ~= "device" then args[args.n][k] = v end end
+      if next(args[args.n]) == nil then args.n = args.n - 1 end
+    end
+    local ok, e = pcall(class.init, m, unpack(args, 1, args.n))          -- an error belongs to the line that constructs
+    if not ok then error(type(e) == "string" and core.where() .. bare(e) or e, 0) end
+    if place and place.device then m:to(place.device) end
+    if place and place.dtype then m:to(place.dtype) end
     return m
   end})
 end
@@ -282,15 +294,29 @@ local function walk(m, kind, prefix, seen, fn, within)
   within[m] = nil
 end
 
-local function collect(m, kind)
+-- within: the module's own and those of modules in it (false: its own alone).
+local function collect(m, kind, within)
   local names, values = {}, {}
-  walk(m, kind, "", {}, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
+  walk(m, kind, "", {}, function(name, v, owner)
+    if within ~= false or owner == m then names[#names + 1], values[#values + 1] = name, v end
+  end)
   return names, values
 end
+-- recurse: a boolean, or {recurse = boolean}
+local function recursing(who, recurse)
+  if type(recurse) == "table" then recurse = options.fill(who, recurse, {recurse = true}).recurse end
+  if recurse ~= nil and type(recurse) ~= "boolean" then fail("%s: recurse must be true or false, got %s", who, options.shown(recurse)) end
+  return recurse
+end
 local function nothing(who, o) if o ~= nil then check(who, o, {}) end end     -- no options
-local function iterate(m, kind, prefix)
-  if prefix ~= nil and type(prefix) ~= "string" then options.fail("named_%ss: argument 1 (prefix) must be a string, got %s", kind, options.shown(prefix)) end
-  local names, values = collect(m, kind)
+local function iterate(m, kind, prefix, recurse)
+  local who = ("named_%ss"):format(kind)
+  if type(prefix) == "table" then
+    local o = options.fill(who, prefix, {prefix = "", recurse = true})
+    prefix, recurse = o.prefix, o.recurse
+  end
+  if prefix ~= nil and type(prefix) ~= "string" then options.fail("%s: argument 1 (prefix) must be a string, got %s", who, options.shown(prefix)) end
+  local names, values = collect(m, kind, recursing(who, recurse))
   local i = 0
   return function()
     i = i + 1
@@ -298,18 +324,21 @@ local function iterate(m, kind, prefix)
   end
 end
 
-function Module:parameters() return (select(2, collect(self, "parameter"))) end
-function Module:named_parameters(prefix) return iterate(self, "parameter", prefix) end
-function Module:buffers() return (select(2, collect(self, "buffer"))) end
-function Module:named_buffers(prefix) return iterate(self, "buffer", prefix) end
+function Module:parameters(recurse) return (select(2, collect(self, "parameter", recursing("parameters", recurse)))) end
+function Module:named_parameters(prefix, recurse) return iterate(self, "parameter", prefix, recurse) end
+function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
+function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end
 function Module:modules()
   local list = select(2, collect(self, "module"))
   table.insert(list, 1, self)
   return list
 end
-function Module:named_modules()
+function Module:named_modules(prefix)
+  if type(prefix) == "table" then prefix = options.fill("named_modules", prefix, {prefix = ""}).prefix end
+  prefix = prefix or ""
   local names, values = collect(self, "module")
-  table.insert(names, 1, "")
+  for i, name in ipairs(names) do names[i] = prefix == "" and name or prefix .. "." .. name end
+  table.insert(names, 1, prefix)
   table.insert(values, 1, self)
   local i = 0
   return function() i = i + 1; return names[i], values[i] end
@@ -356,16 +385,15 @@ function Module:state_dict(o)
   return out
 end
 
--- Copies a state dict's tensors in. Everything is checked before anything changes.
+-- Copies a state dict's tensors in. Everything is checked before anything changes. Gives the module and, for {strict = false}, what didn't fit:
+-- {missing_keys = names, unexpected_keys = names}.
 function Module:load_state_dict(state, o)
-  local list = self:check_state_dict(state, o)
+  local list, unfit = self:check_state_dict(state, o)
   no_grad(function()
     for _, p in ipairs(list) do p[1]:copy_(p[2]) end
   end)
-  return self
+  return self, unfit
 end
-
-Module._loads = Module.load_state_dict
 
 -- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
 function Module:check_state_dict(state, o)
@@ -373,27 +401,29 @@ function Module:check_state_dict(state, o)
   if o ~= nil then check("load_state_dict", o, {strict = true}) end
   local strict = not (o and o.strict == false)
   if type(state) ~= "table" then options.fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
-  local wrong, pairs_, known = {}, {}, {}
+  local wrong, pairs_, known, unfit = {}, {}, {}, {missing_keys = {}, unexpected_keys = {}}
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own)
       if kind == "buffer" and passes(m, own) then return end
       known[name] = true
       local new = state[name]
       if new == nil then
-        if strict then wrong[#wrong + 1] = "missing '" .. name .. "'" end
+        if strict then wrong[#wrong + 1] = "missing '" .. name .. "'" else table.insert(unfit.missing_keys, name) end
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
       elseif new.shape ~= v.shape then wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
       else pairs_[#pairs_ + 1] = {v, new} end
     end)
   end
   for name in pairs(state) do
-    if strict and not known[name] then wrong[#wrong + 1] = "unexpected '" .. tostring(name) .. "'" end
+    if strict and not known[name] then wrong[#wrong + 1] = "unexpected '" .. tostring(name) .. "'"
+    elseif not known[name] then table.insert(unfit.unexpected_keys, tostring(name)) end
   end
+  table.sort(unfit.unexpected_keys)
   if #wrong > 0 then
     table.sort(wrong)
     options.fail("load_state_dict: %s", table.concat(wrong, "; "))
   end
-  return pairs_
+  return pairs_, unfit
 end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
@@ -487,7 +517,16 @@ function Module:requires_grad_(on)
   return self
 end
 
+options.colon(Module, "net", function(self) return is_module[self] or self == Module or type(self) == "table" and rawget(self, "_super") ~= nil end)
+Module._loads = Module.load_state_dict
+
 exports.Module, exports.Parameter, exports.put = Module, Parameter, put
+-- Whether v is a module of a class, such as nn.Linear, or of one that extends it.
+function exports.isinstance(v, class)
+  local c = is_module[v] and rawget(getmetatable(v), "_class")
+  while c and c ~= class do c = rawget(c, "_super") end
+  return c == class and c ~= nil and c ~= false
+end
 function exports.is_module(v) return is_module[v] == true end
 function exports.is_parameter(v) return is_parameter[v] == true end
 -- fn(module, results...) is called after each forward, and whatever observed before too if chained. Returns what observed before.

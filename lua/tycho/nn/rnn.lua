@@ -4,7 +4,7 @@
 -- through all of them, or a cell's one. States come and go as further values:
 -- local y, h, c = lstm(x, h0, c0).
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local check, fail = require("tycho.options").check, require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
@@ -41,9 +41,16 @@ local function nonlinearity(name, o)
   return v
 end
 
--- Both states may come in one list, as PyTorch's pair; all or none.
+-- Both states may come in one list, as PyTorch's pair, or by name; all or none.
 local function states_of(name, kind, h, c)
-  if type(h) == "table" and not core.is_tensor(h) then h, c = h[1], h[2] end
+  if type(h) == "table" and not core.is_tensor(h) and next(h) ~= nil and h[1] == nil then
+    check(name, h, kind.states == 2 and {hx = true, h0 = true, c0 = true} or {hx = true, h0 = true})
+    h, c = h.hx or h.h0, h.c0
+  end
+  if type(h) == "table" and not core.is_tensor(h) then
+    if #h > kind.states then fail("%s: it has %d state, got a list of %d", name, kind.states, #h) end
+    h, c = h[1], h[2]
+  end
   if kind.states == 2 and (h == nil) ~= (c == nil) then fail(name .. ": both states are needed, h and c, or {h, c}, or neither") end
   return h, c
 end
@@ -82,7 +89,7 @@ for name, kind in pairs(KINDS) do
   end
 
   -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states.
-  -- x may be packed (nn.utils.rnn): then y is too.
+  -- x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
   function Layer:forward(x, h0, c0)
     local pack = sequences.is(x) and x
     if pack then x = pack.data end
@@ -117,6 +124,7 @@ for name, kind in pairs(KINDS) do
     if pack then return sequences.with(pack, x), sequences.reordered(h, pack.unsorted_indices), sequences.reordered(c, pack.unsorted_indices) end
     return self.batch_first and M.transpose(x, 1, 2) or x, h, c
   end
+  function Layer:flatten_parameters() return self end       -- nothing to do: one op reads them where they lie
   function Layer:extra_repr()
     return ("%d, %d"):format(self.input_size, self.hidden_size) .. (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") .. (self.bidirectional and ", bidirectional=true" or "")
   end

@@ -36,6 +36,14 @@ local function check_settings(self, group)
   if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then fail("%s: nesterov needs momentum above 0 and no dampening", name) end
 end
 
+-- What PyTorch's optimizers and their groups say besides: how they do it, which is always in one op here.
+local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
+local function without_theirs(given, known)
+  local out = {}
+  for k, v in pairs(given) do if known[k] ~= nil or not THEIRS[k] then out[k] = v end end
+  return out
+end
+
 -- A list of parameters; a ParameterList is one, another module isn't.
 local function check_list(name, params)
   if is_module(params) and not (params[1] == nil or core.is_tensor(params[1])) or (is_module(params) and params._name ~= "ParameterList") then
@@ -45,7 +53,9 @@ end
 
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
+  given = without_theirs(given, known)
   check(name, given, known)
+  if core.is_tensor(given.params) then given.params = {given.params} end
   if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
   check_list(name, given.params)
   for k, v in pairs(self.defaults) do group[k] = v end
@@ -65,9 +75,24 @@ local function add_group(self, given, known)
   self.param_groups[#self.param_groups + 1] = group
 end
 
+local function describe(self)
+  local lines = {self._name .. " ("}
+  for i, group in ipairs(self.param_groups) do
+    local names = {}
+    for k in pairs(group) do if k ~= "params" then names[#names + 1] = k end end
+    table.sort(names)
+    lines[#lines + 1] = "Parameter Group " .. i
+    for _, k in ipairs(names) do
+      local v = group[k]
+      lines[#lines + 1] = ("    %s: %s"):format(k, type(v) == "table" and not core.is_tensor(v) and "{" .. table.concat(v, ", ") .. "}" or core.is_tensor(v) and ("%g"):format(v:item()) or tostring(v))
+    end
+  end
+  return table.concat(lines, "\n") .. "\n)"
+end
+
 local function new_class(name, defaults)
   local class = setmetatable({_name = name}, {__index = Optimizer})
-  class.__index, class.defaults_of = class, defaults
+  class.__index, class.defaults_of, class.__tostring = class, defaults, describe
   local known = {params = true}
   for k in pairs(defaults) do known[k] = true end
   local function construct(_, params, lr, o, more)         -- (params, {lr=, ...}), (params, lr, {...})
@@ -75,7 +100,8 @@ local function new_class(name, defaults)
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then fail("%s: argument 1 must be a list of parameters or of groups, got %s", name, core.is_tensor(params) and "tensor" or type(params)) end
     if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
-    o = o or {}
+    if o ~= nil and type(o) ~= "table" then check(name, o, defaults) end
+    o = without_theirs(o or {}, defaults)
     check(name, o, defaults)
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
     for k, v in pairs(defaults) do self.defaults[k] = v end
@@ -217,9 +243,8 @@ local function states_in_order(d)
   return out
 end
 
--- Of a state: the count, and what follows from it (PyTorch's NAdam saves that). What PyTorch's groups say besides.
+-- Of a state: the count, and what follows from it (PyTorch's NAdam saves that).
 local FOLLOWS = {step = true, mu_product = true}
-local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
 
 -- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
 function Optimizer:load_state_dict(d)
@@ -354,6 +379,8 @@ function Adagrad:update(group, b)
   ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), b.copies or nil, b.step, b.lr, b.found, b.scale, group.lr_decay, group.eps, group.weight_decay, group.maximize)
 end
 
+options.colon(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
+Optimizer._loads = Optimizer.load_state_dict
 require("tycho.optim.lbfgs")(new_class)
 require("tycho.optim.composed")(new_class)
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"

@@ -11,6 +11,7 @@ Scheduler.__index = Scheduler
 local function new_class(name, signature)
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
+  class.__tostring = function(self) return ("%s(epoch %d)"):format(name, self.last_epoch) end
   schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, ...)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
@@ -39,7 +40,9 @@ function Scheduler:set()
   for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
   self.last_lr = self:get_last_lr()
 end
-function Scheduler:step()
+function Scheduler:step(epoch)
+  if type(self) ~= "table" or not self.optimizer then fail("step: it is called with a colon: scheduler:step()") end
+  if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
   self.last_epoch = self.last_epoch + 1
   self:set()
 end
