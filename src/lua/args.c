@@ -225,11 +225,15 @@ static int device_at(lua_State *L, const ty_op *op, int k, int index) {
   return d >= 0 ? d : bad(L, op, k, "a device such as 'cpu' or 'cuda:0'", index);
 }
 
+static void missing(lua_State *L, const ty_op *op, int k) {
+  ty_throw(L, k == 0 && op->param[0].type <= TY_P_OPERAND ? "%s: argument %d (%s) is missing; a method is called with a colon" : "%s: argument %d (%s) is missing", op->shown, k + 1, op->param[k].name);
+}
+
 static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   const ty_param *p = &op->param[k];
   int index = w.at;
   if (!index) {
-    if (!p->optional) ty_throw(L, "%s: argument %d (%s) is missing", op->shown, k + 1, p->name);
+    if (!p->optional) missing(L, op, k);
     *a = p->def;
     return;
   }
@@ -333,7 +337,7 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
       continue;
     }
     if (!index) {
-      if (!p->optional) ty_throw(L, "%s: argument %d (%s) is missing", op->shown, k + 1, p->name);
+      if (!p->optional) missing(L, op, k);
       lua_pushnil(L);
       continue;
     }

@@ -61,6 +61,15 @@ static int lua_function(lua_State *L) {  /* upvalues: signature, function */
   return lua_gettop(L) - base;
 }
 
+const ty_op *ty_defined_at(lua_State *L, int index) {
+  const ty_op *op = NULL;
+  if (lua_tocfunction(L, index) == lua_function && lua_getupvalue(L, index, TY_UPVALUES + 1)) {
+    op = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+  }
+  return op;
+}
+
 static int define(lua_State *L) {        /* name, signature, function -> function with checked, ordered arguments */
   char err[TY_ERRLEN];
   const char *name = luaL_checkstring(L, 1), *sig = luaL_checkstring(L, 2);

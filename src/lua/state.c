@@ -45,13 +45,36 @@ static int where(lua_State *L) {
   return 1;
 }
 
+/* The name of the function made of ops that the user called, or NULL. */
+static const char *called(lua_State *L) {
+  lua_Debug ar;
+  const char *own = NULL, *name = NULL;
+  size_t n = 0;
+  lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY);
+  own = lua_tolstring(L, -1, &n);
+  for (int level = 0; lua_getstack(L, level, &ar) && lua_getinfo(L, "Slf", &ar); level++) {
+    const ty_op *op = ty_defined_at(L, -1);
+    lua_pop(L, 1);
+    if (ar.currentline > 0 && !(own && !strncmp(ar.source, own, n))) break;
+    if (op) name = op->shown;
+  }
+  lua_pop(L, 1);
+  return name;
+}
+
 int ty_throw(lua_State *L, const char *fmt, ...) {
   va_list ap;
+  luaL_checkstack(L, 8, "an error");
+  const char *name = called(L);
   where(L);
+  const char *place = lua_tostring(L, -1);
   va_start(ap, fmt);
-  lua_pushvfstring(L, fmt, ap);
+  const char *message = lua_pushvfstring(L, fmt, ap);
   va_end(ap);
-  lua_concat(L, 2);
+  const size_t n = strlen(place), k = name ? strlen(name) : 0;
+  while (n && !strncmp(message, place, n)) message += n;          /* it was said further within */
+  const bool named = !name || (!strncmp(message, name, k) && message[k] == ':');
+  lua_pushfstring(L, named ? "%s%s%s" : "%s%s: %s", place, named ? "" : name, message);
   return lua_error(L);
 }
 
