@@ -1,4 +1,4 @@
--- tycho.utils: progress bars, interruption, curves as pictures.
+-- tycho.utils: progress bars, interruption, curves and tensors as pictures.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -99,4 +99,5 @@ utils.interrupted = core.interrupted
 
 utils.checkpoint = require("tycho.recompute").checkpoint
 utils.save_curve = require("tycho.plot").save_curve
+utils.make_grid, utils.save_image = require("tycho.pictures").make_grid, require("tycho.pictures").save_image
 return options.told(utils, "utils")

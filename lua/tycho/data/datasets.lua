@@ -64,13 +64,21 @@ local function pictures(t)
     error("transform must be a function or one of tycho.data.transforms, got " .. type(t.transform), 0)
   end
   t.transform = t.transform or nil
+  t.class_to_idx = {}
+  for i, class in ipairs(t.classes or {}) do t.class_to_idx[class] = i end
   for _, k in ipairs {"images", "labels"} do if t[k] then core.keep(t[k]) end end
   return setmetatable(t, Pictures)
 end
 
 -- A dataset by a function from its options; errors begin with its name.
 local function define(name, defaults, make)
-  datasets[name] = function(o)
+  datasets[name] = function(o, more)
+    if type(o) == "string" then                        -- the folder or file comes first, as PyTorch's
+      local named = {root = o}
+      if more ~= nil and type(more) ~= "table" then fail("%s: options must be a table, got %s", name, type(more)) end
+      for k, v in pairs(more or {}) do named[k] = v end
+      o = named
+    end
     o = fill(name, o, defaults)
     local ok, d = pcall(make, o)
     if not ok then fail(name .. ": " .. tostring(bare(d))) end

@@ -170,32 +170,45 @@ def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids n
   if not padding or not y.requires_grad then return y end
   return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
 end, NN)
-def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?", "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id", function(ids, weight, offsets, mode, scale)
-  if M.dim(ids) == 1 and not offsets then fail("embedding_bag", "a vector of ids needs offsets") end
-  if offsets and M.dim(offsets) ~= 1 then fail("embedding_bag", "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
-  if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail("embedding_bag", "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
-  local function rows(at, by)
-    local y = F.embedding(at, weight)
-    return by and y * M.unsqueeze(by, -1) or y
-  end
-  if M.dim(ids) == 2 then
-    local y = rows(ids, scale)
-    if mode == "max" then return ops.amax(y, 2) end
-    return (mode == "mean" and ops.mean or ops.sum)(y, 2)
-  end
-  local first, n, out = M.totable(offsets), M.numel(ids), {}
-  if first[1] and first[1] ~= 1 then fail("embedding_bag", "the first offset must be 1, got %d", first[1]) end
-  for i = 1, #first do
-    local last = (first[i + 1] or n + 1) - 1
-    if first[i] < 1 or last > n or last < first[i] - 1 then fail("embedding_bag", "offsets must ascend within 1..%d", n) end
-    if last < first[i] then out[i] = ops.zeros({weight.shape[2]}, {dtype = weight.dtype, device = weight.device})
-    else
-      local y = rows(ops.slice(ids, 1, first[i], last), scale and ops.slice(scale, 1, first[i], last))
-      out[i] = mode == "max" and ops.amax(y, 1) or (mode == "mean" and ops.mean or ops.sum)(y, 1)
+def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?",
+  "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part",
+  function(ids, weight, offsets, mode, scale, ends, padding)
+    local name = "embedding_bag"
+    if M.dim(ids) == 1 and not offsets then fail(name, "a vector of ids needs offsets") end
+    if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
+    if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
+    local like, n, bags = {dtype = weight.dtype, device = weight.device}, M.numel(ids), nil
+    if M.dim(ids) == 2 then bags = M.flatten(ops.expand(M.unsqueeze(ops.range(1, ids.shape[1], 1, {dtype = "int64", device = ids.device}), 2), ids.shape)) end
+    local count = bags and ids.shape[1]
+    if not bags then
+      local first = M.totable(offsets)
+      if ends then
+        if first[#first] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(first[#first])) end
+        offsets = ops.slice(offsets, 1, 1, #first - 1)
+        first[#first] = nil
+      end
+      if first[1] and first[1] ~= 1 then fail(name, "the first offset must be 1, got %d", first[1]) end
+      for i, at in ipairs(first) do
+        local last = (first[i + 1] or n + 1) - 1
+        if at < 1 or last > n or last < at - 1 then fail(name, "offsets must ascend within 1..%d", n) end
+      end
+      count, bags = #first, ops.searchsorted(offsets, ops.range(1, n, 1, {dtype = offsets.dtype, device = offsets.device}), {right = true}) - 1
     end
-  end
-  return F.stack(out, 1)
-end, NN)
+    local flat = M.flatten(ids)
+    local rows = F.embedding(flat, weight)
+    if scale then rows = rows * M.unsqueeze(M.flatten(scale), -1) end
+    local taken = ops.ones({n}, like)
+    if padding then taken = M.to(ops.ne(flat, padding < 0 and weight.shape[1] + 1 + padding or padding), weight.dtype) end
+    if mode == "max" then
+      if padding then rows = ops.masked_fill(rows, M.unsqueeze(ops.eq(taken, 0), 2), -math.huge) end
+      local y = F.scatter_reduce(ops.full({count, weight.shape[2]}, -math.huge, like), 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
+      return ops.masked_fill(y, ops.eq(y, -math.huge), 0)                -- of nothing
+    end
+    if padding then rows = rows * M.unsqueeze(taken, 2) end
+    local y = F.index_add(ops.zeros({count, weight.shape[2]}, like), 1, bags, rows)
+    if mode == "sum" then return y end
+    return y / ops.clamp(M.unsqueeze(F.index_add(ops.zeros({count}, like), 1, bags, taken), 2), 1)
+  end, NN)
 def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last dim of size num_classes (the largest id where nil)", function(ids, classes)
   ids = whole("one_hot", 1, ids)
   classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)

@@ -165,8 +165,11 @@ for _, of in ipairs {"var", "std"} do
     return M[of](x, dim, {correction = correction, keepdim = keepdim}), ops.mean(x, dim, {keepdim = keepdim})
   end)
 end
-def("norm", "x, p:number=2, dim:dims?, keepdim:bool=false", "the p-norm over dim", widened(function(x, p, dim, keepdim)
+def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'", widened(function(x, p, dim, keepdim)
   local o = {keepdim = keepdim}
+  if p == nil or p == "fro" then p = 2 elseif p == "inf" then p = math.huge end
+  if p == "nuc" and M.dim(x) == 2 and not dim then return F["linalg.matrix_norm"](x, "nuc") end
+  if type(p) ~= "number" then fail("norm", "argument 2 (p) must be a number or 'fro', got %s", tostring(p)) end
   if p == 2 then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)
   if p > 0 and p < 1 then      -- no gradient where an element is 0
@@ -350,8 +353,9 @@ def("histc", "x, bins:int=100, min:number=0, max:number=0", "how many elements f
   local at = ops.clamp(M.long(ops.floor((inside - min) * (bins / (max - min)))) + 1, 1, bins)
   return M.to(ops.bincount(at, {minlength = bins}), x.dtype)
 end)
-def("isin", "x, values", "true where an element of x is among values", function(x, values)
-  return ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
+def("isin", "x, values, *, invert:bool=false", "true where an element of x is among values (invert: is not)", function(x, values, invert)
+  local found = ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
+  return invert and ops.logical_not(found) or found
 end)
 
 ---- pointwise, made of others ----
@@ -455,8 +459,13 @@ def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, a
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
   return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)
 end)
-def("diff", "x, n:int=1, dim:int=-1", "differences of neighbours along dim, n times", function(x, n, dim)
+def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?", "differences of neighbours along dim, n times; prepend and append: what comes before x and after it", function(x, n, dim, before, after)
   dim = wrap("diff", dim, M.dim(x))
+  if before or after then
+    local parts = {before or x, before and x or after}
+    parts[3] = before and after or nil
+    x = ops.cat(parts, dim)
+  end
   for _ = 1, n do
     local size = x.shape[dim]
     if size == 0 then return x end

@@ -99,14 +99,29 @@ plain("CosineSimilarity", F.cosine_similarity, "dim=2, eps=1e-8")
 plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 
 local EmbeddingBag = layer("EmbeddingBag")
--- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean"})
+-- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=})
 function EmbeddingBag:init(...)
-  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, *, mode=mean", ...)
-  self.mode = o.mode
-  self.weight = module.Parameter(init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings), whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
+  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, *, mode=mean, include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
+  for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("EmbeddingBag: there is no %s: gradients are dense", k) end end
+  self.mode, self.include_last_offset, self.padding_idx = o.mode, o.include_last_offset, o.padding_idx and whole("EmbeddingBag", "padding_idx", o.padding_idx) or nil
+  self.weight = module.Parameter(o._weight or init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings), whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
+  if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
+function EmbeddingBag.from_pretrained(weight, freeze, o)
+  if type(freeze) == "table" then freeze, o = freeze.freeze, freeze end
+  local own = {_weight = weight:detach()}
+  for k, v in pairs(o or {}) do if k ~= "freeze" then own[k] = v end end
+  local e = EmbeddingBag(weight.shape[1], weight.shape[2], own)
+  e.weight:requires_grad_(freeze == false)
+  return e
+end
+-- (ids, offsets, per_sample_weights), or the latter two by name
 function EmbeddingBag:forward(ids, offsets, per_sample_weights)
-  return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode, per_sample_weights = per_sample_weights})
+  if type(offsets) == "table" and not core.is_tensor(offsets) then
+    require("tycho.options").check("EmbeddingBag", offsets, {offsets = true, per_sample_weights = true})
+    offsets, per_sample_weights = offsets.offsets, offsets.per_sample_weights
+  end
+  return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset, padding_idx = self.padding_idx})
 end
 
 ---- losses: options are the functions' ----

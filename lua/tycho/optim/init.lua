@@ -385,4 +385,5 @@ require("tycho.optim.lbfgs")(new_class)
 require("tycho.optim.composed")(new_class)
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"
 optim.swa_utils = require "tycho.optim.swa_utils"
+optim.swa_utils.SWALR = optim.lr_scheduler.SWALR
 return require("tycho.options").told(optim, "optim")

@@ -302,6 +302,30 @@ function ChainedScheduler:restart()
 end
 ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
 
+-- From the rate that holds to swa_lr within anneal_epochs steps, where it stays: for stochastic weight averaging.
+local SWALR = new_class("SWALR", "swa_lr, anneal_epochs=10, anneal_strategy=cos")
+function SWALR:begin()
+  Scheduler.begin(self)
+  one_of(self, "anneal_strategy", "cos", "linear")
+  if type(self.swa_lr) ~= "number" and type(self.swa_lr) ~= "table" then fail("SWALR: swa_lr must be a number or a list of one for each group, got %s", options.shown(self.swa_lr)) end
+  for i, g in ipairs(self.optimizer.param_groups) do
+    g.swa_lr = type(self.swa_lr) == "table" and self.swa_lr[i] or self.swa_lr
+  end
+end
+function SWALR:share(epoch)
+  local t = math.max(0, math.min(1, epoch / math.max(1, self.anneal_epochs)))
+  return self.anneal_strategy == "cos" and (1 - math.cos(math.pi * t)) / 2 or t
+end
+function SWALR:next_lr(epoch, lr, _, i)
+  local g = self.optimizer.param_groups[i]
+  if self.anneal_epochs == 0 then return g.swa_lr end
+  if epoch < 1 then return lr end
+  local before = self:share(epoch - 1)
+  local own = before == 1 and g.swa_lr or (lr - g.swa_lr * before) / (1 - before)          -- where it began
+  local now = self:share(epoch)
+  return g.swa_lr * now + own * (1 - now)
+end
+
 -- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
 local Plateau = new_class("ReduceLROnPlateau", "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
 function Plateau:begin()

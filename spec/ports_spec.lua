@@ -1,0 +1,257 @@
+-- What programs ported from PyTorch ask for: its names of arguments, its habits, and what it says where they are mistaken.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local fails, close = helper.fails, helper.close
+local nn, optim, data, D = tycho.nn, tycho.optim, tycho.data, tycho.distributions
+local F, T = nn.functional, data.transforms
+local cpu = {device = "cpu"}
+
+-- fn with what it writes to stderr
+local function said(fn)
+  local real, text = io.stderr, {}
+  io.stderr = {write = function(_, ...) text[#text + 1] = table.concat({...}) end, flush = function() end} -- luacheck: ignore 122
+  local ok, e = pcall(fn)
+  io.stderr = real -- luacheck: ignore 122
+  assert(ok, e)
+  return table.concat(text)
+end
+
+describe("ports: layers", function()
+  it("take the states of recurrent layers by name", function()
+    local x, h, c = tycho.randn(4, 2, 8), tycho.randn(1, 2, 3), tycho.randn(1, 2, 3)
+    local l, g, cell = nn.LSTM(8, 3), nn.GRU(8, 3), nn.GRUCell(8, 3)
+    l:flatten_parameters()
+    local want = l(x, h, c)
+    assert.is_false(want:equal((l(x))))
+    for _, states in ipairs {{hx = {h, c}}, {h0 = h, c0 = c}, {h, c}} do assert.is_true(want:equal((l(x, states)))) end
+    assert.is_true(g(x, h):equal((g(x, {hx = h}))))
+    assert.is_true(cell(x:select(1, 1), h:select(1, 1)):equal((cell(x:select(1, 1), {hx = h:select(1, 1)}))))
+    fails("LSTM: unknown option 'foo'", l, x, {foo = 1})
+    fails("GRU: it has 1 state, got a list of 2", g, x, {h, c})
+  end)
+
+  it("say what a state dict lacks, and what it has too much", function()
+    local net = nn.Linear(2, 2)
+    local same, unfit = net:load_state_dict({weight = tycho.ones(2, 2), foo = tycho.ones(1)}, {strict = false})
+    assert.is_true(rawequal(net, same))
+    assert.same({missing_keys = {"bias"}, unexpected_keys = {"foo"}}, unfit)
+  end)
+
+  it("list a module's own parts, and by prefixes", function()
+    local net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    assert.equal(0, #net:parameters {recurse = false})
+    assert.equal(2, #net[1]:parameters(false))
+    local names = {}
+    for name in net:named_parameters {prefix = "m"} do names[#names + 1] = name end
+    for name in net:named_modules {prefix = "m"} do names[#names + 1] = name end
+    for name in net:named_parameters("", false) do names[#names + 1] = name end
+    assert.same({"m.0.weight", "m.0.bias", "m", "m.0", "m.1"}, names)
+    fails("unknown option 'recursive'", net.parameters, net, {recursive = true})
+  end)
+
+  it("are told by their class, made in a dtype, printed with what they say of themselves", function()
+    local Net = nn.Linear:extend("Net")
+    assert.is_true(nn.isinstance(nn.Linear(1, 1), nn.Linear))
+    assert.is_true(nn.isinstance(Net(1, 1), nn.Linear))
+    assert.is_true(nn.isinstance(Net(1, 1), nn.Module))
+    assert.is_false(nn.isinstance(nn.ReLU(), nn.Linear))
+    assert.is_false(nn.isinstance(3, nn.Linear))
+    assert.equal("float64", nn.Linear(2, 3, {dtype = "float64"}).bias.dtype)
+    assert.is_nil(nn.Conv2d(1, 1, 3, {bias = false, device = "cpu", dtype = "float16"}).bias)
+    local Block = nn.Module:extend("Block")
+    function Block:init() self.inner = nn.ReLU() end
+    function Block.extra_repr() return "wide" end
+    assert.equal("Block(\n  wide\n  (inner): ReLU()\n)", tostring(Block()))
+  end)
+
+  it("have hooks in the order that is asked for", function()
+    local order, net = {}, nn.ReLU()
+    net:register_forward_hook(function() order[#order + 1] = "a" end)
+    net:register_forward_hook(function() order[#order + 1] = "b" end, {prepend = true})
+    net(tycho.ones(1))
+    assert.same({"b", "a"}, order)
+    fails("unknown option 'with_kwargs'", net.register_forward_hook, net, print, {with_kwargs = true})
+  end)
+
+  it("say that they are called with a colon, and that positions begin at 1", function()
+    local net = nn.Sequential(nn.Linear(2, 2))
+    local opt = optim.SGD(net:parameters(), {lr = 1})
+    fails("parameters: it is called with a colon: net:parameters(...)", function() net.parameters() end)
+    fails("to: it is called with a colon", function() net.to("cpu") end)
+    fails("step: it is called with a colon: opt:step(...)", function() opt.step() end)
+    fails("step: it is called with a colon", function() optim.lr_scheduler.StepLR(opt, 1).step() end)
+    fails("a method is called with a colon", function() tycho.ones(1).backward() end)
+    fails("Sequential: position 0", function() return net[0] end)
+    fails("{ {1, 2} }", function() return net[{1, 2}] end)
+  end)
+
+  it("take bags by offsets, with an end, without what pads", function()
+    local ids, offsets = tycho.tensor({1, 3, 2, 2, 4, 1}, {dtype = "int64"}), tycho.tensor({1, 3, 3}, {dtype = "int64"})
+    for _, mode in ipairs {"sum", "mean", "max"} do
+      local bag = nn.EmbeddingBag(4, 3, {mode = mode})
+      local rows = bag.weight:detach()
+      local function of(...) return rows[tycho.tensor({...}, {dtype = "int64"})] end
+      local function put(x) return mode == "sum" and x:sum(1) or mode == "mean" and x:mean(1) or x:amax(1) end
+      close(bag(ids, {offsets = offsets}), tycho.stack({put(of(1, 3)), tycho.zeros(3), put(of(2, 2, 4, 1))}), mode)
+      local ended = nn.EmbeddingBag.from_pretrained(rows, {mode = mode, include_last_offset = true, padding_idx = 1})
+      close(ended(ids, tycho.tensor({1, 4, 7}, {dtype = "int64"})), tycho.stack({put(of(3, 2)), put(of(2, 4))}), mode .. ", padded")
+      assert.is_false(ended.weight.requires_grad)
+      if mode ~= "max" then tycho.autograd.gradcheck(function(w) return F.embedding_bag(ids, w, offsets, {mode = mode}) end, {tycho.randn({4, 3}, {dtype = "float64"}):requires_grad_()}) end
+    end
+    fails("EmbeddingBag: unknown option 'offset'", nn.EmbeddingBag(4, 3), ids, {offset = offsets})
+    fails("the last offset must be the end, 7", F.embedding_bag, ids, tycho.ones(4, 3), offsets, {include_last_offset = true})
+  end)
+end)
+
+describe("ports: functions", function()
+  it("take PyTorch's names of arguments", function()
+    local x = tycho.randn(2, 3, 4)
+    assert.equal("3x4x2", tostring(x:movedim {source = {1, 3}, destination = {-1, 2}}.shape))
+    assert.equal("4x2x3", tostring(x:movedim({3, 1}, {1, 2}).shape))
+    close(x:unflatten {dim = 3, sizes = {2, 2}}, x:reshape(2, 3, 2, 2))
+    close(tycho.zeros(3, 2):scatter_(2, tycho.ones(3, 1, {dtype = "int64"}), {value = 1}), tycho.tensor {{1, 0}, {1, 0}, {1, 0}})
+    close(tycho.isin(tycho.tensor {1, 2}, tycho.tensor {2}, {invert = true}), tycho.tensor {true, false})
+    close(tycho.diff(tycho.tensor {1, 3, 6}, {prepend = tycho.tensor {0}, append = tycho.tensor {10}}), tycho.tensor {1, 2, 3, 4})
+    close(tycho.tensor({3, 4}):norm("fro"), tycho.tensor(5))
+    local rows, columns = tycho.where(tycho.tensor {{0, 1}, {1, 0}})
+    assert.same({{1, 2}, {2, 1}}, {rows:tolist(), columns:tolist()})
+    assert.same({2, 3}, (tycho.tensor({0, 5, 7}):nonzero {as_tuple = true}):totable())
+  end)
+
+  it("work in place where that is asked for", function()
+    local x = tycho.tensor {-1, 2}
+    assert.is_true(rawequal(x, F.relu(x, {inplace = true})))
+    assert.same({0, 2}, x:totable())
+    assert.same({0, 2}, F.leaky_relu(x, 0.1, {inplace = false}):totable())
+  end)
+
+  it("draw by a probability of their own", function()
+    tycho.manual_seed(2)
+    local x = tycho.zeros(4000)
+    assert.is_true(math.abs(x:clone():bernoulli_():mean():item() - 0.5) < 0.05)
+    assert.is_true(math.abs(x:bernoulli_(0.9):mean():item() - 0.9) < 0.05)
+    assert.is_true(math.abs(tycho.bernoulli(x, 0.2):mean():item() - 0.2) < 0.05)
+    assert.same({1, 0}, tycho.zeros(2):bernoulli_(tycho.tensor {1, 0}):totable())
+    fails("argument 2 (p) must be a probability", x.bernoulli_, x, 2)
+    assert.equal("3", tostring(D.Normal(0, 1):sample({sample_shape = {3}}).shape))
+    fails("a shape must be one list", function() D.Normal(0, 1):sample(2, 3) end)
+    fails("unknown option 'size'", function() D.Normal(0, 1):sample {size = 3} end)
+    fails("Bernoulli: one of probs and logits is needed, got both", D.Bernoulli, 0.5, 0.5)
+  end)
+
+  it("name the function that was called, and the place once", function()
+    fails("nll_loss: gather: index 0", function() F.nll_loss(tycho.randn(2, 3, cpu), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"})) end)
+    fails("linalg.inv: linalg.solve: the matrix is singular", tycho.linalg.inv, tycho.ones(2, 2))
+    local ok, e = pcall(function()
+      local x = tycho.ones(3, {requires_grad = true})
+      local y = x:exp()
+      y:add_(1)
+      y:sum():backward()
+    end)
+    assert.is_false(ok)
+    assert.equal(1, select(2, e:gsub("ports_spec.lua:%d+:", "")))
+    assert.equal(1, select(2, tostring(select(2, pcall(function() nn.Linear(1, 1):to("gpu") end))):gsub("ports_spec.lua:%d+:", "")))
+    fails("joins texts, not a string with a tensor", function() return "loss " .. tycho.ones(1) end)
+  end)
+
+  it("say once that a loss spreads its operands", function()
+    local function loss() F.mse_loss(tycho.ones(4, 1), tycho.ones(4)) end
+    local text = said(function()
+      loss()
+      loss()
+    end)
+    assert.is_true(text == "" or text == "mse_loss: shapes 4x1 and 4 differ and are broadcast; is that meant?\n", text)
+  end)
+
+  it("are in 16 bits under autocast where they multiply matrices", function()
+    tycho.amp.autocast({dtype = "bfloat16", device = helper.device}, function()
+      assert.equal("bfloat16", tycho.addmm(tycho.ones(2), tycho.ones(2, 2), tycho.ones(2, 2)).dtype)
+    end)
+  end)
+
+  it("have gradients of many parts in a time that grows with their number", function()
+    local n, parts = 4000, {}
+    local x = tycho.ones(1, {requires_grad = true})
+    for i = 1, n do parts[i] = x * i end
+    tycho.stack(parts):sum():backward()
+    assert.equal(n * (n + 1) / 2, x.grad:item())
+  end)
+end)
+
+describe("ports: training", function()
+  it("takes PyTorch's options of optimizers, and prints them", function()
+    local p = tycho.ones(2, {requires_grad = true})
+    local opt = optim.Adam({{params = p, lr = 0.5}}, {lr = 0.1, fused = true, foreach = false})
+    assert.equal(0.5, opt.param_groups[1].lr)
+    assert.truthy(tostring(opt):find("Adam (\nParameter Group 1\n    amsgrad: false\n    betas: {0.9, 0.999}", 1, true))
+    assert.equal("StepLR(epoch 0)", tostring(optim.lr_scheduler.StepLR(opt, 1)))
+    assert.equal(4, tycho.amp.GradScaler("cpu", {init_scale = 4}):get_scale())
+    fails("StepLR: step takes no epoch", function() optim.lr_scheduler.StepLR(opt, 1):step(5) end)
+  end)
+
+  it("goes to the rate of averaging", function()     -- torch.optim.swa_utils.SWALR's
+    for _, case in ipairs {{5, "cos", {1, 0.909283, 0.671783, 0.378217, 0.140717, 0.05, 0.05}}, {3, "linear", {1, 0.683333, 0.366667, 0.05, 0.05}}, {0, "cos", {0.05, 0.05}}} do
+      local opt = optim.SGD({tycho.ones(1, {requires_grad = true})}, {lr = 1})
+      local s = optim.swa_utils.SWALR(opt, 0.05, {anneal_epochs = case[1], anneal_strategy = case[2]})
+      for _, want in ipairs(case[3]) do
+        assert.is_true(math.abs(opt.param_groups[1].lr - want) < 1e-6)
+        s:step()
+      end
+    end
+  end)
+
+  it("turns gradients off for one function", function()
+    local y = tycho.set_grad_enabled(false, function(x) return x * 2 end, tycho.ones(1, {requires_grad = true}))
+    assert.is_false(y.requires_grad)
+    assert.is_true(tycho.is_grad_enabled())
+  end)
+
+  it("knows devices and dtypes by what PyTorch calls them", function()
+    assert.equal("cpu", tycho.device "cpu")
+    assert.equal("cuda:1", tycho.device("cuda", 1))
+    fails("device: argument 1 must be", tycho.device, "gpu")
+    assert.equal(65504, tycho.finfo("float16").max)
+    assert.equal(2 ^ -23, tycho.finfo().eps)
+    assert.equal(2 ^ 31 - 1, tycho.iinfo("int32").max)
+  end)
+end)
+
+describe("ports: pictures", function()
+  it("keep their labels through lists of transforms", function()
+    local x, y = tycho.rand(4, 3, 8, 8, cpu), tycho.tensor({1, 2, 3, 4}, {dtype = "int64", device = "cpu"})
+    local mixed, shares = T.RandomChoice {T.CutMix {num_classes = 4}, T.MixUp {num_classes = 4}}(x, y)
+    assert.equal("4x3x8x8 4x4", tostring(mixed.shape) .. " " .. tostring(shares.shape))
+    local z, label = T.Compose {T.CenterCrop(4), function(v) return v * 2 end}(x:select(1, 1), 7)
+    assert.equal("3x4x4 7", tostring(z.shape) .. " " .. label)
+  end)
+
+  it("are put side by side, and written", function()
+    local x = tycho.rand(5, 1, 4, 6, cpu)
+    local grid = tycho.utils.make_grid(x, {nrow = 3, pad_value = 1})
+    assert.equal("3x14x26", tostring(grid.shape))
+    assert.is_true(grid[{ 2, {9, 12}, {11, 16} }]:equal(x[{5, 1}]))
+    assert.equal(1, grid[{1, 1, 1}])
+    local path = os.tmpname()
+    tycho.utils.save_image(x, path, {nrow = 3, pad_value = 1})
+    local read = data.read_image(path)
+    close((read.dtype == "uint8" and read:float() / 255 or read), grid, "the file", 0.5 / 255 + 1e-6)
+    os.remove(path)
+    assert.equal("3x4x6", tostring(tycho.utils.make_grid({x:select(1, 1)}).shape))
+    local wide = tycho.utils.make_grid(x * 7 - 3, {normalize = true, nrow = 5})
+    assert.equal(1, wide:amax():item())
+    fails("save_image: pictures must have 1 or 3 channels", tycho.utils.save_image, tycho.rand(2, 4, 3, 3), path)
+    fails("save_image: /nowhere/x.png", tycho.utils.save_image, x, "/nowhere/x.png")
+  end)
+
+  it("are found by a folder's name, with numbers of classes", function()
+    local dir = helper.folder()
+    os.execute(("mkdir %s/ape %s/bee && cp spec/golden/picture.png %s/bee/1.png && cp spec/golden/picture.png %s/ape/1.png"):format(dir, dir, dir, dir))
+    local set = data.datasets.ImageFolder(dir, {transform = T.CenterCrop(8)})
+    assert.same({ape = 1, bee = 2}, set.class_to_idx)
+    local loader = data.DataLoader(set, {batch_size = 2, collate_fn = function(items) return #items end})
+    for n in loader:iter() do assert.equal(2, n) end
+    assert.equal("DataLoader(2 items in 1 batches)", tostring(loader))
+    fails("ImageFolder: options must be a table", data.datasets.ImageFolder, dir, 3)
+    os.execute("rm -r " .. dir)
+  end)
+end)
