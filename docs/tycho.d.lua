@@ -1610,16 +1610,6 @@ function tycho.multinomial(x, n, replacement) end
 ---@return tycho.Tensor
 function Tensor.multinomial(x, n, replacement) end
 
---- 1 with probability x, else 0
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.bernoulli(x) end
-
---- 1 with probability x, else 0
----@param x tycho.Tensor
----@return tycho.Tensor
-function Tensor.bernoulli(x) end
-
 --- matrix product, batch dims broadcast; of vectors as PyTorch's
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
@@ -1719,16 +1709,6 @@ function tycho.scatter_add(x, dim, index, src) end
 ---@param src tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.scatter_add(x, dim, index, src) end
-
---- indices of the elements that are not 0, one row each
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.nonzero(x) end
-
---- indices of the elements that are not 0, one row each
----@param x tycho.Tensor
----@return tycho.Tensor
-function Tensor.nonzero(x) end
 
 --- x in order along dim and the indices of that order, equals in theirs; NaN is the largest
 ---@param x tycho.Tensor
@@ -2684,17 +2664,17 @@ function tycho.std_mean(x, dim, correction, keepdim) end
 ---@return tycho.Tensor
 function Tensor.std_mean(x, dim, correction, keepdim) end
 
---- the p-norm over dim
+--- the p-norm over dim; 2 where p is nil or 'fro'
 ---@param x tycho.Tensor
----@param p? number
+---@param p? any
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@return tycho.Tensor
 function tycho.norm(x, p, dim, keepdim) end
 
---- the p-norm over dim
+--- the p-norm over dim; 2 where p is nil or 'fro'
 ---@param x tycho.Tensor
----@param p? number
+---@param p? any
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@return tycho.Tensor
@@ -3014,17 +2994,19 @@ function tycho.histc(x, bins, min, max) end
 ---@return tycho.Tensor
 function Tensor.histc(x, bins, min, max) end
 
---- true where an element of x is among values
+--- true where an element of x is among values (invert: is not)
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor
+---@param invert? boolean
 ---@return tycho.Tensor
-function tycho.isin(x, values) end
+function tycho.isin(x, values, invert) end
 
---- true where an element of x is among values
+--- true where an element of x is among values (invert: is not)
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor
+---@param invert? boolean
 ---@return tycho.Tensor
-function Tensor.isin(x, values) end
+function Tensor.isin(x, values, invert) end
 
 --- derivative of lgamma
 ---@param x tycho.Tensor
@@ -3294,19 +3276,23 @@ function tycho.float_power(a, b) end
 ---@return tycho.Tensor
 function Tensor.float_power(a, b) end
 
---- differences of neighbours along dim, n times
+--- differences of neighbours along dim, n times; prepend and append: what comes before x and after it
 ---@param x tycho.Tensor
 ---@param n? integer
 ---@param dim? integer
+---@param prepend? tycho.Tensor
+---@param append? tycho.Tensor
 ---@return tycho.Tensor
-function tycho.diff(x, n, dim) end
+function tycho.diff(x, n, dim, prepend, append) end
 
---- differences of neighbours along dim, n times
+--- differences of neighbours along dim, n times; prepend and append: what comes before x and after it
 ---@param x tycho.Tensor
 ---@param n? integer
 ---@param dim? integer
+---@param prepend? tycho.Tensor
+---@param append? tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.diff(x, n, dim) end
+function Tensor.diff(x, n, dim, prepend, append) end
 
 --- the p-norm of a - b
 ---@param a tycho.Tensor
@@ -3322,6 +3308,18 @@ function tycho.dist(a, b, p) end
 ---@return tycho.Tensor
 function Tensor.dist(a, b, p) end
 
+--- indices of the elements that are not 0, one row each; as_tuple: a result for each dim
+---@param x tycho.Tensor
+---@param as_tuple? boolean
+---@return tycho.Tensor
+function tycho.nonzero(x, as_tuple) end
+
+--- indices of the elements that are not 0, one row each; as_tuple: a result for each dim
+---@param x tycho.Tensor
+---@param as_tuple? boolean
+---@return tycho.Tensor
+function Tensor.nonzero(x, as_tuple) end
+
 --- indices of the elements that are not 0, one row each
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -3331,6 +3329,18 @@ function tycho.argwhere(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function Tensor.argwhere(x) end
+
+--- 1 with probability x, else 0; with p like x, 1 with probability p
+---@param x tycho.Tensor
+---@param p? any
+---@return tycho.Tensor
+function tycho.bernoulli(x, p) end
+
+--- 1 with probability x, else 0; with p like x, 1 with probability p
+---@param x tycho.Tensor
+---@param p? any
+---@return tycho.Tensor
+function Tensor.bernoulli(x, p) end
 
 --- product of two matrices
 ---@param a tycho.Tensor
@@ -3712,23 +3722,27 @@ function tycho.embedding(ids, weight, padding_idx) end
 ---@return tycho.Tensor
 function Tensor.embedding(ids, weight, padding_idx) end
 
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor
 ---@param mode? string
 ---@param per_sample_weights? tycho.Tensor
+---@param include_last_offset? boolean
+---@param padding_idx? integer
 ---@return tycho.Tensor
-function tycho.embedding_bag(ids, weight, offsets, mode, per_sample_weights) end
+function tycho.embedding_bag(ids, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx) end
 
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset; mode sum takes a weight for each id
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor
 ---@param mode? string
 ---@param per_sample_weights? tycho.Tensor
+---@param include_last_offset? boolean
+---@param padding_idx? integer
 ---@return tycho.Tensor
-function Tensor.embedding_bag(ids, weight, offsets, mode, per_sample_weights) end
+function Tensor.embedding_bag(ids, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx) end
 
 --- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor

@@ -556,7 +556,7 @@ local NONE = [[
   silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward layer_norm_backward cross_entropy_backward cross_entropy_mean_backward linear_backward_weight
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
-  multi_found multi_unscale amp_update exp_down batch_norm_apply]]
+  multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope]]
 
 -- Registers a function under the operands it differentiates; its parameters' names are read from the function.
 local function register(op, n, operands, fn)

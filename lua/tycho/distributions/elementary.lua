@@ -1,83 +1,12 @@
--- Distributions with the names and meanings of torch.distributions: Normal, LogNormal, Uniform, Exponential, Laplace, Bernoulli, Geometric, Categorical,
--- OneHotCategorical, Independent; kl_divergence(p, q).
---
--- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so gradients flow to parameters: through
--- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its result has dims shape, then the
--- parameters' common (batch) dims, then those of one event. Categories count from 1. Parameters are checked where that waits for no device.
+-- Normal, LogNormal, Uniform, Exponential, Laplace, Bernoulli, Geometric, Categorical, OneHotCategorical, Independent. Categories count from 1.
 local core = require "tycho.core"
 local options = require "tycho.options"
-local functional = require "tycho.functional"
 local lib = require "tycho.functional.lib"
-local no_grad = require("tycho.modes").no_grad
+local base = require "tycho.distributions.base"
 local fail = options.fail
-local ops, M, F = core.ops, core.methods, functional.functions
-local distributions = {}
-
-local Distribution = {}
-
-local SHAPE = getmetatable(ops.zeros({}).shape)         -- as tensors' shapes print and compare
-local function joined(...)
-  local out = {}
-  for i = 1, select("#", ...) do
-    for _, n in ipairs((select(i, ...)) or {}) do out[#out + 1] = n end
-  end
-  return out
-end
-
--- Fields that follow from others are found by name: dist.mean, dist.variance, dist.stddev, dist.probs, dist.logits.
-local function class(name, signature)
-  local c = setmetatable({_name = name, get = {}}, {__index = Distribution})
-  function c.__index(self, k)
-    if c.get[k] then return c.get[k](self) end
-    if k == "stddev" and c.get.variance then return ops.sqrt(c.get.variance(self)) end
-    return c[k]
-  end
-  c.__tostring = function(self) return ("%s(batch %s, event %s)"):format(name, tostring(self.batch_shape), tostring(self.event_shape)) end
-  distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)
-    local self = setmetatable({event_shape = {}}, c)
-    self:init(options.arguments(name, signature, ...))
-    self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
-    return self
-  end})
-  return c
-end
-
--- Numbers become tensors as the others are; all take one shape.
-local function together(name, ...)
-  local like, list, n = nil, {}, select("#", ...)
-  for i = 1, n do
-    local v = select(i, ...)
-    if core.is_tensor(v) then like = like or v
-    elseif type(v) ~= "number" then fail("%s: parameters must be numbers or tensors, got %s", name, options.shown(v)) end
-  end
-  for i = 1, n do
-    local v = select(i, ...)
-    list[i] = core.is_tensor(v) and v or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
-  end
-  return unpack(F.broadcast_tensors(list))
-end
-local function need(name, what, x, ok)
-  if x.device == "cpu" and not ops.all(ok):item() then fail("%s: %s", name, what) end
-end
-local function same(x) return {dtype = x.dtype, device = x.device} end
-local function sizes(name, shape, ...)
-  if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as sample({2, 3})", name) end
-  if shape == nil then return {} end
-  if type(shape) == "table" and type(next(shape)) == "string" then
-    options.check(name, shape, {sample_shape = true})
-    shape = shape.sample_shape
-  end
-  if type(shape) == "number" then return {shape} end
-  if type(shape) ~= "table" or core.is_tensor(shape) then fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape)) end
-  return shape
-end
-
--- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
-function Distribution:sample(...) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape))) end
-function Distribution:rsample(...)
-  if not self.has_rsample then fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name) end
-  return self:draw(joined(sizes(self._name, ...), self.batch_shape, self.event_shape))
-end
+local ops, M, F = core.ops, core.methods, lib.functions
+local distributions, class, together, need, same, joined, one_given, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.same, base.joined, base.one_given, base.one_of, base.open_unit
+local KL = base.KL
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
@@ -115,7 +44,6 @@ end
 function LogNormal:entropy() return self.base:entropy() + self.loc end
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
-local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, like.device) end
 local Uniform = class("Uniform", "low, high")
 Uniform.has_rsample = true
 function Uniform:init(o)
@@ -157,15 +85,6 @@ function Laplace:log_prob(x) return -ops.log(self.scale * 2) - ops.abs(x - self.
 function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
 
 ---- by probabilities or logits ----
-local function one_given(name, probs, logits)
-  if (probs == nil) == (logits == nil) then fail("%s: one of probs and logits is needed, got %s", name, probs == nil and "neither" or "both") end
-end
-local function one_of(name, probs, logits)
-  one_given(name, probs, logits)
-  local given = together(name, probs == nil and logits or probs)
-  if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
-  return given
-end
 local Bernoulli = class("Bernoulli", "probs=nil, logits=nil")
 function Bernoulli:init(o)
   local given = one_of("Bernoulli", o.probs, o.logits)
@@ -242,15 +161,15 @@ function OneHot:log_prob(x) return ops.sum(x * self.base.logits, -1) end
 function OneHot:entropy() return self.base:entropy() end
 
 -- The last n batch dims of a distribution as dims of one event: their log-probabilities add up.
-local Independent = class("Independent", "base, n")
+local Independent = class("Independent", "base_distribution, reinterpreted_batch_ndims")
 function Independent:init(o)
-  local base, n = o.base, o.n
-  if type(base) ~= "table" or not base.batch_shape then fail("Independent: argument 1 must be a distribution, got %s", options.shown(base)) end
-  if type(n) ~= "number" or n < 0 or n > #base.batch_shape then fail("Independent: argument 2 must be a number of batch dims, from 0 to %d, got %s", #base.batch_shape, options.shown(n)) end
+  local of, n = o.base_distribution, o.reinterpreted_batch_ndims
+  if type(of) ~= "table" or not of.batch_shape then fail("Independent: argument 1 must be a distribution, got %s", options.shown(of)) end
+  if type(n) ~= "number" or n < 0 or n > #of.batch_shape then fail("Independent: argument 2 must be a number of batch dims, from 0 to %d, got %s", #of.batch_shape, options.shown(n)) end
   local event = {}
-  self.base, self.n, self.has_rsample, self.batch_shape = base, n, base.has_rsample, {}
-  for i, size in ipairs(base.batch_shape) do table.insert(i <= #base.batch_shape - n and self.batch_shape or event, size) end
-  self.event_shape = joined(event, base.event_shape)
+  self.base, self.n, self.has_rsample, self.batch_shape = of, n, of.has_rsample, {}
+  for i, size in ipairs(of.batch_shape) do table.insert(i <= #of.batch_shape - n and self.batch_shape or event, size) end
+  self.event_shape = joined(event, of.event_shape)
 end
 function Independent.get.mean(self) return self.base.mean end
 function Independent.get.variance(self) return self.base.variance end
@@ -264,7 +183,6 @@ function Independent:log_prob(x) return self:over(self.base:log_prob(x)) end
 function Independent:entropy() return self:over(self.base:entropy()) end
 
 ---- how much is lost where q stands for p ----
-local KL = {}
 function KL.Normal(p, q)
   local ratio = ops.square(p.scale / q.scale)
   return (ratio + ops.square((p.loc - q.loc) / q.scale) - 1 - ops.log(ratio)) / 2
@@ -296,11 +214,3 @@ function KL.Independent(p, q)
   if p.n ~= q.n then fail("kl_divergence: Independent over %d and %d dims", p.n, q.n) end
   return p:over(distributions.kl_divergence(p.base, q.base))
 end
--- kl_divergence(p, q): of two distributions of one kind
-function distributions.kl_divergence(p, q)
-  local a, b = type(p) == "table" and p._name, type(q) == "table" and q._name
-  if not a or a ~= b or not KL[a] then fail("kl_divergence: two distributions of one kind are needed, got %s and %s", a or options.shown(p), b or options.shown(q)) end
-  return KL[a](p, q)
-end
-
-return options.told(distributions, "distributions")

@@ -1,0 +1,92 @@
+-- What distributions are made of.
+--
+-- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so gradients flow to parameters: through
+-- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its result has dims shape, then the
+-- parameters' common (batch) dims, then those of one event. Parameters are checked where that waits for no device.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local no_grad = require("tycho.modes").no_grad
+local F = require("tycho.functional").functions
+local fail = options.fail
+local ops, M = core.ops, core.methods
+local distributions = {}
+
+local Distribution = {}
+
+local SHAPE = getmetatable(ops.zeros({}).shape)         -- as tensors' shapes print and compare
+local function joined(...)
+  local out = {}
+  for i = 1, select("#", ...) do
+    for _, n in ipairs((select(i, ...)) or {}) do out[#out + 1] = n end
+  end
+  return out
+end
+
+-- Fields that follow from others are found by name: dist.mean, dist.variance, dist.stddev, dist.probs, dist.logits.
+local function class(name, signature)
+  local c = setmetatable({_name = name, get = {}}, {__index = Distribution})
+  function c.__index(self, k)
+    if c.get[k] then return c.get[k](self) end
+    if k == "stddev" and c.get.variance then return ops.sqrt(c.get.variance(self)) end
+    return c[k]
+  end
+  c.__tostring = function(self) return ("%s(batch %s, event %s)"):format(name, tostring(self.batch_shape), tostring(self.event_shape)) end
+  distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)
+    local self = setmetatable({event_shape = {}}, c)
+    self:init(options.arguments(name, signature, ...))
+    self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
+    return self
+  end})
+  return c
+end
+
+-- Numbers become tensors as the others are; all take one shape.
+local function together(name, ...)
+  local like, list, n = nil, {}, select("#", ...)
+  for i = 1, n do
+    local v = select(i, ...)
+    if core.is_tensor(v) then like = like or v
+    elseif type(v) ~= "number" then fail("%s: parameters must be numbers or tensors, got %s", name, options.shown(v)) end
+  end
+  for i = 1, n do
+    local v = select(i, ...)
+    list[i] = core.is_tensor(v) and v or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
+  end
+  return unpack(F.broadcast_tensors(list))
+end
+local function need(name, what, x, ok)
+  if x.device == "cpu" and not ops.all(ok):item() then fail("%s: %s", name, what) end
+end
+local function same(x) return {dtype = x.dtype, device = x.device} end
+local function sizes(name, shape, ...)
+  if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as sample({2, 3})", name) end
+  if shape == nil then return {} end
+  if type(shape) == "table" and type(next(shape)) == "string" then
+    options.check(name, shape, {sample_shape = true})
+    shape = shape.sample_shape
+  end
+  if type(shape) == "number" then return {shape} end
+  if type(shape) ~= "table" or core.is_tensor(shape) then fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape)) end
+  return shape
+end
+
+-- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
+function Distribution:sample(...) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape))) end
+function Distribution:rsample(...)
+  if not self.has_rsample then fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name) end
+  return self:draw(joined(sizes(self._name, ...), self.batch_shape, self.event_shape))
+end
+
+---- one of two parameters ----
+local function one_given(name, probs, logits)
+  if (probs == nil) == (logits == nil) then fail("%s: one of probs and logits is needed, got %s", name, probs == nil and "neither" or "both") end
+end
+local function one_of(name, probs, logits)
+  one_given(name, probs, logits)
+  local given = together(name, probs == nil and logits or probs)
+  if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
+  return given
+end
+local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
+
+return {distributions = distributions, class = class, together = together, need = need, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}

@@ -1,0 +1,244 @@
+-- The gamma function's family: Gamma, Chi2, Beta, Dirichlet, StudentT; counts: Poisson, Binomial, NegativeBinomial, Multinomial.
+--
+-- Draws need no word from the device: rejection goes on for so many rounds that none is left (of 2^24 draws, one in thousands of years of drawing).
+local core = require "tycho.core"
+local options = require "tycho.options"
+local lib = require "tycho.functional.lib"
+local base = require "tycho.distributions.base"
+local fail = options.fail
+local ops, M, F = core.ops, core.methods, lib.functions
+local distributions, class, together, need, same, joined, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.same, base.joined, base.one_of, base.open_unit
+local KL = base.KL
+local lgamma, digamma = ops.lgamma, F.digamma
+
+local TINY = {float32 = 1.1754943508222875e-38, float64 = 2.2250738585072014e-308, float16 = 6.1e-5, bfloat16 = 1.1754943508222875e-38}
+
+-- Gamma(alpha, 1) of this shape (Marsaglia and Tsang 2000), whose gradient for alpha is that of the draw with its own quantile held.
+local function standard_gamma(shape, alpha)
+  local a = ops.expand(M.detach(alpha), shape)
+  local small = ops.lt(a, 1)
+  local d = ops.where(small, a + 1, a) - 1 / 3
+  local c, y, done = ops.rsqrt(d * 9), nil, nil
+  for round = 1, 8 do                        -- each accepts more than 0.95
+    local x, u = ops.randn(shape, same(alpha)), open_unit(shape, alpha)
+    local v = c * x + 1
+    v = v * v * v
+    local ok = ops.logical_and(ops.gt(v, 0), ops.lt(ops.log(u), x * x / 2 + d - d * v + d * ops.log(ops.clamp(v, TINY[alpha.dtype]))))
+    if round == 1 then y, done = ops.where(ok, v, 1), ok
+    else
+      y = ops.where(done, y, ops.where(ok, v, y))
+      done = ops.logical_or(done, ok)
+    end
+  end
+  y = d * y
+  y = ops.clamp(ops.where(small, y * ops.pow(open_unit(shape, alpha), 1 / a), y), TINY[alpha.dtype])
+  if not (alpha.requires_grad and core.is_grad_enabled()) then return y end
+  return y + (ops.expand(alpha, shape) - a) * ops.gamma_draw_slope(y, a)
+end
+
+local Gamma = class("Gamma", "concentration, rate")
+Gamma.has_rsample = true
+function Gamma:init(o)
+  self.concentration, self.rate = together(self._name, o.concentration, o.rate)
+  need(self._name, "concentration and rate must be above 0", self.concentration, ops.logical_and(ops.gt(self.concentration, 0), ops.gt(self.rate, 0)))
+  self.batch_shape = self.concentration.shape
+end
+function Gamma.get.mean(self) return self.concentration / self.rate end
+function Gamma.get.variance(self) return self.concentration / ops.square(self.rate) end
+function Gamma:draw(shape) return standard_gamma(shape, self.concentration) / self.rate end
+function Gamma:log_prob(x)
+  local a = self.concentration
+  return ops.xlogy(a, self.rate) + ops.xlogy(a - 1, x) - self.rate * x - lgamma(a)
+end
+function Gamma:entropy()
+  local a = self.concentration
+  return a - ops.log(self.rate) + lgamma(a) + (1 - a) * digamma(a)
+end
+
+local Chi2 = class("Chi2", "df")
+function Chi2:init(o)
+  self.df = together("Chi2", o.df)
+  need("Chi2", "df must be above 0", self.df, ops.gt(self.df, 0))
+  self.concentration, self.rate, self.batch_shape = self.df / 2, ops.full(self.df.shape, 0.5, same(self.df)), self.df.shape
+end
+for _, name in ipairs {"draw", "log_prob", "entropy", "has_rsample"} do Chi2[name] = Gamma[name] end
+Chi2.get.mean, Chi2.get.variance = Gamma.get.mean, Gamma.get.variance
+
+-- Dirichlet(concentration): events are vectors of the last dim, of numbers from 0 that add up to 1.
+local Dirichlet = class("Dirichlet", "concentration")
+Dirichlet.has_rsample = true
+function Dirichlet:init(o)
+  local c = o.concentration
+  if not core.is_tensor(c) or M.dim(c) == 0 then fail("Dirichlet: concentration must be a tensor whose last dim is an event's, got %s", options.shown(c)) end
+  need("Dirichlet", "concentration must be above 0", c, ops.gt(c, 0))
+  self.concentration, self.event_shape, self.batch_shape = c, {c.shape[M.dim(c)]}, joined(c.shape)
+  table.remove(self.batch_shape)
+end
+function Dirichlet.get.mean(self) return self.concentration / ops.sum(self.concentration, -1, {keepdim = true}) end
+function Dirichlet.get.variance(self)
+  local total = ops.sum(self.concentration, -1, {keepdim = true})
+  return self.concentration * (total - self.concentration) / (ops.square(total) * (total + 1))
+end
+function Dirichlet:draw(shape)
+  local y = standard_gamma(shape, self.concentration)
+  return y / ops.sum(y, -1, {keepdim = true})
+end
+local function log_beta(c) return ops.sum(lgamma(c), -1) - lgamma(ops.sum(c, -1)) end
+function Dirichlet:log_prob(x) return ops.sum(ops.xlogy(self.concentration - 1, x), -1) - log_beta(self.concentration) end
+function Dirichlet:entropy()
+  local c, total = self.concentration, ops.sum(self.concentration, -1)
+  return log_beta(c) + (total - c.shape[M.dim(c)]) * digamma(total) - ops.sum((c - 1) * digamma(c), -1)
+end
+
+-- Beta(concentration1, concentration0): the share of the first of two.
+local Beta = class("Beta", "concentration1, concentration0")
+Beta.has_rsample = true
+function Beta:init(o)
+  self.concentration1, self.concentration0 = together("Beta", o.concentration1, o.concentration0)
+  self.pair = distributions.Dirichlet(F.stack({self.concentration1, self.concentration0}, -1))
+  self.batch_shape = self.concentration1.shape
+end
+function Beta.get.mean(self) return self.concentration1 / (self.concentration1 + self.concentration0) end
+function Beta.get.variance(self)
+  local total = self.concentration1 + self.concentration0
+  return self.concentration1 * self.concentration0 / (ops.square(total) * (total + 1))
+end
+function Beta:draw(shape) return ops.select(self.pair:draw(joined(shape, {2})), -1, 1) end
+function Beta:log_prob(x)
+  if not core.is_tensor(x) then x = ops.full({}, x, same(self.concentration1)) end
+  return self.pair:log_prob(F.stack({x, 1 - x}, -1))
+end
+function Beta:entropy() return self.pair:entropy() end
+
+local StudentT = class("StudentT", "df, loc=0, scale=1")
+StudentT.has_rsample = true
+function StudentT:init(o)
+  self.df, self.loc, self.scale = together("StudentT", o.df, o.loc, o.scale)
+  need("StudentT", "df and scale must be above 0", self.df, ops.logical_and(ops.gt(self.df, 0), ops.gt(self.scale, 0)))
+  self.batch_shape = self.df.shape
+end
+function StudentT.get.mean(self) return ops.where(ops.gt(self.df, 1), self.loc, 0 / 0) end
+function StudentT.get.variance(self)
+  local v = ops.square(self.scale) * self.df / (self.df - 2)
+  return ops.where(ops.gt(self.df, 2), v, ops.where(ops.gt(self.df, 1), math.huge, 0 / 0))
+end
+function StudentT:draw(shape) return self.loc + self.scale * ops.randn(shape, same(self.df)) * ops.rsqrt(standard_gamma(shape, self.df / 2) * 2 / self.df) end
+function StudentT:log_prob(x)
+  local y = (x - self.loc) / self.scale
+  return lgamma((self.df + 1) / 2) - lgamma(self.df / 2) - ops.log(self.scale) - (ops.log(self.df) + math.log(math.pi)) / 2 - (self.df + 1) / 2 * ops.log1p(y * y / self.df)
+end
+function StudentT:entropy()
+  local half = (self.df + 1) / 2
+  return ops.log(self.scale) + half * (digamma(half) - digamma(self.df / 2)) + ops.log(self.df) / 2 + lgamma(self.df / 2) + math.log(math.pi) / 2 - lgamma(half)
+end
+
+---- counts ----
+-- A Poisson count of rate r: below 10 by the steps of its distribution, else by rejection (Hoermann 1993, PTRS).
+local function poisson(shape, rate)
+  local r = ops.expand(M.detach(rate), shape)
+  local low, u = ops.clamp(r, nil, 10), open_unit(shape, rate)
+  local p, k = ops.exp(-low), ops.zeros(shape, same(rate))
+  local reached = p
+  for step = 1, 48 do                        -- beyond: less than 2^-53 at rate 10
+    k = k + M.to(ops.gt(u, reached), rate.dtype)
+    p = p * low / step
+    reached = reached + p
+  end
+  local high = ops.clamp(r, 10)
+  local b = ops.sqrt(high) * 2.53 + 0.931
+  local a, inverse, v_r = b * 0.02483 - 0.059, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
+  local count, done = ops.floor(high), nil
+  for round = 1, 24 do                       -- each accepts more than 0.75
+    local x, v = open_unit(shape, rate) - 0.5, open_unit(shape, rate)
+    local us = 0.5 - ops.abs(x)
+    local at = ops.floor((a * 2 / us + b) * x + high + 0.43)
+    local quick = ops.logical_and(ops.ge(us, 0.07), ops.le(v, v_r))
+    local slow = ops.le(ops.log(v * inverse / (a / (us * us) + b)), at * ops.log(high) - high - lgamma(ops.clamp(at, 0) + 1))
+    local ok = ops.logical_and(ops.ge(at, 0), ops.logical_or(quick, ops.logical_and(slow, ops.logical_not(ops.logical_and(ops.lt(us, 0.013), ops.gt(v, us))))))
+    count = done and ops.where(ops.logical_and(ok, ops.logical_not(done)), at, count) or ops.where(ok, at, count)
+    done = done and ops.logical_or(done, ok) or ok
+    if round == 1 and r.device == "cpu" and ops.amax(r):item() < 10 then break end
+  end
+  return ops.where(ops.lt(r, 10), k, count)
+end
+
+local Poisson = class("Poisson", "rate")
+function Poisson:init(o)
+  self.rate = together("Poisson", o.rate)
+  need("Poisson", "rate must not be negative", self.rate, ops.ge(self.rate, 0))
+  self.batch_shape = self.rate.shape
+end
+function Poisson.get.mean(self) return self.rate end
+function Poisson.get.variance(self) return self.rate end
+function Poisson:draw(shape) return poisson(shape, self.rate) end
+function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma(x + 1) end
+
+-- total_count: a number, or a tensor of whole numbers; successes of so many trials. Draws each trial.
+local Binomial = class("Binomial", "total_count=1, probs=nil, logits=nil")
+local Bernoulli = distributions.Bernoulli
+function Binomial:init(o)
+  local given = one_of(self._name, o.probs, o.logits)
+  self.total_count, given = together(self._name, o.total_count, given)
+  self.total_count = M.to(self.total_count, given.dtype)
+  self.p, self.l, self.batch_shape = o.probs ~= nil and given or nil, o.logits ~= nil and given or nil, given.shape
+end
+Binomial.get.probs, Binomial.get.logits = function(self) return Bernoulli.get.probs(self) end, function(self) return Bernoulli.get.logits(self) end
+function Binomial.get.mean(self) return self.total_count * self.probs end
+function Binomial.get.variance(self) return self.total_count * self.probs * (1 - self.probs) end
+function Binomial:draw(shape)
+  local most, p = M.numel(self.total_count) > 0 and ops.amax(self.total_count):item() or 0, ops.expand(M.detach(self.probs), shape)
+  local count = ops.zeros(shape, same(p))
+  for trial = 1, most do
+    local hit = ops.logical_and(ops.lt(ops.rand(shape, same(p)), p), ops.ge(self.total_count, trial))
+    count = count + M.to(hit, p.dtype)
+  end
+  return count
+end
+local function choices(n, k) return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) end
+function Binomial:log_prob(x) return choices(self.total_count, x) + x * self.logits - self.total_count * ops.softplus(self.logits, {threshold = 40}) end
+
+-- Successes before total_count failures; probs: of a success.
+local NegativeBinomial = class("NegativeBinomial", "total_count, probs=nil, logits=nil")
+NegativeBinomial.init, NegativeBinomial.get.probs, NegativeBinomial.get.logits = Binomial.init, Binomial.get.probs, Binomial.get.logits
+function NegativeBinomial.get.mean(self) return self.total_count * ops.exp(self.logits) end
+function NegativeBinomial.get.variance(self) return self.mean / ops.sigmoid(-self.logits) end
+function NegativeBinomial:draw(shape) return poisson(shape, standard_gamma(shape, M.detach(self.total_count)) * ops.exp(ops.expand(M.detach(self.logits), shape))) end
+function NegativeBinomial:log_prob(x)
+  return self.total_count * ops.logsigmoid(-self.logits) + x * ops.logsigmoid(self.logits) + lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
+end
+
+-- Of total_count (one number) draws, how many fell to each category, the last dim.
+local Multinomial = class("Multinomial", "total_count=1, probs=nil, logits=nil")
+function Multinomial:init(o)
+  self.total_count = options.whole("Multinomial", "total_count", o.total_count, 0)
+  self.base = distributions.Categorical {probs = o.probs, logits = o.logits}
+  self.batch_shape, self.event_shape = self.base.batch_shape, {self.base.n}
+end
+function Multinomial.get.probs(self) return self.base.probs end
+function Multinomial.get.logits(self) return self.base.logits end
+function Multinomial.get.mean(self) return self.base.probs * self.total_count end
+function Multinomial.get.variance(self) return self.base.probs * (1 - self.base.probs) * self.total_count end
+function Multinomial:draw(shape)
+  local outer = joined(shape)
+  table.remove(outer)
+  local each = self.base:draw(joined({self.total_count}, outer))
+  return M.to(ops.sum(F.one_hot(each, self.base.n), 1), self.base.probs.dtype)
+end
+function Multinomial:log_prob(x) return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(ops.where(ops.eq(x, 0), 0, x * self.base.logits), -1) end
+
+---- divergences ----
+function KL.Gamma(p, q)
+  local a, b = p.concentration, q.concentration
+  return b * ops.log(p.rate / q.rate) + lgamma(b) - lgamma(a) + (a - b) * digamma(a) + (q.rate - p.rate) * a / p.rate
+end
+KL.Chi2 = KL.Gamma
+function KL.Dirichlet(p, q)
+  local a, b = p.concentration, q.concentration
+  local t = digamma(a) - M.unsqueeze(digamma(ops.sum(a, -1)), -1)
+  return log_beta(b) - log_beta(a) + ops.sum((a - b) * t, -1)
+end
+function KL.Beta(p, q) return KL.Dirichlet(p.pair, q.pair) end
+function KL.Poisson(p, q) return p.rate * (ops.log(p.rate) - ops.log(q.rate)) - p.rate + q.rate end
+function KL.Binomial(p, q)
+  return p.total_count * (p.probs * (p.logits - q.logits) + ops.log1p(-p.probs) - ops.log1p(-q.probs))
+end
