@@ -86,7 +86,9 @@ function options.defaults(signature) return parse(signature).defaults end
 -- Whether the n-th and last argument is a table of options, and not a value: a tensor, a module, a shape, something to call, a list.
 local function is_options(v, n, s)
   if type(v) ~= "table" or core.is_tensor(v) or rawget(v, "_parts") then return false end
-  if getmetatable(v) ~= nil then return false end
+  local meta = getmetatable(v)
+  if meta and (meta.__call or meta.__eq) then return false end
+  for k in pairs(meta and v or {}) do if not s.known[k] then return false end end          -- an object
   if next(v) == nil then return n > #s.needed end        -- an empty list, where one is still needed
   return type(next(v)) == "string"
 end
