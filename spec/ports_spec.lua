@@ -178,7 +178,65 @@ describe("ports: functions", function()
   end)
 end)
 
+describe("ports: derivatives of functions", function()
+  local A, o = tycho.autograd.functional, {dtype = "float64"}
+  local x, y, v = tycho.tensor({0.3, -1.2, 0.7}, o), tycho.tensor({1.5, -0.4}, o), tycho.tensor({0.2, 1, -0.6}, o)
+
+  it("are Jacobians and Hessians", function()
+    close(A.jacobian(function(z) return z:exp() end, x), x:exp():diag())
+    local J = A.jacobian(function(a, b) return a:sum() * b, a * 2 end, {x, y})
+    close(J[1][1], y:unsqueeze(2):expand(2, 3))
+    close(J[1][2], tycho.eye(2, o) * x:sum())
+    close(J[2][1], tycho.eye(3, o) * 2)
+    close(J[2][2], tycho.zeros(3, 2, o))
+    local m = tycho.range(1, 9, 1, o):reshape(3, 3)
+    close(A.hessian(function(z) return z:matmul(m):dot(z) end, x), m + m:t())
+    local H = A.hessian(function(a, b) return a:sum() * b:square():sum() end, {x, y})
+    close(H[1][2], (y * 2):unsqueeze(1):expand(3, 2))
+    close(H[2][2], tycho.eye(2, o) * x:sum() * 2)
+    close(A.hessian(function(a) return a:square():sum() end, {x})[1][1], tycho.eye(3, o) * 2)
+  end)
+
+  it("are their products with vectors", function()
+    local function product(name, fn) return (select(2, A[name](fn, x, v))) end
+    close(product("jvp", tycho.sin), x:cos() * v)
+    close(product("vjp", tycho.sin), x:cos() * v)
+    for _, name in ipairs {"hvp", "vhp"} do close(product(name, function(z) return z:pow(3):sum() end), x * 6 * v) end
+    close((A.vjp(function(a, b) return a * 2, b end, {x, y}, {v, y}))[1], x * 2)
+    local leaf = x:clone():requires_grad_()
+    A.jacobian(function(z) return z ^ 3 end, leaf, {create_graph = true}):sum():backward()
+    close(leaf.grad, x * 6)
+    fails("jvp: argument 3 (v) must have shape 3 at 1, got shape 2", A.jvp, tycho.sin, x, y)
+    fails("hessian: argument 1 must return one tensor of one element", A.hessian, tycho.sin, x)
+    fails("jacobian: argument 1 must return tensors, got 1", A.jacobian, function() return 1 end, x)
+    fails("jacobian: input 1 must be a floating tensor, got int64", A.jacobian, tycho.sin, tycho.ones(2, {dtype = "int64"}))
+  end)
+end)
+
 describe("ports: training", function()
+  it("averages parameters within compiled steps", function()
+    local function train(compiled)
+      tycho.manual_seed(4)
+      local net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+      local ema, opt = optim.swa_utils.AveragedModel(net, {decay = 0.9}), optim.SGD(net:parameters(), {lr = 0.1})
+      local function step(a, b)
+        local loss = tycho.cross_entropy(net(a), b)
+        opt:zero_grad()
+        loss:backward()
+        opt:step()
+        ema:update_parameters(net)
+        return loss
+      end
+      local run = compiled and tycho.compile(step) or step
+      for _ = 1, 6 do run(tycho.randn(8, 4), tycho.randint(1, 2, {8})) end
+      if compiled then assert.is_true(run:report()[1].compiled) end
+      return ema
+    end
+    local a, b = train(false), train(true)
+    assert.equal(6, b.n_averaged:item())
+    for name, p in a:named_parameters() do assert.is_true(p:equal(b:get_parameter(name)), name) end
+  end)
+
   it("takes PyTorch's options of optimizers, and prints them", function()
     local p = tycho.ones(2, {requires_grad = true})
     local opt = optim.Adam({{params = p, lr = 0.5}}, {lr = 0.1, fused = true, foreach = false})

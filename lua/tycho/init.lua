@@ -203,6 +203,7 @@ tycho.backends = require "tycho.backends"
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
 tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
+tycho.autograd.functional = require "tycho.autograd_functional"
 local saving = require "tycho.saving"
 tycho.save, tycho.load = saving.save, saving.load
 for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- load_npy, save_npy, load_npz, save_npz

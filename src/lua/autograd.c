@@ -233,7 +233,11 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     h->t = z;
     if (ty_fill_into(r->ctx, z, ty_op_int(0)) != TY_OK) return ty_raise(L, r->ctx);
   }
-  lua_call(L, n->nout + 1, n->nin);
+  const int base = lua_gettop(L) - n->nout - 2;
+  lua_call(L, n->nout + 1, LUA_MULTRET);
+  for (int k = lua_gettop(L); k > base + n->nin; k--)
+    if (!lua_isnil(L, k)) return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
+  lua_settop(L, base + n->nin);
   for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
   return 0;
 }

@@ -101,6 +101,7 @@ function remote.work()
   local process = core.process_enter()
   local dataset
   core.set_num_threads(1)
+  io.stdout:setvbuf "line"                 -- what a dataset prints comes out now
   while true do
     local tag, text, memory = core.message_receive(process, -1)
     if tag then

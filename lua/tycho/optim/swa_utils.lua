@@ -3,7 +3,7 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
-local Module = require("tycho.nn.module").Module
+local Module, is_module = require("tycho.nn.module").Module, require("tycho.nn.module").is_module
 local fail = options.fail
 local M = core.methods
 local swa_utils = {}
@@ -36,6 +36,7 @@ function swa_utils.get_ema_avg_fn(decay) return of_one(swa_utils.get_ema_multi_a
 local AveragedModel = Module:extend("AveragedModel")
 -- AveragedModel(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of model in .module, which it runs
 function AveragedModel:init(model, o)
+  if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
   o = options.fill("AveragedModel", o, {decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
   if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then fail "AveragedModel: one of decay, avg_fn and multi_avg_fn is taken" end
   for _, name in ipairs {"avg_fn", "multi_avg_fn"} do
@@ -50,9 +51,16 @@ function AveragedModel:init(model, o)
 end
 function AveragedModel:forward(...) return self.module(...) end
 
+-- How many updates there have been. The count is asked of the device where it isn't what was last written here, so that updates can be compiled.
+local function updates(self)
+  local last = self.counted
+  if last and last.tensor == self.n_averaged and last.version == M._version(self.n_averaged) then return last.n end
+  return self.n_averaged:item()
+end
+
 -- Takes the model's parameters as they are now into the average; buffers are averaged, or copied.
 function AveragedModel:update_parameters(model)
-  local n = self.n_averaged:item()
+  local n = updates(self)
   local ok, err = pcall(no_grad, function()
     local mine, theirs, values = self.module:parameters(), model:parameters(), {}
     if #mine ~= #theirs then error(("update_parameters: the model has %d parameters, the average %d"):format(#theirs, #mine), 0) end
@@ -67,6 +75,7 @@ function AveragedModel:update_parameters(model)
     if n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
     else self.average(mine, values, n) end
     M.add_(self.n_averaged, 1)
+    self.counted = {tensor = self.n_averaged, version = M._version(self.n_averaged), n = n + 1}
   end)
   if not ok then fail(err) end
 end
@@ -86,7 +95,10 @@ function swa_utils.update_bn(loader, model, device)
   end
   local k = 0
   local ok, err = pcall(no_grad, function()
-    for x in (type(loader) == "table" and type(loader.iter) == "function" and loader:iter() or loader) do
+    local batches, i = loader, 0
+    if type(loader) == "table" and type(loader.iter) == "function" then batches = loader:iter()
+    elseif type(loader) == "table" then batches = function() i = i + 1 return loader[i] end end          -- a list of batches
+    for x in batches do
       k = k + 1
       for m in pairs(norms) do m.momentum = 1 / k end
       if type(x) == "table" and not core.is_tensor(x) then x = x[1] end

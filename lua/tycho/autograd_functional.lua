@@ -1,0 +1,139 @@
+-- torch.autograd.functional: derivatives of functions of tensors as a whole. jacobian, hessian, vjp, jvp, hvp, vhp.
+--
+-- Each takes fn, inputs (a tensor, or a list of them that fn gets as arguments) and what it multiplies by; lists come back for lists, and for several results of fn. With
+-- {create_graph = true} what comes back has a history that leads to the inputs.
+local core = require "tycho.core"
+local autograd = require "tycho.autograd"
+local options = require "tycho.options"
+local enable_grad = require("tycho.modes").enable_grad
+local fail = options.fail
+local ops, M = core.ops, core.methods
+local functional = {}
+
+local function list(v) return core.is_tensor(v) and {v} or v end
+
+-- Inputs as fn gets them: leaves of their own, or tensors that lead to the user's.
+local function prepared(who, inputs, create)
+  local out = {}
+  for i, x in ipairs(list(inputs)) do
+    if not core.is_tensor(x) or not M.is_floating_point(x) then fail("%s: input %d must be a floating tensor, got %s", who, i, core.is_tensor(x) and x.dtype or type(x)) end
+    if create and x.requires_grad then out[i] = ops.view(x, x.shape) else out[i] = M.detach(x):requires_grad_() end
+  end
+  if #out == 0 then fail("%s: argument 2 must be a tensor or a list of tensors, got %s", who, options.shown(inputs)) end
+  return out
+end
+local function results(who, ...)
+  local out = {...}
+  for i = 1, math.max(1, #out) do if not core.is_tensor(out[i]) then fail("%s: argument 1 must return tensors, got %s", who, options.shown(out[i])) end end
+  return out
+end
+local function given(who, o) return options.fill(who, o, {create_graph = false, strict = false, vectorize = false}).create_graph end
+
+-- Gradients of outputs, weighed by weights, for xs; zeros where there is none.
+local function pulled(outputs, xs, weights, create)
+  local roots, w = {}, {}
+  for i, y in ipairs(outputs) do
+    if y.requires_grad then roots[#roots + 1], w[#w + 1] = y, weights[i] end
+  end
+  local g = #roots > 0 and autograd.grad(roots, xs, {grad_outputs = w, retain_graph = true, create_graph = create, allow_unused = true}) or {}
+  local out = {}
+  for i, x in ipairs(xs) do out[i] = g[i] or ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
+  return out
+end
+local function as_given(inputs, found) return core.is_tensor(inputs) and found[1] or found end
+
+-- What v is to be beside xs: as many tensors of their shapes; ones of a single number where there is none.
+local function beside(who, v, xs)
+  if v == nil then
+    if #xs == 1 and M.numel(xs[1]) == 1 then return {ops.ones(xs[1].shape, {dtype = xs[1].dtype, device = xs[1].device})} end
+    fail("%s: argument 3 (v) is needed where there is more than one number", who)
+  end
+  v = list(v)
+  for i, x in ipairs(xs) do
+    if not core.is_tensor(v[i]) or v[i].shape ~= x.shape then fail("%s: argument 3 (v) must have shape %s at %d, got %s", who, tostring(x.shape), i, core.is_tensor(v[i]) and "shape " .. tostring(v[i].shape) or type(v[i])) end
+  end
+  return v
+end
+
+-- jacobian(fn, inputs, {create_graph=}): for each result and each input a tensor of the result's shape, then the input's
+function functional.jacobian(fn, inputs, o)
+  local create = given("jacobian", o)
+  return enable_grad(function()
+    local xs = prepared("jacobian", inputs, create)
+    local outputs, out = results("jacobian", fn(unpack(xs))), {}
+    for k, y in ipairs(outputs) do
+      local flat, rows = M.reshape(y, -1), {}
+      for i = 1, #xs do rows[i] = {} end
+      for j = 1, M.numel(y) do
+        local g = pulled({ops.select(flat, 1, j)}, xs, {}, create)
+        for i = 1, #xs do rows[i][j] = M.reshape(g[i], -1) end
+      end
+      out[k] = {}
+      for i, x in ipairs(xs) do
+        local shape = {unpack(y.shape)}
+        for _, n in ipairs(x.shape) do shape[#shape + 1] = n end
+        out[k][i] = #rows[i] > 0 and M.reshape(require("tycho.functional").functions.stack(rows[i], 1), shape) or ops.zeros(shape, {dtype = y.dtype, device = y.device})
+      end
+      out[k] = as_given(inputs, out[k])
+    end
+    return #outputs == 1 and out[1] or out
+  end)
+end
+
+local function one_number(who, ...)
+  local out = results(who, ...)
+  if #out ~= 1 or M.numel(out[1]) ~= 1 then fail("%s: argument 1 must return one tensor of one element", who) end
+  return M.reshape(out[1], {})
+end
+
+-- hessian(fn, inputs, {create_graph=}): second derivatives of a function of one number; for a list of inputs a list of lists
+function functional.hessian(fn, inputs, o)
+  local create = given("hessian", o)
+  local found = functional.jacobian(function(...)
+    local xs = {...}
+    return unpack(pulled({one_number("hessian", fn(...))}, xs, {}, true))
+  end, inputs, {create_graph = create})
+  if core.is_tensor(inputs) or #inputs > 1 then return found end
+  return {found}
+end
+
+-- vjp(fn, inputs, v): fn's results, and v times the Jacobian: gradients weighed by v
+function functional.vjp(fn, inputs, v, o)
+  local create = given("vjp", o)
+  return enable_grad(function()
+    local xs = prepared("vjp", inputs, create)
+    local outputs = results("vjp", fn(unpack(xs)))
+    local g = pulled(outputs, xs, beside("vjp", v, outputs), create)
+    if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
+    return #outputs == 1 and outputs[1] or outputs, as_given(inputs, g)
+  end)
+end
+
+-- jvp(fn, inputs, v): fn's results, and the Jacobian times v, by the gradient of a gradient
+function functional.jvp(fn, inputs, v, o)
+  local create = given("jvp", o)
+  return enable_grad(function()
+    local xs = prepared("jvp", inputs, create)
+    local outputs, weights = results("jvp", fn(unpack(xs))), {}
+    v = beside("jvp", v, xs)
+    for i, y in ipairs(outputs) do weights[i] = ops.zeros(y.shape, {dtype = y.dtype, device = y.device}):requires_grad_() end
+    local out = pulled(pulled(outputs, xs, weights, true), weights, v, create)
+    if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
+    if #outputs == 1 then return outputs[1], out[1] end
+    return outputs, out
+  end)
+end
+
+-- hvp(fn, inputs, v) and vhp: the number that fn gives, and its Hessian times v
+function functional.hvp(fn, inputs, v, o)
+  local create = given("hvp", o)
+  return enable_grad(function()
+    local xs = prepared("hvp", inputs, create)
+    local y = one_number("hvp", fn(unpack(xs)))
+    local g = pulled(pulled({y}, xs, {}, true), xs, beside("hvp", v, xs), create)
+    return create and y or M.detach(y), as_given(inputs, g)
+  end)
+end
+functional.vhp = functional.hvp
+
+return options.told(functional, "autograd.functional")
