@@ -139,6 +139,7 @@ function tycho.where(cond, ...)
   return ops.where(cond, ...)
 end
 M.tolist = M.totable
+for _, dtype in ipairs(core.dtypes) do if not tycho[dtype] then tycho[dtype] = dtype end end          -- tycho.float32 is "float32"
 
 ---- modes ----
 local modes = require "tycho.modes"

@@ -198,7 +198,10 @@ static int dtype_at(lua_State *L, const ty_op *op, int k, int index) {
   if (lua_type(L, index) != LUA_TSTRING) bad(L, op, k, "a dtype such as 'float32'", index);
   int d = ty_dtype_find(lua_tostring(L, index));
   if (d < 0) {
+    static const char *const others[][2] = {{"long", "int64"}, {"int", "int32"}, {"float", "float32"}, {"half", "float16"}, {"double", "float64"}, {"byte", "uint8"}};
     const char *near = ty_nearest(lua_tostring(L, index), ty_dtype_names, TY_NDTYPE);
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+      if (!strcmp(lua_tostring(L, index), others[i][0])) near = others[i][1];
     if (near) ty_throw(L, "%s: '%s' is no dtype; did you mean '%s'?", op->shown, lua_tostring(L, index), near);
     bad(L, op, k, "a dtype such as 'float32'", index);
   }

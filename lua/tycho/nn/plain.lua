@@ -7,7 +7,7 @@ local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
 local plain, layer, whole = lib.plain, lib.layer, lib.whole
-local fail = require("tycho.options").fail
+local fail, shown = require("tycho.options").fail, require("tycho.options").shown
 
 ---- activations ----
 for _, name in ipairs {"ReLU", "SiLU", "SELU", "Mish", "Hardswish", "Hardsigmoid"} do plain(name, ops[name:lower()], "", nil, true) end
@@ -141,8 +141,12 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
     if select(weight and 3 or 2, ...) ~= nil then fail("%s: at most %s and a table of options are taken", name, weight and "a weight" or "nothing") end
     if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then fail("%s: options must be a table, got %s", name, core.is_tensor(o) and "tensor" or type(o)) end
     self.options = {weight = weight}
+    local known = {}
+    for k in signature:gsub("%b()", ""):gmatch "([%w_]+):" do known[k] = true end
+    require("tycho.options").check(name, o or {}, known)
+    local reductions = signature:match "reduction:enum(%b())"
+    if o and o.reduction ~= nil and not reductions:find("[(,]" .. tostring(o.reduction) .. "[,)]") then fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(o.reduction)) end
     for k, v in pairs(o or {}) do
-      if not signature:find("[ ,]" .. tostring(k) .. "[:?,]") then fail("%s: unknown option '%s'", name, tostring(k)) end
       if self.options[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
       self.options[k] = v
     end
