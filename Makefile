@@ -18,7 +18,7 @@ LUA_INCDIR ?= $(shell pkg-config --variable=includedir luajit 2>/dev/null)
 # Contraction is off so that a*b+c means the same everywhere; whole numbers wrap.
 CFLAGS  ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fopenmp -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off \
-  -Wall -Wextra -iquote src/core -iquote src/cpu -iquote src/io -iquote src/lua -I$(LUA_INCDIR) -I/usr/include/$(TRIPLET)/openblas-openmp
+  -Wall -Wextra -DTY_INTERFACE=$(INTERFACE)u -iquote src/core -iquote src/cpu -iquote src/io -iquote src/lua -I$(LUA_INCDIR) -I/usr/include/$(TRIPLET)/openblas-openmp
 override LDFLAGS += -shared -fopenmp -Wl,-z,nodelete -Wl,-rpath,$(BLAS) -L$(BLAS)
 LDLIBS  += -lopenblas -ldnnl -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm -ldl
 
@@ -33,6 +33,7 @@ ISA_avx2 := -march=haswell
 ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
 OBJ  += $(ISAS:%=$(BUILD)/cpu/loops_%.o) $(ISAS:%=$(BUILD)/cpu/pool_loops_%.o)
+INTERFACE := $(shell cat src/core/*.h src/core/*.def | cksum | cut -d' ' -f1)
 HDR  := $(wildcard src/*/*.h src/core/*.def)
 
 export LUA_PATH  = $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;

@@ -15,7 +15,9 @@ typedef struct {
   bool sync_debug;                     /* wait for each op, so that an error comes from the call that made it */
 } ty_gpu_flags;
 
+/* A library belongs to one core: ops are numbered and structs laid out by src/core's headers, whose sum both are built with (Makefile). */
 typedef struct {
+  uint32_t interface;
   const ty_gpu_flags *flags;
 #define SERVICE(type, name, params, args) type (*name) params;
 #include "services.def"

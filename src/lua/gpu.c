@@ -18,6 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ty_gpu_flags flags;
 static const ty_services services = {
+  .interface = TY_INTERFACE,
   .flags = &flags,
 #define SERVICE(type, name, params, args) .name = name,
 #include "services.def"
