@@ -287,6 +287,22 @@ describe("ports: pictures", function()
     assert.equal("3x4x4 7", tostring(z.shape) .. " " .. label)
   end)
 
+  it("are cut five or ten times, and changed in any order", function()
+    local x = tycho.range(1, 30, 1, cpu):reshape(1, 5, 6)
+    local crops = T.FiveCrop(2)(x)
+    assert.same({{{1, 2}, {7, 8}}, {{5, 6}, {11, 12}}, {{19, 20}, {25, 26}}, {{23, 24}, {29, 30}}}, {crops[1][1]:totable(), crops[2][1]:totable(), crops[3][1]:totable(), crops[4][1]:totable()})
+    assert.is_true(crops[5]:equal(T.CenterCrop(2)(x)))
+    local ten = T.Compose {T.TenCrop({2, 3}), T.Lambda(function(list) return tycho.stack(list) end)}(x)
+    assert.equal("10x1x2x3", tostring(ten.shape))
+    assert.is_true(ten[6]:equal(x:flip(3)[{ {}, {1, 2}, {1, 3} }]))
+    fails("FiveCrop: the crop of 7x7 is larger", T.FiveCrop(7), x)
+    local seen = {}
+    local t = T.RandomOrder {function(v) return v + 1 end, function(v) return v * 2 end}
+    tycho.manual_seed(1)
+    for _ = 1, 20 do seen[t(tycho.tensor(3, cpu)):item()] = true end
+    assert.same({[8] = true, [7] = true}, seen)
+  end)
+
   it("are put side by side, and written", function()
     local x = tycho.rand(5, 1, 4, 6, cpu)
     local grid = tycho.utils.make_grid(x, {nrow = 3, pad_value = 1})

@@ -133,6 +133,7 @@ static int unknown(lua_State *L, const char *k) {
     lua_pop(L, 1);
   }
   const char *near = ty_nearest(k, names, n);
+  if (!strcmp(k, "numpy")) return ty_throw(L, "a tensor has no 'numpy': totable() gives numbers, data() an FFI pointer, tycho.save_npy a file");
   if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
   return ty_throw(L, "a tensor has no field or method '%s'", k);
 }

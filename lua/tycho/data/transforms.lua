@@ -52,7 +52,15 @@ function Transform:__call(x, ...)
     end
   elseif self.list then
     if self.p and uniform() >= self.p then return x, ... end
-    return in_turn(self.list, 1, x, ...)
+    local list = self.list
+    if self.any_order then
+      list = {unpack(list)}
+      for i = #list, 2, -1 do
+        local k = math.floor(uniform() * i) + 1
+        list[i], list[k] = list[k], list[i]
+      end
+    end
+    return in_turn(list, 1, x, ...)
   end
   local ok, y = pcall(run, x, self.steps, self.random)
   if not ok then fail(y) end
@@ -252,6 +260,11 @@ function transforms.RandomApply(...)
   steps = joined("RandomApply", steps)
   return setmetatable({text = text, random = true, steps = {{"maybe", p, #steps}, unpack(steps)}}, Transform)
 end
+-- RandomOrder{a, b, ...}: all of them, in an order drawn anew each time
+function transforms.RandomOrder(list, ...)
+  if select("#", ...) > 0 then fail("RandomOrder: one list of transforms is needed, such as RandomOrder{a, b}") end
+  return setmetatable({text = "RandomOrder(" .. members("RandomOrder", list) .. ")", list = {unpack(list)}, any_order = true}, Transform)
+end
 -- RandomChoice({a, b, ...}, {p=weights}): one of them
 function transforms.RandomChoice(...)
   local o = options.arguments("RandomChoice", "transforms, p=nil", ...)
@@ -276,6 +289,23 @@ function transforms.RandomChoice(...)
   end
   return setmetatable({text = text, random = true, steps = out}, Transform)
 end
+
+---- several of one ----
+local function five(x, size)
+  local h, w, crop = M.size(x, -2), M.size(x, -1), functional.crop
+  if size[1] > h or size[2] > w then fail("FiveCrop: the crop of %dx%d is larger than the picture of %dx%d", size[1], size[2], h, w) end
+  local bottom, right = h - size[1] + 1, w - size[2] + 1
+  return {crop(x, 1, 1, size[1], size[2]), crop(x, 1, right, size[1], size[2]), crop(x, bottom, 1, size[1], size[2]), crop(x, bottom, right, size[1], size[2]), functional.center_crop(x, size)}
+end
+-- FiveCrop(size): a list of the four corners and the centre; TenCrop(size, vertical_flip=false): with their mirror images
+transforms.FiveCrop = core.define("FiveCrop", "size:pair", function(size) return transforms.Lambda(function(x) return five(x, size) end) end)
+transforms.TenCrop = core.define("TenCrop", "size:pair, vertical_flip:bool=false", function(size, vertical)
+  return transforms.Lambda(function(x)
+    local out = five(x, size)
+    for _, y in ipairs(five((vertical and functional.vflip or functional.hflip)(x), size)) do out[#out + 1] = y end
+    return out
+  end)
+end)
 
 ---- of batches ----
 local function soft(who, x, y, classes)
