@@ -2,7 +2,8 @@
 #include <string.h>
 #include "shape.h"
 
-#define SIDE_MOST 30000            /* of decompositions whose work area has some n * n elements */
+#define SIDE_MOST 30000            /* of decompositions whose work area has some 2 n * n elements */
+#define SVD_MOST 24000             /* 3 n * n and more */
 
 static ty_status matrices(ty_call *c, int slot, int64_t most) {
   const ty_tensor *x = c->in[slot].t;
@@ -69,6 +70,7 @@ ty_status ty_infer_matrix_rows(ty_call *c) {
   const bool svd = c->op->id == TY_OP_svd_rows;
   TY_TRY(matrices(c, 0, SIDE_MOST));
   const int64_t m = x->shape[x->ndim - 2], n = x->shape[x->ndim - 1];
+  if (svd && TY_MIN(m, n) > SVD_MOST) return ty_fail(c, "shape %s is too large: the lesser side may be %d", ty_shape_of(x), SVD_MOST);
   result(c, 0, 2, !svd && c->at[0].i ? m : TY_MIN(m, n), svd ? m + 1 + n : m + n);
   return TY_OK;
 }

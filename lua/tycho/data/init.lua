@@ -95,7 +95,9 @@ function data.ConcatDataset(list, ...)
   local n = 0
   if type(list) ~= "table" or list.size or select("#", ...) > 0 then fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}") end
   for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
-  return setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
+  local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
+  require("tycho.data.source").concatenated[self] = list
+  return self
 end
 
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets

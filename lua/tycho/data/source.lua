@@ -6,7 +6,7 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local ops = core.ops
-local source = {}
+local source = {concatenated = setmetatable({}, {__mode = "k"})}         -- ConcatDatasets: what they are of
 
 local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and the transform that is part of it
 
@@ -51,8 +51,9 @@ end
 -- A dataset's source and, for a Subset, its positions; nil and the reason where items are made in Lua.
 function source.of(dataset)
   local base, at = source.base(dataset)
-  if type(base) == "table" and rawget(base, "datasets") then
-    local whole, why = joined(base.datasets)
+  local parts = source.concatenated[base]
+  if parts and rawget(base, "get") == nil then
+    local whole, why = joined(parts)
     return whole, whole and at or why
   end
   if type(base) ~= "table" or type(base.fields) ~= "function" then return nil, "it is written in Lua" end

@@ -22,6 +22,21 @@ local function need_square(name, x)
   if rows(x) ~= cols(x) then fail(name, "argument 1 must be square, got shape %s", tostring(x.shape)) end
 end
 
+-- fn(...) without autocast, which would multiply in 16 bits.
+local function exactly(fn, ...)
+  local cpu, gpu = core.autocast(false), core.autocast(true)
+  if not (cpu or gpu) then return fn(...) end
+  local function back(ok, ...)
+    core.autocast(false, cpu or nil)
+    core.autocast(true, gpu or nil)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  core.autocast(false, nil)
+  core.autocast(true, nil)
+  return back(pcall(fn, ...))
+end
+
 -- An op of the class linalg, wherever its operands are.
 local function computed(op, x, ...)
   local device = x.device
@@ -74,12 +89,12 @@ def("linalg.svdvals", "x", "singular values, descending", function(x)
 end, NO_METHOD)
 
 ---- systems ----
--- Both operands with one batch; b's columns as a matrix, and what makes the result b's shape again.
-local function system(name, a, b, left)
+-- Both operands with one batch; b's columns as a matrix, and what makes the result b's shape again. vectors: whether b may be such.
+local function system(name, a, b, left, vectors)
   need_square(name, a)
-  local vector = left and (M.dim(b) == 1 or (M.dim(b) == M.dim(a) - 1 and tostring(b.shape) == tostring(ops.select(a, -1, 1).shape)))
+  local vector = vectors and left and (M.dim(b) == 1 or (M.dim(b) == M.dim(a) - 1 and tostring(b.shape) == tostring(ops.select(a, -1, 1).shape)))
   if vector then b = M.unsqueeze(b, -1) end
-  need_matrix(name, b)
+  if M.dim(b) < 2 then fail(name, "argument 2 must be a matrix or a batch of matrices, got shape %s", tostring(b.shape)) end
   if not left then a, b = T(a), T(b) end
   if rows(b) ~= rows(a) then
     fail(name, "arguments 1 and 2 have shapes %s and %s; for each matrix argument 2 must have %d %s", tostring(a.shape), tostring(b.shape), rows(a), left and "rows" or "columns")
@@ -98,7 +113,7 @@ local function system(name, a, b, left)
   return spread(a), spread(b), function(x) return vector and M.squeeze(x, -1) or left and x or T(x) end
 end
 def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a = b) for square matrices a", function(a, b, left)
-  local p, q, shaped = system("linalg.solve", a, b, left)
+  local p, q, shaped = system("linalg.solve", a, b, left, true)
   return shaped(computed(ops.solve_system, p, q))
 end, NO_METHOD)
 def("linalg.solve_triangular", "a, b, *, upper:bool, left:bool=true, unitriangular:bool=false", "x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read",
@@ -114,11 +129,11 @@ def("linalg.slogdet", "x", "sign and logarithm of the absolute value of determin
   local log, sign = computed(ops.log_determinant, x)
   return sign, log
 end, NO_METHOD)
-def("linalg.det", "x", "determinants of square matrices", function(x)
+def("linalg.det", "x", "determinants of square matrices; without a gradient where one is singular", function(x)
   local log, sign = computed(ops.log_determinant, x)
   return sign * ops.exp(log)
 end, NO_METHOD)
-def("linalg.lstsq", "a, b", "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank", function(a, b)
+local function lstsq(a, b)
   need_matrix("linalg.lstsq", a)
   local vector = M.dim(b) == M.dim(a) - 1
   if vector then b = M.unsqueeze(b, -1) end
@@ -128,15 +143,35 @@ def("linalg.lstsq", "a, b", "x with the least norm of a x - b; where several hav
   if wide then x = ops.matmul(q, F["linalg.solve_triangular"](T(r), b, {upper = false}))
   else x = F["linalg.solve_triangular"](r, ops.matmul(T(q), b), {upper = true}) end
   return vector and M.squeeze(x, -1) or x
-end, NO_METHOD)
+end
+def("linalg.lstsq", "a, b", "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank", function(a, b) return exactly(lstsq, a, b) end, NO_METHOD)
+-- The gradient of a pseudoinverse whose rank stays (Golub and Pereyra 1973): not by way of its factors, whose gradients repeated values spoil.
+local pseudoinverse
+local function pseudoinverse_of(x, rtol)
+  pseudoinverse = pseudoinverse or require("tycho.autograd").Function {
+    forward = function(ctx, a, r)
+      local u, s, v = F["linalg.svd"](a, false)
+      local least = M.numel(s) > 0 and ops.amax(s, -1, {keepdim = true}) * r or s
+      local none = ops.le(s, least)
+      local p = ops.matmul(T(v) * M.unsqueeze(ops.masked_fill(1 / ops.masked_fill(s, none, 1), none, 0), -2), T(u))
+      ctx:save_for_backward(a, p)
+      return p
+    end,
+    backward = function(ctx, g)
+      local a, p = ctx:saved_tensors()
+      local pt, gt = T(p), T(g)
+      local left, right = eye(rows(a), a) - ops.matmul(a, p), eye(cols(a), a) - ops.matmul(p, a)
+      return ops.matmul(ops.matmul(left, gt), ops.matmul(p, pt)) + ops.matmul(ops.matmul(ops.matmul(pt, p), gt), right) - ops.matmul(ops.matmul(pt, g), pt)
+    end}
+  return pseudoinverse(x, rtol)
+end
 def("linalg.pinv", "x, *, rtol:number?", "Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0", function(x, rtol)
-  local u, s, v = F["linalg.svd"](x, false)
-  local least = ops.amax(s, -1, {keepdim = true}) * (rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
-  local none = ops.le(s, least)
-  return ops.matmul(T(v) * M.unsqueeze(ops.masked_fill(1 / ops.masked_fill(s, none, 1), none, 0), -2), T(u))
+  need_matrix("linalg.pinv", x)
+  return exactly(pseudoinverse_of, x, rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
 end, NO_METHOD)
 def("linalg.matrix_rank", "x, *, atol:number=0, rtol:number?", "how many singular values are above atol and above rtol times the largest", function(x, atol, rtol)
   local s = F["linalg.svdvals"](x)
+  if s.shape[M.dim(s)] == 0 then return ops.sum(M.long(s), -1) end
   local least = ops.clamp(ops.amax(s, -1, {keepdim = true}) * (rtol or atol > 0 and 0 or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32)), atol)
   return ops.sum(ops.gt(s, least), -1)
 end, NO_METHOD)
@@ -213,7 +248,7 @@ end, NO_METHOD)
 -- e^x by squaring e^(x / 2^k), which a Pade approximant of degree 8 gives where the norm is below 1.
 local PADE = {1}
 for i = 1, 8 do PADE[i + 1] = PADE[i] * (8 - i + 1) / (i * (16 - i + 1)) end
-def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x)
+local function matrix_exp(x)
   need_square("linalg.matrix_exp", x)
   if M.numel(x) == 0 then return ops.clone(x) end
   local norm = ops.amax(ops.sum(ops.abs(M.detach(x)), -2)):item()
@@ -228,7 +263,8 @@ def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x)
   local e = F["linalg.solve"](even - odd, even + odd)
   for _ = 1, k do e = ops.matmul(e, e) end
   return e
-end, NO_METHOD)
+end
+def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return exactly(matrix_exp, x) end, NO_METHOD)
 for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul", diagonal = "diagonal"} do F["linalg." .. name] = F[of] or ops[of] end
 
 ---- torch's own names ----

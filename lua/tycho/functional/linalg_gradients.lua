@@ -11,10 +11,10 @@ local function over(x, a, upper) return T(ops.solve_triangle(T(a), T(x), not upp
 -- the lower triangle and its mirror image
 local function mirrored(x) return ops.tril(x) + T(ops.tril(x, -1)) end
 local function skew(x) return x - T(x) end
--- x_ij / (s_j - s_i), 0 on the diagonal
+-- x_ij / (s_j - s_i); 0 where x_ij is, as on the diagonal, whatever the difference
 local function over_differences(x, s)
-  local one = eye(x)
-  return x * (1 - one) / (M.unsqueeze(s, -2) - M.unsqueeze(s, -1) + one)
+  x = x * (1 - eye(x))
+  return x / ops.masked_fill(M.unsqueeze(s, -2) - M.unsqueeze(s, -1), ops.eq(x, 0), 1)
 end
 
 local R = {}

@@ -177,37 +177,42 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
     if M.dim(ids) == 1 and not offsets then fail(name, "a vector of ids needs offsets") end
     if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
     if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
-    local like, n, bags = {dtype = weight.dtype, device = weight.device}, M.numel(ids), nil
-    if M.dim(ids) == 2 then bags = M.flatten(ops.expand(M.unsqueeze(ops.range(1, ids.shape[1], 1, {dtype = "int64", device = ids.device}), 2), ids.shape)) end
-    local count = bags and ids.shape[1]
-    if not bags then
-      local first = M.totable(offsets)
-      if ends then
-        if first[#first] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(first[#first])) end
-        offsets = ops.slice(offsets, 1, 1, #first - 1)
-        first[#first] = nil
-      end
-      if first[1] and first[1] ~= 1 then fail(name, "the first offset must be 1, got %d", first[1]) end
-      for i, at in ipairs(first) do
-        local last = (first[i + 1] or n + 1) - 1
-        if at < 1 or last > n or last < at - 1 then fail(name, "offsets must ascend within 1..%d", n) end
-      end
-      count, bags = #first, ops.searchsorted(offsets, ops.range(1, n, 1, {dtype = offsets.dtype, device = offsets.device}), {right = true}) - 1
+    local n = M.numel(ids)
+    local rows, taken = F.embedding(ids, weight), padding and ops.ne(ids, padding < 0 and weight.shape[1] + 1 + padding or padding)
+    if scale then rows = rows * M.unsqueeze(scale, -1) end
+    if M.dim(ids) == 2 then
+      if mode == "max" then return padding and ops.masked_fill(ops.amax(ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), 3), -math.huge), 2), M.unsqueeze(ops.logical_not(ops.any(taken, 2)), 2), 0) or ops.amax(rows, 2) end
+      if not padding then return (mode == "mean" and ops.mean or ops.sum)(rows, 2) end
+      local y = ops.sum(rows * M.unsqueeze(taken, 3), 2)
+      return mode == "sum" and y or y / ops.clamp(M.unsqueeze(ops.sum(taken, 2), 2), 1)
     end
-    local flat = M.flatten(ids)
-    local rows = F.embedding(flat, weight)
-    if scale then rows = rows * M.unsqueeze(M.flatten(scale), -1) end
-    local taken = ops.ones({n}, like)
-    if padding then taken = M.to(ops.ne(flat, padding < 0 and weight.shape[1] + 1 + padding or padding), weight.dtype) end
+    local first = M.totable(offsets)
+    if ends then
+      if first[#first] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(first[#first])) end
+      first[#first] = nil
+    end
+    if first[1] and first[1] ~= 1 then fail(name, "the first offset must be 1, got %d", first[1]) end
+    local bags = {}
+    for i, at in ipairs(first) do
+      local last = (first[i + 1] or n + 1) - 1
+      if at < 1 or last > n or last < at - 1 then fail(name, "offsets must ascend within 1..%d", n) end
+      for k = at, last do bags[k] = i end
+    end
+    bags = M.to(n > 0 and core.from_value(bags, "int64") or ops.zeros({0}, {dtype = "int64"}), ids.device)
+    -- added up in float32 at least, counted in whole numbers
+    local dtype = weight.dtype
+    if dtype == "float16" or dtype == "bfloat16" then rows = M.float(rows) end
+    local size, like = {#first, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
     if mode == "max" then
-      if padding then rows = ops.masked_fill(rows, M.unsqueeze(ops.eq(taken, 0), 2), -math.huge) end
-      local y = F.scatter_reduce(ops.full({count, weight.shape[2]}, -math.huge, like), 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
-      return ops.masked_fill(y, ops.eq(y, -math.huge), 0)                -- of nothing
+      if padding then rows = ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), 2), -math.huge) end
+      local y = F.scatter_reduce(ops.full(size, -math.huge, like), 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
+      return M.to(ops.masked_fill(y, ops.eq(y, -math.huge), 0), dtype)                -- of nothing
     end
     if padding then rows = rows * M.unsqueeze(taken, 2) end
-    local y = F.index_add(ops.zeros({count, weight.shape[2]}, like), 1, bags, rows)
-    if mode == "sum" then return y end
-    return y / ops.clamp(M.unsqueeze(F.index_add(ops.zeros({count}, like), 1, bags, taken), 2), 1)
+    local y = F.index_add(ops.zeros(size, like), 1, bags, rows)
+    if mode == "sum" then return M.to(y, dtype) end
+    local counts = F.index_add(ops.zeros({#first}, {dtype = "int64", device = rows.device}), 1, bags, padding and M.long(taken) or ops.ones({n}, {dtype = "int64", device = rows.device}))
+    return M.to(y / ops.clamp(M.unsqueeze(counts, 2), 1), dtype)
   end, NN)
 def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last dim of size num_classes (the largest id where nil)", function(ids, classes)
   ids = whole("one_hot", 1, ids)

@@ -13,8 +13,9 @@ for name in ([[relu relu6 leaky_relu elu selu celu silu mish hardswish hardsigmo
     local args, rest = {...}, {}
     for k, v in pairs(o) do if k ~= "inplace" then rest[k] = v end end
     args[n] = rest
-    local y = f(x, unpack(args, 1, next(rest) and n or n - 1))
-    return o.inplace and core.methods.copy_(x, y) or y
+    if not o.inplace then return f(x, unpack(args, 1, next(rest) and n or n - 1)) end
+    local was = core.is_grad_enabled() and x.requires_grad and core.ops.clone(x) or x          -- which backward needs
+    return core.methods.copy_(x, f(was, unpack(args, 1, next(rest) and n or n - 1)))
   end
 end
 F.unfold = functional.functions.im2col      -- tycho.unfold is Tensor.unfold
