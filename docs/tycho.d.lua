@@ -3911,7 +3911,7 @@ function tycho.linalg.inv(x) end
 ---@return tycho.Tensor
 function tycho.linalg.slogdet(x) end
 
---- determinants of square matrices
+--- determinants of square matrices; without a gradient where one is singular
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end

@@ -146,6 +146,24 @@ describe("checkpoint.Manager", function()
     assert.same(want, {math.random(), math.random(1000)})
   end)
 
+  it("refuses generators that are none, before it loads", function()
+    local m, net = tycho.checkpoint.Manager {dir = dir}, nn.Linear(1, 1)
+    m:save(1, {model = net})
+    m:wait()
+    local saving, core = require "tycho.saving", require "tycho.core"
+    for _, bad in ipairs {3, {1}, "xyz", ("0"):rep(64)} do
+      local tensors, text = core.read_safetensors(dir .. "/step-1.safetensors", true)
+      local value = saving.value(core.json_decode(text), tensors)
+      value.generators.lua = bad
+      local tree, names, list = saving.tree(value)
+      core.saving_end(core.saving_start(dir .. "/step-2.safetensors", names, list, core.json_encode(tree), 0))
+      local before = net.weight:detach():clone()
+      tycho.no_grad(net.weight.add_, net.weight, 1)
+      fails("the random generator 'lua' of", m.restore, m, 2, {model = net})
+      assert.is_true(net.weight:equal(before + 1))
+    end
+  end)
+
   it("saves what was there when it was called", function()
     local m = tycho.checkpoint.Manager {dir = dir}
     local x = tycho.rand(300, 1000)

@@ -295,6 +295,8 @@ describe("checkpoints", function()
       end
       assert.same(want, got)
     end
+    local own = {datasets = {a, b}, size = function() return 2 end, get = function(_, i) return i * 7 end}       -- the user's, whatever its fields are called
+    for x in data.DataLoader(own, {batch_size = 2}):iter() do assert.same({7, 14}, x:totable()) end
     local pictures = tycho.randint(0, 255, {4, 1, 6, 6}, {dtype = "uint8", device = "cpu"})
     local function cut(n) return data.Subset({size = function() return 4 end, get = true, fields = function() return {{kind = "images", tensor = pictures, steps = {{"center_crop", n, n}}}} end}, {1, 2}) end
     local sizes = {}

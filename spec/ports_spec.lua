@@ -6,16 +6,6 @@ local nn, optim, data, D = tycho.nn, tycho.optim, tycho.data, tycho.distribution
 local F, T = nn.functional, data.transforms
 local cpu = {device = "cpu"}
 
--- fn with what it writes to stderr
-local function said(fn)
-  local real, text = io.stderr, {}
-  io.stderr = {write = function(_, ...) text[#text + 1] = table.concat({...}) end, flush = function() end} -- luacheck: ignore 122
-  local ok, e = pcall(fn)
-  io.stderr = real -- luacheck: ignore 122
-  assert(ok, e)
-  return table.concat(text)
-end
-
 describe("ports: layers", function()
   it("take the states of recurrent layers by name", function()
     local x, h, c = tycho.randn(4, 2, 8), tycho.randn(1, 2, 3), tycho.randn(1, 2, 3)
@@ -46,6 +36,11 @@ describe("ports: layers", function()
     for name in net:named_modules {prefix = "m"} do names[#names + 1] = name end
     for name in net:named_parameters("", false) do names[#names + 1] = name end
     assert.same({"m.0.weight", "m.0.bias", "m", "m.0", "m.1"}, names)
+    local shared = nn.Module:extend("Shared")()
+    shared.inner = net[1]
+    shared.w = net[1].weight
+    assert.equal(1, #shared:parameters(false))
+    assert.equal("Sequential(\n  (0): ReLU()\n)", tostring(nn.Sequential(net[2]:load_state_dict({}))))
     fails("unknown option 'recursive'", net.parameters, net, {recursive = true})
   end)
 
@@ -98,6 +93,9 @@ describe("ports: layers", function()
       assert.is_false(ended.weight.requires_grad)
       if mode ~= "max" then tycho.autograd.gradcheck(function(w) return F.embedding_bag(ids, w, offsets, {mode = mode}) end, {tycho.randn({4, 3}, {dtype = "float64"}):requires_grad_()}) end
     end
+    local half = nn.EmbeddingBag(4, 3, {mode = "sum", dtype = "bfloat16"})
+    tycho.no_grad(half.weight.fill_, half.weight, 1)
+    assert.equal(1000, half(tycho.ones(1000, {dtype = "int64"}), tycho.tensor({1}, {dtype = "int64"}))[{1, 1}])
     fails("EmbeddingBag: unknown option 'offset'", nn.EmbeddingBag(4, 3), ids, {offset = offsets})
     fails("the last offset must be the end, 7", F.embedding_bag, ids, tycho.ones(4, 3), offsets, {include_last_offset = true})
   end)
@@ -115,6 +113,7 @@ describe("ports: functions", function()
     close(tycho.tensor({3, 4}):norm("fro"), tycho.tensor(5))
     local rows, columns = tycho.where(tycho.tensor {{0, 1}, {1, 0}})
     assert.same({{1, 2}, {2, 1}}, {rows:tolist(), columns:tolist()})
+    for _, named in ipairs {{condition = tycho.tensor {true, false}, x = 1, y = 2}, {condition = tycho.tensor {true, false}, input = 1, other = 2}} do assert.same({1, 2}, tycho.where(named):totable()) end
     assert.same({2, 3}, (tycho.tensor({0, 5, 7}):nonzero {as_tuple = true}):totable())
   end)
 
@@ -123,6 +122,15 @@ describe("ports: functions", function()
     assert.is_true(rawequal(x, F.relu(x, {inplace = true})))
     assert.same({0, 2}, x:totable())
     assert.same({0, 2}, F.leaky_relu(x, 0.1, {inplace = false}):totable())
+    for _, name in ipairs {"relu", "relu6", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardswish", "hardsigmoid", "hardtanh"} do
+      local w = tycho.randn({5}, {dtype = "float64", requires_grad = true})
+      local h = w * 1
+      F[name](h, {inplace = true}):sum():backward()
+      local g = w.grad
+      w.grad = nil
+      F[name](w):sum():backward()
+      assert.is_true(g:equal(w.grad), name)
+    end
   end)
 
   it("draw by a probability of their own", function()
@@ -154,13 +162,12 @@ describe("ports: functions", function()
     fails("joins texts, not a string with a tensor", function() return "loss " .. tycho.ones(1) end)
   end)
 
-  it("say once that a loss spreads its operands", function()
-    local function loss() F.mse_loss(tycho.ones(4, 1), tycho.ones(4)) end
-    local text = said(function()
-      loss()
-      loss()
-    end)
-    assert.is_true(text == "" or text == "mse_loss: shapes 4x1 and 4 differ and are broadcast; is that meant?\n", text)
+  it("say once that a loss spreads its operands #cpu", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
+    local file = io.popen([[luajit -e 'local t = require "tycho" for _ = 1, 2 do t.nn.functional.mse_loss(t.ones(4, 1), t.ones(4)) end' 2>&1]])
+    local text = file:read "*a"
+    file:close()
+    assert.equal("mse_loss: shapes 4x1 and 4 differ and are broadcast; is that meant?\n", text)
   end)
 
   it("are in 16 bits under autocast where they multiply matrices", function()
@@ -244,6 +251,9 @@ describe("ports: training", function()
     assert.truthy(tostring(opt):find("Adam (\nParameter Group 1\n    amsgrad: false\n    betas: {0.9, 0.999}", 1, true))
     assert.equal("StepLR(epoch 0)", tostring(optim.lr_scheduler.StepLR(opt, 1)))
     assert.equal(4, tycho.amp.GradScaler("cpu", {init_scale = 4}):get_scale())
+    fails("Adam: there is no decoupled_weight_decay; AdamW decouples", optim.Adam, {p}, {decoupled_weight_decay = true})
+    fails("Adam: a group must be a table", optim.Adam, {{params = {p}}, p})
+    assert.truthy(tostring(optim.Adafactor({p})):find("eps: {false, 0.001}", 1, true))
     fails("StepLR: step takes no epoch", function() optim.lr_scheduler.StepLR(opt, 1):step(5) end)
   end)
 

@@ -45,6 +45,14 @@ local function generators()
   end
   return out
 end
+local function check_generators(kept, path)
+  for name, g in pairs(kept) do
+    local ok
+    if name == "lua" then ok = type(g) == "string" and #g % 2 == 0 and not g:find "%X" and g:find "[^0]"
+    else ok = type(name) == "string" and type(g) == "table" and type(g[1]) == "number" and type(g[2]) == "number" end
+    if not ok then error(("restore: the random generator '%s' of %s is none"):format(tostring(name), path), 0) end
+  end
+end
 local function restore_generators(kept)
   for name, g in pairs(kept) do
     if name == "lua" then core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
@@ -174,6 +182,7 @@ local function load_unchecked(members, names, states, path)
 end
 
 local function load_into(value, members, path)
+  check_generators(value.generators, path)
   local names, unchecked, tensors = {}, {}, {}
   for name, m in pairs(members or {}) do
     if has_state(m, "load_state_dict") then

@@ -135,7 +135,7 @@ end
 
 -- where(cond): the places where cond isn't 0, as nonzero(cond, {as_tuple = true}) gives them
 function tycho.where(cond, ...)
-  if select("#", ...) == 0 then return M.nonzero(cond, {as_tuple = true}) end
+  if select("#", ...) == 0 and core.is_tensor(cond) then return M.nonzero(cond, {as_tuple = true}) end
   return ops.where(cond, ...)
 end
 M.tolist = M.totable
@@ -180,6 +180,7 @@ end
 -- A device's name, checked: "cpu", "cuda", "cuda:1" for device("cuda", 1).
 function tycho.device(name, index)
   if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. require("tycho.options").shown(name)) end
+  if index and name ~= "cuda" then fail("device: an index goes with 'cuda', not with '%s'", name) end
   return index and name .. ":" .. index or name
 end
 -- What a dtype can hold: finfo of floating ones {bits, eps, max, min, tiny}, iinfo of whole ones {bits, max, min} (numbers, exact to 2^53).

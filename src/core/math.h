@@ -304,14 +304,15 @@ TY_INLINE double polygamma_f64(double x, double n) {
 }
 TY_INLINE float polygamma_f32(float x, double n) { return (float)polygamma_f64((double)x, n); }
 
-/* How a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / p, with the series of the lower incomplete gamma function P; for large alpha by its
- * normal approximation. */
-TY_INLINE double gamma_draw_slope_f64(double x, double alpha) {
+/* How the logarithm of a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / (x p), with the series of the lower incomplete gamma function P;
+ * for large alpha by its normal approximation. */
+TY_INLINE double gamma_draw_slope_f64(double log_x, double alpha) {
+  const double x = exp(log_x);
   double term, sum, harmonic, weighted;
-  if (!(x > 0 && alpha > 0)) return x == 0 && alpha > 0 ? 0 : NAN;
+  if (!(alpha > 0) || log_x != log_x) return NAN;
   if (alpha > 1e4 || x > alpha + 40 * sqrt(alpha) + 300) {
     const double z = (x - alpha) / sqrt(alpha);
-    return 1 + (x - alpha - (z * z - 1) / 3) / (2 * alpha);
+    return (1 + (x - alpha - (z * z - 1) / 3) / (2 * alpha)) / x;
   }
   term = sum = harmonic = 1 / alpha;
   weighted = term * harmonic;
@@ -321,9 +322,9 @@ TY_INLINE double gamma_draw_slope_f64(double x, double alpha) {
     sum += term;
     weighted += term * harmonic;
   }
-  return x * (weighted - (log(x) - polygamma_f64(alpha, 0)) * sum);
+  return weighted - (log_x - polygamma_f64(alpha, 0)) * sum;
 }
-TY_INLINE float gamma_draw_slope_f32(float x, float alpha) { return (float)gamma_draw_slope_f64((double)x, (double)alpha); }
+TY_INLINE float gamma_draw_slope_f32(float log_x, float alpha) { return (float)gamma_draw_slope_f64((double)log_x, (double)alpha); }
 
 /* The normal density and distribution, gelu's parts. The float32 distribution by Abramowitz & Stegun 7.1.26, within 1e-7 of the
  * truth; both take the same exponential, which a compiler computes once. */

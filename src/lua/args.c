@@ -67,16 +67,18 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
 /* The parameter that PyTorch calls `key`; nparam: none. */
 static int by_other_name(const ty_op *op, const char *key) {
   static const char *const names[][2] = {
-    {"other", "b"}, {"exponent", "b"}, {"mat2", "b"}, {"vec", "b"}, {"vec2", "b"}, {"batch2", "b"}, {"input2", "b"}, {"x2", "b"}, {"B", "b"}, {"end", "b"}, {"tensor1", "b"}, {"tensor2", "c"},
-    {"mat1", "a"}, {"mat", "a"}, {"vec1", "a"}, {"batch1", "a"}, {"input1", "a"}, {"x1", "a"}, {"A", "a"}, {"L", "l"}, {"input2", "l"}, {"condition", "cond"}, {"x", "a"}, {"y", "b"},
+    {"input2", "l"}, {"other", "b"}, {"exponent", "b"}, {"mat2", "b"}, {"vec", "b"}, {"vec2", "b"}, {"batch2", "b"}, {"input2", "b"}, {"x2", "b"}, {"B", "b"}, {"end", "b"}, {"tensor1", "b"}, {"tensor2", "c"},
+    {"mat1", "a"}, {"mat", "a"}, {"vec1", "a"}, {"batch1", "a"}, {"input1", "a"}, {"x1", "a"}, {"A", "a"}, {"L", "l"}, {"condition", "cond"}, {"x", "a"}, {"y", "b"},
     {"axis", "dim"}, {"dims", "dim"}, {"dimension", "dim"}, {"diagonal", "k"}, {"diagonal", "offset"}, {"fill_value", "value"}, {"shape", "size"}, {"sizes", "size"}, {"normalized_shape", "size"},
     {"split_size", "size"}, {"split_size_or_sections", "size"}, {"chunks", "n"}, {"num_samples", "n"}, {"shifts", "shift"}, {"dims", "repeats"}, {"reps", "repeats"}, {"num_groups", "groups"},
     {"running_mean", "mean"}, {"running_var", "var"}, {"query", "q"}, {"key", "k"}, {"value", "v"}, {"value", "src"}, {"source", "src"}, {"source", "from"}, {"destination", "to"}, {"indices", "index"},
     {"start", "first"}, {"end", "last"}, {"from", "low"}, {"to", "high"}, {"upscale_factor", "factor"}, {"downscale_factor", "factor"}, {"indices_or_sections", "sections"},
     {"test_elements", "values"}, {"sorted_sequence", "sorted"}, {"target", "y"}, {"norm_type", "p"}, {"ord", "p"}, {"positive", "near"}, {"negative", "far"}, {"include_input", "include_self"}};
   static const char *const first[] = {"input", "self", "tensor", "anchor", "logits", "elements"};
-  for (unsigned k = 0; k < sizeof first / sizeof *first; k++)
-    if (!strcmp(key, first[k])) return op->nparam && op->param[0].type <= TY_P_OPERAND ? 0 : op->nparam;
+  for (unsigned k = 0; k < sizeof first / sizeof *first; k++) {
+    const int at = op->nparam > 1 && !strcmp(op->param[0].name, "cond");          /* where's input comes second */
+    if (!strcmp(key, first[k])) return op->nparam && op->param[at].type <= TY_P_OPERAND ? at : op->nparam;
+  }
   for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
     if (strcmp(key, names[k][0])) continue;
     for (int i = 0; i < op->nparam; i++)

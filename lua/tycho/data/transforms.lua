@@ -39,7 +39,7 @@ local function in_turn(list, i, x, ...)
   local out
   local function take(...) out = {n = select("#", ...), ...} end
   take(list[i](x, ...))
-  if out.n > 1 then return in_turn(list, i + 1, unpack(out, 1, out.n)) end
+  if out.n > 1 and select("#", ...) > 0 then return in_turn(list, i + 1, unpack(out, 1, out.n)) end
   return in_turn(list, i + 1, out[1], ...)
 end
 

@@ -24,7 +24,13 @@ end
 
 -- Fields that follow from others are found by name: dist.mean, dist.variance, dist.stddev, dist.probs, dist.logits.
 local function class(name, signature)
-  local c = setmetatable({_name = name, get = {}}, {__index = Distribution})
+  local c = setmetatable({_name = name, get = {}}, {__index = Distribution, __newindex = function(t, k, v)
+    if k == "log_prob" then                  -- of a number too
+      local fn = v
+      v = function(self, x) return fn(self, type(x) == "number" and ops.full({}, x, {dtype = "float32", device = "cpu"}) or x) end
+    end
+    rawset(t, k, v)
+  end})
   function c.__index(self, k)
     if c.get[k] then return c.get[k](self) end
     if k == "stddev" and c.get.variance then return ops.sqrt(c.get.variance(self)) end
@@ -45,12 +51,12 @@ local function together(name, ...)
   local like, list, n = nil, {}, select("#", ...)
   for i = 1, n do
     local v = select(i, ...)
-    if core.is_tensor(v) then like = like or v
+    if core.is_tensor(v) then like = like or (M.is_floating_point(v) and v or M.float(v))
     elseif type(v) ~= "number" then fail("%s: parameters must be numbers or tensors, got %s", name, options.shown(v)) end
   end
   for i = 1, n do
     local v = select(i, ...)
-    list[i] = core.is_tensor(v) and v or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
+    list[i] = core.is_tensor(v) and (M.is_floating_point(v) and v or M.float(v)) or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
   end
   return unpack(F.broadcast_tensors(list))
 end

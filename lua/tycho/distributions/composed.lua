@@ -47,7 +47,6 @@ local function half(name, whole)
   end
   function c:draw(shape) return ops.abs(self.base:draw(shape)) end
   function c:log_prob(x)
-    if not core.is_tensor(x) then x = ops.full({}, x, same(self.scale)) end
     return ops.where(ops.ge(x, 0), self.base:log_prob(x) + math.log(2), -math.huge)
   end
   function c:entropy() return self.base:entropy() - math.log(2) end
@@ -209,7 +208,15 @@ function Transformed:init(o)
   if type(list) ~= "table" then fail("TransformedDistribution: argument 2 must be a transform or a list of them, got %s", options.shown(list)) end
   for i, t in ipairs(list) do if type(t) ~= "table" or not t.is_transform then fail("TransformedDistribution: %d in the list is %s, no transform", i, options.shown(t)) end end
   self.base_dist, self.transforms, self.has_rsample = o.base_distribution, list, o.base_distribution.has_rsample
-  self.batch_shape, self.event_shape = joined(self.base_dist.batch_shape), joined(self.base_dist.event_shape)
+  self.event_shape, self.batch_shape = joined(self.base_dist.event_shape), {}
+  -- transforms of many parameters are of as many draws
+  local function like(shape) return ops.empty(joined(shape), {device = "cpu"}) end
+  local shapes = {like(joined(self.base_dist.batch_shape, self.event_shape))}
+  for _, t in ipairs(list) do
+    for _, v in pairs(t) do if core.is_tensor(v) then shapes[#shapes + 1] = like(v.shape) end end
+  end
+  local x = F.broadcast_tensors(shapes)[1]
+  for i = 1, M.dim(x) - #self.event_shape do self.batch_shape[i] = x.shape[i] end
 end
 function Transformed:draw(shape)
   local x = self.base_dist:draw(shape)

@@ -1,6 +1,7 @@
 -- The gamma function's family: Gamma, Chi2, Beta, Dirichlet, StudentT; counts: Poisson, Binomial, NegativeBinomial, Multinomial.
 --
--- Draws need no word from the device: rejection goes on for so many rounds that none is left (of 2^24 draws, one in thousands of years of drawing).
+-- Draws need no word from the device: rejection goes on for so many rounds that hardly any is left, which then keeps its last proposal. They are made in
+-- float64, by their logarithms where they may be tiny.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -12,29 +13,29 @@ local KL = base.KL
 local lgamma, digamma = ops.lgamma, F.digamma
 
 local TINY = {float32 = 1.1754943508222875e-38, float64 = 2.2250738585072014e-308, float16 = 6.1e-5, bfloat16 = 1.1754943508222875e-38}
+local DOUBLE = "float64"
 
--- Gamma(alpha, 1) of this shape (Marsaglia and Tsang 2000), whose gradient for alpha is that of the draw with its own quantile held.
-local function standard_gamma(shape, alpha)
-  local a = ops.expand(M.detach(alpha), shape)
-  local small = ops.lt(a, 1)
+-- log of Gamma(alpha, 1) of this shape, float64 (Marsaglia and Tsang 2000); its gradient for alpha is that of the draw while its quantile stays, its second derivative isn't that.
+local function log_gamma_draw(shape, alpha)
+  local a = M.to(ops.expand(M.detach(alpha), shape), DOUBLE)
+  local like, small = same(a), ops.lt(a, 1)
   local d = ops.where(small, a + 1, a) - 1 / 3
-  local c, y, done = ops.rsqrt(d * 9), nil, nil
-  for round = 1, 8 do                        -- each accepts more than 0.95
-    local x, u = ops.randn(shape, same(alpha)), open_unit(shape, alpha)
+  local c, log_v, done = ops.rsqrt(d * 9), nil, nil
+  for round = 1, 12 do                       -- each accepts more than 0.95
+    local x, u = ops.randn(shape, like), open_unit(shape, a)
     local v = c * x + 1
-    v = v * v * v
-    local ok = ops.logical_and(ops.gt(v, 0), ops.lt(ops.log(u), x * x / 2 + d - d * v + d * ops.log(ops.clamp(v, TINY[alpha.dtype]))))
-    if round == 1 then y, done = ops.where(ok, v, 1), ok
-    else
-      y = ops.where(done, y, ops.where(ok, v, y))
-      done = ops.logical_or(done, ok)
-    end
+    local possible = ops.gt(v, 0)
+    local l = ops.log(ops.where(possible, v, 1)) * 3
+    local ok = ops.logical_and(possible, ops.lt(ops.log(u), x * x / 2 + d - d * ops.exp(l) + d * l))
+    log_v = round == 1 and l or ops.where(done, log_v, ops.where(ok, l, log_v))
+    done = round == 1 and ok or ops.logical_or(done, ok)
   end
-  y = d * y
-  y = ops.clamp(ops.where(small, y * ops.pow(open_unit(shape, alpha), 1 / a), y), TINY[alpha.dtype])
+  local y = ops.log(d) + log_v
+  y = ops.where(small, y + ops.log(open_unit(shape, a)) / a, y)
   if not (alpha.requires_grad and core.is_grad_enabled()) then return y end
-  return y + (ops.expand(alpha, shape) - a) * ops.gamma_draw_slope(y, a)
+  return y + (M.to(ops.expand(alpha, shape), DOUBLE) - a) * ops.gamma_draw_slope(y, a)
 end
+local function standard_gamma(shape, alpha) return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), TINY[alpha.dtype]) end
 
 local Gamma = class("Gamma", "concentration, rate")
 Gamma.has_rsample = true
@@ -80,8 +81,7 @@ function Dirichlet.get.variance(self)
   return self.concentration * (total - self.concentration) / (ops.square(total) * (total + 1))
 end
 function Dirichlet:draw(shape)
-  local y = standard_gamma(shape, self.concentration)
-  return y / ops.sum(y, -1, {keepdim = true})
+  return M.to(ops.softmax(log_gamma_draw(shape, self.concentration), -1), self.concentration.dtype)
 end
 local function log_beta(c) return ops.sum(lgamma(c), -1) - lgamma(ops.sum(c, -1)) end
 function Dirichlet:log_prob(x) return ops.sum(ops.xlogy(self.concentration - 1, x), -1) - log_beta(self.concentration) end
@@ -105,7 +105,6 @@ function Beta.get.variance(self)
 end
 function Beta:draw(shape) return ops.select(self.pair:draw(joined(shape, {2})), -1, 1) end
 function Beta:log_prob(x)
-  if not core.is_tensor(x) then x = ops.full({}, x, same(self.concentration1)) end
   return self.pair:log_prob(F.stack({x, 1 - x}, -1))
 end
 function Beta:entropy() return self.pair:entropy() end
@@ -135,31 +134,32 @@ end
 ---- counts ----
 -- A Poisson count of rate r: below 10 by the steps of its distribution, else by rejection (Hoermann 1993, PTRS).
 local function poisson(shape, rate)
-  local r = ops.expand(M.detach(rate), shape)
-  local low, u = ops.clamp(r, nil, 10), open_unit(shape, rate)
-  local p, k = ops.exp(-low), ops.zeros(shape, same(rate))
+  local r = M.to(ops.expand(M.detach(rate), shape), DOUBLE)
+  local like = same(r)
+  local low, u = ops.clamp(r, nil, 10), ops.rand(shape, like)
+  local p, k = ops.exp(-low), ops.zeros(shape, like)
   local reached = p
-  for step = 1, 48 do                        -- beyond: less than 2^-53 at rate 10
-    k = k + M.to(ops.gt(u, reached), rate.dtype)
-    p = p * low / step
-    reached = reached + p
+  for step = 1, 60 do                        -- beyond: less than 1e-27 at rate 10; a step that adds nothing to the sum isn't taken
+    local after = reached + p * low / step
+    k = k + M.to(ops.logical_and(ops.ge(u, reached), ops.gt(after, reached)), DOUBLE)
+    p, reached = p * low / step, after
   end
+  if r.device == "cpu" and (M.numel(r) == 0 or ops.amax(r):item() < 10) then return M.to(k, rate.dtype) end
   local high = ops.clamp(r, 10)
   local b = ops.sqrt(high) * 2.53 + 0.931
   local a, inverse, v_r = b * 0.02483 - 0.059, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
-  local count, done = ops.floor(high), nil
+  local count, done
   for round = 1, 24 do                       -- each accepts more than 0.75
-    local x, v = open_unit(shape, rate) - 0.5, open_unit(shape, rate)
-    local us = 0.5 - ops.abs(x)
+    local x, v = ops.rand(shape, like) - 0.5, open_unit(shape, r)
+    local us = ops.clamp(0.5 - ops.abs(x), 1e-16)
     local at = ops.floor((a * 2 / us + b) * x + high + 0.43)
     local quick = ops.logical_and(ops.ge(us, 0.07), ops.le(v, v_r))
     local slow = ops.le(ops.log(v * inverse / (a / (us * us) + b)), at * ops.log(high) - high - lgamma(ops.clamp(at, 0) + 1))
     local ok = ops.logical_and(ops.ge(at, 0), ops.logical_or(quick, ops.logical_and(slow, ops.logical_not(ops.logical_and(ops.lt(us, 0.013), ops.gt(v, us))))))
-    count = done and ops.where(ops.logical_and(ok, ops.logical_not(done)), at, count) or ops.where(ok, at, count)
-    done = done and ops.logical_or(done, ok) or ok
-    if round == 1 and r.device == "cpu" and ops.amax(r):item() < 10 then break end
+    count = round == 1 and ops.where(ok, at, ops.floor(high)) or ops.where(ops.logical_and(ok, ops.logical_not(done)), at, count)
+    done = round == 1 and ok or ops.logical_or(done, ok)
   end
-  return ops.where(ops.lt(r, 10), k, count)
+  return M.to(ops.where(ops.lt(r, 10), k, count), rate.dtype)
 end
 
 local Poisson = class("Poisson", "rate")

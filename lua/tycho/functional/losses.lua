@@ -20,12 +20,14 @@ local function alike(name, x, y)
   end
 end
 def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction)
+  local d = x - y
   alike("mse_loss", x, y)
-  return reduced(ops.square(x - y), reduction)
+  return reduced(ops.square(d), reduction)
 end, LOSS)
 def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction)
+  local d = x - y
   alike("l1_loss", x, y)
-  return reduced(ops.abs(x - y), reduction)
+  return reduced(ops.abs(d), reduction)
 end, LOSS)
 def("smooth_l1_loss", "x, y, *, beta:number=1, " .. REDUCTION, "squared differences below beta, absolute ones above", function(x, y, beta, reduction)
   alike("smooth_l1_loss", x, y)

@@ -167,8 +167,8 @@ for _, of in ipairs {"var", "std"} do
 end
 def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'", widened(function(x, p, dim, keepdim)
   local o = {keepdim = keepdim}
-  if p == nil or p == "fro" then p = 2 elseif p == "inf" then p = math.huge end
-  if p == "nuc" and M.dim(x) == 2 and not dim then return F["linalg.matrix_norm"](x, "nuc") end
+  if p == nil or p == "fro" then p = 2 elseif p == "inf" then p = math.huge elseif p == "-inf" then p = -math.huge end
+  if p == "nuc" and (dim and #dim or M.dim(x)) == 2 then return F["linalg.matrix_norm"](x, "nuc", dim, keepdim) end
   if type(p) ~= "number" then fail("norm", "argument 2 (p) must be a number or 'fro', got %s", tostring(p)) end
   if p == 2 then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)

@@ -297,9 +297,13 @@ end
 -- within: the module's own and those of modules in it (false: its own alone).
 local function collect(m, kind, within)
   local names, values = {}, {}
-  walk(m, kind, "", {}, function(name, v, owner)
-    if within ~= false or owner == m then names[#names + 1], values[#values + 1] = name, v end
-  end)
+  if within == false then
+    for _, name in ipairs(order_of(m)) do
+      if m._kinds[name] == kind and m._parts[name] ~= nil then names[#names + 1], values[#values + 1] = shown_name(name), m._parts[name] end
+    end
+    return names, values
+  end
+  walk(m, kind, "", {}, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
   return names, values
 end
 -- recurse: a boolean, or {recurse = boolean}
@@ -392,7 +396,8 @@ function Module:load_state_dict(state, o)
   no_grad(function()
     for _, p in ipairs(list) do p[1]:copy_(p[2]) end
   end)
-  return self, unfit
+  if unfit then return self, unfit end
+  return self
 end
 
 -- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
@@ -423,7 +428,7 @@ function Module:check_state_dict(state, o)
     table.sort(wrong)
     options.fail("load_state_dict: %s", table.concat(wrong, "; "))
   end
-  return pairs_, unfit
+  return pairs_, not strict and unfit or nil
 end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.

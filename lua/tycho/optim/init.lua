@@ -38,9 +38,12 @@ end
 
 -- What PyTorch's optimizers and their groups say besides: how they do it, which is always in one op here.
 local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
-local function without_theirs(given, known)
+local function without_theirs(name, given, known)
   local out = {}
-  for k, v in pairs(given) do if known[k] ~= nil or not THEIRS[k] then out[k] = v end end
+  for k, v in pairs(given) do
+    if known[k] ~= nil or not THEIRS[k] then out[k] = v
+    elseif v and (k == "differentiable" or k == "decoupled_weight_decay") then fail("%s: there is no %s%s", name, k, k == "differentiable" and "" or "; AdamW decouples") end
+  end
   return out
 end
 
@@ -53,7 +56,8 @@ end
 
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
-  given = without_theirs(given, known)
+  if type(given) ~= "table" or core.is_tensor(given) then fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given)) end
+  given = without_theirs(name, given, known)
   check(name, given, known)
   if core.is_tensor(given.params) then given.params = {given.params} end
   if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
@@ -75,6 +79,13 @@ local function add_group(self, given, known)
   self.param_groups[#self.param_groups + 1] = group
 end
 
+local function text_of(v)
+  if core.is_tensor(v) then return M.numel(v) == 1 and ("%g"):format(v:item()) or "a tensor" end
+  if type(v) ~= "table" then return tostring(v) end
+  local out = {}
+  for i, x in ipairs(v) do out[i] = text_of(x) end
+  return "{" .. table.concat(out, ", ") .. "}"
+end
 local function describe(self)
   local lines = {self._name .. " ("}
   for i, group in ipairs(self.param_groups) do
@@ -82,10 +93,7 @@ local function describe(self)
     for k in pairs(group) do if k ~= "params" then names[#names + 1] = k end end
     table.sort(names)
     lines[#lines + 1] = "Parameter Group " .. i
-    for _, k in ipairs(names) do
-      local v = group[k]
-      lines[#lines + 1] = ("    %s: %s"):format(k, type(v) == "table" and not core.is_tensor(v) and "{" .. table.concat(v, ", ") .. "}" or core.is_tensor(v) and ("%g"):format(v:item()) or tostring(v))
-    end
+    for _, k in ipairs(names) do lines[#lines + 1] = ("    %s: %s"):format(k, text_of(group[k])) end
   end
   return table.concat(lines, "\n") .. "\n)"
 end
@@ -101,7 +109,7 @@ local function new_class(name, defaults)
     if type(params) ~= "table" or core.is_tensor(params) then fail("%s: argument 1 must be a list of parameters or of groups, got %s", name, core.is_tensor(params) and "tensor" or type(params)) end
     if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
     if o ~= nil and type(o) ~= "table" then check(name, o, defaults) end
-    o = without_theirs(o or {}, defaults)
+    o = without_theirs(name, o or {}, defaults)
     check(name, o, defaults)
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
     for k, v in pairs(defaults) do self.defaults[k] = v end
@@ -278,7 +286,6 @@ function Optimizer:load_state_dict(d)
   end
   self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
 end
-Optimizer._loads = Optimizer.load_state_dict
 
 -- Raises if load_state_dict would.
 function Optimizer:check_state_dict(d)
