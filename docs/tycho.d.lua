@@ -3935,9 +3935,9 @@ function tycho.linalg.pinv(x, rtol) end
 ---@return tycho.Tensor
 function tycho.linalg.matrix_rank(x, atol, rtol) end
 
---- ord-norm over dim (all dims where nil)
+--- ord-norm (2 where nil) over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param ord? number
+---@param ord? any
 ---@param dim? any
 ---@param keepdim? boolean
 ---@return tycho.Tensor

@@ -145,8 +145,7 @@ for _, dtype in ipairs(core.dtypes) do if not tycho[dtype] then tycho[dtype] = d
 local modes = require "tycho.modes"
 tycho.no_grad, tycho.enable_grad, tycho.inference_mode = modes.no_grad, modes.enable_grad, modes.no_grad
 tycho.is_grad_enabled = core.is_grad_enabled
--- Recording on or off from here on, for this coroutine.
--- With a function, for that alone.
+-- Recording on or off from here on, for this coroutine; with a function, for that alone.
 function tycho.set_grad_enabled(on, fn, ...)
   if type(on) ~= "boolean" then fail("set_grad_enabled: argument 1 must be true or false, got " .. type(on)) end
   if fn ~= nil then return (on and modes.enable_grad or modes.no_grad)(fn, ...) end
@@ -184,11 +183,10 @@ function tycho.device(name, index)
   return index and name .. ":" .. index or name
 end
 -- What a dtype can hold: finfo of floating ones {bits, eps, max, min, tiny}, iinfo of whole ones {bits, max, min} (numbers, exact to 2^53).
-local FLOATS = {float64 = {64, 52, 1023}, float32 = {32, 23, 127}, float16 = {16, 10, 15}, bfloat16 = {16, 7, 127}}
 function tycho.finfo(dtype)
-  local f = FLOATS[dtype or "float32"] or fail("finfo: argument 1 must be a floating dtype, got " .. require("tycho.options").shown(dtype))
-  local max, tiny = (2 - 2 ^ -f[2]) * 2 ^ f[3], 2 ^ (1 - f[3])
-  return {bits = f[1], eps = 2 ^ -f[2], max = max, min = -max, tiny = tiny, smallest_normal = tiny, dtype = dtype or "float32"}
+  dtype = dtype or "float32"
+  local range = functional.RANGE[dtype] or fail("finfo: argument 1 must be a floating dtype, got " .. require("tycho.options").shown(dtype))
+  return {bits = range.bits, eps = functional.EPS[dtype], max = range.max, min = -range.max, tiny = range.tiny, smallest_normal = range.tiny, dtype = dtype}
 end
 local WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
 function tycho.iinfo(dtype)

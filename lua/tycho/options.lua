@@ -88,7 +88,9 @@ local function is_options(v, n, s)
   if type(v) ~= "table" or core.is_tensor(v) or rawget(v, "_parts") then return false end
   local meta = getmetatable(v)
   if meta and (meta.__call or meta.__eq) then return false end
-  for k in pairs(meta and v or {}) do if not s.known[k] then return false end end          -- an object
+  if meta then                             -- options may have one; an object has other fields
+    for k in pairs(v) do if not s.known[k] then return false end end
+  end
   if next(v) == nil then return n > #s.needed end        -- an empty list, where one is still needed
   return type(next(v)) == "string"
 end

@@ -79,8 +79,8 @@ void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *));
 void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
-/* Raises, with the user's line: the nearest one that isn't the library's own. */
-const ty_op *ty_defined_at(lua_State *L, int index);        /* the signature of a function made by define(), or NULL */
+const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
+/* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the function that was called there. */
 int ty_throw(lua_State *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */

@@ -30,43 +30,35 @@ void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), sl
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
-/* Pushes "file:line: " of the nearest line that isn't the library's own, or "". */
-static int where(lua_State *L) {
+/* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of ops that was called there, or NULL. */
+static const char *push_place(lua_State *L) {
   lua_Debug ar;
   size_t n = 0;
   bool found = false;
+  const char *name = NULL;
   lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY);
   const char *own = lua_tolstring(L, -1, &n);
-  for (int level = 0; !found && lua_getstack(L, level, &ar); level++)
-    found = lua_getinfo(L, "Sl", &ar) && ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
+  for (int level = 0; !found && lua_getstack(L, level, &ar) && lua_getinfo(L, "Slf", &ar); level++) {
+    const ty_op *op = ty_defined_at(L, -1);
+    lua_pop(L, 1);
+    found = ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
+    if (op) name = op->shown;
+  }
   if (found) lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
   else lua_pushliteral(L, "");
   lua_remove(L, -2);
-  return 1;
+  return name;
 }
 
-/* The name of the function made of ops that the user called, or NULL. */
-static const char *called(lua_State *L) {
-  lua_Debug ar;
-  const char *own = NULL, *name = NULL;
-  size_t n = 0;
-  lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY);
-  own = lua_tolstring(L, -1, &n);
-  for (int level = 0; lua_getstack(L, level, &ar) && lua_getinfo(L, "Slf", &ar); level++) {
-    const ty_op *op = ty_defined_at(L, -1);
-    lua_pop(L, 1);
-    if (ar.currentline > 0 && !(own && !strncmp(ar.source, own, n))) break;
-    if (op) name = op->shown;
-  }
-  lua_pop(L, 1);
-  return name;
+static int where(lua_State *L) {
+  push_place(L);
+  return 1;
 }
 
 int ty_throw(lua_State *L, const char *fmt, ...) {
   va_list ap;
   luaL_checkstack(L, 8, "an error");
-  const char *name = called(L);
-  where(L);
+  const char *name = push_place(L);
   const char *place = lua_tostring(L, -1);
   va_start(ap, fmt);
   const char *message = lua_pushvfstring(L, fmt, ap);

@@ -75,7 +75,7 @@ end
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, collate_fn = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
 DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batches)"):format(l.dataset:size(), l:size()) end
 DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
@@ -87,14 +87,10 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
 -- worker process.
 local function new(dataset, o)
-  if type(o) == "table" and o.collate_fn ~= nil then          -- PyTorch's name of it
-    local own = {collate = o.collate_fn}
-    for k, v in pairs(o) do if k ~= "collate_fn" then own[k] = v end end
-    o = own
-  end
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then fail("DataLoader: argument 1 must be a dataset with size() and get(i)") end
   local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
+  self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)
@@ -184,7 +180,6 @@ end
 
 -- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do
 function DataLoader:iter()
-  if type(self) ~= "table" or not self.dataset then fail("iter: it is called with a colon: loader:iter()") end
   if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
   self.resuming = false
   if self.running then self.running:stop(); self.running.ended = true; self.running = nil end
@@ -227,6 +222,8 @@ function DataLoader:load_state_dict(d)
   if d.batch_size and d.batch_size ~= self.batch_size then fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size) end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end
+
+options.colon(DataLoader, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
 
 ---- the next batch, while this one is worked on ----
 local Prefetcher = {}

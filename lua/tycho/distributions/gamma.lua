@@ -12,7 +12,6 @@ local distributions, class, together, need, same, joined, one_of, open_unit = ba
 local KL = base.KL
 local lgamma, digamma = ops.lgamma, F.digamma
 
-local TINY = {float32 = 1.1754943508222875e-38, float64 = 2.2250738585072014e-308, float16 = 6.1e-5, bfloat16 = 1.1754943508222875e-38}
 local DOUBLE = "float64"
 
 -- log of Gamma(alpha, 1) of this shape, float64 (Marsaglia and Tsang 2000); its gradient for alpha is that of the draw while its quantile stays, its second derivative isn't that.
@@ -35,7 +34,7 @@ local function log_gamma_draw(shape, alpha)
   if not (alpha.requires_grad and core.is_grad_enabled()) then return y end
   return y + (M.to(ops.expand(alpha, shape), DOUBLE) - a) * ops.gamma_draw_slope(y, a)
 end
-local function standard_gamma(shape, alpha) return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), TINY[alpha.dtype]) end
+local function standard_gamma(shape, alpha) return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), lib.RANGE[alpha.dtype].tiny) end
 
 local Gamma = class("Gamma", "concentration, rate")
 Gamma.has_rsample = true

@@ -112,12 +112,22 @@ function lib.window_padding(name, padding, kernel, stride, dilation)
   return both, more
 end
 
+-- A norm's order: a number, 'fro' or 'nuc'; infinities may be names.
+function lib.norm_order(name, p, usual)
+  if p == nil then return usual elseif p == "inf" then return math.huge elseif p == "-inf" then return -math.huge end
+  if type(p) ~= "number" and p ~= "fro" and p ~= "nuc" then lib.fail(name, "the order must be a number, 'fro' or 'nuc', got %s", shown(p)) end
+  return p
+end
+
 function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
 
--- The least that 1 differs by from the next number of a dtype.
-lib.EPS = {float64 = 2 ^ -52, float32 = 2 ^ -23, float16 = 2 ^ -10, bfloat16 = 2 ^ -7}
+-- What floating dtypes can hold: their bits, the largest number, the least normal one; EPS: the least that 1 differs by from the next number.
+lib.RANGE, lib.EPS = {}, {}
+for dtype, f in pairs {float64 = {64, 52, 1023}, float32 = {32, 23, 127}, float16 = {16, 10, 15}, bfloat16 = {16, 7, 127}} do
+  lib.EPS[dtype], lib.RANGE[dtype] = 2 ^ -f[2], {bits = f[1], max = (2 - 2 ^ -f[2]) * 2 ^ f[3], tiny = 2 ^ (1 - f[3])}
+end
 
 -- Uniform numbers in (0, 1).
 function lib.open_unit(shape, dtype, device) return core.ops.clamp(core.ops.rand(shape, {dtype = dtype, device = device}), 2 ^ -25) end

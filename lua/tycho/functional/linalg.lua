@@ -177,17 +177,11 @@ def("linalg.matrix_rank", "x, *, atol:number=0, rtol:number?", "how many singula
 end, NO_METHOD)
 
 ---- norms, products ----
--- ord: a number, or "fro", "nuc", "inf", "-inf"
-local function order(name, ord)
-  if ord == "inf" then return math.huge elseif ord == "-inf" then return -math.huge end
-  if type(ord) ~= "number" and ord ~= "fro" and ord ~= "nuc" then fail(name, "ord must be a number, 'fro' or 'nuc', got %s", tostring(ord)) end
-  return ord
-end
-def("linalg.vector_norm", "x, ord:number=2, dim:any?, keepdim:bool=false", "ord-norm over dim (all dims where nil)", function(x, ord, dim, keepdim) return M.norm(x, ord, dim, {keepdim = keepdim}) end, NO_METHOD)
+def("linalg.vector_norm", "x, ord:any?, dim:any?, keepdim:bool=false", "ord-norm (2 where nil) over dim (all dims where nil)", function(x, ord, dim, keepdim) return M.norm(x, ord, dim, {keepdim = keepdim}) end, NO_METHOD)
 def("linalg.matrix_norm", "x, ord:any?, dim:any?, keepdim:bool=false", "norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2", function(x, ord, dim, keepdim)
   local name = "linalg.matrix_norm"
   need_matrix(name, x)
-  ord = ord == nil and "fro" or order(name, ord)
+  ord = lib.norm_order(name, ord, "fro")
   if dim ~= nil and (type(dim) ~= "table" or #dim ~= 2) then fail(name, "dim must be a list of two dims") end
   local p, q = wrap(name, dim and dim[1] or -2, M.dim(x)), wrap(name, dim and dim[2] or -1, M.dim(x))
   if p == q then fail(name, "the two dims must differ") end
@@ -210,7 +204,7 @@ end, NO_METHOD)
 def("linalg.norm", "x, ord:any?, dim:any?, keepdim:bool=false", "vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm", function(x, ord, dim, keepdim)
   local two = type(dim) == "table" and #dim == 2 or (dim == nil and M.dim(x) == 2)
   if ord ~= nil and two then return F["linalg.matrix_norm"](x, ord, dim, keepdim) end
-  return F["linalg.vector_norm"](x, ord == nil and 2 or order("linalg.norm", ord), dim, keepdim)
+  return F["linalg.vector_norm"](x, ord, dim, keepdim)
 end, NO_METHOD)
 def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of x times that of its inverse", function(x, p)
   p = p == nil and 2 or p

@@ -11,33 +11,24 @@ local function reduced(loss, reduction)
   return loss
 end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
--- Shapes (N, 1) and (N) make N x N differences, which is rarely meant: said once.
+-- The loss of x beside y. Shapes (N, 1) and (N) make N x N differences, which is rarely meant: said once.
 local told = {}
-local function alike(name, x, y)
-  if not told[name] and core.is_tensor(x) and core.is_tensor(y) and x.shape ~= y.shape then
+local function compared(name, x, y, loss, reduction)
+  if not told[name] and x.shape ~= y.shape then
     told[name] = true
     io.stderr:write(("%s: shapes %s and %s differ and are broadcast; is that meant?\n"):format(name, tostring(x.shape), tostring(y.shape)))
   end
+  return reduced(loss, reduction)
 end
-def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction)
-  local d = x - y
-  alike("mse_loss", x, y)
-  return reduced(ops.square(d), reduction)
-end, LOSS)
-def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction)
-  local d = x - y
-  alike("l1_loss", x, y)
-  return reduced(ops.abs(d), reduction)
-end, LOSS)
+def("mse_loss", "x, y, *, " .. REDUCTION, "squared differences", function(x, y, reduction) return compared("mse_loss", x, y, ops.square(x - y), reduction) end, LOSS)
+def("l1_loss", "x, y, *, " .. REDUCTION, "absolute differences", function(x, y, reduction) return compared("l1_loss", x, y, ops.abs(x - y), reduction) end, LOSS)
 def("smooth_l1_loss", "x, y, *, beta:number=1, " .. REDUCTION, "squared differences below beta, absolute ones above", function(x, y, beta, reduction)
-  alike("smooth_l1_loss", x, y)
   if beta < 0 then fail("smooth_l1_loss", "beta must not be negative, got %g", beta) end
-  return reduced(ops.smooth_l1_terms(x, y, beta), reduction)
+  return compared("smooth_l1_loss", x, y, ops.smooth_l1_terms(x, y, beta), reduction)
 end, LOSS)
 def("huber_loss", "x, y, *, delta:number=1, " .. REDUCTION, "half the squared differences below delta, delta times absolute ones above", function(x, y, delta, reduction)
-  alike("huber_loss", x, y)
   if delta <= 0 then fail("huber_loss", "delta must be above 0, got %g", delta) end
-  return reduced(ops.smooth_l1_terms(x, y, delta) * delta, reduction)
+  return compared("huber_loss", x, y, ops.smooth_l1_terms(x, y, delta) * delta, reduction)
 end, LOSS)
 local KL = "reduction:enum(none,mean,sum,batchmean)=mean"
 def("kl_div", "x, target, *, log_target:bool=false, " .. KL, "target * (log(target) - x); x is a logarithm, target too where log_target is true", function(x, target, log_target, reduction)

@@ -178,13 +178,17 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
     if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
     if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
     local n = M.numel(ids)
-    local rows, taken = F.embedding(ids, weight), padding and ops.ne(ids, padding < 0 and weight.shape[1] + 1 + padding or padding)
+    local rows, taken = F.embedding(ids, weight), nil
     if scale then rows = rows * M.unsqueeze(scale, -1) end
+    if padding then
+      taken = ops.ne(ids, padding < 0 and weight.shape[1] + 1 + padding or padding)
+      rows = ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), -1), mode == "max" and -math.huge or 0)
+    end
+    local function or_nothing(y) return ops.masked_fill(y, ops.eq(y, -math.huge), 0) end          -- the maximum of none
     if M.dim(ids) == 2 then
-      if mode == "max" then return padding and ops.masked_fill(ops.amax(ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), 3), -math.huge), 2), M.unsqueeze(ops.logical_not(ops.any(taken, 2)), 2), 0) or ops.amax(rows, 2) end
-      if not padding then return (mode == "mean" and ops.mean or ops.sum)(rows, 2) end
-      local y = ops.sum(rows * M.unsqueeze(taken, 3), 2)
-      return mode == "sum" and y or y / ops.clamp(M.unsqueeze(ops.sum(taken, 2), 2), 1)
+      if mode == "max" then return or_nothing(ops.amax(rows, 2)) end
+      if mode == "mean" and padding then return ops.sum(rows, 2) / ops.clamp(M.unsqueeze(ops.sum(taken, 2), 2), 1) end
+      return (mode == "mean" and ops.mean or ops.sum)(rows, 2)
     end
     local first = M.totable(offsets)
     if ends then
@@ -204,11 +208,8 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
     if dtype == "float16" or dtype == "bfloat16" then rows = M.float(rows) end
     local size, like = {#first, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
     if mode == "max" then
-      if padding then rows = ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), 2), -math.huge) end
-      local y = F.scatter_reduce(ops.full(size, -math.huge, like), 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
-      return M.to(ops.masked_fill(y, ops.eq(y, -math.huge), 0), dtype)                -- of nothing
+      return M.to(or_nothing(F.scatter_reduce(ops.full(size, -math.huge, like), 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")), dtype)
     end
-    if padding then rows = rows * M.unsqueeze(taken, 2) end
     local y = F.index_add(ops.zeros(size, like), 1, bags, rows)
     if mode == "sum" then return M.to(y, dtype) end
     local counts = F.index_add(ops.zeros({#first}, {dtype = "int64", device = rows.device}), 1, bags, padding and M.long(taken) or ops.ones({n}, {dtype = "int64", device = rows.device}))

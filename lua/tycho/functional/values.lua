@@ -167,10 +167,9 @@ for _, of in ipairs {"var", "std"} do
 end
 def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'", widened(function(x, p, dim, keepdim)
   local o = {keepdim = keepdim}
-  if p == nil or p == "fro" then p = 2 elseif p == "inf" then p = math.huge elseif p == "-inf" then p = -math.huge end
-  if p == "nuc" and (dim and #dim or M.dim(x)) == 2 then return F["linalg.matrix_norm"](x, "nuc", dim, keepdim) end
-  if type(p) ~= "number" then fail("norm", "argument 2 (p) must be a number or 'fro', got %s", tostring(p)) end
-  if p == 2 then return ops.norm2(x, dim, o) end
+  p = lib.norm_order("norm", p, 2)
+  if p == "nuc" then return F["linalg.matrix_norm"](x, p, dim, keepdim) end
+  if p == 2 or p == "fro" then return ops.norm2(x, dim, o) end
   local a = ops.abs(x)
   if p > 0 and p < 1 then      -- no gradient where an element is 0
     local at0 = ops.eq(a, 0)
@@ -360,10 +359,7 @@ end)
 
 ---- pointwise, made of others ----
 local PLACE = {inplace = true}
-local function limits(x)
-  local most = {float32 = 3.4028234663852886e38, float64 = 1.7976931348623157e308, float16 = 65504, bfloat16 = 3.3895313892515355e38}
-  return most[x.dtype] or 0
-end
+local function limits(x) return lib.RANGE[x.dtype] and lib.RANGE[x.dtype].max or 0 end
 def("digamma", "x", "derivative of lgamma", function(x) return ops.gamma_slope(x, 0) end, {inplace = true})
 -- PyTorch's order, for which the method's differs
 def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)

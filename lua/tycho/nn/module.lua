@@ -188,7 +188,7 @@ end
 local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooked or self.forward, self, ...)) end
 
 local function add_hook(self, name, when, fn, o)
-  if o ~= nil then o = check(name, o, {prepend = true}) or o end
+  if o ~= nil then check(name, o, {prepend = true}) end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}, back = {}}) end
   exports.hooked = true

@@ -107,12 +107,12 @@ function EmbeddingBag:init(...)
   self.weight = module.Parameter(o._weight or init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings), whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
   if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
-function EmbeddingBag.from_pretrained(weight, freeze, o)
-  if type(freeze) == "table" then freeze, o = freeze.freeze, freeze end
-  local own = {_weight = weight:detach()}
-  for k, v in pairs(o or {}) do if k ~= "freeze" then own[k] = v end end
-  local e = EmbeddingBag(weight.shape[1], weight.shape[2], own)
-  e.weight:requires_grad_(freeze == false)
+-- EmbeddingBag.from_pretrained(weight (count, size), freeze=true, options): weight's own memory
+function EmbeddingBag.from_pretrained(weight, ...)
+  local o = lib.arguments("EmbeddingBag.from_pretrained", "freeze=true, *, mode=mean, include_last_offset=false, padding_idx=nil", ...)
+  if not core.is_tensor(weight) or M.dim(weight) ~= 2 then fail("EmbeddingBag.from_pretrained: argument 1 must be a tensor of 2 dims, got %s", core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight)) end
+  local e = EmbeddingBag(weight.shape[1], weight.shape[2], {mode = o.mode, include_last_offset = o.include_last_offset, padding_idx = o.padding_idx, _weight = weight:detach()})
+  e.weight:requires_grad_(not o.freeze)
   return e
 end
 -- (ids, offsets, per_sample_weights), or the latter two by name

@@ -40,6 +40,7 @@ end
 local THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
 local function without_theirs(name, given, known)
   local out = {}
+  if type(given) ~= "table" then check(name, given, known) end
   for k, v in pairs(given) do
     if known[k] ~= nil or not THEIRS[k] then out[k] = v
     elseif v and (k == "differentiable" or k == "decoupled_weight_decay") then fail("%s: there is no %s%s", name, k, k == "differentiable" and "" or "; AdamW decouples") end
@@ -108,7 +109,6 @@ local function new_class(name, defaults)
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then fail("%s: argument 1 must be a list of parameters or of groups, got %s", name, core.is_tensor(params) and "tensor" or type(params)) end
     if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
-    if o ~= nil and type(o) ~= "table" then check(name, o, defaults) end
     o = without_theirs(name, o or {}, defaults)
     check(name, o, defaults)
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)

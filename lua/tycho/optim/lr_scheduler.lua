@@ -41,7 +41,6 @@ function Scheduler:set()
   self.last_lr = self:get_last_lr()
 end
 function Scheduler:step(epoch)
-  if type(self) ~= "table" or not self.optimizer then fail("step: it is called with a colon: scheduler:step()") end
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
   self.last_epoch = self.last_epoch + 1
   self:set()
@@ -68,6 +67,8 @@ function Scheduler:load_state_dict(d)
   for k, v in pairs(d) do if k ~= "optimizer" then self[k] = v end end
   for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr and self.last_lr[i] or g.lr end
 end
+
+options.colon(Scheduler, "scheduler", function(self) return type(self) == "table" and self.optimizer ~= nil end)
 
 local function need(self, k)
   if type(self[k]) ~= "number" or self[k] <= 0 then fail("%s: %s must be a number above 0, got %s", self._name, k, tostring(self[k])) end
