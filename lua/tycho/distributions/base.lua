@@ -76,6 +76,18 @@ local function sizes(name, shape, ...)
   return shape
 end
 
+-- A class's init: its parameters by name, of which those in above are above 0.
+local function parameters(c, names, above)
+  function c:init(o)
+    local given = {}
+    for i, name in ipairs(names) do given[i] = o[name] end
+    given = {together(self._name, unpack(given, 1, #names))}
+    for i, name in ipairs(names) do self[name] = given[i] end
+    for _, name in ipairs(above) do need(self._name, name .. " must be above 0", self[name], ops.gt(self[name], 0)) end
+    self.batch_shape = given[1].shape
+  end
+end
+
 -- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
 function Distribution:sample(...) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape))) end
 function Distribution:rsample(...)
@@ -95,4 +107,4 @@ local function one_of(name, probs, logits)
 end
 local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
 
-return {distributions = distributions, class = class, together = together, need = need, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}
+return {distributions = distributions, class = class, together = together, need = need, parameters = parameters, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}

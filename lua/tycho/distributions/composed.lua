@@ -5,21 +5,14 @@ local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, need, same, joined, open_unit, KL = base.distributions, base.class, base.together, base.need, base.same, base.joined, base.open_unit, base.KL
+local distributions, class, together, parameters, same, joined, open_unit, KL = base.distributions, base.class, base.together, base.parameters, base.same, base.joined, base.open_unit, base.KL
 local EULER = 0.57721566490153286
 
-local function located(c)
-  c.has_rsample = true
-  function c:init(o)
-    self.loc, self.scale = together(self._name, o.loc, o.scale)
-    need(self._name, "scale must be above 0", self.scale, ops.gt(self.scale, 0))
-    self.batch_shape = self.loc.shape
-  end
-  return c
-end
 local function nothing(self) return self.loc * 0 + 0 / 0 end
 
-local Cauchy = located(class("Cauchy", "loc, scale"))
+local Cauchy = class("Cauchy", "loc, scale")
+Cauchy.has_rsample = true
+parameters(Cauchy, {"loc", "scale"}, {"scale"})
 Cauchy.get.mean = nothing
 function Cauchy.get.variance(self) return self.scale + math.huge end
 function Cauchy:draw(shape) return self.loc + self.scale * ops.tan((open_unit(shape, self.loc) - 0.5) * math.pi) end
@@ -27,7 +20,9 @@ function Cauchy:log_prob(x) return -math.log(math.pi) - ops.log(self.scale) - op
 function Cauchy:entropy() return ops.log(self.scale) + math.log(4 * math.pi) end
 function Cauchy:cdf(x) return ops.atan((x - self.loc) / self.scale) / math.pi + 0.5 end
 
-local Gumbel = located(class("Gumbel", "loc, scale"))
+local Gumbel = class("Gumbel", "loc, scale")
+Gumbel.has_rsample = true
+parameters(Gumbel, {"loc", "scale"}, {"scale"})
 function Gumbel.get.mean(self) return self.loc + self.scale * EULER end
 function Gumbel.get.variance(self) return ops.square(self.scale) * (math.pi ^ 2 / 6) end
 function Gumbel:draw(shape) return self.loc - self.scale * ops.log(-ops.log(open_unit(shape, self.loc))) end
@@ -60,11 +55,7 @@ function HalfCauchy.get.variance(self) return self.scale + math.huge end
 
 local Weibull = class("Weibull", "scale, concentration")
 Weibull.has_rsample = true
-function Weibull:init(o)
-  self.scale, self.concentration = together("Weibull", o.scale, o.concentration)
-  need("Weibull", "scale and concentration must be above 0", self.scale, ops.logical_and(ops.gt(self.scale, 0), ops.gt(self.concentration, 0)))
-  self.batch_shape = self.scale.shape
-end
+parameters(Weibull, {"scale", "concentration"}, {"scale", "concentration"})
 local function moment(self, k) return ops.exp(ops.lgamma(k / self.concentration + 1)) end
 function Weibull.get.mean(self) return self.scale * moment(self, 1) end
 function Weibull.get.variance(self) return ops.square(self.scale) * (moment(self, 2) - ops.square(moment(self, 1))) end
@@ -77,11 +68,7 @@ function Weibull:entropy() return EULER * (1 - 1 / self.concentration) + ops.log
 
 local Pareto = class("Pareto", "scale, alpha")
 Pareto.has_rsample = true
-function Pareto:init(o)
-  self.scale, self.alpha = together("Pareto", o.scale, o.alpha)
-  need("Pareto", "scale and alpha must be above 0", self.scale, ops.logical_and(ops.gt(self.scale, 0), ops.gt(self.alpha, 0)))
-  self.batch_shape = self.scale.shape
-end
+parameters(Pareto, {"scale", "alpha"}, {"scale", "alpha"})
 function Pareto.get.mean(self)
   local a = ops.clamp(self.alpha, 1)
   return a * self.scale / (a - 1)

@@ -5,18 +5,14 @@ local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, need, same, joined, one_given, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.same, base.joined, base.one_given, base.one_of, base.open_unit
+local distributions, class, together, need, parameters, same, joined, one_given, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_given, base.one_of, base.open_unit
 local KL = base.KL
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
-function Normal:init(o)
-  self.loc, self.scale = together(self._name, o.loc, o.scale)
-  need(self._name, "scale must be above 0", self.scale, ops.gt(self.scale, 0))
-  self.batch_shape = self.loc.shape
-end
+parameters(Normal, {"loc", "scale"}, {"scale"})
 function Normal.get.mean(self) return self.loc end
 function Normal.get.variance(self) return ops.square(self.scale) end
 function Normal:draw(shape) return ops.randn(shape, same(self.loc)) * self.scale + self.loc end
@@ -62,11 +58,7 @@ function Uniform:entropy() return ops.log(self.high - self.low) end
 
 local Exponential = class("Exponential", "rate")
 Exponential.has_rsample = true
-function Exponential:init(o)
-  self.rate = together("Exponential", o.rate)
-  need("Exponential", "rate must be above 0", self.rate, ops.gt(self.rate, 0))
-  self.batch_shape = self.rate.shape
-end
+parameters(Exponential, {"rate"}, {"rate"})
 function Exponential.get.mean(self) return 1 / self.rate end
 function Exponential.get.variance(self) return 1 / ops.square(self.rate) end
 function Exponential:draw(shape) return -ops.log(open_unit(shape, self.rate)) / self.rate end

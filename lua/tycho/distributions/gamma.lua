@@ -8,7 +8,7 @@ local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, need, same, joined, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.same, base.joined, base.one_of, base.open_unit
+local distributions, class, together, need, parameters, same, joined, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.open_unit
 local KL = base.KL
 local lgamma, digamma = ops.lgamma, F.digamma
 
@@ -38,11 +38,7 @@ local function standard_gamma(shape, alpha) return ops.clamp(M.to(ops.exp(log_ga
 
 local Gamma = class("Gamma", "concentration, rate")
 Gamma.has_rsample = true
-function Gamma:init(o)
-  self.concentration, self.rate = together(self._name, o.concentration, o.rate)
-  need(self._name, "concentration and rate must be above 0", self.concentration, ops.logical_and(ops.gt(self.concentration, 0), ops.gt(self.rate, 0)))
-  self.batch_shape = self.concentration.shape
-end
+parameters(Gamma, {"concentration", "rate"}, {"concentration", "rate"})
 function Gamma.get.mean(self) return self.concentration / self.rate end
 function Gamma.get.variance(self) return self.concentration / ops.square(self.rate) end
 function Gamma:draw(shape) return standard_gamma(shape, self.concentration) / self.rate end
@@ -110,11 +106,7 @@ function Beta:entropy() return self.pair:entropy() end
 
 local StudentT = class("StudentT", "df, loc=0, scale=1")
 StudentT.has_rsample = true
-function StudentT:init(o)
-  self.df, self.loc, self.scale = together("StudentT", o.df, o.loc, o.scale)
-  need("StudentT", "df and scale must be above 0", self.df, ops.logical_and(ops.gt(self.df, 0), ops.gt(self.scale, 0)))
-  self.batch_shape = self.df.shape
-end
+parameters(StudentT, {"df", "loc", "scale"}, {"df", "scale"})
 function StudentT.get.mean(self) return ops.where(ops.gt(self.df, 1), self.loc, 0 / 0) end
 function StudentT.get.variance(self)
   local v = ops.square(self.scale) * self.df / (self.df - 2)
