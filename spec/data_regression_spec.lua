@@ -175,6 +175,24 @@ describe("worker processes #cpu", function()
     local bad = data.DataLoader(data.Dataset("squares", {n = 4, strange = 2}), {num_workers = 1})
     fails("worker 1, item 2: save: 'fields.1.1' is a function", function() for _ in bad:iter() do end end)
   end)
+
+  it("start also when an upgrade has replaced the program", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock program can't load it
+    local dir = folder()
+    local program = dir .. "/luajit"
+    os.execute("cp $(command -v luajit) " .. program)
+    local lines = [[
+      os.remove(arg[1])
+      package.path = "spec/fixtures/?.lua;" .. package.path
+      local data, n = require("tycho").data, 0
+      for _ in data.DataLoader(data.Dataset("squares", {n = 3}), {num_workers = 1}):iter() do n = n + 1 end
+      print(n)]]
+    write(dir .. "/run.lua", lines)
+    local p = io.popen(("%s %s/run.lua %s 2>&1"):format(program, dir, program))
+    assert.equal("3\n", p:read "*a")
+    p:close()
+    os.execute("rm -rf " .. dir)
+  end)
 end)
 
 describe("checkpoints", function()

@@ -1,10 +1,11 @@
 /* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced, renamed, the folder synced. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE                    /* sync_file_range */
+#define _GNU_SOURCE                    /* O_DIRECT */
 #endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,22 +35,74 @@ int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {
   return -1;
 }
 
-#define PIECE ((size_t)8 << 20)
-#define MUCH ((ssize_t)1 << 18)
+/* From MUCH bytes on a file goes to the disk past the page cache, in aligned blocks: in half the time and less, and without turning out what others have
+ * there. A smaller one is more likely to be read again soon. */
+#define MUCH ((int64_t)32 << 20)
+#define BLOCK ((size_t)4 << 20)
+#define ALIGNED 4096
 
-bool ty_write_all(int fd, const void *p, size_t n) {
-  const char *s = p;
-  while (n) {
-    ssize_t k = write(fd, s, n > PIECE ? PIECE : n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return false;
-#ifdef SYNC_FILE_RANGE_WRITE
-    if (k >= MUCH) sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);     /* the disk begins, while more is copied; only a hint */
+#ifdef O_DIRECT
+static bool set_direct(int fd, bool on) {
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+#else
+static bool set_direct(int fd, bool on) { return (void)fd, !on; }
 #endif
-    s += k;
+
+static bool write_all(ty_writer *w, const char *p, size_t n) {
+  while (n) {
+    const ssize_t k = write(w->fd, p, n);
+    if (k < 0 && errno == EINTR) continue;
+    if (k < 0 && errno == EINVAL && w->direct) {         /* what isn't aligned, or a file system that has promised too much */
+      w->direct = false;
+      if (set_direct(w->fd, false)) continue;
+    }
+    if (k <= 0) return false;
+    p += k;
     n -= (size_t)k;
   }
   return true;
+}
+
+ty_status ty_write_begin(ty_ctx *ctx, ty_writer *w, const char *path, int64_t bytes) {
+  *w = (ty_writer){.path = path};
+  w->fd = ty_temporary(ctx, path, w->temporary);
+  if (w->fd < 0) return TY_ERR;
+  if (bytes >= MUCH && posix_memalign((void **)&w->block, ALIGNED, BLOCK) != 0) w->block = NULL;
+  w->direct = w->block && set_direct(w->fd, true);
+  return TY_OK;
+}
+
+bool ty_write(ty_writer *w, const void *p, size_t n) {
+  const char *s = p;
+  if (!w->direct && !w->fill) return write_all(w, s, n);
+  while (n) {
+    const size_t k = TY_MIN(n, BLOCK - w->fill);
+    memcpy(w->block + w->fill, s, k);
+    w->fill += k;
+    s += k;
+    n -= k;
+    if (w->fill == BLOCK) {
+      if (!write_all(w, w->block, BLOCK)) return false;
+      w->fill = 0;
+    }
+  }
+  return true;
+}
+
+ty_status ty_write_end(ty_ctx *ctx, ty_writer *w, bool ok) {
+  if (ok && w->fill) {                                   /* the last bytes are no whole block */
+    if (w->direct) set_direct(w->fd, false);
+    w->direct = false;
+    ok = write_all(w, w->block, w->fill);
+  }
+  const int e = errno;
+  free(w->block);
+  if (ok) return ty_file_commit(ctx, w->fd, w->temporary, w->path);
+  close(w->fd);
+  unlink(w->temporary);
+  return ty_error(ctx, "%s: %s", w->path, strerror(e));
 }
 
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path) {
@@ -75,12 +128,7 @@ ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char 
 }
 
 ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t nhead, const void *data, size_t ndata) {
-  char temporary[TY_PATH_MOST];
-  int fd = ty_temporary(ctx, path, temporary);
-  if (fd < 0) return TY_ERR;
-  if (ty_write_all(fd, head, nhead) && ty_write_all(fd, data, ndata)) return ty_file_commit(ctx, fd, temporary, path);
-  ty_error(ctx, "%s: %s", path, strerror(errno));
-  close(fd);
-  unlink(temporary);
-  return TY_ERR;
+  ty_writer w;
+  TY_TRY(ty_write_begin(ctx, &w, path, (int64_t)(nhead + ndata)));
+  return ty_write_end(ctx, &w, ty_write(&w, head, nhead) && ty_write(&w, data, ndata));
 }

@@ -44,7 +44,12 @@ ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *
 ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t nhead, const void *data, size_t ndata);
 int ty_temporary(ty_ctx *ctx, const char *path, char *out);             /* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size);         /* a regular file, to be read; -1: ctx->err says why */
-bool ty_write_all(int fd, const void *p, size_t n);                     /* false: errno says why */
 /* Syncs and renames temporary to path, and syncs the folder; closes fd. */
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path);
+
+/* A file that is written piece by piece: begin, any number of writes, end. */
+typedef struct { const char *path; int fd; bool direct; char *block; size_t fill; char temporary[TY_PATH_MOST]; } ty_writer;
+ty_status ty_write_begin(ty_ctx *ctx, ty_writer *w, const char *path, int64_t bytes);        /* bytes: about how many will come; path stays the caller's */
+bool ty_write(ty_writer *w, const void *p, size_t n);                                        /* false: errno says why */
+ty_status ty_write_end(ty_ctx *ctx, ty_writer *w, bool ok);                                  /* ok: as ty_file_commit; else nothing is left */
 #endif

@@ -89,23 +89,20 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
 }
 
 static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order, const char *text, _Atomic int64_t *written) {
-  char temporary[TY_PATH_MOST];
-  int fd = ty_temporary(ctx, path, temporary);
-  if (fd < 0) return TY_ERR;
-  size_t len = strlen(text), padded = (len + 7) / 8 * 8;
+  ty_writer w;
+  const size_t len = strlen(text), padded = (len + 7) / 8 * 8;
+  size_t bytes = 8 + padded;
   uint8_t head[8];
+  for (int k = 0; k < n; k++) bytes += bytes_of(list[k].t);
+  TY_TRY(ty_write_begin(ctx, &w, path, (int64_t)bytes));
   for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
-  bool ok = ty_write_all(fd, head, 8) && ty_write_all(fd, text, len) && ty_write_all(fd, "       ", padded - len);
+  bool ok = ty_write(&w, head, 8) && ty_write(&w, text, len) && ty_write(&w, "       ", padded - len);
   for (int k = 0; k < n && ok; k++) {
     const ty_tensor *t = list[order[k]].t;
-    ok = ty_write_all(fd, ty_data(t), bytes_of(t));
+    ok = ty_write(&w, ty_data(t), bytes_of(t));
     if (written) *written += (int64_t)bytes_of(t);
   }
-  if (ok) return ty_file_commit(ctx, fd, temporary, path);
-  ty_error(ctx, "%s: %s", path, strerror(errno));
-  close(fd);
-  unlink(temporary);
-  return TY_ERR;
+  return ty_write_end(ctx, &w, ok);
 }
 
 ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta, bool sums, _Atomic int64_t *written) {

@@ -129,8 +129,9 @@ end
 local function program()
   local named = os.getenv "TYCHO_LUAJIT"
   if named and named ~= "" then return named end
-  local own = core.own_program()
-  return own and own:match "/luajit[^/]*$" and own or "luajit"
+  local own = core.own_program() or ""
+  if own:match "/luajit[^/]* %(deleted%)$" then return "/proc/self/exe" end      -- replaced since, by an upgrade
+  return own:match "/luajit[^/]*$" and own or "luajit"
 end
 
 local Pool = {}
