@@ -187,7 +187,7 @@ describe("nn", function()
     assert.equal(x, seen.input)
     assert.equal("4x3", tostring(seen.output.shape))
     assert.is_number(seen.output:sum():item())           -- Sequential left it alone
-    local before = l:register_forward_pre_hook(function(_, v) return v * 2 end)
+    local before = l:register_forward_pre_hook(function(_, inputs) return inputs[1] * 2 end)
     after:remove()
     local doubled = l:register_forward_hook(function(_, _, y) return y * 0 end)
     helper.close(l(x), tycho.zeros(4, 3), "replaced", 0)

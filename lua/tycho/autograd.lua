@@ -15,16 +15,28 @@ local function run(inputs, ...)
   return out
 end
 
-M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false", function(x, grad, retain, create)
-  if retain == nil then retain = create end
-  run(nil, {x}, {grad or false}, nil, retain, create)
-end)
-
 local function list(v) return core.is_tensor(v) and {v} or v end
 
+-- inputs: the leaves that alone get gradients
+M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?", function(x, grad, retain, create, inputs)
+  if retain == nil then retain = create end
+  if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
+  local leaves = list(inputs)
+  for i, g in pairs(autograd.grad(x, leaves, {grad_outputs = grad, retain_graph = retain, create_graph = create, allow_unused = true})) do
+    leaves[i].grad = leaves[i].grad and leaves[i].grad + g or g
+  end
+end)
+-- backward of several outputs at once; grads: a gradient for each, false or nil for one of a single element
+autograd.backward = core.define("autograd.backward", "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false", function(outputs, grads, retain, create)
+  if retain == nil then retain = create end
+  local given, filled = list(grads or {}), {}
+  for i = 1, #list(outputs) do filled[i] = given[i] or false end
+  run(nil, list(outputs), filled, nil, retain, create)
+end)
+
 -- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
-autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, allow_unused:bool=false",
-  function(outputs, inputs, grads, retain, create, unused)
+autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, allow_unused:bool=false, materialize_grads:bool=false",
+  function(outputs, inputs, grads, retain, create, unused, zeros)
     for k, v in pairs {outputs = outputs, inputs = inputs} do
       if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors") end
     end
@@ -39,6 +51,7 @@ autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:an
     for i = 1, #asked.list do
       local more = asked.besides[i]
       if more then out[i] = out[i] and out[i] + more or more end
+      if zeros and not out[i] then out[i] = core.ops.zeros(asked.list[i].shape, {dtype = asked.list[i].dtype, device = asked.list[i].device}) end
       if not out[i] and not unused then fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i) end
     end
     if core.is_tensor(inputs) then return out[1] or nil end
@@ -50,6 +63,14 @@ autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:an
 -- Returns a handle with remove().
 function M.register_hook(x, fn)
   local hooks, i = core.register_hook(x, fn)
+  return {remove = function() hooks[i] = false end}
+end
+
+-- fn(leaf) is called when backward has added to the leaf's .grad: an optimizer's step may be there, and the gradient's memory go. A handle with remove().
+function M.register_post_accumulate_grad_hook(x, fn)
+  if core.is_tensor(x) and not x.is_leaf then fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; register_hook is for results") end
+  local hooks, i = core.register_hook(x, fn)
+  hooks[i] = {fn}
   return {remove = function() hooks[i] = false end}
 end
 
@@ -84,6 +105,12 @@ function Context:saved_tensors()
   return unpack(s, 1, s.n)
 end
 
+-- Results that carry no gradient, such as indices.
+function Context:mark_non_differentiable(...) self._indifferent = {...} end
+function Context:mark_dirty() end                        -- a changed argument that forward returns is known by itself
+-- false: backward gets nil, not zeroes, for a result that nothing used
+function Context:set_materialize_grads(on) self._unmade = not on end
+
 core.set_private("function", function(ctx, ...)
   return ctx._function.backward(ctx, ...)
 end)
@@ -106,7 +133,11 @@ function Function:__call(...)
     if not ok then error((...), 0) end
     return {...}, select("#", ...)
   end
-  local out, count = taken(pcall(self.forward, ctx, ...))
+  local out, count
+  if self.setup_context then
+    out, count = taken(pcall(self.forward, ...))
+    taken(pcall(self.setup_context, ctx, args, count == 1 and out[1] or out))
+  else out, count = taken(pcall(self.forward, ctx, ...)) end
   if needs and old then
     local results = {}
     for i = 1, count do
@@ -114,6 +145,7 @@ function Function:__call(...)
         if out[i] ~= nil and rawequal(out[i], args[k]) then out[i] = M.detach(out[i]) end
       end
       results[i] = core.is_tensor(out[i]) and out[i] or false
+      for _, x in ipairs(ctx._indifferent or {}) do if rawequal(x, results[i]) then results[i] = false end end
     end
     core.record_function(ctx, tensors, results)
   end
@@ -122,12 +154,44 @@ end
 
 -- ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
 -- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: backward gives a gradient (or nil) for each
--- argument of forward.
+-- argument of forward. With setup_context(ctx, inputs, output) forward goes without ctx. It is called as it is, or by its apply.
+local PARTS = {forward = true, backward = true, setup_context = true}
 function autograd.Function(def)
   if type(def) ~= "table" or type(def.forward) ~= "function" or type(def.backward) ~= "function" then
     fail("Function: a table with functions 'forward' and 'backward' is needed")
   end
+  for k, v in pairs(def) do
+    if PARTS[k] and type(v) ~= "function" then fail("Function: '" .. k .. "' must be a function, got " .. type(v)) end
+  end
+  def.apply = function(...) return def(...) end
   return setmetatable(def, Function)
+end
+
+---- anomalies ----
+local function watcher(name, place, grads)
+  for i, g in pairs(grads) do
+    if M.is_floating_point(g) and M.any(core.ops.isnan(g)):item() then
+      error(("backward: %s, called at %s, gave its operand %d a gradient with NaN"):format(name, place and place:match "^(.+): $" or "a place that isn't known", i), 0)
+    end
+  end
+end
+local watching = false
+-- On, a gradient that has NaN is an error that names the op which made it, and the line that called that. Slow: for debugging.
+function autograd.set_detect_anomaly(on)
+  if type(on) ~= "boolean" then fail("set_detect_anomaly: argument 1 must be a boolean, got " .. type(on)) end
+  watching = on
+  core.watch(on and watcher or nil)
+end
+function autograd.is_anomaly_enabled() return watching end
+function autograd.detect_anomaly(fn, ...)
+  local before = watching
+  local function back(ok, ...)
+    autograd.set_detect_anomaly(before)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  autograd.set_detect_anomaly(true)
+  return back(pcall(fn, ...))
 end
 
 ---- gradcheck ----
@@ -197,5 +261,12 @@ autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number
   end
   return true
 end)
+
+-- The same of gradients' gradients.
+function autograd.gradgradcheck(fn, inputs, o)
+  local all = {second = true}
+  for k, v in pairs(o or {}) do all[k] = v end
+  return autograd.gradcheck(fn, inputs, all)
+end
 
 return require("tycho.options").told(autograd, "autograd")

@@ -53,6 +53,7 @@ function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_tim
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}
 gpu.stream_meta.__index = Stream
 gpu.stream_meta.__tostring = function(s) return "stream of cuda:" .. gpu.device_of(s) end
+gpu.stream_meta.__eq = gpu.same
 function Stream:wait_event(e) gpu.event_wait(e, self) end
 function Stream:record_event(e)
   e = e or gpu.event_new(false, gpu.device_of(self))

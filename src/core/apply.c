@@ -65,7 +65,7 @@ static ty_status run_now(ty_call *c, const ty_backend *b) {
   if (c->op->id == TY_OP_batch_norm_apply) return normalize(c);
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
-  if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, false);
+  if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, c->at[0].i);
   for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {   /* a number or an index on the CPU; pointwise ops take numbers as they are */
     ty_tensor *t = c->in[i].t, *moved;
     if (!t || ty_device_of(t)->gpu >= 0) continue;

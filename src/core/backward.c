@@ -323,7 +323,7 @@ static ty_status hooks(pass *p, int i) {
     const ty_hooks *h = n ? n->hook[k] : p->e[i].leaf->hooks;
     ty_tensor **g = &p->grad[p->e[i].grads + k];
     if (h && *g && p->ctx->program) TY_TRY(ty_program_settle(p->ctx, "a gradient has a hook"));
-    if (h && *g) TY_TRY(p->ctx->host->hook(p->ctx, h->key, g));
+    if (h && *g) TY_TRY(p->ctx->host->hook(p->ctx, h->key, g, NULL));
   }
   return TY_OK;
 }
@@ -344,8 +344,10 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
     if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
     else if (!inputs && g[0]) {
       ty_tensor *whole = g[0];
+      ty_tensor *const leaf = p->e[i].leaf;
       g[0] = NULL;
-      TY_TRY(finish_leaf(p->ctx, p->e[i].leaf, whole, p->scaled));
+      TY_TRY(finish_leaf(p->ctx, leaf, whole, p->scaled));
+      if (leaf->hooks) TY_TRY(p->ctx->host->hook(p->ctx, leaf->hooks->key, NULL, leaf));
     }
   }
   return TY_OK;

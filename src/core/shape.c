@@ -275,21 +275,17 @@ ty_status ty_infer_same(ty_call *c) {
   return TY_OK;
 }
 
-ty_status ty_infer_clone(ty_call *c) {
+static ty_status copied(ty_call *c, ty_dtype d, int64_t format) {
   ty_meta_of(c->in[0].t, &c->meta[0]);
-  if (c->at[0].i == TY_PRESERVE) ty_keep_layout(&c->meta[0], c->in[0].t);
-  return TY_OK;
-}
-
-ty_status ty_infer_cast(ty_call *c) {
-  ty_meta_of(c->in[0].t, &c->meta[0]);
-  c->meta[0].dtype = (uint8_t)c->at[0].i;
-  if (c->at[1].i == TY_PRESERVE) ty_keep_layout(&c->meta[0], c->in[0].t);
-  if (c->at[1].i != TY_CHANNELS_LAST) return TY_OK;
+  c->meta[0].dtype = (uint8_t)d;
+  if (format == TY_PRESERVE) ty_keep_layout(&c->meta[0], c->in[0].t);
+  if (format != TY_CHANNELS_LAST) return TY_OK;
   TY_TRY(ty_need_dims(c, 0, 4));
   ty_lay_channels_last(&c->meta[0]);
   return TY_OK;
 }
+ty_status ty_infer_clone(ty_call *c) { return copied(c, (ty_dtype)c->in[0].t->dtype, c->at[0].i); }
+ty_status ty_infer_cast(ty_call *c) { return copied(c, (ty_dtype)c->at[0].i, c->at[1].i); }
 
 ty_status ty_infer_copy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *src = c->in[1].t;

@@ -290,7 +290,7 @@ ty_status ty_move(ty_ctx *ctx, ty_tensor *t, const ty_backend *b, ty_tensor **ou
 typedef struct {
   /* Runs node's gradient rule: gin[i] for each operand i with needs[i]; NULL means zero. */
   ty_status (*rule)(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-  ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad);  /* may replace *grad */
+  ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);   /* may replace *grad; or (grad is NULL) after leaf has its .grad */
   void (*reclaim)(ty_ctx *ctx);        /* out of memory: collect what can be collected */
 } ty_host;
 

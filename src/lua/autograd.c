@@ -9,7 +9,7 @@
 #include "program.h"
 
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad);
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
 
 /* ---- registration ---- */
 
@@ -106,6 +106,7 @@ typedef struct {
   ty_tensor **gout, **gin;
   const bool *needs;
   uint64_t key;
+  ty_tensor *leaf;           /* hooks that come after its gradient */
 } rule_call;
 
 static void push_saved(lua_State *L, rule_call *r, int i, bool result) {
@@ -225,8 +226,13 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   lua_rawgeti(L, -1, (int)n->key);
   lua_remove(L, -2);
   if (lua_isnil(L, -1)) return ty_throw(L, "Function: its context has been collected");
+  lua_pushliteral(L, "_unmade");
+  lua_rawget(L, -2);
+  const bool unmade = lua_toboolean(L, -1);              /* set_materialize_grads(false) */
+  lua_pop(L, 1);
   for (int j = 0; j < n->nout; j++) {
     if (r->gout[j]) { ty_new_handle(L, r->s)->t = ty_retain(r->gout[j]); continue; }
+    if (unmade) { lua_pushnil(L); continue; }
     ty_tensor *z;
     ty_handle *h = ty_new_handle(L, r->s);
     if (ty_empty(r->ctx, ty_devices[n->meta[n->nin + j].device], &n->meta[n->nin + j], &z) != TY_OK) return ty_raise(L, r->ctx);
@@ -269,29 +275,79 @@ static ty_status protected(rule_call *r, int which) {
   return st;
 }
 
+/* ---- anomalies ---- */
+
+void ty_note_place(lua_State *L, ty_state *s, const ty_tensor *result) {
+  (void)s;
+  if (!result || !result->node) return;
+  ty_private(L, TY_R_PLACES);
+  lua_pushnumber(L, (lua_Number)result->node->seq);
+  ty_push_place(L);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+/* watch(fn or nil): fn(name of the op, place of its call or nil, gradients by operand) is called after each rule. */
+static int watch(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  lua_settop(L, 1);
+  ty_settle(L, "anomalies are looked for");
+  s->watchful = !lua_isnil(L, 1);
+  lua_newtable(L);
+  lua_pushvalue(L, 1);
+  lua_rawseti(L, -2, 0);
+  lua_rawseti(L, lua_upvalueindex(2), TY_R_PLACES);
+  return 0;
+}
+
+static int run_watch(lua_State *L) {
+  rule_call *r = lua_touserdata(L, 1);
+  ty_node *n = r->node;
+  ty_private(L, TY_R_PLACES);
+  const int places = lua_gettop(L);
+  lua_rawgeti(L, places, 0);
+  lua_pushstring(L, n->op ? n->op->shown : "Function");
+  lua_pushnumber(L, (lua_Number)n->seq);
+  lua_rawget(L, places);
+  lua_newtable(L);
+  for (int i = 0; i < n->nin; i++) {
+    if (!r->gin[i]) continue;
+    ty_new_handle(L, r->s)->t = ty_retain(r->gin[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_call(L, 3, 0);
+  return 0;
+}
+
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
   rule_call r = {.ctx = ctx, .node = node, .gout = gout, .gin = gin, .needs = needs};
-  return protected(&r, node->op ? 1 : 2);
+  TY_TRY(protected(&r, node->op ? 1 : 2));
+  return r.s->watchful ? protected(&r, 4) : TY_OK;
 }
 
 /* ---- hooks ---- */
 
+/* A function is called with the gradient before it counts, {function} with the leaf that has it now. */
 static int run_hooks(lua_State *L) {
   rule_call *r = lua_touserdata(L, 1);
   ty_private(L, TY_R_ANCHORS);
   lua_rawgeti(L, -1, (int)r->key);
   if (lua_isnil(L, -1)) return 0;
-  int list = lua_gettop(L);
-  ty_new_handle(L, r->s)->t = ty_retain(*r->gout);
+  const int list = lua_gettop(L);
+  if (r->leaf) ty_push_shared(L, r->s, r->leaf);
+  else ty_new_handle(L, r->s)->t = ty_retain(*r->gout);
   for (int i = 1; i <= (int)lua_objlen(L, list); i++) {
+    lua_settop(L, list + 1);
     lua_rawgeti(L, list, i);
-    if (!lua_toboolean(L, -1)) { lua_pop(L, 1); continue; }    /* removed */
+    if (lua_istable(L, -1) && r->leaf) lua_rawgeti(L, -1, 1);
+    else if (!lua_isfunction(L, -1) || r->leaf) continue;              /* removed, or for the other time */
     lua_pushvalue(L, list + 1);
     lua_call(L, 1, 1);
-    if (lua_isnil(L, -1)) { lua_pop(L, 1); continue; }
+    if (r->leaf || lua_isnil(L, -1)) continue;
     ty_check(L, -1, "register_hook", "what the hook returned");
     lua_replace(L, list + 1);
   }
+  if (r->leaf) return 0;
   ty_tensor *g = ty_check(L, list + 1, "register_hook", "the gradient");
   if (g != *r->gout) {
     if (!TY_SAME_SHAPE(g, *r->gout))
@@ -303,8 +359,8 @@ static int run_hooks(lua_State *L) {
   return 0;
 }
 
-ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad) {
-  rule_call r = {.ctx = ctx, .gout = grad, .key = key};
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf) {
+  rule_call r = {.ctx = ctx, .gout = grad, .key = key, .leaf = leaf};
   return protected(&r, 3);
 }
 
@@ -476,6 +532,7 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "set_rule", set_rule);
   ty_add(L, "backward", backward);
   ty_add(L, "register_hook", register_hook);
+  ty_add(L, "watch", watch);
   ty_add(L, "record_function", record);
   lua_pushlightuserdata(L, (void *)&rules);  /* the functions that protected calls run */
   lua_newtable(L);
@@ -485,5 +542,7 @@ void ty_open_autograd(lua_State *L) {
   lua_rawseti(L, -2, 2);
   ty_closure(L, run_hooks, 0);
   lua_rawseti(L, -2, 3);
+  ty_closure(L, run_watch, 0);
+  lua_rawseti(L, -2, 4);
   lua_rawset(L, LUA_REGISTRYINDEX);
 }

@@ -327,6 +327,12 @@ static int stream_new(lua_State *L) {
   return 1;
 }
 
+static int same(lua_State *L) {          /* two streams: whether they are one */
+  const resource *a = resource_at(L, 1, STREAM, "stream"), *b = resource_at(L, 2, STREAM, "stream");
+  lua_pushboolean(L, a->gpu == b->gpu && a->p == b->p);
+  return 1;
+}
+
 static int current_stream(lua_State *L) {
   int k = gpu_at(L, 1, "current_stream");
   resource_new(L, STREAM, k)->p = context(L)->stream[k];
@@ -527,7 +533,7 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count}, {"mem_get_info", mem_get_info},
     {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
-    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu},
+    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu}, {"same", same},
     {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways}, {"set_ways", set_ways}, {"ways_set", ways_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {

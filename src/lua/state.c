@@ -30,8 +30,7 @@ void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), sl
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
-/* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of ops that was called there, or NULL. */
-static const char *push_place(lua_State *L) {
+const char *ty_push_place(lua_State *L) {
   lua_Debug ar;
   size_t n = 0;
   bool found = false;
@@ -51,14 +50,14 @@ static const char *push_place(lua_State *L) {
 }
 
 static int where(lua_State *L) {
-  push_place(L);
+  ty_push_place(L);
   return 1;
 }
 
 int ty_throw(lua_State *L, const char *fmt, ...) {
   va_list ap;
   luaL_checkstack(L, 8, "an error");
-  const char *name = push_place(L);
+  const char *name = ty_push_place(L);
   const char *place = lua_tostring(L, -1);
   va_start(ap, fmt);
   const char *message = lua_pushvfstring(L, fmt, ap);
@@ -577,6 +576,7 @@ int luaopen_tycho_core(lua_State *L) {
   lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_KEPT);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_OWNERS);
+  lua_newtable(L); lua_rawseti(L, -2, TY_R_PLACES);
   lua_newtable(L);                       /* metatable of handles */
   lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
   lua_pushcclosure(L, open, TY_UPVALUES);
@@ -586,5 +586,5 @@ int luaopen_tycho_core(lua_State *L) {
 
 /* In autograd.c: */
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad);
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
 const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, reclaim};

@@ -78,7 +78,19 @@ static int stride(lua_State *L) {
 
 static int dim(lua_State *L) { lua_pushinteger(L, ty_check(L, 1, "dim", "argument 1")->ndim); return 1; }
 static int numel(lua_State *L) { lua_pushnumber(L, (lua_Number)ty_numel(ty_check(L, 1, "numel", "argument 1"))); return 1; }
-static int is_contiguous(lua_State *L) { lua_pushboolean(L, ty_is_contiguous(ty_check(L, 1, "is_contiguous", "argument 1"))); return 1; }
+/* x, memory_format; also {memory_format=} */
+static int is_contiguous(lua_State *L) {
+  const ty_tensor *t = ty_check(L, 1, "is_contiguous", "argument 1");
+  if (lua_istable(L, 2)) {
+    lua_getfield(L, 2, "memory_format");
+    lua_replace(L, 2);
+  }
+  const char *format = lua_isnoneornil(L, 2) ? "contiguous" : lua_tostring(L, 2);
+  if (format && !strcmp(format, "channels_last")) lua_pushboolean(L, t->ndim == 4 && ty_is_channels_last(t));
+  else if (format && (!strcmp(format, "contiguous") || !strcmp(format, "preserve"))) lua_pushboolean(L, ty_is_contiguous(t));
+  else return ty_throw(L, "is_contiguous: argument 2 (memory_format) must be 'contiguous' or 'channels_last', got %s", ty_type_text(L, 2));
+  return 1;
+}
 static int is_channels_last(lua_State *L) {
   const ty_tensor *t = ty_check(L, 1, "is_channels_last", "argument 1");
   lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));

@@ -26,6 +26,21 @@ function lib.in_float32(fn)
   end
 end
 
+-- fn(...) without autocast, which would multiply in 16 bits.
+function lib.exactly(fn, ...)
+  local cpu, gpu = core.autocast(false), core.autocast(true)
+  if not (cpu or gpu) then return fn(...) end
+  local function back(ok, ...)
+    core.autocast(false, cpu or nil)
+    core.autocast(true, gpu or nil)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  core.autocast(false, nil)
+  core.autocast(true, nil)
+  return back(pcall(fn, ...))
+end
+
 -- Tensors in a row, for a function of a list of them.
 local function of_list(fn)
   return function(...)

@@ -22,21 +22,6 @@ local function need_square(name, x)
   if rows(x) ~= cols(x) then fail(name, "argument 1 must be square, got shape %s", tostring(x.shape)) end
 end
 
--- fn(...) without autocast, which would multiply in 16 bits.
-local function exactly(fn, ...)
-  local cpu, gpu = core.autocast(false), core.autocast(true)
-  if not (cpu or gpu) then return fn(...) end
-  local function back(ok, ...)
-    core.autocast(false, cpu or nil)
-    core.autocast(true, gpu or nil)
-    if not ok then error((...), 0) end
-    return ...
-  end
-  core.autocast(false, nil)
-  core.autocast(true, nil)
-  return back(pcall(fn, ...))
-end
-
 -- An op of the class linalg, wherever its operands are.
 local function computed(op, x, ...)
   local device = x.device
@@ -144,7 +129,7 @@ local function lstsq(a, b)
   else x = F["linalg.solve_triangular"](r, ops.matmul(T(q), b), {upper = true}) end
   return vector and M.squeeze(x, -1) or x
 end
-def("linalg.lstsq", "a, b", "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank", function(a, b) return exactly(lstsq, a, b) end, NO_METHOD)
+def("linalg.lstsq", "a, b", "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank", function(a, b) return lib.exactly(lstsq, a, b) end, NO_METHOD)
 -- The gradient of a pseudoinverse whose rank stays (Golub and Pereyra 1973): not by way of its factors, whose gradients repeated values spoil.
 local pseudoinverse
 local function pseudoinverse_of(x, rtol)
@@ -167,7 +152,7 @@ local function pseudoinverse_of(x, rtol)
 end
 def("linalg.pinv", "x, *, rtol:number?", "Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0", function(x, rtol)
   need_matrix("linalg.pinv", x)
-  return exactly(pseudoinverse_of, x, rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
+  return lib.exactly(pseudoinverse_of, x, rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
 end, NO_METHOD)
 def("linalg.matrix_rank", "x, *, atol:number=0, rtol:number?", "how many singular values are above atol and above rtol times the largest", function(x, atol, rtol)
   local s = F["linalg.svdvals"](x)
@@ -258,7 +243,7 @@ local function matrix_exp(x)
   for _ = 1, k do e = ops.matmul(e, e) end
   return e
 end
-def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return exactly(matrix_exp, x) end, NO_METHOD)
+def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return lib.exactly(matrix_exp, x) end, NO_METHOD)
 for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul", diagonal = "diagonal"} do F["linalg." .. name] = F[of] or ops[of] end
 
 ---- torch's own names ----

@@ -16,7 +16,12 @@ end
 product("mm", "product of two matrices", 2, 2)
 product("bmm", "products of two batches of matrices", 3, 3)
 product("mv", "matrix times vector", 2, 1)
-product("dot", "product of two vectors", 1, 1)
+-- Under autocast these stay as exact as their operands are: a sum of many products in 16 bits would overflow.
+def("dot", "a, b", "product of two vectors", function(a, b)
+  need("dot", 1, a, 1)
+  need("dot", 2, b, 1)
+  return lib.exactly(ops.matmul, a, b)
+end)
 def("outer", "a, b", "every element of a times every element of b", function(a, b)
   need("outer", 1, a, 1)
   need("outer", 2, b, 1)
@@ -74,7 +79,7 @@ def("tensordot", "a, b, dims:any?", "sums of products over dims: the last of a w
   local x, sx = split(a, da, true)
   local y, sy = split(b, db, false)
   for _, s in ipairs(sy) do sx[#sx + 1] = s end
-  return M.reshape(ops.matmul(x, y), sx)
+  return M.reshape(lib.exactly(ops.matmul, x, y), sx)
 end)
 def("kron", "a, b", "every element of a times the whole of b", function(a, b)
   local n = math.max(M.dim(a), M.dim(b))
@@ -133,7 +138,7 @@ def("pairwise_distance", "a, b, p:number=2, eps:number=1e-6, keepdim:bool=false"
   return M.norm(a - b + eps, p, -1, {keepdim = keepdim})
 end, lib.LOSS)
 def("bilinear", "a, b, weight, bias:tensor?", "a^T weight[k] b + bias[k] for each k", function(a, b, w, bias)
-  local y = F.einsum("...i,kij,...j->...k", a, w, b)
+  local y = lib.exactly(F.einsum, "...i,kij,...j->...k", a, w, b)
   return bias and y + bias or y
 end, NN)
 
@@ -218,7 +223,7 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
 def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last dim of size num_classes (the largest id where nil)", function(ids, classes)
   ids = whole("one_hot", 1, ids)
   classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)
-  if M.numel(ids) > 0 and ops.amax(ids):item() > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes) end
+  if ids.device == "cpu" and M.numel(ids) > 0 and ops.amax(ids):item() > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes) end
   local size = ids.shape
   size[#size + 1] = classes
   return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)

@@ -18,8 +18,9 @@ def("reshape", "x, size:sizes", "the elements in another shape; a view where tha
   if (wild and out[wild] % 1 or n - M.numel(x)) ~= 0 then fail("reshape", "a tensor of shape %s has %d elements; they don't fit shape %s", tostring(x.shape), M.numel(x), table.concat(size, "x")) end
   return ops.view(ops.clone(x, {memory_format = "contiguous"}), out)
 end)
-def("contiguous", "x", "x, or a copy in row-major memory order", function(x)
-  return M.is_contiguous(x) and x or ops.clone(x, {memory_format = "contiguous"})
+def("contiguous", "x, memory_format:enum(contiguous,preserve,channels_last)=contiguous", "x, or a copy in row-major memory order, or with channels last", function(x, format)
+  if format == "preserve" or M.is_contiguous(x, format) then return x end
+  return ops.clone(x, {memory_format = format})
 end)
 def("flatten", "x, start_dim:int=1, end_dim:int=-1", "dims start_dim to end_dim as one", function(x, first, last)
   local shape, n = x.shape, M.dim(x)

@@ -8,25 +8,36 @@ local F = lib.functions
 ---- dtype, device, copies ----
 local DTYPES = {}
 for _, name in ipairs(core.dtypes) do DTYPES[name] = true end
-def("to", "x, target:any?, dtype:dtype?, *, device:device?, non_blocking:bool=false", "x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes", function(x, target, dtype, device, non_blocking)
-  if device or dtype then
-    local y = target and M.to(x, target, {non_blocking = non_blocking}) or x
-    if device then y = M.to(y, device, {non_blocking = non_blocking}) end
-    return dtype and M.to(y, dtype) or y
+-- A copy on the cpu in pinned memory, which the device fills after what it is doing: its values are there when the stream, or an event after it, has been waited for.
+local function to_pinned(x) return M.copy_(ops.empty(x.shape, {dtype = x.dtype, device = "cpu", pin_memory = true}), x, true) end
+local function to_device(x, device, non_blocking)
+  if device == x.device or (device == "cuda" and x.device == "cuda:" .. core.gpu.current_device()) then return x end
+  if non_blocking and device == "cpu" then return to_pinned(x) end
+  return ops.to_device(x, device, {non_blocking = non_blocking})
+end
+local function to_dtype(x, dtype)
+  if not DTYPES[dtype] then
+    local near = core.nearest(dtype, core.dtypes)
+    fail("to", "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0', got '%s'%s", dtype, near and "; did you mean '" .. near .. "'?" or "")
   end
-  if core.is_tensor(target) then return M.to(M.to(x, target.dtype), target.device, {non_blocking = non_blocking}) end
-  if type(target) ~= "string" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target)) end
-  if target == x.device or target == x.dtype then return x end
-  if target == "cpu" or target:match("^cuda") then
-    if target == "cuda" and x.device ~= "cpu" and x.device == "cuda:" .. core.gpu.current_device() then return x end
-    return ops.to_device(x, target, {non_blocking = non_blocking})
-  end
-  if not DTYPES[target] then
-    local near = core.nearest(target, core.dtypes)
-    fail("to", "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0', got '%s'%s", target, near and "; did you mean '" .. near .. "'?" or "")
-  end
-  return ops.cast(x, target)
-end)
+  return dtype == x.dtype and x or ops.cast(x, dtype)
+end
+def("to", "x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve",
+  "x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting",
+  function(x, target, dtype, device, non_blocking, copy, format)
+    local y = x
+    if core.is_tensor(target) then target, device, dtype = nil, device or target.device, dtype or target.dtype end
+    if type(dtype) == "boolean" then dtype, non_blocking = nil, dtype end            -- to(device, non_blocking)
+    if target ~= nil and type(target) ~= "string" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target)) end
+    if dtype ~= nil and type(dtype) ~= "string" then fail("to", "argument 3 (dtype) must be a dtype, got %s", type(dtype)) end
+    if target and (target == "cpu" or target:match "^cuda") then y = to_device(y, target, non_blocking)
+    elseif target then y = to_dtype(y, target)
+    elseif not (device or dtype or copy) and format == "preserve" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got nil") end
+    if device then y = to_device(y, device, non_blocking) end
+    if dtype then y = to_dtype(y, dtype) end
+    if format ~= "preserve" then y = M.contiguous(y, format) end
+    return copy and rawequal(x, y) and ops.clone(x) or y
+  end)
 for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64", int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
   M[name] = function(x) return M.to(x, dtype) end
 end

@@ -180,7 +180,11 @@ end
 -- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
 local function hooked(self, ...)
   local hooks, inputs = rawget(self, "_hooks"), pack(...)
-  for _, h in ipairs(hooks.before) do inputs = passed(inputs, h.fn(self, unpack(inputs, 1, inputs.n))) end
+  for _, h in ipairs(hooks.before) do
+    local new = h.fn(self, inputs)
+    if type(new) == "table" and getmetatable(new) == nil then inputs = {n = table.maxn(new), unpack(new, 1, table.maxn(new))}
+    elseif new ~= nil then inputs = pack(new) end
+  end
   local outputs = #hooks.back > 0 and core.is_grad_enabled() and watched(self, hooks, inputs) or pack(self:forward(unpack(inputs, 1, inputs.n)))
   for _, h in ipairs(hooks.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
   return unpack(outputs, 1, outputs.n)
@@ -205,7 +209,7 @@ function Module:register_forward_hook(fn, o) return add_hook(self, "register_for
 -- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A list that it
 -- returns takes the place of the first.
 function Module:register_full_backward_hook(fn, o) return add_hook(self, "register_full_backward_hook", "back", fn, o) end
--- fn(module, input, ...) before each forward.
+-- fn(module, inputs) before each forward; inputs is a list. What it returns, a list or the one input, takes their place.
 function Module:register_forward_pre_hook(fn, o) return add_hook(self, "register_forward_pre_hook", "before", fn, o) end
 
 -- A new class. Its instances are made by calling it; arguments go to init.
@@ -432,14 +436,24 @@ function Module:check_state_dict(state, o)
 end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
-function Module:to(target, dtype)
-  if dtype then return self:to(target):to(dtype) end
+-- to(dtype | device | tensor), to(device, dtype), {device=, dtype=, non_blocking=, memory_format=}: parameters and buffers; gives the module. Of memory_format nothing
+-- follows: filters lie as the library reads them best, whatever the activations' layout.
+function Module:to(target, dtype, o)
+  if type(target) == "table" and not core.is_tensor(target) then target, o = nil, target end
+  if type(dtype) == "table" and not core.is_tensor(dtype) then dtype, o = nil, dtype end
+  if o then
+    check("to", o, {device = true, dtype = true, non_blocking = true, memory_format = true})
+    target, dtype = target or o.device or o.dtype, dtype or (target or o.device) and o.dtype
+    if target == nil then return self end
+  end
+  local non_blocking = o and o.non_blocking or dtype == true
+  if dtype and dtype ~= true then return self:to(target, {non_blocking = non_blocking}):to(dtype) end
   if core.is_tensor(target) then return self:to(target.device):to(target.dtype) end
   if type(target) == "string" and (target:match("^u?int") or target == "bool") then fail("to: parameters need a floating dtype, got " .. target) end
   local ok, err = pcall(no_grad, function()
     for _, kind in ipairs {"parameter", "buffer"} do
       walk(self, kind, "", {}, function(_, v)
-        local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target)
+        local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target, {non_blocking = non_blocking})
         if not rawequal(new, v) then
           local grad = v.grad
           v.grad = nil
