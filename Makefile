@@ -282,6 +282,7 @@ docs: all
 PYTHON ?= python3
 golden: all
 	$(PYTHON) spec/make_golden.py
+	-$(PYTHON) spec/golden_printing.py
 	-$(PYTHON) spec/golden_amp.py
 	-$(PYTHON) spec/golden_transforms.py
 	-$(PYTHON) spec/golden_files.py

@@ -1,29 +1,38 @@
 -- Tensors as text, as PyTorch prints them: precision 4, edge items of large tensors, width 80.
+local ffi = require "ffi"
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 local THRESHOLD, EDGE, WIDTH, PRECISION = 1000, 3, 80, 4
 
--- How to print numbers of one tensor: whole ones with a dot, the rest with 4 digits, or in scientific form.
+ffi.cdef "int snprintf(char *, size_t, const char *, ...);"
+local buffer = ffi.new "char[400]"
+-- As C formats it: LuaJIT's own rounds 0.03125 up, C and Python to the even digit. A locale's comma becomes a dot.
+local function c_format(fmt, v)
+  local n = ffi.C.snprintf(buffer, 400, fmt, ffi.cast("double", v))
+  return (ffi.string(buffer, n):gsub("[^%d+e-]+", "."))
+end
+
+-- How to print numbers of one tensor (whole ones with a dot, the rest with 4 digits, or in scientific form), and their width. NaN, infinities and zeroes count for neither.
 local function number_format(values)
-  local top, low, whole = 0, math.huge, true
+  local top, low, whole, finite = 0, math.huge, true, {}
   for _, v in ipairs(values) do
     if v == v and math.abs(v) ~= math.huge and v ~= 0 then
       local a = math.abs(v)
       top, low = math.max(top, a), math.min(low, a)
       if v % 1 ~= 0 then whole = false end
+      finite[#finite + 1] = v
     end
   end
-  local fmt
-  if top == 0 then fmt = "%.0f."
-  elseif whole then fmt = (top / low > 1000 or top > 1e8) and "%.4e" or "%.0f."
-  else fmt = (top / low > 1000 or top > 1e8 or low < 1e-4) and "%.4e" or "%." .. PRECISION .. "f" end
-  return function(v)
-    if v ~= v then return "nan" end
-    if v == math.huge then return "inf" end
-    if v == -math.huge then return "-inf" end
-    return (fmt:format(v))
+  local scientific = top > 0 and (top / low > 1000 or top > 1e8 or (not whole and low < 1e-4))
+  local fmt = scientific and "%.4e" or whole and "%.0f" or "%." .. PRECISION .. "f"
+  local function show(v)
+    if v ~= v then return "nan" elseif v == math.huge then return "inf" elseif v == -math.huge then return "-inf" end
+    return c_format(fmt, v) .. (whole and not scientific and "." or "")
   end
+  local width = 1
+  for _, v in ipairs(finite) do width = math.max(width, #show(v)) end
+  return show, width
 end
 
 -- The printed elements in order, with "..." kept out: values of a nested list
@@ -60,7 +69,7 @@ local function lines(x, summarize, show, width, indent)
     local per_line = math.max(1, math.floor((WIDTH - indent) / (width + 2)))
     local rows, row = {}, {}
     for _, i in ipairs(items) do
-      local text = i and show(value_of(ops.select(x, 1, i))) or "..."
+      local text = i and show(value_of(ops.select(x, 1, i))) or " ..."
       row[#row + 1] = i and (" "):rep(width - #text) .. text or text
       if #row == per_line then rows[#rows + 1] = table.concat(row, ", "); row = {} end
     end
@@ -76,15 +85,15 @@ end
 return function(x)
   local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device)
   local text = no_grad(function()
-    local summarize, values, show = M.numel(x) > THRESHOLD, {}, tostring
+    local summarize, values, show, width = M.numel(x) > THRESHOLD, {}, tostring, 0
     if not summarize then x = M.cpu(x) end   -- one copy, not one for each element; of large tensors few are shown
     if M.numel(x) == 0 then return "[]" end
     collect(x, summarize, values)
-    if x.dtype ~= "bool" then
-      show = x.dtype:find("float") and number_format(values) or function(v) return type(v) == "string" and v or ("%.0f"):format(v) end
+    if x.dtype:find "float" then show, width = number_format(values)
+    else
+      if x.dtype ~= "bool" then show = function(v) return type(v) == "string" and v or ("%.0f"):format(v) end end
+      for _, v in ipairs(values) do width = math.max(width, #show(v)) end
     end
-    local width = 0
-    for _, v in ipairs(values) do width = math.max(width, #show(v)) end
     return lines(x, summarize, show, width, 0)
   end)
   return text .. "\n" .. last
