@@ -60,11 +60,11 @@ describe("what PyTorch's users write:", function()
 
   it("functions of lists take their tensors also one after the other", function()
     local a, b = tycho.tensor({1, 2}), tycho.tensor({3, 4, 5})
-    local one, other = tycho.meshgrid(a, b, {indexing = "xy"}), tycho.meshgrid({a, b}, {indexing = "xy"})
+    local one, other = {tycho.meshgrid(a, b, {indexing = "xy"})}, {tycho.meshgrid({a, b}, {indexing = "xy"})}
     for i = 1, 2 do helper.close(one[i], other[i], "grid", 0) end
     helper.close(tycho.cartesian_prod(a, b), tycho.cartesian_prod({a, b}), "product", 0)
     assert.equal("3x5", tostring(tycho.block_diag(tycho.ones(1, 2), tycho.ones(2, 3)).shape))
-    assert.equal("2x3", tostring(tycho.broadcast_tensors(tycho.ones(2, 1), b)[2].shape))
+    assert.equal("2x3", tostring(select(2, tycho.broadcast_tensors(tycho.ones(2, 1), b)).shape))
   end)
 
   it("modules are asked for their parts by path", function()

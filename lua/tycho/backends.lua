@@ -7,13 +7,17 @@ local options = require "tycho.options"
 local fail = options.fail
 
 local function switches(name, flags)
+  local function flag(k)
+    if flags[k] then return flags[k] end
+    local names = {}
+    for known in pairs(flags) do names[#names + 1] = known end
+    local near = type(k) == "string" and core.nearest(k, names)
+    fail("backends.%s has no '%s'%s", name, tostring(k), near and "; did you mean '" .. near .. "'?" or "")
+  end
   return setmetatable({}, {
-    __index = function(_, k)
-      if not flags[k] then fail("backends.%s has no '%s'", name, tostring(k)) end
-      return core.gpu.flag(flags[k])
-    end,
+    __index = function(_, k) return core.gpu.flag(flag(k)) end,
     __newindex = function(_, k, v)
-      if not flags[k] then fail("backends.%s has no '%s'", name, tostring(k)) end
+      flag(k)
       if type(v) ~= "boolean" then fail("backends.%s.%s must be a boolean, got %s", name, k, type(v)) end
       core.gpu.flag(flags[k], v)
     end})

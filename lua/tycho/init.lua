@@ -1,9 +1,9 @@
 -- Tycho: tensors, gradients and training for LuaJIT. `local tycho = require "tycho"`.
-local fail = require("tycho.options").fail
 local ffi = require "ffi"
 
 -- OpenMP's idle threads spin before they sleep, by libgomp's default so long that they slow down what runs beside them: a small training
--- step took twice its time. libgomp reads its setting when it is loaded, with the core; the user's own, if there is one, stands.
+-- step took twice its time, and two processes on the same cores thirty times. libgomp reads its setting when it is loaded, with the core, so that nothing may ask for
+-- the core before; the user's own, if there is one, stands.
 local function load_core()
   if os.getenv("GOMP_SPINCOUNT") or os.getenv("OMP_WAIT_POLICY") then return require "tycho.core" end
   pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite); int unsetenv(const char *name);")
@@ -14,6 +14,7 @@ local function load_core()
   return core
 end
 local core = load_core()
+local fail = require("tycho.options").fail
 core.set_library(debug.getinfo(1, "S").source:match "^(.*)init%.lua$" or "?")       -- errors name the user's line
 local ops, M = core.ops, core.methods
 

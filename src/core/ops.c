@@ -178,27 +178,32 @@ const ty_param *ty_op_param(const ty_op *op, const char *name) {
   return NULL;
 }
 
-/* Levenshtein distance of short names. */
+/* How many letters of short names are to be put in, left out, replaced, or swapped with their neighbour. */
 static int distance(const char *a, const char *b) {
-  int n = (int)strlen(b), row[64];
+  int n = (int)strlen(b), rows[3][64], *before = rows[0], *last = rows[1], *row = rows[2];
   if (n >= 64) return 99;
   for (int j = 0; j <= n; j++) row[j] = j;
-  for (; *a; a++) {
-    int diag = row[0]++;
+  for (int i = 1; a[i - 1]; i++) {
+    int *const oldest = before;
+    before = last;
+    last = row;
+    row = oldest;
+    row[0] = i;
     for (int j = 1; j <= n; j++) {
-      int d = diag + (*a != b[j - 1]);
-      diag = row[j];
-      row[j] = TY_MIN(d, TY_MIN(row[j], row[j - 1]) + 1);
+      row[j] = TY_MIN(last[j - 1] + (a[i - 1] != b[j - 1]), TY_MIN(last[j], row[j - 1]) + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = TY_MIN(row[j], before[j - 2] + 1);
     }
   }
   return row[n];
 }
 
 const char *ty_nearest(const char *name, const char *const *list, int n) {
-  int len = (int)strlen(name), best = len <= 3 ? 2 : len <= 6 ? 3 : 4;  /* farther is not near */
+  const int len = (int)strlen(name), far = len <= 3 ? 2 : len <= 6 ? 3 : 4;
+  int best = far;
   const char *found = NULL;
   for (int i = 0; i < n; i++) {
     int d = distance(name, list[i]);
+    if (len >= 4 && d >= far && !strncmp(name, list[i], (size_t)len)) d = far - 1;      /* the beginning of a longer name */
     if (d < best || (d == best && found && strlen(list[i]) < strlen(found))) { best = d; found = list[i]; }
   }
   return found;

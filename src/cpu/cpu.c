@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include "cpu.h"
 
 /* ---- memory ---- */
@@ -139,12 +140,45 @@ void ty_scratch_free(void *p) {
 
 static int threads;
 
+/* libgomp ends the process when a thread can't be started, so it is tried before: how many of n, this one among them, there can be. */
+static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
+static void *wait_for_trial(void *p) {
+  pthread_mutex_lock(&trying);
+  pthread_mutex_unlock(&trying);
+  return p;
+}
+static int startable(int n) {
+  pthread_t *t = calloc((size_t)n, sizeof *t);
+  int k = 0;
+  pthread_mutex_lock(&trying);
+  while (t && k < n - 1 && pthread_create(&t[k], NULL, wait_for_trial, NULL) == 0) k++;
+  pthread_mutex_unlock(&trying);
+  for (int i = 0; i < k; i++) pthread_join(t[i], NULL);
+  free(t);
+  return k + 1;
+}
+
+/* A child of fork has none of its parent's threads, and libgomp would wait for them for ever: it computes alone, unless there were none. */
+static bool alone, orphaned;
+static void before_fork(void) {
+  struct stat st;
+  alone = stat("/proc/self/task", &st) == 0 && st.st_nlink <= 3;
+}
+static void in_child(void) {
+  if (alone) return;
+  orphaned = true;
+  ty_set_num_threads(1);
+}
+
 int ty_get_num_threads(void) {
-  if (!threads) threads = TY_MAX(omp_get_max_threads(), 1);
+  if (!threads) ty_set_num_threads(TY_MAX(omp_get_max_threads(), 1));
   return threads;
 }
 
 void ty_set_num_threads(int n) {
+  static bool watching;
+  if (!watching) watching = pthread_atfork(before_fork, NULL, in_child) == 0;
+  n = orphaned ? 1 : n > 1 ? startable(n) : n;
   threads = n;
   omp_set_num_threads(n);
 }

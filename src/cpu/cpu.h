@@ -115,14 +115,17 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel);
  * product's own threads for nested ones there, and starts them anew for each call. */
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
 /* oneDNN; false: nothing was done, use the own way. */
+/* By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 bool ty_dnnl_conv(ty_call *c, ty_status *s);
 typedef struct {
   int64_t batch, m, n, k, sa[3], sb[3];                      /* strides: batch (0: the same matrix for all), row, column */
   const void *a, *b, *bias;                                  /* bias: n elements, or NULL */
-  void *c;                                                   /* contiguous */
+  void *c;                                                   /* rows of ldc elements, batches one after the other */
+  int64_t ldc;
+  bool half, add;                                            /* bfloat16, else float32; added to what c holds */
 } ty_product;
-bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, bfloat16 */
+bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, by all threads. False: nothing was done */
 
 ty_status ty_cpu_pointwise(ty_call *c);
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);

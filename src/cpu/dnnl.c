@@ -2,10 +2,12 @@
  * channels-last, weights in whatever order oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
- * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
+ * (storage id and version). dnnl_sgemm of version 2.6 lets its stack pointer wander where AVX-512 is: the
+ * frame of a signal that came then would overwrite the heap. This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
  * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariant: a false return has changed nothing. */
 #include <dnnl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include "cpu.h"
 
@@ -16,8 +18,8 @@ typedef const_dnnl_memory_desc_t md_ref;
 static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, dnnl_format_tag_t tag) {
   return dnnl_memory_desc_create_with_tag(m, n, d, type, tag) == dnnl_success;
 }
-static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, const dnnl_dims_t stride) {
-  return dnnl_memory_desc_create_with_strides(m, n, d, dnnl_bf16, stride) == dnnl_success;
+static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, const dnnl_dims_t stride) {
+  return dnnl_memory_desc_create_with_strides(m, n, d, type, stride) == dnnl_success;
 }
 #else
 typedef const dnnl_memory_desc_t *md_ref;
@@ -26,15 +28,15 @@ typedef const dnnl_memory_desc_t *md_ref;
 static bool md_make(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, dnnl_format_tag_t tag) {
   return dnnl_memory_desc_init_by_tag(m, n, d, type, tag) == dnnl_success;
 }
-static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, const dnnl_dims_t stride) {
-  return dnnl_memory_desc_init_by_strides(m, n, d, dnnl_bf16, stride) == dnnl_success;
+static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_data_type_t type, const dnnl_dims_t stride) {
+  return dnnl_memory_desc_init_by_strides(m, n, d, type, stride) == dnnl_success;
 }
 #endif
 
 enum { FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, PRODUCT };
 
 /* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. PRODUCT: x holds batch, m, n, k, w and y
- * the strides of the operands. */
+ * the strides of the operands, and in their last places the result's row stride and whether it is added to. */
 typedef struct {
   int64_t kind, half, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
 } key;
@@ -93,28 +95,45 @@ static bool reorder_make(entry *e, md_ref from, md_ref to) {
 
 static bool memory_make(dnnl_memory_t *m, md_ref d) { return dnnl_memory_create(m, d, engine, DNNL_MEMORY_NONE) == dnnl_success; }
 
-static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, md_ref a, md_ref b, md_ref bias, md_ref c) {
+static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, md_ref a, md_ref b, md_ref bias, md_ref c, const_dnnl_primitive_attr_t attr) {
 #if DNNL_VERSION_MAJOR >= 3
-  return dnnl_matmul_primitive_desc_create(pd, engine, a, b, bias, c, NULL);
+  return dnnl_matmul_primitive_desc_create(pd, engine, a, b, bias, c, attr);
 #else
   dnnl_matmul_desc_t d;
   dnnl_status_t st = dnnl_matmul_desc_init(&d, a, b, bias, c);
-  return st != dnnl_success ? st : dnnl_primitive_desc_create(pd, &d, NULL, engine, NULL);
+  return st != dnnl_success ? st : dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 #endif
+}
+
+/* Attributes of a product that is added to what is there. */
+static bool adding(dnnl_primitive_attr_t *attr) {
+  dnnl_post_ops_t ops;
+  if (dnnl_primitive_attr_create(attr) != dnnl_success) return false;
+  if (dnnl_post_ops_create(&ops) != dnnl_success) return false;
+#if DNNL_VERSION_MAJOR >= 3
+  const bool ok = dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef) == dnnl_success && dnnl_primitive_attr_set_post_ops(*attr, ops) == dnnl_success;
+#else
+  const bool ok = dnnl_post_ops_append_sum(ops, 1) == dnnl_success && dnnl_primitive_attr_set_post_ops(*attr, ops) == dnnl_success;
+#endif
+  dnnl_post_ops_destroy(ops);
+  return ok;
 }
 
 static bool build_product(entry *e) {
   const key *k = &e->k;
+  const dnnl_data_type_t type = k->half ? dnnl_bf16 : dnnl_f32;
   int64_t batch = k->x[0], m = k->x[1], n = k->x[2], kk = k->x[3];
   dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n}, c = {batch, m, n}, bd = {1, 1, n};
-  dnnl_dims_t sa = {k->w[0] ? k->w[0] : m * kk, k->w[1], k->w[2]}, sb = {k->y[0] ? k->y[0] : kk * n, k->y[1], k->y[2]}, sc = {m * n, n, 1}, sbias = {n, n, 1};
+  dnnl_dims_t sa = {k->w[0] ? k->w[0] : m * kk, k->w[1], k->w[2]}, sb = {k->y[0] ? k->y[0] : kk * n, k->y[1], k->y[2]}, sc = {m * k->w[3], k->w[3], 1}, sbias = {n, n, 1};
   dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0}, mbias = {0};
   dnnl_primitive_desc_t pd = NULL;
-  bool ok = md_strided(&ma, 3, a, sa) && md_strided(&mb, 3, b, sb) && md_strided(&mc, 3, c, sc) && md_strided(&mbias, 3, bd, sbias) &&
-            matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc)) == dnnl_success &&
+  dnnl_primitive_attr_t attr = NULL;
+  bool ok = (!k->y[3] || adding(&attr)) && md_strided(&ma, 3, a, type, sa) && md_strided(&mb, 3, b, type, sb) && md_strided(&mc, 3, c, type, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
+            matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc), attr) == dnnl_success &&
             dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) &&
             memory_make(&e->y, REF(mc)) && (!k->bias || memory_make(&e->b, REF(mbias)));
   if (pd) dnnl_primitive_desc_destroy(pd);
+  if (attr) dnnl_primitive_attr_destroy(attr);
   FREE_MD(ma); FREE_MD(mb); FREE_MD(mc); FREE_MD(mbias);
   return ok;
 }
@@ -247,10 +266,12 @@ bool ty_dnnl_product(const ty_product *p) {
   key k;
   memset(&k, 0, sizeof k);
   k.kind = PRODUCT;
-  k.half = 1;
+  k.half = p->half;
   k.x[0] = p->batch; k.x[1] = p->m; k.x[2] = p->n; k.x[3] = p->k;
   memcpy(k.w, p->sa, sizeof p->sa);
   memcpy(k.y, p->sb, sizeof p->sb);
+  k.w[3] = p->ldc;
+  k.y[3] = p->add;
   k.bias = p->bias != NULL;
   k.threads = ty_get_num_threads();
   pthread_mutex_lock(&lock);
@@ -269,5 +290,10 @@ bool ty_dnnl_product(const ty_product *p) {
 }
 
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
-  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool done = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return done;
 }

@@ -5,20 +5,23 @@
 #include <string.h>
 #include "cpu.h"
 
-/* Multiplications, as measured (bench/results/cpu.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the same against a transposed B; from where on that, which
- * it shares badly among threads, goes to them in parts. */
+/* Multiplications, as measured (bench/results/cpu.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the same against a transposed B; from where on several
+ * threads are worth it. */
 #define FOR_DNNL 500000
 #define FOR_DNNL_TURNED 100000
 #define TO_SHARE 400000
-#define PART 16            /* rows or columns of a thread, at least */
+#define PART 16            /* rows or columns of a thread, at least; of fewer rows oneDNN's primitives make little */
 
 typedef struct { int k, ta, tb; int64_t m, n, kk; const char *a; int64_t lda; const char *b; int64_t ldb; double beta; char *c; int64_t ldc; } product;
+static double multiplications(const product *p) { return (double)p->m * (double)p->n * (double)p->kk; }
 
+/* By this thread where it works beside others, else by BLAS's. */
 static void multiply(const product *p) {
   const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
-  const bool dnnl = p->k == 0 && (double)p->m * (double)p->n * (double)p->kk >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL);
-  if (dnnl && ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, p->ldc)) return;
+  const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
+  if (p->k == 0 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
+      ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, p->ldc)) return;
   if (p->k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
   else cblas_dgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const double *)p->a, lda, (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
 }
@@ -38,10 +41,18 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
   return p;
 }
 
+/* By a primitive of oneDNN, which shares itself among the threads. */
+static bool by_dnnl(const product *p, const void *bias) {
+  if (p->k != 0 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART || omp_in_parallel() || ty_get_num_threads() == 1) return false;
+  const ty_product q = {.batch = 1, .m = p->m, .n = p->n, .k = p->kk, .a = p->a, .b = p->b, .bias = bias, .c = p->c, .ldc = p->ldc, .add = p->beta == 1,
+                        .sa = {p->m * p->kk, p->ta ? 1 : p->lda, p->ta ? p->lda : 1}, .sb = {p->kk * p->n, p->tb ? 1 : p->ldb, p->tb ? p->ldb : 1}};
+  return ty_dnnl_product(&q);
+}
+
 void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
   const product p = {k, ta, tb, m, n, kk, a, lda, b, ldb, beta, c, ldc};
-  const int threads = k == 0 && tb && (double)m * (double)n * (double)kk >= TO_SHARE && !omp_in_parallel() ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;
-  if (m == 0 || n == 0) return;
+  if (m == 0 || n == 0 || by_dnnl(&p, NULL)) return;
+  const int threads = k == 0 && multiplications(&p) >= TO_SHARE && !omp_in_parallel() ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;
   if (threads > 1) {
     const int64_t most = TY_MAX(m, n);
     #pragma omp parallel for num_threads(threads) schedule(static)
@@ -154,8 +165,9 @@ static ty_status matmul(ty_call *c) {
     y = as_batch(cb, false);
   }
   products w = products_of(x, y, o);
-  /* many small products share the threads; few large ones are shared by BLAS */
-  int threads = w.batches > 1 && w.m * w.n * w.kk < 1 << 18 ? ty_threads_for(w.batches * w.m * w.n * w.kk / 8) : 1;
+  /* products share the threads; few or large ones are shared themselves */
+  const int64_t each = w.m * w.n * w.kk;
+  int threads = w.batches > 1 && (each < 1 << 18 || (each < 1 << 24 && w.batches >= 2 * ty_get_num_threads())) ? ty_threads_for(w.batches * each / 8) : 1;
   if (threads > 1) {
     #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < w.batches; i++) one_product(&w, i);
@@ -165,7 +177,7 @@ static ty_status matmul(ty_call *c) {
   return TY_OK;
 }
 
-/* out = x W^T + bias, or its relu: the bias is laid down first, the product added to it. */
+/* out = x W^T + bias, or its relu: for BLAS the bias is laid down first, the product added to it. */
 static ty_status linear(ty_call *c) {
   ty_tensor *x, *w = c->in[1].t, *b = c->in[2].t, *o = c->out[0], *cw = NULL, *cb = NULL;
   int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_itemsize(o);
@@ -178,10 +190,13 @@ static ty_status linear(ty_call *c) {
   if (s == TY_OK) {
     matrix u = as_matrix(ty_data(w), n, kk, w->stride[0], w->stride[1]);
     char *dst = ty_data(o);
-    if (b)
-      for (int64_t i = 0; i < m; i++) memcpy(dst + i * n * size, ty_data(b), (size_t)(n * size));
-    if (kk) ty_gemm(k, 0, !u.trans, m, n, kk, ty_data(x), kk, u.p, u.ld, b ? 1 : 0, dst, n);
-    else if (!b) memset(dst, 0, (size_t)(m * n * size));
+    const product p = {k, 0, !u.trans, m, n, kk, ty_data(x), kk, u.p, u.ld, 0, dst, n};
+    if (!by_dnnl(&p, b ? ty_data(b) : NULL)) {
+      if (b)
+        for (int64_t i = 0; i < m; i++) memcpy(dst + i * n * size, ty_data(b), (size_t)(n * size));
+      if (kk) ty_gemm(k, 0, !u.trans, m, n, kk, ty_data(x), kk, u.p, u.ld, b ? 1 : 0, dst, n);
+      else if (!b) memset(dst, 0, (size_t)(m * n * size));
+    }
     if (c->op->id == TY_OP_linear_relu) ty_cpu_loops()->pointwise[TY_OP_relu][k](dst, dst, NULL, NULL, m * n, 0, 0);
   }
   ty_release(x);
@@ -204,7 +219,7 @@ static bool half_product(ty_call *c) {
   products w = products_of(x, y, o);
   if (!readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
   matrix u = as_matrix(NULL, w.m, w.kk, w.x.rs, w.x.cs), v = as_matrix(NULL, w.kk, w.n, y.rs, y.cs);
-  ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py, .bias = bias ? ty_data(bias) : NULL, .c = w.po};
+  ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py, .bias = bias ? ty_data(bias) : NULL, .c = w.po, .ldc = w.n, .half = true};
   if (w.batches > 1) {
     p.sa[0] = batch_offset(&x, w.shape, w.nd, 1);
     p.sb[0] = batch_offset(&y, w.shape, w.nd, 1);

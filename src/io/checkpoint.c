@@ -17,6 +17,7 @@
 struct ty_saving {
   struct ty_saving *next;  /* under way */
   pthread_t thread;
+  pid_t process;           /* whose thread it is: a fork has none, and it is over there */
   pthread_mutex_t lock;
   pthread_cond_t ready;
   bool started, done;
@@ -193,6 +194,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
   pthread_cond_init(&s->ready, &a);
   pthread_condattr_destroy(&a);
+  s->process = getpid();
   s->path = strdup(path);
   s->tree = strdup(tree);
   s->list = calloc((size_t)n + 1, sizeof *s->list);
@@ -220,6 +222,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
 }
 
 bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total) {
+  if (s->process != getpid()) return *written = *total = s->total, true;
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   const int64_t ns = until.tv_nsec + (int64_t)((seconds > 0 && seconds < 3600 ? seconds : 0) * 1e9);
@@ -238,13 +241,14 @@ bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *tot
 const char *ty_saving_result(ty_saving *s) {
   int64_t a, b;
   while (!ty_saving_done(s, 1, &a, &b)) {}
-  return s->status == TY_OK ? NULL : s->ctx.err;
+  return s->process != getpid() || s->status == TY_OK ? NULL : s->ctx.err;
 }
 
 ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s) {
-  if (s->started) pthread_join(s->thread, NULL);
-  list_out(s);
-  const ty_status st = s->status;
+  const bool ours = s->process == getpid();
+  if (s->started && ours) pthread_join(s->thread, NULL);
+  if (ours) list_out(s);
+  const ty_status st = ours ? s->status : TY_OK;
   if (st != TY_OK) memcpy(ctx->err, s->ctx.err, sizeof ctx->err);
   drop(s);
   return st;

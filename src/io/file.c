@@ -11,12 +11,20 @@
 #include <unistd.h>
 #include "io.h"
 
+bool ty_away(int *fd) {
+  const int to = fcntl(*fd, F_DUPFD_CLOEXEC, 16), e = errno;
+  close(*fd);
+  *fd = to;
+  errno = e;
+  return to >= 0;
+}
+
 int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
   static atomic_uint count;                              /* threads may write beside the same path */
   for (int tries = 0; tries < 100; tries++) {
     if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST) return ty_error(ctx, "%s: the path is too long", path), -1;
-    const int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return fd;
+    int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 && (fd > 2 || ty_away(&fd))) return fd;
     if (errno != EEXIST) break;                          /* an earlier process of our number has left it */
   }
   return ty_error(ctx, "%s: %s", path, strerror(errno)), -1;

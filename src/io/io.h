@@ -42,6 +42,7 @@ ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *
 #define TY_PATH_MOST 4096
 /* A whole file: head, then data. As all that is written here, a temporary file first. */
 ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t nhead, const void *data, size_t ndata);
+bool ty_away(int *fd);                                                   /* to a number past those of the standard streams, which a host may have closed */
 int ty_temporary(ty_ctx *ctx, const char *path, char *out);             /* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size);         /* a regular file, to be read; -1: ctx->err says why */
 /* Syncs and renames temporary to path, and syncs the folder; closes fd. */

@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "io.h"
 #include "process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,6 @@ enum { SOCKET = 3, LIFE = 4, NOTE = 5, FIRST_OTHER = 6 };
 
 static ty_status failed(ty_ctx *ctx, const char *what) { return ty_error(ctx, "%s: %s", what, strerror(errno)); }
 static void shut(int *fd) { if (*fd >= 0) close(*fd); *fd = -1; }
-
-static bool away(int *fd) {
-  const int to = fcntl(*fd, F_DUPFD_CLOEXEC, 16);
-  shut(fd);
-  *fd = to;
-  return to >= 0;
-}
 
 /* environ with env over it; to free. */
 static char **environment(char *const *env) {
@@ -60,7 +54,7 @@ ty_status ty_process_start(ty_ctx *ctx, char *const *argv, char *const *env, ty_
   ok = ok && (note = memfd_create("tycho-note", MFD_CLOEXEC)) >= 0 && ftruncate(note, NOTE_BYTES) == 0;
   ok = ok && (page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, note, 0)) != MAP_FAILED;
   /* out of the way of the numbers that the worker gets, and ours out of that of standard output, should it be closed */
-  ok = ok && away(&pair[0]) && away(&life[1]);
+  ok = ok && ty_away(&pair[0]) && ty_away(&life[1]);
   ok = ok && (given[0] = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[1] = fcntl(life[0], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[2] = fcntl(note, F_DUPFD_CLOEXEC, 16)) >= 0;
   if (!ok) failed(ctx, "a worker can't be started");
   else {

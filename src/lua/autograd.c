@@ -248,6 +248,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   return 0;
 }
 
+enum { THROWN = 5 };         /* the place, beside the functions that protected calls run, of an error that is no string */
 /* Runs f(r) protected, in a scope of its own, with the pass's modes. */
 static ty_status protected(rule_call *r, int which) {
   ty_state *s = r->ctx->host_data;
@@ -266,6 +267,11 @@ static ty_status protected(rule_call *r, int which) {
   if (lua_pcall(L, 1, 0, 0) != 0) {
     const char *msg = lua_tostring(L, -1);
     st = ty_error(r->ctx, "%s", msg ? msg : "an error that is no string");
+    lua_pushlightuserdata(L, (void *)&rules);
+    lua_rawget(L, LUA_REGISTRYINDEX);
+    if (msg) lua_pushnil(L);
+    else lua_pushvalue(L, -2);
+    lua_rawseti(L, -2, THROWN);
   }
   s->L = L;
   while (m->scope && m->scope != &inner && m->scope != outer) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
@@ -476,6 +482,12 @@ static int backward(lua_State *L) {
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
     ty_modes_settle(L, s);
+    lua_pushlightuserdata(L, (void *)&rules);
+    lua_rawget(L, LUA_REGISTRYINDEX);
+    lua_rawgeti(L, -1, THROWN);
+    lua_pushnil(L);
+    lua_rawseti(L, -3, THROWN);
+    if (!lua_isnil(L, -1)) return lua_error(L);
     return ty_raise(L, &s->modes.ctx);
   }
   ty_modes_settle(L, s);

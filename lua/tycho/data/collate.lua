@@ -1,5 +1,5 @@
 -- How items become a batch: items (each a list of fields) turn into fields of whole batches. Tensors are stacked, numbers and booleans become
--- tensors (int64 if all are whole, else float32), tables with names are taken apart, and anything else (strings) stays a list. Items
+-- tensors (int64 if all are whole, else float32), tables, with names or without, are taken apart, and anything else (strings) stays a list. Items
 -- must be alike; one that isn't is an error that names it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
@@ -29,6 +29,17 @@ local function values(list, where, names, device)
     for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) <= 2 ^ 53 end
     return M.to(core.from_value(list, whole and "int64" or "float32"), device)
   elseif first == "boolean" then return M.to(core.from_value(list), device)
+  elseif first == "table" and getmetatable(list[1]) == nil then              -- a list: a field for each place
+    local out = {}
+    for k = 1, #list[1] do
+      local field = {}
+      for i, item in ipairs(list) do
+        if #item ~= #list[1] then differ(i, ("is a list of %d, item %d one of %d"):format(#item, names[1], #list[1])) end
+        field[i] = item[k]
+      end
+      out[k] = values(field, ("%s.%d"):format(where, k), names, device)
+    end
+    return out
   elseif first == "table with names" then
     local out = {}
     for k in pairs(list[1]) do

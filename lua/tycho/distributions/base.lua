@@ -58,7 +58,7 @@ local function together(name, ...)
     local v = select(i, ...)
     list[i] = core.is_tensor(v) and (M.is_floating_point(v) and v or M.float(v)) or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
   end
-  return unpack(F.broadcast_tensors(list))
+  return F.broadcast_tensors(list)
 end
 local function need(name, what, x, ok)
   if x.device == "cpu" and not ops.all(ok):item() then fail("%s: %s", name, what) end

@@ -100,7 +100,7 @@ function MultivariateNormal:init(o)
   local tril = o.scale_tril
   if o.covariance_matrix then tril = F[L .. "cholesky"](matrix)
   elseif o.precision_matrix then tril = F[L .. "cholesky"](F[L .. "inv"](matrix)) end
-  local batch = F.broadcast_tensors({ops.select(o.loc, -1, 1), ops.select(ops.select(tril, -1, 1), -1, 1)})[1].shape
+  local batch = F.broadcast_tensors({ops.select(o.loc, -1, 1), ops.select(ops.select(tril, -1, 1), -1, 1)}).shape
   self.batch_shape, self.event_shape = joined(batch), {k}
   self.loc, self.scale_tril = ops.expand(o.loc, joined(batch, {k})), ops.expand(tril, joined(batch, {k, k}))
 end
@@ -202,7 +202,7 @@ function Transformed:init(o)
   for _, t in ipairs(list) do
     for _, v in pairs(t) do if core.is_tensor(v) then shapes[#shapes + 1] = like(v.shape) end end
   end
-  local x = F.broadcast_tensors(shapes)[1]
+  local x = F.broadcast_tensors(shapes)
   for i = 1, M.dim(x) - #self.event_shape do self.batch_shape[i] = x.shape[i] end
 end
 function Transformed:draw(shape)

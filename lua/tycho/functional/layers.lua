@@ -321,7 +321,7 @@ def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:numbe
   if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
     local parts = {}
     for i, x in ipairs {q, k, v} do parts[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = x.device}), leading(x)) end
-    lead = F.broadcast_tensors(parts)[1].shape
+    lead = F.broadcast_tensors(parts).shape
     local function widened(x)
       local s = {unpack(lead)}
       s[n - 1], s[n] = x.shape[n - 1], x.shape[n]

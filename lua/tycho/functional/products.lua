@@ -103,7 +103,7 @@ def("matrix_power", "x, n:int", "a square matrix n times with itself", function(
   return y or ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device}), x.shape)
 end)
 def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
-  a, b = unpack(F.broadcast_tensors({a, b}))
+  a, b = F.broadcast_tensors({a, b})
   if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 then fail("cross", "shape %s must have 3 elements along dim %d", tostring(a.shape), dim) end
   return F.roll(a, -1, dim) * F.roll(b, -2, dim) - F.roll(a, -2, dim) * F.roll(b, -1, dim)
 end)
@@ -118,7 +118,7 @@ def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a w
   return ops.masked_fill(ops.sqrt(ops.masked_fill(d, at0, 1)), at0, 0)
 end, {float32 = true})
 def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over the product of the norms along dim", function(a, b, dim, eps)
-  a, b = unpack(F.broadcast_tensors({a, b}))
+  a, b = F.broadcast_tensors({a, b})
   local p, q = ops.clamp(ops.norm2(a, dim, {keepdim = true}), eps), ops.clamp(ops.norm2(b, dim, {keepdim = true}), eps)
   return ops.sum((a / p) * (b / q), dim)
 end, lib.LOSS)

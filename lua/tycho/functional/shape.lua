@@ -224,11 +224,19 @@ local function common_shape(list)
   for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, as), x.shape)) end
   return y.shape
 end
-def("broadcast_tensors", "tensors:tensors", "a list of the tensors, all expanded to one shape", function(list)
+def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one shape, as so many results", function(list)
   local shape, out = common_shape(list), {}
   for i, x in ipairs(list) do out[i] = ops.expand(x, shape) end
-  return out
+  return unpack(out)
 end, LIST)
+def("broadcast_shapes", "shape:any, other:any?, third:any?", "the shape that tensors of these shapes broadcast to", function(...)
+  local list = {}
+  for i = 1, 3 do
+    local shape = select(i, ...)
+    if shape ~= nil then list[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = "cpu"}), type(shape) == "number" and {shape} or shape) end
+  end
+  return common_shape(list)
+end, MAKES)
 def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts", function(x, repeats, dim)
   if not dim then x, dim = M.flatten(x), 1 end
   dim = wrap("repeat_interleave", dim, M.dim(x))
@@ -285,7 +293,7 @@ def("trace", "x", "sum of a matrix's diagonal", function(x)
   need("trace", 1, x, 2)
   return ops.sum(ops.diagonal(x))
 end)
-def("meshgrid", "tensors:tensors, *, indexing:enum(ij,xy)=ij", "a list of the vectors, each expanded to the grid of all", function(list, indexing)
+def("meshgrid", "tensors:tensors, *, indexing:enum(ij,xy)=ij", "the vectors, each expanded to the grid of all, as so many results", function(list, indexing)
   local n, out = #list, {}
   local flip = indexing == "xy" and n >= 2
   local shape = {}
@@ -299,7 +307,7 @@ def("meshgrid", "tensors:tensors, *, indexing:enum(ij,xy)=ij", "a list of the ve
     for k = 1, n do size[k] = k == at and shape[k] or 1 end
     out[i] = ops.expand(M.reshape(x, size), shape)
   end
-  return out
+  return unpack(out)
 end, LIST)
 local function at_least(n)
   return function(x)
@@ -360,7 +368,7 @@ end
 def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' elements, one row each", function(list)
   if #list == 1 then return list[1] end
   local flat = {}
-  for i, g in ipairs(F.meshgrid(list)) do flat[i] = M.reshape(g, -1) end
+  for i, g in ipairs {F.meshgrid(list)} do flat[i] = M.reshape(g, -1) end
   return F.stack(flat, 2)
 end, LIST)
 def("combinations", "x, r:int=2, *, with_replacement:bool=false", "all choices of r elements of a vector in order, one row each", function(x, r, again)

@@ -97,7 +97,7 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
     return ops.randn(size, {dtype = dtype}) * std + mean
   end
   if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
-  local shape = lib.functions.broadcast_tensors(tensors)[1].shape
+  local shape = (lib.functions.broadcast_tensors(tensors)).shape
   return ops.randn(shape, {dtype = dtype or tensors[1].dtype, device = tensors[1].device}) * std + mean
 end, lib.MAKES)
 
@@ -390,9 +390,16 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?", "NaN and in
   y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
   return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
 end, PLACE)
+-- Borders that are numbers decide the dtype as operands do.
+local function limited(x, min, max)
+  local fraction = (min and min % 1 ~= 0 and math.abs(min) < math.huge) or (max and max % 1 ~= 0 and math.abs(max) < math.huge)
+  if fraction and not M.is_floating_point(x) then x = M.float(x) elseif x.dtype == "bool" then x = M.long(x) end
+  return ops.clamp(x, min, max)
+end
 -- Borders may be tensors.
 def("clamp", "x, min:operand?, max:operand?", "x limited to min..max; either may be nil, a number or a tensor", function(x, min, max)
-  if not core.is_tensor(min) and not core.is_tensor(max) then return ops.clamp(x, min, max) end
+  if min == nil and max == nil then fail("clamp", "min or max is needed") end
+  if not core.is_tensor(min) and not core.is_tensor(max) then return limited(x, min, max) end
   if min ~= nil then x = ops.maximum(x, min) end
   return max ~= nil and ops.minimum(x, max) or x
 end, {inplace = true})
@@ -411,11 +418,11 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
 end)
 def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
   if core.is_tensor(min) then return ops.maximum(x, min) end
-  return ops.clamp(x, min)
+  return limited(x, min)
 end, PLACE)
 def("clamp_max", "x, max:operand", "the smaller of x and max", function(x, max)
   if core.is_tensor(max) then return ops.minimum(x, max) end
-  return ops.clamp(x, nil, max)
+  return limited(x, nil, max)
 end, PLACE)
 def("bitwise_not", "x", "all bits inverted; booleans negated", function(x)
   if x.dtype == "bool" then return ops.logical_not(x) end

@@ -364,19 +364,21 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
   function Norm:init(...)
     local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true", ...)
     local n = whole(name, "num_features", o.num_features)
-    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), number(name, "momentum", o.momentum)
+    -- momentum = false: the mean of all batches so far
+    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
     scale_and_shift(self, n, o.affine, o.affine)
     if o.track_running_stats then running_stats(self, n) end
   end
   function Norm:forward(x)
-    local d = M.dim(x)
+    local d, momentum = M.dim(x), self.momentum
+    if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
     if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
     if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
-      return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias, self.num_batches_tracked, {training = true, momentum = self.momentum, eps = self.eps}))
+      return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias, self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
     end
-    return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = self.training or self.running_mean == nil, momentum = self.momentum, eps = self.eps})
+    return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
   end
-  function Norm:extra_repr() return ("%d, eps=%g, momentum=%g"):format(self.num_features, self.eps, self.momentum) end
+  function Norm:extra_repr() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, tostring(self.momentum)) end
 end
 
 local function sizes_of(name, v)

@@ -337,29 +337,38 @@ function Module:named_parameters(prefix, recurse) return iterate(self, "paramete
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
 function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end
 function Module:modules()
-  local list = select(2, collect(self, "module"))
-  table.insert(list, 1, self)
+  local list = {self}
+  for _, m in ipairs((select(2, collect(self, "module")))) do if not rawequal(m, self) then list[#list + 1] = m end end
   return list
 end
 function Module:named_modules(prefix)
   if type(prefix) == "table" then prefix = options.fill("named_modules", prefix, {prefix = ""}).prefix end
   prefix = prefix or ""
   local names, values = collect(self, "module")
-  for i, name in ipairs(names) do names[i] = prefix == "" and name or prefix .. "." .. name end
-  table.insert(names, 1, prefix)
-  table.insert(values, 1, self)
-  local i = 0
-  return function() i = i + 1; return names[i], values[i] end
+  local i = -1
+  return function()
+    i = i + 1
+    if i == 0 then return prefix, self end
+    if rawequal(values[i], self) then i = i + 1 end        -- a module that is within itself
+    return names[i] and (prefix == "" and names[i] or prefix .. "." .. names[i]), values[i]
+  end
 end
 function Module:children()
   local list = {}
-  for _, name in ipairs(order_of(self)) do if self._kinds[name] == "module" then list[#list + 1] = self._parts[name] end end
+  for _, m in self:named_children() do list[#list + 1] = m end
   return list
 end
+-- Each module once, by the name that it had first.
 function Module:named_children()
-  local i, order = 0, order_of(self)
+  local i, order, seen = 0, order_of(self), {}
+  local function is_new(name)
+    local m = self._kinds[name] == "module" and self._parts[name]
+    if not m or seen[m] then return false end
+    seen[m] = true
+    return true
+  end
   return function()
-    repeat i = i + 1 until not order[i] or self._kinds[order[i]] == "module"
+    repeat i = i + 1 until not order[i] or is_new(order[i])
     if order[i] then return shown_name(order[i]), self._parts[order[i]] end
   end
 end

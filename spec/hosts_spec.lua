@@ -1,0 +1,98 @@
+-- What a host may do to a library in it: signals, forks, closed streams, other processes on the same cores.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+
+-- What a program in a process of its own prints, and how it ends. before, after: of the command line.
+local function run(source, before, after)
+  local dir = helper.folder()
+  helper.write_file(dir .. "/run.lua", source)
+  local p = io.popen(("cd %s && { %s run.lua %s; } 2>&1; echo ended $?"):format(dir, before or "luajit", after or ""))
+  local text = p:read "*a"
+  p:close()
+  os.execute("rm -rf " .. dir)
+  return text
+end
+for _, name in ipairs {"path", "cpath"} do       -- its processes run elsewhere
+  local full = package[name]:gsub("%./", io.popen("pwd"):read() .. "/")
+  require("ffi").cdef "int setenv(const char *name, const char *value, int overwrite);"
+  require("ffi").C.setenv("LUA_" .. name:upper(), full, 1)
+end
+
+describe("hosts #cpu", function()
+  if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- its processes are run by the stock luajit
+
+  it("may send signals at any time", function()
+    local text = run([[
+      local t = require "tycho"
+      local F = t.nn.functional
+      local a, b, h, w, q = t.randn(300, 300), t.randn(8, 100, 100), t.randn(300, 300):half(), t.randn(300, 300), t.randn(2, 4, 128, 64)
+      local x, lstm, seq = t.randn(8, 16, 32, 32), t.nn.LSTM(64, 64), t.randn(20, 16, 64)
+      for _ = 1, 60 do
+        a:mm(a) b:bmm(b) h:mm(h) t.linear(a, w) a:t():mm(w) a:addmm(a, w)
+        F.scaled_dot_product_attention(q, q, q) F.conv2d(x, t.randn(32, 16, 3, 3)) lstm(seq)
+      end
+      print "sound"]], "luajit -jp=i1")
+    assert.truthy(text:find("sound", 1, true) and text:find("ended 0", 1, true), text)
+  end)
+
+  it("may fork when threads have computed, or a checkpoint is being written", function()
+    local text = run [[
+      local t, ffi = require "tycho", require "ffi"
+      ffi.cdef "int fork(void); int waitpid(int, int *, int); unsigned alarm(unsigned); void _exit(int);"
+      t.set_num_threads(2)
+      local m = t.checkpoint.Manager {dir = "saved", keep = 2}
+      m:save(1, {a = t.ones(10)})
+      local x, w, image, conv = t.randn(100000), t.randn(700, 700), t.randn(4, 3, 32, 32), t.nn.Conv2d(3, 8, 3)
+      local function work() return x:exp():sum():item() + w:mm(w):sum():item() + conv(image):sum():item() end
+      local want = work()
+      if ffi.C.fork() == 0 then
+        ffi.C.alarm(20)
+        local ok = math.abs(work() - want) < 1e-3 * math.abs(want) and t.get_num_threads() == 1
+        m:save(2, {a = t.zeros(10)})
+        m:wait()
+        ffi.C._exit(ok and 7 or 8)
+      end
+      local status = ffi.new "int[1]"
+      ffi.C.waitpid(-1, status, 0)
+      m:wait()
+      print(status[0] / 256, t.get_num_threads(), (m:restore_latest {}))]]
+    assert.equal("7\t2\t2\nended 0\n", text)
+  end)
+
+  it("may have closed the standard streams", function()
+    local text = run([[
+      local t = require "tycho"
+      local m = t.checkpoint.Manager {dir = "saved", keep = 3}
+      for i = 1, 2 do
+        m:save(i, {a = t.ones(2000, 2000)})
+        for _ = 1, 20000 do print "AAAAAAAAAAAAAAAA" end
+      end
+      m:wait()
+      io.stderr:write("restored ", tostring((m:restore_latest {})), "\n")]], nil, ">&-")
+    assert.truthy(text:find("restored 2\nended 0", 1, true), text)
+  end)
+
+  it("share their cores with other processes: idle threads are told to sleep before libgomp is loaded", function()
+    local text = run [[
+      package.preload["tycho.core"] = function() print(os.getenv "GOMP_SPINCOUNT") os.exit(0) end
+      require "tycho"]]
+    assert.equal("2000\nended 0\n", text)
+  end)
+
+  it("may forbid further threads", function()
+    if os.execute "setpriv --reuid 54321 --clear-groups true 2>/dev/null" ~= 0 then return end       -- only root may be someone else
+    local text = run([[
+      local t = require "tycho"
+      t.set_num_threads(4)
+      print(t.randn(500, 500):exp():sum():item() > 0, t.get_num_threads())]], "chmod a+rx . && setpriv --reuid 54321 --clear-groups prlimit --nproc=1 luajit")
+    assert.equal("true\t1\nended 0\n", text)
+  end)
+
+  it("get their own error objects back from hooks", function()
+    local mine, x = {code = 3}, tycho.ones(2, {requires_grad = true})
+    x:register_hook(function() error(mine) end)
+    local ok, e = pcall(function() (x * 2):sum():backward() end)
+    assert.is_false(ok)
+    assert.equal(mine, e)
+  end)
+end)
