@@ -338,8 +338,29 @@ local function variant_for(self, args)
   return self.variants[1]
 end
 
+local OWN = {why = true, variants = true, fn = true}        -- fields that are set later
 local Compiled = {}
-Compiled.__index = Compiled
+-- What a compiled module doesn't know itself, the module does: parameters(), train(), state_dict(), fields.
+function Compiled:__index(k)
+  local own = Compiled[k]
+  local m = rawget(self, "module")
+  if own ~= nil or not m then return own end
+  local v = m[k]
+  if type(v) ~= "function" then return v end
+  local function back(first, ...)
+    if rawequal(first, m) then return self, ... end        -- train(), to() and others return what they were called on
+    return first, ...
+  end
+  return function(this, ...)
+    if rawequal(this, self) then this = m end
+    return back(v(this, ...))
+  end
+end
+function Compiled:__newindex(k, v)
+  local m = rawget(self, "module")
+  if m and Compiled[k] == nil and not OWN[k] then m[k] = v else rawset(self, k, v) end
+end
+function Compiled:__tostring() return self.module and ("compiled %s"):format(tostring(self.module)) or "compiled function" end
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
   if program.active() or gpu.capturing() then return self.fn(...) end       -- part of another one's record, or of the user's graph
@@ -399,6 +420,7 @@ return function(fn, o)
   whole("compile", "max_variants", o.max_variants, 1)
   if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end
   if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
+  local of = module.is_module(fn) and fn or nil
   if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
-  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {}}, Compiled)
+  return setmetatable({module = of, fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {}}, Compiled)
 end

@@ -15,6 +15,12 @@ end
 -- The random generator of a device (nil: the current one): a list of its seed and offset.
 local function named(device) return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device()) end
 function cuda.get_rng_state(device) return {gpu.rng_state(named(device))} end
+function cuda.get_rng_state_all()
+  local out = {}
+  for i = 0, gpu.device_count() - 1 do out[i + 1] = cuda.get_rng_state(i) end
+  return out
+end
+function cuda.set_rng_state_all(states) for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end end
 function cuda.set_rng_state(state, device) gpu.rng_state(named(device), options.rng_state(state)) end
 -- Without a GPU there is nothing to seed, and nothing is held.
 function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end
@@ -65,6 +71,22 @@ function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) en
 
 -- A stream of a device (nil: the current one).
 function cuda.Stream(device) return gpu.stream_new(device) end
+function cuda.default_stream(device) return gpu.default_stream(device) end
+-- s is the current stream of its device from now on.
+function cuda.set_stream(s) gpu.set_stream(s) end
+-- Calls fn(...) with a device as the current one; gives fn's results.
+function cuda.device(device, fn, ...)
+  if type(fn) ~= "function" then fail("device: argument 2 must be a function, got " .. type(fn)) end
+  local before = gpu.current_device()
+  local function back(ok, ...)
+    gpu.set_device(before)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  gpu.set_device(device)
+  return back(pcall(fn, ...))
+end
+function cuda.is_current_stream_capturing() return gpu.capturing() end
 
 local function leave(old, ok, ...)
   gpu.set_stream(old)
@@ -81,6 +103,8 @@ end
 local Graph = {}
 gpu.graph_meta.__index = Graph
 gpu.graph_meta.__tostring = function(g) return "graph of cuda:" .. gpu.device_of(g) end
+-- Gives its memory back; it can't be replayed any more.
+function Graph:reset() gpu.graph_reset(self) end
 -- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
 function Graph:replay() gpu.graph_replay(self) end
 

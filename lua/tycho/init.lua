@@ -171,6 +171,21 @@ tycho.manual_seed = core.manual_seed
 -- The CPU's random generator: a list of its seed and offset, that set_rng_state takes. tycho.cuda has those of GPUs.
 function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
 function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("tycho.options").rng_state(state, offset)) end
+-- The seed that the last manual_seed, or the start of the process, gave.
+function tycho.initial_seed() return (core.gpu.rng_state "cpu") end
+-- Calls fn(...), whose random numbers leave the generators, the CPU's and GPUs', as they were; gives fn's results.
+function tycho.fork_rng(fn, ...)
+  if type(fn) ~= "function" then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
+  local seed, offset = core.gpu.rng_state "cpu"
+  local gpus = tycho.cuda.is_available() and tycho.cuda.get_rng_state_all() or {}
+  local function back(ok, ...)
+    core.gpu.rng_state("cpu", seed, offset)
+    tycho.cuda.set_rng_state_all(gpus)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return back(pcall(fn, ...))
+end
 -- Where tensors are made of which no device is said; "cpu" at first.
 function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)

@@ -333,6 +333,11 @@ static int same(lua_State *L) {          /* two streams: whether they are one */
   return 1;
 }
 
+static int default_stream(lua_State *L) {
+  resource_new(L, STREAM, gpu_at(L, 1, "default_stream"));
+  return 1;
+}
+
 static int current_stream(lua_State *L) {
   int k = gpu_at(L, 1, "current_stream");
   resource_new(L, STREAM, k)->p = context(L)->stream[k];
@@ -446,9 +451,15 @@ static int graph_end(lua_State *L) {     /* (graph, keep) -> kernels and copies 
   return answer(L, ctx, s, 1);
 }
 
+static int graph_reset(lua_State *L) {
+  resource_at(L, 1, GRAPH, "reset");
+  return resource_gc(L);
+}
+
 static int graph_replay(lua_State *L) {
-  resource *g = resource_at(L, 1, GRAPH, "replay");
+  const resource *g = resource_at(L, 1, GRAPH, "replay");
   ty_ctx *ctx = context(L);
+  if (!g->p) return ty_throw(L, "replay: the graph has been reset");
   return answer(L, ctx, gpu.graph_replay(ctx, g->p), 0);
 }
 
@@ -465,6 +476,11 @@ ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out
   ty_status st = ty_from_memory(ctx, p, (size_t)n, m, unpin, p, out);
   if (st != TY_OK) unpin(p);
   return st;
+}
+
+static int is_pinned(lua_State *L) {
+  lua_pushboolean(L, ty_check(L, 1, "is_pinned", "argument 1")->storage->drop == unpin);
+  return 1;
 }
 
 ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, size_t most, ty_stage *s) {
@@ -533,11 +549,11 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count}, {"mem_get_info", mem_get_info},
     {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks}, {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned},
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
-    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"device_of", resource_gpu}, {"same", same},
+    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing}, {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"graph_reset", graph_reset}, {"is_pinned", is_pinned}, {"device_of", resource_gpu}, {"same", same},
     {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways}, {"set_ways", set_ways}, {"ways_set", ways_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
-    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};
+    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0}, {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};
   int top = lua_gettop(L);
   static const char *const metas[] = {"stream_meta", "event_meta", "graph_meta"};
   for (int k = 0; k < 3; k++) {

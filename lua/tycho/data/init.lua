@@ -100,6 +100,29 @@ function data.ConcatDataset(list, ...)
   return self
 end
 
+local Stack = {}
+Stack.__index = Stack
+function Stack:size() return self.datasets[1]:size() end
+function Stack:get(i)
+  local out, n = {}, 0
+  for _, d in ipairs(self.datasets) do
+    local item = {d:get(i)}
+    for k = 1, table.maxn(item) do out[n + k] = item[k] end
+    n = n + table.maxn(item)
+  end
+  return unpack(out, 1, n)
+end
+-- StackDataset(a, b, ...): item i has what a gives for i, then what b gives
+function data.StackDataset(...)
+  local list = {...}
+  for i, d in ipairs(list) do
+    dataset_at(("StackDataset: argument %d"):format(i), d, 2)
+    if d:size() ~= list[1]:size() then fail("StackDataset: argument %d has %d items, argument 1 has %d", i, d:size(), list[1]:size()) end
+  end
+  if #list == 0 then fail("StackDataset: at least one dataset is needed") end
+  return setmetatable({datasets = list}, Stack)
+end
+
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset, 2)

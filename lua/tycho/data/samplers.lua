@@ -79,6 +79,16 @@ function samplers.RandomSampler(of, o)
   return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement, seed = o.seed}, Random)
 end
 
+local Listed = class "SubsetRandomSampler"
+function Listed:order(seed, epoch) return ops.index(self.list, {shuffled(self.n, mixed(self.seed or seed, epoch))}, 1) end
+-- SubsetRandomSampler(positions, {seed=}): those, in random order
+function samplers.SubsetRandomSampler(list, o)
+  o = fill("SubsetRandomSampler", o, {seed = false})
+  local ok, t = pcall(function() return core.is_tensor(list) and core.methods.cpu(list) or core.from_value(list, "int64") end)
+  if not ok or core.methods.dim(t) ~= 1 then fail("SubsetRandomSampler: argument 1 must list positions, got %s", options.shown(list)) end
+  return setmetatable({list = core.keep(core.methods.long(t)), n = #t, seed = o.seed}, Listed)
+end
+
 local Weighted = class "WeightedRandomSampler"
 function Weighted:order(seed, epoch)
   return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})

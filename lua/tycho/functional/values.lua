@@ -52,6 +52,10 @@ M.is_floating_point = function(x)
   if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
   return x.dtype:find("float", 1, true) ~= nil
 end
+M.get_device = function(x) return tonumber(x.device:match ":(%d+)$") or -1 end        -- a GPU's number; -1: the CPU
+M.is_pinned = function(x) return core.gpu.is_pinned(x) end
+M.nbytes = function(x) return M.numel(x) * M.element_size(x) end
+M.record_stream = function() end                         -- memory that several streams use is known of by itself
 M.type_as = function(x, other) return M.to(x, other) end
 M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
