@@ -14,10 +14,23 @@ typedef struct {
   void (*store)(void *, int64_t, const void *, int64_t);
 } move;
 
+/* From the end where the copy lies a little further within a page than the original: there each load would wait for the store before it. */
+static void move_run(char *d, const char *s, size_t n) {
+  enum { STEP = 256 };
+  const uintptr_t ahead = ((uintptr_t)d - (uintptr_t)s) & 4095;
+  if (n >= 2 * STEP && ahead && ahead < 1024) {
+    const size_t rest = n % STEP;
+    for (size_t at = n; at > rest; at -= STEP) memcpy(d + at - STEP, s + at - STEP, STEP);
+    n = rest;
+  }
+  memcpy(d, s, n);
+}
+
 #define MOVE(T) { \
     T *d = (T *)ptr[0]; \
     const T *s = (const T *)ptr[1]; \
-    if (stride[0] == 1 && stride[1] == 0) { const T v = *s; for (int64_t i = 0; i < n; i++) d[i] = v; } \
+    if (stride[0] == 1 && stride[1] == -1) { for (int64_t i = 0; i < n; i++) d[i] = s[-i]; } \
+    else if (stride[0] == 1 && stride[1] == 0) { const T v = *s; for (int64_t i = 0; i < n; i++) d[i] = v; } \
     else if (stride[0] == 1) { for (int64_t i = 0; i < n; i++) d[i] = s[i * stride[1]]; } \
     else { for (int64_t i = 0; i < n; i++) d[i * stride[0]] = s[i * stride[1]]; } \
     return; }
@@ -25,7 +38,7 @@ typedef struct {
 static void run_move(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const move *w = arg;
   if (!w->convert) {
-    if (stride[0] == 1 && stride[1] == 1) { memcpy(ptr[0], ptr[1], (size_t)(n * w->size)); return; }
+    if (stride[0] == 1 && stride[1] == 1) { move_run(ptr[0], ptr[1], (size_t)(n * w->size)); return; }
     switch (w->size) {
       case 1: MOVE(uint8_t)
       case 2: MOVE(uint16_t)

@@ -33,6 +33,7 @@ typedef struct {
   void (*load[TY_NDTYPE][3])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][3])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
   void (*row[TY_NOP][3])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
+  void (*short_rows[TY_NOP][3])(void *out, const void *x, int64_t rows, int64_t n);     /* as row, of several rows of at most TY_LANES elements, one after another */
   void (*column[TY_NOP][3])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
   void (*column_init[TY_NOP][3])(void *acc, int64_t n);
   void (*combine[TY_NOP][3])(void *acc, const void *more, int64_t n); /* accumulators */
@@ -81,6 +82,7 @@ static inline void put(void *p, int k, int64_t i, double v) { if (k == 0) ((floa
 #define TY_ITER_MAX 14
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
 #define TY_PART 4096       /* elements combined in the loop's type before going to the accumulator's */
+#define TY_LANES 32        /* partial results that a reduction keeps side by side */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
 typedef struct {
   int nop, ndim;

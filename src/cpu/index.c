@@ -292,36 +292,44 @@ static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t
 
 static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
-  int64_t limit = x->ndim ? x->shape[c->at[0].i] : 1, i, l, s;
+  const int64_t limit = x->ndim ? x->shape[c->at[0].i] : 1;
   ty_operand in[2] = {c->in[0], ty_op_tensor(*out)};
   ty_call k = *c;
   k.in = in;
-  walk w = walk_of(&k, x, NULL);
+  const walk w = walk_of(&k, x, NULL);
   const int64_t *p = ty_data(*out);
+  int64_t first = w.lines;                 /* the first line with a bad index */
+  #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n)) schedule(static) reduction(min : first)
   for (int64_t line = 0; line < w.lines; line++) {
+    int64_t i, l, s;
+    uint64_t bad = 0;
     line_at(&w, line, &i, &l, &s);
-    for (int64_t j = 0; j < w.n; j++) {
-      int64_t v = p[i + j * w.istep];
-      if (v >= 1 && v <= limit) continue;
-      ty_release(*out);
-      return bad_index(c, v, x);
-    }
+    if (w.istep == 1) for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
+    else for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j * w.istep] - 1) >= (uint64_t)limit;
+    if (bad) first = TY_MIN(first, line);
   }
-  return TY_OK;
+  if (first == w.lines) return TY_OK;
+  int64_t i, l, s, j = 0;
+  line_at(&w, first, &i, &l, &s);
+  while (p[i + j * w.istep] >= 1 && p[i + j * w.istep] <= limit) j++;
+  const int64_t v = p[i + j * w.istep];
+  ty_release(*out);
+  return bad_index(c, v, x);
 }
 
-#define MOVE(T) for (int64_t j = 0; j < w->n; j++) \
+#define MOVE(T) for (int64_t j = from; j < to; j++) \
     if (gather) ((T *)small)[s + j * w->sstep] = ((const T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep]; \
     else ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] = ((const T *)small)[s + j * w->sstep]
-#define ADD(T) for (int64_t j = 0; j < w->n; j++) ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] += ((const T *)small)[s + j * w->sstep]
-static void move_line(const walk *w, int64_t line, char *large, char *small, int size, bool gather, bool add, ty_dtype d) {
+#define ADD(T) for (int64_t j = from; j < to; j++) ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] += ((const T *)small)[s + j * w->sstep]
+/* Elements from .. to - 1 of a line. */
+static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, char *large, char *small, int size, bool gather, bool add, ty_dtype d) {
   const int64_t *p = ty_data(w->idx);
   int64_t i, l, s;
   line_at(w, line, &i, &l, &s);
   if (add && d == TY_F32) { ADD(float); return; }
   if (add && d == TY_F64) { ADD(double); return; }
   if (add)
-    for (int64_t j = 0; j < w->n; j++) {
+    for (int64_t j = from; j < to; j++) {
       char *q = large + (l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep) * size, *r = small + (s + j * w->sstep) * size;
       if (ty_is_float(d)) ty_set(q, d, ty_get(q, d) + ty_get(r, d));
       else ty_set_int(q, d, (int64_t)((uint64_t)ty_get_int(q, d) + (uint64_t)ty_get_int(r, d)));
@@ -340,12 +348,13 @@ static ty_status gather(ty_call *c) {
   k.in = in;
   walk w = walk_of(&k, x, o);
   #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n * 2)) schedule(static)
-  for (int64_t line = 0; line < w.lines; line++) move_line(&w, line, ty_data(x), ty_data(o), ty_itemsize(x), true, false, (ty_dtype)x->dtype);
+  for (int64_t line = 0; line < w.lines; line++) move_line(&w, line, 0, w.n, ty_data(x), ty_data(o), ty_itemsize(x), true, false, (ty_dtype)x->dtype);
   ty_release(idx);
   return TY_OK;
 }
 
-/* scatter, scatter_add: one thread, in order, so that the last of equal indices wins. */
+/* scatter, scatter_add: in order, so that the last of equal indices wins. Where dim is the last one, lines write to places of their own and threads share them; else
+ * lines may meet, and each thread takes a part of every line. */
 static ty_status scatter(ty_call *c) {
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0], *src = c->in[2].t;
   TY_TRY(check_indices(c, c->in[1].t, x, &idx));
@@ -361,8 +370,16 @@ static ty_status scatter(ty_call *c) {
   ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
   ty_call k = *c;
   k.in = in;
-  walk w = walk_of(&k, o, src);
-  for (int64_t line = 0; line < w.lines && s == TY_OK; line++) move_line(&w, line, ty_data(o), ty_data(src), ty_itemsize(x), false, c->op->id == TY_OP_scatter_add, (ty_dtype)x->dtype);
+  const walk w = walk_of(&k, o, src);
+  const int threads = s == TY_OK ? ty_threads_for(w.lines * w.n) : 0;
+  const bool own = w.d == w.last;
+  #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)
+  for (int t = 0; t < threads; t++) {
+    const int64_t first = own ? w.lines * t / threads : 0, end = own ? w.lines * (t + 1) / threads : w.lines;
+    const int64_t from = own ? 0 : w.n * t / threads, to = own ? w.n : w.n * (t + 1) / threads;
+    for (int64_t line = first; line < end; line++)
+      move_line(&w, line, from, to, ty_data(o), ty_data(src), ty_itemsize(x), false, c->op->id == TY_OP_scatter_add, (ty_dtype)x->dtype);
+  }
   ty_release(idx);
   return s;
 }

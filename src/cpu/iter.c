@@ -44,6 +44,8 @@ static void swap_dims(ty_iter *it, int a, int b) {
   for (int k = 0; k < it->nop; k++) { t = it->stride[k][a]; it->stride[k][a] = it->stride[k][b]; it->stride[k][b] = t; }
 }
 
+#define SHORT 8            /* runs of fewer elements cost more to hand out than to work through */
+
 void ty_iter_done(ty_iter *it) {
   int n = 0;
   for (int i = 0; i < it->ndim; i++)              /* dims of size 1 say nothing */
@@ -67,7 +69,8 @@ void ty_iter_done(ty_iter *it) {
     }
   }
   if (n) it->ndim = d + 1;
-  else { it->ndim = 1; it->shape[0] = 1; for (int k = 0; k < it->nop; k++) it->stride[k][0] = 0; }
+  if (d > 0 && it->shape[d] < SHORT && it->shape[d - 1] >= 2 * SHORT) swap_dims(it, d, d - 1);     /* long runs, if not side by side */
+  if (!n) { it->ndim = 1; it->shape[0] = 1; for (int k = 0; k < it->nop; k++) it->stride[k][0] = 0; }
 }
 
 static void each(const ty_iter *it, int64_t lo, int64_t hi, ty_run run, void *arg) {

@@ -4,6 +4,7 @@
  * A^T = V S U^T), nothing is turned. Invariant: results are written whole, or the call fails and says for which matrix. */
 #include <cblas.h>
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
@@ -235,6 +236,10 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   const int threads = batches > 1 ? (int)TY_MIN((int64_t)ty_threads_for(ty_numel(a) * j.rows), batches) : 1;
   char *work = ty_scratch(TY_MAX(need, 64) * (size_t)threads);
   if (!work) return ty_no_memory(c->ctx, c->op->shown);
+  /* LAPACK's many small steps cost more to share among threads than to do, but in LU's products of large matrices */
+  const int before = omp_get_max_threads();
+  const bool products = (one == solve || one == log_determinant || one == triangle) && j.rows >= 512;
+  if (threads == 1 && !products) omp_set_num_threads(1);
   #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int t = 0; t < threads; t++)
     for (int64_t i = batches * t / threads; i < batches * (t + 1) / threads; i++) {
@@ -245,6 +250,7 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
         break;
       }
     }
+  omp_set_num_threads(before);
   ty_scratch_free(work);
   return bad < 0 ? TY_OK : refused(c, batches, bad, info);
 }

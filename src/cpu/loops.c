@@ -37,7 +37,8 @@
 #define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
 
 /* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same bits alone and in a fused kernel) ---- */
-#define LANES 32
+#define LANES TY_LANES
+#define SIDE 16
 #define HALF(j, h, n, what) { enum { h = n }; for (int j = 0; j < n; j++) what; }
 #define HALVES(j, h, what) HALF(j, h, 16, what) HALF(j, h, 8, what) HALF(j, h, 4, what) HALF(j, h, 2, what) HALF(j, h, 1, what)
 #define REDUCTION(name, INIT, MAP, COMB, FIN) \
@@ -52,6 +53,17 @@
     for (int j = 0; j < LANES; j++) wide[j] = (A)lane[j]; \
     HALVES(j, h, wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h])) \
     *(A *)out = wide[0]; } \
+  static void PASTE(PASTE(short_##name, _), S)(void *out, const void *x_, int64_t rows, int64_t n) {   /* as row_, of rows of at most LANES elements: SIDE rows at a time */ \
+    const T *xs = x_; A *o = out, none; \
+    { T x = (T)(INIT), acc = x; x = MAP; none = (A)(T)(COMB); } \
+    for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) { \
+      const int m = (int)TY_MIN(rows, SIDE); A wide[LANES][SIDE]; \
+      for (int j = 0; j < n; j++) for (int i = 0; i < SIDE; i++) { T x = i < m ? xs[i * n + j] : (T)(INIT), acc = (T)(INIT); x = MAP; wide[j][i] = (A)(T)(COMB); } \
+      for (int h = LANES / 2; h; h /= 2) \
+        for (int j = 0; j < TY_MIN(h, n); j++) { \
+          if (j + h < n) for (int i = 0; i < SIDE; i++) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], wide[j + h][i]); \
+          else for (int i = 0; i < SIDE; i++) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], none); } \
+      for (int i = 0; i < m; i++) o[i] = wide[0][i]; } } \
   static void PASTE(PASTE(column_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
     T *accs = acc_; const T *xs = x_; \
     for (int64_t i = 0; i < n; i++) { T x = xs[i], acc = accs[i]; x = MAP; accs[i] = (T)(COMB); } } \
@@ -453,6 +465,10 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .store = BY_DTYPE(store),
   .row = {
 #define REDUCE(name, ...) BY_TYPE(row, name)
+#include "ops.def"
+  },
+  .short_rows = {
+#define REDUCE(name, ...) BY_TYPE(short, name)
 #include "ops.def"
   },
   .column = {

@@ -1,5 +1,5 @@
 /* Matrix products over OpenBLAS and, for float32 where it measured faster and bfloat16 where the CPU has it, oneDNN: operands in any strides that BLAS can read are not copied; a batch of one matrix
- * against many rows is folded into one product. Whole numbers are multiplied by plain loops. */
+ * against many rows is folded into one product. Whole numbers go through float64 where that is exact, else through plain loops. */
 #include <cblas.h>
 #include <omp.h>
 #include <string.h>
@@ -107,8 +107,38 @@ static int64_t batch_offset(const batch *b, const int64_t *shape, int nd, int64_
   return off;
 }
 
+/* Whole numbers as float64, row by row; gives the largest of their absolute values. */
+static double widened(ty_dtype d, const batch *x, const char *p, double *out) {
+  const int s = ty_dtype_size[d];
+  double most = 0;
+  for (int64_t i = 0; i < x->rows; i++)
+    for (int64_t j = 0; j < x->cols; j++) {
+      const double v = (double)ty_get_int(p + (i * x->rs + j * x->cs) * s, d);
+      out[i * x->cols + j] = v;
+      most = TY_MAX(most, v < 0 ? -v : v);
+    }
+  return most;
+}
+
+/* By float64's products, where those are exact: no sum can reach 2^53. */
+static bool exact_in_double(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
+  const int64_t m = a->rows, k = a->cols, n = b->cols;
+  if ((double)m * (double)n * (double)k < 4096) return false;
+  double *x = ty_scratch(sizeof(double) * (size_t)(m * k + k * n + m * n));
+  if (!x) return false;
+  double *y = x + m * k, *z = y + k * n;
+  const bool exact = widened(d, a, pa, x) * widened(d, b, pb, y) * (double)k < 0x1p53;
+  if (exact) {
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k, 1, x, (int)TY_MAX(k, 1), y, (int)TY_MAX(n, 1), 0, z, (int)TY_MAX(n, 1));
+    for (int64_t i = 0; i < m * n; i++) ty_set_int(po + i * ty_dtype_size[d], d, (int64_t)z[i]);
+  }
+  ty_scratch_free(x);
+  return exact;
+}
+
 static void whole_numbers(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
   int s = ty_dtype_size[d];
+  if (exact_in_double(d, a, b, pa, pb, po)) return;
   for (int64_t i = 0; i < a->rows; i++)
     for (int64_t j = 0; j < b->cols; j++) {
       uint64_t sum = 0;

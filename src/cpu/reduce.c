@@ -117,6 +117,20 @@ ty_status ty_cpu_reduce(ty_call *c) {
       r.l->finish[r.id][r.k](acc, n, count);
       store(dst + (outer * inner + at) * osize, 1, acc, n);
     }
+  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total <= TY_LANES && r.red.stride[0] == 1 && ty_is_contiguous(x)) {       /* short rows, one after another */
+    const int64_t rows = TY_BLOCK / r.red.total, blocks = (keep.total + rows - 1) / rows;
+    #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
+    for (int64_t b = 0; b < blocks; b++) {
+      const int64_t at = b * rows, n = TY_MIN(rows, keep.total - at);
+      const char *p = base + at * r.red.total * r.size;
+      double buf[TY_BLOCK], acc[TY_BLOCK], part[TY_BLOCK];
+      if (!r.direct) { r.load(buf, p, 1, n * r.red.total); p = (const char *)buf; }
+      r.l->short_rows[r.id][r.k](part, p, n, r.red.total);
+      r.l->init[r.id][r.k](acc, n);
+      r.l->combine[r.id][r.k](acc, part, n);
+      r.l->finish[r.id][r.k](acc, n, count);
+      store(dst + at * osize, 1, acc, n);
+    }
   } else if (keep.total >= 16 || work < TY_GRAIN * 2) {   /* the shape decides, not the number of threads: the bits follow */
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
     for (int64_t i = 0; i < keep.total; i++) {
@@ -294,6 +308,53 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
+/* Lines that lie side by side, across memory, are turned a few at a time, so that each cache line is read and written once. False: nothing was done. */
+#define BUNCH 16
+static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int dim, ty_line fn) {
+  const ty_tensor *x = t[0];
+  const int64_t ld = w->n + 16;            /* not a power of 2, whose lines would push each other out of the cache */
+  const size_t room = (size_t)ld * BUNCH * 8;
+  int side = -1;
+  bool across = false;
+  for (int k = 0; k < nt; k++) across = across || w->stride[k] != 1;
+  for (int d = 0; d < x->ndim; d++) {
+    bool fits = d != dim && x->shape[d] >= 8;
+    for (int k = 0; k < nt && fits; k++) fits = t[k]->stride[d] == 1 && (w->size[k] == 4 || w->size[k] == 8);
+    if (fits) side = d;
+  }
+  if (side < 0 || !across || w->n < 4 || room * (size_t)nt > (size_t)1 << 22) return false;
+  lines one = {.c = w->c, .k = w->k, .l = w->l, .n = w->n};
+  for (int k = 0; k < nt; k++) { one.size[k] = w->size[k]; one.stride[k] = 1; one.dtype[k] = w->dtype[k]; }
+  const int64_t bunches = (x->shape[side] + BUNCH - 1) / BUNCH, jobs = ty_numel(x) / w->n / x->shape[side] * bunches;
+  #pragma omp parallel num_threads(ty_threads_for(ty_numel(x) * 4))
+  {
+    char *buf = ty_scratch(room * (size_t)nt);
+    if (!buf) one.failed = true;
+    #pragma omp for schedule(static)
+    for (int64_t job = 0; job < jobs; job++) {
+      char *ptr[3], *line[3];
+      const int64_t at = job % bunches * BUNCH, m = TY_MIN(BUNCH, x->shape[side] - at);
+      int64_t rest = job / bunches;
+      if (!buf) continue;
+      for (int k = 0; k < nt; k++) ptr[k] = (char *)ty_data(t[k]) + at * w->size[k];
+      for (int d = x->ndim - 1; d >= 0; d--) {
+        if (d == dim || d == side) continue;
+        for (int k = 0; k < nt; k++) ptr[k] += rest % x->shape[d] * t[k]->stride[d] * w->size[k];
+        rest /= x->shape[d];
+      }
+      for (int k = 0; k < inputs; k++) w->l->transpose[w->size[k] == 8](buf + (size_t)k * room, ld, ptr[k], w->stride[k], w->n, m);
+      for (int64_t j = 0; j < m; j++) {
+        for (int k = 0; k < nt; k++) line[k] = buf + (size_t)k * room + j * ld * w->size[k];
+        fn(&one, line, 0);
+      }
+      for (int k = inputs; k < nt; k++) w->l->transpose[w->size[k] == 8](ptr[k], w->stride[k], buf + (size_t)k * room, ld, m, w->n);
+    }
+    ty_scratch_free(buf);
+  }
+  w->failed = one.failed;
+  return true;
+}
+
 /* Lines run over the operands and so many of the results as have their shape. */
 static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn) {
   ty_tensor *t[3];
@@ -310,7 +371,7 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
   }
   w.n = t[0]->shape[dim];
   if (ty_numel(t[0]) == 0) return TY_OK;
-  ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
+  if (!results || !run_bunches(&w, t, nt, c->nin, dim, fn)) ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
   return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
 

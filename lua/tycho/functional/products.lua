@@ -226,7 +226,7 @@ def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last d
   if ids.device == "cpu" and M.numel(ids) > 0 and ops.amax(ids):item() > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes) end
   local size = ids.shape
   size[#size + 1] = classes
-  return ops.scatter(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
+  return M.scatter_(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
 end, NN)
 for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
   local name, value = unpack(row)

@@ -1,0 +1,289 @@
+-- What PyTorch's guides teach, as its users would write it here: copies, memory formats, streams, hooks, checks of gradients, datasets.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, data, cuda, fails, close = tycho.nn, tycho.data, tycho.cuda, helper.fails, helper.close
+local DEVICE = tycho.get_default_device()
+
+describe("guides: tensors", function()
+  it("take another memory format, and tell", function()
+    local x = tycho.randn(2, 3, 4, 5)
+    local y = x:to {memory_format = "channels_last"}
+    assert.is_true(y:is_contiguous {memory_format = "channels_last"} and not y:is_contiguous())
+    assert.same({60, 1, 15, 3}, {unpack(y:stride())})
+    close(y, x, "elements", 0)
+    assert.is_false(x:is_contiguous "channels_last")
+    assert.is_true(y:contiguous():is_contiguous())
+    assert.equal(x, x:contiguous())
+    assert.equal(y, y:contiguous {memory_format = "channels_last"})
+    assert.is_true(nn.functional.max_pool2d(y, 2):is_contiguous "channels_last")
+    assert.is_true(nn.Conv2d(3, 4, 3):to {memory_format = "channels_last"}(y):is_contiguous "channels_last")
+    fails("must be 'contiguous' or 'channels_last'", x.is_contiguous, x, {memory_format = "sideways"})
+    fails("4 dims", function() tycho.ones(3):to {memory_format = "channels_last"} end)
+    local z = x:detach():requires_grad_()
+    ;(z:to {memory_format = "channels_last"} * 2):sum():backward()
+    close(z.grad, tycho.full({2, 3, 4, 5}, 2), "gradient", 0)
+  end)
+
+  it("go to a dtype, a device, or both, and are copied where that is asked for", function()
+    local x = tycho.randn(3)
+    assert.equal(x, x:to "float32")
+    assert.is_false(rawequal(x, x:to("float32", {copy = true})))
+    assert.equal("float16", x:to(DEVICE, "float16").dtype)
+    assert.equal("float64", x:to({dtype = "float64"}).dtype)
+    assert.equal("int64", x:to(tycho.ones(1, {dtype = "int64"})).dtype)
+    assert.equal(x, x:to(DEVICE, true))                    -- non_blocking, as PyTorch's position has it
+    fails("did you mean 'float16'", x.to, x, "floot16")
+    fails("got nil", x.to, x)
+    assert.equal(12, x:nbytes())
+    assert.equal("float64", nn.Linear(2, 2):to(DEVICE, {dtype = "float64", non_blocking = true}).weight.dtype)
+  end)
+
+  it("are limited by numbers of another kind", function()
+    local x = tycho.tensor({1, 2}, {dtype = "int64"})
+    assert.same({"float32", 1.5, 2}, {x:clamp(1.5).dtype, unpack(x:clamp(1.5):totable())})
+    assert.equal("int64", x:clamp(nil, 1).dtype)
+    assert.equal("float32", x:clamp_max(0.5).dtype)
+    assert.equal("int64", tycho.tensor({true}):clamp(2).dtype)
+    fails("clamp: min or max is needed", x.clamp, x)
+  end)
+
+  it("give several results where PyTorch gives a tuple", function()
+    local a, b = tycho.meshgrid(tycho.range(1, 2), tycho.range(1, 3), {indexing = "ij"})
+    assert.same({{1, 1, 1}, {2, 2, 2}}, a:totable())
+    assert.same({{1, 2, 3}, {1, 2, 3}}, b:totable())
+    local p, q = tycho.broadcast_tensors(tycho.ones(2, 1), tycho.ones(3))
+    assert.equal("2x3 2x3", ("%s %s"):format(tostring(p.shape), tostring(q.shape)))
+    assert.equal("5x2x3", tostring(tycho.broadcast_shapes({2, 1}, {3}, {5, 1, 1})))
+    fails("broadcast", tycho.broadcast_shapes, {2}, {3})
+  end)
+
+  it("stay exact in sums of products under autocast", function()
+    local x = tycho.full({70000}, 1)
+    tycho.amp.autocast({device = DEVICE, dtype = "float16"}, function()
+      for _, y in ipairs {x:dot(x), x:vdot(x), tycho.tensordot(x, x, 1), x:inner(x)} do assert.equal(70000, y:item()) end
+      assert.equal("float32", nn.Bilinear(2, 3, 4)(tycho.ones(5, 2), tycho.ones(5, 3)).dtype)
+    end)
+    tycho.amp.autocast({device = DEVICE, dtype = "float32"}, function() assert.equal("float32", tycho.ones(2, 2):mm(tycho.ones(2, 2)).dtype) end)
+  end)
+
+  it("have their random numbers forked", function()
+    tycho.manual_seed(5)
+    assert.equal(5, tycho.initial_seed())
+    local a = tycho.fork_rng(function() return tycho.randn(3) end)
+    close(tycho.randn(3), a, "as if the fork hadn't been", 0)
+    assert.is_false(pcall(tycho.fork_rng, error, "x"))
+  end)
+end)
+
+describe("guides: gradients", function()
+  it("are used as soon as they are whole", function()
+    local w, v = tycho.randn(3, {requires_grad = true}), tycho.randn(3, {requires_grad = true})
+    local before, calls = w:detach():clone(), 0
+    local hook = w:register_post_accumulate_grad_hook(function(p)
+      calls = calls + 1
+      assert.equal(w, p)
+      tycho.no_grad(function() p:sub_(p.grad, {alpha = 0.5}) end)
+      p.grad = nil
+    end)
+    local looked
+    w:register_hook(function(g) looked = g return g * 2 end)
+    ;(w * v):sum():backward()
+    close(w:detach(), before - v:detach(), "a step of 0.5 with a doubled gradient", 1e-6)
+    close(looked, v:detach(), "the hook before", 0)
+    assert.is_true(calls == 1 and w.grad == nil and v.grad ~= nil)
+    hook.remove()
+    ;(w * 2):sum():backward()
+    close(w.grad, tycho.full({3}, 4), "kept again", 0)
+    fails("only leaves", function() (w * 2):register_post_accumulate_grad_hook(print) end)
+    local bad = tycho.ones(1, {requires_grad = true})
+    bad:register_post_accumulate_grad_hook(function() error "stop" end)
+    fails("stop", function() (bad * 2):backward() end)
+  end)
+
+  it("go to the inputs that are named, come as zeroes where nothing was used, and from several outputs", function()
+    local w, v = tycho.randn(3, {requires_grad = true}), tycho.randn(3, {requires_grad = true})
+    ;(w * v):sum():backward {inputs = {w}}
+    close(w.grad, v:detach(), "w", 0)
+    assert.is_nil(v.grad)
+    ;(w * v):sum():backward {inputs = w}
+    close(w.grad, v:detach() * 2, "added up", 0)
+    close(tycho.grad((w * 2):sum(), {w, v}, {materialize_grads = true})[2], tycho.zeros(3), "zeroes", 0)
+    w.grad = nil
+    tycho.autograd.backward({(w * 2):sum(), w * 3}, {false, tycho.ones(3)})
+    close(w.grad, tycho.full({3}, 5), "both", 0)
+    w.grad = nil
+    ;(w * 2):backward {gradient = tycho.ones(3)}
+    close(w.grad, tycho.full({3}, 2), "by PyTorch's name", 0)
+    assert.is_true(tycho.autograd.gradgradcheck(function(x) return x ^ 3 end, {tycho.rand(3, {dtype = "float64", requires_grad = true})}))
+  end)
+
+  it("with NaN are found, with the op and its line", function()
+    local line = debug.getinfo(1, "l").currentline + 3
+    local message = select(2, pcall(tycho.autograd.detect_anomaly, function()
+      local x = tycho.zeros(2, {requires_grad = true})
+      local y = x:sqrt() * 0
+      y:sum():backward()
+    end))
+    assert.truthy(message:find(("sqrt, called at [^ ]*guides_spec.lua:%d, gave its operand 1 a gradient with NaN"):format(line)), message)
+    assert.is_false(tycho.autograd.is_anomaly_enabled())
+    local x = tycho.ones(2, {requires_grad = true})
+    tycho.autograd.detect_anomaly(function() x:log():sum():backward() end)
+    close(x.grad, tycho.ones(2), "nothing to find", 0)
+  end)
+
+  it("of functions are written in either of PyTorch's styles", function()
+    local F = tycho.autograd.Function {
+      forward = function(x, k) return x * k, x:gt(0) end,
+      setup_context = function(ctx, inputs, outputs)
+        ctx:save_for_backward(inputs[1])
+        ctx.k = inputs[2]
+        ctx:mark_non_differentiable(outputs[2])
+        ctx:set_materialize_grads(false)
+      end,
+      backward = function(ctx, g, none)
+        assert.is_nil(none)
+        return g * ctx.k
+      end}
+    local x = tycho.randn(3, {requires_grad = true})
+    local y, positive = F.apply(x, 3)
+    assert.is_false(positive.requires_grad)
+    y:sum():backward()
+    close(x.grad, tycho.full({3}, 3), "gradient", 0)
+    fails("'setup_context' must be a function", tycho.autograd.Function, {forward = print, backward = print, setup_context = 3})
+  end)
+end)
+
+describe("guides: modules", function()
+  it("count once what they share, and themselves", function()
+    local Net = nn.Module:extend "Net"
+    local a = Net()
+    a.x = nn.ReLU()
+    a.y = a.x
+    assert.equal(1, #a:children())
+    local p, q = Net(), Net()
+    p.b, q.a = q, p
+    assert.equal(2, #p:modules())
+    local names = {}
+    for name in p:named_modules() do names[#names + 1] = name end
+    assert.same({"", "b"}, names)
+  end)
+
+  it("hand their inputs to hooks as a list", function()
+    local l = nn.Linear(2, 3)
+    local x = tycho.randn(4, 2)
+    local want = l(x * 2)
+    for _, answer in ipairs {function(v) return {v * 2} end, function(v) return v * 2 end} do
+      local h = l:register_forward_pre_hook(function(_, inputs) return answer(inputs[1]) end)
+      close(l(x), want, "replaced", 1e-6)
+      h:remove()
+    end
+  end)
+
+  it("average batch norm's statistics over all batches where momentum is false", function()
+    local bn, xs = nn.BatchNorm1d(2, {momentum = false}), {tycho.randn(8, 2), tycho.randn(8, 2), tycho.randn(8, 2)}
+    local mean = tycho.zeros(2)
+    for _, x in ipairs(xs) do
+      bn(x)
+      mean = mean + x:mean(1) / 3
+    end
+    close(bn.running_mean, mean, "mean of means", 1e-6)
+    assert.equal("BatchNorm1d(2, eps=1e-05, momentum=false)", tostring(bn))
+  end)
+
+  it("stay modules when they are compiled", function()
+    local net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+    local fast = tycho.compile(net)
+    assert.equal(4, #fast:parameters())
+    assert.equal(fast, fast:eval())
+    assert.is_false(net.training)
+    local x = tycho.randn(3, 4)
+    tycho.no_grad(function() for _ = 1, 4 do close(fast(x), net(x), "results", 0) end end)
+    assert.is_true(fast:report()[1].compiled)
+    fast:load_state_dict(fast:state_dict())
+    fast.note = 3
+    assert.equal(3, net.note)
+    assert.equal(net[1], fast[1])
+    assert.equal("compiled Sequential(", tostring(fast):match "^[^\n]*")
+    assert.equal("compiled function", tostring(tycho.compile(print)))
+  end)
+end)
+
+describe("guides: data", function()
+  it("comes from chosen positions, several datasets, and lists in items", function()
+    local numbers = data.TensorDataset(tycho.range(1, 10, 1, {device = "cpu"}))
+    local seen = {}
+    for x in data.DataLoader(numbers, {sampler = data.SubsetRandomSampler {3, 5, 7}, batch_size = 2, seed = 1}):iter() do
+      for _, v in ipairs(x:totable()) do seen[#seen + 1] = v end
+    end
+    table.sort(seen)
+    assert.same({3, 5, 7}, seen)
+    local both = data.StackDataset(numbers, numbers)
+    assert.same({4, 4}, {both:get(4)[1] or both:get(4), (select(2, both:get(4)))})
+    fails("argument 2 has 3 items, argument 1 has 10", data.StackDataset, numbers, data.TensorDataset(tycho.ones(3, {device = "cpu"})))
+    local lists = {size = function() return 2 end, get = function(_, i) return {i, 2, 7.5}, i end}
+    for a in data.DataLoader(lists, {batch_size = 2}):iter() do
+      assert.equal(3, #a)
+      assert.same({1, 2}, a[1]:totable())
+      assert.equal("float32", a[3].dtype)
+    end
+    local uneven = {size = function() return 2 end, get = function(_, i) return i == 1 and {1, 2} or {1} end}
+    fails("is a list of 1, item 1 one of 2", function() for _ in data.DataLoader(uneven, {batch_size = 2}):iter() do end end)
+  end)
+end)
+
+describe("guides: names", function()
+  it("are told also where letters are swapped or the end is missing", function()
+    fails("did you mean 'label_smoothing'", nn.CrossEntropyLoss, {label_smooth = 0.1})
+    fails("did you mean 'dir'", tycho.checkpoint.Manager, {dri = "x"})
+    fails("backends.cudnn has no 'benchmrk'; did you mean 'benchmark'?", function() tycho.backends.cudnn.benchmrk = true end)
+    fails("did you mean 'allow_tf32'", function() return tycho.backends.cuda.allow_tf23 end)
+  end)
+end)
+
+if cuda.is_available() then
+  describe("guides: cuda", function()
+    it("copies from and to pinned memory without waiting", function()
+      local d, p = tycho.randn(4, {device = "cuda"}), tycho.randn(4, {device = "cpu"}):pin_memory()
+      assert.is_true(p:is_pinned() and not tycho.ones(1, {device = "cpu"}):is_pinned())
+      local q = tycho.empty(4, {device = "cpu", pin_memory = true})
+      local before = cuda.sync_count()
+      d:copy_(p, {non_blocking = true})
+      d:copy_(p, true)
+      q:copy_(d, {non_blocking = true})
+      assert.equal(before, cuda.sync_count())
+      local r = d:to("cpu", {non_blocking = true})
+      assert.is_true(r:is_pinned())
+      cuda.synchronize()
+      close(q, p, "there and back", 0)
+      close(r, p, "by to", 0)
+      local g = cuda.graph(function() q:copy_(d, true) end)
+      d:fill_(7)
+      g:replay()
+      cuda.synchronize()
+      close(q, tycho.full({4}, 7, {device = "cpu"}), "in a graph", 0)
+      g:reset()
+      fails("has been reset", g.replay, g)
+    end)
+
+    it("knows its streams and devices again", function()
+      local s = cuda.Stream()
+      assert.is_true(cuda.current_stream() == cuda.current_stream() and cuda.default_stream() == cuda.current_stream())
+      cuda.stream(s, function() assert.is_true(cuda.current_stream() == s and cuda.current_stream() ~= cuda.default_stream()) end)
+      cuda.set_stream(s)
+      assert.is_true(cuda.current_stream() == s)
+      cuda.set_stream(cuda.default_stream())
+      assert.equal(0, tycho.ones(1, {device = "cuda:0"}):get_device())
+      assert.equal(0, cuda.device(0, function() return cuda.current_device() end))
+      assert.is_false(cuda.is_current_stream_capturing())
+      assert.equal(cuda.device_count(), #cuda.get_rng_state_all())
+    end)
+
+    it("one_hot with its classes given waits for nothing", function()
+      local ids = tycho.tensor({1, 3}, {dtype = "int64", device = "cuda"})
+      local before = cuda.sync_count()
+      local y = tycho.one_hot(ids, 4)
+      assert.equal(before, cuda.sync_count())
+      assert.same({{1, 0, 0, 0}, {0, 0, 1, 0}}, y:totable())
+    end)
+  end)
+end
