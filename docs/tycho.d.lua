@@ -1369,17 +1369,19 @@ function tycho.cast(x, dtype, memory_format) end
 ---@return tycho.Tensor
 function Tensor.cast(x, dtype, memory_format) end
 
---- src in x's shape and dtype; copy_ writes it into x
+--- src in x's shape and dtype; copy_ writes it into x. non_blocking: from or to pinned memory without waiting
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor|number
+---@param non_blocking? boolean
 ---@return tycho.Tensor
-function tycho.copy_(x, src) end
+function tycho.copy_(x, src, non_blocking) end
 
---- src in x's shape and dtype; copy_ writes it into x
+--- src in x's shape and dtype; copy_ writes it into x. non_blocking: from or to pinned memory without waiting
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor|number
+---@param non_blocking? boolean
 ---@return tycho.Tensor
-function Tensor.copy_(x, src) end
+function Tensor.copy_(x, src, non_blocking) end
 
 --- the lower triangle, from diagonal k down; else 0
 ---@param x tycho.Tensor
@@ -1840,15 +1842,17 @@ function tycho.reshape(x, size) end
 ---@return tycho.Tensor
 function Tensor.reshape(x, size) end
 
---- x, or a copy in row-major memory order
+--- x, or a copy in row-major memory order, or with channels last
 ---@param x tycho.Tensor
+---@param memory_format? string
 ---@return tycho.Tensor
-function tycho.contiguous(x) end
+function tycho.contiguous(x, memory_format) end
 
---- x, or a copy in row-major memory order
+--- x, or a copy in row-major memory order, or with channels last
 ---@param x tycho.Tensor
+---@param memory_format? string
 ---@return tycho.Tensor
-function Tensor.contiguous(x) end
+function Tensor.contiguous(x, memory_format) end
 
 --- dims start_dim to end_dim as one
 ---@param x tycho.Tensor
@@ -2092,15 +2096,29 @@ function tycho.broadcast_to(x, size) end
 ---@return tycho.Tensor
 function Tensor.broadcast_to(x, size) end
 
---- a list of the tensors, all expanded to one shape
+--- the tensors, all expanded to one shape, as so many results
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.broadcast_tensors(tensors) end
 
---- a list of the tensors, all expanded to one shape
+--- the tensors, all expanded to one shape, as so many results
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function Tensor.broadcast_tensors(tensors) end
+
+--- the shape that tensors of these shapes broadcast to
+---@param shape any
+---@param other? any
+---@param third? any
+---@return tycho.Tensor
+function tycho.broadcast_shapes(shape, other, third) end
+
+--- the shape that tensors of these shapes broadcast to
+---@param shape any
+---@param other? any
+---@param third? any
+---@return tycho.Tensor
+function Tensor.broadcast_shapes(shape, other, third) end
 
 --- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
 ---@param x tycho.Tensor
@@ -2196,13 +2214,13 @@ function tycho.trace(x) end
 ---@return tycho.Tensor
 function Tensor.trace(x) end
 
---- a list of the vectors, each expanded to the grid of all
+--- the vectors, each expanded to the grid of all, as so many results
 ---@param tensors tycho.Tensor[]
 ---@param indexing? string
 ---@return tycho.Tensor
 function tycho.meshgrid(tensors, indexing) end
 
---- a list of the vectors, each expanded to the grid of all
+--- the vectors, each expanded to the grid of all, as so many results
 ---@param tensors tycho.Tensor[]
 ---@param indexing? string
 ---@return tycho.Tensor
@@ -2390,23 +2408,27 @@ function tycho.pixel_unshuffle(x, factor) end
 ---@return tycho.Tensor
 function Tensor.pixel_unshuffle(x, factor) end
 
---- x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes
+--- x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
 ---@param x tycho.Tensor
 ---@param target? any
----@param dtype? string
+---@param dtype? any
 ---@param device? string
 ---@param non_blocking? boolean
+---@param copy? boolean
+---@param memory_format? string
 ---@return tycho.Tensor
-function tycho.to(x, target, dtype, device, non_blocking) end
+function tycho.to(x, target, dtype, device, non_blocking, copy, memory_format) end
 
---- x in another dtype, on another device (both: to(device, dtype)), or as target is; x itself where nothing changes
+--- x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
 ---@param x tycho.Tensor
 ---@param target? any
----@param dtype? string
+---@param dtype? any
 ---@param device? string
 ---@param non_blocking? boolean
+---@param copy? boolean
+---@param memory_format? string
 ---@return tycho.Tensor
-function Tensor.to(x, target, dtype, device, non_blocking) end
+function Tensor.to(x, target, dtype, device, non_blocking, copy, memory_format) end
 
 --- zeros in x's shape, dtype and layout
 ---@param x tycho.Tensor

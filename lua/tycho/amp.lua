@@ -29,7 +29,6 @@ function amp.autocast(o, fn, ...)
   if callable(o) then return amp.autocast({}, o, fn, ...) end
   if type(o) == "string" then o = {device = o} end
   check("autocast", o, {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true})       -- copies are always kept: they are told by version
-  if o.dtype == "float32" then o = {enabled = false, device = o.device, device_type = o.device_type} end
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))

@@ -42,10 +42,10 @@ ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim) {
     else if (__builtin_mul_overflow(known, shape[i], &known)) return ty_fail(c, "size overflows");
   }
   if (open >= 0) {
-    if (known == 0 || numel % known) return ty_fail(c, "%lld elements don't fill size %s", (long long)numel, ty_shape_text(shape, ndim));
+    if (known == 0 || numel % known) return ty_fail(c, "the tensor's %lld elements, of shape %s, don't fill size %s", (long long)numel, ty_shape_of(c->in[0].t), ty_shape_text(shape, ndim));
     shape[open] = numel / known;
   } else if (known != numel)
-    return ty_fail(c, "size %s asks for %lld elements, the tensor has %lld", ty_shape_text(shape, ndim), (long long)known, (long long)numel);
+    return ty_fail(c, "size %s asks for %lld elements, the tensor of shape %s has %lld", ty_shape_text(shape, ndim), (long long)known, ty_shape_of(c->in[0].t), (long long)numel);
   return TY_OK;
 }
 

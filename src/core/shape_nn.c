@@ -28,8 +28,8 @@ ty_status ty_infer_matmul(ty_call *c) {
   ty_tensor ba = *a, bb = *b;  /* their batch dims alone */
   ba.ndim = (uint8_t)TY_MAX(a->ndim - 2, 0);
   bb.ndim = (uint8_t)TY_MAX(b->ndim - 2, 0);
-  TY_TRY(ty_broadcast(c, m->shape, &nd, &ba, a));
-  TY_TRY(ty_broadcast(c, m->shape, &nd, &bb, a));
+  if (ty_broadcast(c, m->shape, &nd, &ba, a) != TY_OK || ty_broadcast(c, m->shape, &nd, &bb, a) != TY_OK)
+    return ty_fail(c, "the batches of shapes %s and %s don't broadcast", ty_shape_of(a), ty_shape_of(b));
   if (a->ndim > 1) m->shape[nd++] = a->shape[a->ndim - 2];
   if (b->ndim > 1) m->shape[nd++] = b->shape[b->ndim - 1];
   ty_set_shape(m, (ty_dtype)a->dtype, nd, m->shape);

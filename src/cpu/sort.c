@@ -45,11 +45,13 @@ void ty_sort_cards(ty_card *a, ty_card *b, int64_t n, int bits) {
   int digit = n < 4096 ? 8 : 11;
   int64_t count[2048];
   ty_card *from = a, *to = b;
+  uint64_t differ = 0;
+  for (int64_t i = 1; i < n; i++) differ |= a[i].key ^ a[0].key;
   for (int shift = 0; shift < bits; shift += digit) {
     uint64_t mask = ((uint64_t)1 << digit) - 1;
+    if (!(differ >> shift & mask)) continue;
     memset(count, 0, sizeof(int64_t) << digit);
     for (int64_t i = 0; i < n; i++) count[from[i].key >> shift & mask]++;
-    if (count[from[0].key >> shift & mask] == n) continue;
     int64_t sum = 0;
     for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
     for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & mask]++] = from[i];

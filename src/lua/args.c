@@ -87,7 +87,7 @@ static int by_other_name(const ty_op *op, const char *key) {
   return op->nparam;
 }
 
-static void locate(lua_State *L, const ty_op *op, int first, place *where, bool *requires_grad) {
+static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_made *made) {
   int top = lua_gettop(L), k = 0, arg = first, options = 0;
   bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
   memset(where, 0, sizeof(place) * (size_t)op->nparam);
@@ -128,11 +128,11 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, bool 
       if (where[i].at) ty_throw(L, "%s: argument %d (%s) is given twice", op->shown, i + 1, key);
       lua_insert(L, -2);                 /* value below key, to stay */
       where[i] = (place){lua_gettop(L) - 1, 1};
-    } else if (creates && requires_grad && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
+    } else if (creates && made && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
       if (lua_type(L, -1) != LUA_TBOOLEAN) ty_throw(L, "%s: option '%s' must be a boolean, got %s", op->shown, key, ty_type_text(L, -1));
-      if (key[0] == 'r') *requires_grad = lua_toboolean(L, -1);
+      *(key[0] == 'r' ? &made->requires_grad : &made->pinned) = lua_toboolean(L, -1);
       lua_pop(L, 1);
-    } else unknown_option(L, op, key, creates && requires_grad);
+    } else unknown_option(L, op, key, creates && made);
   }
 }
 
@@ -310,11 +310,11 @@ static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place 
 
 void ty_parse(lua_State *L, ty_state *s, const ty_op *op, int first, ty_args *a) {
   place where[TY_MAXPARAM];
-  a->requires_grad = false;
+  a->made = (ty_made){false, false};
   a->nin = 0;
   a->in = a->small;
   s->env_pending = false;
-  locate(L, op, first, where, &a->requires_grad);
+  locate(L, op, first, where, &a->made);
   if (op->has_list) {                    /* room for all members, which Lua keeps */
     size_t n = 0;
     for (int k = 0; k < op->nparam; k++) {
@@ -442,7 +442,9 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
   else
     for (int i = 0; i < nout; i++) {
       h[i]->t = out[i];
-      if (a->requires_grad) {
+      if (a->made.pinned && ty_pin(L, ctx, &h[i]->t) != TY_OK) return ty_raise(L, ctx);
+      out[i] = h[i]->t;
+      if (a->made.requires_grad) {
         ty_settle(L, "a leaf is made");
         if (!ty_is_float((ty_dtype)out[i]->dtype)) return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
         out[i]->requires_grad = true;

@@ -90,13 +90,16 @@ int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua err
 void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */
 void ty_settle_anchor(lua_State *L, ty_state *s, int index); /* gives the result what was noted */
 
+/* What creators take besides. */
+typedef struct { bool requires_grad, pinned; } ty_made;
+
 /* ---- arguments (args.c) ---- */
 typedef struct {
   ty_operand small[16], *in;
   int nin;
   ty_span span[TY_MAXPARAM];
   ty_attr at[TY_MAXATTR];
-  bool requires_grad;
+  ty_made made;
   int out;                   /* stack index of the tensor that gets the result (in-place), 0: none */
 } ty_args;
 /* Arguments at first .. top by op's signature. Raises with a text that names the op and the argument. */
@@ -128,6 +131,7 @@ ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, size_t most, ty_sta
 ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block);
 ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n);    /* n bytes of the block to place `at` of to, which is contiguous */
 void ty_stage_end(ty_stage *s);
+ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t);         /* *t becomes a copy in pinned memory, where it is on the CPU and there is a GPU */
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
 /* ---- things of C that Lua holds (box.c) ---- */

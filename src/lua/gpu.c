@@ -9,6 +9,7 @@
 #include <string.h>
 #include "binding.h"
 #include "gpu.h"
+#include "program.h"
 
 static ty_gpu gpu;
 static char reason[300];
@@ -520,6 +521,19 @@ static int to_pinned(lua_State *L) {     /* a GPU's tensor -> a copy in pinned m
   memcpy(m.shape, t->shape, sizeof m.shape);
   ty_handle *h = ty_new_handle(L, s);
   return ty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
+  ty_tensor *pinned;
+  ty_meta m;
+  if (ty_device_of(*t)->gpu >= 0 || !available(L)) return TY_OK;
+  if (ctx->program) TY_TRY(ty_program_settle(ctx, "pinned memory is made"));
+  ty_meta_of(*t, &m);
+  TY_TRY(ty_pinned(L, ctx, &m, &pinned));
+  const ty_status st = ty_copy_into(ctx, pinned, *t);
+  ty_release(st == TY_OK ? *t : pinned);
+  if (st == TY_OK) *t = pinned;
+  return st;
 }
 
 static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinned memory */

@@ -119,12 +119,14 @@ def("expand_as", "x, other", "expanded to other's shape", function(x, other) ret
 def("view_as", "x, other", "viewed in other's shape", function(x, other) return ops.view(x, other.shape) end)
 def("narrow", "x, dim:int, start:int, length:int", "length elements of dim from start on", function(x, dim, first, length)
   local n = x.shape[wrap("narrow", dim, M.dim(x))]
+  if first == 0 then fail("narrow", "argument 3 (start) is index 0: indices begin at 1") end
   if first < 0 then first = first + n + 1 end
   if first < 1 or length < 0 or first + length - 1 > n then fail("narrow", "elements %d to %d are out of range for dim %d of shape %s", first, first + length - 1, dim, tostring(x.shape)) end
   return ops.slice(x, dim, first, first + length - 1)
 end)
 def("stack", "tensors:tensors, dim:int=1", "tensors of one shape along a new dim", function(list, dim)
   if #list == 0 then fail("stack", "argument 1 is an empty list") end
+  wrap("stack", dim, M.dim(list[1]) + 1)
   local out = {}
   for i, x in ipairs(list) do
     if x.shape ~= list[1].shape then fail("stack", "tensor %d has shape %s; it must be %s as tensor 1's", i, tostring(x.shape), tostring(list[1].shape)) end
