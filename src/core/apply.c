@@ -61,7 +61,7 @@ static ty_status normalize(ty_call *c) {
   return s;
 }
 
-static ty_status run_now(ty_call *c, const ty_backend *b) {
+static ty_status run_kernel(ty_call *c, const ty_backend *b) {
   if (c->op->id == TY_OP_batch_norm_apply) return normalize(c);
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
@@ -71,12 +71,21 @@ static ty_status run_now(ty_call *c, const ty_backend *b) {
     if (!t || ty_device_of(t)->gpu >= 0) continue;
     TY_TRY(ty_move(c->ctx, t, b, &moved));
     c->in[i].t = moved;
-    ty_status s = run_now(c, b);
+    ty_status s = run_kernel(c, b);
     c->in[i].t = t;
     ty_release(moved);
     return s;
   }
   return k ? k(c) : ty_fail(c, "not supported on %s", b->name);
+}
+
+static ty_status run_now(ty_call *c, const ty_backend *b) {
+  ty_profiler *p = c->ctx->profiler;
+  if (!p) return run_kernel(c, b);
+  p->begin(p, c->ctx, c->op->name, b, c);
+  const ty_status s = run_kernel(c, b);
+  p->end(p, c->ctx);
+  return s;
 }
 
 static ty_status run(ty_call *c, const ty_backend *b) {

@@ -323,8 +323,12 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
   ty_modes_set(ctx, &plain);
   for (int i = 0; i < p->ngroup && s == TY_OK; i++) {
     const group *g = &p->group[i];
+    const ty_backend *b = p->step[g->step[0]].backend;
+    ty_profiler *told = g->joint || (g->fused && g->fused->nnode) ? ctx->profiler : NULL;
+    if (told) told->begin(told, ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
     if (g->joint) s = run_joint(ctx, p, g);
-    else if (g->fused && g->fused->nnode) s = p->step[g->step[0]].backend->fused(ctx, p->step[g->step[0]].backend, g->fused);
+    else if (g->fused && g->fused->nnode) s = b->fused(ctx, b, g->fused);
+    if (told) told->end(told, ctx);
     for (int k = g->nagain; k < g->nstep && s == TY_OK; k++) {
       step *q = &p->step[g->step[k]];
       q->call.ctx = ctx;

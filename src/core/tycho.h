@@ -294,6 +294,12 @@ typedef struct {
   void (*reclaim)(ty_ctx *ctx);        /* out of memory: collect what can be collected */
 } ty_host;
 
+/* Told of each kernel before and after it is put to work. call: NULL where it is one of several steps, or a graph. */
+typedef struct ty_profiler {
+  void (*begin)(struct ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *call);
+  void (*end)(struct ty_profiler *p, ty_ctx *ctx);
+} ty_profiler;
+
 struct ty_ctx {
   bool grad_enabled;
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
@@ -301,6 +307,7 @@ struct ty_ctx {
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   ty_program *program;                 /* what is being recorded or compared; NULL: nothing */
+  ty_profiler *profiler;               /* NULL: no profile is being taken */
   const ty_host *host;
   void *host_data;
   ty_account *account;

@@ -131,6 +131,10 @@ ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, size_t most, ty_sta
 ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block);
 ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n);    /* n bytes of the block to place `at` of to, which is contiguous */
 void ty_stage_end(ty_stage *s);
+/* A timing event, recorded in a GPU's current stream (NULL: a graph is being captured, or none is to be had); the time from one to another, for which it waits. */
+void *ty_gpu_mark(ty_ctx *ctx, int gpu);
+bool ty_gpu_between(ty_ctx *ctx, void *from, void *to, double *us);
+void ty_gpu_unmark(int gpu, void *event);
 ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t);         /* *t becomes a copy in pinned memory, where it is on the CPU and there is a GPU */
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
@@ -152,6 +156,7 @@ void ty_open_io(lua_State *L);
 void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);
 void ty_open_process(lua_State *L);
+void ty_open_profile(lua_State *L);
 void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);

@@ -420,6 +420,20 @@ static int event_elapsed(lua_State *L) {
   return answer(L, ctx, s, 1);
 }
 
+void *ty_gpu_mark(ty_ctx *ctx, int k) {
+  void *e = NULL;
+  if (gpu.capturing() || gpu.event_new(ctx, k, true, &e) != TY_OK) return NULL;
+  if (gpu.event_record(ctx, k, e, ctx->stream[k]) == TY_OK) return e;
+  gpu.event_free(k, e);
+  return NULL;
+}
+void ty_gpu_unmark(int k, void *e) { gpu.event_free(k, e); }
+bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
+  if (!a || gpu.event_synchronize(ctx, b) != TY_OK || gpu.event_elapsed(ctx, a, b, us) != TY_OK) return false;
+  *us *= 1e3;
+  return true;
+}
+
 /* graph_begin(device) -> graph, whose stream is now the current one; from here to graph_end this thread's work on the device is recorded */
 static int graph_begin(lua_State *L) {
   const int k = gpu_at(L, 1, "graph");
@@ -461,6 +475,13 @@ static int graph_replay(lua_State *L) {
   const resource *g = resource_at(L, 1, GRAPH, "replay");
   ty_ctx *ctx = context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
+  ty_profiler *told = ctx->profiler;
+  if (told) {
+    told->begin(told, ctx, "graph", &gpu.device[g->gpu], NULL);
+    const ty_status s = gpu.graph_replay(ctx, g->p);
+    told->end(told, ctx);
+    return answer(L, ctx, s, 0);
+  }
   return answer(L, ctx, gpu.graph_replay(ctx, g->p), 0);
 }
 

@@ -1,0 +1,142 @@
+-- tycho.profiler: where a program's time goes. profile(fn) calls fn and tells of each op that ran, gradient rules' and compiled steps' too, how long it took on the
+-- CPU and between two events of the GPU's stream; record_function(name, fn) names a part of the program.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local callable = require("tycho.modes").callable
+local fail = options.fail
+local profiler = {}
+
+local Profile = {}
+Profile.__index = Profile
+
+-- Each entry's own time: less that of the entries within it.
+local function own_times(list)
+  local open = {}
+  for _, e in ipairs(list) do
+    e.self_time, e.self_gpu_time = e.time, e.gpu_time
+    open[e.depth] = e
+    local outer = open[e.depth - 1]
+    if outer then
+      outer.self_time = outer.self_time - e.time
+      if outer.self_gpu_time and e.gpu_time then outer.self_gpu_time = outer.self_gpu_time - e.gpu_time end
+    end
+  end
+  return list
+end
+
+-- What ran, by name (and shapes, with {group_by_input_shape = true}): a list of {key=, input_shapes=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=,
+-- self_cuda_time_total=, cpu_time=, cuda_time=, memory=}, times in us (those without _total: the mean of a call), memory in bytes that were there afterwards
+-- and not before. The order is that of first calls.
+function Profile:key_averages(o)
+  o = options.fill("key_averages", o, {group_by_input_shape = false})
+  local list, by = {}, {}
+  for _, e in ipairs(self.events) do
+    local shapes = o.group_by_input_shape and e.shapes or nil
+    local id = e.name .. "\0" .. (shapes or "")
+    local row = by[id]
+    if not row then
+      row = {key = e.name, input_shapes = shapes, count = 0, cpu_time_total = 0, self_cpu_time_total = 0, cuda_time_total = 0, self_cuda_time_total = 0, memory = 0}
+      by[id], list[#list + 1] = row, row
+    end
+    row.count = row.count + 1
+    row.cpu_time_total, row.self_cpu_time_total = row.cpu_time_total + e.time, row.self_cpu_time_total + e.self_time
+    row.cuda_time_total, row.self_cuda_time_total = row.cuda_time_total + (e.gpu_time or 0), row.self_cuda_time_total + (e.self_gpu_time or 0)
+    row.memory = row.memory + e.bytes
+  end
+  for _, row in ipairs(list) do row.cpu_time, row.cuda_time = row.cpu_time_total / row.count, row.cuda_time_total / row.count end
+  return list
+end
+
+local function duration(us)
+  if us >= 1e6 then return ("%.3fs"):format(us / 1e6) elseif us >= 1e3 then return ("%.3fms"):format(us / 1e3) end
+  return ("%.3fus"):format(us)
+end
+
+local SORTS = {cpu_time_total = true, self_cpu_time_total = true, cuda_time_total = true, self_cuda_time_total = true, cpu_time = true, cuda_time = true, count = true, memory = true}
+-- The averages as text, the largest first. {sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false}
+function Profile:table(o)
+  o = options.fill("table", o, {sort_by = "self_cpu_time_total", row_limit = 20, group_by_input_shape = false})
+  if not SORTS[o.sort_by] then
+    local names = {}
+    for name in pairs(SORTS) do names[#names + 1] = name end
+    local near = type(o.sort_by) == "string" and core.nearest(o.sort_by, names)
+    fail("table: sort_by can't be %s%s", options.shown(o.sort_by), near and "; did you mean '" .. near .. "'?" or "")
+  end
+  local list, cpu, gpu = self:key_averages {group_by_input_shape = o.group_by_input_shape}, 0, 0
+  for i, row in ipairs(list) do
+    cpu, gpu, row.place = cpu + row.self_cpu_time_total, gpu + row.self_cuda_time_total, i
+  end
+  table.sort(list, function(a, b)
+    if a[o.sort_by] ~= b[o.sort_by] then return a[o.sort_by] > b[o.sort_by] end
+    return a.place < b.place
+  end)
+  local head = {"name", "calls", "self CPU", "%", "CPU", "CPU a call"}
+  if gpu > 0 then for _, name in ipairs {"self GPU", "%", "GPU", "GPU a call"} do head[#head + 1] = name end end
+  if o.group_by_input_shape then head[#head + 1] = "shapes" end
+  local rows = {head}
+  for i = 1, math.min(#list, o.row_limit) do
+    local r = list[i]
+    local row = {r.key, tostring(r.count), duration(r.self_cpu_time_total), ("%.1f"):format(100 * r.self_cpu_time_total / math.max(cpu, 1e-9)), duration(r.cpu_time_total), duration(r.cpu_time)}
+    if gpu > 0 then
+      for _, text in ipairs {duration(r.self_cuda_time_total), ("%.1f"):format(100 * r.self_cuda_time_total / gpu), duration(r.cuda_time_total), duration(r.cuda_time)} do row[#row + 1] = text end
+    end
+    if o.group_by_input_shape then row[#row + 1] = r.input_shapes or "" end
+    rows[#rows + 1] = row
+  end
+  local width, lines = {}, {}
+  for _, row in ipairs(rows) do for k, text in ipairs(row) do width[k] = math.max(width[k] or 0, #text) end end
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for k, text in ipairs(row) do
+      local gap = (" "):rep(width[k] - #text)
+      cells[k] = (k == 1 or head[k] == "shapes") and text .. gap or gap .. text
+    end
+    lines[#lines + 1] = (table.concat(cells, "  "):gsub("%s+$", ""))
+  end
+  lines[#lines + 1] = ("total: %s of the CPU%s"):format(duration(cpu), gpu > 0 and ", " .. duration(gpu) .. " of GPUs" or "")
+  return table.concat(lines, "\n")
+end
+function Profile:__tostring() return self:table() end
+
+-- A file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
+function Profile:export_chrome_trace(path)
+  if type(path) ~= "string" then fail("export_chrome_trace: argument 1 (path) must be a string, got %s", type(path)) end
+  local list = {}
+  local function add(name, row, begin, time, e)
+    list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time, args = {shapes = e.shapes or "", bytes = e.bytes}}
+  end
+  for _, e in ipairs(self.events) do
+    add(e.name, "cpu", e.begin, e.time, e)
+    if e.gpu then add(e.name, "cuda:" .. e.gpu, e.gpu_begin, e.gpu_time, e) end
+  end
+  core.file_write(path, core.json_encode {traceEvents = list}, core.ops.zeros(0, {device = "cpu"}))
+end
+
+-- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first: {record_shapes=false}. Waits for GPUs at its end.
+function profiler.profile(o, fn, ...)
+  if callable(o) then return profiler.profile({}, o, fn, ...) end
+  o = options.fill("profile", o, {record_shapes = false})
+  if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
+  core.profile_start(o.record_shapes)
+  local function ended(ok, ...)
+    local list = core.profile_stop()
+    if not ok then error((...), 0) end
+    return setmetatable({events = own_times(list)}, Profile), ...
+  end
+  return ended(pcall(fn, ...))
+end
+
+-- Calls fn(...) and gives its results; where a profile is being taken it has an entry of that name.
+function profiler.record_function(name, fn, ...)
+  if type(name) ~= "string" then fail("record_function: argument 1 (name) must be a string, got %s", type(name)) end
+  if not callable(fn) then fail("record_function: argument 2 must be a function, got %s", type(fn)) end
+  core.profile_enter(name)
+  local function ended(ok, ...)
+    core.profile_leave()
+    if not ok then error((...), 0) end
+    return ...
+  end
+  return ended(pcall(fn, ...))
+end
+
+return options.told(profiler, "profiler")

@@ -1,0 +1,89 @@
+-- tycho.profiler: every kernel has an entry, entries nest, nothing stays behind.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local nn, profiler, fails = tycho.nn, tycho.profiler, helper.fails
+local DEVICE = tycho.get_default_device()
+
+local function by_name(p, o)
+  local out = {}
+  for _, row in ipairs(p:key_averages(o)) do out[row.key .. (row.input_shapes and " " .. row.input_shapes or "")] = row end
+  return out
+end
+
+describe("profiler", function()
+  it("tells of ops, forward and backward, within the ranges that are named", function()
+    local x, w = tycho.randn(8, 4), tycho.randn(4, 3, {requires_grad = true})
+    local p, a, b = profiler.profile(function(k)
+      for _ = 1, k do profiler.record_function("step", function() x:matmul(w):exp():sum():backward() end) end
+      return k, "done"
+    end, 3)
+    assert.same({3, "done"}, {a, b})
+    local rows = by_name(p)
+    assert.equal(3, rows.step.count)
+    assert.equal(6, rows.matmul.count)           -- the weight's gradient is a product too
+    assert.equal(3, rows.exp.count)
+    local inner = 0
+    for name, row in pairs(rows) do
+      assert.is_true(row.cpu_time_total >= row.self_cpu_time_total and row.self_cpu_time_total >= 0, name)
+      assert.equal(row.cpu_time_total / row.count, row.cpu_time)
+      if name ~= "step" then inner = inner + row.self_cpu_time_total end
+    end
+    assert.is_true(math.abs(rows.step.self_cpu_time_total + inner - rows.step.cpu_time_total) < 1)
+    if DEVICE ~= "cpu" then assert.is_true(rows.matmul.cuda_time_total > 0) end
+  end)
+
+  it("keeps shapes and memory, sorts, and writes a trace", function()
+    local p = profiler.profile({record_shapes = true}, function()
+      local y = tycho.ones(100, 10) + tycho.ones(10)
+      return y:sum(), tycho.ones(5) + 1
+    end)
+    local rows = by_name(p, {group_by_input_shape = true})
+    assert.equal(1, rows["add 100x10, 10"].count)
+    assert.equal(1, rows["add 5"].count)
+    assert.is_true(rows["add 100x10, 10"].memory >= 0)
+    local text = p:table {sort_by = "count", row_limit = 2}
+    assert.equal("name", text:match "^%S+")
+    assert.equal(4, select(2, text:gsub("\n", "\n")) + 1)          -- a head, two rows, the total
+    assert.equal("ones", text:match "\n(%S+)")
+    assert.equal(p:table(), tostring(p))
+    fails("did you mean 'cpu_time'", p.table, p, {sort_by = "cpu_tim"})
+    local dir = helper.folder()
+    p:export_chrome_trace(dir .. "/trace.json")
+    local f = io.open(dir .. "/trace.json")
+    local trace = core.json_decode(f:read "*a")
+    f:close()
+    os.execute("rm -rf " .. dir)
+    local rows_of = {}
+    for _, e in ipairs(trace.traceEvents) do
+      assert.is_true(e.ph == "X" and e.dur >= 0)
+      rows_of[e.tid] = (rows_of[e.tid] or 0) + 1
+    end
+    assert.equal(#p.events, rows_of.cpu)
+    if DEVICE ~= "cpu" then assert.is_true(rows_of["cuda:0"] > 0) end
+  end)
+
+  it("tells of compiled steps", function()
+    local net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    local fast, x = tycho.compile(function(v) return tycho.no_grad(function() return net(v):exp() * 2 + 1 end) end), tycho.randn(3, 4)
+    for _ = 1, 4 do fast(x) end
+    local rows = by_name((profiler.profile(function() for _ = 1, 5 do fast(x) end end)))
+    if rows.graph then assert.equal(5, rows.graph.count)
+    else
+      assert.equal(10, rows.linear.count)
+      if DEVICE == "cpu" then assert.equal(5, rows["fused steps"].count) end
+    end
+  end)
+
+  it("ends with its function, also where that errs", function()
+    fails("stop", profiler.profile, function() profiler.record_function("range", error, "stop") end)
+    fails("another profile is being taken", profiler.profile, function() profiler.profile(print) end)
+    local p = profiler.profile(function() end)
+    assert.equal(0, #p.events)
+    assert.equal(7, profiler.record_function("nothing is taken", function() return 7 end))
+    fails("options must be a table, got number", profiler.profile, 3)
+    fails("profile: a function is needed, got nil", profiler.profile, {})
+    fails("must be a string", profiler.record_function, 3, print)
+    fails("unknown option 'record_shape'; did you mean 'record_shapes'", profiler.profile, {record_shape = true}, print)
+  end)
+end)

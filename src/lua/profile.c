@@ -1,0 +1,145 @@
+/* The profiler's record: what ran when, on the CPU's clock and between events of a GPU's stream.
+ *
+ * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name; both become entries of one list, which
+ * profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the entries one deeper that follow it. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "binding.h"
+#include "program.h"
+
+typedef struct { char *name, *shapes; double begin, end; long long bytes; int depth, gpu; void *from, *to; } entry;
+#define DEEPEST 64
+typedef struct {
+  ty_profiler told;                        /* first: the core's pointer is the recorder's */
+  entry *list;
+  int n, room, depth, open[DEEPEST];
+  bool shapes;
+  ty_account *account;
+  void *start[TY_MAXGPU];                  /* where a GPU's times count from */
+  double began;
+} recorder;
+
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static char *shapes_of(const ty_call *c) {
+  char text[512];
+  size_t at = 0;
+  for (int i = 0; i < c->nin && at < sizeof text - 64; i++)
+    if (c->in[i].t) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", ty_shape_of(c->in[i].t));
+  text[at] = 0;
+  return strdup(text);
+}
+
+static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c) {
+  const int depth = r->depth++;
+  if (depth >= DEEPEST) return;
+  r->open[depth] = -1;
+  if (r->n == r->room) {
+    const int room = r->room ? 2 * r->room : 1024;
+    entry *more = realloc(r->list, sizeof *more * (size_t)room);
+    if (!more) return;                     /* out of memory: it goes unrecorded */
+    r->list = more;
+    r->room = room;
+  }
+  entry *e = &r->list[r->n];
+  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu, .bytes = -atomic_load(&r->account->bytes)};
+  if (!e->name) { free(e->shapes); return; }
+  r->open[depth] = r->n++;
+  if (gpu >= 0) {
+    if (!r->start[gpu]) r->start[gpu] = ty_gpu_mark(ctx, gpu);
+    e->from = ty_gpu_mark(ctx, gpu);
+  }
+  e->begin = now_us();
+}
+
+static void leave(recorder *r, ty_ctx *ctx) {
+  const int depth = --r->depth;
+  if (depth < 0 || depth >= DEEPEST || r->open[depth] < 0) return;
+  entry *e = &r->list[r->open[depth]];
+  e->end = now_us();
+  e->bytes += atomic_load(&r->account->bytes);
+  if (e->gpu >= 0 && e->from) e->to = ty_gpu_mark(ctx, e->gpu);
+}
+
+static void begin(ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *c) { enter((recorder *)p, ctx, name, b->gpu, c); }
+static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx); }
+
+static recorder *recorder_of(lua_State *L) { return (recorder *)ty_ctx_of(L, ty_state_of(L))->profiler; }
+
+/* profile_start(record shapes?) */
+static int profile_start(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (ctx->profiler || s->modes.ctx.profiler) return ty_throw(L, "profile: another profile is being taken");
+  recorder *r = calloc(1, sizeof *r);
+  if (!r) return ty_throw(L, "profile: out of memory");
+  *r = (recorder){.told = {begin, end}, .shapes = lua_toboolean(L, 1), .account = s->account, .began = now_us()};
+  ctx->profiler = s->modes.ctx.profiler = &r->told;
+  return 0;
+}
+
+static int profile_enter(lua_State *L) {       /* a name: a range begins, where a profile is being taken */
+  const char *name = luaL_checkstring(L, 1);
+  recorder *r = recorder_of(L);
+  if (r) enter(r, ty_ctx_of(L, ty_state_of(L)), name, -1, NULL);
+  return 0;
+}
+static int profile_leave(lua_State *L) {
+  recorder *r = recorder_of(L);
+  if (r) leave(r, ty_ctx_of(L, ty_state_of(L)));
+  return 0;
+}
+
+static void set_number(lua_State *L, const char *k, double v) {
+  lua_pushnumber(L, v);
+  lua_setfield(L, -2, k);
+}
+
+/* profile_stop() -> a list of {name=, shapes=, begin=, time=, bytes=, depth=, gpu=, gpu_begin=, gpu_time=}, times in us; waits for GPUs */
+static int profile_stop(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  recorder *r = recorder_of(L);
+  lua_newtable(L);
+  if (!r) return 1;
+  ctx->profiler = s->modes.ctx.profiler = NULL;
+  const double until = now_us();
+  for (int i = 0; i < r->n; i++) {
+    entry *e = &r->list[i];
+    lua_createtable(L, 0, 9);
+    lua_pushstring(L, e->name);
+    lua_setfield(L, -2, "name");
+    if (e->shapes) { lua_pushstring(L, e->shapes); lua_setfield(L, -2, "shapes"); }
+    set_number(L, "begin", e->begin - r->began);
+    set_number(L, "time", (e->end ? e->end : until) - e->begin);
+    set_number(L, "bytes", e->end ? (double)e->bytes : 0);
+    set_number(L, "depth", e->depth);
+    double from = 0, took = 0;
+    if (e->from && e->to && ty_gpu_between(ctx, r->start[e->gpu], e->from, &from) && ty_gpu_between(ctx, e->from, e->to, &took)) {
+      set_number(L, "gpu", e->gpu);
+      set_number(L, "gpu_begin", from);
+      set_number(L, "gpu_time", took);
+    }
+    lua_rawseti(L, -2, i + 1);
+    if (e->from) ty_gpu_unmark(e->gpu, e->from);
+    if (e->to) ty_gpu_unmark(e->gpu, e->to);
+    free(e->name);
+    free(e->shapes);
+  }
+  for (int k = 0; k < TY_MAXGPU; k++) if (r->start[k]) ty_gpu_unmark(k, r->start[k]);
+  free(r->list);
+  free(r);
+  return 1;
+}
+
+void ty_open_profile(lua_State *L) {
+  ty_add(L, "profile_start", profile_start);
+  ty_add(L, "profile_enter", profile_enter);
+  ty_add(L, "profile_leave", profile_leave);
+  ty_add(L, "profile_stop", profile_stop);
+}
