@@ -207,6 +207,87 @@ describe("guides: modules", function()
   end)
 end)
 
+describe("guides: training", function()
+  local Lion = tycho.optim.Optimizer:extend("Lion", {lr = 1e-4, betas = {0.9, 0.99}, weight_decay = 0})
+  function Lion:new_state(p, _, s) s.exp_avg = tycho.zeros_like(p) end -- luacheck: ignore
+  function Lion:rule(group, p, g, s, t, write) -- luacheck: ignore
+    local b1, b2 = unpack(group.betas)
+    write(p, p * (1 - group.lr * group.weight_decay) - (s.exp_avg * b1 + g * (1 - b1)):sign() * group.lr)
+    write(s.exp_avg, s.exp_avg * b2 + g * (1 - b2))
+  end
+  -- the same in plain Lua, of one number
+  local function plain(p, grads, lr)
+    local m = 0
+    for _, g in ipairs(grads) do
+      local u = 0.9 * m + 0.1 * g
+      p, m = p - lr * (u > 0 and 1 or u < 0 and -1 or 0), 0.99 * m + 0.01 * g
+    end
+    return p, m
+  end
+
+  it("steps with an optimizer of one's own: groups, state dicts, master weights, scalers, compiled steps", function()
+    local grads = {1, -2, 0.5, -0.25, 3}
+    local want, want_m = plain(0.75, grads, 0.01)
+    local function train(step_of, dtype, o)
+      local p = tycho.full({1}, 0.75, {dtype = dtype}):requires_grad_()
+      local opt = Lion({{params = {p}, lr = 0.01}}, o)
+      local step = step_of(p, opt)
+      for _, g in ipairs(grads) do step(tycho.full({1}, g)) end
+      return p, opt
+    end
+    local function usual(p, opt)
+      return function(g)
+        opt:zero_grad()
+        ;(p * g):sum():backward()
+        opt:step()
+      end
+    end
+    local p, opt = train(usual)
+    assert.is_true(math.abs(p:item() - want) < 1e-6)
+    local saved = opt:state_dict()
+    assert.is_true(math.abs(saved.state[1].exp_avg:item() - want_m) < 1e-6)
+    assert.equal(5, saved.state[1].step:item())
+    local other = Lion({p})
+    other:load_state_dict(saved)
+    assert.equal(0.01, other.param_groups[1].lr)
+    p = train(function(q, o) return tycho.compile(usual(q, o)) end)
+    assert.is_true(math.abs(p:item() - want) < 1e-6)
+    local scaler = tycho.amp.GradScaler {init_scale = 8}
+    p = train(function(q, o)
+      return function(g)
+        o:zero_grad()
+        scaler:scale((q * g):sum()):backward()
+        scaler:step(o)
+        scaler:update()
+      end
+    end)
+    assert.is_true(math.abs(p:item() - want) < 1e-6)
+    p, opt = train(usual, "float16", {master_weights = true})
+    assert.is_true(math.abs(opt:state_dict().state[1].master:item() - want) < 1e-6 and p.dtype == "float16")
+    fails("Lion: unknown option 'betaz'; did you mean 'betas'?", Lion, {p}, {betaz = 1})
+    fails("a method rule(", function()
+      local q = tycho.ones(1, {requires_grad = true})
+      q:sum():backward()
+      tycho.optim.Optimizer:extend "Bare" ({q}):step()
+    end)
+    assert.is_nil(rawget(tycho.optim, "Lion"))
+  end)
+
+  it("follows a schedule of one's own", function()
+    local Halved = tycho.optim.lr_scheduler.LRScheduler:extend("Halved", "every=10")
+    function Halved:lr_at(epoch, base) return base * 0.5 ^ math.floor(epoch / self.every) end
+    local opt = tycho.optim.SGD({tycho.ones(1, {requires_grad = true})}, {lr = 8})
+    local s, seen = Halved(opt, {every = 2}), {}
+    for i = 1, 6 do
+      seen[i] = opt.param_groups[1].lr
+      s:step()
+    end
+    assert.same({8, 8, 4, 4, 2, 2}, seen)
+    assert.equal("Halved(epoch 6)", tostring(s))
+    fails("a method lr_at(", tycho.optim.lr_scheduler.LRScheduler:extend "Bare", opt)
+  end)
+end)
+
 describe("guides: data", function()
   it("comes from chosen positions, several datasets, and lists in items", function()
     local numbers = data.TensorDataset(tycho.range(1, 10, 1, {device = "cpu"}))

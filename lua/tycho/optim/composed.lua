@@ -1,7 +1,7 @@
 -- Optimizers whose steps are made of ops, parameter by parameter: Rprop, ASGD, Adafactor, Muon.
 --
--- Idea: a class gives one(group, p, g, state, t), which computes what the parameter and its state become and hands each to `write`. Invariant: a
--- GradScaler's skipped step, decided on the device, writes nothing and isn't counted; nothing comes to the host.
+-- Idea: a class gives rule(group, p, g, state, t, write), which computes what the parameter and its state become and hands each to `write`; so do users' own
+-- (optim.Optimizer:extend). Invariant: a GradScaler's skipped step, decided on the device, writes nothing and isn't counted; nothing comes to the host.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
@@ -12,8 +12,8 @@ local ops, M = core.ops, core.methods
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
 
 return function(new_class)
-  local function class(name, defaults)
-    local Class = new_class(name, defaults)
+  local function class(name, defaults, own)
+    local Class, made = new_class(name, defaults, own)
     function Class:update(group, b)
       no_grad(function()
         local skip = b.found and ops.ne(b.found, 0)
@@ -23,13 +23,13 @@ return function(new_class)
           local g = M.to(b.grads[i]:detach(), p.dtype)
           if b.scale then g = g / b.scale end
           if group.maximize then g = -g end
-          self:one(group, p, g, b.state[i], t, write)
+          self:rule(group, p, g, b.state[i], t, write)
           if b.copies then write(b.copies[i], M.to(p, b.copies[i].dtype)) end
         end
         M.copy_(b.step, skip and ops.where(skip, b.step, b.step + 1) or b.step + 1)
       end)
     end
-    return Class
+    return Class, made
   end
   local function as(x, p) return M.to(x, p.dtype) end
 
@@ -42,7 +42,7 @@ return function(new_class)
     end
   end
   function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), like(p, group.lr) end
-  function Rprop:one(group, p, g, s, _, write) -- luacheck: ignore
+  function Rprop:rule(group, p, g, s, _, write) -- luacheck: ignore
     local same = g * s.prev
     local turned = ops.lt(same, 0)
     local factor = ops.where(turned, group.etas[1], ops.where(ops.gt(same, 0), group.etas[2], 1))
@@ -61,7 +61,7 @@ return function(new_class)
     local o = {dtype = p.dtype, device = p.device}
     s.ax, s.eta, s.mu = like(p), core.keep(ops.ones({}, o) * group.lr), core.keep(ops.ones({}, o))
   end
-  function ASGD:one(group, p, g, s, t, write) -- luacheck: ignore
+  function ASGD:rule(group, p, g, s, t, write) -- luacheck: ignore
     if group.weight_decay ~= 0 then g = g + p * group.weight_decay end
     local new = p * (1 - s.eta * group.lambd) - g * s.eta
     write(s.ax, ops.lerp(s.ax, new, s.mu))
@@ -90,7 +90,7 @@ return function(new_class)
     for _, name in ipairs {"row_var", "col_var"} do s[name] = core.keep(ops.zeros(self:state_shape(name, p), o)) end
   end
   local function mean_square(x, ...) return ops.mean(ops.square(x), ...) end
-  function Adafactor:one(group, p, g, s, t, write) -- luacheck: ignore
+  function Adafactor:rule(group, p, g, s, t, write) -- luacheck: ignore
     local fresh = as(ops.pow(t, group.beta2_decay), p)
     local rho = as(ops.minimum(1 / ops.sqrt(t), group.lr), p)
     local alpha = ops.clamp(ops.sqrt(mean_square(p)), group.eps[2]) * rho
@@ -122,7 +122,7 @@ return function(new_class)
     if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: give others to AdamW", tostring(p.shape)) end
     s.momentum_buffer = like(p)
   end
-  function Muon:one(group, p, g, s, _, write) -- luacheck: ignore
+  function Muon:rule(group, p, g, s, _, write) -- luacheck: ignore
     local rows, cols = p.shape[1], p.shape[2]
     local buffer = ops.lerp(s.momentum_buffer, g, 1 - group.momentum)
     write(s.momentum_buffer, buffer)
@@ -139,4 +139,5 @@ return function(new_class)
     local rate = group.adjust_lr_fn == "match_rms_adamw" and 0.2 * math.sqrt(math.max(rows, cols)) or math.sqrt(math.max(1, rows / cols))
     write(p, p * (1 - group.lr * group.weight_decay) - as(x, p) * (group.lr * rate))
   end
+  return class
 end

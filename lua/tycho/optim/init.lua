@@ -99,7 +99,8 @@ local function describe(self)
   return table.concat(lines, "\n") .. "\n)"
 end
 
-local function new_class(name, defaults)
+-- Gives the class, and what is called to make one, which is optim's of that name unless it is a user's own.
+local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index, class.defaults_of, class.__tostring = class, defaults, describe
   local known = {params = true}
@@ -128,8 +129,9 @@ local function new_class(name, defaults)
     if type(group) ~= "table" or core.is_tensor(group) then fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group)) end
     add_group(self, group, known)
   end
-  optim[name] = setmetatable({}, {__index = class, __call = construct})
-  return class
+  local made = setmetatable({}, {__index = class, __newindex = class, __call = construct})
+  if not own then optim[name] = made end
+  return class, made
 end
 
 -- All gradients become nil; {set_to_none = false}: zeros.
@@ -162,6 +164,7 @@ local function begin(self, p, group, s, fresh)
   if group.master_weights and is_half(p) and not (s and s.master) then s = {master = core.keep(M.to(p:detach(), "float32")), version = M._version(p)} end
   s = s or {}
   self:new_state(s.master or p, group, s)
+  for _, v in pairs(s) do if core.is_tensor(v) then core.keep(v) end end
   local kind = p.device .. (s.master and " with master" or "")
   fresh[kind] = fresh[kind] or core.keep(ops.zeros({}, {dtype = "int64", device = p.device}))
   count_with(self, s, fresh[kind])
@@ -389,7 +392,23 @@ end
 options.colon(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
 Optimizer._loads = Optimizer.load_state_dict
 require("tycho.optim.lbfgs")(new_class)
-require("tycho.optim.composed")(new_class)
+local composed = require("tycho.optim.composed")(new_class)
+
+optim.Optimizer = {}
+-- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with methods
+--   Lion:new_state(p, group, s)                puts a parameter's state, tensors and numbers, into s at its first step
+--   Lion:rule(group, p, grad, s, t, write)     computes what the parameter and its state become from ops, and hands each to write(tensor, new value); t counts steps
+-- and then Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps go with it.
+function optim.Optimizer:extend(name, defaults) -- luacheck: no self
+  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
+  local all = {lr = 1e-3, maximize = false, master_weights = false}
+  if defaults ~= nil and type(defaults) ~= "table" then fail("extend: argument 2 (defaults) must be a table, got %s", shown(defaults)) end
+  for k, v in pairs(defaults or {}) do all[k] = v end
+  local class, made = composed(name, all, true)
+  function class:new_state() end -- luacheck: no self
+  function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
+  return made
+end
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"
 optim.swa_utils = require "tycho.optim.swa_utils"
 optim.swa_utils.SWALR = optim.lr_scheduler.SWALR

@@ -7,12 +7,12 @@ local schedulers = {}
 local Scheduler = {}
 Scheduler.__index = Scheduler
 
--- signature: as tycho.options says
-local function new_class(name, signature)
+-- signature: as tycho.options says. Gives the class, and what is called to make one, which is schedulers' of that name unless it is a user's own.
+local function new_class(name, signature, own)
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
   class.__tostring = function(self) return ("%s(epoch %d)"):format(name, self.last_epoch) end
-  schedulers[name] = setmetatable({}, {__index = class, __call = function(_, optimizer, ...)
+  local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
     local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
@@ -23,7 +23,19 @@ local function new_class(name, signature)
     self:set()
     return self
   end})
-  return class
+  if not own then schedulers[name] = made end
+  return class, made
+end
+
+schedulers.LRScheduler = {}
+-- A scheduler of one's own: local Halved = LRScheduler:extend("Halved", "every=10"); function Halved:lr_at(epoch, base) return base * 0.5 ^ math.floor(epoch / self.every) end;
+-- then Halved(optimizer, {every = 5}). signature: the arguments' names in order, with defaults. lr_at(epoch, base, i): the rate of group i, whose first rate base is, at an
+-- epoch, from 0.
+function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
+  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
+  local class, made = new_class(name, signature or "", true)
+  function class:lr_at() fail("%s: a method lr_at(epoch, base, i) is needed", self._name) end
+  return made
 end
 
 function Scheduler:begin()
