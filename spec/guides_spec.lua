@@ -65,6 +65,33 @@ describe("guides: tensors", function()
     end)
   end)
 
+  it("are printed as they are asked to be", function()
+    local x = tycho.tensor {1.23456, 100}
+    local function text(v) return tostring(v):match "^(.*)\n" end
+    tycho.set_printoptions {precision = 2}
+    assert.equal("[  1.23, 100.00]", text(x))
+    tycho.set_printoptions {sci_mode = true, precision = 3}
+    assert.equal("[1.235e+00, 1.000e+02]", text(x))
+    tycho.set_printoptions {profile = "default", threshold = 3, edgeitems = 1}
+    assert.equal("[1.,  ..., 5.]", text(tycho.range(1, 5)))
+    tycho.set_printoptions {profile = "default"}
+    assert.equal("[  1.2346, 100.0000]", text(x))
+    fails("unknown option 'precison'; did you mean 'precision'", tycho.set_printoptions, {precison = 2})
+    fails("sci_mode must be", tycho.set_printoptions, {sci_mode = 3})
+    fails("precision must be a whole number from 0", tycho.set_printoptions, {precision = -1})
+  end)
+
+  it("say what dtypes become together, and how exact products are", function()
+    assert.equal("float32", tycho.promote_types("float16", "bfloat16"))
+    assert.equal("float16", tycho.promote_types("int64", "float16"))
+    assert.equal("highest", tycho.get_float32_matmul_precision())
+    tycho.set_float32_matmul_precision "high"
+    assert.is_true(tycho.backends.cuda.allow_tf32 and tycho.backends.cuda.matmul.allow_tf32 and tycho.backends.cudnn.allow_tf32)
+    tycho.backends.cuda.matmul.allow_tf32 = false
+    assert.equal("highest", tycho.get_float32_matmul_precision())
+    fails("'highest', 'high' or 'medium'", tycho.set_float32_matmul_precision, "low")
+  end)
+
   it("have their random numbers forked", function()
     tycho.manual_seed(5)
     assert.equal(5, tycho.initial_seed())
@@ -357,6 +384,22 @@ if cuda.is_available() then
       assert.equal(0, cuda.device(0, function() return cuda.current_device() end))
       assert.is_false(cuda.is_current_stream_capturing())
       assert.equal(cuda.device_count(), #cuda.get_rng_state_all())
+    end)
+
+    it("finds hidden waits", function()
+      local x, p = tycho.ones(3, {device = "cuda"}), tycho.ones(3, {device = "cpu", pin_memory = true})
+      cuda.set_sync_debug_mode "error"
+      local refused = {}
+      for name, fn in pairs {item = function() return x:sum():item() end, cpu = function() return x:cpu() end, nonzero = function() return x:nonzero() end, copy = function() x:copy_(p) end} do
+        local ok, e = pcall(fn)
+        refused[name] = not ok and tostring(e):find("waits for the device", 1, true) ~= nil
+      end
+      local fine = pcall(function() return (x * 2 + 1):sum(), x:copy_(p, {non_blocking = true}), x:to("cpu", {non_blocking = true}) end)
+      cuda.set_sync_debug_mode "default"
+      assert.same({item = true, cpu = true, nonzero = true, copy = true}, refused)
+      assert.is_true(fine)
+      assert.equal(3, x:sum():item())
+      fails("must be 'default' or 'error'", cuda.set_sync_debug_mode, "warn")
     end)
 
     it("one_hot with its classes given waits for nothing", function()

@@ -34,6 +34,14 @@ function cuda.set_sync_debug(on)
   gpu.flag("sync_debug", on)
 end
 
+-- "error": what waits for the device without being asked to (item(), copies to the CPU, sizes that depend on data) is an error, so that hidden waits are found. "default": not.
+function cuda.set_sync_debug_mode(mode)
+  if mode == 0 then mode = "default" elseif mode == 2 then mode = "error" end
+  if mode ~= "default" and mode ~= "error" then fail("set_sync_debug_mode: argument 1 must be 'default' or 'error', got %s", options.shown(mode)) end
+  gpu.flag("refuse_sync", mode == "error")
+end
+function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or 0 end
+
 -- A table of what the allocator holds, as text.
 function cuda.memory_summary(device)
   local s = gpu.memory_stats(device)

@@ -3,7 +3,8 @@ local ffi = require "ffi"
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
-local THRESHOLD, EDGE, WIDTH, PRECISION = 1000, 3, 80, 4
+-- tycho.set_printoptions changes these. sci_mode: nil, or whether numbers are in scientific form.
+local settings = {threshold = 1000, edgeitems = 3, linewidth = 80, precision = 4}
 
 ffi.cdef "int snprintf(char *, size_t, const char *, ...);"
 local buffer = ffi.new "char[400]"
@@ -25,7 +26,8 @@ local function number_format(values)
     end
   end
   local scientific = top > 0 and (top / low > 1000 or top > 1e8 or (not whole and low < 1e-4))
-  local fmt = scientific and "%.4e" or whole and "%.0f" or "%." .. PRECISION .. "f"
+  if settings.sci_mode ~= nil then scientific = settings.sci_mode end
+  local fmt = ("%%.%d%s"):format(not scientific and whole and 0 or settings.precision, scientific and "e" or "f")
   local function show(v)
     if v ~= v then return "nan" elseif v == math.huge then return "inf" elseif v == -math.huge then return "-inf" end
     return c_format(fmt, v) .. (whole and not scientific and "." or "")
@@ -38,10 +40,11 @@ end
 -- The printed elements in order, with "..." kept out: values of a nested list
 local function edge_indices(n, summarize)
   local list = {}
-  if summarize and n > 2 * EDGE then
-    for i = 1, EDGE do list[i] = i end
-    list[EDGE + 1] = false
-    for i = n - EDGE + 1, n do list[#list + 1] = i end
+  local edge = settings.edgeitems
+  if summarize and n > 2 * edge then
+    for i = 1, edge do list[i] = i end
+    list[edge + 1] = false
+    for i = n - edge + 1, n do list[#list + 1] = i end
   else
     for i = 1, n do list[i] = i end
   end
@@ -66,7 +69,7 @@ local function lines(x, summarize, show, width, indent)
   if M.dim(x) == 0 then return show(value_of(x)) end
   local items, parts = edge_indices(M.size(x, 1), summarize), {}
   if M.dim(x) == 1 then
-    local per_line = math.max(1, math.floor((WIDTH - indent) / (width + 2)))
+    local per_line = math.max(1, math.floor((settings.linewidth - indent) / (width + 2)))
     local rows, row = {}, {}
     for _, i in ipairs(items) do
       local text = i and show(value_of(ops.select(x, 1, i))) or " ..."
@@ -82,10 +85,10 @@ local function lines(x, summarize, show, width, indent)
   return "[" .. table.concat(parts, "," .. ("\n"):rep(M.dim(x) - 1) .. (" "):rep(indent + 1)) .. "]"
 end
 
-return function(x)
+local function text_of(x)
   local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device)
   local text = no_grad(function()
-    local summarize, values, show, width = M.numel(x) > THRESHOLD, {}, tostring, 0
+    local summarize, values, show, width = M.numel(x) > settings.threshold, {}, tostring, 0
     if not summarize then x = M.cpu(x) end   -- one copy, not one for each element; of large tensors few are shown
     if M.numel(x) == 0 then return "[]" end
     collect(x, summarize, values)
@@ -98,3 +101,5 @@ return function(x)
   end)
   return text .. "\n" .. last
 end
+
+return {text_of = text_of, settings = settings}

@@ -30,7 +30,7 @@ Shape.__eq = function(a, b)
 end
 Shape.__tostring = function(s) return #s == 0 and "()" or table.concat(s, "x") end
 core.set_private("shape_meta", Shape)
-core.set_private("format", require("tycho.format"))
+core.set_private("format", require("tycho.format").text_of)
 
 -- Every op of the table is a function and a method; a trailing _ works in place. Internal ones stay within.
 local makes = {fill = true, random = true}
@@ -171,6 +171,31 @@ tycho.manual_seed = core.manual_seed
 -- The CPU's random generator: a list of its seed and offset, that set_rng_state takes. tycho.cuda has those of GPUs.
 function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
 function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("tycho.options").rng_state(state, offset)) end
+-- How tensors are printed: {precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=}; profile = "default", "full" or "short" sets several. sci_mode: scientific
+-- form always (true), never (false); "auto" as the numbers need it.
+function tycho.set_printoptions(o)
+  local options, settings = require "tycho.options", require("tycho.format").settings
+  local profiles = {default = {precision = 4, threshold = 1000, edgeitems = 3, linewidth = 80}, short = {precision = 2, threshold = 1000, edgeitems = 2, linewidth = 80},
+    full = {precision = 4, threshold = math.huge, edgeitems = 3, linewidth = 80}}
+  options.check("set_printoptions", o, {precision = true, threshold = true, edgeitems = true, linewidth = true, sci_mode = true, profile = true})
+  if o.profile ~= nil and not profiles[o.profile] then fail("set_printoptions: profile must be 'default', 'full' or 'short', got %s", options.shown(o.profile)) end
+  if o.sci_mode ~= nil and type(o.sci_mode) ~= "boolean" and o.sci_mode ~= "auto" then fail("set_printoptions: sci_mode must be true, false or 'auto', got %s", options.shown(o.sci_mode)) end
+  for k, least in pairs {precision = 0, edgeitems = 1, linewidth = 1} do if o[k] ~= nil then options.whole("set_printoptions", k, o[k], least) end end
+  if o.threshold ~= nil then options.number("set_printoptions", "threshold", o.threshold, 0) end
+  for k, v in pairs(profiles[o.profile] or {}) do settings[k] = v end
+  for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end
+  if o.sci_mode == "auto" or o.profile then settings.sci_mode = nil elseif o.sci_mode ~= nil then settings.sci_mode = o.sci_mode end
+end
+-- The dtype that elements of two dtypes have together.
+function tycho.promote_types(a, b) return ops.add(ops.zeros({0}, {dtype = a}), ops.zeros({0}, {dtype = b})).dtype end
+-- "highest": float32 products are full precision; "high" and "medium": on GPUs they may round their operands to TF32.
+function tycho.set_float32_matmul_precision(precision)
+  if precision ~= "highest" and precision ~= "high" and precision ~= "medium" then
+    fail("set_float32_matmul_precision: argument 1 must be 'highest', 'high' or 'medium', got %s", require("tycho.options").shown(precision))
+  end
+  tycho.backends.cuda.allow_tf32 = precision ~= "highest"
+end
+function tycho.get_float32_matmul_precision() return tycho.backends.cuda.allow_tf32 and "high" or "highest" end
 -- The seed that the last manual_seed, or the start of the process, gave.
 function tycho.initial_seed() return (core.gpu.rng_state "cpu") end
 -- Calls fn(...), whose random numbers leave the generators, the CPU's and GPUs', as they were; gives fn's results.

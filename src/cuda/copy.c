@@ -10,6 +10,10 @@ static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from)
   return to->gpu < 0 ? cudaMemcpyDeviceToHost : from->gpu < 0 ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
+static ty_status refuse_sync(ty_ctx *ctx) {
+  return ty_core->flags->refuse_sync ? ty_error(ctx, "this waits for the device, which set_sync_debug_mode('error') refuses") : TY_OK;
+}
+
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait) {
   const ty_backend *to = dst->backend, *from = src->backend;
   char *d = (char *)dst->data + dst_at;
@@ -29,11 +33,13 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   const void *host = to->gpu < 0 ? (const void *)d : s;
   const bool pinned = ty_pinned(host);
   if (!pinned || (wait && to->gpu < 0)) TY_TRY(ty_refuse_capture(ctx, pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
+  const bool waits = !pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu);       /* from pageable memory the call has read all when it returns */
+  if (waits) TY_TRY(refuse_sync(ctx));
   ty_uses(stream, dst);
   ty_uses(stream, (ty_storage *)src);
   CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
   if (pinned) ty_pinned_used_on(host, stream);
-  if (!pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu)) {      /* from pageable memory the call has read all when it returns */
+  if (waits) {
     ty_count_sync();
     CUDA(ctx, b->gpu, cudaStreamSynchronize(stream->s));
     return ty_reported(ctx, b->gpu);       /* what was copied may come from an op that found a bad index */
@@ -45,6 +51,7 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
   const int gpu = src->backend->gpu;
   ty_stream *stream = ty_stream_of(ctx, gpu);
   TY_TRY(ty_refuse_capture(ctx, "an element's value is needed"));
+  TY_TRY(refuse_sync(ctx));
   CUDA(ctx, gpu, ty_use(gpu));
   ty_used_on(src, stream);
   CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));

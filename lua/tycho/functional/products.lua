@@ -127,7 +127,7 @@ def("pdist", "x, p:number=2", "p-norms of the differences of all pairs of rows, 
   local pairs_ = F.triu_indices(x.shape[1], x.shape[1], 1)
   local function rows(k) return ops.index(x, {M.to(ops.select(pairs_, 1, k), x.device)}, 1) end
   return M.norm(rows(1) - rows(2), p, 2)
-end)
+end, NN)
 def("renorm", "x, p:number, dim:int, maxnorm:number", "x with each slice along dim whose p-norm is above maxnorm scaled down to it", function(x, p, dim, maxnorm)
   local over, d = {}, wrap("renorm", dim, M.dim(x))
   for i = 1, M.dim(x) do if i ~= d then over[#over + 1] = i end end
