@@ -338,6 +338,62 @@ describe("guides: data", function()
   end)
 end)
 
+describe("guides: streams of data", function()
+  local function numbers(n)
+    return {iter = function()
+      local i = 0
+      return function()
+        i = i + 1
+        if i <= n then return tycho.full({2}, i, {device = "cpu"}), i, math.random() end
+      end
+    end}
+  end
+  local function epoch(l)
+    local seen = {}
+    for x, i, r in l:iter() do
+      assert.equal(#i, #x)
+      for k = 1, #i do seen[#seen + 1] = ("%d %.6f"):format(i[k], r[k]) end
+    end
+    return seen
+  end
+
+  it("come in their own order, in batches, with draws that the seed decides", function()
+    local l = data.DataLoader(numbers(7), {batch_size = 3, seed = 4})
+    local first, second = epoch(l), epoch(l)
+    assert.equal(7, #first)
+    assert.is_true(first[1] ~= second[1])
+    local again = data.DataLoader(numbers(7), {batch_size = 3, seed = 4})
+    assert.same({first, second}, {epoch(again), epoch(again)})
+    assert.equal(6, #epoch(data.DataLoader(numbers(7), {batch_size = 3, drop_last = true})))
+    assert.equal("DataLoader(a stream, batches of 3)", tostring(l))
+    for x in data.DataLoader(numbers(2), {batch_size = 2, collate_fn = function(items) return #items + items[1][2] end}):iter() do assert.equal(3, x) end
+    for x in data.Prefetcher(data.DataLoader(numbers(2), {batch_size = 2}), DEVICE):iter() do assert.equal(tycho.ones(1):to(DEVICE).device, x.device) end
+  end)
+
+  it("go on where they stood", function()
+    local l = data.DataLoader(numbers(10), {batch_size = 3, seed = 4})
+    local whole, state = {}, nil
+    for _, i in l:iter() do
+      whole[#whole + 1] = i[1]
+      if #whole == 2 then state = l:state_dict() end
+    end
+    local other, rest = data.DataLoader(numbers(10), {batch_size = 3}), {}
+    other:load_state_dict(state)
+    for _, i in other:iter() do rest[#rest + 1] = i[1] end
+    assert.same({whole[3], whole[4]}, rest)
+    assert.equal(1, other:state_dict().epoch)
+    fails("batches of 3", data.DataLoader(numbers(1), {batch_size = 2}).load_state_dict, data.DataLoader(numbers(1), {batch_size = 2}), state)
+  end)
+
+  it("say what they can't have", function()
+    fails("shuffle can't be asked for", data.DataLoader, numbers(3), {shuffle = true})
+    fails("num_workers must be 0", data.DataLoader, numbers(3), {num_workers = 1})
+    fails("doesn't say how many items", data.DataLoader(numbers(3)).size, data.DataLoader(numbers(3)))
+    fails("must return an iterator", function() for _ in data.DataLoader({iter = function() return 3 end}):iter() do end end)
+    fails("with size() and get(i), or with iter()", data.DataLoader, {})
+  end)
+end)
+
 describe("guides: names", function()
   it("are told also where letters are swapped or the end is missing", function()
     fails("did you mean 'label_smoothing'", nn.CrossEntropyLoss, {label_smooth = 0.1})

@@ -7,6 +7,7 @@ local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
+local stream = require "tycho.data.stream"
 local options = require "tycho.options"
 local fail = options.fail
 local fill, bare = options.fill, options.bare
@@ -86,8 +87,10 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua. collate(items): gets a list of items, each a list of
 -- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
 -- worker process.
+-- A dataset with iter() alone is read as it comes (stream.lua).
 local function new(dataset, o)
-  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or not (dataset.get or dataset.batch) then fail("DataLoader: argument 1 must be a dataset with size() and get(i)") end
+  local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and not dataset.batch
+  if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()") end
   local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
@@ -97,6 +100,7 @@ local function new(dataset, o)
   if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout)) end
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
+  if streams then return stream(dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same) end
   if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
   if self.batch_sampler then
     for _, k in ipairs {"shuffle", "sampler", "drop_last"} do if self[k] then fail("DataLoader: batch_sampler and %s exclude each other", k) end end
