@@ -2106,20 +2106,6 @@ function tycho.broadcast_tensors(tensors) end
 ---@return tycho.Tensor
 function Tensor.broadcast_tensors(tensors) end
 
---- the shape that tensors of these shapes broadcast to
----@param shape any
----@param other? any
----@param third? any
----@return tycho.Tensor
-function tycho.broadcast_shapes(shape, other, third) end
-
---- the shape that tensors of these shapes broadcast to
----@param shape any
----@param other? any
----@param third? any
----@return tycho.Tensor
-function Tensor.broadcast_shapes(shape, other, third) end
-
 --- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
 ---@param x tycho.Tensor
 ---@param repeats any

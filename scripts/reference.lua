@@ -81,7 +81,7 @@ function M.lines(here)
   section "Optimizers"
   md[#md + 1] = "| optimizer | options |\n|---|---|"
   names = {}
-  for name, class in pairs(tycho.optim) do if type(class) == "table" and class.defaults_of then names[#names + 1] = name end end
+  for name, class in pairs(tycho.optim) do if type(class) == "table" and name:find "^%u" and name ~= "Optimizer" then names[#names + 1] = name end end
   table.sort(names)
   for _, name in ipairs(names) do
     local list = {}

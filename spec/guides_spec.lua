@@ -53,8 +53,10 @@ describe("guides: tensors", function()
     assert.same({{1, 2, 3}, {1, 2, 3}}, b:totable())
     local p, q = tycho.broadcast_tensors(tycho.ones(2, 1), tycho.ones(3))
     assert.equal("2x3 2x3", ("%s %s"):format(tostring(p.shape), tostring(q.shape)))
-    assert.equal("5x2x3", tostring(tycho.broadcast_shapes({2, 1}, {3}, {5, 1, 1})))
-    fails("broadcast", tycho.broadcast_shapes, {2}, {3})
+    assert.equal("5x2x3", tostring(tycho.broadcast_shapes({2, 1}, {3}, {5, 1, 1}, {})))
+    assert.equal("300000x300000", tostring(tycho.broadcast_shapes({300000, 1}, {300000})))
+    fails("dim 1 has 2 and 3 elements", tycho.broadcast_shapes, {2}, {3})
+    fails("dim 2 has 2 and 0 elements", tycho.broadcast_tensors, tycho.ones(1, 2), tycho.ones(1, 0))
   end)
 
   it("stay exact in sums of products under autocast", function()
@@ -62,6 +64,9 @@ describe("guides: tensors", function()
     tycho.amp.autocast({device = DEVICE, dtype = "float16"}, function()
       for _, y in ipairs {x:dot(x), x:vdot(x), tycho.tensordot(x, x, 1), x:inner(x)} do assert.equal(70000, y:item()) end
       assert.equal("float32", nn.Bilinear(2, 3, 4)(tycho.ones(5, 2), tycho.ones(5, 3)).dtype)
+      local half = tycho.ones(5, 2):mm(tycho.ones(2, 2))
+      assert.same({"float16", "float32"}, {half.dtype, nn.Bilinear(2, 2, 4)(half, half).dtype})
+      assert.equal("float32", half:flatten():dot(tycho.ones(10)).dtype)
     end)
   end)
 
@@ -131,8 +136,18 @@ describe("guides: gradients", function()
     ;(w * v):sum():backward {inputs = {w}}
     close(w.grad, v:detach(), "w", 0)
     assert.is_nil(v.grad)
-    ;(w * v):sum():backward {inputs = w}
-    close(w.grad, v:detach() * 2, "added up", 0)
+    local told = 0
+    local hook = w:register_post_accumulate_grad_hook(function() told = told + 1 end)
+    ;(w * v):sum():backward {inputs = {w, w}}
+    hook:remove()
+    close(w.grad, v:detach() * 2, "added up, once", 0)
+    assert.equal(1, told)
+    ;(tycho.utils.checkpoint(function(x) return x * v end, w) * 1):sum():backward {inputs = {v}}
+    close(v.grad, w:detach(), "what a checkpoint uses besides", 0)
+    fails("input 1 must be a leaf", function() (w * v):sum():backward {inputs = {w * 1}} end)
+    local scaler = tycho.amp.GradScaler {init_scale = 8}
+    scaler:scale((w * v):sum()):backward {inputs = w}
+    fails("scaled by a GradScaler", function() tycho.optim.SGD({w}, {lr = 1}):step() end)
     close(tycho.grad((w * 2):sum(), {w, v}, {materialize_grads = true})[2], tycho.zeros(3), "zeroes", 0)
     w.grad = nil
     tycho.autograd.backward({(w * 2):sum(), w * 3}, {false, tycho.ones(3)})
@@ -162,6 +177,7 @@ describe("guides: gradients", function()
       forward = function(x, k) return x * k, x:gt(0) end,
       setup_context = function(ctx, inputs, outputs)
         ctx:save_for_backward(inputs[1])
+        assert.is_false((inputs[1] * 2).requires_grad)
         ctx.k = inputs[2]
         ctx:mark_non_differentiable(outputs[2])
         ctx:set_materialize_grads(false)
@@ -230,6 +246,25 @@ describe("guides: modules", function()
     assert.equal(3, net.note)
     assert.equal(net[1], fast[1])
     assert.equal("compiled Sequential(", tostring(fast):match "^[^\n]*")
+    net.steps = 5
+    assert.equal(5, fast.steps)
+    local Outer = nn.Module:extend "Outer"
+    function Outer:init() self.inner = tycho.compile(nn.Linear(4, 4)) end
+    function Outer:forward(v) return self.inner(v) end
+    for _, outer in ipairs {Outer(), nn.Sequential(tycho.compile(nn.Linear(4, 4)))} do
+      assert.equal(2, #outer:parameters())
+      assert.is_false(outer:eval():children()[1].training)
+      local names = {}
+      for name in pairs(outer:state_dict()) do names[#names + 1] = name:match "[^.]*$" end
+      table.sort(names)
+      assert.same({"bias", "weight"}, names)
+      tycho.no_grad(function() for _ = 1, 3 do assert.equal("3x4", tostring(outer(x).shape)) end end)
+      assert.equal(2, #outer:clone():parameters())
+    end
+    local holder = Outer()
+    tycho.no_grad(function() for _ = 1, 3 do holder(x) end end)
+    assert.is_true(holder.inner:report()[1].compiled and nn.isinstance(holder.inner, nn.Linear))
+    assert.truthy(tycho.jit.trace(fast:eval(), x))
     assert.equal("compiled function", tostring(tycho.compile(print)))
   end)
 end)
@@ -326,6 +361,8 @@ describe("guides: data", function()
     assert.same({3, 5, 7}, seen)
     local both = data.StackDataset(numbers, numbers)
     assert.same({4, 4}, {both:get(4)})
+    local gap = {size = function() return 10 end, get = function(_, i) return i, nil end}
+    assert.equal(4, select("#", data.StackDataset(gap, gap):get(1)))
     fails("argument 2 has 3 items, argument 1 has 10", data.StackDataset, numbers, data.TensorDataset(tycho.ones(3, {device = "cpu"})))
     local lists = {size = function() return 2 end, get = function(_, i) return {i, 2, 7.5}, i end}
     for a in data.DataLoader(lists, {batch_size = 2}):iter() do

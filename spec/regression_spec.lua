@@ -18,6 +18,19 @@ describe("regression", function()
     end
   end)
 
+  it("rows of no elements have a sum", function()
+    for _, rows in ipairs {1, 15, 16, 20} do
+      for _, dtype in ipairs {"float32", "float64", "bfloat16", "int64", "bool"} do
+        local x = tycho.zeros(rows, 0, {dtype = dtype})
+        assert.same({rows}, {unpack(x:sum(2).shape)})
+        assert.equal(0, x:sum(2):sum():item())
+        assert.equal(rows, x:to("float32"):prod(2):sum():item())
+        assert.is_true(x:all(2):all():item() and not x:any(2):any():item())
+      end
+    end
+    assert.equal("4x5", tostring(tycho.zeros(4, 5, 0):norm(2, 3).shape))
+  end)
+
   it("convolution keeps apart the weights of one storage #cpu", function()
     local w, x = tycho.randn(2, 16, 16, 3, 3), tycho.randn(1, 16, 6, 6)
     tycho.conv2d(x, w:select(1, 1))

@@ -21,10 +21,15 @@ local function list(v) return core.is_tensor(v) and {v} or v end
 M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?", function(x, grad, retain, create, inputs)
   if retain == nil then retain = create end
   if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
-  local leaves = list(inputs)
-  for i, g in pairs(autograd.grad(x, leaves, {grad_outputs = grad, retain_graph = retain, create_graph = create, allow_unused = true})) do
-    leaves[i].grad = leaves[i].grad and leaves[i].grad + g or g
+  local asked, all = {list = list(inputs), besides = {}}, {}
+  if type(inputs) ~= "table" and not core.is_tensor(inputs) then fail("backward: inputs must be a leaf or a list of leaves") end
+  for i, leaf in ipairs(asked.list) do
+    if not core.is_tensor(leaf) or not leaf.is_leaf then fail("backward: input %d must be a leaf", i) end
+    all[i] = leaf
   end
+  all[#all + 1] = modes.anchor                           -- which checkpoints on the way need
+  run(asked, {x}, {grad or false}, all, retain, create, true)
+  for i, g in pairs(asked.besides) do asked.list[i].grad = asked.list[i].grad and asked.list[i].grad + g or g end
 end)
 -- backward of several outputs at once; grads: a gradient for each, false or nil for one of a single element
 autograd.backward = core.define("autograd.backward", "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false", function(outputs, grads, retain, create)
@@ -136,6 +141,7 @@ function Function:__call(...)
   local out, count
   if self.setup_context then
     out, count = taken(pcall(self.forward, ...))
+    core.set_grad_enabled(false)
     taken(pcall(self.setup_context, ctx, args, count == 1 and out[1] or out))
   else out, count = taken(pcall(self.forward, ctx, ...)) end
   if needs and old then
@@ -175,16 +181,15 @@ local function watcher(name, place, grads)
     end
   end
 end
-local watching = false
--- On, a gradient that has NaN is an error that names the op which made it, and the line that called that. Slow: for debugging.
+-- On, a gradient that has NaN is an error that names the op which made it, and the line that called that; compiled functions run as they are written. Slow: for debugging.
 function autograd.set_detect_anomaly(on)
   if type(on) ~= "boolean" then fail("set_detect_anomaly: argument 1 must be a boolean, got " .. type(on)) end
-  watching = on
+  modes.watching = on
   core.watch(on and watcher or nil)
 end
-function autograd.is_anomaly_enabled() return watching end
+function autograd.is_anomaly_enabled() return modes.watching or false end
 function autograd.detect_anomaly(fn, ...)
-  local before = watching
+  local before = modes.watching or false
   local function back(ok, ...)
     autograd.set_detect_anomaly(before)
     if not ok then error((...), 0) end

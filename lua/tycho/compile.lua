@@ -9,7 +9,8 @@
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local tree = require "tycho.tree"
-local callable = require("tycho.modes").callable
+local modes = require "tycho.modes"
+local callable = modes.callable
 local options = require "tycho.options"
 local fail, fill, whole = options.fail, options.fill, options.whole
 local functions = require("tycho.functional.lib").functions
@@ -338,32 +339,12 @@ local function variant_for(self, args)
   return self.variants[1]
 end
 
-local OWN = {why = true, variants = true, fn = true}        -- fields that are set later
 local Compiled = {}
--- What a compiled module doesn't know itself, the module does: parameters(), train(), state_dict(), fields.
-function Compiled:__index(k)
-  local own = Compiled[k]
-  local m = rawget(self, "module")
-  if own ~= nil or not m then return own end
-  local v = m[k]
-  if type(v) ~= "function" then return v end
-  local function back(first, ...)
-    if rawequal(first, m) then return self, ... end        -- train(), to() and others return what they were called on
-    return first, ...
-  end
-  return function(this, ...)
-    if rawequal(this, self) then this = m end
-    return back(v(this, ...))
-  end
-end
-function Compiled:__newindex(k, v)
-  local m = rawget(self, "module")
-  if m and Compiled[k] == nil and not OWN[k] then m[k] = v else rawset(self, k, v) end
-end
-function Compiled:__tostring() return self.module and ("compiled %s"):format(tostring(self.module)) or "compiled function" end
+Compiled.__index = Compiled
+function Compiled:__tostring() return "compiled function" end -- luacheck: no self
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
-  if program.active() or gpu.capturing() then return self.fn(...) end       -- part of another one's record, or of the user's graph
+  if program.active() or gpu.capturing() or modes.watching then return self.fn(...) end       -- part of another one's record, or of the user's graph
   local args = pack(...)
   local why = refused(self, args)
   local v = not why and variant_for(self, args)
@@ -414,13 +395,36 @@ local function repeated(fn, k)
   end
 end
 
+-- A module whose forward is compiled: in all else it is the module itself, also as a part of another one, and has report() besides.
+local function as_module(compiled, m)
+  local stand_in
+  local function back(first, ...)
+    if rawequal(first, m) then return stand_in, ... end    -- train(), to() and others return what they were called on
+    return first, ...
+  end
+  local function index(_, k)
+    if k == "report" then return function() return compiled:report() end end
+    local v = m[k]
+    if type(v) ~= "function" then return v end
+    return function(this, ...)
+      if rawequal(this, stand_in) then this = m end
+      return back(v(this, ...))
+    end
+  end
+  stand_in = setmetatable({}, {__index = index, __newindex = function(_, k, v) m[k] = v end, __call = function(_, ...) return compiled(...) end,
+    __tostring = function() return "compiled " .. tostring(m) end})
+  module.stand_for(stand_in, m)
+  return stand_in
+end
+
 return function(fn, o)
   o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
   if not callable(fn) then fail("compile: argument 1 must be a function or a module, got %s", core.is_tensor(fn) and "tensor" or type(fn)) end
   whole("compile", "max_variants", o.max_variants, 1)
   if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end
   if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
-  local of = module.is_module(fn) and fn or nil
+  local of = module.is_module(fn) and fn
   if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
-  return setmetatable({module = of, fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {}}, Compiled)
+  local compiled = setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {}}, Compiled)
+  return of and as_module(compiled, of) or compiled
 end

@@ -186,6 +186,12 @@ function tycho.set_printoptions(o)
   for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end
   if o.sci_mode == "auto" or o.profile then settings.sci_mode = nil elseif o.sci_mode ~= nil then settings.sci_mode = o.sci_mode end
 end
+-- The shape that tensors of these shapes, lists of sizes, broadcast to.
+function tycho.broadcast_shapes(...)
+  local list = {}
+  for i = 1, select("#", ...) do list[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = "cpu"}), (select(i, ...))) end
+  return list[1] and tycho.broadcast_tensors(list).shape or ops.zeros({}).shape
+end
 -- The dtype that elements of two dtypes have together.
 function tycho.promote_types(a, b) return ops.add(ops.zeros({0}, {dtype = a}), ops.zeros({0}, {dtype = b})).dtype end
 -- "highest": float32 products are full precision; "high" and "medium": on GPUs they may round their operands to TF32.

@@ -215,6 +215,7 @@ end
 -- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops' own gradients: detach()
 -- within the model, and the backward of an autograd.Function, are not part of it.
 function jit.trace(model, ...)
+  model = module.behind(model)
   if not modes.callable(model) then fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model))) end
   local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
   if #inputs == 0 then fail("trace: argument 2 must be a tensor, or a list of tensors") end

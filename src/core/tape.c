@@ -74,6 +74,7 @@ void ty_node_release(ty_node *n) {
       ty_node_release(k->edge[i].node);
       ty_release(k->edge[i].leaf);
     }
+    free(k->place);
     ty_free(k);
   }
   busy = false;

@@ -423,6 +423,7 @@ struct ty_node {
   ty_attr *at;             /* nattr */
   ty_hooks **hook;         /* nout: the results' hooks, or NULL */
   ty_node *next;           /* worklist while freeing */
+  char *place;             /* of the call in the user's program, where somebody looks for anomalies; else NULL */
 };
 
 bool ty_needs_grad(const ty_tensor *t);
@@ -444,7 +445,7 @@ void ty_node_finish(ty_node *n);                         /* its backward has run
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
-typedef struct { bool retain_graph, create_graph; } ty_backward_opts;
+typedef struct { bool retain_graph, create_graph, accumulate; } ty_backward_opts;      /* accumulate: inputs are the leaves that alone get their .grad */
 /* Gradients of roots (with grads, NULL for a scalar's one) flow to leaves' .grad, or, where inputs are given, into
  * result[] as new references (NULL where unused). */
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,

@@ -138,7 +138,7 @@ void ty_scratch_free(void *p) {
 
 /* ---- threads, instruction sets ---- */
 
-static int threads;
+static _Atomic int threads;
 
 /* libgomp ends the process when a thread can't be started, so it is tried before: how many of n, this one among them, there can be. */
 static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
@@ -148,14 +148,16 @@ static void *wait_for_trial(void *p) {
   return p;
 }
 static int startable(int n) {
+  static _Atomic int known = 1;            /* so many there have been, and libgomp keeps them */
+  if (n <= known) return n;
   pthread_t *t = calloc((size_t)n, sizeof *t);
   int k = 0;
   pthread_mutex_lock(&trying);
-  while (t && k < n - 1 && pthread_create(&t[k], NULL, wait_for_trial, NULL) == 0) k++;
+  while (t && k < n - known && pthread_create(&t[k], NULL, wait_for_trial, NULL) == 0) k++;
   pthread_mutex_unlock(&trying);
   for (int i = 0; i < k; i++) pthread_join(t[i], NULL);
   free(t);
-  return k + 1;
+  return known += k;
 }
 
 /* A child of fork has none of its parent's threads, and libgomp would wait for them for ever: it computes alone, unless there were none. */
@@ -170,14 +172,16 @@ static void in_child(void) {
   ty_set_num_threads(1);
 }
 
+static void watch_forks(void) { pthread_atfork(before_fork, NULL, in_child); }
+
 int ty_get_num_threads(void) {
   if (!threads) ty_set_num_threads(TY_MAX(omp_get_max_threads(), 1));
   return threads;
 }
 
 void ty_set_num_threads(int n) {
-  static bool watching;
-  if (!watching) watching = pthread_atfork(before_fork, NULL, in_child) == 0;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch_forks);
   n = orphaned ? 1 : n > 1 ? startable(n) : n;
   threads = n;
   omp_set_num_threads(n);

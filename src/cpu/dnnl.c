@@ -2,8 +2,9 @@
  * channels-last, weights in whatever order oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
- * (storage id and version). dnnl_sgemm of version 2.6 lets its stack pointer wander where AVX-512 is: the
- * frame of a signal that came then would overwrite the heap. This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
+ * (storage id and version). The products "gemm:jit" of version 2.6, which
+ * dnnl_sgemm and some primitives are made of, let their stack pointer wander where AVX-512 is: the frame of a signal that came then would overwrite the heap. So no primitive
+ * of them is used, and dnnl_sgemm with signals held back. This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
  * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariant: a false return has changed nothing. */
 #include <dnnl.h>
 #include <pthread.h>
@@ -85,6 +86,11 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, int kind, dnnl_primiti
 #endif
 }
 
+static bool withstands_signals(dnnl_primitive_desc_t pd) {
+  const char *name = NULL;
+  return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name && !strstr(name, "gemm:");
+}
+
 static bool reorder_make(entry *e, md_ref from, md_ref to) {
   dnnl_primitive_desc_t pd;
   if (dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL) != dnnl_success) return false;
@@ -130,7 +136,7 @@ static bool build_product(entry *e) {
   dnnl_primitive_attr_t attr = NULL;
   bool ok = (!k->y[3] || adding(&attr)) && md_strided(&ma, 3, a, type, sa) && md_strided(&mb, 3, b, type, sb) && md_strided(&mc, 3, c, type, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
             matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc), attr) == dnnl_success &&
-            dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) &&
+            withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) &&
             memory_make(&e->y, REF(mc)) && (!k->bias || memory_make(&e->b, REF(mbias)));
   if (pd) dnnl_primitive_desc_destroy(pd);
   if (attr) dnnl_primitive_attr_destroy(attr);
@@ -155,7 +161,7 @@ static bool build(entry *e) {
   if (ok) {
     md_ref w = dnnl_primitive_desc_query_md(pd, k->kind == BACKWARD_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
     bool same = dnnl_memory_desc_equal(w, REF(mp));
-    ok = dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(mx)) && memory_make(&e->y, REF(my)) &&
+    ok = withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(mx)) && memory_make(&e->y, REF(my)) &&
          memory_make(&e->plain, REF(mp)) && memory_make(&e->w, w) && (!k->bias || memory_make(&e->b, REF(mb)));
     if (ok && !same) {
       e->buffer = ty_scratch(dnnl_memory_desc_get_size(w));

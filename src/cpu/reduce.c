@@ -117,7 +117,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
       r.l->finish[r.id][r.k](acc, n, count);
       store(dst + (outer * inner + at) * osize, 1, acc, n);
     }
-  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total <= TY_LANES && r.red.stride[0] == 1 && ty_is_contiguous(x)) {       /* short rows, one after another */
+  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_LANES && r.red.stride[0] == 1 && ty_is_contiguous(x)) {       /* short rows, one after another */
     const int64_t rows = TY_BLOCK / r.red.total, blocks = (keep.total + rows - 1) / rows;
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
     for (int64_t b = 0; b < blocks; b++) {

@@ -24,7 +24,10 @@ int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
   for (int tries = 0; tries < 100; tries++) {
     if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST) return ty_error(ctx, "%s: the path is too long", path), -1;
     int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 && (fd > 2 || ty_away(&fd))) return fd;
+    if (fd > 2 || (fd >= 0 && ty_away(&fd))) return fd;
+    const int e = errno;
+    if (e != EEXIST) unlink(out);                        /* made, and no other number was to be had */
+    errno = e;
     if (errno != EEXIST) break;                          /* an earlier process of our number has left it */
   }
   return ty_error(ctx, "%s: %s", path, strerror(errno)), -1;

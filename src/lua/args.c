@@ -455,7 +455,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     for (int i = 0; i < nout; i++) ty_settle_anchor(L, s, i - nout);
     s->env_pending = false;
   }
-  if (s->watchful && nout) ty_note_place(L, s, out[0]);
+  if (s->watchful && nout) ty_note_place(L, out[0]);
   return nout;
 }
 

@@ -283,13 +283,10 @@ static ty_status protected(rule_call *r, int which) {
 
 /* ---- anomalies ---- */
 
-void ty_note_place(lua_State *L, ty_state *s, const ty_tensor *result) {
-  (void)s;
-  if (!result || !result->node) return;
-  ty_private(L, TY_R_PLACES);
-  lua_pushnumber(L, (lua_Number)result->node->seq);
+void ty_note_place(lua_State *L, const ty_tensor *result) {
+  if (!result || !result->node || result->node->place) return;
   ty_push_place(L);
-  lua_rawset(L, -3);
+  result->node->place = strdup(lua_tostring(L, -1));
   lua_pop(L, 1);
 }
 
@@ -299,22 +296,17 @@ static int watch(lua_State *L) {
   lua_settop(L, 1);
   ty_settle(L, "anomalies are looked for");
   s->watchful = !lua_isnil(L, 1);
-  lua_newtable(L);
-  lua_pushvalue(L, 1);
-  lua_rawseti(L, -2, 0);
-  lua_rawseti(L, lua_upvalueindex(2), TY_R_PLACES);
+  lua_rawseti(L, lua_upvalueindex(2), TY_R_WATCHER);
   return 0;
 }
 
 static int run_watch(lua_State *L) {
   rule_call *r = lua_touserdata(L, 1);
   ty_node *n = r->node;
-  ty_private(L, TY_R_PLACES);
-  const int places = lua_gettop(L);
-  lua_rawgeti(L, places, 0);
+  ty_private(L, TY_R_WATCHER);
   lua_pushstring(L, n->op ? n->op->shown : "Function");
-  lua_pushnumber(L, (lua_Number)n->seq);
-  lua_rawget(L, places);
+  if (n->place) lua_pushstring(L, n->place);
+  else lua_pushnil(L);
   lua_newtable(L);
   for (int i = 0; i < n->nin; i++) {
     if (!r->gin[i]) continue;
@@ -456,17 +448,19 @@ static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, boo
   return n;
 }
 
-/* backward(outputs, grads (false: none), inputs or nil, retain, create) -> list of gradients, false where an input was not used */
+/* backward(outputs, grads (false: none), inputs or nil, retain, create, accumulate) -> list of gradients, false where an input was not used */
 static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
+  lua_settop(L, 6);
   bool given = !lua_isnil(L, 3);
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TTABLE);
   if (given) luaL_checktype(L, 3, LUA_TTABLE);
+  if (lua_toboolean(L, 6)) ty_settle(L, "backward is given inputs");
   const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs, **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;
-  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5)};
+  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
   lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
   int list = lua_gettop(L);
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }

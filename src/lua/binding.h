@@ -49,7 +49,7 @@ typedef struct ty_state {
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_PARENTS, TY_R_RULES, TY_R_SHAPE_META, TY_R_FORMAT, TY_R_FUNCTION,
-       TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_PLACES };
+       TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
@@ -78,14 +78,14 @@ void ty_scope_end(ty_scope *sc);                          /* drops its handles' 
 /* Keeps the value on top for something in C, until *drop is called with what this returns. NULL: out of memory. */
 void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *));
 void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */
-void ty_note_place(lua_State *L, ty_state *s, const ty_tensor *result);      /* for detect_anomaly */
+void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
 /* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the function that was called there. */
+int ty_throw(lua_State *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of ops that was called there, or NULL. */
 const char *ty_push_place(lua_State *L);
-int ty_throw(lua_State *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */
 void ty_settle_anchor(lua_State *L, ty_state *s, int index); /* gives the result what was noted */

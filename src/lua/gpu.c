@@ -334,10 +334,7 @@ static int same(lua_State *L) {          /* two streams: whether they are one */
   return 1;
 }
 
-static int default_stream(lua_State *L) {
-  resource_new(L, STREAM, gpu_at(L, 1, "default_stream"));
-  return 1;
-}
+static int default_stream(lua_State *L) { resource_new(L, STREAM, gpu_at(L, 1, "default_stream")); return 1; }
 
 static int current_stream(lua_State *L) {
   int k = gpu_at(L, 1, "current_stream");
@@ -476,13 +473,10 @@ static int graph_replay(lua_State *L) {
   ty_ctx *ctx = context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
   ty_profiler *told = ctx->profiler;
-  if (told) {
-    told->begin(told, ctx, "graph", &gpu.device[g->gpu], NULL);
-    const ty_status s = gpu.graph_replay(ctx, g->p);
-    told->end(told, ctx);
-    return answer(L, ctx, s, 0);
-  }
-  return answer(L, ctx, gpu.graph_replay(ctx, g->p), 0);
+  if (told) told->begin(told, ctx, "graph", &gpu.device[g->gpu], NULL);
+  const ty_status s = gpu.graph_replay(ctx, g->p);
+  if (told) told->end(told, ctx);
+  return answer(L, ctx, s, 0);
 }
 
 /* ---- pinned memory ---- */
@@ -538,8 +532,8 @@ static int to_pinned(lua_State *L) {     /* a GPU's tensor -> a copy in pinned m
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "to_pinned", "argument 1");
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_meta m = {.dtype = t->dtype, .ndim = t->ndim};
-  memcpy(m.shape, t->shape, sizeof m.shape);
+  ty_meta m;
+  ty_meta_of(t, &m);
   ty_handle *h = ty_new_handle(L, s);
   return ty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
 }
@@ -551,23 +545,21 @@ ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
   if (ctx->program) TY_TRY(ty_program_settle(ctx, "pinned memory is made"));
   ty_meta_of(*t, &m);
   TY_TRY(ty_pinned(L, ctx, &m, &pinned));
-  const ty_status st = ty_copy_into(ctx, pinned, *t);
-  ty_release(st == TY_OK ? *t : pinned);
-  if (st == TY_OK) *t = pinned;
-  return st;
+  if (ty_copy_into(ctx, pinned, *t) != TY_OK) return ty_release(pinned), TY_ERR;
+  ty_release(*t);
+  *t = pinned;
+  return TY_OK;
 }
 
 static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinned memory */
   ty_state *s = ty_state_of(L);
+  ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t = ty_check(L, 1, "pin_memory", "argument 1");
   ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_meta m = {.dtype = t->dtype, .ndim = t->ndim};
   if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
   if (!available(L)) return ty_throw(L, "pin_memory: %s", reason);
-  memcpy(m.shape, t->shape, sizeof m.shape);
-  ty_handle *h = ty_new_handle(L, s);
-  if (ty_pinned(L, ctx, &m, &h->t) != TY_OK) return ty_raise(L, ctx);
-  return ty_copy_into(ctx, h->t, t) == TY_OK ? 1 : ty_raise(L, ctx);
+  h->t = ty_retain(t);
+  return ty_pin(L, ctx, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 static int resource_gpu(lua_State *L) {

@@ -577,7 +577,6 @@ int luaopen_tycho_core(lua_State *L) {
   lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_KEPT);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_OWNERS);
-  lua_newtable(L); lua_rawseti(L, -2, TY_R_PLACES);
   lua_newtable(L);                       /* metatable of handles */
   lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
   lua_pushcclosure(L, open, TY_UPVALUES);

@@ -105,11 +105,11 @@ Stack.__index = Stack
 function Stack:size() return self.datasets[1]:size() end
 function Stack:get(i)
   local out, n = {}, 0
-  for _, d in ipairs(self.datasets) do
-    local item = {d:get(i)}
-    for k = 1, table.maxn(item) do out[n + k] = item[k] end
-    n = n + table.maxn(item)
+  local function add(...)
+    for k = 1, select("#", ...) do out[n + k] = (select(k, ...)) end
+    n = n + select("#", ...)
   end
+  for _, d in ipairs(self.datasets) do add(d:get(i)) end
   return unpack(out, 1, n)
 end
 -- StackDataset(a, b, ...): item i has what a gives for i, then what b gives

@@ -41,6 +41,17 @@ function lib.exactly(fn, ...)
   return back(pcall(fn, ...))
 end
 
+-- Floating tensors that autocast may have made unlike, in the widest of their dtypes.
+function lib.widest(...)
+  if not (core.autocast(false) or core.autocast(true)) then return ... end
+  local list, dtype = {...}, nil
+  for _, x in ipairs(list) do
+    dtype = dtype and dtype ~= x.dtype and core.ops.add(core.ops.zeros({0}, {dtype = dtype, device = "cpu"}), core.ops.zeros({0}, {dtype = x.dtype, device = "cpu"})).dtype or dtype or x.dtype
+  end
+  for i, x in ipairs(list) do list[i] = M.to(x, dtype) end
+  return unpack(list)
+end
+
 -- Tensors in a row, for a function of a list of them.
 local function of_list(fn)
   return function(...)

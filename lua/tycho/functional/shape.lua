@@ -219,26 +219,28 @@ def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given siz
   return ops.view(x, shape)
 end)
 def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
--- The shape that all broadcast to.
-local function common_shape(list)
-  local as = {dtype = "bool", device = "cpu"}           -- whatever the tensors' devices: only shapes count
-  local y = ops.zeros({}, as)
-  for _, x in ipairs(list) do y = ops.logical_or(y, ops.expand(ops.zeros({}, as), x.shape)) end
-  return y.shape
+-- The shape that shapes broadcast to.
+local function common_shape(name, shapes)
+  local out, n = {}, 0
+  for _, s in ipairs(shapes) do n = math.max(n, #s) end
+  for d = 1, n do
+    out[d] = 1
+    for _, s in ipairs(shapes) do
+      local size = s[d - n + #s] or 1
+      if d - n + #s < 1 then size = 1 end
+      if size ~= 1 and out[d] ~= 1 and size ~= out[d] then fail(name, "dim %d has %d and %d elements: the shapes don't broadcast", d, out[d], size) end
+      if size ~= 1 then out[d] = size end
+    end
+  end
+  return out
 end
 def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one shape, as so many results", function(list)
-  local shape, out = common_shape(list), {}
+  local shapes, out = {}, {}
+  for i, x in ipairs(list) do shapes[i] = x.shape end
+  local shape = common_shape("broadcast_tensors", shapes)
   for i, x in ipairs(list) do out[i] = ops.expand(x, shape) end
   return unpack(out)
 end, LIST)
-def("broadcast_shapes", "shape:any, other:any?, third:any?", "the shape that tensors of these shapes broadcast to", function(...)
-  local list = {}
-  for i = 1, 3 do
-    local shape = select(i, ...)
-    if shape ~= nil then list[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = "cpu"}), type(shape) == "number" and {shape} or shape) end
-  end
-  return common_shape(list)
-end, MAKES)
 def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts", function(x, repeats, dim)
   if not dim then x, dim = M.flatten(x), 1 end
   dim = wrap("repeat_interleave", dim, M.dim(x))

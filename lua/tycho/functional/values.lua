@@ -15,10 +15,10 @@ local function to_device(x, device, non_blocking)
   if non_blocking and device == "cpu" then return to_pinned(x) end
   return ops.to_device(x, device, {non_blocking = non_blocking})
 end
-local function to_dtype(x, dtype)
+local function to_dtype(x, dtype, second)
   if not DTYPES[dtype] then
     local near = core.nearest(dtype, core.dtypes)
-    fail("to", "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0', got '%s'%s", dtype, near and "; did you mean '" .. near .. "'?" or "")
+    fail("to", (second and "argument 3 (dtype) must be a dtype such as 'float32'" or "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s", dtype, near and "; did you mean '" .. near .. "'?" or "")
   end
   return dtype == x.dtype and x or ops.cast(x, dtype)
 end
@@ -34,7 +34,7 @@ def("to", "x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=fals
     elseif target then y = to_dtype(y, target)
     elseif not (device or dtype or copy) and format == "preserve" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got nil") end
     if device then y = to_device(y, device, non_blocking) end
-    if dtype then y = to_dtype(y, dtype) end
+    if dtype then y = to_dtype(y, dtype, true) end
     if format ~= "preserve" then y = M.contiguous(y, format) end
     return copy and rawequal(x, y) and ops.clone(x) or y
   end)

@@ -72,7 +72,8 @@ end
 -- m's result of x, and whether only layers of the library itself have seen it: x is then released, if that was so of it too.
 local function through(m, x, mine)
   local y = m(x)
-  local library = not module.hooked and rawget(getmetatable(m)._class, "_library") == true
+  local class = getmetatable(m)._class                   -- none: something that stands for a module
+  local library = not module.hooked and class ~= nil and rawget(class, "_library") == true
   if rawequal(y, x) then return x, mine and library end
   if mine and library then M.free(x) end
   return y, library and core.is_tensor(y)

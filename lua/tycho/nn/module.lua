@@ -27,6 +27,15 @@ local function Parameter(t, requires_grad)
   return p
 end
 
+-- What stands for a module, and that module: a compiled one is called in its place, and all else is the module's own.
+local stands_for = setmetatable({}, {__mode = "k"})
+function exports.stand_for(v, m) is_module[v], stands_for[v] = true, m end
+function exports.behind(v) return stands_for[v] or v end
+local function part(m, name)
+  local v = m._parts[name]
+  return stands_for[v] or v
+end
+
 -- The names of a module's parts, in order. A list's members are its raw fields, whatever put them there, Lua's own table functions too: they are
 -- counted anew, without the holes that m[2] = nil leaves, and come before what has a name.
 local function order_of(m)
@@ -108,7 +117,7 @@ local function describe(self, indent, within)
   within[self] = true
   for _, name in ipairs(order_of(self)) do
     if self._kinds[name] == "module" then
-      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, shown_name(name), describe(self._parts[name], indent .. "  ", within))
+      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, shown_name(name), describe(part(self, name), indent .. "  ", within))
     end
   end
   within[self] = nil
@@ -288,7 +297,7 @@ local function walk(m, kind, prefix, seen, fn, within)
   if within[m] then return end             -- a module may hold one that holds it
   within[m] = true
   for _, name in ipairs(order_of(m)) do
-    local k, v, label = m._kinds[name], m._parts[name], shown_name(name)
+    local k, v, label = m._kinds[name], part(m, name), shown_name(name)
     if k == kind and v ~= nil and not (seen and seen[v]) then
       if seen then seen[v] = true end
       fn(prefix .. label, v, m, name)
@@ -303,7 +312,7 @@ local function collect(m, kind, within)
   local names, values = {}, {}
   if within == false then
     for _, name in ipairs(order_of(m)) do
-      if m._kinds[name] == kind and m._parts[name] ~= nil then names[#names + 1], values[#values + 1] = shown_name(name), m._parts[name] end
+      if m._kinds[name] == kind and m._parts[name] ~= nil then names[#names + 1], values[#values + 1] = shown_name(name), part(m, name) end
     end
     return names, values
   end
@@ -362,14 +371,14 @@ end
 function Module:named_children()
   local i, order, seen = 0, order_of(self), {}
   local function is_new(name)
-    local m = self._kinds[name] == "module" and self._parts[name]
+    local m = self._kinds[name] == "module" and part(self, name)
     if not m or seen[m] then return false end
     seen[m] = true
     return true
   end
   return function()
     repeat i = i + 1 until not order[i] or is_new(order[i])
-    if order[i] then return shown_name(order[i]), self._parts[order[i]] end
+    if order[i] then return shown_name(order[i]), part(self, order[i]) end
   end
 end
 
@@ -381,7 +390,7 @@ local function found(self, who, kind, path)
   while m do
     local name, more = rest:match "^([^.]*)%.(.*)$"
     local key = m._is_list and tonumber(name or rest) and tonumber(name or rest) + 1 or name or rest
-    local v, is = m._parts[key], m._kinds[key]
+    local v, is = part(m, key), m._kinds[key]
     if not more and is == kind and v ~= nil then return v end
     m, rest = more and is == "module" and v, more
   end
@@ -518,7 +527,7 @@ function Module:clone()
       for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
       for i, name in ipairs(order_of(v)) do
         m._order[i], m._kinds[name] = name, v._kinds[name]
-        rawset(m._parts, name, copy(rawget(v._parts, name), v._kinds[name]))
+        rawset(m._parts, name, copy(part(v, name), v._kinds[name]))
       end
       return m
     end
@@ -551,7 +560,7 @@ Module._loads = Module.load_state_dict
 exports.Module, exports.Parameter, exports.put = Module, Parameter, put
 -- Whether v is a module of a class, such as nn.Linear, or of one that extends it.
 function exports.isinstance(v, class)
-  local c = is_module[v] and rawget(getmetatable(v), "_class")
+  local c = is_module[v] and rawget(getmetatable(stands_for[v] or v), "_class")
   while c and c ~= class do c = rawget(c, "_super") end
   return c == class and c ~= nil and c ~= false
 end
