@@ -81,11 +81,11 @@ function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) en
 function cuda.Stream(device) return gpu.stream_new(device) end
 function cuda.default_stream(device) return gpu.default_stream(device) end
 -- s is the current stream of its device from now on; it stays for the process's life.
-local current = {}
 function cuda.set_stream(s)
   gpu.set_stream(s)
-  current[s] = true
+  cuda._streams[s] = true
 end
+cuda._streams = {}
 -- Calls fn(...) with a device as the current one; gives fn's results.
 function cuda.device(device, fn, ...)
   if type(fn) ~= "function" then fail("device: argument 2 must be a function, got " .. type(fn)) end

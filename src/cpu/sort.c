@@ -174,8 +174,8 @@ static ty_status unique(ty_call *c) {
     ty_sort_cards(a, a + n, n, bits_of(k));
     uint64_t nan = k == 0 ? UINT32_MAX : k == 1 ? UINT64_MAX : 0;   /* no NaN equals another */
     for (int64_t i = 0; i < n; i++) {
-      bool first = i == 0 || a[i].key != a[i - 1].key || (k < 2 && a[i].key == nan);
-      found += first;
+      const bool first = i == 0 || a[i].key != a[i - 1].key || (k < 2 && a[i].key == nan);
+      if (first) a[n + found++] = (ty_card){.at = i};      /* where each begins */
       inverse[a[i].at] = found;
     }
     ty_meta values_meta = {.dtype = x->dtype, .ndim = 1, .shape = {found}}, counts_meta = {.dtype = TY_I64, .ndim = 1, .shape = {found}};
@@ -185,11 +185,10 @@ static ty_status unique(ty_call *c) {
   if (s == TY_OK && n) {
     char *out = ty_data(c->out[0]);
     int64_t *counts = ty_data(c->out[2]);
-    memset(counts, 0, sizeof(int64_t) * (size_t)found);
-    for (int64_t i = n - 1; i >= 0; i--) {
-      int64_t u = inverse[a[i].at] - 1;
-      memcpy(out + u * size, (char *)ty_data(x) + a[i].at * size, (size_t)size);
-      counts[u]++;
+    for (int64_t u = 0; u < found; u++) {
+      const int64_t from = a[n + u].at, to = u + 1 < found ? a[n + u + 1].at : n;
+      memcpy(out + u * size, (char *)ty_data(x) + a[from].at * size, (size_t)size);
+      counts[u] = to - from;
     }
   }
   ty_scratch_free(a);
@@ -233,26 +232,36 @@ static ty_status searchsorted(ty_call *c) {
 }
 
 static ty_status bincount(ty_call *c) {
-  const ty_tensor *x = c->in[0].t, *w = c->in[1].t;
-  int64_t n = x->shape[0], top = c->at[0].i;
-  const char *p = ty_data(x);
-  for (int64_t i = 0; i < n; i++) {
-    int64_t v = ty_get_int(p + i * x->stride[0] * ty_itemsize(x), (ty_dtype)x->dtype);
-    if (v < 1) return v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1") : ty_fail(c, "id %lld in argument 1 is negative", (long long)v);
-    if (v > (int64_t)1 << 40) return ty_fail(c, "id %lld in argument 1 is too large", (long long)v);
+  const ty_tensor *w = c->in[1].t;
+  ty_tensor *ids;
+  TY_TRY(ty_cast(c->ctx, c->in[0].t, TY_I64, &ids));
+  const int64_t n = ids->shape[0], step = ids->stride[0], *id = ty_data(ids);
+  int64_t top = c->at[0].i, bad = n;
+  for (int64_t i = n - 1; i >= 0; i--) {
+    const int64_t v = id[i * step];
+    if (v < 1 || v > (int64_t)1 << 40) bad = i;
     top = TY_MAX(top, v);
   }
-  ty_dtype d = !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64;
-  ty_meta m = {.dtype = d, .ndim = 1, .shape = {top}};
-  TY_TRY(ty_empty(c->ctx, x->storage->backend, &m, &c->out[0]));
-  if (top) memset(ty_data(c->out[0]), 0, c->out[0]->storage->nbytes);
-  char *out = ty_data(c->out[0]);
-  for (int64_t i = 0; i < n; i++) {
-    char *q = out + (ty_get_int(p + i * x->stride[0] * ty_itemsize(x), (ty_dtype)x->dtype) - 1) * ty_dtype_size[d];
-    if (!w) ty_set_int(q, d, ty_get_int(q, d) + 1);
-    else ty_set(q, d, ty_get(q, d) + ty_get((char *)ty_data(w) + i * w->stride[0] * ty_itemsize(w), (ty_dtype)w->dtype));
+  ty_status s = TY_OK;
+  if (bad < n) {
+    const int64_t v = id[bad * step];
+    s = v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1") : ty_fail(c, "id %lld in argument 1 is %s", (long long)v, v < 0 ? "negative" : "too large");
   }
-  return TY_OK;
+  const ty_dtype d = !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64;
+  const ty_meta m = {.dtype = d, .ndim = 1, .shape = {top}};
+  if (s == TY_OK) s = ty_empty(c->ctx, c->in[0].t->storage->backend, &m, &c->out[0]);
+  if (s == TY_OK && top) {
+    char *out = ty_data(c->out[0]);
+    memset(out, 0, c->out[0]->storage->nbytes);
+    if (!w) for (int64_t i = 0; i < n; i++) ((int64_t *)(void *)out)[id[i * step] - 1]++;
+    else
+      for (int64_t i = 0; i < n; i++) {
+        char *q = out + (id[i * step] - 1) * ty_dtype_size[d];
+        ty_set(q, d, ty_get(q, d) + ty_get((char *)ty_data(w) + i * w->stride[0] * ty_itemsize(w), (ty_dtype)w->dtype));
+      }
+  }
+  ty_release(ids);
+  return s;
 }
 
 ty_status ty_cpu_sort(ty_call *c) {

@@ -7,7 +7,7 @@ local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
-local stream = require "tycho.data.stream"
+local streamed = require "tycho.data.stream"
 local options = require "tycho.options"
 local fail = options.fail
 local fill, bare = options.fill, options.bare
@@ -100,7 +100,7 @@ local function new(dataset, o)
   if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout)) end
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
-  if streams then return stream(dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same) end
+  if streams then return streamed(dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same) end
   if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
   if self.batch_sampler then
     for _, k in ipairs {"shuffle", "sampler", "drop_last"} do if self[k] then fail("DataLoader: batch_sampler and %s exclude each other", k) end end
