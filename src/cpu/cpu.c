@@ -148,16 +148,18 @@ static void *wait_for_trial(void *p) {
   return p;
 }
 static int startable(int n) {
-  static _Atomic int known = 1;            /* so many there have been, and libgomp keeps them */
-  if (n <= known) return n;
-  pthread_t *t = calloc((size_t)n, sizeof *t);
+  static int known = 1;                    /* so many there have been, and libgomp keeps them */
   int k = 0;
   pthread_mutex_lock(&trying);
-  while (t && k < n - known && pthread_create(&t[k], NULL, wait_for_trial, NULL) == 0) k++;
+  const int more = TY_MAX(n - known, 0);
+  pthread_t *t = more ? calloc((size_t)more, sizeof *t) : NULL;
+  while (t && k < more && pthread_create(&t[k], NULL, wait_for_trial, NULL) == 0) k++;
+  known += k;
+  n = TY_MIN(n, known);
   pthread_mutex_unlock(&trying);
   for (int i = 0; i < k; i++) pthread_join(t[i], NULL);
   free(t);
-  return known += k;
+  return n;
 }
 
 /* A child of fork has none of its parent's threads, and libgomp would wait for them for ever: it computes alone, unless there were none. */

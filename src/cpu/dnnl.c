@@ -2,10 +2,10 @@
  * channels-last, weights in whatever order oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
- * (storage id and version). The products "gemm:jit" of version 2.6, which
- * dnnl_sgemm and some primitives are made of, let their stack pointer wander where AVX-512 is: the frame of a signal that came then would overwrite the heap. So no primitive
- * of them is used, and dnnl_sgemm with signals held back. This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
- * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariant: a false return has changed nothing. */
+ * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
+ * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariants: a false return has changed nothing; nothing breaks when a signal comes: the
+ * products "gemm:jit" of version 2.6, of which dnnl_sgemm and some primitives are made, let their stack pointer wander where AVX-512 is, so that a
+ * signal's frame would overwrite the heap. No such primitive is used, and dnnl_sgemm with signals held back. */
 #include <dnnl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -123,7 +123,7 @@ static double widened(ty_dtype d, const batch *x, const char *p, double *out) {
 /* By float64's products, where those are exact: no sum can reach 2^53. */
 static bool exact_in_double(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
   const int64_t m = a->rows, k = a->cols, n = b->cols;
-  if ((double)m * (double)n * (double)k < 4096) return false;
+  if ((double)m * (double)n * (double)k < 4096 || TY_MAX(TY_MAX(m, n), k) > INT32_MAX) return false;
   double *x = ty_scratch(sizeof(double) * (size_t)(m * k + k * n + m * n));
   if (!x) return false;
   double *y = x + m * k, *z = y + k * n;

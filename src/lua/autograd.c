@@ -457,6 +457,11 @@ static int backward(lua_State *L) {
   luaL_checktype(L, 2, LUA_TTABLE);
   if (given) luaL_checktype(L, 3, LUA_TTABLE);
   if (lua_toboolean(L, 6)) ty_settle(L, "backward is given inputs");
+  lua_pushlightuserdata(L, (void *)&rules);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  lua_pushnil(L);
+  lua_rawseti(L, -2, THROWN);
+  lua_pop(L, 1);
   const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs, **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;

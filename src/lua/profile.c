@@ -29,9 +29,9 @@ static double now_us(void) {
 static char *shapes_of(const ty_call *c) {
   char text[512];
   size_t at = 0;
-  for (int i = 0; i < c->nin && at < sizeof text - 64; i++)
+  text[0] = 0;
+  for (int i = 0; i < c->nin && at < sizeof text; i++)               /* what has no room is cut off */
     if (c->in[i].t) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", ty_shape_of(c->in[i].t));
-  text[at] = 0;
   return strdup(text);
 }
 
