@@ -2,7 +2,8 @@
 local core = require "tycho.core"
 local M = core.methods
 local modes = require "tycho.modes"
-local bare, fail = require("tycho.options").bare, require("tycho.options").fail
+local options = require "tycho.options"
+local bare, fail, finally = options.bare, options.fail, options.finally
 local autograd = {}
 
 -- inputs: nil, or {list = what alone gets gradients, besides = {}}, to which checkpoints that run in the pass add by place
@@ -190,13 +191,8 @@ end
 function autograd.is_anomaly_enabled() return modes.watching or false end
 function autograd.detect_anomaly(fn, ...)
   local before = modes.watching or false
-  local function back(ok, ...)
-    autograd.set_detect_anomaly(before)
-    if not ok then error((...), 0) end
-    return ...
-  end
   autograd.set_detect_anomaly(true)
-  return back(pcall(fn, ...))
+  return finally(function() autograd.set_detect_anomaly(before) end, fn, ...)
 end
 
 ---- gradcheck ----
@@ -274,4 +270,4 @@ function autograd.gradgradcheck(fn, inputs, o)
   return autograd.gradcheck(fn, inputs, all)
 end
 
-return require("tycho.options").told(autograd, "autograd")
+return options.told(autograd, "autograd")

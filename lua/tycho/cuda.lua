@@ -90,25 +90,16 @@ cuda._streams = {}
 function cuda.device(device, fn, ...)
   if type(fn) ~= "function" then fail("device: argument 2 must be a function, got " .. type(fn)) end
   local before = gpu.current_device()
-  local function back(ok, ...)
-    gpu.set_device(before)
-    if not ok then error((...), 0) end
-    return ...
-  end
   gpu.set_device(device)
-  return back(pcall(fn, ...))
+  return options.finally(function() gpu.set_device(before) end, fn, ...)
 end
 function cuda.is_current_stream_capturing() return gpu.capturing() end
 
-local function leave(old, ok, ...)
-  gpu.set_stream(old)
-  if not ok then error((...), 0) end
-  return ...
-end
 -- Calls fn(...) with s as the current stream of its device; gives fn's results.
 function cuda.stream(s, fn, ...)
   if type(fn) ~= "function" then fail("stream: argument 2 must be a function, got " .. type(fn)) end
-  return leave(gpu.set_stream(s), pcall(fn, ...))
+  local before = gpu.set_stream(s)
+  return options.finally(function() gpu.set_stream(before) end, fn, ...)
 end
 
 ---- graphs ----

@@ -209,13 +209,10 @@ function tycho.fork_rng(fn, ...)
   if type(fn) ~= "function" then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
   local seed, offset = core.gpu.rng_state "cpu"
   local gpus = tycho.cuda.is_available() and tycho.cuda.get_rng_state_all() or {}
-  local function back(ok, ...)
+  return require("tycho.options").finally(function()
     core.gpu.rng_state("cpu", seed, offset)
     tycho.cuda.set_rng_state_all(gpus)
-    if not ok then error((...), 0) end
-    return ...
-  end
-  return back(pcall(fn, ...))
+  end, fn, ...)
 end
 -- Where tensors are made of which no device is said; "cpu" at first.
 function tycho.get_default_device() return core.gpu.default_device() end

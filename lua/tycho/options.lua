@@ -11,6 +11,14 @@ function options.fail(message, ...)
 end
 local fail = options.fail
 
+-- Calls fn(...), then done(), also where fn errs; gives fn's results.
+local function ended(done, ok, ...)
+  done()
+  if not ok then error((...), 0) end
+  return ...
+end
+function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
+
 -- Makes methods of a class that are called by a dot, without the object that a colon hands over, say so. object: a name for one, is: whether a value is one.
 function options.colon(class, object, is)
   for name, f in pairs(class) do

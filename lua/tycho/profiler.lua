@@ -131,12 +131,7 @@ function profiler.record_function(name, fn, ...)
   if type(name) ~= "string" then fail("record_function: argument 1 (name) must be a string, got %s", type(name)) end
   if not callable(fn) then fail("record_function: argument 2 must be a function, got %s", type(fn)) end
   core.profile_enter(name)
-  local function ended(ok, ...)
-    core.profile_leave()
-    if not ok then error((...), 0) end
-    return ...
-  end
-  return ended(pcall(fn, ...))
+  return options.finally(core.profile_leave, fn, ...)
 end
 
 return options.told(profiler, "profiler")

@@ -19,14 +19,11 @@ end
 function samplers.seeded(seed, fn, ...)
   local s, o = core.gpu.rng_state("cpu")
   local of_lua = core.math_random()
-  local function leave(ok, ...)
+  samplers.reseed(seed)
+  return options.finally(function()
     core.gpu.rng_state("cpu", s, o)
     if of_lua then core.math_random(of_lua) end
-    if not ok then error((...), 0) end
-    return ...
-  end
-  samplers.reseed(seed)
-  return leave(pcall(fn, ...))
+  end, fn, ...)
 end
 local seeded = samplers.seeded
 

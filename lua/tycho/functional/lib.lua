@@ -30,15 +30,12 @@ end
 function lib.exactly(fn, ...)
   local cpu, gpu = core.autocast(false), core.autocast(true)
   if not (cpu or gpu) then return fn(...) end
-  local function back(ok, ...)
-    core.autocast(false, cpu or nil)
-    core.autocast(true, gpu or nil)
-    if not ok then error((...), 0) end
-    return ...
-  end
   core.autocast(false, nil)
   core.autocast(true, nil)
-  return back(pcall(fn, ...))
+  return given.finally(function()
+    core.autocast(false, cpu or nil)
+    core.autocast(true, gpu or nil)
+  end, fn, ...)
 end
 
 -- Floating tensors that autocast may have made unlike, in the widest of their dtypes.
