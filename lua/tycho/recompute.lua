@@ -1,7 +1,7 @@
 -- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs it again, with the random numbers and the
 -- autocast that it had. What a function changes besides (batch_norm's running statistics) is changed by the first run alone.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local fail, finally = require("tycho.options").fail, require("tycho.options").finally
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
 local tree = require "tycho.tree"
@@ -50,6 +50,110 @@ local function autocasts(on)           -- of the CPU and of GPUs; gives what the
   return {core.autocast(false, on[1] or nil) or false, core.autocast(true, on[2] or nil) or false}
 end
 
+-- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
+local function again(ctx)
+  local args, leaves = {}, {}
+  for i = 1, ctx.n do
+    local x = ctx.args[i]
+    if core.is_tensor(x) then
+      local leaf = x:detach()
+      if x.requires_grad then leaves[i] = leaf:requires_grad_() end
+      x = leaf
+    end
+    args[i] = x
+  end
+  local now, casts, before = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
+  restore(ctx.rng)
+  modes.recomputing = true
+  local grad, held = core.set_grad_enabled(true), core.allocated()
+  local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
+  if ctx.report then ctx.report(core.allocated() - held) end
+  core.set_grad_enabled(grad)
+  modes.recomputing = before
+  autocasts(casts)
+  restore(now)
+  if not out[1] then error(out[2], 0) end
+  local results = {n = table.maxn(out) - 1}
+  for k = 1, results.n do results[k] = out[k + 1] end
+  return results, leaves
+end
+-- Of results, those that a gradient flows to, and the gradients given for them.
+local function roots_of(out, given)
+  local roots, grads = {}, {}
+  for k = 1, out.n do
+    if core.is_tensor(out[k]) and out[k].requires_grad then roots[#roots + 1], grads[#grads + 1] = out[k], given[k] end
+  end
+  return roots, grads
+end
+
+-- Gradients of roots with respect to leaves (by place; holes are left out). Under tycho.grad nothing else gets one but what was asked for, by way of `besides`;
+-- otherwise the leaves that fn uses besides get theirs.
+local function pass(roots, grads, leaves, n)
+  local asked, wanted, places, result = modes.inputs, {}, {}, {}
+  for i = 1, asked and n or 0 do
+    if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
+  end
+  local own = #wanted
+  for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
+  wanted[#wanted + 1] = modes.anchor                     -- of checkpoints within
+  local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false) or {}
+  for i = 1, asked and 0 or n do result[i] = leaves[i] and leaves[i].grad or nil end
+  for k, i in pairs(places) do result[i] = found[k] or nil end
+  for k = 1, asked and #asked.list or 0 do
+    local g = found[own + k]
+    if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
+  end
+  return result
+end
+
+-- In a function of its own, so that nothing holds what fn made when the collector comes.
+local function once(ctx, ...)
+  local out, leaves = again(ctx)
+  local roots, grads = roots_of(out, {...})
+  return pass(roots, grads, leaves, ctx.n)
+end
+
+-- The gradients of a checkpoint's arguments, and of what is asked for besides, as a function of the arguments and of the gradients that come: for gradients of gradients.
+local Gradients = autograd.Function {
+  -- ...: as many gradients as fn has results, then the arguments
+  forward = function(c, _, ctx, count, ...)
+    local given, asked, out, leaves = {}, modes.inputs, again(ctx)
+    c.leaves, c.count = {}, count + ctx.n
+    for k = 1, count do
+      local g = (select(k, ...))
+      if g then given[k] = g:detach():requires_grad_() end
+      c.leaves[k] = given[k]
+    end
+    local roots, grads = roots_of(out, given)
+    local wanted, places = {}, {}
+    for i = 1, ctx.n do
+      c.leaves[count + i] = leaves[i]
+      if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
+    end
+    for k, x in ipairs(asked.list) do wanted[#wanted + 1], places[#wanted + 1] = x, ctx.n + k end
+    wanted[#wanted + 1] = modes.anchor
+    -- what checkpoints within find besides goes the same way as what is found here
+    local within, results = {list = asked.list, besides = {}}, {}
+    modes.inputs = within
+    local found = finally(function() modes.inputs = asked end, core.backward, roots, grads, wanted, true, true)
+    c.found = {}
+    for w, place in pairs(places) do c.found[place] = found[w] or nil end
+    for k, g in pairs(within.besides) do c.found[ctx.n + k] = c.found[ctx.n + k] and c.found[ctx.n + k] + g or g end
+    for place, g in pairs(c.found) do results[place] = g:detach() end
+    return unpack(results, 1, ctx.n + #asked.list)
+  end,
+  backward = function(c, ...)
+    if core.is_grad_enabled() then error("checkpoint: third derivatives don't go through what is computed again", 0) end
+    local roots, grads = {}, {}
+    for place, g in pairs(c.found) do
+      local more = (select(place, ...))
+      if more and g.requires_grad then roots[#roots + 1], grads[#grads + 1] = g, more end
+    end
+    local result = pass(roots, grads, c.leaves, c.count)
+    c.found = nil
+    return nil, nil, nil, unpack(result, 1, c.count)
+  end}
+
 local Again = autograd.Function {
   -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
   forward = function(ctx, _, report, fn, ...)
@@ -59,52 +163,18 @@ local Again = autograd.Function {
     return tidy(core.allocated(), fn(...))
   end,
   backward = function(ctx, ...)
-    if core.is_grad_enabled() then error("checkpoint: create_graph doesn't go through what is computed again", 0) end
-    local args, leaves = {}, {}
-    for i = 1, ctx.n do
-      local x = ctx.args[i]
-      if core.is_tensor(x) then
-        local leaf = x:detach()
-        if x.requires_grad then leaves[i] = leaf:requires_grad_() end
-        x = leaf
+    local held, asked, result = core.allocated(), modes.inputs, nil
+    if core.is_grad_enabled() then
+      if not asked then error("checkpoint: create_graph goes through what is computed again by tycho.grad, which names the inputs", 0) end
+      local all, count = {...}, select("#", ...)
+      for i = 1, ctx.n do all[count + i] = ctx.args[i] end
+      result = {Gradients(modes.anchor, ctx, count, unpack(all, 1, count + ctx.n))}
+      for k = 1, #asked.list do
+        local g = result[ctx.n + k]
+        if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
       end
-      args[i] = x
-    end
-    local now, casts, again = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
-    restore(ctx.rng)
-    modes.recomputing = true
-    local grad, held = core.set_grad_enabled(true), core.allocated()
-    local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-    if ctx.report then ctx.report(core.allocated() - held) end
-    core.set_grad_enabled(grad)
-    modes.recomputing = again
-    autocasts(casts)
-    restore(now)
-    if not out[1] then error(out[2], 0) end
-    local roots, grads = {}, {}
-    for k = 2, table.maxn(out) do
-      if core.is_tensor(out[k]) and out[k].requires_grad then
-        roots[#roots + 1], grads[#grads + 1] = out[k], (select(k - 1, ...))
-      end
-    end
-    -- Under tycho.grad nothing gets a gradient but what was asked for: arguments through the tape, what fn uses besides by way of `besides`.
-    local asked, wanted, places = modes.inputs, {}, {}
-    for i = 1, asked and ctx.n or 0 do
-      if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
-    end
-    local own = #wanted
-    for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
-    wanted[#wanted + 1] = modes.anchor                   -- of checkpoints within
-    local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false) or {}
-    local result = {}
-    for i = 1, asked and 0 or ctx.n do result[i + 3] = leaves[i] and leaves[i].grad or nil end
-    for k, i in pairs(places) do result[i + 3] = found[k] or nil end
-    for k = 1, asked and #asked.list or 0 do
-      local g = found[own + k]
-      if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
-    end
-    out, roots, grads, leaves, args = nil, nil, nil, nil, nil -- luacheck: ignore
-    return tidy(held, unpack(result, 1, ctx.n + 3))
+    else result = once(ctx, ...) end
+    return tidy(held, nil, nil, nil, unpack(result, 1, ctx.n))
   end}
 
 ---- tensors in tables ----

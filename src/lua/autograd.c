@@ -503,15 +503,17 @@ static int backward(lua_State *L) {
 
 /* ---- autograd.Function ---- */
 
+#define MOST_OF_FUNCTION 1024
+
 /* record(context, inputs, outputs): outputs (fresh tensors) get a node that runs the context's backward */
 static int record(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_tensor *in[64], *out[16];
+  ty_tensor *in[MOST_OF_FUNCTION], *out[MOST_OF_FUNCTION];
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
   ty_settle(L, "an autograd.Function is called");
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
-  if (nin > 64 || nout > 16) return ty_throw(L, "Function: more than 64 arguments or 16 results");
+  if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION) return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
   s->env_pending = false;
   bool any = false;
   for (int i = 0; i < nin; i++) {
