@@ -51,7 +51,7 @@ local function autocasts(on)           -- of the CPU and of GPUs; gives what the
 end
 
 -- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
-local function again(ctx)
+local function computed_again(ctx)
   local args, leaves = {}, {}
   for i = 1, ctx.n do
     local x = ctx.args[i]
@@ -108,7 +108,7 @@ end
 
 -- In a function of its own, so that nothing holds what fn made when the collector comes.
 local function once(ctx, ...)
-  local out, leaves = again(ctx)
+  local out, leaves = computed_again(ctx)
   local roots, grads = roots_of(out, {...})
   return pass(roots, grads, leaves, ctx.n)
 end
@@ -117,7 +117,7 @@ end
 local Gradients = autograd.Function {
   -- ...: as many gradients as fn has results, then the arguments
   forward = function(c, _, ctx, count, ...)
-    local given, asked, out, leaves = {}, modes.inputs, again(ctx)
+    local given, asked, out, leaves = {}, modes.inputs, computed_again(ctx)
     c.leaves, c.count = {}, count + ctx.n
     for k = 1, count do
       local g = (select(k, ...))
@@ -163,7 +163,7 @@ local Again = autograd.Function {
     return tidy(core.allocated(), fn(...))
   end,
   backward = function(ctx, ...)
-    local held, asked, result = core.allocated(), modes.inputs, nil
+    local held, asked, result = core.allocated(), modes.inputs
     if core.is_grad_enabled() then
       if not asked then error("checkpoint: create_graph goes through what is computed again by tycho.grad, which names the inputs", 0) end
       local all, count = {...}, select("#", ...)
