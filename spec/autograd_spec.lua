@@ -290,6 +290,13 @@ describe("autograd", function()
     end
     local x = start:clone():requires_grad_()
     assert.is_true(tycho.autograd.gradgradcheck(function(p, q) return tycho.utils.checkpoint(function(u, v) return (u * v):exp(), u:sin() * v end, p, q) end, {x, tycho.randn(2, 3, as)}))
+    local once = tycho.grad(tycho.utils.checkpoint(f, x):sum(), x, {create_graph = true}):square():sum()
+    x.grad, w.grad = nil, nil
+    once:backward {retain_graph = true}
+    local gx, gw = x.grad:clone(), w.grad:clone()
+    once:backward()
+    helper.close(x.grad, gx * 2, "the same again", 1e-12)
+    helper.close(w.grad, gw * 2, "the same again, of what is used besides", 1e-12)
     fails("by tycho.grad, which names the inputs", function() tycho.utils.checkpoint(f, x):sum():backward {create_graph = true} end)
     local g = tycho.grad(tycho.utils.checkpoint(f, x):sum(), x, {create_graph = true})
     fails("third derivatives", tycho.grad, g:sum(), x, {create_graph = true})

@@ -13,7 +13,7 @@ local function run(source, before, after)
   return text
 end
 for _, name in ipairs {"path", "cpath"} do       -- its processes run elsewhere
-  local full = package[name]:gsub("%./", io.popen("pwd"):read() .. "/")
+  local full = (";" .. package[name]):gsub(";%./", ";" .. io.popen("pwd"):read() .. "/"):sub(2)
   require("ffi").cdef "int setenv(const char *name, const char *value, int overwrite);"
   require("ffi").C.setenv("LUA_" .. name:upper(), full, 1)
 end

@@ -344,7 +344,7 @@ Compiled.__index = Compiled
 function Compiled:__tostring() return "compiled function" end -- luacheck: no self
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
-  if program.active() or gpu.capturing() or modes.watching then return self.fn(...) end       -- part of another one's record, or of the user's graph
+  if program.active() or gpu.capturing() or modes.watching then return self.fn(...) end       -- part of another one's record, of the user's graph, or looked at for anomalies
   local args = pack(...)
   local why = refused(self, args)
   local v = not why and variant_for(self, args)

@@ -192,8 +192,7 @@ function tycho.broadcast_shapes(...)
   for i = 1, select("#", ...) do list[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = "cpu"}), (select(i, ...))) end
   return list[1] and tycho.broadcast_tensors(list).shape or ops.zeros({}).shape
 end
--- The dtype that elements of two dtypes have together.
-function tycho.promote_types(a, b) return ops.add(ops.zeros({0}, {dtype = a}), ops.zeros({0}, {dtype = b})).dtype end
+tycho.promote_types = require("tycho.functional.lib").promote_types
 -- "highest": float32 products are full precision; "high" and "medium": on GPUs they may round their operands to TF32.
 function tycho.set_float32_matmul_precision(precision)
   if precision ~= "highest" and precision ~= "high" and precision ~= "medium" then

@@ -86,9 +86,13 @@ local function roots_of(out, given)
   return roots, grads
 end
 
+local function add(into, k, g)
+  if g then into[k] = into[k] and into[k] + g or g end
+end
+
 -- Gradients of roots with respect to leaves (by place; holes are left out). Under tycho.grad nothing else gets one but what was asked for, by way of `besides`;
 -- otherwise the leaves that fn uses besides get theirs.
-local function pass(roots, grads, leaves, n)
+local function pass(roots, grads, leaves, n, retain)
   local asked, wanted, places, result = modes.inputs, {}, {}, {}
   for i = 1, asked and n or 0 do
     if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
@@ -96,12 +100,13 @@ local function pass(roots, grads, leaves, n)
   local own = #wanted
   for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
   wanted[#wanted + 1] = modes.anchor                     -- of checkpoints within
-  local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, false, false) or {}
-  for i = 1, asked and 0 or n do result[i] = leaves[i] and leaves[i].grad or nil end
+  local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, retain, false) or {}
+  for i = 1, asked and 0 or n do
+    if leaves[i] then result[i], leaves[i].grad = leaves[i].grad, nil end
+  end
   for k, i in pairs(places) do result[i] = found[k] or nil end
   for k = 1, asked and #asked.list or 0 do
-    local g = found[own + k]
-    if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
+    add(asked.besides, k, found[own + k])
   end
   return result
 end
@@ -110,7 +115,7 @@ end
 local function once(ctx, ...)
   local out, leaves = computed_again(ctx)
   local roots, grads = roots_of(out, {...})
-  return pass(roots, grads, leaves, ctx.n)
+  return pass(roots, grads, leaves, ctx.n, false)
 end
 
 -- The gradients of a checkpoint's arguments, and of what is asked for besides, as a function of the arguments and of the gradients that come: for gradients of gradients.
@@ -135,10 +140,11 @@ local Gradients = autograd.Function {
     -- what checkpoints within find besides goes the same way as what is found here
     local within, results = {list = asked.list, besides = {}}, {}
     modes.inputs = within
-    local found = finally(function() modes.inputs = asked end, core.backward, roots, grads, wanted, true, true)
+    local found = #roots > 0 and finally(function() modes.inputs = asked end, core.backward, roots, grads, wanted, true, true) or {}
+    modes.inputs = asked
     c.found = {}
     for w, place in pairs(places) do c.found[place] = found[w] or nil end
-    for k, g in pairs(within.besides) do c.found[ctx.n + k] = c.found[ctx.n + k] and c.found[ctx.n + k] + g or g end
+    for k, g in pairs(within.besides) do add(c.found, ctx.n + k, g) end
     for place, g in pairs(c.found) do results[place] = g:detach() end
     return unpack(results, 1, ctx.n + #asked.list)
   end,
@@ -149,9 +155,8 @@ local Gradients = autograd.Function {
       local more = (select(place, ...))
       if more and g.requires_grad then roots[#roots + 1], grads[#grads + 1] = g, more end
     end
-    local result = pass(roots, grads, c.leaves, c.count)
-    c.found = nil
-    return nil, nil, nil, unpack(result, 1, c.count)
+    -- what was found may be asked for again: whether this pass is the last isn't known here
+    return nil, nil, nil, unpack(pass(roots, grads, c.leaves, c.count, true), 1, c.count)
   end}
 
 local Again = autograd.Function {
@@ -169,10 +174,7 @@ local Again = autograd.Function {
       local all, count = {...}, select("#", ...)
       for i = 1, ctx.n do all[count + i] = ctx.args[i] end
       result = {Gradients(modes.anchor, ctx, count, unpack(all, 1, count + ctx.n))}
-      for k = 1, #asked.list do
-        local g = result[ctx.n + k]
-        if g then asked.besides[k] = asked.besides[k] and asked.besides[k] + g or g end
-      end
+      for k = 1, #asked.list do add(asked.besides, k, result[ctx.n + k]) end
     else result = once(ctx, ...) end
     return tidy(held, nil, nil, nil, unpack(result, 1, ctx.n))
   end}

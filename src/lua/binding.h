@@ -157,6 +157,7 @@ void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);
 void ty_open_process(lua_State *L);
 void ty_open_profile(lua_State *L);
+double ty_now(void);                       /* seconds of a clock that only goes forward */
 void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);

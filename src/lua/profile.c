@@ -4,11 +4,10 @@
  * profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the entries one deeper that follow it. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "binding.h"
 #include "program.h"
 
-typedef struct { char *name, *shapes; double begin, end; long long bytes; int depth, gpu; void *from, *to; } entry;
+typedef struct { char *name, *shapes; double begin, end; long long bytes; bool kernel; int depth, gpu; void *from, *to; } entry;
 #define DEEPEST 64
 typedef struct {
   ty_profiler told;                        /* first: the core's pointer is the recorder's */
@@ -20,11 +19,7 @@ typedef struct {
   double began;
 } recorder;
 
-static double now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
+static double now_us(void) { return ty_now() * 1e6; }
 
 static char *shapes_of(const ty_call *c) {
   char text[512];
@@ -33,6 +28,17 @@ static char *shapes_of(const ty_call *c) {
   for (int i = 0; i < c->nin && at < sizeof text; i++)               /* what has no room is cut off */
     if (c->in[i].t) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", ty_shape_of(c->in[i].t));
   return strdup(text);
+}
+
+/* Bytes of the results that have memory of their own; it was there before the kernel. */
+static long long made_by(const ty_call *c) {
+  long long n = 0;
+  for (int j = 0; j < c->op->nout; j++) {
+    bool own = c->out[j] != NULL;
+    for (int i = 0; i < c->nin; i++) own = own && !(c->in[i].t && c->in[i].t->storage == c->out[j]->storage);
+    if (own) n += ty_numel(c->out[j]) * ty_itemsize(c->out[j]);
+  }
+  return n;
 }
 
 static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c) {
@@ -47,7 +53,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
     r->room = room;
   }
   entry *e = &r->list[r->n];
-  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu, .bytes = -atomic_load(&r->account->bytes)};
+  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu, .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
   r->open[depth] = r->n++;
   if (gpu >= 0) {
@@ -62,7 +68,7 @@ static void leave(recorder *r, ty_ctx *ctx) {
   if (depth < 0 || depth >= DEEPEST || r->open[depth] < 0) return;
   entry *e = &r->list[r->open[depth]];
   e->end = now_us();
-  e->bytes += atomic_load(&r->account->bytes);
+  if (!e->kernel) e->bytes += atomic_load(&r->account->bytes);
   if (e->gpu >= 0 && e->from) e->to = ty_gpu_mark(ctx, e->gpu);
 }
 

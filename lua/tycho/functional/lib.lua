@@ -38,13 +38,16 @@ function lib.exactly(fn, ...)
   end, fn, ...)
 end
 
+-- The dtype that elements of two dtypes have together.
+function lib.promote_types(a, b)
+  return core.ops.add(core.ops.zeros({0}, {dtype = a, device = "cpu"}), core.ops.zeros({0}, {dtype = b, device = "cpu"})).dtype
+end
+
 -- Floating tensors that autocast may have made unlike, in the widest of their dtypes.
 function lib.widest(...)
   if not (core.autocast(false) or core.autocast(true)) then return ... end
   local list, dtype = {...}, nil
-  for _, x in ipairs(list) do
-    dtype = dtype and dtype ~= x.dtype and core.ops.add(core.ops.zeros({0}, {dtype = dtype, device = "cpu"}), core.ops.zeros({0}, {dtype = x.dtype, device = "cpu"})).dtype or dtype or x.dtype
-  end
+  for _, x in ipairs(list) do dtype = dtype and dtype ~= x.dtype and lib.promote_types(dtype, x.dtype) or x.dtype end
   for i, x in ipairs(list) do list[i] = M.to(x, dtype) end
   return unpack(list)
 end

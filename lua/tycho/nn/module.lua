@@ -191,7 +191,9 @@ local function hooked(self, ...)
   local hooks, inputs = rawget(self, "_hooks"), pack(...)
   for _, h in ipairs(hooks.before) do
     local new = h.fn(self, inputs)
-    if type(new) == "table" and getmetatable(new) == nil then inputs = {n = table.maxn(new), unpack(new, 1, table.maxn(new))}
+    if type(new) == "table" and getmetatable(new) == nil then
+      local n = math.max(table.maxn(new), inputs.n)        -- nil at the end counts
+      inputs = {n = n, unpack(new, 1, n)}
     elseif new ~= nil then inputs = pack(new) end
   end
   local outputs = #hooks.back > 0 and core.is_grad_enabled() and watched(self, hooks, inputs) or pack(self:forward(unpack(inputs, 1, inputs.n)))
