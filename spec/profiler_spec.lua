@@ -75,6 +75,17 @@ describe("profiler", function()
     end
   end)
 
+  it("leaves out the end of a range that a coroutine began before it", function()
+    local turn = coroutine.wrap(function() profiler.record_function("range", coroutine.yield) end)
+    turn()
+    local p = profiler.profile(function()
+      turn()
+      for _ = 1, 3 do tycho.exp(tycho.ones(3)) end
+    end)
+    assert.equal(6, #p.events)
+    for _, e in ipairs(p.events) do assert.equal(0, e.depth) end
+  end)
+
   it("ends with its function, also where that errs", function()
     fails("stop", profiler.profile, function() profiler.record_function("range", error, "stop") end)
     fails("another profile is being taken", profiler.profile, function() profiler.profile(print) end)

@@ -22,10 +22,10 @@ local function list(v) return core.is_tensor(v) and {v} or v end
 M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?", function(x, grad, retain, create, inputs)
   if retain == nil then retain = create end
   if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
+  if type(inputs) ~= "table" and not core.is_tensor(inputs) then fail("backward: inputs must be a leaf or a list of leaves, got %s", type(inputs)) end
   local asked, all = {list = list(inputs), besides = {}}, {}
-  if type(inputs) ~= "table" and not core.is_tensor(inputs) then fail("backward: inputs must be a leaf or a list of leaves") end
   for i, leaf in ipairs(asked.list) do
-    if not core.is_tensor(leaf) or not leaf.is_leaf then fail("backward: input %d must be a leaf", i) end
+    if not core.is_tensor(leaf) or not leaf.is_leaf then fail("backward: input %d must be a leaf, got %s", i, core.is_tensor(leaf) and "a result" or type(leaf)) end
     all[i] = leaf
   end
   all[#all + 1] = modes.anchor                           -- which checkpoints on the way need

@@ -6,6 +6,9 @@ local callable = require("tycho.modes").callable
 local fail = options.fail
 local profiler = {}
 
+-- A row's figures, by any of which table() sorts.
+local FIGURES = {"count", "cpu_time_total", "self_cpu_time_total", "cuda_time_total", "self_cuda_time_total", "cpu_time", "cuda_time", "memory"}
+
 local Profile = {}
 Profile.__index = Profile
 
@@ -35,7 +38,8 @@ function Profile:key_averages(o)
     local id = e.name .. "\0" .. (shapes or "")
     local row = by[id]
     if not row then
-      row = {key = e.name, input_shapes = shapes, count = 0, cpu_time_total = 0, self_cpu_time_total = 0, cuda_time_total = 0, self_cuda_time_total = 0, memory = 0}
+      row = {key = e.name, input_shapes = shapes}
+      for _, name in ipairs(FIGURES) do row[name] = 0 end
       by[id], list[#list + 1] = row, row
     end
     row.count = row.count + 1
@@ -52,14 +56,13 @@ local function duration(us)
   return ("%.3fus"):format(us)
 end
 
-local SORTS = {cpu_time_total = true, self_cpu_time_total = true, cuda_time_total = true, self_cuda_time_total = true, cpu_time = true, cuda_time = true, count = true, memory = true}
 -- The averages as text, the largest first. {sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false}
 function Profile:table(o)
   o = options.fill("table", o, {sort_by = "self_cpu_time_total", row_limit = 20, group_by_input_shape = false})
-  if not SORTS[o.sort_by] then
-    local names = {}
-    for name in pairs(SORTS) do names[#names + 1] = name end
-    local near = type(o.sort_by) == "string" and core.nearest(o.sort_by, names)
+  local known = false
+  for _, name in ipairs(FIGURES) do known = known or name == o.sort_by end
+  if not known then
+    local near = type(o.sort_by) == "string" and core.nearest(o.sort_by, FIGURES)
     fail("table: sort_by can't be %s%s", options.shown(o.sort_by), near and "; did you mean '" .. near .. "'?" or "")
   end
   local list, cpu, gpu = self:key_averages {group_by_input_shape = o.group_by_input_shape}, 0, 0

@@ -8,9 +8,6 @@
 #include "binding.h"
 #include "program.h"
 
-ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
-
 /* ---- registration ---- */
 
 typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYPE, SRC_DEVICE, SRC_NEEDED, SRC_ITEM } src_kind;
@@ -248,7 +245,13 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   return 0;
 }
 
-enum { THROWN = 5 };         /* the place, beside the functions that protected calls run, of an error that is no string */
+/* A table in the registry: the functions that protected calls run, and, until its backward raises it, an error that is no string. */
+enum { RULES = 1, FUNCTION, HOOKS, WATCH, THROWN };
+static void push_protected(lua_State *L) {
+  lua_pushlightuserdata(L, (void *)&rules);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+}
+
 /* Runs f(r) protected, in a scope of its own, with the pass's modes. */
 static ty_status protected(rule_call *r, int which) {
   ty_state *s = r->ctx->host_data;
@@ -259,16 +262,14 @@ static ty_status protected(rule_call *r, int which) {
   if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
   ty_scope inner = {NULL, m->scope}, *outer = m->scope;
-  if (which == 1) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
-  lua_pushlightuserdata(L, (void *)&rules);
-  lua_rawget(L, LUA_REGISTRYINDEX);
+  if (which == RULES) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
+  push_protected(L);
   lua_rawgeti(L, -1, which);
   lua_pushlightuserdata(L, r);
   if (lua_pcall(L, 1, 0, 0) != 0) {
     const char *msg = lua_tostring(L, -1);
     st = ty_error(r->ctx, "%s", msg ? msg : "an error that is no string");
-    lua_pushlightuserdata(L, (void *)&rules);
-    lua_rawget(L, LUA_REGISTRYINDEX);
+    push_protected(L);
     if (msg) lua_pushnil(L);
     else lua_pushvalue(L, -2);
     lua_rawseti(L, -2, THROWN);
@@ -319,8 +320,8 @@ static int run_watch(lua_State *L) {
 
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
   rule_call r = {.ctx = ctx, .node = node, .gout = gout, .gin = gin, .needs = needs};
-  TY_TRY(protected(&r, node->op ? 1 : 2));
-  return r.s->watchful ? protected(&r, 4) : TY_OK;
+  TY_TRY(protected(&r, node->op ? RULES : FUNCTION));
+  return r.s->watchful ? protected(&r, WATCH) : TY_OK;
 }
 
 /* ---- hooks ---- */
@@ -359,7 +360,7 @@ static int run_hooks(lua_State *L) {
 
 ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf) {
   rule_call r = {.ctx = ctx, .gout = grad, .key = key, .leaf = leaf};
-  return protected(&r, 3);
+  return protected(&r, HOOKS);
 }
 
 /* Gives the handle at index an environment of its own that holds the value on top (popped) and what it held before. */
@@ -457,8 +458,7 @@ static int backward(lua_State *L) {
   luaL_checktype(L, 2, LUA_TTABLE);
   if (given) luaL_checktype(L, 3, LUA_TTABLE);
   if (lua_toboolean(L, 6)) ty_settle(L, "backward is given inputs");
-  lua_pushlightuserdata(L, (void *)&rules);
-  lua_rawget(L, LUA_REGISTRYINDEX);
+  push_protected(L);                     /* a compiled step's backward may have left an error there */
   lua_pushnil(L);
   lua_rawseti(L, -2, THROWN);
   lua_pop(L, 1);
@@ -481,8 +481,7 @@ static int backward(lua_State *L) {
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
     ty_modes_settle(L, s);
-    lua_pushlightuserdata(L, (void *)&rules);
-    lua_rawget(L, LUA_REGISTRYINDEX);
+    push_protected(L);
     lua_rawgeti(L, -1, THROWN);
     lua_pushnil(L);
     lua_rawseti(L, -3, THROWN);
@@ -547,15 +546,15 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "register_hook", register_hook);
   ty_add(L, "watch", watch);
   ty_add(L, "record_function", record);
-  lua_pushlightuserdata(L, (void *)&rules);  /* the functions that protected calls run */
+  lua_pushlightuserdata(L, (void *)&rules);
   lua_newtable(L);
   ty_closure(L, run_rules, 0);
-  lua_rawseti(L, -2, 1);
+  lua_rawseti(L, -2, RULES);
   ty_closure(L, run_function, 0);
-  lua_rawseti(L, -2, 2);
+  lua_rawseti(L, -2, FUNCTION);
   ty_closure(L, run_hooks, 0);
-  lua_rawseti(L, -2, 3);
+  lua_rawseti(L, -2, HOOKS);
   ty_closure(L, run_watch, 0);
-  lua_rawseti(L, -2, 4);
+  lua_rawseti(L, -2, WATCH);
   lua_rawset(L, LUA_REGISTRYINDEX);
 }

@@ -152,6 +152,8 @@ void ty_open_ops(lua_State *L);        /* each adds functions to the table on to
 void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
+ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);   /* ty_host's, as the next */
+ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
 void ty_open_io(lua_State *L);
 void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);

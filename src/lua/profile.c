@@ -64,8 +64,9 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
 }
 
 static void leave(recorder *r, ty_ctx *ctx) {
+  if (r->depth == 0) return;               /* a coroutine has ended a range that it began before the profile */
   const int depth = --r->depth;
-  if (depth < 0 || depth >= DEEPEST || r->open[depth] < 0) return;
+  if (depth >= DEEPEST || r->open[depth] < 0) return;
   entry *e = &r->list[r->open[depth]];
   e->end = now_us();
   if (!e->kernel) e->bytes += atomic_load(&r->account->bytes);

@@ -584,7 +584,4 @@ int luaopen_tycho_core(lua_State *L) {
   return 1;
 }
 
-/* In autograd.c: */
-ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
 const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, reclaim};
