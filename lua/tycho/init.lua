@@ -188,9 +188,12 @@ function tycho.set_printoptions(o)
 end
 -- The shape that tensors of these shapes, lists of sizes, broadcast to.
 function tycho.broadcast_shapes(...)
-  local list = {}
-  for i = 1, select("#", ...) do list[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = "cpu"}), (select(i, ...))) end
-  return list[1] and tycho.broadcast_tensors(list).shape or ops.zeros({}).shape
+  local list, options = {...}, require "tycho.options"
+  for i = 1, select("#", ...) do
+    if type(list[i]) ~= "table" then fail("broadcast_shapes: argument %d must be a list of sizes, got %s", i, options.shown(list[i])) end
+    for d, size in ipairs(list[i]) do options.whole("broadcast_shapes", ("dim %d of argument %d"):format(d, i), size, 0) end
+  end
+  return setmetatable(functional.common_shape("broadcast_shapes", list), Shape)
 end
 tycho.promote_types = require("tycho.functional.lib").promote_types
 -- "highest": float32 products are full precision; "high" and "medium": on GPUs they may round their operands to TF32.

@@ -100,7 +100,7 @@ function MultivariateNormal:init(o)
   local tril = o.scale_tril
   if o.covariance_matrix then tril = F[L .. "cholesky"](matrix)
   elseif o.precision_matrix then tril = F[L .. "cholesky"](F[L .. "inv"](matrix)) end
-  local batch = F.broadcast_tensors({ops.select(o.loc, -1, 1), ops.select(ops.select(tril, -1, 1), -1, 1)}).shape
+  local batch = lib.common_shape("MultivariateNormal", {ops.select(o.loc, -1, 1).shape, ops.select(ops.select(tril, -1, 1), -1, 1).shape})
   self.batch_shape, self.event_shape = joined(batch), {k}
   self.loc, self.scale_tril = ops.expand(o.loc, joined(batch, {k})), ops.expand(tril, joined(batch, {k, k}))
 end
@@ -197,13 +197,12 @@ function Transformed:init(o)
   self.base_dist, self.transforms, self.has_rsample = o.base_distribution, list, o.base_distribution.has_rsample
   self.event_shape, self.batch_shape = joined(self.base_dist.event_shape), {}
   -- transforms of many parameters are of as many draws
-  local function like(shape) return ops.empty(joined(shape), {device = "cpu"}) end
-  local shapes = {like(joined(self.base_dist.batch_shape, self.event_shape))}
+  local shapes = {joined(self.base_dist.batch_shape, self.event_shape)}
   for _, t in ipairs(list) do
-    for _, v in pairs(t) do if core.is_tensor(v) then shapes[#shapes + 1] = like(v.shape) end end
+    for _, v in pairs(t) do if core.is_tensor(v) then shapes[#shapes + 1] = v.shape end end
   end
-  local x = F.broadcast_tensors(shapes)
-  for i = 1, M.dim(x) - #self.event_shape do self.batch_shape[i] = x.shape[i] end
+  local shape = lib.common_shape("TransformedDistribution", shapes)
+  for i = 1, #shape - #self.event_shape do self.batch_shape[i] = shape[i] end
 end
 function Transformed:draw(shape)
   local x = self.base_dist:draw(shape)

@@ -129,7 +129,7 @@ function Categorical:draw(shape)
 end
 function Categorical:log_prob(x)
   local l = self.logits
-  local shape = F.broadcast_tensors({x, ops.select(l, -1, 1)}).shape
+  local shape = lib.common_shape("log_prob", {x.shape, ops.select(l, -1, 1).shape})
   local wide = joined(shape, {self.n})
   return M.squeeze(ops.gather(ops.expand(l, wide), -1, M.unsqueeze(ops.expand(M.long(x), joined(shape)), -1)), -1)
 end

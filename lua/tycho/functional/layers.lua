@@ -319,9 +319,7 @@ def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:numbe
   end
   local lead = leading(q)
   if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
-    local parts = {}
-    for i, x in ipairs {q, k, v} do parts[i] = ops.expand(ops.zeros({}, {dtype = "bool", device = x.device}), leading(x)) end
-    lead = F.broadcast_tensors(parts).shape
+    lead = lib.common_shape("scaled_dot_product_attention", {lead, leading(k), leading(v)})
     local function widened(x)
       local s = {unpack(lead)}
       s[n - 1], s[n] = x.shape[n - 1], x.shape[n]

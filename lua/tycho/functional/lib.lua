@@ -110,6 +110,22 @@ function lib.wrap(name, d, n)
   return k
 end
 
+-- The shape that shapes, lists of sizes, broadcast to.
+function lib.common_shape(name, shapes)
+  local out, n = {}, 0
+  for _, s in ipairs(shapes) do n = math.max(n, #s) end
+  for d = 1, n do
+    out[d] = 1
+    for _, s in ipairs(shapes) do
+      local at = d - n + #s
+      local size = at >= 1 and s[at] or 1
+      if size ~= 1 and out[d] ~= 1 and size ~= out[d] then lib.fail(name, "dim %d has %d and %d elements: the shapes don't broadcast", d, out[d], size) end
+      if size ~= 1 then out[d] = size end
+    end
+  end
+  return out
+end
+
 -- One of n entries, from 1; negative ones count from the end.
 function lib.entry(name, what, k, n)
   local at = k < 0 and n + 1 + k or k

@@ -89,7 +89,7 @@ local function system(name, a, b, left, vectors)
     for i = 1, M.dim(x) - 2 do shape[i] = x.shape[i] end
     return shape
   end
-  local shape = F.broadcast_tensors({ops.empty(batch(a)), ops.empty(batch(b))}).shape
+  local shape = lib.common_shape(name, {batch(a), batch(b)})
   local function spread(x)
     local whole = {unpack(shape)}
     whole[#whole + 1], whole[#whole + 2] = rows(x), cols(x)

@@ -219,25 +219,10 @@ def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given siz
   return ops.view(x, shape)
 end)
 def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
--- The shape that shapes broadcast to.
-local function common_shape(name, shapes)
-  local out, n = {}, 0
-  for _, s in ipairs(shapes) do n = math.max(n, #s) end
-  for d = 1, n do
-    out[d] = 1
-    for _, s in ipairs(shapes) do
-      local size = s[d - n + #s] or 1
-      if d - n + #s < 1 then size = 1 end
-      if size ~= 1 and out[d] ~= 1 and size ~= out[d] then fail(name, "dim %d has %d and %d elements: the shapes don't broadcast", d, out[d], size) end
-      if size ~= 1 then out[d] = size end
-    end
-  end
-  return out
-end
 def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one shape, as so many results", function(list)
   local shapes, out = {}, {}
   for i, x in ipairs(list) do shapes[i] = x.shape end
-  local shape = common_shape("broadcast_tensors", shapes)
+  local shape = lib.common_shape("broadcast_tensors", shapes)
   for i, x in ipairs(list) do out[i] = ops.expand(x, shape) end
   return unpack(out)
 end, LIST)

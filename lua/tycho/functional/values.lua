@@ -93,16 +93,16 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distr
   end
   local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
   if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
-  local tensors = {}
-  if core.is_tensor(mean) then tensors[#tensors + 1] = mean end
-  if core.is_tensor(std) then tensors[#tensors + 1] = std end
-  if #tensors == 0 then
+  local like, shapes = nil, {}
+  for _, x in ipairs {mean, std} do
+    if core.is_tensor(x) then like, shapes[#shapes + 1] = like or x, x.shape end
+  end
+  if not like then
     if not size then fail("normal", "a size is needed where mean and std are numbers") end
     return ops.randn(size, {dtype = dtype}) * std + mean
   end
   if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
-  local shape = (lib.functions.broadcast_tensors(tensors)).shape
-  return ops.randn(shape, {dtype = dtype or tensors[1].dtype, device = tensors[1].device}) * std + mean
+  return ops.randn(lib.common_shape("normal", shapes), {dtype = dtype or like.dtype, device = like.device}) * std + mean
 end, lib.MAKES)
 
 -- In place, like PyTorch's.
