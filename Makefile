@@ -4,6 +4,7 @@
 #   make demo       train examples/fashion_mnist.lua        make test       the specs, under busted
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
 #   make test-asan, test-valgrind, test-crash               make golden     golden files, from PyTorch
+#   make            also makes build/tycho/mpi.so, where mpicc is
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
 #   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md, docs/reference.md, editor stubs
@@ -65,6 +66,17 @@ $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 	$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
 endef
 $(foreach f,loops pool_loops,$(eval $(call VECTOR,$(f))))
+
+# ---- the library of several processes: where there is MPI's compiler ----
+
+MPICC ?= $(shell command -v mpicc 2>/dev/null)
+ifneq ($(MPICC),)
+all: $(BUILD)/tycho/mpi.so
+endif
+
+$(BUILD)/tycho/mpi.so: src/mpi/mpi.c $(HDR)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS) -fno-openmp $< -o $@ -shared -Wl,-z,nodelete
 
 # ---- the GPU library: where there is nvcc; and its simulation, where there are CUDA's headers ----
 
@@ -292,7 +304,7 @@ install: all
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/
 	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so
-	if [ -e $(BUILD)/tycho/cuda.so ]; then install -m 755 $(BUILD)/tycho/cuda.so $(PREFIX_LIB)/tycho/cuda.so; fi
+	for l in cuda mpi; do if [ -e $(BUILD)/tycho/$$l.so ]; then install -m 755 $(BUILD)/tycho/$$l.so $(PREFIX_LIB)/tycho/$$l.so; fi; done
 
 clean:
 	rm -rf build build-*

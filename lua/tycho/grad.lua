@@ -550,6 +550,18 @@ R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_in
 end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
 
+---- among processes: each has its own loss, and what it gave to others brings their gradients back ----
+R.collective = {x = function(g, x_shape, kind, reduction, peer, group)
+  local mean = reduction == "mean"
+  if reduction ~= "sum" and not mean then error(("distributed: %s has no gradient; sum and mean have"):format(reduction), 0) end
+  local function back(k, r, to) return ops.collective(g, k, r or "sum", to or 0, 0, group) end
+  if kind == "all_reduce" then return back("all_reduce", reduction) end
+  if kind == "all_gather" then return M.reshape(back "reduce_scatter", x_shape) end
+  if kind == "all_to_all" then return back "all_to_all" end
+  if kind == "reduce_scatter" then return mean and back "all_gather" / (x_shape[1] / g.shape[1]) or back "all_gather" end
+  error(("distributed: %s has no gradient"):format(kind), 0)
+end}
+
 ---- no gradient ----
 local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all

@@ -40,9 +40,10 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
 static bool takes_list(int type) { return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR || type == TY_P_TRIPLE || type == TY_P_ANY; }
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
-/* A table with a name in it holds options; so does {} where no list may stand. */
+/* A table with a name in it holds options, unless it is an object where one may stand; so does {} where no list may stand. */
 static bool is_options(lua_State *L, int index, bool list_here) {
   if (lua_type(L, index) != LUA_TTABLE) return false;
+  if (list_here && lua_getmetatable(L, index)) { lua_pop(L, 1); return false; }
   bool any = false;
   lua_pushnil(L);
   while (lua_next(L, index)) {

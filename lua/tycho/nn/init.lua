@@ -454,6 +454,7 @@ require "tycho.nn.plain"
 require "tycho.nn.lazy"
 require "tycho.nn.transformer"
 require "tycho.nn.rnn"
+require "tycho.nn.parallel"
 
 ---- summary ----
 -- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.
