@@ -124,7 +124,7 @@ comma := ,
 SIM_FLAGS = -DCUDA_INCLUDE=\"$(CUDA_HOME)/include\" $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries product)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/nccl.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries ccl product)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
@@ -138,7 +138,7 @@ $(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(SIM)/fibers.o $(KERNEL_HD
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o $(SIM)/fibers.o -o $@ -pthread
 
-$(SIM)/libraries.o: spec/simgpu/libraries.c $(CUDA_HDR)
+$(SIM)/libraries.o $(SIM)/ccl.o: $(SIM)/%.o: spec/simgpu/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 

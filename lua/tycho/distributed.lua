@@ -172,7 +172,11 @@ local function check_list(who, list, n)
   if type(list) ~= "table" or core.is_tensor(list) or #list ~= n then fail("%s: a list of %d tensors is needed, one for each process, got %s", who, n, core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list)) end
 end
 local function fill_list(list, parts) for i, part in ipairs(parts) do no_grad(M.copy_, list[i], part) end end
-local function joined(list) return no_grad(ops.stack, list, 1) end
+local function joined(list)
+  local rows = {}
+  for i, x in ipairs(list) do rows[i] = M.unsqueeze(x:detach(), 1) end
+  return ops.cat(rows, 1)
+end
 
 -- The tensors of list become what the processes have.
 distributed.all_gather = core.define("distributed.all_gather", "list:any, x, group:any?", function(list, x, group)

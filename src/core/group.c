@@ -41,6 +41,12 @@ ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id) {
   return TY_OK;
 }
 
+ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out) {
+  *out = (ty_group){.rank = g->rank, .size = g->size};
+  const char *why = transport->again(g->comm, &out->comm);
+  return why ? ty_error(ctx, "distributed: %s", why) : TY_OK;
+}
+
 ty_group *ty_group_at(int64_t id) { return id == 0 ? (ngroup ? &groups[0] : NULL) : id > 0 && id < ngroup && groups[id].comm ? &groups[id] : NULL; }
 
 /* ---- waiting ---- */
@@ -79,16 +85,14 @@ ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m) {
 
 /* ---- the op ---- */
 
-enum { KIND, REDUCTION, PEER, TAG, GROUP };            /* its attributes */
-
 ty_status ty_infer_collective(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const ty_group *g = ty_group_at(c->at[GROUP].i);
-  const ty_collective kind = (ty_collective)c->at[KIND].i;
+  const ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
+  const ty_collective kind = (ty_collective)c->at[TY_AT_KIND].i;
   ty_meta *m = &c->meta[0];
   if (!g) return ty_error(c->ctx, ngroup ? "distributed: this process isn't in the group" : "distributed: call init_process_group() first");
-  if (c->at[PEER].i < 0 || c->at[PEER].i >= g->size) return ty_error(c->ctx, "distributed: rank %lld doesn't exist; they are 0 to %d", (long long)c->at[PEER].i, g->size - 1);
-  if (c->at[REDUCTION].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype)) return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);
+  if (c->at[TY_AT_PEER].i < 0 || c->at[TY_AT_PEER].i >= g->size) return ty_error(c->ctx, "distributed: rank %lld doesn't exist; they are 0 to %d", (long long)c->at[TY_AT_PEER].i, g->size - 1);
+  if (c->at[TY_AT_REDUCTION].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype)) return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);
   ty_set_shape(m, (ty_dtype)x->dtype, x->ndim, x->shape);
   if (kind == TY_SEND) { m->ndim = 1; m->shape[0] = 0; }
   if (kind == TY_ALL_GATHER) {
@@ -103,14 +107,14 @@ ty_status ty_infer_collective(ty_call *c) {
 }
 
 ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **out) {
-  const ty_collective kind = (ty_collective)c->at[KIND].i;
+  const ty_collective kind = (ty_collective)c->at[TY_AT_KIND].i;
   const bool of_parts = kind == TY_REDUCE_SCATTER || kind == TY_ALL_TO_ALL;
   ty_tensor *x = c->in[0].t, *y = c->out[0];
   *in = *out = NULL;
   if (kind != TY_RECV) TY_TRY(ty_contiguous(c->ctx, x, in));
   *out = ty_retain(y);                       /* apply made it, or let the call write to x because x is contiguous */
-  *m = (ty_message){kind, (ty_reduction)c->at[REDUCTION].i, (ty_dtype)x->dtype, (int)c->at[PEER].i, (int)c->at[TAG].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
-                    of_parts ? ty_numel(x) / ty_group_at(c->at[GROUP].i)->size : ty_numel(x)};
+  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_REDUCTION].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_PEER].i, (int)c->at[TY_AT_TAG].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
+                    of_parts ? ty_numel(x) / ty_group_at(c->at[TY_AT_GROUP].i)->size : ty_numel(x)};
   return TY_OK;
 }
 
@@ -118,7 +122,7 @@ ty_status ty_cpu_collective(ty_call *c) {
   ty_message m;
   ty_tensor *in, *out;
   ty_status s = ty_message_of(c, &m, &in, &out);
-  if (s == TY_OK) s = ty_exchange(c->ctx, ty_group_at(c->at[GROUP].i), &m);
+  if (s == TY_OK) s = ty_exchange(c->ctx, ty_group_at(c->at[TY_AT_GROUP].i), &m);
   ty_release(in);
   ty_release(out);
   return s;
@@ -131,12 +135,12 @@ ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor 
   *in = *out = NULL;
   TY_TRY(c.op->infer(&c));
   if (ty_device_of(x)->gpu >= 0 || ty_device_of(to)->gpu >= 0) return ty_error(ctx, "distributed: tensors must be on the cpu here");
-  if (at[KIND].i != TY_SEND && (to->dtype != c.meta[0].dtype || !TY_SAME_SHAPE(to, &c.meta[0])))
+  if (at[TY_AT_KIND].i != TY_SEND && (to->dtype != c.meta[0].dtype || !TY_SAME_SHAPE(to, &c.meta[0])))
     return ty_error(ctx, "distributed: the result must be %s of shape %s, got %s of shape %s", ty_dtype_names[c.meta[0].dtype], ty_shape_text(c.meta[0].shape, c.meta[0].ndim), ty_dtype_names[to->dtype], ty_shape_of(to));
   if (!ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
   ty_status s = ty_message_of(&c, &m, in, out);
-  if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[GROUP].i), &m, request);
-  if (s == TY_OK && at[KIND].i != TY_SEND) ty_changed(to);
+  if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[TY_AT_GROUP].i), &m, request);
+  if (s == TY_OK && at[TY_AT_KIND].i != TY_SEND) ty_changed(to);
   if (s != TY_OK) { ty_release(*in); ty_release(*out); *in = *out = NULL; }
   return s;
 }

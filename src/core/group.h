@@ -9,6 +9,7 @@
 
 #define TY_MAXGROUP 64
 
+enum { TY_AT_KIND, TY_AT_REDUCTION, TY_AT_PEER, TY_AT_TAG, TY_AT_GROUP };      /* the op's attributes */
 /* As ops.def lists them. */
 typedef enum { TY_ALL_REDUCE, TY_REDUCE, TY_BROADCAST, TY_ALL_GATHER, TY_REDUCE_SCATTER, TY_ALL_TO_ALL, TY_SEND, TY_RECV } ty_collective;
 typedef enum { TY_BY_SUM, TY_BY_MEAN, TY_BY_PRODUCT, TY_BY_MIN, TY_BY_MAX } ty_reduction;
@@ -31,6 +32,7 @@ typedef struct { int rank, size; void *comm, *gpu[TY_MAXGPU]; } ty_group;
 typedef struct {
   int rank, size, local_rank, local_size;                          /* among all processes, and among those of this machine */
   const char *(*group_new)(const int *ranks, int n, void **comm, int *rank);    /* by all processes; *comm NULL: this one isn't among them */
+  const char *(*again)(void *comm, void **out);                    /* the same processes once more: what they say there doesn't mix with the rest */
   const char *(*start)(void *comm, int size, const ty_message *m, void **request);
   const char *(*test)(void *request, bool *done);                  /* once done, or failed, the request is gone */
 } ty_transport;
@@ -40,6 +42,7 @@ typedef const char *(*ty_transport_open)(uint32_t interface, const ty_transport 
 ty_status ty_groups_open(ty_ctx *ctx, const ty_transport *t);
 const ty_transport *ty_group_transport(void);                      /* NULL: none has been opened */
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id);   /* by all processes; the id is the same in all */
+ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out);   /* by its processes: the same once more */
 ty_group *ty_group_at(int64_t id);                                 /* NULL: there is none, or this process isn't in it */
 void ty_groups_timeout(double seconds);                            /* how long a wait may take */
 

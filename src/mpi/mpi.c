@@ -19,7 +19,7 @@ typedef struct { MPI_Request r; ty_message m; int rank, size; } request;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ty_transport transport;
-static bool ours;                          /* MPI was begun here, not by the host */
+static bool over;                          /* the process ends: other threads of it may still ask */
 static MPI_Comm world;
 static MPI_Datatype type[TY_NDTYPE];
 static MPI_Op of_halves[REDUCTIONS];
@@ -90,6 +90,7 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   if (!r) return "out of memory";
   *r = (request){MPI_REQUEST_NULL, *m, 0, size};
   pthread_mutex_lock(&lock);
+  if (over) { pthread_mutex_unlock(&lock); free(r); return "the process ends"; }
   MPI_Comm_rank(c, &r->rank);
   const bool root = m->peer == r->rank;
   if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))      /* the result is what came in */
@@ -114,8 +115,8 @@ static const char *test(void *req, bool *done) {
   request *r = req;
   MPI_Status status;
   int flag = 0, got = 0;
-  status.MPI_ERROR = MPI_SUCCESS;
   pthread_mutex_lock(&lock);
+  if (over) { pthread_mutex_unlock(&lock); free(r); return "the process ends"; }
   const int e = MPI_Test(&r->r, &flag, &status);
   if (e == MPI_SUCCESS && flag && r->m.kind == TY_RECV) MPI_Get_count(&status, type[r->m.dtype], &got);
   pthread_mutex_unlock(&lock);
@@ -150,12 +151,27 @@ static const char *group_new(const int *ranks, int n, void **comm, int *rank) {
   return NULL;
 }
 
+static const char *again(void *comm, void **out) {
+  MPI_Comm c;
+  pthread_mutex_lock(&lock);
+  const int e = MPI_Comm_dup(comm ? (MPI_Comm)(intptr_t)comm : world, &c);
+  if (e == MPI_SUCCESS) MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+  pthread_mutex_unlock(&lock);
+  if (e != MPI_SUCCESS) return failed("MPI_Comm_dup", e);
+  *out = (void *)(intptr_t)c;
+  return NULL;
+}
+
 /* ---- begin and end ---- */
 
 static void at_exit(int status, void *unused) {
-  int over = 1;
+  int done = 1;
   (void)unused;
-  if (status == 0 && MPI_Finalized(&over) == MPI_SUCCESS && !over) MPI_Finalize();
+  if (status != 0 || MPI_Finalized(&done) != MPI_SUCCESS || done) return;
+  pthread_mutex_lock(&lock);
+  over = true;
+  pthread_mutex_unlock(&lock);
+  MPI_Finalize();
 }
 
 static const char *begin(void) {
@@ -163,8 +179,7 @@ static const char *begin(void) {
   MPI_Comm machine;
   int there = 0, level;
   MPI_Initialized(&there);
-  ours = !there;
-  if (ours) {
+  if (!there) {                            /* else it is the host's, who ends it too */
     const int e = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
     if (e != MPI_SUCCESS) return failed("MPI_Init", e);
     on_exit(at_exit, NULL);
@@ -188,6 +203,7 @@ static const char *begin(void) {
   }
   for (int r = 0; r < REDUCTIONS; r++) MPI_Op_create(combine_halves[r], 1, &of_halves[r]);
   transport.group_new = group_new;
+  transport.again = again;
   transport.start = start;
   transport.test = test;
   return NULL;

@@ -116,10 +116,12 @@ function Distributed:order(seed, epoch)
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
--- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks count from 0); shares are
--- equal, for which some items come twice, or with drop_last are left out.
+-- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks count from 0; num_replicas and rank are those of
+-- tycho.distributed, where it has been begun); shares are equal, for which some items come twice, or with drop_last are left out.
 function samplers.DistributedSampler(of, o)
-  o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false})
+  local processes = require "tycho.distributed"
+  local among = processes.is_initialized()
+  o = fill("DistributedSampler", o, {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0, shuffle = true, seed = false, drop_last = false})
   local n, r = count("DistributedSampler", of), o.num_replicas
   whole("DistributedSampler", "num_replicas", r, 1, 2)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then fail("DistributedSampler: rank must be from 0 to %d, got %s", r - 1, tostring(o.rank)) end

@@ -359,6 +359,15 @@ local function running_stats(self, n)
   self:register_buffer("running_var", ops.ones(n))
   self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
 end
+-- A batch norm's forward: by the batch's statistics in training, else by the running ones.
+function lib.batch_norm(self, x)
+  local momentum = self.momentum
+  if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
+  if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
+    return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias, self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
+  end
+  return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
+end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
   -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)
@@ -371,13 +380,9 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
     if o.track_running_stats then running_stats(self, n) end
   end
   function Norm:forward(x)
-    local d, momentum = M.dim(x), self.momentum
-    if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
+    local d = M.dim(x)
     if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
-    if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
-      return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias, self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
-    end
-    return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
+    return lib.batch_norm(self, x)
   end
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, tostring(self.momentum)) end
 end

@@ -10,7 +10,6 @@ local lib = require "tycho.nn.layer"
 local distributed = require "tycho.distributed"
 local options = require "tycho.options"
 local tree = require "tycho.tree"
-local F = require "tycho.nn.functional"
 local fail, no_grad = options.fail, modes.no_grad
 local ops, M = core.ops, core.methods
 
@@ -243,7 +242,7 @@ function Sync:forward(x)
   if M.dim(x) < 2 then fail("SyncBatchNorm: the input has shape %s; at least 2 dims are needed", tostring(x.shape)) end
   local training = self.training or self.running_mean == nil
   local group = training and distributed.is_initialized() and distributed.group_of("SyncBatchNorm", self.group)
-  if not group or #group.ranks == 1 then return lib.classes.BatchNorm3d.forward(self, x) end
+  if not group or #group.ranks == 1 then return lib.batch_norm(self, x) end
   local wide, mean, var, total = moments(x, group)
   if self.running_mean and not modes.recomputing then
     no_grad(function()
