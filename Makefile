@@ -44,7 +44,7 @@ PREFIX_LUA ?= /usr/local/share/lua/5.1
 PREFIX_LIB ?= /usr/local/lib/lua/5.1
 BUSTED  = $(LUAJIT) $(shell command -v busted)
 BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev libturbojpeg0-dev libxxhash-dev libzip-dev zlib1g-dev
-TEST_PACKAGES  = lua-busted
+TEST_PACKAGES  = lua-busted libopenmpi-dev openmpi-bin
 LINT_PACKAGES  = lua-check
 DEMO_PACKAGES  = dataset-fashion-mnist
 

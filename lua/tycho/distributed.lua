@@ -198,15 +198,17 @@ distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inp
   fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
 end)
 
--- To and from one other process; isend and irecv give a Work. tag: tells apart messages between two (CPU).
+-- x goes to the process of rank dst; gives a Work. tag: tells apart messages between two (CPU).
 distributed.isend = core.define("distributed.isend", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag)
   local g = group_of("isend", group)
   return exchange("isend", "send", x, nil, true, g, nil, within("isend", dst, g), tag)
 end)
+-- x becomes what the process of rank src sends; gives a Work.
 distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, tag:int=0", function(x, src, group, tag)
   local g = group_of("irecv", group)
   return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
 end)
+-- isend and irecv, waited for.
 distributed.send = core.define("distributed.send", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag) distributed.isend(x, dst, group, tag):wait() end)
 distributed.recv = core.define("distributed.recv", "x, src:int, group:any?, tag:int=0", function(x, src, group, tag) distributed.irecv(x, src, group, tag):wait() end)
 

@@ -86,33 +86,8 @@ local function compare(net, group)
   end
 end
 
--- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=}): the module, whose
--- gradients are the means of those of all processes when backward ends. Each process has its own share of the data. broadcast_buffers: each training forward begins
--- with rank 0's buffers. find_unused_parameters: forward doesn't use all of them each time. overlap = false: gradients stay this process's own until
--- reduce_gradients() is called, which a compiled step can do.
-function Parallel:init(net, o)
-  if not module.is_module(net) then fail("DistributedDataParallel: argument 1 must be a module, got %s", options.shown(net)) end
-  o = options.fill("DistributedDataParallel", o, {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true, process_group = false, device_ids = false, output_device = false})
-  options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
-  self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
-  self.module = net
-  local params, names = {}, {}
-  for name, p in net:named_parameters() do
-    if p.requires_grad then params[#params + 1], names[p] = p, name end
-  end
-  if #params == 0 then fail "DistributedDataParallel: the module has no parameter that requires grad" end
-  compare(net, self.group)
-  share(net:parameters(), self.group)
-  share(net:buffers(), self.group)
-  self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
-  self.buckets, self.bucket_of = buckets_of(params, o.bucket_cap_mb * 2 ^ 20)
-  self:_begin()
-  if not o.overlap then return end
-  for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() self:_arrived(p) end) end
-end
-
 -- A pass begins: no gradient has come.
-function Parallel:_begin()
+local function begin(self)
   self.next, self.came = 1, {}
   for _, b in ipairs(self.buckets) do b.left, b.whole, b.work = #b.params, nil, nil end
 end
@@ -134,7 +109,7 @@ local function spread(b, whole, used)
 end
 
 -- Which parameters any process has used, where some may not have been.
-function Parallel:_used()
+local function used_by_any(self)
   if not self.finds then return nil end
   local order, flags, used = {}, {}, {}
   for _, b in ipairs(self.buckets) do
@@ -147,7 +122,7 @@ function Parallel:_used()
 end
 
 -- p's gradient is there, or won't come (how: "unused"). Buckets go in their order, which is the same in all processes.
-function Parallel:_arrived(p, how)
+local function arrived(self, p, how)
   if not self.syncing or self.came[p] then return end
   self.came[p] = how or "used"
   local b = self.bucket_of[p]
@@ -160,13 +135,48 @@ function Parallel:_arrived(p, how)
       self.next = self.next + 1
     end
     if self.next <= #self.buckets then return end
-    local used = self:_used()
+    local used = used_by_any(self)
     for _, full in ipairs(self.buckets) do
       full.work:wait()
       spread(full, full.whole, used)
     end
-    self:_begin()
+    begin(self)
   end)
+end
+
+-- A backward that left parameters without a gradient left buckets with this process alone.
+local function check(self)
+  if next(self.came) == nil then return end
+  local missing = {}
+  for p, name in pairs(self.names) do if not self.came[p] then missing[#missing + 1] = name end end
+  table.sort(missing)
+  begin(self)
+  fail("DistributedDataParallel: the last backward gave no gradient for %s; {find_unused_parameters = true} allows for that", table.concat(missing, ", "))
+end
+
+-- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=}): the module, whose
+-- gradients are the means of those of all processes when backward ends. Each process has its own share of the data. broadcast_buffers: each training forward begins
+-- with rank 0's buffers. find_unused_parameters: forward doesn't use all of them each time. overlap = false: gradients stay this process's own until
+-- reduce_gradients() is called, which a compiled step can do.
+function Parallel:init(net, o)
+  if not module.is_module(net) then fail("DistributedDataParallel: argument 1 must be a module, got %s", options.shown(net)) end
+  o = options.fill("DistributedDataParallel", o, {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true, process_group = false, device_ids = false, output_device = false})
+  options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
+  self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
+  self.module = net
+  local params, names = {}, {}
+  for name, p in net:named_parameters() do
+    if p.requires_grad then params[#params + 1], names[p] = p, name end
+  end
+  if #params == 0 then fail "DistributedDataParallel: the module has no parameter that requires grad" end
+  compare(net, self.group)
+  share(net:parameters(), self.group)
+  share(net:buffers(), self.group)
+  self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
+  self.buckets, self.bucket_of = buckets_of(params, o.bucket_cap_mb * 2 ^ 20)
+  begin(self)
+  if not o.overlap then return end
+  for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
 end
 
 -- Without overlap: after backward, gradients become the means of all processes'.
@@ -178,31 +188,22 @@ function Parallel:reduce_gradients()
   end)
 end
 
-function Parallel:_check()
-  if next(self.came) == nil then return end
-  local missing = {}
-  for p, name in pairs(self.names) do if not self.came[p] then missing[#missing + 1] = name end end
-  table.sort(missing)
-  self:_begin()
-  fail("DistributedDataParallel: the last backward gave no gradient for %s; {find_unused_parameters = true} allows for that", table.concat(missing, ", "))
-end
-
 function Parallel:forward(...)
   if not core.is_grad_enabled() then return self.module(...) end
   if self.syncing then
-    if not self.finds then self:_check() end
+    if not self.finds then check(self) end
     if self.broadcasts and self.training then share(self.module:buffers(), self.group) end
   end
   if not (self.finds and self.syncing) then return self.module(...) end
-  self:_begin()
-  local results, outputs, params = {n = select("#", ...), self.module(...)}, {}, {}
+  begin(self)
+  local results, outputs, params = {self.module(...)}, {}, {}
   tree.map(results, function(v)
     if core.is_tensor(v) and v.requires_grad then outputs[#outputs + 1] = v end
     return v
   end)
   for p in pairs(self.names) do params[#params + 1] = p end
   local reached = core.reached(outputs, params)
-  for i, p in ipairs(params) do if not reached[i] then self:_arrived(p, "unused") end end
+  for i, p in ipairs(params) do if not reached[i] then arrived(self, p, "unused") end end
   return unpack(results, 1, table.maxn(results))
 end
 
@@ -215,7 +216,7 @@ end
 
 ---- SyncBatchNorm ----
 local Sync = lib.layer "SyncBatchNorm"
--- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch norm by the statistics of all processes' batches
+-- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch norm by the statistics of all processes' batches
 function Sync:init(...)
   local o = lib.arguments("SyncBatchNorm", "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
   self.group = o.process_group
