@@ -10,6 +10,7 @@ local ops = core.ops
 local M = core.methods
 local attention_weights = require("tycho.functional.lib").attention_weights
 local recurrent_gradients = require "tycho.functional.recurrent"
+local collective_gradient = require "tycho.functional.collective"
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}
@@ -549,18 +550,7 @@ R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_in
   return cross_entropy(g / out3, x, target, weight, ignore_index, label_smoothing)
 end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
-
----- among processes: each has its own loss, and what it gave to others brings their gradients back ----
-R.collective = {x = function(g, x_shape, kind, reduction, peer, group)
-  local mean = reduction == "mean"
-  if reduction ~= "sum" and not mean then error(("distributed: %s has no gradient; sum and mean have"):format(reduction), 0) end
-  local function back(k, r, to) return ops.collective(g, k, r or "sum", to or 0, 0, group) end
-  if kind == "all_reduce" then return back("all_reduce", reduction) end
-  if kind == "all_gather" then return M.reshape(back "reduce_scatter", x_shape) end
-  if kind == "all_to_all" then return back "all_to_all" end
-  if kind == "reduce_scatter" then return mean and back "all_gather" / (x_shape[1] / g.shape[1]) or back "all_gather" end
-  error(("distributed: %s has no gradient"):format(kind), 0)
-end}
+R.collective = {x = collective_gradient}
 
 ---- no gradient ----
 local NONE = [[

@@ -1,7 +1,7 @@
 /* Groups of processes (group.h), and the op `collective` on the CPU.
  *
- * Idea: what a process waits for is looked at again and again, often at first, then ever more seldom, so that other processes of the machine get
- * its core. Invariant: groups are never forgotten, for ids are handed out in step in all processes. */
+ * Idea: what a process waits for is looked at again and again, which is what makes it go on; the longer that takes, the more often others get the core
+ * in between. Invariant: groups are never forgotten, for ids are handed out in step in all processes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -70,9 +70,11 @@ ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
     if (done || why) *request = NULL;
     if (why) return ty_error(ctx, "distributed: %s", why);
     if (done || !wait) break;
-    if (turn < 1000) { sched_yield(); continue; }
-    nanosleep(&(struct timespec){0, turn < 5000 ? 20000 : 200000}, NULL);
-    if (now() - from > timeout) return ty_error(ctx, "distributed: the other processes haven't come to this call within %g s", timeout);
+    sched_yield();
+    const double waited = turn % 64 == 63 ? now() - from : 0;
+    if (waited < 0.02) continue;           /* short of 20 ms others are at work; later a pause after each 64 looks costs little */
+    nanosleep(&(struct timespec){0, waited < 1 ? 50000 : 500000}, NULL);
+    if (waited > timeout) return ty_error(ctx, "distributed: the other processes haven't come to this call within %g s", timeout);
   }
   return TY_OK;
 }
