@@ -3,9 +3,9 @@ local tycho = require "tycho"
 local helper = require "spec.helper"
 
 -- What n processes print, and how they end.
-local function run(case, n)
+local function run(case, n, more)
   local allowed = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1"
-  local p = io.popen(("%s timeout 120 mpirun -n %d luajit spec/fixtures/processes.lua %s 2>&1; echo ended $?"):format(allowed, n, case))
+  local p = io.popen((more or "") .. ("%s timeout 120 mpirun -n %d luajit spec/fixtures/processes.lua %s 2>&1; echo ended $?"):format(allowed, n, case))
   local text = p:read "*a"
   p:close()
   return text
@@ -36,6 +36,10 @@ describe("several processes", function()
   it("must have models of one build", function()
     local text = run("unlike", 2)
     assert.truthy(text:find("parameter 1 is weight: float32 3x2 here and weight: float32 2x2 in process 0", 1, true) and not text:find "ended 0", text)
+  end)
+  it("compare what they are about to do", function()
+    local text = run("disorder", 2, "TYCHO_DEBUG=distributed ")
+    assert.truthy(text:find("process 0 of 2: sound", 1, true) and text:find("process 1 of 2: sound", 1, true), text)
   end)
   it("end when one of them fails #cpu", function()
     local text = run("failure", 2)

@@ -48,14 +48,15 @@ end
 function distributed.is_initialized() return world ~= nil end
 
 -- The processes that mpirun has started find each other; without mpirun there is one. timeout: seconds that a call may wait for the others.
--- The positional argument is PyTorch's backend: what is used follows from the tensors' device.
+-- TYCHO_DEBUG=distributed in the environment: before each exchange the processes compare what they are about to do, and an error says where they differ (else
+-- they hang, or get nonsense). The positional argument is PyTorch's backend: what is used follows from the tensors' device.
 function distributed.init_process_group(backend, o)
   if type(backend) == "table" then backend, o = nil, backend end
   o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
   options.number("init_process_group", "timeout", o.timeout, 0)
   if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" then fail("init_process_group: the backend must be 'mpi' or 'nccl', got %s", shown(o.backend)) end
   if world then fail("init_process_group: it has been called") end
-  local rank, size, on_machine = core.group_open(o.timeout)
+  local rank, size, on_machine = core.group_open(o.timeout, (os.getenv "TYCHO_DEBUG" or ""):find "distributed" ~= nil)
   if not rank then fail("init_process_group: %s", size) end
   world, local_rank = setmetatable({id = 0, rank = rank, ranks = numbered(size)}, Group), on_machine
 end

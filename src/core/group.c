@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include "group.h"
@@ -14,6 +15,7 @@ static const ty_transport *transport;
 static ty_group groups[TY_MAXGROUP];
 static int ngroup;
 static double timeout = 1800;
+static bool compares;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 ty_status ty_groups_open(ty_ctx *ctx, const ty_transport *t) {
@@ -29,7 +31,7 @@ ty_status ty_groups_open(ty_ctx *ctx, const ty_transport *t) {
 }
 
 const ty_transport *ty_group_transport(void) { return transport; }
-void ty_groups_timeout(double seconds) { timeout = seconds; }
+void ty_groups_set(double seconds, bool compare) { timeout = seconds; compares = compare; }
 
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id) {
   if (ngroup == TY_MAXGROUP) return ty_error(ctx, "new_group: there are %d groups, as many as there can be", TY_MAXGROUP);
@@ -85,6 +87,27 @@ ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m) {
   return ty_exchange_test(ctx, &request, true);
 }
 
+static const char *text_of(const int64_t what[5], char *out, size_t size) {
+  const char *const kind[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"}, *const reduction[] = {"sum", "mean", "product", "min", "max"};
+  snprintf(out, size, "%s (%s, root %lld) of %lld %s", kind[what[0]], reduction[what[1]], (long long)what[2], (long long)what[3], ty_dtype_names[what[4]]);
+  return out;
+}
+
+ty_status ty_exchange_agreed(ty_ctx *ctx, const ty_group *g, const ty_message *m) {
+  if (!compares || m->kind == TY_SEND || m->kind == TY_RECV) return TY_OK;
+  const int64_t mine[5] = {m->kind, m->reduction, m->peer, m->n, m->dtype};
+  int64_t *all = ty_malloc(sizeof mine * (size_t)g->size);
+  if (!all) return ty_no_memory(ctx, "distributed");
+  const ty_message ask = {TY_ALL_GATHER, TY_BY_SUM, TY_I64, 0, 0, mine, all, 5};
+  ty_status s = ty_exchange(ctx, g, &ask);
+  char here[120], there[120];
+  for (int k = 0; k < g->size && s == TY_OK; k++)
+    if (memcmp(mine, all + 5 * k, sizeof mine))
+      s = ty_error(ctx, "distributed: process %d of the group is about to do %s, this one %s", k, text_of(all + 5 * k, there, sizeof there), text_of(mine, here, sizeof here));
+  ty_free(all);
+  return s;
+}
+
 /* ---- the op ---- */
 
 ty_status ty_infer_collective(ty_call *c) {
@@ -124,7 +147,9 @@ ty_status ty_cpu_collective(ty_call *c) {
   ty_message m;
   ty_tensor *in, *out;
   ty_status s = ty_message_of(c, &m, &in, &out);
-  if (s == TY_OK) s = ty_exchange(c->ctx, ty_group_at(c->at[TY_AT_GROUP].i), &m);
+  const ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
+  if (s == TY_OK) s = ty_exchange_agreed(c->ctx, g, &m);
+  if (s == TY_OK) s = ty_exchange(c->ctx, g, &m);
   ty_release(in);
   ty_release(out);
   return s;
@@ -141,6 +166,7 @@ ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor 
     return ty_error(ctx, "distributed: the result must be %s of shape %s, got %s of shape %s", ty_dtype_names[c.meta[0].dtype], ty_shape_text(c.meta[0].shape, c.meta[0].ndim), ty_dtype_names[to->dtype], ty_shape_of(to));
   if (!ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
   ty_status s = ty_message_of(&c, &m, in, out);
+  if (s == TY_OK) s = ty_exchange_agreed(ctx, ty_group_at(at[TY_AT_GROUP].i), &m);
   if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[TY_AT_GROUP].i), &m, request);
   if (s == TY_OK && at[TY_AT_KIND].i != TY_SEND) ty_changed(to);
   if (s != TY_OK) { ty_release(*in); ty_release(*out); *in = *out = NULL; }

@@ -44,7 +44,8 @@ const ty_transport *ty_group_transport(void);                      /* NULL: none
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id);   /* by all processes; the id is the same in all */
 ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out);   /* by its processes: the same once more */
 ty_group *ty_group_at(int64_t id);                                 /* NULL: there is none, or this process isn't in it */
-void ty_groups_timeout(double seconds);                            /* how long a wait may take */
+/* seconds: how long a wait may take. compare: before each exchange the processes tell each other what they are about to do, and an error says where they differ. */
+void ty_groups_set(double seconds, bool compare);
 
 ty_status ty_exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m, void **request);
 /* *request becomes NULL once it is done; wait: until then. */
@@ -54,6 +55,9 @@ ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m);   /*
 /* The op's work on the CPU, begun: x, attributes as the op's, out of the result's shape (x itself: in place). What it reads and writes is *in and *out, new references
  * to be kept until it is done. */
 ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor *to, void **request, ty_tensor **in, ty_tensor **out);
+
+/* Where they compare: whether all processes of the group are about to do the same. */
+ty_status ty_exchange_agreed(ty_ctx *ctx, const ty_group *g, const ty_message *m);
 
 /* The op's call as a message; in, out: references to contiguous tensors, NULL where the process gives or gets none. */
 ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **out);

@@ -27,6 +27,7 @@ ty_status ty_cuda_collective(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   TY_TRY(communicator(c, gpu, g, &comm));
   ty_status st = ty_message_of(c, &m, &in, &out);
+  if (st == TY_OK) st = ty_exchange_agreed(c->ctx, g, &m);
   if (st == TY_OK && in) ty_uses(ty_stream_of(c->ctx, gpu), in->storage);          /* it may be a copy */
   if (st == TY_OK) st = ty_ccl_exchange(c->ctx, gpu, comm, g, &m, s);
   ty_release(in);

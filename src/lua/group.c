@@ -73,10 +73,10 @@ static int group_test(lua_State *L) {
 
 /* ---- groups ---- */
 
-/* group_open(seconds) -> rank, how many processes, and both within the machine; or nil and why not. seconds: how long a wait may take */
+/* group_open(seconds, compare) -> rank, how many processes, and both within the machine; or nil and why not. seconds, compare: as ty_groups_set says */
 static int group_open(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_groups_timeout(luaL_optnumber(L, 1, 1800));
+  ty_groups_set(luaL_checknumber(L, 1), lua_toboolean(L, 2));
   const ty_transport *t = ty_group_transport();
   const char *why = NULL;
   if (!t) {
