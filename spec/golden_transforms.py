@@ -41,6 +41,10 @@ for a in (0, 17.5, -90, 200):
     put(f"rotate_{a}_bilinear", F.rotate(x - 0.3, a, interpolation=I.BILINEAR) + 0.3)
 put("affine", F.affine(x, 20, [2, -3], 1.3, [10.0, 0.0], interpolation=I.BILINEAR))
 put("affine_2", F.affine(x, -50, [0, 1], 0.7, [-15.0, 8.0], interpolation=I.NEAREST, fill=[0.5]))
+corners = [[0, 0], [16, 0], [16, 12], [0, 12]]
+ends = [[2, 1], [14, 0], [15, 10], [1, 12]]
+put("perspective", F.perspective(x, corners, ends))
+put("perspective_nearest", F.perspective(x, corners, [[3, 2], [13, 1], [16, 11], [1, 9]], interpolation=I.NEAREST))
 for f in (0.0, 0.4, 1.0, 1.7):
     put(f"brightness_{f}", F.adjust_brightness(x, f))
     put(f"contrast_{f}", F.adjust_contrast(x, f))

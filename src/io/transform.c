@@ -26,7 +26,7 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 #define SIDE_MOST (1 << 16)              /* of any picture on its way */
 
-enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
+enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
 
 /* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean, m a border, k a ty_colour, d a dtype. */
 static const struct { const char *name, *args; } kinds[KINDS] = {
@@ -43,6 +43,8 @@ static const struct { const char *name, *args; } kinds[KINDS] = {
   [AFFINE] = {"affine", "ffffuuffffbf"},         /* degrees, shares to move by, scale, shear x, shear y, nearest, fill */
   [ROTATE] = {"rotate", "fbf"},                  /* a given angle */
   [WARP] = {"warp", "fffuffbf"},                 /* degrees, tx, ty, scale, shear x, shear y, nearest, fill */
+  [PERSPECTIVE] = {"perspective", "ppbf"},       /* distortion, probability, nearest, fill */
+  [PROJECT] = {"project", "ffffffffbf"},         /* a given map, as ty_warp's; nearest, fill */
   [JITTER] = {"jitter", "ffffffff"},             /* brightness, contrast, saturation, hue */
   [COLOUR] = {"colour", "kf"},                   /* a given ty_colour */
   [RANDOM_COLOUR] = {"random_colour", "kfp"},
@@ -136,9 +138,23 @@ static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
 }
 
 static ty_status warp(ty_ctx *ctx, ty_picture *p, double degrees, double tx, double ty, double scale, double sx, double sy, bool nearest, float fill, ty_canvas *s) {
-  double m[6];
+  double m[8];
   ty_inverse_affine(degrees, tx, ty, scale, sx, sy, m);
   return ty_warp(ctx, p, m, (p->w - 1) / 2.0, (p->h - 1) / 2.0, nearest, fill, s);
+}
+
+/* Each corner moves inwards by up to a share of half the picture. */
+static ty_status perspective(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  if (ty_draw(d, 0, 1) >= v[1]) return TY_OK;
+  const int x = (int)(v[0] * (p->w / 2)), y = (int)(v[0] * (p->h / 2)), right = p->w - 1, low = p->h - 1;
+  const double from[8] = {0, 0, right, 0, right, low, 0, low};
+  double to[8], m[8];
+  for (int k = 0; k < 8; k++) {
+    const double in = (double)ty_draw_int(d, 0, k % 2 ? y : x);
+    to[k] = from[k] > 0 ? from[k] - in : in;
+  }
+  if (!ty_inverse_perspective(from, to, m)) return TY_OK;       /* of a picture that is one pixel wide, say */
+  return ty_warp(ctx, p, m, -0.5, -0.5, v[2] != 0, (float)v[3], s);
 }
 
 static ty_status jitter(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
@@ -192,7 +208,7 @@ static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_ca
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
   const double sign = what >= 1 && what <= 9 && ty_draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
   const double colour = 1 + sign * m * (wide ? 0.99 : 0.9), shear = atan(sign * m * (wide ? 0.99 : 0.3)) * deg;
-  double a[6];
+  double a[8];
   switch (what) {
     case 0: return TY_OK;
     case 1:
@@ -247,6 +263,8 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     }
     case ROTATE: return warp(ctx, p, -v[0], 0, 0, 1, 0, 0, v[1] != 0, (float)v[2], s);
     case WARP: return warp(ctx, p, v[0], v[1], v[2], v[3], v[4], v[5], v[6] != 0, (float)v[7], s);
+    case PERSPECTIVE: return perspective(ctx, v, p, d, s);
+    case PROJECT: return ty_warp(ctx, p, v, -0.5, -0.5, v[8] != 0, (float)v[9], s);
     case JITTER: return jitter(ctx, v, p, d, s);
     case COLOUR: return ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s);
     case RANDOM_COLOUR: return ty_draw(d, 0, 1) < v[2] ? ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s) : TY_OK;

@@ -160,18 +160,40 @@ ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool
   return to ? TY_OK : (ty_error(ctx, "out of memory while a picture was resized"), TY_OOM);
 }
 
-/* ---- affine maps ---- */
+/* ---- affine and projective maps ---- */
 
-void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[6]) {
+void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[8]) {
   const double deg = acos(-1) / 180, rot = degrees * deg, sx = shear_x * deg, sy = shear_y * deg;
   const double a = cos(rot - sy) / cos(sy), b = -cos(rot - sy) * tan(sx) / cos(sy) - sin(rot);
   const double c = sin(rot - sy) / cos(sy), d = -sin(rot - sy) * tan(sx) / cos(sy) + cos(rot);
   m[0] = d / scale; m[1] = -b / scale; m[3] = -c / scale; m[4] = a / scale;
   m[2] = -m[0] * tx - m[1] * ty;
   m[5] = -m[3] * tx - m[4] * ty;
+  m[6] = m[7] = 0;
 }
 
-ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[6], double cx, double cy, bool nearest, float fill, ty_canvas *s) {
+bool ty_inverse_perspective(const double from[8], const double to[8], double m[8]) {
+  double a[8][9];                          /* each point gives two equations for the eight numbers */
+  for (int k = 0; k < 4; k++) {
+    const double x = to[2 * k], y = to[2 * k + 1], u = from[2 * k], v = from[2 * k + 1];
+    const double rows[2][9] = {{x, y, 1, 0, 0, 0, -u * x, -u * y, u}, {0, 0, 0, x, y, 1, -v * x, -v * y, v}};
+    memcpy(a[2 * k], rows, sizeof rows);
+  }
+  for (int i = 0; i < 8; i++) {
+    int best = i;
+    for (int k = i + 1; k < 8; k++) if (fabs(a[k][i]) > fabs(a[best][i])) best = k;
+    if (!(fabs(a[best][i]) > 1e-12)) return false;
+    for (int j = 0; j < 9; j++) { const double t = a[i][j]; a[i][j] = a[best][j]; a[best][j] = t; }
+    for (int k = 0; k < 8; k++) {
+      const double f = a[k][i] / a[i][i];
+      for (int j = i; k != i && j < 9; j++) a[k][j] -= f * a[i][j];
+    }
+  }
+  for (int i = 0; i < 8; i++) m[i] = a[i][8] / a[i][i];
+  return true;
+}
+
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, bool nearest, float fill, ty_canvas *s) {
   TY_TRY(ty_picture_own(ctx, p, s));
   const int h = p->h, w = p->w;
   float *to = ty_canvas_floats(ctx, s, (int64_t)p->c * h * w);
@@ -179,7 +201,8 @@ ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[6], double cx, doub
   const float *from = p->p;
   for (int y = 0; y < h; y++)
     for (int x = 0; x < w; x++) {
-      const double u = m[0] * (x - cx) + m[1] * (y - cy) + m[2] + cx, v = m[3] * (x - cx) + m[4] * (y - cy) + m[5] + cy;
+      const double far = m[6] * (x - cx) + m[7] * (y - cy) + 1;
+      const double u = (m[0] * (x - cx) + m[1] * (y - cy) + m[2]) / far + cx, v = (m[3] * (x - cx) + m[4] * (y - cy) + m[5]) / far + cy;
       const bool near = u > -1.5 && v > -1.5 && u < w + 0.5 && v < h + 0.5;    /* false for NaN too */
       if (nearest) {
         const int sx = near ? (int)rint(u) : -1, sy = near ? (int)rint(v) : -1;

@@ -161,6 +161,11 @@ define("RandomAffine", "degrees:any, *, translate:any?, scale:any?, shear:any?, 
   return make("RandomAffine", true, {"affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2, bit(mode == "nearest"), fill})
 end)
 
+-- Each corner moves inwards by up to distortion_scale of half the picture, with probability p.
+define("RandomPerspective", "distortion_scale:number=0.5, p:number=0.5, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0", function(scale, p, mode, fill)
+  return make("RandomPerspective", true, {"perspective", scale, p, bit(mode == "nearest"), fill})
+end)
+
 ---- colours ----
 local colours = {brightness = 0, contrast = 1, saturation = 2, hue = 3, sharpness = 4, posterize = 5, solarize = 6, autocontrast = 7, equalize = 8, invert = 9, grayscale = 10}
 -- Each is a number x (a factor of 1 - x to 1 + x; hue: a shift of -x to x) or a list of two.
@@ -377,6 +382,26 @@ fixed("rotate", "degrees:number, *, interpolation:enum(nearest,bilinear)=nearest
 fixed("affine", "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, move, scale, shear, mode, fill)
   if type(shear) == "number" then shear = {shear, 0} end
   return {"warp", degrees, move[1], move[2], scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
+end)
+-- The map that takes four points {{x, y}, ...} of the picture (pixels from 1) to four others.
+local function projection(startpoints, endpoints)
+  local rows, right = {}, {}
+  for k = 1, 4 do
+    local from, to = startpoints[k], endpoints[k]
+    for _, point in ipairs {from or false, to or false} do
+      if type(point) ~= "table" or type(point[1]) ~= "number" or type(point[2]) ~= "number" then fail("perspective: startpoints and endpoints must be lists of four points {x, y}") end
+    end
+    local x, y, u, v = to[1] - 1, to[2] - 1, from[1] - 1, from[2] - 1
+    rows[2 * k - 1], right[2 * k - 1] = {x, y, 1, 0, 0, 0, -u * x, -u * y}, u
+    rows[2 * k], right[2 * k] = {0, 0, 0, x, y, 1, -v * x, -v * y}, v
+  end
+  local ok, m = pcall(core.ops.solve_system, core.methods.to(core.from_value(rows, "float64"), "cpu"), core.methods.to(core.methods.unsqueeze(core.from_value(right, "float64"), 2), "cpu"))
+  if not ok then fail("perspective: no map takes startpoints to endpoints: three of them lie on a line") end
+  return m:flatten():totable()
+end
+fixed("perspective", "startpoints:any, endpoints:any, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0", function(startpoints, endpoints, mode, fill)
+  local m = projection(startpoints, endpoints)
+  return {"project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], bit(mode == "nearest"), fill}
 end)
 fixed("normalize", "mean:any, std:any", function(mean, std) return per_channel("normalize", mean, std) end)
 -- kernel_size: of x, or {x, y}; sigma: a number or {x, y}, by default what goes with the size
