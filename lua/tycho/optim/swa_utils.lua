@@ -50,8 +50,8 @@ function AveragedModel:init(model, o)
   self.use_buffers = o.use_buffers
   self.average = o.multi_avg_fn or (o.decay and swa_utils.get_ema_multi_avg_fn(o.decay)) or
     (not o.avg_fn and swa_utils.get_swa_multi_avg_fn()) or function(average, values, n)
-    for i, p in ipairs(average) do M.copy_(p, o.avg_fn(p, values[i], n)) end
-  end
+      for i, p in ipairs(average) do M.copy_(p, o.avg_fn(p, values[i], n)) end
+    end
   self:register_buffer("n_averaged", core.ops.zeros({}, {dtype = "int64"}))
 end
 function AveragedModel:forward(...) return self.module(...) end
