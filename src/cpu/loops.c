@@ -431,8 +431,8 @@ static void normal(float *restrict out, const uint32_t *restrict words, int64_t 
   static void lstm_##k(T *restrict o, T *restrict c, T *restrict s, const T *restrict x, const T *restrict y, \
                        const T *restrict b, int64_t n) { \
     for (int64_t i = 0; i < n; i++) { \
-      const T xs[4] = {x[i], x[n + i], x[2 * n + i], x[3 * n + i]}; \
-      const T ys[4] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i], y[3 * n + i] + b[3 * n + i]}; \
+      const T xs[4] = {x[i], x[n + i], x[2 * n + i], x[3 * n + i]}, \
+              ys[4] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i], y[3 * n + i] + b[3 * n + i]}; \
       T v[5]; \
       o[i] = ty_lstm_##S(xs, ys, c[i], v); \
       s[i] = v[0]; s[n + i] = v[1]; s[2 * n + i] = v[2]; s[3 * n + i] = v[3]; s[4 * n + i] = v[4]; c[i] = v[4]; } } \
