@@ -299,8 +299,8 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 
 /* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
  * blocks: a thread may have all the registers it wants. */
-template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS,
-  1) channel_sums(const ty_k_batch_norm a, const G gradient, int lanes) {
+template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
+  const ty_k_batch_norm a, const G gradient, int lanes) {
   __shared__ two<T> sum[THREADS * N];
   const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
   const int64_t first = (int64_t)blockIdx.x * wide, ch = first + x * N;

@@ -26,6 +26,6 @@ end
 
 local cuda = switches("cuda", {allow_tf32 = "allow_tf32"})
 rawset(cuda, "matmul", cuda)
-return options.told(
-  {cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "allow_tf32"}),
-    cuda = cuda}, "backends")
+return options.told({
+  cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "allow_tf32"}),
+  cuda = cuda}, "backends")

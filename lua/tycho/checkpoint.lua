@@ -79,9 +79,8 @@ local function restore_plans(kept)
   if not kept or not core.gpu.is_available() then return end
   local devices, _, libraries = device_names(), core.gpu.ways()
   if kept.devices == devices and kept.libraries == libraries then return core.gpu.set_ways(kept.words) end
-  io.stderr:write(
-    ("checkpoint: its timed plans are for %s with %s, here there is %s with %s: they are timed anew, and may round \z
-    differently\n"):format(kept.devices, kept.libraries, devices, libraries))
+  io.stderr:write(("checkpoint: its timed plans are for %s with %s, here there is %s with %s: \z
+    they are timed anew, and may round differently\n"):format(kept.devices, kept.libraries, devices, libraries))
 end
 
 ---- saving ----

@@ -57,11 +57,9 @@ function pictures.make_grid(x, o) return no_grad(grid, "make_grid", x, o) end
 function pictures.save_image(x, path, o)
   if type(path) ~= "string" then fail("save_image: argument 2 must be a file's name, got " .. type(path)) end
   local picture = no_grad(grid, "save_image", x, o)
-  local ok,
-    e = pcall(core.write_png, path,
-      M.contiguous(M.to(
-      ops.floor(ops.permute(ops.clamp(ops.masked_fill(picture, ops.isnan(picture), 0), 0, 1) * 255 + 0.5, {2, 3, 1})),
-      "uint8"):cpu()))
+  local ok, e = pcall(core.write_png, path, M.contiguous(M.to(
+    ops.floor(ops.permute(ops.clamp(ops.masked_fill(picture, ops.isnan(picture), 0), 0, 1) * 255 + 0.5, {2, 3, 1})),
+    "uint8"):cpu()))
   if not ok then fail("save_image: %s", tostring(options.bare(e))) end
 end
 

@@ -199,8 +199,7 @@ def("ctc_loss",
     local logs = ops.gather(M.transpose(x, 1, 2), 3, ops.expand(M.unsqueeze(path, 2), n, steps, width))
     local skips = most > 0 and ops.cat({ops.zeros({n, 2}, {dtype = "bool", device = x.device}),
       ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank),
-      ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))},
-      2)
+      ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))}, 2)
     local alpha = ops.where(ops.le(ops.range(1, width, 1, o), 2), ops.select(logs, 2, 1), NEVER)
     for t = 2, steps do
       local reached = alpha

@@ -58,9 +58,8 @@ local function flat_places(name, x, dim, index, src)
   for d = n, 1, -1 do
     local shape = {}
     for k = 1, n do shape[k] = k == d and index.shape[d] or 1 end
-    at = at +
-      (d == dim and M.long(index) - 1 or
-        ops.range(0, index.shape[d] - 1, 1, {dtype = "int64", device = x.device}):view(shape)) * stride
+    at = at + (d == dim and M.long(index) - 1 or
+      ops.range(0, index.shape[d] - 1, 1, {dtype = "int64", device = x.device}):view(shape)) * stride
     stride = stride * x.shape[d]
   end
   return M.reshape(ops.expand(at, index.shape), -1), M.reshape(n > 0 and src[window] or src, -1)

@@ -19,10 +19,9 @@ end
 local function to_dtype(x, dtype, second)
   if not DTYPES[dtype] then
     local near = core.nearest(dtype, core.dtypes)
-    fail("to",
-      (second and "argument 3 (dtype) must be a dtype such as 'float32'" or
-        "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s",
-        dtype, near and "; did you mean '" .. near .. "'?" or "")
+    fail("to", (second and "argument 3 (dtype) must be a dtype such as 'float32'" or
+      "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s",
+      dtype, near and "; did you mean '" .. near .. "'?" or "")
   end
   return dtype == x.dtype and x or ops.cast(x, dtype)
 end

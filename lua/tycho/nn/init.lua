@@ -254,8 +254,7 @@ local Embedding = layer("Embedding")
 function Embedding:init(...)
   local o = arguments("Embedding",
     "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, \z
-      sparse=false, *, _weight=nil",
-    ...)
+      sparse=false, *, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("Embedding: there is no %s: gradients are dense", k) end end
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size

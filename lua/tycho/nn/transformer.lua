@@ -136,9 +136,8 @@ end
 function EncoderLayer:forward(x, ...)
   local o = arguments("TransformerEncoderLayer", "src_mask=nil, src_key_padding_mask=nil, is_causal=false", ...)
   local function attend(y)
-    return self.dropout1(
-      (self.self_attn(y,
-        {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal, need_weights = false})))
+    return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask,
+      is_causal = o.is_causal, need_weights = false})))
   end
   if self.norm_first then
     x = x + attend(self.norm1(x))
@@ -160,10 +159,8 @@ local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_
 function DecoderLayer:forward(x, memory, ...)
   local o = arguments("TransformerDecoderLayer", TARGET, ...)
   local function attend(y)
-    return self.dropout1(
-      (self.self_attn(y,
-        {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal,
-          need_weights = false})))
+    return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask,
+      is_causal = o.tgt_is_causal, need_weights = false})))
   end
   local function cross(y)
     return self.dropout2((self.multihead_attn(y, memory, memory,
