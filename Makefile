@@ -4,6 +4,7 @@
 #   make demo       train examples/fashion_mnist.lua        make test       the specs, under busted
 #   make lint       luacheck, -Werror, layering laws        make bench      timings, beside PyTorch where there is one
 #   make test-asan, test-valgrind, test-crash               make golden     golden files, from PyTorch
+#   make            also makes build/tycho/mpi.so, where mpicc is
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
 #   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md, docs/reference.md, editor stubs
@@ -43,7 +44,7 @@ PREFIX_LUA ?= /usr/local/share/lua/5.1
 PREFIX_LIB ?= /usr/local/lib/lua/5.1
 BUSTED  = $(LUAJIT) $(shell command -v busted)
 BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev libturbojpeg0-dev libxxhash-dev libzip-dev zlib1g-dev
-TEST_PACKAGES  = lua-busted
+TEST_PACKAGES  = lua-busted libopenmpi-dev openmpi-bin
 LINT_PACKAGES  = lua-check
 DEMO_PACKAGES  = dataset-fashion-mnist
 
@@ -65,6 +66,17 @@ $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 	$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
 endef
 $(foreach f,loops pool_loops,$(eval $(call VECTOR,$(f))))
+
+# ---- the library of several processes: where there is MPI's compiler ----
+
+MPICC ?= $(shell command -v mpicc 2>/dev/null)
+ifneq ($(MPICC),)
+all: $(BUILD)/tycho/mpi.so
+endif
+
+$(BUILD)/tycho/mpi.so: src/mpi/mpi.c $(HDR)
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS) -fno-openmp $< -o $@ -shared -Wl,-z,nodelete
 
 # ---- the GPU library: where there is nvcc; and its simulation, where there are CUDA's headers ----
 
@@ -112,7 +124,7 @@ comma := ,
 SIM_FLAGS = -DCUDA_INCLUDE=\"$(CUDA_HOME)/include\" $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries product)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/nccl.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries ccl product)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
@@ -126,7 +138,7 @@ $(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(SIM)/fibers.o $(KERNEL_HD
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o $(SIM)/fibers.o -o $@ -pthread
 
-$(SIM)/libraries.o: spec/simgpu/libraries.c $(CUDA_HDR)
+$(SIM)/libraries.o $(SIM)/ccl.o: $(SIM)/%.o: spec/simgpu/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 
@@ -292,7 +304,7 @@ install: all
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/
 	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so
-	if [ -e $(BUILD)/tycho/cuda.so ]; then install -m 755 $(BUILD)/tycho/cuda.so $(PREFIX_LIB)/tycho/cuda.so; fi
+	for l in cuda mpi; do if [ -e $(BUILD)/tycho/$$l.so ]; then install -m 755 $(BUILD)/tycho/$$l.so $(PREFIX_LIB)/tycho/$$l.so; fi; done
 
 clean:
 	rm -rf build build-*

@@ -16,16 +16,23 @@ local M = {}
 
 -- What is there for the library itself.
 local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequences.recur"] = true, ["sequences.reordered"] = true, ["Optimizer:check_state_dict"] = true, ["Optimizer:apply_gradients"] = true,
-  ["SGD:lacks"] = true, ["Scheduler:next_lr"] = true, ["Scheduler:restart"] = true, ["OneCycleLR:along"] = true, ["recompute.run"] = true, ["Traced:init"] = true, ["Module:check_state_dict"] = true}
+  ["SGD:lacks"] = true, ["Scheduler:next_lr"] = true, ["Scheduler:restart"] = true, ["OneCycleLR:along"] = true, ["recompute.run"] = true, ["saving.unpack_from"] = true, ["Traced:init"] = true, ["Module:check_state_dict"] = true}
 
 -- Functions of a file with the comments above them.
 local function documented(path, skip)
-  local out, comment = {}, {}
+  local out, comment, begun = {}, {}, nil
   for line in io.lines(path) do
+    if begun then line = begun .. line:gsub("^ +", "") end
+    begun = line:match '^(.*core%.define%("[%w_.]+", "[^"]*)\\z$'      -- a definition whose signature is on the next lines
+    begun = begun or line:find 'core%.define%("[%w_.]+",$' and line .. " " or nil
     local text = line:match "^%-%- (.*)$"
     local name, args = line:match "^function ([%w_.:]+)(%b())"
+    if not name then
+      name, args = line:match 'core%.define%("([%w_.]+)", "([^"]*)"'
+      args = args and "(" .. args .. ")"
+    end
     if text then comment[#comment + 1] = text
-    else
+    elseif not begun then
       if name and #comment > 0 and not name:find(skip) and not INTERNAL[name] then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
       comment = {}
     end
@@ -72,7 +79,7 @@ function M.lines(here)
     md[#md + 1] = ("| `%s` | %s |"):format(name, takes)
   end
   md[#md + 1] = ""
-  for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua"} do functions(file) end
+  for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua", "nn/parallel.lua"} do functions(file) end
   section "nn.utils"
   for _, file in ipairs {"nn/utils.lua", "nn/normalized.lua", "nn/sequences.lua"} do functions(file) end
   section "nn.init"
@@ -115,7 +122,7 @@ function M.lines(here)
 
   local last
   for _, part in ipairs {{"Tensors and modes", "init.lua", "^M%."}, {"Autograd", "autograd.lua"}, {"Autograd", "autograd_functional.lua"}, {"Activation checkpointing", "recompute.lua"}, {"Mixed precision", "amp.lua"}, {"Mixed precision", "amp_debug.lua"},
-    {"Distributions", "distributions/init.lua"}, {"Distributions", "distributions/elementary.lua"}, {"Distributions", "distributions/gamma.lua"}, {"Distributions", "distributions/composed.lua"}, {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Profiles", "profiler.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
+    {"Distributions", "distributions/init.lua"}, {"Distributions", "distributions/elementary.lua"}, {"Distributions", "distributions/gamma.lua"}, {"Distributions", "distributions/composed.lua"}, {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Several processes", "distributed.lua"}, {"Profiles", "profiler.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
     {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}} do
     if #documented(here .. "/lua/tycho/" .. part[2], part[3] or "^lib%.") > 0 then
       if part[1] ~= last then section(part[1]) end

@@ -10,6 +10,7 @@ local ops = core.ops
 local M = core.methods
 local attention_weights = require("tycho.functional.lib").attention_weights
 local recurrent_gradients = require "tycho.functional.recurrent"
+local collective_gradient = require "tycho.functional.collective"
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}
@@ -549,6 +550,7 @@ R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_in
   return cross_entropy(g / out3, x, target, weight, ignore_index, label_smoothing)
 end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
+R.collective = {x = collective_gradient}
 
 ---- no gradient ----
 local NONE = [[

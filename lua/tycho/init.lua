@@ -279,9 +279,9 @@ tycho.save, tycho.load = saving.save, saving.load
 for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- load_npy, save_npy, load_npz, save_npz
 
 -- Loaded when first used.
-local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda",
-  utils = "tycho.utils", amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit",
-  distributions = "tycho.distributions", checkpoint = "tycho.checkpoint", profiler = "tycho.profiler"}
+local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
+  amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
+  checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then
     local m = require(parts[k])

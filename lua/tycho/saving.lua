@@ -204,8 +204,17 @@ function saving.pack(value)
   return core.json_encode {tree = tree, tensors = about}, tensors
 end
 function saving.unpack(text, memory)
-  local message, tensors, at = core.json_decode(text), {}, 64 + #text
-  for _, t in ipairs(message.tensors) do tensors[t.name], at = core.message_tensor(memory, at, t.dtype, t.sizes) end
+  local at = 64 + #text
+  return saving.unpack_from(text, function(t)
+    local x
+    x, at = core.message_tensor(memory, at, t.dtype, t.sizes)
+    return x
+  end)
+end
+-- tensor_of: gives the next tensor, of which t.dtype and t.sizes are known.
+function saving.unpack_from(text, tensor_of)
+  local message, tensors = core.json_decode(text), {}
+  for _, t in ipairs(message.tensors) do tensors[t.name] = tensor_of(t) end
   return decode(message.tree, tensors, "a message")
 end
 

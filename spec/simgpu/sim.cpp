@@ -299,6 +299,15 @@ cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function
   return cudaSuccess;
 }
 
+/* Work of a library in a stream, and a fault of it. */
+extern "C" cudaError_t sim_task(cudaStream_t stream, void (*f)(void *arg), void *arg) {
+  ENTER;
+  if (!stream) return give(cudaErrorInvalidResourceHandle);
+  stream->add([=] { if (!sticky) f(arg); });
+  return cudaSuccess;
+}
+extern "C" void sim_fault(const char *what) { device_error(cudaErrorLaunchFailure, what); }
+
 /* ---- the runtime's calls ---- */
 
 EXPORT void sim_fail(long n, int error) { fail_with = error; fail_in = n; }

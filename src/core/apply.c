@@ -169,7 +169,8 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
     return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
-  const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill || c->op->id == TY_OP_copy;
+  const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill ||
+    c->op->id == TY_OP_copy || c->op->id == TY_OP_collective;
   if (into->scaled && !whole)
     return ty_fail(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
   if (ty_device_of(into) != b)
@@ -196,7 +197,8 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
 static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
   ty_tensor *before[TY_MAXPARAM] = {NULL}, *result = NULL;
   ty_status s = TY_OK;
-  bool direct = c->op->cls == TY_C_POINTWISE || c->op->cls == TY_C_INDEX || c->op->id == TY_OP_copy;   /* may write where they read */
+  bool direct = c->op->cls == TY_C_POINTWISE || c->op->cls == TY_C_INDEX || c->op->id == TY_OP_copy ||   /* may write where they read */
+                (c->op->cls == TY_C_COLLECTIVE && ty_is_contiguous(into));
   if (c->op->cls == TY_C_VIEW || c->op->nout != 1) return ty_fail(c, "has no in-place form");
   TY_TRY(check_inplace(c, b, into));
   for (int i = 0; i < c->nin; i++) {

@@ -377,6 +377,15 @@ static void hold(ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **in
   for (int k = 0; k < ninput; k++) { if (on) ty_retain(inputs[k]); else ty_release(inputs[k]); }
 }
 
+static void forget(pass *p) {
+  for (int i = 0; i < p->ngrad; i++) ty_release(p->grad[i]);
+  for (int i = 0; i < p->n; i++) { ty_node_release(p->e[i].node); ty_release(p->e[i].leaf); }
+  ty_free(p->e);
+  ty_free(p->map.slot);
+  ty_free(p->grad);
+  ty_free(p->heap);
+}
+
 static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
                       ty_tensor **result, ty_backward_opts o) {
   for (int k = 0; k < nroot; k++) {
@@ -404,13 +413,19 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   memcpy(ctx->autocast, cast, sizeof cast);
   if (s != TY_OK)
     for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }
-  for (int i = 0; i < p.ngrad; i++) ty_release(p.grad[i]);
-  for (int i = 0; i < p.n; i++) { ty_node_release(p.e[i].node); ty_release(p.e[i].leaf); }
   hold(roots, grads, nroot, inputs, ninput, false);
-  ty_free(p.e);
-  ty_free(p.map.slot);
-  ty_free(p.grad);
-  ty_free(p.heap);
+  forget(&p);
+  return s;
+}
+
+ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached) {
+  pass p = {.ctx = ctx};
+  for (int k = 0; k < nroot; k++) TY_TRY(ty_history(ctx, roots[k]));
+  hold(roots, NULL, nroot, leaves, nleaf, true);
+  const ty_status s = explore(&p, roots, nroot, NULL, 0);
+  for (int k = 0; k < nleaf; k++) reached[k] = s == TY_OK && find(&p, leaves[k]) >= 0;
+  hold(roots, NULL, nroot, leaves, nleaf, false);
+  forget(&p);
   return s;
 }
 

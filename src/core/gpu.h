@@ -5,6 +5,7 @@
 #ifndef TY_GPU_H
 #define TY_GPU_H
 #include <stdarg.h>
+#include "group.h"
 #include "shape.h"
 
 /* What users have set for all devices of the process. */

@@ -154,7 +154,7 @@ typedef struct {
 typedef enum {
   TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_MOVE, TY_C_COPY, TY_C_FILL, TY_C_RANDOM,
   TY_C_MATMUL, TY_C_LINALG, TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM,
-  TY_C_ATTENTION, TY_C_RECURRENT, TY_C_LOSS, TY_C_OPTIM, TY_NCLASS
+  TY_C_ATTENTION, TY_C_RECURRENT, TY_C_LOSS, TY_C_OPTIM, TY_C_COLLECTIVE, TY_NCLASS
 } ty_class;
 
 typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE, TY_D_WHOLE } ty_dtype_rule;
@@ -229,9 +229,11 @@ void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augmen
 
 /* Where operand slot's tensors stand in in[]: a list's, or the one. */
 static inline ty_span ty_span_of(const ty_op *op, const ty_span *span, int slot) { return op->has_list ? span[slot] : (ty_span){slot, 1}; }
-/* What op has changed: a gradient that is multiplied stays scaled; what else may change it (see check_inplace,
-   ty_infer_optim) makes it another. */
-static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) { t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div); }
+/* What op has changed: a gradient that is multiplied, or summed among processes, stays scaled; what else may change it
+   (see check_inplace, ty_infer_optim) makes it another. */
+static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) {
+  t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div || op->id == TY_OP_collective);
+}
 /* x:eq(0.1) on 16-bit x compares with 0.1 in x's dtype, as PyTorch does: whether numbers among the operands are rounded
    to c->common first. */
 static inline bool ty_rounds_numbers(const ty_call *c) {
@@ -466,6 +468,9 @@ typedef struct { bool retain_graph, create_graph, accumulate; } ty_backward_opts
  * result[] as new references (NULL where unused). */
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
                       ty_tensor **result, ty_backward_opts o);
+
+/* Which leaves' gradients a backward pass of the roots would reach. */
+ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached);
 
 /* ---- random numbers ---- */
 

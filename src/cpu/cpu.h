@@ -162,4 +162,5 @@ ty_status ty_cpu_pool(ty_call *c);
 ty_status ty_cpu_norm(ty_call *c);
 ty_status ty_cpu_loss(ty_call *c);
 ty_status ty_cpu_optim(ty_call *c);
+ty_status ty_cpu_collective(ty_call *c);            /* core/group.c */
 #endif

@@ -105,6 +105,7 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
 ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
 ty_status ty_cuda_resize(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);                          /* conv.c */
+ty_status ty_cuda_collective(ty_call *c);                    /* group.c */
 ty_status ty_cuda_attention(ty_call *c);                     /* attention.c */
 ty_status ty_cuda_sort(ty_call *c);                          /* sort.c */
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space */

@@ -43,9 +43,10 @@ static bool takes_list(int type) {
 }
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
-/* A table with a name in it holds options; so does {} where no list may stand. */
+/* A table with a name in it holds options, unless it is an object where one may stand; so does {} where no list may stand. */
 static bool is_options(lua_State *L, int index, bool list_here) {
   if (lua_type(L, index) != LUA_TTABLE) return false;
+  if (list_here && lua_getmetatable(L, index)) { lua_pop(L, 1); return false; }
   bool any = false;
   lua_pushnil(L);
   while (lua_next(L, index)) {

@@ -14,8 +14,7 @@ typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYP
 typedef struct { uint8_t kind, index; } src;
 typedef struct {
   uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
-  /* of several slots: those for which the rule is run; the others have one of their own, for when none of these is
-     asked for */
+  /* of several slots: those for which the rule is run; the others have one of their own, for when none of these is asked for */
   uint32_t asked;
   int nsrc;
   src s[TY_MAXPARAM];
@@ -511,6 +510,33 @@ static int backward(lua_State *L) {
   return 1;
 }
 
+/* reached(outputs, leaves) -> list of booleans: whether backward from the outputs comes to the leaf */
+static int reached(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  ty_settle(L, "a graph is looked at");
+  const size_t outs = TY_MIN(lua_objlen(L, 1), MOST), ins = TY_MIN(lua_objlen(L, 2), MOST);
+  lua_createtable(L, (int)ins, 0);
+  ty_tensor **roots = lua_newuserdata(L, (sizeof(ty_tensor *) + 1) * (outs + ins + 1)), **leaves = roots + outs;
+  bool *is = (bool *)(leaves + ins);
+  const int nroot = list_of(L, 1, roots, "output", false), n = list_of(L, 2, leaves, "leaf", false);
+  if (ty_reached(ctx, roots, nroot, leaves, n, is) != TY_OK) return ty_raise(L, ctx);
+  for (int i = 0; i < n; i++) {
+    lua_pushboolean(L, is[i]);
+    lua_rawseti(L, 3, i + 1);
+  }
+  lua_pushvalue(L, 3);
+  return 1;
+}
+
+/* mark_as(gradient, other): it is scaled by a GradScaler if the other is */
+static int mark_as(lua_State *L) {
+  ty_check(L, 1, "mark_as", "argument 1")->scaled = ty_check(L, 2, "mark_as", "argument 2")->scaled;
+  return 0;
+}
+
 /* ---- autograd.Function ---- */
 
 #define MOST_OF_FUNCTION 1024
@@ -556,6 +582,8 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "set_rule", set_rule);
   ty_add(L, "backward", backward);
   ty_add(L, "register_hook", register_hook);
+  ty_add(L, "reached", reached);
+  ty_add(L, "mark_as", mark_as);
   ty_add(L, "watch", watch);
   ty_add(L, "record_function", record);
   lua_pushlightuserdata(L, (void *)&rules);

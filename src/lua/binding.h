@@ -155,6 +155,9 @@ void ty_blob_end(void *b);
 const char *ty_string_at(lua_State *L, int index);        /* a string, not a number: what Lua keeps as it is; raises */
 void ty_sizes_at(lua_State *L, int index, ty_meta *m);    /* a list of up to 8 sizes; raises */
 
+/* Pushes the file of a library that is opened at run time, by its module's name, as package.cpath has it; or nil (NULL). library.c */
+const char *ty_push_library(lua_State *L, const char *module);
+
 /* ---- parts of the module ---- */
 void ty_open_ops(lua_State *L);        /* each adds functions to the table on top */
 void ty_open_tensor(lua_State *L);
@@ -166,6 +169,7 @@ void ty_open_io(lua_State *L);
 void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);
 void ty_open_process(lua_State *L);
+void ty_open_group(lua_State *L);
 void ty_open_profile(lua_State *L);
 double ty_now(void);                       /* seconds of a clock that only goes forward */
 void ty_open_archive(lua_State *L);

@@ -46,17 +46,7 @@ long long ty_gpu_garbage(void) { return garbage; }
 /* Whether there is a GPU; reason says why not. */
 static bool available(lua_State *L) {
   if (!opened) {
-    int top = lua_gettop(L);
-    const char *path = getenv("TYCHO_CUDA_LIBRARY");
-    luaL_checkstack(L, 6, "cuda");
-    lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
-    lua_getfield(L, -1, "package");
-    if (!path && lua_istable(L, -1)) {
-      lua_getfield(L, -1, "searchpath");
-      lua_pushliteral(L, "tycho.cuda");
-      lua_getfield(L, -3, "cpath");
-      if (lua_isfunction(L, -3) && lua_pcall(L, 2, 1, 0) == 0) path = lua_tostring(L, -1);
-    }
+    const char *named = getenv("TYCHO_CUDA_LIBRARY"), *found = ty_push_library(L, "tycho.cuda"), *path = named ? named : found;
     pthread_mutex_lock(&lock);
     if (!opened) {
       if (path) open_library(path, ty_ctx_of(L, ty_state_of(L)));
@@ -64,7 +54,7 @@ static bool available(lua_State *L) {
       opened = true;
     }
     pthread_mutex_unlock(&lock);
-    lua_settop(L, top);
+    lua_pop(L, 1);
   }
   return gpu.count > 0;
 }

@@ -25,7 +25,7 @@ static int op_call_inplace(lua_State *L) {
 }
 
 static bool has_inplace(const ty_op *op) {
-  static const uint16_t more[] = {TY_OP_copy, TY_OP_tril, TY_OP_triu, TY_OP_scatter, TY_OP_scatter_add, TY_OP_index_put};
+  static const uint16_t more[] = {TY_OP_copy, TY_OP_tril, TY_OP_triu, TY_OP_scatter, TY_OP_scatter_add, TY_OP_index_put, TY_OP_collective};
   if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal") && op->nout == 1;
   if (op->cls == TY_C_RANDOM) return op->nin == 1 && op->nout == 1;
   for (unsigned i = 0; i < sizeof more / sizeof *more; i++)
@@ -90,7 +90,7 @@ static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "move", "copy",
                                                  "fill", "random", "matmul", "linalg", "softmax",
                                                  "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention",
-                                                 "recurrent", "loss", "optim"};
+                                                 "recurrent", "loss", "optim", "collective"};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {
     const ty_op *op = &ty_ops[i];

@@ -123,9 +123,14 @@ function Distributed:order(seed, epoch)
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
 -- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks
--- count from 0); shares are equal, for which some items come twice, or with drop_last are left out.
+-- count from 0; num_replicas and rank are those of tycho.distributed, where it has been begun); shares are equal, for
+-- which some items come twice, or with drop_last are left out.
 function samplers.DistributedSampler(of, o)
-  o = fill("DistributedSampler", o, {num_replicas = 1, rank = 0, shuffle = true, seed = false, drop_last = false})
+  local processes = require "tycho.distributed"
+  local among = processes.is_initialized()
+  o = fill("DistributedSampler", o,
+    {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0,
+      shuffle = true, seed = false, drop_last = false})
   local n, r = count("DistributedSampler", of), o.num_replicas
   whole("DistributedSampler", "num_replicas", r, 1, 2)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then
@@ -201,8 +206,8 @@ function samplers.batches_of(s, n)
     for list in next_list do
       if core.is_tensor(list) then list = list:totable() end
       if type(list) ~= "table" or #list == 0 then
-        error("DataLoader: batch_sampler must give lists of positions, got " ..
-          (type(list) == "table" and "an empty one" or type(list)), 0)
+        error("DataLoader: batch_sampler must give lists of positions, got " .. (type(list) == "table" and
+          "an empty one" or type(list)), 0)
       end
       for _, i in ipairs(list) do all[#all + 1] = i end
       ends[#ends + 1] = #all

@@ -253,8 +253,8 @@ local Embedding = layer("Embedding")
 -- padding_idx's is 0 and stays so
 function Embedding:init(...)
   local o = arguments("Embedding",
-    "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, \z
-      sparse=false, *, _weight=nil", ...)
+    "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, \z
+      *, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("Embedding: there is no %s: gradients are dense", k) end end
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
@@ -392,6 +392,17 @@ local function running_stats(self, n)
   self:register_buffer("running_var", ops.ones(n))
   self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
 end
+-- A batch norm's forward: by the batch's statistics in training, else by the running ones.
+function lib.batch_norm(self, x)
+  local momentum = self.momentum
+  if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
+  if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
+    return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias,
+      self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
+  end
+  return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
+    {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
+end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
   -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)
@@ -404,15 +415,9 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
     if o.track_running_stats then running_stats(self, n) end
   end
   function Norm:forward(x)
-    local d, momentum = M.dim(x), self.momentum
-    if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
+    local d = M.dim(x)
     if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
-    if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
-      return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias,
-        self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
-    end
-    return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
-      {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
+    return lib.batch_norm(self, x)
   end
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, tostring(self.momentum)) end
 end
@@ -495,6 +500,7 @@ require "tycho.nn.plain"
 require "tycho.nn.lazy"
 require "tycho.nn.transformer"
 require "tycho.nn.rnn"
+require "tycho.nn.parallel"
 
 ---- summary ----
 -- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.

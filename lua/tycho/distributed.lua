@@ -1,0 +1,322 @@
+-- tycho.distributed: processes that train one model, one GPU or some cores each, with the names of torch.distributed.
+--
+-- Idea: `mpirun -n 4 luajit train.lua` starts them, and init_process_group() lets them find each other. What they
+-- exchange is the op `collective`: in the host's memory it goes by MPI, on GPUs by NCCL, in a stream of its own beside
+-- the current one. Ranks count from 0, as mpirun's and the driver's numbers do.
+-- Invariant: every process of a group calls the same functions in the same order, with tensors of the same shapes and dtypes.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local no_grad = require("tycho.modes").no_grad
+local saving = require "tycho.saving"
+local fail, shown = options.fail, options.shown
+local ops, M = core.ops, core.methods
+local distributed = {}
+
+---- groups ----
+local Group = {}
+Group.__index = Group
+Group.__tostring = function(g) return ("process group of ranks %s"):format(table.concat(g.ranks, ", ")) end
+
+local world                             -- the group of all, or nil
+local local_rank
+
+local function group_of(who, group)
+  if not world then fail(who .. ": call init_process_group() first") end
+  if group == nil then return world end
+  if getmetatable(group) ~= Group then fail("%s: group must be what new_group() gave, got %s", who, shown(group)) end
+  if not group.rank then fail(who .. ": this process isn't in the group") end
+  return group
+end
+distributed.group_of = group_of
+-- A rank, as users number them, within the group.
+local function within(who, rank, group)
+  if type(rank) ~= "number" or rank % 1 ~= 0 then fail("%s: a rank must be a whole number from 0, got %s", who, shown(rank)) end
+  for i, r in ipairs(group.ranks) do if r == rank then return i - 1 end end
+  fail("%s: rank %d isn't in the %s", who, rank, tostring(group))
+end
+
+local function numbered(n)
+  local ranks = {}
+  for i = 1, n do ranks[i] = i - 1 end
+  return ranks
+end
+
+-- Whether there are several processes to be had: tycho/mpi.so is there; or false and why not. Nothing is begun by it.
+function distributed.is_available()
+  if package.searchpath("tycho.mpi", package.cpath) then return true end
+  return false, "tycho was built without MPI: there is no tycho/mpi.so on package.cpath"
+end
+function distributed.is_initialized() return world ~= nil end
+
+-- The processes that mpirun has started find each other; without mpirun there is one. timeout: seconds that a call may wait for the others.
+-- TYCHO_DEBUG=distributed in the environment: before each exchange the processes compare what they are about to do, and
+-- an error says where they differ (else they hang, or get nonsense). The positional argument is PyTorch's backend: what
+-- is used follows from the tensors' device.
+function distributed.init_process_group(backend, o)
+  if type(backend) == "table" then backend, o = nil, backend end
+  o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
+  options.number("init_process_group", "timeout", o.timeout, 0)
+  if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" then
+    fail("init_process_group: the backend must be 'mpi' or 'nccl', got %s", shown(o.backend))
+  end
+  if world then fail("init_process_group: it has been called") end
+  local rank, size, on_machine = core.group_open(o.timeout, (os.getenv "TYCHO_DEBUG" or ""):find "distributed" ~= nil)
+  if not rank then fail("init_process_group: %s", size) end
+  world, local_rank = setmetatable({id = 0, rank = rank, ranks = numbered(size)}, Group), on_machine
+end
+-- All that is left to do: processes wait for each other when they end.
+function distributed.destroy_process_group(group) if not group then world = nil end end
+
+-- A group of some of the processes; all call it, in the same order. ranks: a list
+function distributed.new_group(ranks)
+  group_of("new_group")
+  ranks = ranks or world.ranks
+  if type(ranks) ~= "table" or #ranks == 0 then fail("new_group: argument 1 must be a list of ranks, got %s", shown(ranks)) end
+  local seen = {}
+  for _, r in ipairs(ranks) do
+    within("new_group", r, world)
+    if seen[r] then fail("new_group: rank %d stands twice in the list", r) end
+    seen[r] = true
+  end
+  local list = {unpack(ranks)}
+  table.sort(list)
+  local id, rank = core.group_new(list)
+  return setmetatable({id = id, rank = rank, ranks = list}, Group)
+end
+
+-- Of this process: its number in the group (nil: it isn't there), how many there are, and its number on its machine, which picks its GPU.
+function distributed.get_rank(group) return (group or group_of "get_rank").rank end
+function distributed.get_world_size(group) return #(group or group_of "get_world_size").ranks end
+function distributed.get_local_rank()
+  group_of "get_local_rank"
+  return local_rank
+end
+function distributed.get_backend() return group_of "get_backend" and "mpi" end
+
+---- exchanges ----
+-- What is under way: wait() until it is done (on a GPU: what follows in the current stream waits), is_completed().
+local Work = {}
+Work.__index = Work
+function Work:wait()
+  if self.event then self.event:wait() elseif self.pending then core.group_test(self.pending, true) end
+  return true
+end
+function Work:is_completed()
+  if self.event then return self.event:query() end
+  return not self.pending or core.group_test(self.pending, false)
+end
+
+local streams = {}                      -- by device: where its exchanges go
+local function beside(device, fn)
+  local cuda = require "tycho.cuda"
+  local index = tonumber(device:match "%d+$") or cuda.current_device()
+  return cuda.device(index, function()
+    local s = streams[device] or cuda.Stream(index)
+    streams[device] = s
+    s:wait_stream(cuda.current_stream())
+    cuda.stream(s, fn)
+    return s, cuda.current_stream()
+  end)
+end
+
+-- Exchanges x, in place or into another tensor; async: gives what is under way.
+local function exchange(who, kind, x, into, async, group, reduction, peer, tag)
+  if not core.is_tensor(x) then fail("%s: a tensor is needed, got %s", who, shown(x)) end
+  reduction, peer, tag = reduction or "sum", peer or 0, tag or 0
+  local function run()
+    if into == x then ops.collective_(x, kind, reduction, peer, tag, group.id)
+    elseif not into then ops.collective(x, kind, reduction, peer, tag, group.id)
+    else M.copy_(into, ops.collective(x, kind, reduction, peer, tag, group.id)) end
+  end
+  if x.device ~= "cpu" then
+    local s, current = no_grad(beside, x.device, run)
+    if async then return setmetatable({event = s:record_event()}, Work) end
+    current:wait_stream(s)
+    return
+  end
+  if not async then return no_grad(run) end
+  return setmetatable({pending = core.group_start(into or x, x, kind, reduction, peer, tag, group.id)}, Work)
+end
+
+local REDUCTIONS = {sum = "sum", mean = "mean", avg = "mean", product = "product", min = "min", max = "max"}
+distributed.ReduceOp = {SUM = "sum", AVG = "mean", PRODUCT = "product", MIN = "min", MAX = "max"}
+local function reduction_of(who, op)
+  if op == nil then return "sum" end
+  return REDUCTIONS[type(op) == "string" and op:lower()] or
+    fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
+end
+
+-- x becomes the sum (op: or the mean, product, min, max) of what the processes have. async_op: gives a Work with wait().
+distributed.all_reduce = core.define("distributed.all_reduce", "x, op:any?, group:any?, async_op:bool=false", function(x, op, group, async)
+  return exchange("all_reduce", "all_reduce", x, x, async, group_of("all_reduce", group), reduction_of("all_reduce", op))
+end)
+-- The same for the process of rank dst only.
+distributed.reduce = core.define("distributed.reduce",
+  "x, dst:int, op:any?, group:any?, async_op:bool=false",
+  function(x, dst, op, group, async)
+    local g = group_of("reduce", group)
+    return exchange("reduce", "reduce", x, x, async, g, reduction_of("reduce", op), within("reduce", dst, g))
+  end)
+-- x becomes what the process of rank src has.
+distributed.broadcast = core.define("distributed.broadcast", "x, src:int, group:any?, async_op:bool=false", function(x, src, group, async)
+  local g = group_of("broadcast", group)
+  return exchange("broadcast", "broadcast", x, x, async, g, nil, within("broadcast", src, g))
+end)
+
+-- out, of as many times x's dim 1 as there are processes, becomes what they have, in the order of their ranks.
+distributed.all_gather_into_tensor = core.define("distributed.all_gather_into_tensor",
+  "out, x, group:any?, async_op:bool=false",
+  function(out, x, group, async)
+    return exchange("all_gather_into_tensor", "all_gather", x, out, async, group_of("all_gather_into_tensor", group))
+  end)
+-- out becomes this process's part of the sum of all x: dim 1 is shared out.
+distributed.reduce_scatter_tensor = core.define("distributed.reduce_scatter_tensor",
+  "out, x, op:any?, group:any?, async_op:bool=false",
+  function(out, x, op, group, async)
+    return exchange("reduce_scatter_tensor", "reduce_scatter", x, out, async, group_of("reduce_scatter_tensor", group),
+      reduction_of("reduce_scatter_tensor", op))
+  end)
+-- Part i of x's dim 1 goes to process i; out has what came, in the order of ranks.
+distributed.all_to_all_single = core.define("distributed.all_to_all_single",
+  "out, x, group:any?, async_op:bool=false",
+  function(out, x, group, async)
+    return exchange("all_to_all_single", "all_to_all", x, out, async, group_of("all_to_all_single", group))
+  end)
+
+local function check_list(who, list, n)
+  if type(list) ~= "table" or core.is_tensor(list) or #list ~= n then
+    fail("%s: a list of %d tensors is needed, one for each process, got %s", who, n,
+      core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list))
+  end
+end
+local function fill_list(list, parts) for i, part in ipairs(parts) do no_grad(M.copy_, list[i], part) end end
+local function joined(list)
+  local rows = {}
+  for i, x in ipairs(list) do rows[i] = M.unsqueeze(x:detach(), 1) end
+  return ops.cat(rows, 1)
+end
+
+-- The tensors of list become what the processes have.
+distributed.all_gather = core.define("distributed.all_gather", "list:any, x, group:any?", function(list, x, group)
+  local g = group_of("all_gather", group)
+  check_list("all_gather", list, #g.ranks)
+  fill_list(list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
+end)
+-- out becomes the sum of what the processes have in list for this one.
+distributed.reduce_scatter = core.define("distributed.reduce_scatter", "out, list:any, op:any?, group:any?", function(out, list, op, group)
+  local g = group_of("reduce_scatter", group)
+  check_list("reduce_scatter", list, #g.ranks)
+  exchange("reduce_scatter", "reduce_scatter", joined(list), M.unsqueeze(out, 1), false, g, reduction_of("reduce_scatter", op))
+end)
+-- inputs[i] goes to process i; outputs become what came.
+distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inputs:any, group:any?", function(outputs, inputs, group)
+  local g = group_of("all_to_all", group)
+  check_list("all_to_all", outputs, #g.ranks)
+  check_list("all_to_all", inputs, #g.ranks)
+  fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
+end)
+
+-- x goes to the process of rank dst; gives a Work. tag: tells apart messages between two (CPU).
+distributed.isend = core.define("distributed.isend", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag)
+  local g = group_of("isend", group)
+  return exchange("isend", "send", x, nil, true, g, nil, within("isend", dst, g), tag)
+end)
+-- x becomes what the process of rank src sends; gives a Work.
+distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, tag:int=0", function(x, src, group, tag)
+  local g = group_of("irecv", group)
+  return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
+end)
+-- isend and irecv, waited for.
+distributed.send = core.define("distributed.send",
+  "x, dst:int, group:any?, tag:int=0",
+  function(x, dst, group, tag) distributed.isend(x, dst, group, tag):wait() end)
+distributed.recv = core.define("distributed.recv",
+  "x, src:int, group:any?, tag:int=0",
+  function(x, src, group, tag) distributed.irecv(x, src, group, tag):wait() end)
+
+-- The process of rank dst gets what all have into the tensors of its list; the others give no list.
+distributed.gather = core.define("distributed.gather", "x, list:any?, dst:int=0, group:any?", function(x, list, dst, group)
+  local g = group_of("gather", group)
+  if g.rank ~= within("gather", dst, g) then return distributed.send(x, dst, group) end
+  check_list("gather", list, #g.ranks)
+  for i, r in ipairs(g.ranks) do
+    if r == dst then no_grad(M.copy_, list[i], x) else distributed.recv(list[i], r, group) end
+  end
+end)
+-- x becomes what the process of rank src has for this one in its list; the others give no list.
+distributed.scatter = core.define("distributed.scatter", "x, list:any?, src:int=0, group:any?", function(x, list, src, group)
+  local g = group_of("scatter", group)
+  if g.rank ~= within("scatter", src, g) then return distributed.recv(x, src, group) end
+  check_list("scatter", list, #g.ranks)
+  for i, r in ipairs(g.ranks) do
+    if r == src then no_grad(M.copy_, x, list[i]) else distributed.send(list[i], r, group) end
+  end
+end)
+
+-- Waits until all processes are here, and until this one's GPUs have done what they were given.
+function distributed.barrier(group)
+  if type(group) == "table" and getmetatable(group) ~= Group then group = options.fill("barrier", group, {group = false}).group or nil end
+  group = group_of("barrier", group)
+  for device in pairs(streams) do require("tycho.cuda").synchronize(device) end
+  exchange("barrier", "all_reduce", ops.zeros(1, {device = "cpu"}), nil, false, group)
+end
+
+---- values: what tycho.save takes ----
+local function text_tensor(text)
+  local x = ops.zeros(#text, {dtype = "uint8", device = "cpu"})
+  require("ffi").copy(x:data(), text, #text)
+  return x
+end
+
+-- A value of the process of rank src, for all of them.
+local function share(value, src, group)
+  local mine = group.ranks[group.rank + 1] == src
+  local text, tensors = "", {}
+  if mine then text, tensors = saving.pack(value) end
+  local length = ops.full({1}, #text, {dtype = "int64", device = "cpu"})
+  distributed.broadcast(length, src, group)
+  local bytes = mine and text_tensor(text) or ops.zeros(length:item(), {dtype = "uint8", device = "cpu"})
+  distributed.broadcast(bytes, src, group)
+  if mine then
+    for _, t in ipairs(tensors) do distributed.broadcast(t, src, group) end
+    return value
+  end
+  return saving.unpack_from(require("ffi").string(bytes:data(), bytes:numel()), function(t)
+    local x = ops.empty(t.sizes, {dtype = t.dtype, device = "cpu"})
+    distributed.broadcast(x, src, group)
+    return x
+  end)
+end
+
+-- The values of list become those that the process of rank src has there: tensors (on the CPU), numbers, strings, booleans, tables of them.
+function distributed.broadcast_object_list(list, src, group)
+  group = group_of("broadcast_object_list", group)
+  within("broadcast_object_list", src or 0, group)
+  if type(list) ~= "table" or core.is_tensor(list) then fail("broadcast_object_list: argument 1 must be a list, got %s", shown(list)) end
+  for i, v in pairs(share(list, src or 0, group)) do list[i] = v end
+end
+-- list becomes the values of all processes, in the order of ranks.
+function distributed.all_gather_object(list, value, group)
+  group = group_of("all_gather_object", group)
+  if type(list) ~= "table" or core.is_tensor(list) then fail("all_gather_object: argument 1 must be a list, got %s", shown(list)) end
+  for i, r in ipairs(group.ranks) do list[i] = share(value, r, group) end
+end
+
+---- with gradients ----
+-- The same as functions of x that give a new tensor, through which gradients flow back to the processes that gave it.
+distributed.functional = options.told({
+  all_reduce = core.define("distributed.functional.all_reduce", "x, op:any?, group:any?", function(x, op, group)
+    return ops.collective(x, "all_reduce", reduction_of("all_reduce", op), 0, 0, group_of("all_reduce", group).id)
+  end),
+  all_gather = core.define("distributed.functional.all_gather",
+    "x, group:any?",
+    function(x, group) return ops.collective(x, "all_gather", "sum", 0, 0, group_of("all_gather", group).id) end),
+  reduce_scatter = core.define("distributed.functional.reduce_scatter", "x, op:any?, group:any?", function(x, op, group)
+    return ops.collective(x, "reduce_scatter", reduction_of("reduce_scatter", op), 0, 0, group_of("reduce_scatter", group).id)
+  end),
+  all_to_all = core.define("distributed.functional.all_to_all",
+    "x, group:any?",
+    function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),
+}, "distributed.functional")
+
+return options.told(distributed, "distributed")

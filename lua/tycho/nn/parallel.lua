@@ -1,0 +1,298 @@
+-- Modules that several processes train together: DistributedDataParallel and SyncBatchNorm, over tycho.distributed.
+--
+-- Idea: each process has the whole model and a share of the batch. Parameters stand in buckets, last layers first, as
+-- backward reaches them; as soon as a bucket has its gradients they are put into one tensor, whose mean among the
+-- processes is made while backward goes on. Invariant: parameters are equal in all processes, for they began so (those
+-- of rank 0) and have had the same gradients since.
+local core = require "tycho.core"
+local modes = require "tycho.modes"
+local module = require "tycho.nn.module"
+local lib = require "tycho.nn.layer"
+local distributed = require "tycho.distributed"
+local options = require "tycho.options"
+local tree = require "tycho.tree"
+local fail, no_grad = options.fail, modes.no_grad
+local ops, M = core.ops, core.methods
+
+---- several tensors as one ----
+local function flat(tensors)
+  local parts = {}
+  for i, t in ipairs(tensors) do parts[i] = M.reshape(t, -1) end
+  return ops.cat(parts, 1)
+end
+-- Calls fn(i, part) with each tensor's part of a flat one, in its shape.
+local function each_part(whole, tensors, fn)
+  local at = 1
+  for i, t in ipairs(tensors) do
+    local n = M.numel(t)
+    fn(i, M.view(M.narrow(whole, 1, at, n), t.shape))
+    at = at + n
+  end
+end
+
+-- Tensors become those of the first process of the group, those of a dtype and device at once.
+local function share(tensors, group)
+  local kinds, order = {}, {}
+  for _, t in ipairs(tensors) do
+    local key = t.dtype .. " " .. t.device
+    if not kinds[key] then
+      kinds[key] = {}
+      order[#order + 1] = key
+    end
+    table.insert(kinds[key], t:detach())
+  end
+  no_grad(function()
+    for _, key in ipairs(order) do
+      local list = kinds[key]
+      local whole = flat(list)
+      distributed.broadcast(whole, group.ranks[1], group)
+      if group.rank ~= 0 then each_part(whole, list, function(i, part) M.copy_(list[i], part) end) end
+    end
+  end)
+end
+
+---- DistributedDataParallel ----
+local Parallel = module.Module:extend "DistributedDataParallel"
+
+local FIRST = 2 ^ 20                    -- bytes of the first bucket, so that the first exchange begins early
+-- Lists of parameters of a dtype and device, from the last on, of up to cap bytes; each parameter's bucket.
+local function buckets_of(params, cap)
+  local list, open, of = {}, {}, {}
+  for i = #params, 1, -1 do
+    local p = params[i]
+    local key, bytes = p.dtype .. " " .. p.device, M.numel(p) * M.element_size(p)
+    local b = open[key]
+    if not b or b.bytes + bytes > b.cap then
+      b = {params = {}, bytes = 0, cap = #list == 0 and math.min(cap, FIRST) or cap}
+      open[key] = b
+      list[#list + 1] = b
+    end
+    table.insert(b.params, p)
+    b.bytes = b.bytes + bytes
+    of[p] = b
+  end
+  return list, of
+end
+
+-- Before anything is exchanged: the models must be of the same build.
+local function compare(net, group)
+  local mine = {}
+  for name, p in net:named_parameters() do
+    mine[#mine + 1] = ("%s: %s %s%s"):format(name, p.dtype, tostring(p.shape), p.requires_grad and "" or ", frozen")
+  end
+  local theirs = {mine}
+  distributed.broadcast_object_list(theirs, group.ranks[1], group)
+  for i = 1, math.max(#mine, #theirs[1]) do
+    if mine[i] ~= theirs[1][i] then
+      fail("DistributedDataParallel: parameter %d is %s here and %s in process %d", i, mine[i] or "missing",
+        theirs[1][i] or "missing", group.ranks[1])
+    end
+  end
+end
+
+-- A pass begins: no gradient has come.
+local function begin(self)
+  self.next, self.came = 1, {}
+  for _, b in ipairs(self.buckets) do b.left, b.whole, b.work = #b.params, nil, nil end
+end
+
+-- The gradients of a bucket as one tensor; zeros where there is none.
+local function gathered(b)
+  local grads = {}
+  for i, p in ipairs(b.params) do grads[i] = p.grad and p.grad:detach() or ops.zeros(p.shape, {dtype = p.dtype, device = p.device}) end
+  return flat(grads)
+end
+-- The means come back as parameters' gradients: parts of the one tensor.
+local function spread(b, whole, used)
+  each_part(whole, b.params, function(i, part)
+    local p = b.params[i]
+    if used and not used[p] then return end
+    if p.grad then core.mark_as(part, p.grad) end
+    if M.is_contiguous(p) then p.grad = part else p.grad = M.copy_(ops.empty_like(p:detach()), part) end
+  end)
+end
+
+-- Which parameters any process has used, where some may not have been.
+local function used_by_any(self)
+  if not self.finds then return nil end
+  local order, flags, used = {}, {}, {}
+  for _, b in ipairs(self.buckets) do
+    for _, p in ipairs(b.params) do order[#order + 1], flags[#flags + 1] = p, self.came[p] == "used" and 1 or 0 end
+  end
+  local all = core.from_value(flags, "int32")
+  distributed.all_reduce(all, "max", self.group)
+  for i, v in ipairs(all:totable()) do used[order[i]] = v == 1 or order[i].grad ~= nil end
+  return used
+end
+
+-- p's gradient is there, or won't come (how: "unused"). Buckets go in their order, which is the same in all processes.
+local function arrived(self, p, how)
+  if not self.syncing or self.came[p] then return end
+  self.came[p] = how or "used"
+  local b = self.bucket_of[p]
+  b.left = b.left - 1
+  no_grad(function()
+    while self.buckets[self.next] and self.buckets[self.next].left == 0 do
+      local full = self.buckets[self.next]
+      full.whole = gathered(full)
+      full.work = distributed.all_reduce(full.whole, "mean", {group = self.group, async_op = true})
+      self.next = self.next + 1
+    end
+    if self.next <= #self.buckets then return end
+    local used = used_by_any(self)
+    for _, full in ipairs(self.buckets) do
+      full.work:wait()
+      spread(full, full.whole, used)
+    end
+    begin(self)
+  end)
+end
+
+-- A backward that left parameters without a gradient left buckets with this process alone.
+local function check(self)
+  if next(self.came) == nil then return end
+  local missing = {}
+  for p, name in pairs(self.names) do if not self.came[p] then missing[#missing + 1] = name end end
+  table.sort(missing)
+  begin(self)
+  fail("DistributedDataParallel: the last backward gave no gradient for %s; {find_unused_parameters = true} allows for that",
+    table.concat(missing, ", "))
+end
+
+-- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false,
+-- overlap=true, process_group=}): the module, whose gradients are the means of those of all processes when backward
+-- ends. Each process has its own share of the data. broadcast_buffers: each training forward begins with rank 0's
+-- buffers. find_unused_parameters: forward doesn't use all of them each time. overlap = false: gradients stay this
+-- process's own until reduce_gradients() is called, which a compiled step can do.
+function Parallel:init(net, o)
+  if not module.is_module(net) then fail("DistributedDataParallel: argument 1 must be a module, got %s", options.shown(net)) end
+  o = options.fill("DistributedDataParallel", o,
+    {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true,
+      process_group = false, device_ids = false, output_device = false})
+  options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
+  self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
+  self.module = net
+  local params, names = {}, {}
+  for name, p in net:named_parameters() do
+    if p.requires_grad then params[#params + 1], names[p] = p, name end
+  end
+  if #params == 0 then fail "DistributedDataParallel: the module has no parameter that requires grad" end
+  compare(net, self.group)
+  share(net:parameters(), self.group)
+  share(net:buffers(), self.group)
+  self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
+  self.buckets, self.bucket_of = buckets_of(params, o.bucket_cap_mb * 2 ^ 20)
+  begin(self)
+  if not o.overlap then return end
+  for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
+end
+
+-- Without overlap: after backward, gradients become the means of all processes'.
+function Parallel:reduce_gradients()
+  no_grad(function()
+    for _, b in ipairs(self.buckets) do
+      spread(b, ops.collective_(gathered(b), "all_reduce", "mean", 0, 0, self.group.id))
+    end
+  end)
+end
+
+function Parallel:forward(...)
+  if not core.is_grad_enabled() then return self.module(...) end
+  if self.syncing then
+    if not self.finds then check(self) end
+    if self.broadcasts and self.training then share(self.module:buffers(), self.group) end
+  end
+  if not (self.finds and self.syncing) then return self.module(...) end
+  begin(self)
+  local results, outputs, params = {self.module(...)}, {}, {}
+  tree.map(results, function(v)
+    if core.is_tensor(v) and v.requires_grad then outputs[#outputs + 1] = v end
+    return v
+  end)
+  for p in pairs(self.names) do params[#params + 1] = p end
+  local reached = core.reached(outputs, params)
+  for i, p in ipairs(params) do if not reached[i] then arrived(self, p, "unused") end end
+  return unpack(results, 1, table.maxn(results))
+end
+
+-- Calls fn(...) without exchanging gradients: they add up in this process, until a backward outside of it.
+function Parallel:no_sync(fn, ...)
+  local before = self.syncing
+  self.syncing = false
+  return options.finally(function() self.syncing = before end, fn, ...)
+end
+
+---- SyncBatchNorm ----
+local Sync = lib.layer "SyncBatchNorm"
+-- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch
+-- norm by the statistics of all processes' batches
+function Sync:init(...)
+  local o = lib.arguments("SyncBatchNorm",
+    "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
+  self.group = o.process_group
+  lib.classes.BatchNorm1d.init(self, o.num_features,
+    {eps = o.eps, momentum = o.momentum, affine = o.affine, track_running_stats = o.track_running_stats})
+end
+Sync.extra_repr = lib.classes.BatchNorm1d.extra_repr
+
+-- Mean and variance of each channel (dim 2) over all processes' x, in float32 or float64; how many elements they are of.
+local function moments(x, group)
+  local dims, wide = {1}, x.dtype == "float64" and x or M.float(x)
+  for d = 3, M.dim(x) do dims[#dims + 1] = d end
+  local c = x.shape[2]
+  local mean = ops.mean(wide, dims, {keepdim = true})
+  local around = ops.sum(ops.square(wide - mean), dims)
+  local own = ops.cat({M.reshape(mean, -1), around, ops.full({1}, M.numel(x) / c, {dtype = wide.dtype, device = x.device})}, 1)
+  local all = ops.collective(M.unsqueeze(own, 1), "all_gather", "sum", 0, 0, group.id)          -- a row for each process
+  local means, squares, counts = M.narrow(all, 2, 1, c), M.narrow(all, 2, c + 1, c), M.narrow(all, 2, 2 * c + 1, 1):detach()
+  local total = ops.sum(counts)
+  local whole = ops.sum(means * counts, 1) / total
+  return wide, whole, (ops.sum(squares, 1) + ops.sum(ops.square(means - whole) * counts, 1)) / total, total
+end
+
+function Sync:forward(x)
+  if M.dim(x) < 2 then fail("SyncBatchNorm: the input has shape %s; at least 2 dims are needed", tostring(x.shape)) end
+  local training = self.training or self.running_mean == nil
+  local group = training and distributed.is_initialized() and distributed.group_of("SyncBatchNorm", self.group)
+  if not group or #group.ranks == 1 then return lib.batch_norm(self, x) end
+  local wide, mean, var, total = moments(x, group)
+  if self.running_mean and not modes.recomputing then
+    no_grad(function()
+      M.add_(self.num_batches_tracked, 1)
+      local momentum = self.momentum or 1 / self.num_batches_tracked:item()
+      M.lerp_(self.running_mean, M.to(mean:detach(), self.running_mean.dtype), momentum)
+      M.lerp_(self.running_var, M.to(var:detach() * (total / (total - 1)), self.running_var.dtype), momentum)
+    end)
+  end
+  local shape = {1, x.shape[2]}
+  for d = 3, M.dim(x) do shape[d] = 1 end
+  local function along(t) return t and M.view(t, shape) end
+  local y = (wide - along(mean)) * along(ops.rsqrt(var + self.eps))
+  if self.weight then y = y * along(self.weight) end
+  if self.bias then y = y + along(self.bias) end
+  return M.to(y, x.dtype)
+end
+
+-- SyncBatchNorm.convert_sync_batchnorm(module, process_group): the module with each BatchNorm in it replaced,
+-- parameters and buffers the same tensors.
+function Sync.convert_sync_batchnorm(net, group)
+  local nn = lib.classes
+  if nn.isinstance(net, nn.BatchNorm1d) or nn.isinstance(net, nn.BatchNorm2d) or nn.isinstance(net, nn.BatchNorm3d) then
+    local new = nn.SyncBatchNorm(net.num_features,
+      {eps = net.eps, momentum = net.momentum, affine = net.weight ~= nil,
+        track_running_stats = net.running_mean ~= nil, process_group = group})
+    for _, name in ipairs {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"} do
+      if net[name] then new[name] = net[name] end
+    end
+    new:train(net.training)
+    return new
+  end
+  for name, child in net:named_children() do
+    local new = Sync.convert_sync_batchnorm(child, group)
+    if new ~= child then module.put(net, "module", net._is_list and tonumber(name) and tonumber(name) + 1 or name, new) end
+  end
+  return net
+end
+
+lib.classes.parallel = options.told({DistributedDataParallel = Parallel}, "nn.parallel")
+return lib.classes.parallel
