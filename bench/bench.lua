@@ -11,7 +11,13 @@ local options = common.options {threads = 2, python = os.getenv("PYTHON") or "py
 local function require_ms()
   local list = {}
   for i = 1, 9 do
-    local p = io.popen([[luajit -e "local ffi = require 'ffi' ffi.cdef'typedef struct { long s, n; } ts; int clock_gettime(int, ts *);' local t = ffi.new'ts' local function now() ffi.C.clock_gettime(1, t) return tonumber(t.s) * 1e3 + tonumber(t.n) / 1e6 end local a = now() require 'tycho' io.write(now() - a)"]])
+    local p = io.popen [[luajit -e "local ffi = require 'ffi'
+      ffi.cdef'typedef struct { long s, n; } ts; int clock_gettime(int, ts *);'
+      local t = ffi.new'ts'
+      local function now() ffi.C.clock_gettime(1, t) return tonumber(t.s) * 1e3 + tonumber(t.n) / 1e6 end
+      local a = now()
+      require 'tycho'
+      io.write(now() - a)"]]
     list[i] = tonumber(p:read("*a"))
     p:close()
   end
@@ -55,8 +61,9 @@ local R = tycho.randn
 
 -- The models whose training steps are timed, and whose peaks of memory are compared in processes of their own.
 local function cnn()
-  return nn.Sequential(nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, {padding = 1, bias = false}),
-    nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64 * 49, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10))
+  return nn.Sequential(nn.Conv2d(1, 32, 3, {padding = 1, bias = false}), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Conv2d(32, 64, 3, {padding = 1, bias = false}), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+    nn.Linear(64 * 49, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10))
 end
 local function cnn_step() return training(cnn(), R(128, 1, 28, 28), labels(10, 128)) end
 local function gpt_step()
@@ -78,11 +85,13 @@ end
 local one, two, grown = tycho.ones(1), tycho.ones(1), tycho.ones(1, {requires_grad = true})
 case("add of one element", function() return one + two end)
 case("add of one element that requires grad", function() return grown + two end)
-case("training step of an MLP 784-128-10, batch 128", training(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), R(128, 784), labels(10, 128)))
+case("training step of an MLP 784-128-10, batch 128",
+  training(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), R(128, 784), labels(10, 128)))
 case("training step of the demo's CNN, batch 128", cnn_step())
 case("the same in bfloat16", training(cnn():to("bfloat16"), R(128, 1, 28, 28):bfloat16(), labels(10, 128)))
 case("training step of char_gpt, 4 layers of 128, 12x64", gpt_step())
-case("training step of ResNet-18, 32x3x224x224", training(require "examples.resnet18" {classes = 1000}, R(32, 3, 224, 224), labels(1000, 32)))
+case("training step of ResNet-18, 32x3x224x224",
+  training(require "examples.resnet18" {classes = 1000}, R(32, 3, 224, 224), labels(1000, 32)))
 do
   local lstm = nn.LSTM(128, 128, 2)
   case("LSTM, 2 layers of 128, 64x32x128, both ways", backward(function(x) lstm:zero_grad() return (lstm(x)) end, R(64, 32, 128)))
@@ -113,12 +122,14 @@ for _, n in ipairs {1024, 2048} do
   sized("softmax of rows", function() return m:softmax(2) end)
   sized("softmax of rows, both ways", backward(function(x) return x:softmax(2) end, m:clone()))
   sized("layer_norm of rows", function() return tycho.layer_norm(m, {n}, v, v) end)
-  sized("layer_norm of rows, both ways", backward(function(x, w, b) return tycho.layer_norm(x, {n}, w, b) end, m:clone(), v:clone(), v:clone()))
+  sized("layer_norm of rows, both ways",
+    backward(function(x, w, b) return tycho.layer_norm(x, {n}, w, b) end, m:clone(), v:clone(), v:clone()))
 end
 local m, ids = R(1024, 1024), labels(5000, 4096)
 case("sort of 1024 rows of 1024", function() return m:sort(2) end)
 case("topk 10 of 1024 rows of 1024", function() return m:topk(10) end)
-case("cross_entropy of 512 rows of 5000, both ways", backward(function(x) return tycho.cross_entropy(x, ids[{ {1, 512} }]) end, R(512, 5000)))
+case("cross_entropy of 512 rows of 5000, both ways",
+  backward(function(x) return tycho.cross_entropy(x, ids[{ {1, 512} }]) end, R(512, 5000)))
 case("embedding of 4096 ids of 5000x64, both ways", backward(function(w) return tycho.embedding(ids, w) end, R(5000, 64)))
 case("sum of the squares of 64 rows of 64x16384, both ways", backward(function(x)
   local sum = 0
@@ -127,16 +138,25 @@ case("sum of the squares of 64 rows of 64x16384, both ways", backward(function(x
 end, R(64, 16384)))
 for _, t in ipairs {256, 1024, 4096} do
   local shape = {t == 256 and 8 or 1, 4, t, 64}
-  case(("attention %dx4x%dx64 causal, both ways"):format(shape[1], t), backward(function(a, b, c) return tycho.scaled_dot_product_attention(a, b, c, nil, 0, true) end, R(shape), R(shape), R(shape)))
+  case(("attention %dx4x%dx64 causal, both ways"):format(shape[1], t),
+    backward(function(a, b, c) return tycho.scaled_dot_product_attention(a, b, c, nil, 0, true) end, R(shape),
+    R(shape), R(shape)))
 end
-case("conv2d 8x64x28x28, 64 3x3 kernels, both ways", backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1) end, R(8, 64, 28, 28), R(64, 64, 3, 3)))
-case("depthwise conv2d 8x64x28x28, both ways", backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1, 1, 64) end, R(8, 64, 28, 28), R(64, 1, 3, 3)))
+case("conv2d 8x64x28x28, 64 3x3 kernels, both ways",
+  backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1) end, R(8, 64, 28, 28), R(64, 64, 3, 3)))
+case("depthwise conv2d 8x64x28x28, both ways",
+  backward(function(x, w) return tycho.conv2d(x, w, nil, 1, 1, 1, 64) end, R(8, 64, 28, 28), R(64, 1, 3, 3)))
 case("max_pool2d 8x64x28x28, both ways", backward(function(x) return tycho.max_pool2d(x, 2) end, R(8, 64, 28, 28)))
 case("avg_pool2d 3x3, stride 2, 32x64x28x28, both ways", backward(function(x) return tycho.avg_pool2d(x, 3, 2, 1) end, R(32, 64, 28, 28)))
-case("batch_norm 64x64x28x28, both ways", backward(function(x, w, b) return tycho.batch_norm(x, nil, nil, w, b, {training = true}) end, R(64, 64, 28, 28), R(64), R(64)))
-case("interpolate 8x16x32x32 to twice the size", function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
-case("conv3d 2x16x16x32x32, 32 3x3x3 kernels, both ways", backward(function(x, w) return tycho.conv3d(x, w, nil, 1, 1) end, R(2, 16, 16, 32, 32), R(32, 16, 3, 3, 3)))
-case("reflection padding of 4x32x64x64, both ways", backward(function(x) return tycho.nn.functional.pad(x, {1, 1, 1, 1}, "reflect") end, R(4, 32, 64, 64)))
+case("batch_norm 64x64x28x28, both ways",
+  backward(function(x, w, b) return tycho.batch_norm(x, nil, nil, w, b, {training = true}) end,
+  R(64, 64, 28, 28), R(64), R(64)))
+case("interpolate 8x16x32x32 to twice the size",
+  function() return tycho.interpolate(p:view(8, 16, 32, 32), {size = {64, 64}, mode = "bilinear"}) end)
+case("conv3d 2x16x16x32x32, 32 3x3x3 kernels, both ways",
+  backward(function(x, w) return tycho.conv3d(x, w, nil, 1, 1) end, R(2, 16, 16, 32, 32), R(32, 16, 3, 3, 3)))
+case("reflection padding of 4x32x64x64, both ways",
+  backward(function(x) return tycho.nn.functional.pad(x, {1, 1, 1, 1}, "reflect") end, R(4, 32, 64, 64)))
 do
   local x, mask = R(1000, 1000), R(1000, 1000):gt(0)
   case("a number put where a mask of 1 M says", function() x[mask] = 0 end)
@@ -217,8 +237,8 @@ print(("require: %.1f ms"):format(require_ms()))
 print(("threads %d, peer: %s"):format(options.threads, peer_name and "PyTorch " .. peer_name or "none found"))
 -- spread: the least and the greatest ratio of one round
 local function row(name, format, scale, ours, theirs, spread)
-  print(("| %-50s | "..format.." | "..(theirs and format or "%s").." | %s | %s |"):format(name, ours * scale, theirs and theirs * scale or "",
-    theirs and ("%.2f"):format(ours / theirs) or "", spread or ""))
+  print(("| %-50s | "..format.." | "..(theirs and format or "%s").." | %s | %s |"):format(name, ours * scale,
+    theirs and theirs * scale or "", theirs and ("%.2f"):format(ours / theirs) or "", spread or ""))
 end
 for k, c in ipairs(cases) do
   if not options.only or c[1]:find(options.only, 1, true) then
@@ -232,7 +252,8 @@ for k, c in ipairs(cases) do
       ratios[r] = ask and mine[r] / theirs[r]
     end
     local ours, small = median(mine), median(mine) < 5e-4
-    row(c[1], small and "%.3g us" or "%.3g ms", small and 1e6 or 1e3, ours, ask and median(theirs), ask and ("%.2f to %.2f"):format(math.min(unpack(ratios)), math.max(unpack(ratios))))
+    row(c[1], small and "%.3g us" or "%.3g ms", small and 1e6 or 1e3, ours, ask and median(theirs),
+      ask and ("%.2f to %.2f"):format(math.min(unpack(ratios)), math.max(unpack(ratios))))
   end
 end
 for _, name in ipairs {"cnn", "gpt"} do
@@ -243,7 +264,8 @@ for _, name in ipairs {"cnn", "gpt"} do
     return n
   end
   if not options.only then
-    row("peak memory of 30 training steps: " .. name, "%.0f MB", 1e-6, read(("luajit %s/bench.lua --memory %s --threads %d"):format(here, name, options.threads)),
+    row("peak memory of 30 training steps: " .. name, "%.0f MB", 1e-6,
+      read(("luajit %s/bench.lua --memory %s --threads %d"):format(here, name, options.threads)),
       peer_name and read(("%s %s/peer.py %d --memory %s"):format(options.python, here, options.threads, name)))
   end
 end

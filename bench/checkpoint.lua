@@ -1,7 +1,8 @@
 -- A checkpoint of 1 GB, written and read, beside torch.save, torch.load and the safetensors package.
 --   luajit bench/checkpoint.lua [--dir DIR] [--python PYTHON] [--mb 1024] [--rounds 3]       PYTHON: one with torch and safetensors
--- GB/s, medians of rounds that alternate between the two. The others' files are in the page cache when they are read; Tycho's is from the second time on. The cache's own
--- speed is that of reading a file with dd. Tycho's writing includes fsync, as does what is called durable of the others.
+-- GB/s, medians of rounds that alternate between the two. The others' files are in the page cache when they are read;
+-- Tycho's is from the second time on. The cache's own speed is that of reading a file with dd. Tycho's writing includes
+-- fsync, as does what is called durable of the others.
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
 local options = common.options {dir = false, python = os.getenv "PYTHON" or "python3", mb = 1024, rounds = 3}
@@ -46,7 +47,8 @@ local function ours()
   collectgarbage()
   local m = tycho.checkpoint.Manager {dir = dir .. "/manager", keep = 1}
   note("Manager:save, until it returns", seconds(function() m:save(1, {model = state}) end))
-  note("Manager:save, until durable", figures["Manager:save, until it returns"][#figures["Manager:save, until it returns"]] + seconds(function() m:wait() end))
+  note("Manager:save, until durable",
+    figures["Manager:save, until it returns"][#figures["Manager:save, until it returns"]] + seconds(function() m:wait() end))
   note("Manager:restore_latest (verified)", seconds(function() m:restore_latest {} end))
   note("a copy in memory", seconds(function() for _, t in pairs(state) do t:clone() end end))
   note("dd of the file, bs=1M", seconds(function() os.execute("dd if=" .. path .. " of=/dev/null bs=1M 2>/dev/null") end))

@@ -1,7 +1,8 @@
 -- Timings on a GPU, beside PyTorch's on the same one in the same run, where a python3 with torch and CUDA is found.
 --   make bench-gpu [ARGS="--python /path/to/python3 --only TEXT --rounds 3 --small 1"]      --small: tiny shapes, to see that it runs
--- A figure is the median of 5 stretches of 20 calls, each between two events, and of rounds that alternate between the two; "ratio" is Tycho's time over
--- PyTorch's, "of copy" the bytes a second over those of a copy on the device in the same run. Data are fresh random numbers.
+-- A figure is the median of 5 stretches of 20 calls, each between two events, and of rounds that alternate between the
+-- two; "ratio" is Tycho's time over PyTorch's, "of copy" the bytes a second over those of a copy on the device in the
+-- same run. Data are fresh random numbers.
 local here = arg[0]:match("^(.*)/") or "."
 local common = dofile(here .. "/common.lua")
 local median, backward = common.median, common.backward
@@ -39,15 +40,33 @@ local N = size(64 * 2 ^ 20)                -- elements: 256 MB of float32
 case("copy 256 MB", function() local x, y = tycho.randn(N), tycho.empty(N) return function() y:copy_(x) end end, 8 * N)
 case("add 256 MB", function() local x, y = tycho.randn(N), tycho.randn(N) return function() return x + y end end, 12 * N)
 case("gelu 256 MB", function() local x = tycho.randn(N) return function() return tycho.gelu(x) end end, 8 * N)
-case("add 256 MB float16", function() local x, y = tycho.randn(2 * N):half(), tycho.randn(2 * N):half() return function() return x + y end end, 12 * N)
+case("add 256 MB float16", function()
+  local x, y = tycho.randn(2 * N):half(), tycho.randn(2 * N):half()
+  return function() return x + y end
+end, 12 * N)
 case("sum of 256 MB", function() local x = tycho.randn(N) return function() return x:sum() end end, 4 * N)
-case("sum of rows 8192x8192", function() local x = tycho.randn(size(8192, 8), size(8192, 64)) return function() return x:sum(2) end end, 4 * N)
-case("sum of columns 8192x8192", function() local x = tycho.randn(size(8192, 8), size(8192, 64)) return function() return x:sum(1) end end, 4 * N)
-case("softmax 8192x8192 float16", function() local x = tycho.randn(size(8192, 8), size(8192, 64)):half() return function() return tycho.softmax(x, 2) end end, 4 * N)
+case("sum of rows 8192x8192", function()
+  local x = tycho.randn(size(8192, 8), size(8192, 64))
+  return function() return x:sum(2) end
+end, 4 * N)
+case("sum of columns 8192x8192", function()
+  local x = tycho.randn(size(8192, 8), size(8192, 64))
+  return function() return x:sum(1) end
+end, 4 * N)
+case("softmax 8192x8192 float16", function()
+  local x = tycho.randn(size(8192, 8), size(8192, 64)):half()
+  return function() return tycho.softmax(x, 2) end
+end, 4 * N)
 local rows, width = size(32768, 16), size(1024, 32)
 local function norm() return tycho.randn(rows, width):half(), tycho.randn(width):half(), tycho.randn(width):half() end
-case("layer_norm 32768x1024 float16", function() local x, w, b = norm() return function() return tycho.layer_norm(x, {width}, w, b) end end, 4 * rows * width)
-case("layer_norm forward and backward", function() local x, w, b = norm() return backward(function(p, q, r) return tycho.layer_norm(p, {width}, q, r) end, x, w, b) end, 12 * rows * width)
+case("layer_norm 32768x1024 float16", function()
+  local x, w, b = norm()
+  return function() return tycho.layer_norm(x, {width}, w, b) end
+end, 4 * rows * width)
+case("layer_norm forward and backward", function()
+  local x, w, b = norm()
+  return backward(function(p, q, r) return tycho.layer_norm(p, {width}, q, r) end, x, w, b)
+end, 12 * rows * width)
 local classes = size(50304, 100)
 case("cross_entropy 8192x50304 float16, both", function()
   local x, y = tycho.randn(size(8192, 8), classes):half(), tycho.randint(1, classes, {size(8192, 8)})
@@ -58,12 +77,16 @@ case("embedding backward 32768 of 50304x768", function()
   return backward(function(p) return tycho.embedding(ids, p) end, w)
 end)
 local M = size(4096, 32)
-case("matmul 4096 float16", function() local a, b = tycho.randn(M, M):half(), tycho.randn(M, M):half() return function() return a:matmul(b) end end)
+case("matmul 4096 float16", function()
+  local a, b = tycho.randn(M, M):half(), tycho.randn(M, M):half()
+  return function() return a:matmul(b) end
+end)
 case("matmul 4096 float32", function() local a, b = tycho.randn(M, M), tycho.randn(M, M) return function() return a:matmul(b) end end)
 case("linear 8192x1024 by 4096 float16, both", function()
   return backward(tycho.linear, tycho.randn(size(8192, 8), width):half(), tycho.randn(M, width):half(), tycho.randn(M):half())
 end)
-for _, s in ipairs {{64, 56, 64, 1, 1}, {64, 56, 64, 3, 1}, {256, 56, 128, 1, 2}, {128, 28, 128, 3, 1}, {256, 14, 256, 3, 1}, {512, 7, 512, 3, 1}, {1024, 14, 2048, 1, 2}} do
+for _, s in ipairs {{64, 56, 64, 1, 1}, {64, 56, 64, 3, 1}, {256, 56, 128, 1, 2}, {128, 28, 128, 3, 1},
+    {256, 14, 256, 3, 1}, {512, 7, 512, 3, 1}, {1024, 14, 2048, 1, 2}} do
   local c, side, o, k, stride = unpack(s)
   local name = ("conv %dx%dx%d to %d, %dx%d/%d, 64 images, float16"):format(c, side, side, o, k, k, stride)
   local function make()
@@ -80,18 +103,34 @@ case("attention 16x16x1024x64 causal float16", function()
   local q, k, v = heads(), heads(), heads()
   return function() return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end
 end)
-case("attention, both", function() return backward(function(q, k, v) return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end, heads(), heads(), heads()) end)
+case("attention, both", function()
+  return backward(function(q, k, v) return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end,
+    heads(), heads(), heads())
+end)
 case("AdamW, 124 M parameters", function()
   local list = {}
   local function add(...) list[#list + 1] = tycho.randn(...):requires_grad_() end
   add(classes, size(768, 8))
-  for _ = 1, 12 do add(size(2304, 24), size(768, 8)) add(size(768, 8), size(768, 8)) add(size(3072, 32), size(768, 8)) add(size(768, 8), size(3072, 32)) add(size(768, 8)) add(size(768, 8)) end
+  for _ = 1, 12 do
+    add(size(2304, 24), size(768, 8))
+    add(size(768, 8), size(768, 8))
+    add(size(3072, 32), size(768, 8))
+    add(size(768, 8), size(3072, 32))
+    add(size(768, 8))
+    add(size(768, 8))
+  end
   for _, p in ipairs(list) do p.grad = tycho.randn(p.shape) end
   local opt = tycho.optim.AdamW(list, {lr = 1e-4})
   return function() opt:step() end
 end, 28 * 124e6)
-case("pinned to device, 256 MB", function() local x = tycho.randn(N, {device = "cpu"}):pin_memory() return function() return x:to("cuda", {non_blocking = true}) end end)
-case("device to pinned, 256 MB", function() local x, y = tycho.randn(N), tycho.empty(N, {device = "cpu"}):pin_memory() return function() y:copy_(x) end end)
+case("pinned to device, 256 MB", function()
+  local x = tycho.randn(N, {device = "cpu"}):pin_memory()
+  return function() return x:to("cuda", {non_blocking = true}) end
+end)
+case("device to pinned, 256 MB", function()
+  local x, y = tycho.randn(N), tycho.empty(N, {device = "cpu"}):pin_memory()
+  return function() y:copy_(x) end
+end)
 case("1000 small adds", function() local x = tycho.randn(100) return function() for _ = 1, 1000 do x:add_(1) end end end)
 
 tycho.backends.cudnn.benchmark = true
@@ -130,7 +169,8 @@ for _, c in ipairs(cases) do
     local a, b = median(mine[c.name]), theirs[c.name] and median(theirs[c.name])
     local speed = c.bytes and c.bytes / a / 1e6
     copy = copy or (c.name == "copy 256 MB" and speed)
-    print(("| %s | %.4f | %s | %s | %s | %s |"):format(c.name, a, b and ("%.4f"):format(b) or "-", b and ("%.2f"):format(a / b) or "-", speed and ("%.0f"):format(speed) or "-",
+    print(("| %s | %.4f | %s | %s | %s | %s |"):format(c.name, a, b and ("%.4f"):format(b) or "-",
+      b and ("%.2f"):format(a / b) or "-", speed and ("%.0f"):format(speed) or "-",
       speed and copy and ("%.2f"):format(speed / copy) or "-"))
   end
 end

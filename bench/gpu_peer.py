@@ -90,7 +90,8 @@ case("embedding backward 32768 of 50304x768", embedding)
 case("matmul 4096 float16", with_(lambda: (r(4096, 4096, **half), r(4096, 4096, **half)), torch.matmul))
 case("matmul 4096 float32", with_(lambda: (r(4096, 4096, **dev), r(4096, 4096, **dev)), torch.matmul))
 case("linear 8192x1024 by 4096 float16, both", lambda: backward(F.linear, r(8192, 1024, **half), r(4096, 1024, **half), r(4096, **half)))
-for c, side, o, k, stride in ((64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (256, 56, 128, 1, 2), (128, 28, 128, 3, 1), (256, 14, 256, 3, 1), (512, 7, 512, 3, 1), (1024, 14, 2048, 1, 2)):
+for c, side, o, k, stride in ((64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (256, 56, 128, 1, 2), (128, 28, 128, 3, 1),
+                              (256, 14, 256, 3, 1), (512, 7, 512, 3, 1), (1024, 14, 2048, 1, 2)):
     name = f"conv {c}x{side}x{side} to {o}, {k}x{k}/{stride}, 64 images, float16"
     last = torch.channels_last
     make = lambda: (r(64, c, side, side, **half).to(memory_format=last), r(o, c, k, k, **half).to(memory_format=last))

@@ -1,9 +1,11 @@
 -- Whole training steps on a GPU, eager and compiled, beside PyTorch's: eager, as one CUDA graph captured by hand, and with torch.compile.
---   luajit bench/gpu_steps.lua [--python /path/to/python3 --only TEXT --rounds 3 --small 1 --device cpu]     --small: tiny shapes, to see that it runs
--- A figure is the median of rounds that alternate between the two libraries, after 10 calls that warm up. A step alone: the median of 20 calls, each
--- between two events and waited for. Steps in a row: 20 calls between two events, where the host may run ahead of the device. Each case has a
--- process of PyTorch's of its own (gpu_steps_peer.py), which compiles and captures once; Tycho's steps are made anew each round. What is measured
--- goes to stderr as it comes, tables to stdout. Data are fresh random numbers.
+--   luajit bench/gpu_steps.lua [--python /path/to/python3 --only TEXT --rounds 3 --small 1 --device cpu]
+--     --small: tiny shapes, to see that it runs
+-- A figure is the median of rounds that alternate between the two libraries, after 10 calls that warm up. A step alone:
+-- the median of 20 calls, each between two events and waited for. Steps in a row: 20 calls between two events, where
+-- the host may run ahead of the device. Each case has a process of PyTorch's of its own (gpu_steps_peer.py), which
+-- compiles and captures once; Tycho's steps are made anew each round. What is measured goes to stderr as it comes,
+-- tables to stdout. Data are fresh random numbers.
 local here = arg[0]:match("^(.*)/") or "."
 local common = dofile(here .. "/common.lua")
 local median = common.median
@@ -56,8 +58,9 @@ end)
 
 case("demo's CNN, batch 128, bfloat16 autocast", function(wrap)
   local a, b, c = size(32, 4), size(64, 8), size(128, 16)
-  local net = nn.Sequential(nn.Conv2d(1, a, 3, {padding = 1, bias = false}), nn.BatchNorm2d(a), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(a, b, 3, {padding = 1, bias = false}),
-    nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(b * 49, c), nn.ReLU(), nn.Dropout(0.3), nn.Linear(c, 10))
+  local net = nn.Sequential(nn.Conv2d(1, a, 3, {padding = 1, bias = false}), nn.BatchNorm2d(a), nn.ReLU(),
+    nn.MaxPool2d(2), nn.Conv2d(a, b, 3, {padding = 1, bias = false}), nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Flatten(), nn.Linear(b * 49, c), nn.ReLU(), nn.Dropout(0.3), nn.Linear(c, 10))
   local x, y = R(batch, 1, 28, 28), labels(10, batch)
   local opt = optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
   local function loss() return tycho.cross_entropy(net(x), y) end
@@ -98,12 +101,14 @@ end)
 local gpt = "GPT-2 124M, batch 8x1024, float16 autocast, AdamW"
 local gpt_batch, gpt_length, gpt_tokens, gpt_parameters = size(8, 2), size(1024, 16), size(50304, 100), nil
 case(gpt, function(wrap)
-  local net = require "examples.char_gpt" {tokens = gpt_tokens, width = size(768, 32), heads = size(12, 2), layers = size(12, 2), length = gpt_length, bias = true, dropout = 0}
+  local net = require "examples.char_gpt" {tokens = gpt_tokens, width = size(768, 32), heads = size(12, 2),
+    layers = size(12, 2), length = gpt_length, bias = true, dropout = 0}
   gpt_parameters = 0                                   -- those that something is multiplied by: rows of the two tables are only read
   for name, p in net:named_parameters() do
     if not (name:match("^token") or name:match("^position")) then gpt_parameters = gpt_parameters + p:numel() end
   end
-  return scaled(wrap, net, optim.AdamW(net:parameters(), {lr = 1e-4}), labels(gpt_tokens, gpt_batch, gpt_length), labels(gpt_tokens, gpt_batch * gpt_length))
+  return scaled(wrap, net, optim.AdamW(net:parameters(), {lr = 1e-4}), labels(gpt_tokens, gpt_batch, gpt_length),
+    labels(gpt_tokens, gpt_batch * gpt_length))
 end)
 
 ---- measuring ----
@@ -163,7 +168,9 @@ local function mine(c, variant)
   end
   local r = ok and compiled and compiled:report()[1]
   if r then
-    c.report[variant] = r.compiled and ("%s nodes of the graph, %d steps in %d kernels, %g host syncs a step"):format(r.nodes or "no", #r.steps, #r.kernels, waits)
+    c.report[variant] = r.compiled and
+      ("%s nodes of the graph, %d steps in %d kernels, %g host syncs a step"):format(r.nodes or "no", #r.steps,
+      #r.kernels, waits)
       or ("not compiled (%s), %g host syncs a step"):format(tostring(r.why), waits)
   end
 end
@@ -174,7 +181,8 @@ local function peer_of(c)
   local fifo = os.tmpname()
   os.remove(fifo)
   os.execute("mkfifo " .. fifo)
-  local command = ('%s %s/gpu_steps_peer.py --wait 1 --rounds %d --small %d --device %s --only "%s" >%s 2>&1; cat >/dev/null')  -- cat: a pipe without a reader would end this process
+  -- cat: a pipe without a reader would end this process
+  local command = ('%s %s/gpu_steps_peer.py --wait 1 --rounds %d --small %d --device %s --only "%s" >%s 2>&1; cat >/dev/null')
   local to = io.popen(command:format(options.python, here, options.rounds, options.small, options.device, c.name, fifo), "w")
   local back, peer = io.open(fifo), {}
   os.remove(fifo)
@@ -217,7 +225,8 @@ end
 local function get(c, variant, how) return c[variant] and median(c[variant][how]) end
 local function text(x, format) return x and (format or "%.4g"):format(x) or "-" end
 local function print_table(title, how)
-  print(("\n%s\n\n| case | %s | compiled / eager | compiled / graph | compiled / compile |\n|---|%s"):format(title, table.concat(variants, " | "), ("---|"):rep(9)))
+  print(("\n%s\n\n| case | %s | compiled / eager | compiled / graph | compiled / compile |\n|---|%s"):format(title,
+    table.concat(variants, " | "), ("---|"):rep(9)))
   for _, c in ipairs(shown) do
     local cells, own = {c.name}, get(c, "Tycho compiled", how)
     for _, variant in ipairs(variants) do cells[#cells + 1] = text(get(c, variant, how)) end
@@ -228,24 +237,29 @@ local function print_table(title, how)
     print("| " .. table.concat(cells, " | ") .. " |")
   end
 end
-print(("# %s, %s, Tycho %s, %s"):format(os.date("%Y-%m-%d"), gpu and tycho.cuda.get_device_name() or "CPU", tycho.version, version or "no PyTorch"))
+print(("# %s, %s, Tycho %s, %s"):format(os.date("%Y-%m-%d"), gpu and tycho.cuda.get_device_name() or "CPU",
+  tycho.version, version or "no PyTorch"))
 print_table("Milliseconds a step in a row; ratios are of Tycho compiled to PyTorch's", "row")
 print_table("Milliseconds a step alone", "alone")
 print("\nCompiled functions:\n")
 for _, c in ipairs(shown) do
-  for _, variant in ipairs(variants) do if c.report[variant] then print(("- %s, guard %s: %s"):format(c.name, guards[variant], c.report[variant])) end end
+  for _, variant in ipairs(variants) do
+    if c.report[variant] then print(("- %s, guard %s: %s"):format(c.name, guards[variant], c.report[variant])) end
+  end
 end
 if gpt_parameters then
   local c, m = cases[#cases], size(4096, 32)
   local a, b = R(m, m):half(), R(m, m):half()
   local _, ms = measure(function() return a:matmul(b) end)
   local rate, tokens = 2 * m ^ 3 / ms / 1e9, gpt_batch * gpt_length          -- TFLOP/s
-  local head = "\n%s: %.1f M parameters that are multiplied; 6 FLOPs for each and a token, beside the %.4g TFLOP/s of a matmul %d of float16 by Tycho\n"
+  local head = "\n%s: %.1f M parameters that are multiplied; 6 FLOPs for each and a token, beside the %.4g TFLOP/s of a \z
+    matmul %d of float16 by Tycho\n"
   print(head:format(gpt, gpt_parameters / 1e6, rate, m))
   print("| in a row | tokens/s | TFLOP/s | of the matmul |\n|---|---|---|---|")
   for _, variant in ipairs(variants) do
     local step = get(c, variant, "row")
     local flops = step and 6 * gpt_parameters * tokens / step / 1e9
-    print(("| %s | %s | %s | %s |"):format(variant, text(step and tokens / step * 1e3, "%.0f"), text(flops), text(flops and flops / rate, "%.3f")))
+    print(("| %s | %s | %s | %s |"):format(variant, text(step and tokens / step * 1e3, "%.0f"), text(flops),
+      text(flops and flops / rate, "%.3f")))
   end
 end

@@ -1,9 +1,12 @@
-"""PyTorch's side of gpu_steps.lua: the same steps, eager, as one CUDA graph captured by hand, and with the forward pass and the loss by torch.compile.
+"""PyTorch's side of gpu_steps.lua: the same steps, eager, as one CUDA graph captured by hand, and with the forward pass
+and the loss by torch.compile.
 Prints name, variant, milliseconds of a step alone, milliseconds of a step in a row, between them tabs; or name, variant, "error" and why.
   python3 bench/gpu_steps_peer.py [--only TEXT --rounds 1 --small 1 --device cpu --wait 1]
---wait 1: says "ready" for each case, begins a round when it is given a line, ends it with "done". Variants are made once and stay for all rounds.
-What is captured is all that a step does, zero_grad to the optimizer; with a GradScaler also unscaling, the check for infinities and update(), which stay on
-the device as the optimizers are fused ones. What is compiled is compiled for forward and backward; zero_grad, scaler and optimizer are called as ever."""
+--wait 1: says "ready" for each case, begins a round when it is given a line, ends it with "done". Variants are made
+once and stay for all rounds.
+What is captured is all that a step does, zero_grad to the optimizer; with a GradScaler also unscaling, the check for
+infinities and update(), which stay on the device as the optimizers are fused ones. What is compiled is compiled for
+forward and backward; zero_grad, scaler and optimizer are called as ever."""
 import gc
 import sys
 import time
@@ -48,7 +51,8 @@ def training(variant, net, make_opt, x, y, dtype=None):
     loss_fn = loss_of
     if dtype:
         def loss_fn(x, y):
-            with torch.autocast(device, dtype=dtype, cache_enabled=variant != "graph"):      # no weight is used twice; a cache mustn't outlive a capture
+            # no weight is used twice; a cache mustn't outlive a capture
+            with torch.autocast(device, dtype=dtype, cache_enabled=variant != "graph"):
                 return loss_of(x, y)
     if variant == "compile":
         loss_fn = torch.compile(loss_fn)
@@ -105,8 +109,9 @@ last = torch.channels_last
 @case("demo's CNN, batch 128, bfloat16 autocast")
 def demo(variant):
     a, b, c = size(32, 4), size(64, 8), size(128, 16)
-    net = nn.Sequential(nn.Conv2d(1, a, 3, padding=1, bias=False), nn.BatchNorm2d(a), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(a, b, 3, padding=1, bias=False),
-                        nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(b * 49, c), nn.ReLU(), nn.Dropout(0.3), nn.Linear(c, 10))
+    net = nn.Sequential(nn.Conv2d(1, a, 3, padding=1, bias=False), nn.BatchNorm2d(a), nn.ReLU(), nn.MaxPool2d(2),
+                        nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2),
+                        nn.Flatten(), nn.Linear(b * 49, c), nn.ReLU(), nn.Dropout(0.3), nn.Linear(c, 10))
     return training(variant, net.to(memory_format=last), sgd, R(batch, 1, 28, 28).to(memory_format=last), labels(10, batch), torch.bfloat16)
 
 
@@ -118,11 +123,13 @@ def cifar(variant):
         n = o
     hidden = size(512, 16)
     net = nn.Sequential(*layers, nn.Flatten(), nn.Linear(n * 16, hidden), nn.ReLU(), nn.Linear(hidden, 10)).to(memory_format=last)
-    return training(variant, net, adam(variant, torch.optim.Adam, 1e-3), R(batch, 3, 32, 32).to(memory_format=last), labels(10, batch), torch.float16)
+    return training(variant, net, adam(variant, torch.optim.Adam, 1e-3),
+                    R(batch, 3, 32, 32).to(memory_format=last), labels(10, batch), torch.float16)
 
 
 class Layer(nn.Module):
-    """nn.TransformerEncoderLayer with norm_first and gelu, written out with scaled_dot_product_attention, as users of PyTorch write it for speed."""
+    """nn.TransformerEncoderLayer with norm_first and gelu, written out with scaled_dot_product_attention, as users of
+    PyTorch write it for speed."""
     def __init__(self, w, heads):
         super().__init__()
         self.heads = heads
@@ -155,7 +162,8 @@ class GPT(nn.Module):
 def gpt(variant):
     tokens, n, length = size(50304, 100), size(8, 2), size(1024, 16)
     net = GPT(tokens, size(768, 32), size(12, 2), size(12, 2), length)
-    return training(variant, net, adam(variant, torch.optim.AdamW, 1e-4), labels(tokens, n, length), labels(tokens, n * length), torch.float16)
+    return training(variant, net, adam(variant, torch.optim.AdamW, 1e-4), labels(tokens, n, length),
+                    labels(tokens, n * length), torch.float16)
 
 
 def graphed(step):

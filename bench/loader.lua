@@ -1,6 +1,7 @@
 -- The loader alone beside PyTorch's: images/s over CIFAR-10's format, with random crop, flip and normalisation.
 --   luajit bench/loader.lua [--data DIR] [--python PYTHON] [--workers 2] [--rounds 3]       PYTHON: one with torch and torchvision
--- Without --data, random pictures in the same format. A figure is the median of rounds that alternate between the two; each begins with its first batch.
+-- Without --data, random pictures in the same format. A figure is the median of rounds that alternate between the two;
+-- each begins with its first batch.
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
 local options = common.options {data = false, python = os.getenv "PYTHON" or "python3", workers = 2, rounds = 3}
@@ -23,7 +24,9 @@ if not dir then
 end
 
 local function ours(workers)
-  local set = data.datasets.CIFAR10 {root = dir, transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), T.Normalize({0.49, 0.48, 0.45}, {0.25, 0.24, 0.26})}}
+  local set = data.datasets.CIFAR10 {root = dir,
+    transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(),
+      T.Normalize({0.49, 0.48, 0.45}, {0.25, 0.24, 0.26})}}
   local loader = data.DataLoader(set, {batch_size = 128, shuffle = true, seed = 1, num_workers = workers})
   local n, start = 0, nil
   for x in loader:iter() do

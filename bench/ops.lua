@@ -1,6 +1,7 @@
 -- Single ops beside PyTorch's, forward and backward: luajit bench/ops.lua [--python PYTHON] [--only TEXT] [--threads 2] [--rounds 2]
--- The cases stand in ops.txt. A figure is the least of some 0.1 s, of rounds that alternate between the two; results are garbage until Lua's collector comes, as in programs,
--- so that large ones are written to memory that has gone cold. What is slower here than there is printed, the worst first, and the geometric mean of all.
+-- The cases stand in ops.txt. A figure is the least of some 0.1 s, of rounds that alternate between the two; results
+-- are garbage until Lua's collector comes, as in programs, so that large ones are written to memory that has gone cold.
+-- What is slower here than there is printed, the worst first, and the geometric mean of all.
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
 local options = common.options {python = os.getenv "PYTHON" or "python3", only = "", threads = 2, rounds = 2}
@@ -14,13 +15,18 @@ local R = t.randn
 local F = t.nn.functional
 local square, x = R(256, 256), R(1024, 1024)
 local E = {
-  t = t, F = F, x = x, y = R(1024, 1024), z = R(1024, 1024), p = t.rand(1024, 1024) + 0.1, u = t.rand(1024, 1024), row = R(1024), col = R(1024, 1), yt = R(1024, 1024):t(), m = x:gt(0),
-  xh = x:half(), xb = x:bfloat16(), xd = x:double(), xi = t.randint(0, 1000, {1024, 1024}), xi1 = t.randint(0, 9, {128, 128}), xd5 = R(512, 512):double(), xh5 = R(512, 512):half(),
-  xb5 = R(512, 512):bfloat16(), img = R(32, 64, 28, 28), img8 = R(8, 16, 56, 56), cols = R(8, 144, 54 * 54), rgb = R(8, 3, 112, 112), w7 = R(64, 3, 7, 7), ch = R(64), p64 = t.rand(64) + 0.1,
-  w3 = R(64, 64, 3, 3), w1 = R(64, 64, 1, 1), wd = R(64, 1, 3, 3), seq = R(32, 64, 256), wc = R(64, 64, 3), vol = R(4, 16, 16, 16, 16), wv = R(16, 16, 3, 3, 3), s1 = R(64, 128), s2 = R(128, 128),
-  r1 = R(1, 1024), a3 = R(32, 64, 64), b3 = R(32, 64, 64), a4 = R(256, 8, 8), b4 = R(256, 8, 8), q = R(8, 8, 128, 64), ids = t.randint(1, 1000, {64, 128}), bag = t.randint(1, 1000, {256, 16}),
-  emb = R(1000, 256), perm = t.randperm(1024), gi = t.randint(1, 1024, {1024, 1024}), z0 = t.zeros(1024, 1024), flat = R(1000000), sorted = (R(10000):sort()), x2 = R(1024, 1024), xc = x:clone(),
-  lab = t.randint(1, 1024, {1024}), grid = t.rand(8, 56, 56, 2) * 2 - 1, lp = R(50, 16, 30):log_softmax(3), tg = t.randint(2, 30, {16, 20}), il = t.full({16}, 50, {dtype = "int64"}),
+  t = t, F = F, x = x, y = R(1024, 1024), z = R(1024, 1024), p = t.rand(1024, 1024) + 0.1, u = t.rand(1024, 1024),
+  row = R(1024), col = R(1024, 1), yt = R(1024, 1024):t(), m = x:gt(0), xh = x:half(), xb = x:bfloat16(),
+  xd = x:double(), xi = t.randint(0, 1000, {1024, 1024}), xi1 = t.randint(0, 9, {128, 128}), xd5 = R(512, 512):double(),
+  xh5 = R(512, 512):half(), xb5 = R(512, 512):bfloat16(), img = R(32, 64, 28, 28), img8 = R(8, 16, 56, 56),
+  cols = R(8, 144, 54 * 54), rgb = R(8, 3, 112, 112), w7 = R(64, 3, 7, 7), ch = R(64), p64 = t.rand(64) + 0.1,
+  w3 = R(64, 64, 3, 3), w1 = R(64, 64, 1, 1), wd = R(64, 1, 3, 3), seq = R(32, 64, 256), wc = R(64, 64, 3),
+  vol = R(4, 16, 16, 16, 16), wv = R(16, 16, 3, 3, 3), s1 = R(64, 128), s2 = R(128, 128),
+  r1 = R(1, 1024), a3 = R(32, 64, 64), b3 = R(32, 64, 64), a4 = R(256, 8, 8), b4 = R(256, 8, 8), q = R(8, 8, 128, 64),
+  ids = t.randint(1, 1000, {64, 128}), bag = t.randint(1, 1000, {256, 16}), emb = R(1000, 256), perm = t.randperm(1024),
+  gi = t.randint(1, 1024, {1024, 1024}), z0 = t.zeros(1024, 1024), flat = R(1000000), sorted = (R(10000):sort()),
+  x2 = R(1024, 1024), xc = x:clone(), lab = t.randint(1, 1024, {1024}), grid = t.rand(8, 56, 56, 2) * 2 - 1,
+  lp = R(50, 16, 30):log_softmax(3), tg = t.randint(2, 30, {16, 20}), il = t.full({16}, 50, {dtype = "int64"}),
   tl = t.full({16}, 20, {dtype = "int64"}), spd = square:mm(square:t()) + t.eye(256) * 10, s3 = R(8, 8), s0 = R(1):sum(), flat4 = R(10000)}
 E.list = E.flat4:totable()
 local FIXED = {ch = true, p64 = true, u = true}            -- these never require grad
@@ -44,7 +50,9 @@ end
 local function leaves_of(lua)
   local names = {}
   for k, v in pairs(E) do
-    if core.is_tensor(v) and not FIXED[k] and v:is_floating_point() and v.is_leaf and lua:find("%f[%w]" .. k .. "%f[%W]") then names[#names + 1] = k end
+    if core.is_tensor(v) and not FIXED[k] and v:is_floating_point() and v.is_leaf and lua:find("%f[%w]" .. k .. "%f[%W]") then
+      names[#names + 1] = k
+    end
   end
   return names
 end
@@ -92,6 +100,8 @@ end
 table.sort(rows, function(a, b) return a.ratio > b.ratio end)
 print "| case | Tycho | PyTorch | ratio |\n|---|---|---|---|"
 for _, r in ipairs(rows) do
-  if r.ratio > 1.1 or options.only ~= "" then print(("| %s | %.1f us | %.1f us | %.2f |"):format(r.name, mine[r.name] * 1e6, theirs[r.name] * 1e6, r.ratio)) end
+  if r.ratio > 1.1 or options.only ~= "" then
+    print(("| %s | %.1f us | %.1f us | %.2f |"):format(r.name, mine[r.name] * 1e6, theirs[r.name] * 1e6, r.ratio))
+  end
 end
 if #rows > 0 then print(("%d cases, geometric mean %.2f"):format(#rows, math.exp(sum / #rows))) end

@@ -36,5 +36,6 @@ for _, segments in ipairs {0, 4, o.layers} do
     peak = core.max_allocated() - before
   end
   plain = plain or peak
-  print(("%-22s peak %8.1f MiB above parameters (%.2f of whole), %7.1f ms"):format(segments == 0 and "whole" or segments .. " segments", peak / 2^20, peak / plain, common.median(times) * 1e3))
+  print(("%-22s peak %8.1f MiB above parameters (%.2f of whole), %7.1f ms"):format(
+    segments == 0 and "whole" or segments .. " segments", peak / 2^20, peak / plain, common.median(times) * 1e3))
 end

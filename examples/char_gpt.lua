@@ -17,7 +17,9 @@ function Model:init(o)
   self.length = o.length
   self.token, self.position = nn.Embedding(o.tokens, w), nn.Embedding(o.length, w)
   self.dropout = nn.Dropout(o.dropout or 0)
-  local layer = nn.TransformerEncoderLayer(w, o.heads or 4, {dim_feedforward = 4 * w, dropout = o.dropout or 0, activation = "gelu", norm_first = true, bias = bias, batch_first = true})
+  local layer = nn.TransformerEncoderLayer(w, o.heads or 4,
+    {dim_feedforward = 4 * w, dropout = o.dropout or 0, activation = "gelu", norm_first = true, bias = bias,
+      batch_first = true})
   self.encoder = nn.TransformerEncoder(layer, layers, nn.LayerNorm(w, {bias = bias}))
   self.head = nn.Linear(w, o.tokens, {bias = bias})
   -- GPT-2's start: narrow, and narrower where a layer adds to the stream that all layers share
@@ -49,7 +51,8 @@ end
 if not (arg and arg[0] and arg[0]:match("char_gpt%.lua$")) then return function(o) return Model(o) end end
 
 local function stop(message) io.stderr:write(message, "\n"); os.exit(2) end
-local options = {data = "", steps = 2000, batch = 12, block = 64, layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "", threads = 0, precision = "float32", compile = 0}
+local options = {data = "", steps = 2000, batch = 12, block = 64, layers = 4, heads = 4, width = 128, dropout = 0,
+  lr = 1e-3, seed = 1337, write = 500, save = "", threads = 0, precision = "float32", compile = 0}
 for i = 1, #arg, 2 do
   local name = arg[i]:match("^%-%-(.+)$")
   if not name or options[name] == nil then stop("unknown argument " .. arg[i]) end
@@ -99,7 +102,8 @@ local train = data[{ {1, cut} }]:unfold(1, block + 1, 1)
 local test = data[{ {cut + 1, -1} }]:unfold(1, block + 1, block)
 
 tycho.manual_seed(options.seed)
-local model = Model {tokens = #characters, width = options.width, heads = options.heads, layers = options.layers, length = block, dropout = options.dropout, bias = false}
+local model = Model {tokens = #characters, width = options.width, heads = options.heads, layers = options.layers,
+  length = block, dropout = options.dropout, bias = false}
 local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
 if half then model:half() end
 local function loss_of(batch)
@@ -122,7 +126,8 @@ end
 -- matrices decay, scales don't; the learning rate rises for 100 steps, then falls along half a cosine to a tenth
 local decayed, rest = {}, {}
 for _, p in ipairs(model:parameters()) do table.insert(p:dim() > 1 and decayed or rest, p) end
-local optimizer = tycho.optim.AdamW({{params = decayed, weight_decay = 0.1}, {params = rest, weight_decay = 0}}, {lr = options.lr, betas = {0.9, 0.99}, master_weights = half})
+local optimizer = tycho.optim.AdamW({{params = decayed, weight_decay = 0.1}, {params = rest, weight_decay = 0}},
+  {lr = options.lr, betas = {0.9, 0.99}, master_weights = half})
 local scaler = tycho.amp.GradScaler{enabled = half or autocast == "float16"}
 local warm = math.min(100, options.steps / 10)
 local schedule = tycho.optim.lr_scheduler.LambdaLR(optimizer, {lr_lambda = function(step)
@@ -163,5 +168,7 @@ if options.save ~= "" then tycho.save(options.save, model:state_dict()) end
 
 model:eval()
 local written = {}
-for k, id in ipairs(model:write(tycho.tensor({{seen["\n"] or 1}}, {dtype = "int64"}), options.write)[1]:totable()) do written[k] = characters[id] end
+for k, id in ipairs(model:write(tycho.tensor({{seen["\n"] or 1}}, {dtype = "int64"}), options.write)[1]:totable()) do
+  written[k] = characters[id]
+end
 print(table.concat(written))

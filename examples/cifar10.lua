@@ -1,17 +1,18 @@
 -- Trains a CNN on CIFAR-10: augmented images, three convolutions, mixed precision, checkpoints, a traced model at the end.
 --
---   luajit examples/cifar10.lua --data DIR [--epochs 3] [--batch 128] [--lr 0.001] [--seed 1] [--out runs/cifar10] [--resume] [--device cpu|cuda|cuda:N]
---     [--amp auto|off|bfloat16|float16] [--compile] [--workers 2] [--threads N]
+--   luajit examples/cifar10.lua --data DIR [--epochs 3] [--batch 128] [--lr 0.001] [--seed 1] [--out runs/cifar10] [--resume]
+--     [--device cpu|cuda|cuda:N] [--amp auto|off|bfloat16|float16] [--compile] [--workers 2] [--threads N]
 --
--- --data: the folder of CIFAR-10's binary version (data_batch_1.bin ... test_batch.bin). --amp auto: float16 with a GradScaler on a GPU, bfloat16 on the
--- CPU. In --out: checkpoints/ (one each 100 steps; --resume goes on from the newest, also in the middle of an epoch, with the same bits),
--- model.safetensors (the state dict), traced.safetensors (the model without its source), loss.png.
+-- --data: the folder of CIFAR-10's binary version (data_batch_1.bin ... test_batch.bin). --amp auto: float16 with a
+-- GradScaler on a GPU, bfloat16 on the CPU. In --out: checkpoints/ (one each 100 steps; --resume goes on from the
+-- newest, also in the middle of an epoch, with the same bits), model.safetensors (the state dict), traced.safetensors
+-- (the model without its source), loss.png.
 local tycho = require "tycho"
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
 local T = data.transforms
 
-local options = {data = "cifar10", epochs = 3, batch = 128, lr = 1e-3, seed = 1, out = "runs/cifar10", resume = false, compile = false, amp = "auto", workers = 2, threads = false,
-  device = tycho.cuda.is_available() and "cuda" or "cpu"}
+local options = {data = "cifar10", epochs = 3, batch = 128, lr = 1e-3, seed = 1, out = "runs/cifar10", resume = false,
+  compile = false, amp = "auto", workers = 2, threads = false, device = tycho.cuda.is_available() and "cuda" or "cpu"}
 local flags = {resume = true, compile = true}
 local i = 1
 while arg[i] do
@@ -28,7 +29,10 @@ while arg[i] do
 end
 local amp = options.amp
 if amp == "auto" then amp = options.device == "cpu" and "bfloat16" or "float16" end
-if not ({off = true, bfloat16 = true, float16 = true})[amp] then io.stderr:write("--amp must be auto, off, bfloat16 or float16\n"); os.exit(2) end
+if not ({off = true, bfloat16 = true, float16 = true})[amp] then
+  io.stderr:write("--amp must be auto, off, bfloat16 or float16\n")
+  os.exit(2)
+end
 if options.threads then tycho.set_num_threads(options.threads) end
 
 ---- data ----
@@ -41,7 +45,10 @@ end
 local train = open(true, T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), normalize})
 local test = open(false, normalize)
 local pin = options.device ~= "cpu"
-local loader = data.Prefetcher(data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, num_workers = options.workers, pin_memory = pin}), options.device)
+local loader = data.Prefetcher(data.DataLoader(train,
+  {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, num_workers = options.workers,
+    pin_memory = pin}),
+  options.device)
 
 ---- model ----
 local Net = nn.Module:extend "Net"
@@ -60,7 +67,10 @@ tycho.manual_seed(options.seed)
 local net = Net(#train.classes):to(options.device)
 local optimizer = optim.Adam(net:parameters(), {lr = options.lr})
 local scaler = tycho.amp.GradScaler {enabled = amp == "float16"}
-local function scores(x) return tycho.amp.autocast({dtype = amp ~= "off" and amp or "bfloat16", enabled = amp ~= "off", device = options.device}, net, x) end
+local function scores(x)
+  return tycho.amp.autocast({dtype = amp ~= "off" and amp or "bfloat16", enabled = amp ~= "off",
+    device = options.device}, net, x)
+end
 local function train_step(x, y)
   local loss = tycho.cross_entropy(scores(x), y)
   optimizer:zero_grad()
@@ -75,7 +85,9 @@ local function accuracy()
   local right = 0
   net:eval()
   tycho.no_grad(function()
-    for x, y in data.Prefetcher(data.DataLoader(test, {batch_size = 1000, pin_memory = pin}), options.device):iter() do right = right + scores(x):argmax(2):eq(y):sum() end
+    for x, y in data.Prefetcher(data.DataLoader(test, {batch_size = 1000, pin_memory = pin}), options.device):iter() do
+      right = right + scores(x):argmax(2):eq(y):sum()
+    end
   end)
   net:train()
   return right:item() / test:size()
@@ -98,7 +110,8 @@ print(nn.summary(net, {1, 3, 32, 32}))
 tycho.utils.catch_interrupt()
 local steps_each = loader:size()
 while step < options.epochs * steps_each do
-  local bar = tycho.utils.progress(loader, {desc = ("epoch %d/%d"):format(math.floor(step / steps_each) + 1, options.epochs), unit = "images"})
+  local bar = tycho.utils.progress(loader,
+    {desc = ("epoch %d/%d"):format(math.floor(step / steps_each) + 1, options.epochs), unit = "images"})
   local pending = {}                       -- losses that stay on the device for a while: reading one waits for it
   local function read_losses()
     if #pending == 0 then return end

@@ -1,15 +1,17 @@
 -- Trains a small CNN on Fashion-MNIST and tests it.
 --
---   luajit examples/fashion_mnist.lua [--data DIR] [--epochs 3] [--batch 128] [--lr 0.01] [--seed 1] [--out runs/fashion_mnist] [--resume] [--threads N]
---     [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile]
+--   luajit examples/fashion_mnist.lua [--data DIR] [--epochs 3] [--batch 128] [--lr 0.01] [--seed 1] [--out runs/fashion_mnist] [--resume]
+--     [--threads N] [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile]
 --
--- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a GradScaler; half: weights in float16, with
--- float32 masters. --compile: the training step is recorded and done again. --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoints/ (everything needed to
--- go on, also after Ctrl-C) and loss.png.
+-- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a
+-- GradScaler; half: weights in float16, with float32 masters. --compile: the training step is recorded and done again.
+-- --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoints/
+-- (everything needed to go on, also after Ctrl-C) and loss.png.
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
-local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = false, precision = "float32", compile = false,
+local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1,
+  out = "runs/fashion_mnist", resume = false, threads = false, precision = "float32", compile = false,
   device = tycho.cuda.is_available() and "cuda" or "cpu"}
 local i = 1
 while arg[i] do
@@ -25,7 +27,10 @@ while arg[i] do
   end
   i = i + 1
 end
-if not ({float32 = true, bfloat16 = true, float16 = true, half = true})[options.precision] then io.stderr:write("--precision must be float32, bfloat16, float16 or half\n"); os.exit(2) end
+if not ({float32 = true, bfloat16 = true, float16 = true, half = true})[options.precision] then
+  io.stderr:write("--precision must be float32, bfloat16, float16 or half\n")
+  os.exit(2)
+end
 if options.threads then tycho.set_num_threads(options.threads) end
 
 local Net = nn.Module:extend("Net")
@@ -48,7 +53,8 @@ tycho.manual_seed(options.seed)
 local net = Net(#train.classes):to(options.device)
 local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
 if half then net:half() end
-local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, pin_memory = options.device ~= "cpu"})
+local loader = tycho.data.DataLoader(train,
+  {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, pin_memory = options.device ~= "cpu"})
 local optimizer = optim.AdamW(net:parameters(), {lr = options.lr, weight_decay = 0.05, master_weights = half})
 local scaler = tycho.amp.GradScaler{enabled = half or autocast == "float16"}
 local schedule = optim.lr_scheduler.OneCycleLR(optimizer, {max_lr = options.lr, total_steps = options.epochs * loader:size()})

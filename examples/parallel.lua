@@ -44,7 +44,9 @@ end
 if first then
   local right = 0
   tycho.no_grad(function()
-    for x, y in tycho.data.DataLoader(test, {batch_size = 500}):iter() do right = right + net(x:to(device)):argmax(2):eq(y:to(device)):sum():item() end
+    for x, y in tycho.data.DataLoader(test, {batch_size = 500}):iter() do
+      right = right + net(x:to(device)):argmax(2):eq(y:to(device)):sum():item()
+    end
   end)
   print(("test accuracy %.4f"):format(right / test:size()))
   tycho.save("parallel.safetensors", net:state_dict())

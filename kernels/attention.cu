@@ -2,7 +2,8 @@
  *
  * Idea: a block has 32 rows, four threads a row; everything passes through tiles of 32 x 32 in shared memory. Forward and q's gradient go
  * along the keys, k's and v's along the queries, so that no sum needs atomics; probabilities are made again from the rows' log-sum-exp.
- * Dropout's element (n, h, i, j) takes random word ((n H + h) Lq + i) Lk + j of the stream at the offset kept with the result, as on the CPU.
+ * Dropout's element (n, h, i, j) takes random word ((n H + h) Lq + i) Lk + j of the stream at the offset kept with the
+ * result, as on the CPU.
  * Invariant: threads of a block meet at every barrier; what lies outside a tile is 0 or, as a score, -inf. */
 #include "device.cuh"
 
@@ -19,10 +20,13 @@ static __device__ __forceinline__ double power(double x) { return exp(x); }
 static __device__ __forceinline__ float logarithm(float x) { return log_f32(x); }
 static __device__ __forceinline__ double logarithm(double x) { return log(x); }
 
-static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) { return head / h * t.stride[0] + head % h * t.stride[1]; }
+static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) {
+  return head / h * t.stride[0] + head % h * t.stride[1];
+}
 
 /* to = rows r0.. and columns c0.. of one head, 0 beyond its rows and width */
-template <class T> static __device__ __forceinline__ void fetch(tile<T> to, const ty_k_heads &t, int dtype, int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
+template <class T> static __device__ __forceinline__ void fetch(tile<T> to, const ty_k_heads &t, int dtype,
+  int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
   for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += THREADS) {
     const int64_t r = r0 + i / SIDE, c = c0 + i % SIDE;
     to[i / SIDE][i % SIDE] = r < rows && c < width ? load<T>(t.p, dtype, base + r * t.stride[2] + c * t.stride[3]) : (T)0;
@@ -30,8 +34,10 @@ template <class T> static __device__ __forceinline__ void fetch(tile<T> to, cons
 }
 
 /* dot[k] = row y of a's tile times row lane + 4 k of b's, over width columns */
-template <class T> static __device__ __forceinline__ void dots(T *dot, tile<T> ta, tile<T> tb, int dtype, const ty_k_heads &a, int64_t abase, int64_t a0, int64_t an, const ty_k_heads &b,
-                                                               int64_t bbase, int64_t b0, int64_t bn, int64_t width) {
+template <class T> static __device__ __forceinline__ void dots(T *dot, tile<T> ta, tile<T> tb, int dtype,
+                                                               const ty_k_heads &a, int64_t abase, int64_t a0,
+                                                               int64_t an, const ty_k_heads &b, int64_t bbase,
+                                                               int64_t b0, int64_t bn, int64_t width) {
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
 #pragma unroll
   for (int k = 0; k < EACH; k++) dot[k] = 0;
@@ -47,7 +53,8 @@ template <class T> static __device__ __forceinline__ void dots(T *dot, tile<T> t
 }
 
 /* acc[w][k] += row y of p times column lane + 4 k of tile w of t's rows r0.. */
-template <class T> static __device__ __forceinline__ void gather(T (*acc)[EACH], tile<T> p, tile<T> room, const ty_k_heads &t, int dtype, int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
+template <class T> static __device__ __forceinline__ void gather(T (*acc)[EACH], tile<T> p, tile<T> room,
+  const ty_k_heads &t, int dtype, int64_t base, int64_t r0, int64_t rows, int64_t c0, int64_t width) {
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
 #pragma unroll                  /* so that acc stays in registers */
   for (int w = 0; w < WIDTH; w++) {
@@ -61,7 +68,8 @@ template <class T> static __device__ __forceinline__ void gather(T (*acc)[EACH],
   }
 }
 
-template <class T> static __device__ __forceinline__ void put(const T (*acc)[EACH], const ty_k_heads &t, int dtype, int64_t base, int64_t row, int64_t c0, int64_t width, T factor) {
+template <class T> static __device__ __forceinline__ void put(const T (*acc)[EACH], const ty_k_heads &t, int dtype,
+  int64_t base, int64_t row, int64_t c0, int64_t width, T factor) {
 #pragma unroll
   for (int w = 0; w < WIDTH; w++)
 #pragma unroll
@@ -93,7 +101,8 @@ template <class T> __device__ __forceinline__ T keep(const ty_k_attention &a, in
 template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_attention a) {
   __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], p[SIDE][SIDE + 1];
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
-  const int64_t tiles = (a.lq + SIDE - 1) / SIDE, head = blockIdx.x / tiles, q0 = blockIdx.x % tiles * SIDE, i = q0 + y, c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
+  const int64_t tiles = (a.lq + SIDE - 1) / SIDE, head = blockIdx.x / tiles, q0 = blockIdx.x % tiles * SIDE, i = q0 + y,
+    c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
   const int64_t qb = base_of(a.q, a.h, head), kb = base_of(a.k, a.h, head), vb = base_of(a.v, a.h, head);
   const int64_t end = a.causal && q0 + SIDE < a.lk ? q0 + SIDE : a.lk;
   T dot[EACH], acc[WIDTH][EACH] = {}, top = (T)-INFINITY, sum = 0;
@@ -132,12 +141,14 @@ template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_
   if (row >= a.heads * a.lq) return;
   const int64_t gb = base_of(a.g, a.h, head) + i * a.g.stride[2], ob = base_of(a.o, a.h, head) + i * a.o.stride[2];
   T sum = 0;
-  for (int64_t c = 0; c < a.dv; c++) sum += load<T>(a.g.p, a.dtype, gb + c * a.g.stride[3]) * load<T>(a.o.p, a.dtype, ob + c * a.o.stride[3]);
+  for (int64_t c = 0; c < a.dv; c++)
+    sum += load<T>(a.g.p, a.dtype, gb + c * a.g.stride[3]) * load<T>(a.o.p, a.dtype, ob + c * a.o.stride[3]);
   ((T *)a.delta)[row] = sum;
 }
 
 /* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in). */
-template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T *dot, T *dp) {
+template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i,
+  int64_t j, T *dot, T *dp) {
   const T s = score<T>(a, head, i, j, *dot);
   if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
   const T p = power(s - ((const T *)a.lse)[head * a.lq + i]), kept = keep<T>(a, head, i, j);
@@ -148,7 +159,8 @@ template <class T> static __device__ __forceinline__ void slope(const ty_k_atten
 template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(const ty_k_attention a) {
   __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], ds[SIDE][SIDE + 1];
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
-  const int64_t tiles = (a.lq + SIDE - 1) / SIDE, head = blockIdx.x / tiles, q0 = blockIdx.x % tiles * SIDE, i = q0 + y, c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
+  const int64_t tiles = (a.lq + SIDE - 1) / SIDE, head = blockIdx.x / tiles, q0 = blockIdx.x % tiles * SIDE, i = q0 + y,
+    c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
   const int64_t qb = base_of(a.q, a.h, head), kb = base_of(a.k, a.h, head), vb = base_of(a.v, a.h, head), gb = base_of(a.g, a.h, head);
   const int64_t end = a.causal && q0 + SIDE < a.lk ? q0 + SIDE : a.lk;
   T dot[EACH], dp[EACH], acc[WIDTH][EACH] = {};
@@ -168,7 +180,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(con
 template <class T> __global__ void __launch_bounds__(THREADS) key_gradients(const ty_k_attention a) {
   __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], ds[SIDE][SIDE + 1], p[SIDE][SIDE + 1];
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
-  const int64_t tiles = (a.lk + SIDE - 1) / SIDE, head = blockIdx.x / tiles, k0 = blockIdx.x % tiles * SIDE, j = k0 + y, c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
+  const int64_t tiles = (a.lk + SIDE - 1) / SIDE, head = blockIdx.x / tiles, k0 = blockIdx.x % tiles * SIDE, j = k0 + y,
+    c0 = (int64_t)blockIdx.y * WIDTH * SIDE;
   const int64_t qb = base_of(a.q, a.h, head), kb = base_of(a.k, a.h, head), vb = base_of(a.v, a.h, head), gb = base_of(a.g, a.h, head);
   T dot[EACH], dp[EACH], acc_k[WIDTH][EACH] = {}, acc_v[WIDTH][EACH] = {};
   for (int64_t q0 = a.causal ? k0 : 0; q0 < a.lq; q0 += SIDE) {    /* earlier queries don't see these keys */

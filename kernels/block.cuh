@@ -1,7 +1,8 @@
 /* What kernel files and fused kernels have in common: neighbours read and written at once, and what a block's threads combine.
  *
- * Idea: sources made at run time begin with this text too (src/cuda/source.c), so it includes nothing. Invariant: a block's values are combined in
- * one order, by the number of its threads alone: an op gives the same bits alone and fused. */
+ * Idea: sources made at run time begin with this text too (src/cuda/source.c), so it includes nothing. Invariant: a
+ * block's values are combined in one order, by the number of its threads alone: an op gives the same bits alone and
+ * fused. */
 
 template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
 
@@ -31,9 +32,12 @@ template <class D, int N> static __device__ __forceinline__ void put_pack(void *
 }
 
 /* The element of a row that the thread holds as its e-th: neighbours by G. */
-template <int G> static __device__ __forceinline__ int row_place(int e) { return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G; }
+template <int G> static __device__ __forceinline__ int row_place(int e) {
+  return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G;
+}
 
-/* x = the thread's elements of a row of n, a multiple of G, which lie step apart from p on; EACH at most. And back. Neighbours by four go at once where they may. */
+/* x = the thread's elements of a row of n, a multiple of G, which lie step apart from p on; EACH at most. And back.
+   Neighbours by four go at once where they may. */
 template <int EACH, int G, class D> static __device__ __forceinline__ void take_row(D *x, const D *p, int n, int64_t step) {
   if constexpr (G == 4 && sizeof(D) <= 4)
     if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
@@ -69,10 +73,12 @@ template <int EACH, int G, class D> static __device__ __forceinline__ void put_r
 /* Two values that are combined together. */
 template <class T> struct two { T a, b; };
 template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return __shfl_down_sync(0xffffffffu, v, down); }
-template <class T> static __device__ __forceinline__ two<T> from_lane(two<T> v, int down) { return {from_lane(v.a, down), from_lane(v.b, down)}; }
+template <class T> static __device__ __forceinline__ two<T> from_lane(two<T> v, int down) {
+  return {from_lane(v.a, down), from_lane(v.b, down)};
+}
 
-/* Of columns side by side, `wide` of them, which a block's threads take turns at (turn w of column c): what the turns have, combined, for the first turn's
- * threads. s: one of each thread. Whole blocks call it. */
+/* Of columns side by side, `wide` of them, which a block's threads take turns at (turn w of column c): what the turns
+ * have, combined, for the first turn's threads. s: one of each thread. Whole blocks call it. */
 template <class T, class F> static __device__ __forceinline__ T combine_turns(T v, T *s, int c, int w, int wide, int turns, F join) {
   __syncthreads();                         /* of what was read of s before */
   s[w * wide + c] = v;

@@ -7,7 +7,9 @@
 #define THREADS 128
 #define WARP 32
 
-static __device__ __forceinline__ int64_t place(const int64_t s[4], int64_t n, int64_t c, int64_t y, int64_t x) { return n * s[0] + c * s[1] + y * s[2] + x * s[3]; }
+static __device__ __forceinline__ int64_t place(const int64_t s[4], int64_t n, int64_t c, int64_t y, int64_t x) {
+  return n * s[0] + c * s[1] + y * s[2] + x * s[3];
+}
 
 /* The four indices of element i of a shape. */
 static __device__ __forceinline__ void indices(int64_t i, int64_t b, int64_t c, int64_t d, int64_t at[4]) {
@@ -31,7 +33,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
       if (y < 0 || y >= a.h) continue;
       for (int64_t kx = 0; kx < a.kw; kx++) {
         const int64_t x = at[3] * a.stride[1] - a.padding[1] + kx * a.dilation[1];
-        if (x >= 0 && x < a.w) sum += load<T>(a.x, a.dtype, place(a.xs, at[0], first + c, y, x)) * load<T>(a.weight, a.dtype, place(a.ws, at[1], c, ky, kx));
+        if (x >= 0 && x < a.w)
+          sum += load<T>(a.x, a.dtype, place(a.xs, at[0], first + c, y, x)) *
+            load<T>(a.weight, a.dtype, place(a.ws, at[1], c, ky, kx));
       }
     }
   if (a.bias) sum += load<T>(a.bias, a.dtype, at[1]);
@@ -53,7 +57,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) input(const ty_k_c
       const int64_t x = at[3] + a.padding[1] - kx * a.dilation[1];
       if (x < 0 || x % a.stride[1] || x / a.stride[1] >= a.ow) continue;
       for (int64_t o = group * og; o < (group + 1) * og; o++)
-        sum += load<T>(a.y, a.dtype, place(a.ys, at[0], o, y / a.stride[0], x / a.stride[1])) * load<T>(a.weight, a.dtype, place(a.ws, o, at[1] - group * cg, ky, kx));
+        sum += load<T>(a.y, a.dtype, place(a.ys, at[0], o, y / a.stride[0], x / a.stride[1])) *
+          load<T>(a.weight, a.dtype, place(a.ws, o, at[1] - group * cg, ky, kx));
     }
   }
   store(a.x, a.dtype, place(a.xs, at[0], at[1], at[2], at[3]), sum);
@@ -68,8 +73,11 @@ template <class T> __global__ void __launch_bounds__(WARP) weight(const ty_k_con
   T sum = 0;
   for (int64_t i = threadIdx.x; i < a.n * a.oh * a.ow; i += WARP) {
     indices(i, 1, a.oh, a.ow, of);
-    const int64_t y = of[2] * a.stride[0] - a.padding[0] + at[2] * a.dilation[0], x = of[3] * a.stride[1] - a.padding[1] + at[3] * a.dilation[1];
-    if (y >= 0 && y < a.h && x >= 0 && x < a.w) sum += load<T>(a.y, a.dtype, place(a.ys, of[0], at[0], of[2], of[3])) * load<T>(a.x, a.dtype, place(a.xs, of[0], channel, y, x));
+    const int64_t y = of[2] * a.stride[0] - a.padding[0] + at[2] * a.dilation[0],
+      x = of[3] * a.stride[1] - a.padding[1] + at[3] * a.dilation[1];
+    if (y >= 0 && y < a.h && x >= 0 && x < a.w)
+      sum += load<T>(a.y, a.dtype, place(a.ys, of[0], at[0], of[2], of[3])) *
+        load<T>(a.x, a.dtype, place(a.xs, of[0], channel, y, x));
   }
   part[threadIdx.x] = sum;
   for (int half = WARP / 2; half; half /= 2) {

@@ -1,7 +1,8 @@
 /* Copies on one device: conversions of what lies alike, numbers, and turned planes; what is neither is pointwise.cu's.
  *
- * Idea: where both sides lie without gaps in one order, 8 neighbours are converted at once; where one side's neighbours are rows of the other's, tiles
- * pass through shared memory, so that both are read and written along their memory. Invariant: each element is read and written once. */
+ * Idea: where both sides lie without gaps in one order, 8 neighbours are converted at once; where one side's neighbours
+ * are rows of the other's, tiles pass through shared memory, so that both are read and written along their memory.
+ * Invariant: each element is read and written once. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -9,7 +10,10 @@
 
 /* ---- conversions ---- */
 
-template <class D, class R> struct casting { static constexpr int EACH = 16 / (sizeof(D) < sizeof(R) ? sizeof(D) : sizeof(R)); };      /* elements of a thread */
+/* elements of a thread */
+template <class D, class R> struct casting {
+  static constexpr int EACH = 16 / (sizeof(D) < sizeof(R) ? sizeof(D) : sizeof(R));
+};
 
 template <class D, class R> __global__ void __launch_bounds__(THREADS) cast(const D *x, R *o, int64_t n) {
   constexpr int EACH = casting<D, R>::EACH, X = 16 / sizeof(D), O = 16 / sizeof(R);
@@ -37,7 +41,8 @@ template <class D, class R> static cudaError_t launch_cast(const void *x, void *
 }
 
 template <class D> static cudaError_t cast_from(const void *x, void *o, int dtype, int64_t n, cudaStream_t s) {
-  return dtype == TY_F32 ? launch_cast<D, float>(x, o, n, s) : dtype == TY_F16 ? launch_cast<D, half16>(x, o, n, s) : launch_cast<D, brain16>(x, o, n, s);
+  return dtype == TY_F32 ? launch_cast<D, float>(x, o, n, s) : dtype == TY_F16 ? launch_cast<D, half16>(x, o, n, s)
+    : launch_cast<D, brain16>(x, o, n, s);
 }
 
 /* ---- numbers ---- */
@@ -67,7 +72,8 @@ template <class W> static cudaError_t launch_fill(void *to, uint64_t bits, int64
 }
 
 cudaError_t ty_k_fill(void *o, int size, uint64_t bits, int64_t n, cudaStream_t s) {
-  return size == 1 ? launch_fill<uint8_t>(o, bits, n, s) : size == 2 ? launch_fill<uint16_t>(o, bits, n, s) : size == 4 ? launch_fill<uint32_t>(o, bits, n, s) : launch_fill<uint64_t>(o, bits, n, s);
+  return size == 1 ? launch_fill<uint8_t>(o, bits, n, s) : size == 2 ? launch_fill<uint16_t>(o, bits, n, s)
+    : size == 4 ? launch_fill<uint32_t>(o, bits, n, s) : launch_fill<uint64_t>(o, bits, n, s);
 }
 
 /* ---- turned planes: x's neighbours are dim d of the walk, the result's the last one ---- */
@@ -117,11 +123,13 @@ cudaError_t ty_k_copy(const ty_k_point *a, int size, cudaStream_t s) {
   if (last == 0 && o->stride[0] == 1 && x->stride[0] == 1) {
     if (o->dtype == x->dtype) return cudaMemcpyAsync(o->p, x->p, (size_t)(a->n * size), cudaMemcpyDeviceToDevice, s);
     if (short_float(o->dtype) && short_float(x->dtype) && ((uintptr_t)o->p | (uintptr_t)x->p) % 16 == 0)
-      return x->dtype == TY_F32 ? cast_from<float>(x->p, o->p, o->dtype, a->n, s) : x->dtype == TY_F16 ? cast_from<half16>(x->p, o->p, o->dtype, a->n, s) : cast_from<brain16>(x->p, o->p, o->dtype, a->n, s);
+      return x->dtype == TY_F32 ? cast_from<float>(x->p, o->p, o->dtype, a->n, s) : x->dtype == TY_F16
+        ? cast_from<half16>(x->p, o->p, o->dtype, a->n, s) : cast_from<brain16>(x->p, o->p, o->dtype, a->n, s);
   }
   if (last > 0 && o->dtype == x->dtype && o->stride[last] == 1 && a->shape[last] >= 8)
     for (int d = 0; d < last; d++)
       if (x->stride[d] == 1 && a->shape[d] >= 8 && x->stride[last] > 1)
-        return size == 1 ? launch_turn<uint8_t>(a, d, s) : size == 2 ? launch_turn<uint16_t>(a, d, s) : size == 4 ? launch_turn<uint32_t>(a, d, s) : launch_turn<uint64_t>(a, d, s);
+        return size == 1 ? launch_turn<uint8_t>(a, d, s) : size == 2 ? launch_turn<uint16_t>(a, d, s)
+          : size == 4 ? launch_turn<uint32_t>(a, d, s) : launch_turn<uint64_t>(a, d, s);
   return ty_k_pointwise(a, s);
 }

@@ -23,8 +23,16 @@ static __device__ inline float half_to_float(uint16_t h) { return ty_f16_to_f32(
 static __device__ inline uint16_t float_to_half(float x) { return ty_f32_to_f16(x); }
 #endif
 
-template <class T> struct as { static __device__ __forceinline__ T of(double v) { return (T)v; } static __device__ __forceinline__ T of(float v) { return (T)v; } static __device__ __forceinline__ T of(int64_t v) { return (T)v; } };
-template <> struct as<int64_t> { static __device__ __forceinline__ int64_t of(double v) { return ty_whole(v); } static __device__ __forceinline__ int64_t of(float v) { return ty_whole((double)v); } static __device__ __forceinline__ int64_t of(int64_t v) { return v; } };
+template <class T> struct as {
+  static __device__ __forceinline__ T of(double v) { return (T)v; }
+  static __device__ __forceinline__ T of(float v) { return (T)v; }
+  static __device__ __forceinline__ T of(int64_t v) { return (T)v; }
+};
+template <> struct as<int64_t> {
+  static __device__ __forceinline__ int64_t of(double v) { return ty_whole(v); }
+  static __device__ __forceinline__ int64_t of(float v) { return ty_whole((double)v); }
+  static __device__ __forceinline__ int64_t of(int64_t v) { return v; }
+};
 
 /* Element i of memory of a dtype, as the type computed in. */
 template <class T> static __device__ __forceinline__ T load(const void *p, int dtype, int64_t i) {
@@ -55,16 +63,29 @@ template <class T> static __device__ __forceinline__ void store(void *p, int dty
 /* A floating dtype that is known when a kernel is built, as the type computed in. */
 struct half16 { uint16_t bits; };
 struct brain16 { uint16_t bits; };
-template <class D> struct stored { typedef D type; static __device__ __forceinline__ D in(D d) { return d; } template <class T> static __device__ __forceinline__ D out(T v) { return (D)v; } };
-template <> struct stored<half16> { typedef float type; static __device__ __forceinline__ float in(half16 d) { return half_to_float(d.bits); } static __device__ __forceinline__ half16 out(float v) { return {float_to_half(v)}; } };
-template <> struct stored<brain16> { typedef float type; static __device__ __forceinline__ float in(brain16 d) { return ty_bf16_to_f32(d.bits); } static __device__ __forceinline__ brain16 out(float v) { return {ty_f32_to_bf16(v)}; } };
+template <class D> struct stored {
+  typedef D type;
+  static __device__ __forceinline__ D in(D d) { return d; }
+  template <class T> static __device__ __forceinline__ D out(T v) { return (D)v; }
+};
+template <> struct stored<half16> {
+  typedef float type;
+  static __device__ __forceinline__ float in(half16 d) { return half_to_float(d.bits); }
+  static __device__ __forceinline__ half16 out(float v) { return {float_to_half(v)}; }
+};
+template <> struct stored<brain16> {
+  typedef float type;
+  static __device__ __forceinline__ float in(brain16 d) { return ty_bf16_to_f32(d.bits); }
+  static __device__ __forceinline__ brain16 out(float v) { return {ty_f32_to_bf16(v)}; }
+};
 
 /* x as memory of a float dtype would hold it. */
 template <class T> static __device__ __forceinline__ T rounded(T x, int dtype) {
   return dtype == TY_F16 ? (T)half_to_float(float_to_half((float)x)) : dtype == TY_BF16 ? (T)ty_bf16_to_f32(ty_f32_to_bf16((float)x)) : x;
 }
 
-/* Position i's place along its innermost dim, of size; i becomes its place in the others. wide: 32 bits don't hold it: a division of 64 takes as long as tens of other instructions. */
+/* Position i's place along its innermost dim, of size; i becomes its place in the others. wide: 32 bits don't hold it:
+   a division of 64 takes as long as tens of other instructions. */
 static __device__ __forceinline__ int64_t innermost(int64_t &i, int64_t size, bool wide) {
   const int64_t rest = wide ? i / size : (int64_t)((uint32_t)i / (uint32_t)size), place = i - rest * size;
   i = rest;
@@ -76,7 +97,8 @@ template <class S> struct divider {
   S by;
   explicit divider(S d) : by(d) {}
   __device__ __forceinline__ S of(S i) const { return i / by; }
-  __device__ __forceinline__ S take(S &i) const { const S rest = i / by, place = i - rest * by; i = rest; return place; }    /* the remainder; i becomes the quotient */
+  /* the remainder; i becomes the quotient */
+  __device__ __forceinline__ S take(S &i) const { const S rest = i / by, place = i - rest * by; i = rest; return place; }
 };
 template <> struct divider<int32_t> {
   uint32_t by, factor;
@@ -85,8 +107,14 @@ template <> struct divider<int32_t> {
     while ((uint64_t)1 << shift < by) shift++;
     factor = (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << shift) - by)) / by + 1);
   }
-  __device__ __forceinline__ int32_t of(int32_t i) const { return (int32_t)(((uint32_t)((uint64_t)(uint32_t)i * factor >> 32) + (uint32_t)i) >> shift); }
-  __device__ __forceinline__ int32_t take(int32_t &i) const { const int32_t rest = of(i), place = i - rest * (int32_t)by; i = rest; return place; }
+  __device__ __forceinline__ int32_t of(int32_t i) const {
+    return (int32_t)(((uint32_t)((uint64_t)(uint32_t)i * factor >> 32) + (uint32_t)i) >> shift);
+  }
+  __device__ __forceinline__ int32_t take(int32_t &i) const {
+    const int32_t rest = of(i), place = i - rest * (int32_t)by;
+    i = rest;
+    return place;
+  }
 };
 
 /* Reports what an op found, unless something is reported already. */
@@ -98,7 +126,8 @@ static __device__ __forceinline__ void report(ty_k_fault *f, int op, int64_t val
   f->op = 1 + op;
 }
 
-/* Whether this block is the last of so many to come here; the last one sees what the others have written. *ticket is 0, and 0 again when all have come. Whole blocks call it. */
+/* Whether this block is the last of so many to come here; the last one sees what the others have written. *ticket is 0,
+   and 0 again when all have come. Whole blocks call it. */
 static __device__ __forceinline__ bool last_block(unsigned *ticket, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
@@ -118,5 +147,8 @@ static __device__ __forceinline__ void move_on(ty_k_generator *g, uint64_t block
 }
 
 /* 0, which no launch takes, where there would be more than a grid can have */
-static inline unsigned blocks_for(int64_t n, int64_t each) { int64_t b = (n + each - 1) / each; return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0 : b); }
+static inline unsigned blocks_for(int64_t n, int64_t each) {
+  int64_t b = (n + each - 1) / each;
+  return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0 : b);
+}
 #endif

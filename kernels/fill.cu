@@ -1,7 +1,8 @@
 /* Creation and random numbers.
  *
- * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c); the generator lies in
- * device memory, and whatever draws moves it on, so that a captured graph draws new numbers each time it runs. */
+ * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c);
+ * the generator lies in device memory, and whatever draws moves it on, so that a captured graph draws new numbers each
+ * time it runs. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -17,14 +18,19 @@ static __global__ void eye(void *o, int dtype, int64_t n, int64_t cols) {
   if (i < n) store(o, dtype, i, (double)(i / cols == i % cols));
 }
 
-template <class T> __global__ void triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower) {
+template <class T> __global__ void triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols,
+  int64_t k, int lower) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= n) return;
   const int64_t ahead = i % cols - i / cols % rows;
   store(o, dtype, i, (lower ? ahead <= k : ahead >= k) ? load<T>(x, dtype, i) : (T)0);
 }
 
-static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t offset) { g->seed = seed; g->offset = offset; g->ticket = 0; }
+static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t offset) {
+  g->seed = seed;
+  g->offset = offset;
+  g->ticket = 0;
+}
 
 /* The four elements of a Philox block. KIND: dropout, normal or uniform numbers, which are drawn often, or any op. */
 enum { ANY, DROPOUT, NORMAL, UNIFORM };
@@ -73,7 +79,8 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
     switch (a.op) {
       case TY_OP_randint: {
         const uint64_t range = (uint64_t)a.high - (uint64_t)a.low + 1;   /* 0: all of 2^64 */
-        if (k == 0 && (!range || range > UINT32_MAX)) ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);      /* the words' lower halves */
+        /* the words' lower halves */
+        if (k == 0 && (!range || range > UINT32_MAX)) ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);
         store(a.o, a.dtype, i, (int64_t)((uint64_t)a.low + ty_random_below(range, r[k], low[k])));
         break;
       }
@@ -87,7 +94,8 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
 template <int KIND> __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
   const double scale = a.a < 1 ? 1 / (1 - a.a) : 0;
   const bool by_fours = fours(a.o, a.dtype) && (KIND != DROPOUT || (fours(a.x, a.dtype) && (uintptr_t)a.mask % 4 == 0));
-  for (int64_t block = (int64_t)blockIdx.x * THREADS + threadIdx.x; block * 4 < a.n; block += (int64_t)gridDim.x * THREADS) draw_four<KIND>(a, block, scale, by_fours);
+  for (int64_t block = (int64_t)blockIdx.x * THREADS + threadIdx.x; block * 4 < a.n; block += (int64_t)gridDim.x * THREADS)
+    draw_four<KIND>(a, block, scale, by_fours);
   move_on(a.g, (uint64_t)(a.n + 3) / 4);
 }
 
@@ -112,7 +120,10 @@ static __global__ void __launch_bounds__(THREADS) augmented(const ty_k_augmentin
 
 /* ---- random orders ---- */
 
-static __device__ __forceinline__ double open_unit(const uint32_t w[4]) { return ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16; }   /* (0, 1) */
+/* (0, 1) */
+static __device__ __forceinline__ double open_unit(const uint32_t w[4]) {
+  return ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;
+}
 
 static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -137,7 +148,8 @@ static __device__ __forceinline__ int64_t draw_index(const double *sum, int64_t 
   return lo + 1;
 }
 
-static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g) {
+static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double *sums, int64_t rows, int64_t n,
+  int64_t m, ty_k_generator *g) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   uint32_t r[4];
   if (i < rows * m) {
@@ -170,7 +182,9 @@ cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_
   return TY_LAUNCH(eye, blocks_for(rows * cols, THREADS), THREADS, s, o, dtype, rows * cols, cols);
 }
 
-cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s) { return TY_LAUNCH(set_generator, 1, 1, s, g, seed, offset); }
+cudaError_t ty_k_seed(ty_k_generator *g, uint64_t seed, uint64_t offset, cudaStream_t s) {
+  return TY_LAUNCH(set_generator, 1, 1, s, g, seed, offset);
+}
 
 cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s) {
   const ty_k_augmenting args = *k;

@@ -51,7 +51,8 @@ static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_
 }
 
 /* Position i of dims from..to, as offsets in both tensors. */
-static __device__ __forceinline__ void locate(const ty_k_indexing &a, int64_t i, int from, int to, int64_t *at, int64_t *large, int64_t *small) {
+static __device__ __forceinline__ void locate(const ty_k_indexing &a, int64_t i, int from, int to, int64_t *at,
+  int64_t *large, int64_t *small) {
 #pragma unroll
   for (int d = TY_K_DIMS - 1; d >= 0; d--) {             /* with a fixed count at[] stays in registers */
     if (d < from || d >= to) continue;
@@ -99,8 +100,8 @@ static __global__ void __launch_bounds__(THREADS) walk_fours(const ty_k_indexing
 
 static bool in_fours(const ty_k_indexing *a) {
   const int last = a->ndim - 1;
-  bool fit = a->ndim > 0 && a->q && a->shape[last] % 4 == 0 && a->large[last] == 1 && a->small[last] == 1 && a->dtype < TY_F64 && a->small_dtype < TY_F64 && fours(a->p, a->dtype) &&
-    fours(a->q, a->small_dtype);
+  bool fit = a->ndim > 0 && a->q && a->shape[last] % 4 == 0 && a->large[last] == 1 && a->small[last] == 1 &&
+    a->dtype < TY_F64 && a->small_dtype < TY_F64 && fours(a->p, a->dtype) && fours(a->q, a->small_dtype);
   for (int d = 0; d < last; d++) fit = fit && a->large[d] % 4 == 0 && a->small[d] % 4 == 0;
   for (int j = 0; j < a->nindex; j++) fit = fit && a->index[j].step % 4 == 0 && a->index[j].stride[last] == 0;
   return fit;

@@ -20,12 +20,14 @@
 /* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
  * 1 + the ty_op_id. limit -1: row value of
  * probabilities has a bad one; -2 - n: it has n above 0, too few. */
-typedef struct { int claimed; volatile int op; volatile int64_t value, limit; } ty_k_fault;   /* claimed: 0 until a kernel reports; op is written last */
+/* claimed: 0 until a kernel reports; op is written last */
+typedef struct { int claimed; volatile int op; volatile int64_t value, limit; } ty_k_fault;
 
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, as the result lies, one value for all */
-typedef struct { void *p; int dtype, how, rounded; int64_t stride[TY_K_DIMS]; double f; int64_t i; } ty_k_operand;   /* number: p NULL and f, or i (k 2); or one
- * element at p, rounded to a 16-bit dtype first where rounded says so (1 + the dtype) */
+/* number: p NULL and f, or i (k 2); or one element at p, rounded to a 16-bit dtype first where rounded says so (1 + the
+   dtype) */
+typedef struct { void *p; int dtype, how, rounded; int64_t stride[TY_K_DIMS]; double f; int64_t i; } ty_k_operand;
 typedef struct {
   int op, k, nin, ndim;                                  /* op: a ty_op_id, or -1: conversion of the operand to the result's dtype */
   int64_t n, shape[TY_K_DIMS];
@@ -40,10 +42,12 @@ TY_K cudaError_t ty_k_copy(const ty_k_point *a, int size, cudaStream_t s);
 TY_K cudaError_t ty_k_fill(void *o, int size, uint64_t bits, int64_t n, cudaStream_t s);     /* n elements of size bytes */
 
 /* ---- creation, random numbers (fill.cu) ---- */
-TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, double last, cudaStream_t s);   /* first, first + step, ...; last at the end */
+/* first, first + step, ...; last at the end */
+TY_K cudaError_t ty_k_sequence(void *o, int dtype, int64_t n, double first, double step, double last, cudaStream_t s);
 TY_K cudaError_t ty_k_eye(void *o, int dtype, int64_t rows, int64_t cols, cudaStream_t s);
 /* o = x's lower (or upper) triangle from diagonal k; contiguous matrices */
-TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s);
+TY_K cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k,
+  int lower, cudaStream_t s);
 typedef struct { uint64_t seed, offset; unsigned ticket; } ty_k_generator;   /* in device memory; ticket: see move_on */
 typedef struct {
   int op, dtype;
@@ -56,10 +60,19 @@ typedef struct {
 } ty_k_draw;
 TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also moves the generator on */
 /* o: batch x c x oh x ow; x, index, mean, std contiguous; a bad index is reported and taken as 1 */
-typedef struct { ty_augment a; int op, dtype; const uint8_t *x; const int64_t *index; const float *mean, *std; void *o; ty_k_generator *g; ty_k_fault *fault; } ty_k_augmenting;
+typedef struct {
+  ty_augment a;
+  int op, dtype;
+  const uint8_t *x;
+  const int64_t *index;
+  const float *mean, *std;
+  void *o;
+  ty_k_generator *g;
+  ty_k_fault *fault;
+} ty_k_augmenting;
 TY_K cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s);           /* also moves the generator on */
-/* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a random order. per: Philox
- * blocks, one gives per elements (1 or 2) */
+/* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a
+ * random order. per: Philox blocks, one gives per elements (1 or 2) */
 TY_K cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s);
 /* m draws for each of rows x n running sums: the place of each, 1-based */
 TY_K cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, int64_t m, ty_k_generator *g, cudaStream_t s);
@@ -104,7 +117,8 @@ typedef struct {
 } ty_k_lines;
 TY_K cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s);
 
-/* Cross-entropy: losses of rows, their mean, gradients, or all at once. Losses, totals and gradients of losses: float64 where x is, else float32. */
+/* Cross-entropy: losses of rows, their mean, gradients, or all at once. Losses, totals and gradients of losses: float64
+   where x is, else float32. */
 typedef struct {
   int op, dtype;
   int64_t rows, n, ignore, label_step, g_step;           /* n: classes */
@@ -114,7 +128,8 @@ typedef struct {
   void *losses;                                          /* of rows; NULL: backward alone, lse is known */
   void *lse;                                             /* of rows; with losses it may be NULL: nobody reads it */
   void *mean;                                            /* NULL, or the mean of the losses is taken (of few rows: one block does it) */
-  void *total;                                           /* what the rows count for together. with mean: it is written, unless NULL; else: NULL, or it is known */
+  /* what the rows count for together. with mean: it is written, unless NULL; else: NULL, or it is known */
+  void *total;
   unsigned *ticket;                                      /* for the mean */
   void *o;                                               /* the gradient, rows x n, or NULL */
   const void *g;                                         /* with o: of the losses, g_step apart; with mean or total: of the mean */
@@ -132,12 +147,14 @@ typedef struct { float *scale; int64_t *growth, interval; double growth_factor, 
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
   int nesterov, decoupled, maximize, lr_dtype;
-  double a, b, eps, weight_decay, momentum, lr, lr_decay;                      /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha; Adadelta's rho; momentum: NAdam's momentum_decay too */
+  /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha; Adadelta's rho; momentum: NAdam's momentum_decay too */
+  double a, b, eps, weight_decay, momentum, lr, lr_decay;
   int64_t *step;                                         /* how many there were */
   const void *lr_at;                                     /* NULL: lr */
   float *found;                                          /* NULL, or not 0: nothing is updated */
   const float *scale;                                    /* NULL, or gradients are divided by it */
-  ty_k_scale_rule rule;                                  /* scale NULL: none; else of the last launch: found's scaler moves on after it, and found becomes 0 */
+  /* scale NULL: none; else of the last launch: found's scaler moves on after it, and found becomes 0 */
+  ty_k_scale_rule rule;
   unsigned *ticket;                                      /* of the last launch of a step, which counts it unless found; else NULL */
   int64_t n[TY_K_TENSORS];
   void *p[1 + TY_K_COPY][TY_K_TENSORS];                  /* params, grads, the op's further lists, copies; NULL: left out */
@@ -147,8 +164,9 @@ typedef struct { int count; float *found[TY_K_TENSORS]; ty_k_scale_rule rule; } 
 TY_K cudaError_t ty_k_scale_update(const ty_k_scaling *a, cudaStream_t s);
 
 /* ---- lists of tensors (lists.cu) ---- */
-/* to = from, dense, of 16 or 32 bits; inner not 0: planes of outer x inner in to are turned in from. first: the item's first block, which a launch fills
- * in. to NULL: there is nothing to write. found: NULL, or *found = 1 where an element of what is looked_at, as written, is infinite or NaN. */
+/* to = from, dense, of 16 or 32 bits; inner not 0: planes of outer x inner in to are turned in from. first: the item's
+ * first block, which a launch fills in. to NULL: there is nothing to write. found: NULL, or *found = 1 where an element
+ * of what is looked_at, as written, is infinite or NaN. */
 #define TY_K_CASTS 32
 typedef struct {
   int count;
@@ -156,7 +174,8 @@ typedef struct {
   struct { const void *from; void *to; int64_t n, first, outer, inner; int from_dtype, to_dtype, looked_at; } item[TY_K_CASTS];
 } ty_k_casts;
 TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
-/* A GradScaler's: *found = 1 where an element is infinite or NaN; with scale, elements are divided by it. One launch, up to TY_K_TENSORS. */
+/* A GradScaler's: *found = 1 where an element is infinite or NaN; with scale, elements are divided by it. One launch,
+   up to TY_K_TENSORS. */
 typedef struct { int count, dtype; const float *scale; float *found; int64_t n[TY_K_TENSORS]; void *p[TY_K_TENSORS]; } ty_k_unscaling;
 TY_K cudaError_t ty_k_unscale(const ty_k_unscaling *a, cudaStream_t s);
 
@@ -169,8 +188,10 @@ typedef struct {
   void *p, *q;                                           /* large, small; q NULL: the number v */
   double v;
   int64_t vi;
-  struct { const int64_t *p; int64_t stride[TY_K_DIMS], size, step; } index[TY_K_DIMS];   /* size: of the dim in large; step: its stride there */
-  int lead;                                              /* writes in order: the first dims of the walk decide where; the others lead nowhere else */
+  /* size: of the dim in large; step: its stride there */
+  struct { const int64_t *p; int64_t stride[TY_K_DIMS], size, step; } index[TY_K_DIMS];
+  /* writes in order: the first dims of the walk decide where; the others lead nowhere else */
+  int lead;
   int64_t positions;                                     /* of those first dims */
   ty_k_fault *fault;
 } ty_k_indexing;
@@ -188,7 +209,8 @@ typedef struct {
   int64_t *place;                                        /* cummax, cummin, max_dim, min_dim: 1-based */
 } ty_k_scan;
 TY_K cudaError_t ty_k_scan_lines(const ty_k_scan *a, cudaStream_t s);
-TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double *products, cudaStream_t s);   /* a.o: x's gradient; products: room for all elements */
+/* a.o: x's gradient; products: room for all elements */
+TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double *products, cudaStream_t s);
 
 /* ---- sorting (sort.cu): contiguous lines ---- */
 typedef struct {
@@ -201,7 +223,8 @@ typedef struct {
 } ty_k_sorting;
 TY_K size_t ty_k_sort_bytes(const ty_k_sorting *a);
 TY_K cudaError_t ty_k_sort(const ty_k_sorting *a, cudaStream_t s);
-typedef struct { int dtype, right; int64_t count, n, per; const void *sorted, *values; int64_t *o; } ty_k_searching;   /* per: values for each sorted line, 0: one line */
+/* per: values for each sorted line, 0: one line */
+typedef struct { int dtype, right; int64_t count, n, per; const void *sorted, *values; int64_t *o; } ty_k_searching;
 TY_K cudaError_t ty_k_search(const ty_k_searching *a, cudaStream_t s);
 
 /* ---- results of a size that the data decides (select.cu) ---- */
@@ -209,7 +232,8 @@ typedef struct {
   int dtype, ndim;
   int64_t n, shape[TY_K_DIMS], stride[TY_K_DIMS];
   const void *x;
-  const int64_t *order;                                  /* NULL: what isn't 0; else groups of equal elements of contiguous x in this order, 1-based */
+  /* NULL: what isn't 0; else groups of equal elements of contiguous x in this order, 1-based */
+  const int64_t *order;
   int64_t *starts;                                       /* ty_k_select_tiles + 1; the last becomes how many were found */
   int64_t *coordinates;                                  /* found x ndim */
   void *values;                                          /* groups: found */
@@ -225,7 +249,8 @@ typedef struct {
   int64_t n, c, h, w, oh, ow, kernel[2], stride[2], padding[2], dilation[2], divisor;
   int64_t xs[4], ys[4], is[4];                           /* strides (n, c, h, w) of pixels, windows, positions */
   void *x, *y;
-  int64_t *places;                                       /* of maxima: 1-based in the plane, 0 where a window is all padding; NULL forward: not asked for */
+  /* of maxima: 1-based in the plane, 0 where a window is all padding; NULL forward: not asked for */
+  int64_t *places;
   void *copy;                                            /* NULL, or forward: y is also written here, by strides cs */
   const void *mask;                                      /* NULL, or backward of maxima: y counts where this is above 0, by strides ms */
   int64_t cs[4], ms[4];
@@ -234,7 +259,8 @@ TY_K cudaError_t ty_k_pool(const ty_k_pooling *a, cudaStream_t s);
 typedef struct {
   int relu, wdtype, bdtype;                              /* relu: it follows */
   int64_t w_step, b_step;
-  const void *mean, *rstd, *w, *b;                       /* of channels; mean and rstd float64 where pixels are, else float32; w and b may be NULL; mean NULL: relu alone */
+  /* of channels; mean and rstd float64 where pixels are, else float32; w and b may be NULL; mean NULL: relu alone */
+  const void *mean, *rstd, *w, *b;
 } ty_k_normalizing;
 TY_K cudaError_t ty_k_normalized_pool(const ty_k_pooling *a, const ty_k_normalizing *n, cudaStream_t s);   /* forward, of maxima */
 
@@ -246,12 +272,14 @@ typedef struct {
   const void *x, *w, *b, *g;                             /* w, b may be NULL; g: the result's gradient, in backward */
   void *o, *mean, *rstd;                                 /* backward: o is x's gradient, mean and rstd are read */
   void *dw, *db;                                         /* backward: n elements each; db NULL for rms */
-  void *partial;                                         /* backward: 2 n times ty_k_norm_parts elements, float64 where x is, else float32 */
+  /* backward: 2 n times ty_k_norm_parts elements, float64 where x is, else float32 */
+  void *partial;
 } ty_k_norm;
 TY_K int ty_k_norm_parts(int64_t rows, int64_t n);
 TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
 
-/* Batch norm (norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or channels-last (sc 1). */
+/* Batch norm (norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or
+   channels-last (sc 1). */
 typedef struct {
   int dtype, wdtype, bdtype, ddtype, run_dtype, training;   /* ddtype: of dw and db; run_dtype: of the running mean and variance */
   int64_t images, channels, pixels, sn, sc, run_step[2], w_step, b_step;
@@ -280,7 +308,8 @@ TY_K cudaError_t ty_k_multiply(const ty_k_product *a, cudaStream_t s);
 
 /* ---- convolution (conv.cu): strides (n, c, h, w) ---- */
 typedef struct {
-  int op, dtype;                                         /* conv2d, conv2d_backward_input (writes x), conv2d_backward_weight (writes weight) */
+  /* conv2d, conv2d_backward_input (writes x), conv2d_backward_weight (writes weight) */
+  int op, dtype;
   int64_t n, c, h, w, o, oh, ow, kh, kw, groups, stride[2], padding[2], dilation[2];
   int64_t xs[4], ws[4], ys[4];
   void *x, *weight, *y;
@@ -298,9 +327,10 @@ typedef struct {
 TY_K cudaError_t ty_k_resize(const ty_k_resizing *a, cudaStream_t s);
 
 /* ---- recurrent layers (recurrent.cu): one step ----
- * Contiguous; n rows of h units. stat: float32, or float64 with that dtype. Forward: o = the new state of x and y (n x gates*h; y: the product with the state before
- * and its bias), cell changed, saved (n x kept*h, or NULL) and last (or NULL: where the last cell goes) written. Backward: dx and dy of g, more (NULL, or the product that the later
- * step has given), carry and dcell, which it changes. Last: g NULL: more = more + carry, last = dcell. */
+ * Contiguous; n rows of h units. stat: float32, or float64 with that dtype. Forward: o = the new state of x and y (n x
+ * gates*h; y: the product with the state before and its bias), cell changed, saved (n x kept*h, or NULL) and last (or
+ * NULL: where the last cell goes) written. Backward: dx and dy of g, more (NULL, or the product that the later step has
+ * given), carry and dcell, which it changes. Last: g NULL: more = more + carry, last = dcell. */
 typedef struct {
   int kind, dtype;
   int64_t n, h;

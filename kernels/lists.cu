@@ -11,8 +11,10 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   const void *const x = a.item[k].from;
   void *const o = a.item[k].to;
   const int from_dtype = a.item[k].from_dtype, to_dtype = a.item[k].to_dtype;
-  const int64_t n = a.item[k].n, inner = a.item[k].inner, outer = a.item[k].outer, first = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH);
-  const bool wide = n > INT32_MAX, by_fours = !inner && n - first >= THREADS * CAST_EACH && fours(x, from_dtype) && (!o || fours(o, to_dtype));
+  const int64_t n = a.item[k].n, inner = a.item[k].inner, outer = a.item[k].outer,
+    first = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH);
+  const bool wide = n > INT32_MAX,
+    by_fours = !inner && n - first >= THREADS * CAST_EACH && fours(x, from_dtype) && (!o || fours(o, to_dtype));
 #pragma unroll
   for (int e = 0; e < CAST_EACH; e += 4) {
     float v[4] = {0, 0, 0, 0};
@@ -70,5 +72,6 @@ cudaError_t ty_k_unscale(const ty_k_unscaling *p, cudaStream_t s) {
   const ty_k_unscaling a = *p;
   const int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0) return cudaSuccess;
-  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
+  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a)
+    : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
 }

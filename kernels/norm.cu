@@ -1,7 +1,7 @@
 /* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, by parts of channels.
  *
- * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one the moments of x less the row's
- * first element, in one pass. Backward takes a row's two sums and its part of the
+ * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one the
+ * moments of x less the row's first element, in one pass. Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
  * Batch norm's gradient may be that of pooled maxima (pool.cuh), found where it is read.
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
@@ -120,7 +120,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
     const T mean = a.rms ? 0 : load<T>(a.mean, stat, row), r = load<T>(a.rstd, stat, row);
     T s1 = 0, s2 = 0;
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-      const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r, gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
+      const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r,
+        gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
       dw[j] += g * h;
       db[j] += g;
       s1 += gw;
@@ -129,7 +130,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
     sums_of_block(&s1, &s2, s);
     const T ma = a.rms ? 0 : s1 / (T)a.n, mb = s2 / (T)a.n;
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-      const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r, gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
+      const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r,
+        gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
       store(a.o, a.dtype, base + j, r * (gw - ma - h * mb));
     }
   }
@@ -152,7 +154,10 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
   const int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
   T dw = 0, db = 0;
   if (j < a.n)
-    for (int p = y; p < parts; p += TALL) { dw += ((const T *)a.partial)[2 * (int64_t)p * a.n + j]; db += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j]; }
+    for (int p = y; p < parts; p += TALL) {
+      dw += ((const T *)a.partial)[2 * (int64_t)p * a.n + j];
+      db += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j];
+    }
   sum_of_columns(&dw, &db, s, u);
   if (y || j >= a.n) return;
   store(a.dw, a.ddtype, j, dw);
@@ -165,7 +170,8 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
 
 #define EACH 4                   /* elements that a thread of the last pass makes */
 
-/* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of theirs. position: among images x pixels. */
+/* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
+   theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
   static constexpr int AT_ONCE = EACH;     /* elements whose gradients are looked for together: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
@@ -196,7 +202,8 @@ template <class S> struct pooled_gradient {
 };
 
 /* Forward: sums of x - shift and its square; backward: of g and g (x - mean). */
-template <class T, class S, class G> static __device__ __forceinline__ void take(const ty_k_batch_norm &a, const G &gradient, int64_t at, S position, S ch, T center, T *s1, T *s2) {
+template <class T, class S, class G> static __device__ __forceinline__ void take(const ty_k_batch_norm &a,
+  const G &gradient, int64_t at, S position, S ch, T center, T *s1, T *s2) {
   const T d = load<T>(a.x, a.dtype, at) - center, g = a.g ? gradient.template at<T>(a, at, position, ch) : d;
   *s1 += g;
   *s2 += g * d;
@@ -213,7 +220,9 @@ static __device__ __forceinline__ void part_of(int64_t count, int64_t *from, int
 }
 
 /* Where part p of channel ch leaves its sums. */
-template <class T> static __device__ __forceinline__ T *sums_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) { return (T *)a.work + 2 * p * a.channels + ch; }
+template <class T> static __device__ __forceinline__ T *sums_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
+  return (T *)a.work + 2 * p * a.channels + ch;
+}
 template <class T> static __device__ __forceinline__ void add_sums(const ty_k_batch_norm &a, int64_t p, int64_t ch, T *s1, T *s2) {
   const T *at = sums_at<T>(a, p, ch);
   *s1 += at[0];
@@ -258,8 +267,12 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
   c[3 * a.channels] = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : (T)-0.0;         /* which changes nothing: 0 would change -0 */
   if (!a.training || !count) return;
   const double keep = 1 - a.momentum, whole = (double)count / (double)(count > 1 ? count - 1 : 1);
-  if (a.run_mean) store(a.run_mean, a.run_dtype, ch * a.run_step[0], keep * load<double>(a.run_mean, a.run_dtype, ch * a.run_step[0]) + a.momentum * (double)m);
-  if (a.run_var) store(a.run_var, a.run_dtype, ch * a.run_step[1], keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
+  if (a.run_mean)
+    store(a.run_mean, a.run_dtype, ch * a.run_step[0],
+      keep * load<double>(a.run_mean, a.run_dtype, ch * a.run_step[0]) + a.momentum * (double)m);
+  if (a.run_var)
+    store(a.run_var, a.run_dtype, ch * a.run_step[1],
+      keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
 }
 
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a, const G gradient) {
@@ -284,9 +297,10 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, s1, s2);
 }
 
-/* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many blocks: a thread may have all the
- * registers it wants. */
-template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(const ty_k_batch_norm a, const G gradient, int lanes) {
+/* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
+ * blocks: a thread may have all the registers it wants. */
+template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
+  const ty_k_batch_norm a, const G gradient, int lanes) {
   __shared__ two<T> sum[THREADS * N];
   const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
   const int64_t first = (int64_t)blockIdx.x * wide, ch = first + x * N;
@@ -347,23 +361,28 @@ template <class T> static __device__ __forceinline__ T applied(const ty_k_batch_
   const T d = x - c[0];
   return a.g ? c[a.channels] * g + c[2 * a.channels] * d + c[3 * a.channels] : d * c[a.channels] + c[3 * a.channels];
 }
-template <class S> static __device__ __forceinline__ S channel_of(const ty_k_batch_norm &a, S i) { return a.sc == 1 ? i % (S)a.channels : i / (S)a.pixels % (S)a.channels; }
+template <class S> static __device__ __forceinline__ S channel_of(const ty_k_batch_norm &a, S i) {
+  return a.sc == 1 ? i % (S)a.channels : i / (S)a.pixels % (S)a.channels;
+}
 
 /* S: what elements are counted in. */
-template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a, const G gradient, int parts) {
+template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a,
+  const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * EACH + threadIdx.x;
   const T *const table = (const T *)a.work + 2 * (int64_t)parts * a.channels;
 #pragma unroll G::AT_ONCE
   for (int k = 0; k < EACH; k++) {
     const int64_t i = first + k * THREADS;
     if (i >= n) break;
-    const S ch = channel_of(a, (S)i), position = !a.g ? 0 : a.sc == 1 ? (S)i / (S)a.channels : (S)i / (S)a.sn * (S)a.pixels + (S)i % (S)a.pixels;
+    const S ch = channel_of(a, (S)i),
+      position = !a.g ? 0 : a.sc == 1 ? (S)i / (S)a.channels : (S)i / (S)a.sn * (S)a.pixels + (S)i % (S)a.pixels;
     store(a.o, a.dtype, i, applied(a, table + ch, load<T>(a.x, a.dtype, i), a.g ? gradient.template at<T>(a, i, position, ch) : 0));
   }
 }
 
 /* Neighbours by fours, which are of four channels or of one. */
-template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a, const G gradient, int parts) {
+template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a,
+  const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
   if (i >= n) return;
   const T *const c = (const T *)a.work + 2 * (int64_t)parts * a.channels + channel_of(a, (S)i);
@@ -378,7 +397,8 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 /* ---- launchers ---- */
 
 int ty_k_norm_parts(int64_t rows, int64_t n) {
-  const int64_t room = ((int64_t)1 << 21) / n, most = room > PARTS ? PARTS : room < FEWEST ? FEWEST : room, parts = rows / 4;       /* of long rows fewer: each takes memory */
+  /* of long rows fewer: each takes memory */
+  const int64_t room = ((int64_t)1 << 21) / n, most = room > PARTS ? PARTS : room < FEWEST ? FEWEST : room, parts = rows / 4;
   return parts < 1 ? 1 : parts > most ? (int)most : (int)parts;
 }
 
@@ -394,14 +414,20 @@ template <class T> static cudaError_t launch(const ty_k_norm &p, cudaStream_t s)
   const ty_k_norm a = p;
   const int parts = ty_k_norm_parts(a.rows, a.n);
 #define SHORT(D, G) launch_short<D, G>(a, parts, s)
-  cudaError_t e = a.n <= TY_K_ROW ? WITH_ROWS(a.dtype, a.n, SHORT) : a.g ? TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts) : TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
+  cudaError_t e = a.n <= TY_K_ROW ? WITH_ROWS(a.dtype, a.n, SHORT)
+    : a.g ? TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts)
+    : TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
   return e == cudaSuccess && a.g ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, LANES), MANY, s, a, parts) : e;
 }
 
-cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s); }
+cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s) {
+  return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s);
+}
 
 /* Channels-last: how many of a lane, and lanes, as a power of two. */
-static int of_lane(const ty_k_batch_norm &a) { return a.channels % 4 == 0 && a.dtype != TY_F64 && fours(a.x, a.dtype) && (!a.g || fours(a.g, a.dtype)) ? 4 : 1; }
+static int of_lane(const ty_k_batch_norm &a) {
+  return a.channels % 4 == 0 && a.dtype != TY_F64 && fours(a.x, a.dtype) && (!a.g || fours(a.g, a.dtype)) ? 4 : 1;
+}
 static int lanes_of(const ty_k_batch_norm &a) {
   int lanes = 0;
   while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a.channels) lanes++;
@@ -413,7 +439,8 @@ static int64_t groups_of(const ty_k_batch_norm &a) {
 }
 
 int ty_k_batch_parts(const ty_k_batch_norm *a) {
-  const int64_t groups = groups_of(*a), each = a->sc == 1 ? 2 * (THREADS >> lanes_of(*a)) : 1024, most = (a->images * a->pixels + each - 1) / each, want = (a->sc == 1 ? 384 : 1024) / (groups ? groups : 1);
+  const int64_t groups = groups_of(*a), each = a->sc == 1 ? 2 * (THREADS >> lanes_of(*a)) : 1024,
+    most = (a->images * a->pixels + each - 1) / each, want = (a->sc == 1 ? 384 : 1024) / (groups ? groups : 1);
   return (int)(want < 1 ? 1 : want < most ? want : most < 1 ? 1 : most);
 }
 
@@ -430,17 +457,25 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   cudaError_t e = cudaSuccess;
   if (!n || !(a.training || a.g)) e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
   else if (a.sc != 1) e = TY_LAUNCH(planes, grid, THREADS, s, a, gradient);
-  else e = of_lane(a) == 4 ? TY_LAUNCH(four_channels, grid, THREADS, s, a, gradient, lanes) : TY_LAUNCH(channels, grid, THREADS, s, a, gradient, lanes);
+  else
+    e = of_lane(a) == 4 ? TY_LAUNCH(four_channels, grid, THREADS, s, a, gradient, lanes)
+      : TY_LAUNCH(channels, grid, THREADS, s, a, gradient, lanes);
   if (e != cudaSuccess || !n || !a.o) return e;
-  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype));
+  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
+    (!a.g || fours(a.g, a.dtype));
   const unsigned blocks = blocks_for(n, THREADS * EACH);
   return by_fours ? TY_LAUNCH(fill_fours, blocks, THREADS, s, a, gradient, parts) : TY_LAUNCH(fill, blocks, THREADS, s, a, gradient, parts);
 }
 
 template <class T> static cudaError_t batch_of(const ty_k_batch_norm &a, const ty_k_pooling *from, cudaStream_t s) {
   const bool wide = a.images * a.channels * a.pixels > INT32_MAX || (from && wide_pool(*from));
-  if (from) return wide ? batch<T, int64_t>(a, pooled_gradient<int64_t>{*from, sizes_of<int64_t>(*from, true), channels_by_fours(*from)}, s) : batch<T, int32_t>(a, pooled_gradient<int32_t>{*from, sizes_of<int32_t>(*from, true), channels_by_fours(*from)}, s);
+  if (from)
+    return wide
+      ? batch<T, int64_t>(a, pooled_gradient<int64_t>{*from, sizes_of<int64_t>(*from, true), channels_by_fours(*from)}, s)
+      : batch<T, int32_t>(a, pooled_gradient<int32_t>{*from, sizes_of<int32_t>(*from, true), channels_by_fours(*from)}, s);
   return wide ? batch<T, int64_t>(a, stored_gradient<int64_t>(), s) : batch<T, uint32_t>(a, stored_gradient<uint32_t>(), s);
 }
 
-cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, cudaStream_t s) { return a->dtype == TY_F64 ? batch_of<double>(*a, from, s) : batch_of<float>(*a, from, s); }
+cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, cudaStream_t s) {
+  return a->dtype == TY_F64 ? batch_of<double>(*a, from, s) : batch_of<float>(*a, from, s);
+}

@@ -1,8 +1,9 @@
 /* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state, and their 16-bit copies.
  *
- * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory; a block's first thread makes
- * of it the numbers that its block reads, and the last block counts the step (and moves a GradScaler's scale on, where that comes next); so a captured
- * step stays right. Invariant: element i of a tensor's lists is read and written by one thread. */
+ * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory; a
+ * block's first thread makes of it the numbers that its block reads, and the last block counts the step (and moves a
+ * GradScaler's scale on, where that comes next); so a captured step stays right. Invariant: element i of a tensor's
+ * lists is read and written by one thread. */
 #include "lists.cuh"
 #include "rows.cuh"
 #include "steps.h"
@@ -14,8 +15,10 @@ template <> __device__ __forceinline__ double root<double>(double x) { return sq
 struct rates { double lr, sign, decay, size, inverse_root; bool skip, first; ty_step_rates kin; };     /* decay and what follows: Adam's */
 
 #define KIN(name) \
-  static __device__ __forceinline__ float name(const ty_step_rates &c, float g, float p, float *m, float *v) { return ty_##name##_f32(&c, g, p, m, v); } \
-  static __device__ __forceinline__ double name(const ty_step_rates &c, double g, double p, double *m, double *v) { return ty_##name##_f64(&c, g, p, m, v); }
+  static __device__ __forceinline__ float name(const ty_step_rates &c, float g, float p, float *m, float *v) { \
+    return ty_##name##_f32(&c, g, p, m, v); } \
+  static __device__ __forceinline__ double name(const ty_step_rates &c, double g, double p, double *m, double *v) { \
+    return ty_##name##_f64(&c, g, p, m, v); }
 KIN(nadam)
 KIN(radam)
 KIN(adamax)
@@ -24,7 +27,8 @@ KIN(adadelta)
 /* An element of the parameter, its gradient, and of the op's further lists. */
 template <class T> struct cell { T p, g, v[3]; };
 
-template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, bool has1, bool has2, bool has3, cell<T> &c) {
+template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, bool has1,
+  bool has2, bool has3, cell<T> &c) {
   const T lr = (T)r.lr, wd = (T)a.weight_decay, g = (T)r.sign * c.g;
   switch (a.op) {
     case TY_OP_sgd_step: {
@@ -86,7 +90,9 @@ static __device__ rates rates_of(const ty_k_step &a) {
   return r;
 }
 
-static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) { return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype; }
+static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) {
+  return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype;
+}
 
 template <class T> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
   __shared__ rates shared;
@@ -145,7 +151,8 @@ cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0 && !a.ticket) return cudaSuccess;
   if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
-  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a) : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
+  return a.dtype == TY_F64 ? TY_LAUNCH(step<double>, (unsigned)chunks, THREADS, s, a)
+    : TY_LAUNCH(step<float>, (unsigned)chunks, THREADS, s, a);
 }
 
 cudaError_t ty_k_scale_update(const ty_k_scaling *p, cudaStream_t s) {

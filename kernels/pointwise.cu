@@ -12,7 +12,11 @@
 #define PASTE(a, b) PASTE_(a, b)
 #define M(f) PASTE(f##_, S)
 #define EXPRESSION(name, expr) \
-  struct PASTE(name##_op_, S) { static __device__ __forceinline__ T run(T a, T b, T c, T p, T q) { const T x = a; (void)x; (void)b; (void)c; (void)p; (void)q; return (T)(expr); } };
+  struct PASTE(name##_op_, S) { \
+    static __device__ __forceinline__ T run(T a, T b, T c, T p, T q) { \
+      const T x = a; \
+      (void)x; (void)b; (void)c; (void)p; (void)q; \
+      return (T)(expr); } };
 #define REAL_SAME EXPRESSION
 #define REAL_FLOAT EXPRESSION
 #define REAL_BOOL EXPRESSION
@@ -102,7 +106,8 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
   for (int k = 0; k < 3; k++) {
     x[k] = 0;
     if (k >= a.nin) continue;
-    x[k] = a.o[k + 1].how == TY_K_NUMBER ? number<T>(a.o[k + 1]) : load<T>(a.o[k + 1].p, a.o[k + 1].dtype, a.o[k + 1].how == TY_K_DENSE ? i : at[k + 1]);
+    x[k] = a.o[k + 1].how == TY_K_NUMBER ? number<T>(a.o[k + 1])
+      : load<T>(a.o[k + 1].p, a.o[k + 1].dtype, a.o[k + 1].how == TY_K_DENSE ? i : at[k + 1]);
   }
   store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], as<T>::of(a.p), as<T>::of(a.q)));
 }
@@ -168,7 +173,8 @@ static bool all_dense(const ty_k_point *a, int d, int r) {
   return true;
 }
 
-#define DENSE(dtype, D) if (all_dense(a, dtype, LOGICAL ? TY_BOOL : dtype)) return launch_dense<F, T, D, typename choose<LOGICAL, D>::type>(a, s);
+#define DENSE(dtype, D) \
+  if (all_dense(a, dtype, LOGICAL ? TY_BOOL : dtype)) return launch_dense<F, T, D, typename choose<LOGICAL, D>::type>(a, s);
 template <bool LOGICAL, class D> struct choose { typedef D type; };
 template <class D> struct choose<true, D> { typedef truth type; };
 template <class F, class T> static cudaError_t launch_strided(const ty_k_point *a, cudaStream_t s) {
@@ -204,7 +210,9 @@ template <class F, bool LOGICAL> static cudaError_t launch_i64(const ty_k_point 
 
 cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s) {
   switch (a->op) {
-    case -1: return a->k == 2 ? launch_i64<convert, false>(a, s) : a->k ? launch_f64<convert, false>(a, s) : launch_f32<convert, false>(a, s);
+    case -1:
+      return a->k == 2 ? launch_i64<convert, false>(a, s) : a->k ? launch_f64<convert, false>(a, s)
+        : launch_f32<convert, false>(a, s);
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) case TY_OP_##name: return LAUNCH_##dt(name);
 #include "ops.def"
     default: return cudaErrorInvalidValue;

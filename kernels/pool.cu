@@ -31,11 +31,13 @@ struct normalized {
   template <class T> __device__ __forceinline__ channel<T> at(int64_t c, int dtype) const {
     if (!mean) return {0, 1, 0, dtype, false, relu != 0};
     const T r = ((const T *)rstd)[c];
-    return {((const T *)mean)[c], w ? load<T>(w, wdtype, c * w_step) * r : r, b ? load<T>(b, bdtype, c * b_step) : 0, dtype, b != NULL, relu != 0};
+    return {((const T *)mean)[c], w ? load<T>(w, wdtype, c * w_step) * r : r, b ? load<T>(b, bdtype, c * b_step) : 0,
+      dtype, b != NULL, relu != 0};
   }
 };
 
-template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) forward(const ty_k_pooling a, const sizes<S> of, bool last, const R read) {
+template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) forward(const ty_k_pooling a,
+  const sizes<S> of, bool last, const R read) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n * a.c * a.oh * a.ow) return;
   const place<S> o = place_of((S)i, of, last);
@@ -54,7 +56,8 @@ template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) 
   if (a.places) a.places[offset_of(a.is, o.n, o.c, o.y, o.x)] = from;
 }
 
-template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS) backward(const ty_k_pooling a, const sizes<S> of, bool last) {
+template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS) backward(const ty_k_pooling a,
+  const sizes<S> of, bool last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n * a.c * a.h * a.w) return;
   const place<S> o = place_of((S)i, of, last);
@@ -66,14 +69,17 @@ template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS)
     readers(a, of, 1, o.x, &x0, &x1);
     for (S y = y0; y <= y1; y++) for (S x = x0; x <= x1; x++) {
       const span<S> r = window(a, 0, y), s = window(a, 1, x);
-      if (o.y >= r.lo && o.y < r.hi && o.x >= s.lo && o.x < s.hi) acc += load<T>(a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x)) * ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
+      if (o.y >= r.lo && o.y < r.hi && o.x >= s.lo && o.x < s.hi)
+        acc += load<T>(a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x)) *
+          ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
     }
   }
   store(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), acc);
 }
 
 /* The same of four channels side by side; T: float. */
-template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) forward_fours(const ty_k_pooling a, const sizes<S> of, const R read) {
+template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) forward_fours(const ty_k_pooling a,
+  const sizes<S> of, const R read) {
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
   if (i >= a.n * a.c * a.oh * a.ow) return;
   const place<S> o = place_of((S)i, of, true);

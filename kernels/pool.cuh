@@ -6,17 +6,20 @@
 #include "rows.cuh"
 
 /* S: what indices are counted in, 32 bits wherever they suffice: a division of 64 costs as much as reading twenty elements. */
-template <class S> struct span { S lo, hi, count; };      /* what a window reads along a dim, every dilation-th; count: the divisor's part */
+/* what a window reads along a dim, every dilation-th; count: the divisor's part */
+template <class S> struct span { S lo, hi, count; };
 template <class S> struct place { S n, c, y, x; };
 
 /* What places are found by: sizes of the pixels, or of the windows, and the windows' strides. */
 template <class S> struct sizes { divider<S> c, h, w, stride[2]; };
 
 template <class S> static inline sizes<S> sizes_of(const ty_k_pooling &a, bool pixels) {
-  return {divider<S>((S)a.c), divider<S>((S)(pixels ? a.h : a.oh)), divider<S>((S)(pixels ? a.w : a.ow)), {divider<S>((S)a.stride[0]), divider<S>((S)a.stride[1])}};
+  return {divider<S>((S)a.c), divider<S>((S)(pixels ? a.h : a.oh)), divider<S>((S)(pixels ? a.w : a.ow)),
+    {divider<S>((S)a.stride[0]), divider<S>((S)a.stride[1])}};
 }
 
-/* The place of a launch's element i among n x c x h x w, channels innermost where they are so in memory: neighbouring threads read neighbours. */
+/* The place of a launch's element i among n x c x h x w, channels innermost where they are so in memory: neighbouring
+   threads read neighbours. */
 template <class S> static __device__ __forceinline__ place<S> place_of(S i, const sizes<S> &of, bool last) {
   place<S> p;
   if (last) p.c = of.c.take(i);
@@ -37,7 +40,9 @@ template <class S> static __device__ __forceinline__ place<S> place_of(S i, S c,
   return p;
 }
 
-static __device__ __forceinline__ int64_t offset_of(const int64_t stride[4], int64_t n, int64_t c, int64_t y, int64_t x) { return n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3]; }
+static __device__ __forceinline__ int64_t offset_of(const int64_t stride[4], int64_t n, int64_t c, int64_t y, int64_t x) {
+  return n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3];
+}
 
 template <class S> static __device__ __forceinline__ span<S> window(const ty_k_pooling &a, int dim, S i) {
   const S size = (S)(dim ? a.w : a.h), out = (S)(dim ? a.ow : a.oh);
@@ -51,7 +56,8 @@ template <class S> static __device__ __forceinline__ span<S> window(const ty_k_p
 }
 
 /* The windows of a dim that may read position at: from .. to. */
-template <class S> static __device__ __forceinline__ void readers(const ty_k_pooling &a, const sizes<S> &of, int dim, S at, S *from, S *to) {
+template <class S> static __device__ __forceinline__ void readers(const ty_k_pooling &a, const sizes<S> &of, int dim,
+  S at, S *from, S *to) {
   const S size = (S)(dim ? a.w : a.h), out = (S)(dim ? a.ow : a.oh);
   if (a.adaptive) { *from = (S)((int64_t)at * out / size); *to = (S)(((int64_t)(at + 1) * out + size - 1) / size - 1); }
   else {
@@ -65,7 +71,8 @@ template <class S> static __device__ __forceinline__ void readers(const ty_k_poo
 /* Whether something is counted that 32 bits don't hold. */
 static inline bool wide_pool(const ty_k_pooling &a) {
   int64_t most = a.n * a.c * (a.h * a.w > a.oh * a.ow ? a.h * a.w : a.oh * a.ow), reach = 0;
-  for (int i = 0; i < 2; i++) reach += (a.dilation[i] + a.stride[i]) * (a.kernel[i] + (i ? a.ow : a.oh)) + 2 * a.padding[i] + (i ? a.w : a.h);
+  for (int i = 0; i < 2; i++)
+    reach += (a.dilation[i] + a.stride[i]) * (a.kernel[i] + (i ? a.ow : a.oh)) + 2 * a.padding[i] + (i ? a.w : a.h);
   return most > INT32_MAX || reach > INT32_MAX;
 }
 
@@ -77,7 +84,8 @@ template <class T, class S> static __device__ __forceinline__ T from_maxima(cons
   T acc = 0;
   for (S y = y0; y <= y1; y++) for (S x = x0; x <= x1; x++) {
     if (a.places[offset_of(a.is, o.n, o.c, y, x)] != (int64_t)o.y * a.w + o.x + 1) continue;
-    if (!a.mask || load<T>(a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x)) > 0) acc += load<T>(a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x));
+    if (!a.mask || load<T>(a.mask, a.dtype, offset_of(a.ms, o.n, o.c, y, x)) > 0)
+      acc += load<T>(a.y, a.dtype, offset_of(a.ys, o.n, o.c, y, x));
   }
   return acc;
 }
@@ -94,15 +102,18 @@ template <class T> static __device__ __forceinline__ void store_channels(void *p
 
 /* Whether a thread takes four channels: pixels and places have them side by side. */
 static inline bool channels_by_fours(const ty_k_pooling &a) {
-  bool fit = a.c % 4 == 0 && a.dtype != TY_F64 && a.xs[1] == 1 && fours(a.x, a.dtype) && (!a.places || (a.is[1] == 1 && (uintptr_t)a.places % 16 == 0));
-  const struct { const void *p; const int64_t *stride; } all[5] = {{a.x, a.xs}, {a.places, a.is}, {a.y, a.ys}, {a.copy, a.cs}, {a.mask, a.ms}};
+  bool fit = a.c % 4 == 0 && a.dtype != TY_F64 && a.xs[1] == 1 && fours(a.x, a.dtype) &&
+    (!a.places || (a.is[1] == 1 && (uintptr_t)a.places % 16 == 0));
+  const struct { const void *p; const int64_t *stride; } all[5] = {{a.x, a.xs}, {a.places, a.is}, {a.y, a.ys},
+    {a.copy, a.cs}, {a.mask, a.ms}};
   for (int i = 0; i < 5; i++)
     for (int d = 0; d < 4 && all[i].p && all[i].stride[1] == 1; d++) fit = fit && (d == 1 || all[i].stride[d] % 4 == 0);
   return fit;
 }
 
 /* The same for four channels from o on. */
-template <class T, class S> static __device__ __forceinline__ void from_maxima_of_four(T *g, const ty_k_pooling &a, const sizes<S> &of, const place<S> &o) {
+template <class T, class S> static __device__ __forceinline__ void from_maxima_of_four(T *g, const ty_k_pooling &a,
+  const sizes<S> &of, const place<S> &o) {
   S y0, y1, x0, x1;
   readers(a, of, 0, o.y, &y0, &y1);
   readers(a, of, 1, o.x, &x0, &x1);

@@ -1,6 +1,7 @@
 /* Matrix products by tiles in shared memory: of whole numbers, and of what cuBLASLt doesn't take.
  *
- * C = A B (+ bias) (then relu) as src/cuda/blas.h says. Invariant: sums run over k in order, in float32 (float64 and int64 for themselves). */
+ * C = A B (+ bias) (then relu) as src/cuda/blas.h says. Invariant: sums run over k in order, in float32 (float64 and
+ * int64 for themselves). */
 #include "device.cuh"
 
 #define SIDE 16
@@ -12,8 +13,10 @@ template <class T> __global__ void __launch_bounds__(SIDE * SIDE) multiply(const
   for (int64_t batch = blockIdx.y; batch < p.batch; batch += gridDim.y) {
     T sum = 0, whole = 0;
     for (int64_t k = 0; k < p.k; k += SIDE) {
-      a[y][x] = row < p.m && k + x < p.k ? load<T>(p.a, p.dtype, batch * p.stride_a + (p.ta ? (k + x) * p.lda + row : row * p.lda + k + x)) : (T)0;
-      b[y][x] = col < p.n && k + y < p.k ? load<T>(p.b, p.dtype, batch * p.stride_b + (p.tb ? col * p.ldb + k + y : (k + y) * p.ldb + col)) : (T)0;
+      a[y][x] = row < p.m && k + x < p.k
+        ? load<T>(p.a, p.dtype, batch * p.stride_a + (p.ta ? (k + x) * p.lda + row : row * p.lda + k + x)) : (T)0;
+      b[y][x] = col < p.n && k + y < p.k
+        ? load<T>(p.b, p.dtype, batch * p.stride_b + (p.tb ? col * p.ldb + k + y : (k + y) * p.ldb + col)) : (T)0;
       __syncthreads();
       for (int i = 0; i < SIDE; i++) sum += a[y][i] * b[i][x];
       for (int i = 0; i < SIDE && p.row_sums && col == 0; i++) whole += a[y][i];

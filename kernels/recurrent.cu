@@ -1,7 +1,7 @@
 /* A recurrent layer's step: a thread for each unit of each row.
  *
- * Idea: the formulas are core/cells.h's, the CPU's too. Invariant: cells, and what of a gradient goes past the products, are kept in the type
- * computed in, so that 16 bits round what is multiplied only. */
+ * Idea: the formulas are core/cells.h's, the CPU's too. Invariant: cells, and what of a gradient goes past the
+ * products, are kept in the type computed in, so that 16 bits round what is multiplied only. */
 #include "cells.h"
 #include "device.cuh"
 
@@ -18,10 +18,12 @@ CELL(float, f32)
 CELL(double, f64)
 
 /* count values of unit u of a row, h apart */
-template <class T> static __device__ __forceinline__ void take(T *v, const void *p, const ty_k_recurrence &a, int64_t row, int64_t u, int count) {
+template <class T> static __device__ __forceinline__ void take(T *v, const void *p, const ty_k_recurrence &a,
+  int64_t row, int64_t u, int count) {
   for (int i = 0; i < count; i++) v[i] = load<T>(p, a.dtype, (row * count + i) * a.h + u);
 }
-template <class T> static __device__ __forceinline__ void give(const T *v, void *p, const ty_k_recurrence &a, int64_t row, int64_t u, int count) {
+template <class T> static __device__ __forceinline__ void give(const T *v, void *p, const ty_k_recurrence &a,
+  int64_t row, int64_t u, int count) {
   for (int i = 0; i < count; i++) store(p, a.dtype, (row * count + i) * a.h + u, v[i]);
 }
 

@@ -2,8 +2,8 @@
  *
  * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, results side by
  * side; few results of long rows are split among blocks, the last of which combines the parts. What lies without gaps is read 16 bytes at a
- * time. Invariant: the order of combination depends on shape, layout and alignment alone: the same bits each time. Accumulators are of the type
- * computed in. */
+ * time. Invariant: the order of combination depends on shape, layout and alignment alone: the same bits each time.
+ * Accumulators are of the type computed in. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -44,8 +44,12 @@ static __device__ __forceinline__ int64_t offset_of(int64_t i, int n, const int6
   for (int d = n - 1; d > 0; d--) at += innermost(i, shape[d], wide) * stride[d];
   return n ? at + i * stride[0] : 0;
 }
-static __device__ __forceinline__ int64_t result_at(const ty_k_reduction &a, int64_t i) { return offset_of(i, a.nkeep, a.keep, a.keep_stride, a.outputs > INT32_MAX); }
-static __device__ __forceinline__ int64_t element_at(const ty_k_reduction &a, int64_t r) { return offset_of(r, a.nreduce, a.reduce, a.reduce_stride, a.length > INT32_MAX); }
+static __device__ __forceinline__ int64_t result_at(const ty_k_reduction &a, int64_t i) {
+  return offset_of(i, a.nkeep, a.keep, a.keep_stride, a.outputs > INT32_MAX);
+}
+static __device__ __forceinline__ int64_t element_at(const ty_k_reduction &a, int64_t r) {
+  return offset_of(r, a.nreduce, a.reduce, a.reduce_stride, a.length > INT32_MAX);
+}
 
 /* What one split reads: from .. to - 1 of the reduced positions. */
 static __device__ __forceinline__ void part_of(const ty_k_reduction &a, int split, int64_t *from, int64_t *to) {
@@ -79,7 +83,9 @@ template <class F, class T, int G> __global__ void __launch_bounds__(TY_K_ROW_TH
 }
 
 /* Whether this block is the last of those that have a part of its results. */
-static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) { return a.splits > 1 && last_block(a.ticket + blockIdx.x, gridDim.y); }
+static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) {
+  return a.splits > 1 && last_block(a.ticket + blockIdx.x, gridDim.y);
+}
 
 /* The parts of a row's result, by its last block. sum: of WARPS. */
 template <class F, class T> static __device__ __forceinline__ void finish_rows(const ty_k_reduction &a, T *sum) {
@@ -182,7 +188,9 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
 
 /* ---- launchers ---- */
 
-static bool side_by_side(const ty_k_reduction *a) { return a->nkeep && a->outputs >= LANES && (!a->nreduce || a->keep_stride[a->nkeep - 1] < a->reduce_stride[a->nreduce - 1]); }
+static bool side_by_side(const ty_k_reduction *a) {
+  return a->nkeep && a->outputs >= LANES && (!a->nreduce || a->keep_stride[a->nkeep - 1] < a->reduce_stride[a->nreduce - 1]);
+}
 
 /* Neighbours of 16 bytes along the innermost dim, of which `inner` are there: all other strides are multiples of them. */
 static bool by_packs(const ty_k_reduction *a, int64_t inner, int skip_keep, int skip_reduce) {
@@ -222,7 +230,8 @@ template <class F, class T, class D> static cudaError_t launch_packs(const ty_k_
   auto side = columns<F, T, D, N>;
   auto row = dense_rows<F, D>;
   const int lanes = lanes_of(&a);
-  return column ? TY_LAUNCH(side, dim3(blocks_for(a.outputs, (int64_t)N << lanes), (unsigned)a.splits), THREADS, s, a, lanes) : TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
+  return column ? TY_LAUNCH(side, dim3(blocks_for(a.outputs, (int64_t)N << lanes), (unsigned)a.splits), THREADS, s, a, lanes)
+    : TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
 }
 
 template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, cudaStream_t s) {
@@ -230,7 +239,8 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
   const bool column = side_by_side(r), few = !column && a.length <= TY_K_ROW;
   if constexpr (sizeof(T) == 4) {
     if (!few && (column ? packed_columns(r) : a.nreduce == 1 && a.reduce_stride[0] == 1 && by_packs(r, a.length, 0, 1)))
-      return a.dtype == TY_F32 ? launch_packs<F, T, float>(a, column, s) : a.dtype == TY_F16 ? launch_packs<F, T, half16>(a, column, s) : launch_packs<F, T, brain16>(a, column, s);
+      return a.dtype == TY_F32 ? launch_packs<F, T, float>(a, column, s) : a.dtype == TY_F16
+        ? launch_packs<F, T, half16>(a, column, s) : launch_packs<F, T, brain16>(a, column, s);
   }
   auto row = rows<F, T>, small = short_rows<F, T, 1>, small_fours = short_rows<F, T, 4>;
   auto side = columns<F, T, T, 1>;
@@ -243,7 +253,10 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
 
 cudaError_t ty_k_reduce(const ty_k_reduction *a, cudaStream_t s) {
   switch (a->op) {
-#define REDUCE(name, ...) case TY_OP_##name: return a->k == 2 ? launch<name##_red_i64, int64_t>(a, s) : a->k ? launch<name##_red_f64, double>(a, s) : launch<name##_red_f32, float>(a, s);
+#define REDUCE(name, ...) \
+  case TY_OP_##name: \
+    return a->k == 2 ? launch<name##_red_i64, int64_t>(a, s) : a->k ? launch<name##_red_f64, double>(a, s) \
+      : launch<name##_red_f32, float>(a, s);
 #include "ops.def"
     default: return cudaErrorInvalidValue;
   }

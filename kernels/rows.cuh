@@ -1,7 +1,8 @@
 /* Rows of at most TY_K_ROW elements: a block each, whose threads hold them in registers.
  *
- * Idea: which element a thread holds, and in which order the block combines, is as in fused kernels (src/cuda/source.c); neighbours are held by
- * fours (G) where that comes out even. Kernels are built for each dtype D of the row and each G. Invariant: an op gives the same bits alone and fused. */
+ * Idea: which element a thread holds, and in which order the block combines, is as in fused kernels
+ * (src/cuda/source.c); neighbours are held by fours (G) where that comes out even. Kernels are built for each dtype D
+ * of the row and each G. Invariant: an op gives the same bits alone and fused. */
 #ifndef TY_ROWS_CUH
 #define TY_ROWS_CUH
 #include "device.cuh"
@@ -13,9 +14,13 @@
   _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j - e % G < (int)(n))
 
 static inline bool short_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16; }
-static __host__ __device__ __forceinline__ int bytes_of(int dtype) { return dtype == TY_F32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8; }
+static __host__ __device__ __forceinline__ int bytes_of(int dtype) {
+  return dtype == TY_F32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8;
+}
 /* Whether four neighbours can be read or written at once at p, and at each fourth element from there. */
-static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) { return bytes_of(dtype) < 8 && (uintptr_t)p % (4 * bytes_of(dtype)) == 0; }
+static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) {
+  return bytes_of(dtype) < 8 && (uintptr_t)p % (4 * bytes_of(dtype)) == 0;
+}
 
 /* Four neighbours, from or to an address that is a multiple of four elements. */
 template <class T> static __device__ __forceinline__ void load_four(T *v, const void *p, int dtype, int64_t i) {
@@ -47,12 +52,14 @@ template <class T> static __device__ __forceinline__ void store_four(void *p, in
 }
 
 /* v = the thread's elements of the row of n at element base of p, which lie step apart. */
-template <int G, class D, class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int64_t base, int64_t n, int64_t step) {
+template <int G, class D, class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int64_t base,
+  int64_t n, int64_t step) {
   D x[ROW_EACH];
   take_row<ROW_EACH, G>(x, (const D *)p + base, (int)n, step);
   EACH_OF_ROW(e, j, n) v[e] = stored<D>::in(x[e]);
 }
-template <int G, class D, class T> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n, int64_t step, const T *v) {
+template <int G, class D, class T> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n,
+  int64_t step, const T *v) {
   D x[ROW_EACH];
   EACH_OF_ROW(e, j, n) x[e] = stored<D>::out(v[e]);
   put_row<ROW_EACH, G>((D *)p + base, (int)n, step, x);
@@ -67,11 +74,14 @@ template <int G, class T> static __device__ __forceinline__ void load_shared_row
   EACH_OF_ROW(e, j, n) v[e] = load<T>(p, dtype, j);
 }
 
-template <class T> static __device__ __forceinline__ T sum_of_block(T v, T *s) { return combine_block(v, s, [](T a, T b) { return (T)(a + b); }); }
+template <class T> static __device__ __forceinline__ T sum_of_block(T v, T *s) {
+  return combine_block(v, s, [](T a, T b) { return (T)(a + b); });
+}
 
 /* kernel<..., D, G> for rows of n elements of dtype. */
 #define WITH_ROWS(dtype, n, LAUNCH) \
   ((n) % 4 == 0 ? WITH_DTYPE(dtype, LAUNCH, 4) : WITH_DTYPE(dtype, LAUNCH, 1))
 #define WITH_DTYPE(dtype, LAUNCH, G) \
-  ((dtype) == TY_F32 ? LAUNCH(float, G) : (dtype) == TY_F16 ? LAUNCH(half16, G) : (dtype) == TY_BF16 ? LAUNCH(brain16, G) : LAUNCH(double, G))
+  ((dtype) == TY_F32 ? LAUNCH(float, G) : (dtype) == TY_F16 ? LAUNCH(half16, G) \
+   : (dtype) == TY_BF16 ? LAUNCH(brain16, G) : LAUNCH(double, G))
 #endif

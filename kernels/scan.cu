@@ -10,7 +10,10 @@
 #define EACH 4                   /* elements of a thread in a tile */
 #define LONG 512                 /* a line of so many elements is worth a block */
 
-template <class T> struct real { static __device__ T exp_of(T x) { return (T)exp((double)x); } static __device__ T log1p_of(T x) { return (T)log1p((double)x); } };
+template <class T> struct real {
+  static __device__ T exp_of(T x) { return (T)exp((double)x); }
+  static __device__ T log1p_of(T x) { return (T)log1p((double)x); }
+};
 
 template <class T> struct piece { T v; int64_t place; };                 /* place 0: of no element */
 

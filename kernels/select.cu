@@ -82,7 +82,8 @@ int64_t ty_k_select_tiles(int64_t n) { return (n + THREADS - 1) / THREADS; }
 cudaError_t ty_k_select_count(const ty_k_selection *p, cudaStream_t s) {
   const ty_k_selection a = *p;
   const int64_t n = ty_k_select_tiles(a.n);
-  cudaError_t e = a.dtype <= TY_F64 ? TY_LAUNCH(count<double>, (unsigned)n, THREADS, s, a) : TY_LAUNCH(count<int64_t>, (unsigned)n, THREADS, s, a);
+  cudaError_t e = a.dtype <= TY_F64 ? TY_LAUNCH(count<double>, (unsigned)n, THREADS, s, a)
+    : TY_LAUNCH(count<int64_t>, (unsigned)n, THREADS, s, a);
   return e == cudaSuccess ? TY_LAUNCH(starts, 1, THREADS, s, a.starts, n) : e;
 }
 

@@ -1,7 +1,8 @@
 /* Softmax and cross-entropy, forward and backward: a block for each row, which it reads twice at most, a short one once.
  *
- * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when its maximum grows), the next
- * writes; each thread takes 16 bytes at a time. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed in. */
+ * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
+ * its maximum grows), the next writes; each thread takes 16 bytes at a time. Invariant: rows don't meet; what a block
+ * combines, it combines in one order. Accumulates in the type computed in. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -16,7 +17,8 @@ static __device__ __forceinline__ float exp_down(float x) { return ty_exp_down_f
 static __device__ __forceinline__ double exp_down(double x) { return ty_exp_down_f64(x); }
 
 /* fn(v, j, n) for a long line's elements j .. j + n - 1, n at most the constant N; they lie step apart from base on. */
-template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n, int64_t step, F fn) {
+template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n,
+  int64_t step, F fn) {
   constexpr int N = 16 / sizeof(D);
   typedef typename stored<D>::type T;
   const D *const line = (const D *)x + base;
@@ -37,7 +39,8 @@ template <class D, class F> static __device__ __forceinline__ void each_of_line(
   }
 }
 /* Writes n neighbours, as each_of_line gave them. */
-template <class D> static __device__ __forceinline__ void put_of_line(void *o, int64_t base, int64_t step, int64_t j, int n, const typename stored<D>::type *v) {
+template <class D> static __device__ __forceinline__ void put_of_line(void *o, int64_t base, int64_t step, int64_t j,
+  int n, const typename stored<D>::type *v) {
   constexpr int N = 16 / sizeof(D);
   D *const line = (D *)o + base;
   if (n == 1) { line[j * step] = stored<D>::out(v[0]); return; }
@@ -49,7 +52,8 @@ template <class D> static __device__ __forceinline__ void put_of_line(void *o, i
 }
 
 /* The maximum, 0 where all are -inf, and the sum of exp(x - maximum) of a line, for all threads. */
-template <class D, class T> static __device__ void largest_and_sum(const void *x, int64_t base, int64_t n, int64_t step, T *top, T *sum, two<T> *s) {
+template <class D, class T> static __device__ void largest_and_sum(const void *x, int64_t base, int64_t n, int64_t step,
+  T *top, T *sum, two<T> *s) {
   two<T> mine = {(T)-INFINITY, 0};
   each_of_line<D>(x, base, n, step, [&](const T *v, int64_t, int count) {
     T m = mine.a, a = 0;
@@ -63,7 +67,9 @@ template <class D, class T> static __device__ void largest_and_sum(const void *x
   });
   mine = combine_block(mine, s, [](two<T> p, two<T> q) {
     const T big = p.a > q.a ? p.a : q.a;
-    return two<T>{big, (p.b == 0 ? 0 : p.a == big ? p.b : p.b * exp_down(p.a - big)) + (q.b == 0 ? 0 : q.a == big ? q.b : q.b * exp_down(q.a - big))};
+    return two<T>{big,
+    (p.b == 0 ? 0 : p.a == big ? p.b : p.b * exp_down(p.a - big)) +
+    (q.b == 0 ? 0 : q.a == big ? q.b : q.b * exp_down(q.a - big))};
   });
   *top = mine.a == (T)-INFINITY ? 0 : mine.a;
   *sum = mine.b;
@@ -92,7 +98,8 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(c
   T part = 0;
   each_of_line<D>(a.g, base, a.n, a.inner, [&](const T *g, int64_t j, int count) {
 #pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) part += a.log ? g[k] : g[k] * stored<D>::in(((const D *)a.x)[base + (j + k) * a.inner]);
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) part += a.log
+    ? g[k] : g[k] * stored<D>::in(((const D *)a.x)[base + (j + k) * a.inner]);
   });
   const T sum = sum_of_block(part, s);
   each_of_line<D>(a.g, base, a.n, a.inner, [&](T *g, int64_t j, int count) {
@@ -148,7 +155,9 @@ static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
 
 #define STAT (sizeof(T) == 8 ? TY_F64 : TY_F32)      /* losses of rows, their gradients and log-sum-exps: not rounded to 16 bits */
 
-template <class T> static __device__ __forceinline__ T count_of(const ty_k_entropy &a, int64_t t) { return t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1; }
+template <class T> static __device__ __forceinline__ T count_of(const ty_k_entropy &a, int64_t t) {
+  return t == a.ignore ? 0 : a.weight ? load<T>(a.weight, a.dtype, t - 1) : 1;
+}
 
 /* The row's log-sum-exp and its loss, which thread 0 stores. */
 template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &a, int64_t row, int64_t t, two<T> *s) {
@@ -158,11 +167,13 @@ template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &
   largest_and_sum<D>(a.x, base, a.n, 1, &top, &sum, s);
   const T lse = top + log_of(sum);
   if (eps > 0) {
-    for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
+    for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x)
+      part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
     part = sum_of_block(part, (T *)s);
   }
   if (threadIdx.x) return lse;
-  store(a.losses, STAT, row, t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
+  store(a.losses, STAT, row,
+    t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
   if (a.lse) store(a.lse, STAT, row, lse);
   return lse;
 }
@@ -264,9 +275,11 @@ cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) {
 cudaError_t ty_k_entropy_counts(const ty_k_entropy *p, void *to, cudaStream_t s) {
   const ty_k_entropy a = *p;
   const unsigned blocks = blocks_for(a.rows, THREADS);
-  return a.dtype == TY_F64 ? TY_LAUNCH(count<double>, blocks, THREADS, s, a, (double *)to) : TY_LAUNCH(count<float>, blocks, THREADS, s, a, (float *)to);
+  return a.dtype == TY_F64 ? TY_LAUNCH(count<double>, blocks, THREADS, s, a, (double *)to)
+    : TY_LAUNCH(count<float>, blocks, THREADS, s, a, (float *)to);
 }
 
 cudaError_t ty_k_entropy_mean(void *mean, const void *total, int dtype, cudaStream_t s) {
-  return dtype == TY_F64 ? TY_LAUNCH(take_mean<double>, 1, 1, s, (double *)mean, (const double *)total) : TY_LAUNCH(take_mean<float>, 1, 1, s, (float *)mean, (const float *)total);
+  return dtype == TY_F64 ? TY_LAUNCH(take_mean<double>, 1, 1, s, (double *)mean, (const double *)total)
+    : TY_LAUNCH(take_mean<float>, 1, 1, s, (float *)mean, (const float *)total);
 }

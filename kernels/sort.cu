@@ -23,7 +23,9 @@ struct wide {
   __device__ __forceinline__ uint32_t at() const { return (uint32_t)place; }
 };
 static __device__ __forceinline__ bool before(const narrow &a, const narrow &b) { return a.v < b.v; }
-static __device__ __forceinline__ bool before(const wide &a, const wide &b) { return a.key < b.key || (a.key == b.key && a.place < b.place); }
+static __device__ __forceinline__ bool before(const wide &a, const wide &b) {
+  return a.key < b.key || (a.key == b.key && a.place < b.place);
+}
 
 static inline bool is_wide(int dtype) { return dtype == TY_F64 || dtype == TY_I64; }
 
@@ -59,14 +61,17 @@ template <class C> static __device__ __forceinline__ C last_card() { return C::o
 
 /* from: lines of m cards, or NULL: made of x. to: the first keep of each sorted tile, or NULL: the results. segment: lines of one tile
  * are as long, a power of two, and a block holds several. */
-template <class C> __global__ void __launch_bounds__(THREADS) tiles(const ty_k_sorting a, const C *from, C *to, int64_t m, int64_t per_line, int segment, int keep) {
+template <class C> __global__ void __launch_bounds__(THREADS) tiles(const ty_k_sorting a, const C *from, C *to,
+  int64_t m, int64_t per_line, int segment, int keep) {
   __shared__ C card[TILE];
-  const int64_t first = per_line == 1 ? (int64_t)blockIdx.x * (TILE / segment) : blockIdx.x / per_line, tile = per_line == 1 ? 0 : blockIdx.x % per_line;
+  const int64_t first = per_line == 1 ? (int64_t)blockIdx.x * (TILE / segment) : blockIdx.x / per_line,
+    tile = per_line == 1 ? 0 : blockIdx.x % per_line;
   const uint64_t flip = a.descending ? (sizeof(C) == 8 ? UINT32_MAX : UINT64_MAX) : 0;
   for (int k = 0; k < EACH; k++) {
     const int j = k * THREADS + (int)threadIdx.x;
     const int64_t line = first + j / segment, at = tile * TILE + j % segment;
-    card[j] = line >= a.lines || at >= m ? last_card<C>() : from ? from[line * m + at] : C::of(key_of(a.x, a.dtype, line * a.n + at) ^ flip, (uint32_t)at);
+    card[j] = line >= a.lines || at >= m ? last_card<C>() : from ? from[line * m + at]
+      : C::of(key_of(a.x, a.dtype, line * a.n + at) ^ flip, (uint32_t)at);
   }
   for (int size = 2; size <= segment; size *= 2)
     for (int half = size / 2; half; half /= 2) {
@@ -101,7 +106,8 @@ template <class C> static __device__ __forceinline__ int64_t split(const C *a, i
 }
 
 /* Runs of width cards, in pairs. to NULL: the results. */
-template <class C> __global__ void __launch_bounds__(THREADS) merge(const ty_k_sorting a, const C *from, C *to, int64_t width, int64_t per_line) {
+template <class C> __global__ void __launch_bounds__(THREADS) merge(const ty_k_sorting a, const C *from, C *to,
+  int64_t width, int64_t per_line) {
   __shared__ C card[TILE];
   const int64_t line = blockIdx.x / per_line, out = blockIdx.x % per_line * TILE, start = out / (2 * width) * (2 * width);
   const int64_t middle = start + width < a.n ? start + width : a.n, end = start + 2 * width < a.n ? start + 2 * width : a.n;
@@ -121,7 +127,9 @@ template <class C> __global__ void __launch_bounds__(THREADS) merge(const ty_k_s
 }
 
 /* Whether x comes before the value y's place; NaN is the largest. */
-template <class T> static __device__ __forceinline__ bool lower(T x, T y, int right) { return right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x); }
+template <class T> static __device__ __forceinline__ bool lower(T x, T y, int right) {
+  return right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x);
+}
 
 template <class T> __global__ void __launch_bounds__(THREADS) search(const ty_k_searching a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -139,7 +147,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) search(const ty_k_
 
 /* ---- launchers ---- */
 
-size_t ty_k_sort_bytes(const ty_k_sorting *a) { return a->n <= TILE ? 0 : (size_t)(a->lines * a->n) * (is_wide(a->dtype) ? sizeof(wide) : sizeof(narrow)); }
+size_t ty_k_sort_bytes(const ty_k_sorting *a) {
+  return a->n <= TILE ? 0 : (size_t)(a->lines * a->n) * (is_wide(a->dtype) ? sizeof(wide) : sizeof(narrow));
+}
 
 template <class C> static cudaError_t sort(const ty_k_sorting &a, cudaStream_t s) {
   C *from = (C *)a.work[0], *to = (C *)a.work[1], *none = nullptr;

@@ -20,8 +20,11 @@ local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequen
 
 -- Functions of a file with the comments above them.
 local function documented(path, skip)
-  local out, comment = {}, {}
+  local out, comment, begun = {}, {}, nil
   for line in io.lines(path) do
+    if begun then line = begun .. line:gsub("^ +", "") end
+    begun = line:match '^(.*core%.define%("[%w_.]+", "[^"]*)\\z$'      -- a definition whose signature is on the next lines
+    begun = begun or line:find 'core%.define%("[%w_.]+",$' and line .. " " or nil
     local text = line:match "^%-%- (.*)$"
     local name, args = line:match "^function ([%w_.:]+)(%b())"
     if not name then
@@ -29,7 +32,7 @@ local function documented(path, skip)
       args = args and "(" .. args .. ")"
     end
     if text then comment[#comment + 1] = text
-    else
+    elseif not begun then
       if name and #comment > 0 and not name:find(skip) and not INTERNAL[name] then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
       comment = {}
     end

@@ -44,20 +44,27 @@ describe("autocast", function()
     for _, half in ipairs {"float16", "bfloat16"} do
       local got = {}
       cast(function()
-        got.matmul, got.linear, got.einsum, got.bmm = x:matmul(w).dtype, F.linear(x, w).dtype, tycho.einsum("ij,jk->ik", x, w).dtype, x:unsqueeze(1):bmm(w:unsqueeze(1)).dtype
+        got.matmul, got.linear, got.einsum, got.bmm = x:matmul(w).dtype, F.linear(x, w).dtype,
+          tycho.einsum("ij,jk->ik", x, w).dtype, x:unsqueeze(1):bmm(w:unsqueeze(1)).dtype
         got.conv = F.conv2d(image, kernel).dtype
         got.attention = F.scaled_dot_product_attention(q, q, q).dtype
         local h = x:matmul(w)
         got.relu, got.mixed, got.cat = h:relu().dtype, (h + x).dtype, tycho.cat({h, x}).dtype
-        got.softmax, got.sum, got.exp, got.pow, got.layer_norm = h:softmax(2).dtype, h:sum().dtype, h:exp().dtype, (h ^ 2).dtype, F.layer_norm(h, {8}).dtype
+        got.softmax, got.sum, got.exp, got.pow, got.layer_norm = h:softmax(2).dtype, h:sum().dtype, h:exp().dtype,
+          (h ^ 2).dtype, F.layer_norm(h, {8}).dtype
         got.cross_entropy, got.mse, got.norm = F.cross_entropy(h, labels).dtype, F.mse_loss(h, h).dtype, h:norm().dtype
         got.double, got.whole = x:double():matmul(w:double()).dtype, tycho.ones(3, {dtype = "int64"}):sum().dtype
         got.place = x:clone():add_(h).dtype
         local c = F.conv2d(image, kernel)
         got.batch_norm = F.batch_norm(c, tycho.zeros(4), tycho.ones(4), nil, nil, {training = true}).dtype
       end, half)
-      for _, name in ipairs {"matmul", "linear", "einsum", "bmm", "conv", "attention", "relu", "batch_norm"} do assert.equal(half, got[name], name) end
-      for _, name in ipairs {"mixed", "cat", "softmax", "sum", "exp", "pow", "layer_norm", "cross_entropy", "mse", "norm", "place"} do assert.equal("float32", got[name], name) end
+      for _, name in ipairs {"matmul", "linear", "einsum", "bmm", "conv", "attention", "relu", "batch_norm"} do
+        assert.equal(half, got[name], name)
+      end
+      for _, name in ipairs {"mixed", "cat", "softmax", "sum", "exp", "pow", "layer_norm", "cross_entropy", "mse",
+          "norm", "place"} do
+        assert.equal("float32", got[name], name)
+      end
       assert.equal("float64", got.double)
       assert.equal("int64", got.whole)
     end
@@ -137,8 +144,10 @@ describe("autocast", function()
     local copy = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
     copy:load_state_dict(net:state_dict())
     local x, y = tycho.randn(8, 32), tycho.randn(8, 4)
-    for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 0.01}) end, function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9}) end,
-                           function(p) return optim.RMSprop(p) end, function(p) return optim.Adagrad(p) end, function(p) return optim.NAdam(p) end, function(p) return optim.RAdam(p) end,
+    for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 0.01}) end,
+                           function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9}) end,
+                           function(p) return optim.RMSprop(p) end, function(p) return optim.Adagrad(p) end,
+                           function(p) return optim.NAdam(p) end, function(p) return optim.RAdam(p) end,
                            function(p) return optim.Adamax(p) end, function(p) return optim.Adadelta(p) end} do
       local a, b = make(net:parameters()), make(copy:parameters())
       for _ = 1, 3 do
@@ -183,10 +192,15 @@ describe("GradScaler", function()
   end)
 
   it("unscales within the step as unscale_ does before it, for every optimizer", function()
-    for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 0.01, amsgrad = true}) end, function(p) return optim.Adam(p, {weight_decay = 0.1, maximize = true}) end,
-                           function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9, nesterov = true}) end, function(p) return optim.RMSprop(p, {momentum = 0.5, centered = true}) end,
-                           function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end, function(p) return optim.NAdam(p, {decoupled_weight_decay = true, weight_decay = 0.1}) end,
-                           function(p) return optim.RAdam(p, {maximize = true}) end, function(p) return optim.Adamax(p, {weight_decay = 0.1}) end, function(p) return optim.Adadelta(p) end} do
+    for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 0.01, amsgrad = true}) end,
+                           function(p) return optim.Adam(p, {weight_decay = 0.1, maximize = true}) end,
+                           function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9, nesterov = true}) end,
+                           function(p) return optim.RMSprop(p, {momentum = 0.5, centered = true}) end,
+                           function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end,
+                           function(p) return optim.NAdam(p, {decoupled_weight_decay = true, weight_decay = 0.1}) end,
+                           function(p) return optim.RAdam(p, {maximize = true}) end,
+                           function(p) return optim.Adamax(p, {weight_decay = 0.1}) end,
+                           function(p) return optim.Adadelta(p) end} do
       local start = tycho.randn(40)
       local trained = {}
       for way = 1, 3 do
@@ -385,7 +399,9 @@ describe("the four mistakes of mixed precision:", function()
     helper.fails("the loss is float16, in which its product with the scale overflows", scaler.scale, scaler, (p * p):mean())
     assert.equal("float32", cast(function() return F.mse_loss(p, p) end, "float16").dtype)
     -- 300^2 is past float16's largest number: losses are made of wider steps
-    local far = cast(function() return F.mse_loss(tycho.full({4}, 300, {dtype = "float16"}), tycho.zeros(4, {dtype = "float16"})) end, "float16")
+    local far = cast(function()
+      return F.mse_loss(tycho.full({4}, 300, {dtype = "float16"}), tycho.zeros(4, {dtype = "float16"}))
+    end, "float16")
     assert.equal(90000, far:item())
   end)
 end)
@@ -437,7 +453,8 @@ describe("16-bit parameters with float32 masters", function()
       end
       return w, opt
     end
-    for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 1e-3, master_weights = true}) end, function(p) return optim.SGD(p, {lr = 1e-2, momentum = 0.9, master_weights = true}) end} do
+    for _, make in ipairs {function(p) return optim.AdamW(p, {lr = 1e-3, master_weights = true}) end,
+        function(p) return optim.SGD(p, {lr = 1e-2, momentum = 0.9, master_weights = true}) end} do
       local wide = train("float32", make, false)
       for _, dtype in ipairs {"float16", "bfloat16"} do
         local w, opt = train(dtype, make, dtype == "float16")
@@ -446,7 +463,8 @@ describe("16-bit parameters with float32 masters", function()
         assert.equal("float32", master.dtype)
         helper.close(w, master:to(dtype), "parameter and master", 0)
         local moved, far = (wide - start):norm():item(), (master - wide):norm():item()
-        assert.is_true(far < (dtype == "float16" and 0.04 or 0.32) * moved, dtype .. ": " .. far .. " of " .. moved)   -- bfloat16 has 3 bits less
+        -- bfloat16 has 3 bits less
+        assert.is_true(far < (dtype == "float16" and 0.04 or 0.32) * moved, dtype .. ": " .. far .. " of " .. moved)
       end
     end
   end)

@@ -186,7 +186,8 @@ describe("autograd", function()
     local _ = x + 1                        -- a call lets go what was dropped
     collectgarbage() collectgarbage()
     assert.is_nil(gone[1])
-    local F = tycho.autograd.Function {forward = function(ctx, a) ctx:save_for_backward(a) return a * 2 end, backward = function(ctx, g) return g * ctx:saved_tensors() end}
+    local F = tycho.autograd.Function {forward = function(ctx, a) ctx:save_for_backward(a) return a * 2 end,
+      backward = function(ctx, g) return g * ctx:saved_tensors() end}
     collectgarbage() collectgarbage()
     local before = core.allocated()
     for _ = 1, 10 do F(x):sum():backward() end
@@ -289,7 +290,9 @@ describe("autograd", function()
       for k, g in ipairs(penalty(call)) do helper.close(g, want[k], ("way %d, gradient %d"):format(i, k), 1e-9) end
     end
     local x = start:clone():requires_grad_()
-    assert.is_true(tycho.autograd.gradgradcheck(function(p, q) return tycho.utils.checkpoint(function(u, v) return (u * v):exp(), u:sin() * v end, p, q) end, {x, tycho.randn(2, 3, as)}))
+    assert.is_true(tycho.autograd.gradgradcheck(function(p, q)
+      return tycho.utils.checkpoint(function(u, v) return (u * v):exp(), u:sin() * v end, p, q)
+    end, {x, tycho.randn(2, 3, as)}))
     local once = tycho.grad(tycho.utils.checkpoint(f, x):sum(), x, {create_graph = true}):square():sum()
     x.grad, w.grad = nil, nil
     once:backward {retain_graph = true}
@@ -324,11 +327,14 @@ describe("autograd", function()
     for _, o in ipairs {{}, {amp = true}, {segments = 3}, {segments = 3, amp = true}, {nested = true}, {compile = true}} do
       local function run(checkpointed)
         tycho.manual_seed(4)
-        local net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.4), nn.Linear(8, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Linear(8, 2))
+        local net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.4), nn.Linear(8, 8),
+          nn.BatchNorm1d(8), nn.GELU(), nn.Linear(8, 2))
         local x = tycho.randn(16, 6)
         local model = net
         if checkpointed then
-          model = o.nested and function(v) return tycho.utils.checkpoint(function(u) return tycho.utils.checkpoint(net, u) * 1 end, v) end or nn.Checkpoint(net, {segments = o.segments or 1})
+          model = o.nested and
+            function(v) return tycho.utils.checkpoint(function(u) return tycho.utils.checkpoint(net, u) * 1 end, v) end or
+            nn.Checkpoint(net, {segments = o.segments or 1})
         end
         local opt = tycho.optim.SGD(net:parameters(), {lr = 0.1})
         local function step(v)
@@ -357,9 +363,11 @@ describe("autograd", function()
     local function f(v) return v:matmul(w):tanh() end
     helper.close(tycho.grad(tycho.utils.checkpoint(f, u):sum(), u), (tycho.grad(f(u):sum(), u)))
     assert.is_nil(w.grad, "grad leaves .grad alone")
-    for _, fn in ipairs {function(cut) return cut(f, u):sum() end, function(cut) return (f(cut(f, u)) + cut(f, u)):sum() end,      -- w within alone; within and without; deeper
+    -- w within alone; within and without; deeper
+    for _, fn in ipairs {function(cut) return cut(f, u):sum() end, function(cut) return (f(cut(f, u)) + cut(f, u)):sum() end,
       function(cut) return cut(function(v) return cut(f, v:detach()) * cut(function(t) return cut(f, t) end, v) end, u):sum() end} do
-      helper.close(tycho.grad(fn(tycho.utils.checkpoint), w), (tycho.grad(fn(function(g, v) return g(v) end), w)), "what it uses besides its arguments")
+      helper.close(tycho.grad(fn(tycho.utils.checkpoint), w), (tycho.grad(fn(function(g, v) return g(v) end), w)),
+        "what it uses besides its arguments")
     end
     assert.is_nil(w.grad)
     fails("input 1 wasn't used", tycho.grad, tycho.utils.checkpoint(f, u):sum(), tycho.ones(1, {requires_grad = true}))
@@ -369,7 +377,8 @@ describe("autograd", function()
   it("gives the same bits however a network is cut into segments: 1,000 times at random", function()
     local nn, times = tycho.nn, helper.device == "cpu" and 1000 or 30
     local random = helper.drawer(11)
-    local net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 6), nn.LayerNorm(6), nn.GELU(), nn.Dropout(0.2), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2))
+    local net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 6), nn.LayerNorm(6), nn.GELU(),
+      nn.Dropout(0.2), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2))
     local x, n = tycho.randn(5, 4):requires_grad_(), #net
     -- layers from .. to, cut at random places, some parts computed again, some of those with parts in them
     local function cut(from, to, depth)

@@ -12,7 +12,8 @@ debug.setmetatable(forged, debug.getmetatable(tycho.ones(1)))
 
 describe("bad input", function()
   it("is told apart by name, position and kind", function()
-    fails("matmul: argument 2 has shape 3x5; dim 1 must be 4 to match argument 1 of shape 2x4", tycho.matmul, tycho.ones(2, 4), tycho.ones(3, 5))
+    fails("matmul: argument 2 has shape 3x5; dim 1 must be 4 to match argument 1 of shape 2x4", tycho.matmul,
+      tycho.ones(2, 4), tycho.ones(3, 5))
     fails("add: argument 2 (b) must be a tensor or a number, got 'x'", tycho.add, tycho.ones(1), "x")
     fails("add: argument 2 (b) must be a tensor or a number, got nil", tycho.add, tycho.ones(1))
     fails("exp: argument 1 (x) must be a tensor, got 'x'", tycho.exp, "x")
@@ -38,12 +39,16 @@ describe("bad input", function()
     fails("at most 8 dims", tycho.zeros, 1, 1, 1, 1, 1, 1, 1, 1, 1)
     fails("not available", tycho.zeros, 2, {device = "cuda:15"})
     fails("cat: argument 1 (tensors) must be a list of tensors, got number at 2", tycho.cat, {tycho.ones(1), 2})
-    for _, n in ipairs {2 ^ 53, 3, -1, 0.5, NaN} do fails("tensordot: argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes 2x3 and 3x2", tycho.tensordot, tycho.ones(2, 3), tycho.ones(3, 2), n) end
+    for _, n in ipairs {2 ^ 53, 3, -1, 0.5, NaN} do
+      fails("tensordot: argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes 2x3 and 3x2",
+        tycho.tensordot, tycho.ones(2, 3), tycho.ones(3, 2), n)
+    end
     fails("cat: argument 1 is an empty list", tycho.cat, {})
     fails("tensor 2 has shape 3x3; apart from dim 1 it must match tensor 1 of shape 2x2", tycho.cat, {tycho.ones(2, 2), tycho.ones(3, 3)})
     fails("don't broadcast: dim 2 has 3 and 4 elements", tycho.add, tycho.ones(2, 3), tycho.ones(2, 4))
     fails("index 0", tycho.gather, tycho.ones(2), 1, tycho.tensor({0}, {dtype = "int64"}))
-    fails(helper.device == "cpu" and "index 3 in argument 'index' is out of range for dim 1 of shape 2" or "index 3 is out of range 1 to 2", tycho.gather, tycho.ones(2), 1, tycho.tensor({3}, {dtype = "int64"}))
+    fails(helper.device == "cpu" and "index 3 in argument 'index' is out of range for dim 1 of shape 2" or
+      "index 3 is out of range 1 to 2", tycho.gather, tycho.ones(2), 1, tycho.tensor({3}, {dtype = "int64"}))
     fails("must hold indices", tycho.gather, tycho.ones(2), 1, tycho.ones(1))
     fails("label 0", tycho.cross_entropy, tycho.ones(1, 3), tycho.tensor({0}, {dtype = "int64"}))
     fails("label 4 is not one of 3 classes", tycho.cross_entropy, tycho.ones(1, 3), tycho.tensor({4}, {dtype = "int64"}))
@@ -64,21 +69,32 @@ describe("bad input", function()
     end
     local pool = {
       function() return nil end, function() return true end, function() return 0 end, function() return 1 end, function() return -1 end,
-      function() return 2 end, function() return 1.5 end, function() return NaN end, function() return 2 ^ 53 end, function() return -2 ^ 60 end, function() return math.huge end,
-      function() return "x" end, function() return "float16" end, function() return {} end, function() return {1} end, function() return {2, 3} end, function() return {-1, 0} end,
-      function() return {x = 1} end, function() return {dim = 1} end, function() return {{}} end, function() return print end, function() return io.stdout end,
-      function() return forged end, function() return freed end, function() return newproxy() end, function() return coroutine.create(print) end,
-      function() return tycho.ones(2, 3) end, function() return tycho.ones(3, 2):t() end, function() return tycho.ones({}) end, function() return tycho.zeros(0, 3) end,
-      function() return tycho.ones(2, {dtype = "int64"}) end, function() return tycho.tensor({true, false}) end, function() return tycho.ones(1, 2, 4, 4) end,
-      function() return tycho.ones(2, 1, 2, 2, {dtype = "float16"}) end, function() return tycho.full({2}, NaN) end, function() return tycho.full({2}, 2 ^ 53, {dtype = "int64"}) end,
-      function() return tycho.ones(1, 3):expand(2, 3) end, function() return {tycho.ones(2), tycho.ones(2)} end, function() return {tycho.ones(2), nil, 3} end,
-      function() return tycho.ones(2, 3, {requires_grad = true}) end, function() return tycho.ones(2, 3, {dtype = "float64", requires_grad = true}) * 2 end,
+      function() return 2 end, function() return 1.5 end, function() return NaN end, function() return 2 ^ 53 end,
+      function() return -2 ^ 60 end, function() return math.huge end,
+      function() return "x" end, function() return "float16" end, function() return {} end, function() return {1} end,
+      function() return {2, 3} end, function() return {-1, 0} end,
+      function() return {x = 1} end, function() return {dim = 1} end, function() return {{}} end,
+      function() return print end, function() return io.stdout end,
+      function() return forged end, function() return freed end, function() return newproxy() end,
+      function() return coroutine.create(print) end,
+      function() return tycho.ones(2, 3) end, function() return tycho.ones(3, 2):t() end,
+      function() return tycho.ones({}) end, function() return tycho.zeros(0, 3) end,
+      function() return tycho.ones(2, {dtype = "int64"}) end, function() return tycho.tensor({true, false}) end,
+      function() return tycho.ones(1, 2, 4, 4) end,
+      function() return tycho.ones(2, 1, 2, 2, {dtype = "float16"}) end, function() return tycho.full({2}, NaN) end,
+      function() return tycho.full({2}, 2 ^ 53, {dtype = "int64"}) end,
+      function() return tycho.ones(1, 3):expand(2, 3) end, function() return {tycho.ones(2), tycho.ones(2)} end,
+      function() return {tycho.ones(2), nil, 3} end,
+      function() return tycho.ones(2, 3, {requires_grad = true}) end,
+      function() return tycho.ones(2, 3, {dtype = "float64", requires_grad = true}) * 2 end,
     }
     local functions = {}
     for name, fn in pairs(core.ops) do functions[#functions + 1] = {name, fn} end
     for name, fn in pairs(require("tycho.functional").functions) do functions[#functions + 1] = {name, fn} end
     for name, fn in pairs(core.methods) do functions[#functions + 1] = {name, fn} end
-    for _, name in ipairs {"grad", "tensor", "from_ffi", "load", "manual_seed", "set_num_threads"} do functions[#functions + 1] = {name, tycho[name]} end
+    for _, name in ipairs {"grad", "tensor", "from_ffi", "load", "manual_seed", "set_num_threads"} do
+      functions[#functions + 1] = {name, tycho[name]}
+    end
     table.sort(functions, function(a, b) return a[1] < b[1] end)
     collectgarbage() collectgarbage()
     local base = core.allocated()
@@ -113,7 +129,9 @@ describe("bad input", function()
 
   it("keeps indexing and assigning from harm", function()
     local x = tycho.ones(2, 3)
-    for _, k in ipairs {0, 3, -3, 1.5, NaN, 2 ^ 60, true, print, io.stdout, {0}, {3}, {1, 2, 3}, {{1, 2, 3, 4}}, {{0}}, {{1, 2, 0}}, {{1, 2, -1}}, {"a"}, {a = 1}, {{"a"}}, tycho.ones(2), tycho.ones(3):gt(0), freed, forged, {1, nil, 2}, {[3] = 1}} do
+    for _, k in ipairs {0, 3, -3, 1.5, NaN, 2 ^ 60, true, print, io.stdout, {0}, {3}, {1, 2, 3}, {{1, 2, 3, 4}}, {{0}},
+        {{1, 2, 0}}, {{1, 2, -1}}, {"a"}, {a = 1}, {{"a"}}, tycho.ones(2), tycho.ones(3):gt(0), freed, forged,
+        {1, nil, 2}, {[3] = 1}} do
       assert.is_false(pcall(function() return x[k] end), type(k))
       assert.is_false(pcall(function() x[k] = 1 end), type(k))
     end

@@ -11,7 +11,9 @@ local write = helper.write_file
 -- fn with what it writes to stderr
 local function quietly(fn, ...)
   local real, text = io.stderr, {}
-  io.stderr = {write = function(_, ...) for _, s in ipairs {...} do text[#text + 1] = tostring(s) end end, flush = function() end} -- luacheck: ignore 122
+  io.stderr = { -- luacheck: ignore 122
+    write = function(_, ...) for _, s in ipairs {...} do text[#text + 1] = tostring(s) end end,
+    flush = function() end}
   local out = {pcall(fn, ...)}
   io.stderr = real -- luacheck: ignore 122
   assert(out[1], out[2])
@@ -23,7 +25,8 @@ local function run(o)
   tycho.manual_seed(5)
   local x = tycho.randint(0, 255, {37, 1, 6, 6}, {device = "cpu"}):to("uint8")
   local set = data.TensorDataset(x, tycho.randint(1, 3, {37}, {device = "cpu"}))
-  local r = {net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(64, 3)), losses = {}, steps = 0}
+  local r = {net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3),
+    nn.Linear(64, 3)), losses = {}, steps = 0}
   r.net:to(helper.device)
   r.opt = optim.AdamW(r.net:parameters(), {lr = 0.01})
   r.sched = optim.lr_scheduler.StepLR(r.opt, {step_size = 3, gamma = 0.5})
@@ -31,7 +34,8 @@ local function run(o)
   r.loader = data.DataLoader(set, {batch_size = 5, shuffle = true, seed = 3, num_workers = o.workers or 0})
   local function compute(a, b)
     local loss
-    tycho.amp.autocast({dtype = o.dtype or "bfloat16", device = helper.device, enabled = o.amp or false}, function() loss = tycho.cross_entropy(r.net(a:float() / 255), b) end)
+    tycho.amp.autocast({dtype = o.dtype or "bfloat16", device = helper.device, enabled = o.amp or false},
+      function() loss = tycho.cross_entropy(r.net(a:float() / 255), b) end)
     r.opt:zero_grad()
     r.scaler:scale(loss):backward()
     r.scaler:step(r.opt)
@@ -39,7 +43,9 @@ local function run(o)
     return loss
   end
   if o.compile then compute = tycho.compile(compute) end
-  function r.members() return {model = r.net, optimizer = r.opt, scheduler = r.sched, scaler = r.scaler, loader = r.loader, losses = r.losses} end
+  function r.members()
+    return {model = r.net, optimizer = r.opt, scheduler = r.sched, scaler = r.scaler, loader = r.loader, losses = r.losses}
+  end
   -- Steps until there have been n; after each, each(r).
   function r.train(n, each)
     while r.steps < n do
@@ -67,7 +73,8 @@ describe("checkpoint.Manager", function()
   before_each(function() dir = folder() end)
   after_each(function() os.execute("rm -rf " .. dir) end)
 
-  local kinds = {["float32"] = {}, ["autocast"] = {amp = true}, ["compiled"] = {compile = true}, ["compiled, autocast"] = {compile = true, amp = true}}
+  local kinds = {["float32"] = {}, ["autocast"] = {amp = true}, ["compiled"] = {compile = true},
+    ["compiled, autocast"] = {compile = true, amp = true}}
   for name, o in pairs(kinds) do
     it("resumes a run exactly, mid-epoch too, with other workers: " .. name, function()
       local whole = run(o)
@@ -216,9 +223,13 @@ describe("checkpoint.Manager", function()
       damaged()
     end
     write(path, good:sub(1, -2) .. string.char((good:byte(-1) + 1) % 256))
-    assert.truthy(damaged():find("damaged: tensor 'values.layer.weight' doesn't have its checksum", 1, true) or damaged():find("damaged: tensor 'values.a'", 1, true))
+    assert.truthy(damaged():find("damaged: tensor 'values.layer.weight' doesn't have its checksum", 1, true) or
+      damaged():find("damaged: tensor 'values.a'", 1, true))
     write(dir .. "/step-1.safetensors", "x")
-    fails("none of the 2 checkpoints in " .. dir .. " can be read", function() local ok, e = pcall(quietly, m.restore_latest, m) error(not ok and e or "no error", 0) end)
+    fails("none of the 2 checkpoints in " .. dir .. " can be read", function()
+      local ok, e = pcall(quietly, m.restore_latest, m)
+      error(not ok and e or "no error", 0)
+    end)
     tycho.save(dir .. "/step-1.safetensors", {tycho.ones(1)})
     fails("no checksums", m.restore, m, 1)
   end)

@@ -6,7 +6,9 @@ local same, compiled = helper.compiled_same, helper.compiled
 
 describe("compile", function()
   it("compares ops that fail and are caught: reshape of what can't be seen so, attention", function()
-    assert.is_true(compiled(same(function() return function(x) return x:t():reshape(6) end, nil, function() return {tycho.randn(2, 3)} end end, 6)))
+    assert.is_true(compiled(same(function()
+      return function(x) return x:t():reshape(6) end, nil, function() return {tycho.randn(2, 3)} end
+    end, 6)))
     local f = same(function()
       local other = tycho.ones(7, 7)
       return function(x) return (pcall(x.matmul, x, other)), x * 2 end, nil, function() return {tycho.randn(2, 3)} end
@@ -96,7 +98,13 @@ describe("compile", function()
   end)
 
   it("sees tensors of numbers changed in place, and memory that others write to", function()
-    same(function() return function(x) local c = tycho.tensor({1, 2, 3}) c:mul_(x) return c end, nil, function() return {tycho.randn(3)} end end, 6)
+    same(function()
+      return function(x)
+        local c = tycho.tensor({1, 2, 3})
+        c:mul_(x)
+        return c
+      end, nil, function() return {tycho.randn(3)} end
+    end, 6)
     if helper.device == "cpu" then
       local buffer = tycho.zeros(3)
       local p = buffer:data()

@@ -11,7 +11,8 @@ local function trainer(options)
     local net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Dropout(0.3), nn.Linear(16, 4))
     if options.half then net:half() end
     local opt = (options.optimizer or function(p) return optim.AdamW(p, {lr = 0.01}) end)(net:parameters())
-    local schedule = options.cycle and optim.lr_scheduler.OneCycleLR(opt, {max_lr = 0.05, total_steps = 40}) or options.schedule and optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.9})
+    local schedule = options.cycle and optim.lr_scheduler.OneCycleLR(opt, {max_lr = 0.05, total_steps = 40}) or
+      options.schedule and optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.9})
     local scaler = options.scaler and amp.GradScaler{init_scale = 64, growth_interval = 3}
     local function step(x, y)
       opt:zero_grad()
@@ -79,7 +80,9 @@ local function random_program(seed)
       local kind = l[1]
       local z
       if kind <= 3 then z = core.ops[unary[l[4] % #unary + 1]](a)
-      elseif kind <= 6 and (a:dim() < 2 or b:dim() < 2 or a.shape[1] == b.shape[1] or a.shape[1] == 1 or b.shape[1] == 1) and a:dim() == b:dim() then z = core.ops[binary[l[4] % #binary + 1]](a, b)
+      elseif kind <= 6 and (a:dim() < 2 or b:dim() < 2 or a.shape[1] == b.shape[1] or a.shape[1] == 1 or b.shape[1] == 1) and
+          a:dim() == b:dim() then
+        z = core.ops[binary[l[4] % #binary + 1]](a, b)
       elseif kind == 7 then z = a:dim() == 2 and core.ops[reduce[l[4] % #reduce + 1]](a, {l[4] % 2 + 1}, {keepdim = true}) or a * 2
       elseif kind == 8 then z = a:dim() == 2 and a.shape[2] == 4 and a:matmul(w) or a + 1
       elseif kind == 9 then z = a:dim() == 2 and a:softmax(l[4] % 2 + 1) or a:neg()
@@ -122,9 +125,12 @@ describe("compile", function()
       local o = {guard = guard}
       for name, options in pairs {
         adamw = {}, sgd = {optimizer = function(p) return optim.SGD(p, {lr = 0.1, momentum = 0.9}) end}, clip = {clip = true},
-        rmsprop = {optimizer = function(p) return optim.RMSprop(p, {momentum = 0.9}) end}, adagrad = {optimizer = function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end}, nadam = {optimizer = function(p) return optim.NAdam(p) end},
-        bfloat16 = {autocast = "bfloat16"}, float16 = {autocast = "float16", scaler = true}, clipped = {autocast = "float16", scaler = true, clip = true},
-        outside = {schedule = "outside"}, masters = {half = true, scaler = true, optimizer = function(p) return optim.AdamW(p, {master_weights = true}) end}} do
+        rmsprop = {optimizer = function(p) return optim.RMSprop(p, {momentum = 0.9}) end},
+        adagrad = {optimizer = function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end},
+        nadam = {optimizer = function(p) return optim.NAdam(p) end}, bfloat16 = {autocast = "bfloat16"},
+        float16 = {autocast = "float16", scaler = true}, clipped = {autocast = "float16", scaler = true, clip = true},
+        outside = {schedule = "outside"},
+        masters = {half = true, scaler = true, optimizer = function(p) return optim.AdamW(p, {master_weights = true}) end}} do
         local f = same(trainer(options), 8, o)
         assert.is_true(compiled(f), name .. ": " .. tostring(f:report()[1].why))
       end
@@ -134,7 +140,8 @@ describe("compile", function()
   it("takes two models with an optimizer each and one scaler", function()
     local f = same(function()
       local a, b = nn.Linear(3, 3), nn.Linear(3, 1)
-      local oa, ob, scaler = optim.Adam(a:parameters()), optim.SGD(b:parameters(), {lr = 0.1}), amp.GradScaler{init_scale = 8, growth_interval = 2}
+      local oa, ob, scaler = optim.Adam(a:parameters()), optim.SGD(b:parameters(), {lr = 0.1}),
+        amp.GradScaler{init_scale = 8, growth_interval = 2}
       return function(x)
         ob:zero_grad()
         scaler:scale(b(a(x):detach()):square():mean()):backward()
@@ -169,18 +176,20 @@ describe("compile", function()
     if not ok then error(err, 0) end
   end) end
 
-  if helper.device ~= "cpu" and os.getenv "TYCHO_CUDA_CACHE" ~= "0" then it("takes learning rates also where there are no graphs", function()
-    local p = io.popen([[TYCHO_CUDA_CACHE=0 luajit -e '
+  if helper.device ~= "cpu" and os.getenv "TYCHO_CUDA_CACHE" ~= "0" then
+    it("takes learning rates also where there are no graphs", function()
+      local p = io.popen([[TYCHO_CUDA_CACHE=0 luajit -e '
       local tycho = require "tycho"
       local w = tycho.nn.Parameter(tycho.ones(4, {device = "cuda"}))
       local opt = tycho.optim.SGD({w}, {lr = 0.5})
       local f = tycho.compile(function() opt:zero_grad() local loss = (w * 2):sum() loss:backward() opt:step() end)
       for i = 1, 4 do opt.param_groups[1].lr = i f() end
       print(f:report()[1].compiled, w:sum():item())' 2>&1]])
-    local out = p:read("*a")
-    p:close()
-    assert.equal("true\t-76\n", out)
-  end) end
+      local out = p:read("*a")
+      p:close()
+      assert.equal("true\t-76\n", out)
+    end)
+  end
 
   if helper.device ~= "cpu" and os.getenv "TYCHO_CUDA_CACHE" ~= "0" then it("is part of a graph that is captured around it", function()
     local x = tycho.randn(8)
@@ -468,7 +477,8 @@ describe("compile", function()
     local n = 0
     local more = tycho.compile(function(x) n = n + 1 if n > 1 then return x, x end return x end, {steps = 2})
     helper.fails("with steps = 2 fn must give as many results in each step; it gave 1, then 2", more, tycho.ones(2))
-    helper.fails("with steps = 2 fn must give tensors; result 1 is a number", tycho.compile(function(x) return x:sum():item() end, {steps = 2}), tycho.ones(2))
+    helper.fails("with steps = 2 fn must give tensors; result 1 is a number",
+      tycho.compile(function(x) return x:sum():item() end, {steps = 2}), tycho.ones(2))
     helper.fails("compile: steps must be a whole number from 1, got 1.5", tycho.compile, print, {steps = 1.5})
   end)
 

@@ -30,7 +30,8 @@ describe("checkpoints #cpu", function()
       repeat                                       -- one run, killed until it ends; each time later than the last, so that it does
         seed = (seed * 1103515245 + 12345) % 2 ^ 31
         local after = (seed / 2 ^ 31) * span * (1 + killed / 4)
-        local code = os.execute(("%s %s %d %s.safetensors 2>%s.err & p=$!; sleep %.3f; kill -9 $p 2>/dev/null && wait $p 2>/dev/null; test -e %s.safetensors"):format(train, run, steps, run, run, after, run))
+        local code = os.execute(("%s %s %d %s.safetensors 2>%s.err & p=$!; sleep %.3f; \z
+          kill -9 $p 2>/dev/null && wait $p 2>/dev/null; test -e %s.safetensors"):format(train, run, steps, run, run, after, run))
         if code ~= 0 then
           done, killed = done + 1, killed + 1
           local manager = tycho.checkpoint.Manager {dir = run}
@@ -66,7 +67,8 @@ describe("checkpoints #cpu", function()
         repeat
           n = n + 1
           os.execute(("rm -rf %s/run; cp -r %s %s/run"):format(dir, one, dir))
-          local said = output(("LD_PRELOAD=%s IOFAIL_AT=%d %s luajit spec/crash/save.lua %s/run %d 2>&1"):format(library, n, how, dir, size))
+          local said = output(("LD_PRELOAD=%s IOFAIL_AT=%d %s luajit spec/crash/save.lua %s/run %d 2>&1"):format(library,
+            n, how, dir, size))
           local manager = tycho.checkpoint.Manager {dir = dir .. "/run"}
           step, values = manager:restore_latest()
           assert.is_true(step == 1 or step == 2)

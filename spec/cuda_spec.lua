@@ -49,7 +49,8 @@ describe("cuda", function()
     y[tycho.tensor({2, 4}, {dtype = "int64", device = "cuda"})] = tycho.tensor(7)
     y[{ {3, 3} }] = tycho.tensor(5)
     helper.close(y:cpu(), tycho.tensor({0, 7, 5, 7}))
-    helper.fails("the result on cuda:0 doesn't fit in place into a tensor on cpu", function() tycho.tensor(1):add_(tycho.tensor(2, {device = "cuda"})) end)
+    helper.fails("the result on cuda:0 doesn't fit in place into a tensor on cpu",
+      function() tycho.tensor(1):add_(tycho.tensor(2, {device = "cuda"})) end)
     local scalar = tycho.tensor(1, {requires_grad = true})
     helper.fails("it must be on cpu", function() scalar.grad = tycho.tensor(1, {device = "cuda"}) end)
     helper.fails("enable_timing", tycho.cuda.Event, {enable_timings = true})
@@ -90,9 +91,12 @@ describe("cuda", function()
   end)
 
   it("gives the CPU's random numbers for the same seed", function()
-    for _, draw in ipairs {function(o) return tycho.randn(1001, o) end, function(o) return tycho.rand(30, 33, o) end, function(o) return tycho.randint(-5, 900, {777}, o) end,
-                           function(o) return tycho.zeros(999, o):uniform_(-2, 3) end, function(o) return tycho.zeros(999, o):normal_(1, 2) end,
-                           function(o) return tycho.bernoulli(tycho.full({500}, 0.3, o)) end, function(o) return tycho.zeros(500, o):exponential_(2) end,
+    for _, draw in ipairs {function(o) return tycho.randn(1001, o) end, function(o) return tycho.rand(30, 33, o) end,
+                           function(o) return tycho.randint(-5, 900, {777}, o) end,
+                           function(o) return tycho.zeros(999, o):uniform_(-2, 3) end,
+                           function(o) return tycho.zeros(999, o):normal_(1, 2) end,
+                           function(o) return tycho.bernoulli(tycho.full({500}, 0.3, o)) end,
+                           function(o) return tycho.zeros(500, o):exponential_(2) end,
                            function(o) return tycho.dropout(tycho.ones(40, 25, o), 0.4) end} do
       tycho.manual_seed(11)
       local a, b = draw {device = "cuda"}, draw {device = "cuda"}
@@ -224,7 +228,8 @@ describe("cuda", function()
   end)
 
   it("uses pinned memory again, after the copies from it", function()
-    local loader = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 4000):view(40, 100), tycho.range(1, 40)), {batch_size = 2, pin_memory = true})
+    local loader = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 4000):view(40, 100), tycho.range(1, 40)),
+      {batch_size = 2, pin_memory = true})
     local at, held = 0, {}
     for x, y in loader:iter() do
       held[#held + 1] = {x:to("cuda", {non_blocking = true}), y:to("cuda", {non_blocking = true})}
@@ -366,7 +371,8 @@ describe("cuda", function()
   it("says of a value that its index was bad, not the next op", function()
     local at = tycho.tensor({9}, {dtype = "int64", device = "cuda"})
     helper.fails("index 9 is out of range 1 to 4", function() return tycho.zeros(4, {device = "cuda"}):index_select(1, at):item() end)
-    helper.fails("index 9 is out of range 1 to 4", function() return tycho.zeros(4, 3000, {device = "cuda"}):index_select(1, at:expand(50)):cpu() end)
+    helper.fails("index 9 is out of range 1 to 4",
+      function() return tycho.zeros(4, 3000, {device = "cuda"}):index_select(1, at:expand(50)):cpu() end)
     tycho.cuda.synchronize()
     helper.close((tycho.zeros(2, {device = "cuda"}) + 1):cpu(), tycho.ones(2))     -- once is enough
   end)
@@ -402,8 +408,8 @@ describe("cuda", function()
   it("trains a CNN without waiting for the device, and as the CPU does", function()
     local nn = tycho.nn
     tycho.manual_seed(4)
-    local net = nn.Sequential(nn.Conv2d(1, 4, 3, {padding = 1, bias = false}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 16), nn.ReLU(),
-      nn.Dropout(0.3), nn.Linear(16, 3))
+    local net = nn.Sequential(nn.Conv2d(1, 4, 3, {padding = 1, bias = false}), nn.BatchNorm2d(4), nn.ReLU(),
+      nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
     local x, y = tycho.randn(12, 1, 8, 8), tycho.randint(1, 3, {12})
     local function train(n, a, b)
       tycho.manual_seed(6)

@@ -23,7 +23,8 @@ describe("loaders", function()
     local positions = {}
     for i = 1, 8000 do positions[i] = i % 200 + 1 end
     local k = 0
-    for x in data.DataLoader(data.TensorDataset(table_of.weight), {batch_size = 400, num_workers = 2, prefetch_factor = 8, sampler = positions}):iter() do
+    for x in data.DataLoader(data.TensorDataset(table_of.weight),
+        {batch_size = 400, num_workers = 2, prefetch_factor = 8, sampler = positions}):iter() do
       k = k + 1
       if k == 1 then table_of:double() end
       assert.equal("float32", x.dtype)
@@ -78,7 +79,8 @@ describe("loaders", function()
     local again = data.DataLoader(numbers(12), {batch_size = 3, sampler = draws})
     again:load_state_dict(first:state_dict())
     assert.same({unpack(want, 7)}, epoch(again))
-    fails("batches of 3, this loader makes batches of 4", function() data.DataLoader(numbers(12), {batch_size = 4}):load_state_dict(first:state_dict()) end)
+    fails("batches of 3, this loader makes batches of 4",
+      function() data.DataLoader(numbers(12), {batch_size = 4}):load_state_dict(first:state_dict()) end)
     fails("must be a whole number from 0", function() again:load_state_dict {epoch = 1, position = -2, seed = 1} end)
     for _, bad in ipairs {{1.5}, {0}, {4}, {"a"}} do fails("sampler", data.DataLoader, numbers(3), {sampler = bad}) end
     fails("got number", data.DataLoader, numbers(3), {sampler = 5})
@@ -99,10 +101,13 @@ describe("loaders", function()
     fails("field 1: item 2 has shape 3, item 1 has 2", epoch, of({tycho.ones(2)}, {tycho.ones(3)}))
     fails("field 1: item 2 has no 'b', item 1 has", epoch, of({{a = 1, b = 2}}, {{a = 1}}))
     fails("field 1: item 3 has 'b', item 1 hasn't", epoch, of({{a = 1}}, {{a = 1}}, {{a = 1, b = 2}}))
-    local l = data.DataLoader({size = function() return 5 end, get = function(_, i) if i == 3 then error("broken") end return i end}, {batch_size = 1})
+    local l = data.DataLoader({size = function() return 5 end, get = function(_, i) if i == 3 then
+      error("broken")
+    end return i end}, {batch_size = 1})
     fails("DataLoader: item 3: ", epoch, l)
     assert.equal(2, l:state_dict().position)        -- the failed one was not given
-    fails("it is empty", function() error(select(2, require("tycho.data.source").of(data.TensorDataset(tycho.zeros(0, {device = "cpu"})))), 0) end)
+    fails("it is empty",
+      function() error(select(2, require("tycho.data.source").of(data.TensorDataset(tycho.zeros(0, {device = "cpu"})))), 0) end)
     assert.same({}, epoch(data.DataLoader(data.TensorDataset(tycho.zeros(0, {device = "cpu"})), {num_workers = 2})))
     fails("its tensor 1 is not contiguous", data.DataLoader, data.TensorDataset(tycho.ones(3, 2, {device = "cpu"}):t()), {num_workers = 1})
   end)
@@ -111,9 +116,12 @@ describe("loaders", function()
     local dir = folder()
     os.execute(("mkdir %s/a; mkfifo %s/a/x.png"):format(dir, dir))
     for _, workers in ipairs {0, 1} do
-      fails("x.png: not a regular file", function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {num_workers = workers}):iter() do end end)
+      fails("x.png: not a regular file",
+        function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {num_workers = workers}):iter() do end end)
     end
-    for _, read in ipairs {tycho.load, tycho.load_npy, core.read_idx, data.read_csv} do fails("not a regular file", read, dir .. "/a/x.png") end
+    for _, read in ipairs {tycho.load, tycho.load_npy, core.read_idx, data.read_csv} do
+      fails("not a regular file", read, dir .. "/a/x.png")
+    end
     os.execute("rm -r " .. dir)
   end)
 
@@ -246,7 +254,11 @@ describe("checkpoints", function()
     local step, values = m:restore_latest()
     assert.equal(5, step)
     assert.equal(3000000, values.x:sum():item())
-    assert.equal(0, #(function() local out = {} for _, n in ipairs(core.list_folder(dir)) do if n:find "tmp$" then out[#out + 1] = n end end return out end)())
+    assert.equal(0, #(function()
+      local out = {}
+      for _, n in ipairs(core.list_folder(dir)) do if n:find "tmp$" then out[#out + 1] = n end end
+      return out
+    end)())
     local a, b = tycho.checkpoint.Manager {dir = dir}, tycho.checkpoint.Manager {dir = dir}
     for k = 1, 5 do
       a:save(9, {x = tycho.full({200000}, k)})
@@ -277,7 +289,8 @@ describe("checkpoints", function()
     end
     x:requires_grad_()
     local g = tycho.grad(tycho.utils.checkpoint(f, x):sum(), x, {create_graph = true})
-    helper.close(tycho.grad(g:square():sum(), x), tycho.grad(tycho.grad(f(x):sum(), x, {create_graph = true}):square():sum(), x), "second", 1e-5)
+    helper.close(tycho.grad(g:square():sum(), x),
+      tycho.grad(tycho.grad(f(x):sum(), x, {create_graph = true}):square():sum(), x), "second", 1e-5)
   end)
 
   it("a file of tokens that is cut off is an error", function()
@@ -300,7 +313,8 @@ describe("checkpoints", function()
     local function rows(first, n, ...) return tycho.range(first, first + n - 1, 1, cpu):reshape(...) end
     local a = data.TensorDataset(rows(1, 10, 5, 2), rows(1, 5, 5))
     local b = data.TensorDataset(rows(101, 6, 3, 2), rows(101, 3, 3))
-    local whole = data.ConcatDataset {data.Subset(b, {3, 1}), data.ConcatDataset {a, data.TensorDataset(tycho.zeros(0, 2, cpu), tycho.zeros(0, cpu))}, b}
+    local whole = data.ConcatDataset {data.Subset(b, {3, 1}),
+      data.ConcatDataset {a, data.TensorDataset(tycho.zeros(0, 2, cpu), tycho.zeros(0, cpu))}, b}
     local set = data.Subset(whole, {10, 1, 2, 3, 9, 7})
     local want = {}
     for i = 1, 6 do
@@ -314,16 +328,27 @@ describe("checkpoints", function()
       end
       assert.same(want, got)
     end
-    local own = {datasets = {a, b}, size = function() return 2 end, get = function(_, i) return i * 7 end}       -- the user's, whatever its fields are called
+    -- the user's, whatever its fields are called
+    local own = {datasets = {a, b}, size = function() return 2 end, get = function(_, i) return i * 7 end}
     for x in data.DataLoader(own, {batch_size = 2}):iter() do assert.same({7, 14}, x:totable()) end
     local pictures = tycho.randint(0, 255, {4, 1, 6, 6}, {dtype = "uint8", device = "cpu"})
-    local function cut(n) return data.Subset({size = function() return 4 end, get = true, fields = function() return {{kind = "images", tensor = pictures, steps = {{"center_crop", n, n}}}} end}, {1, 2}) end
+    local function cut(n)
+      return data.Subset({size = function() return 4 end, get = true,
+        fields = function() return {{kind = "images", tensor = pictures, steps = {{"center_crop", n, n}}}} end}, {1, 2})
+    end
     local sizes = {}
-    for x in data.DataLoader(data.ConcatDataset {cut(4), cut(3)}, {batch_size = 2, num_workers = 1}):iter() do sizes[#sizes + 1] = tostring(x.shape) end
+    for x in data.DataLoader(data.ConcatDataset {cut(4), cut(3)}, {batch_size = 2, num_workers = 1}):iter() do
+      sizes[#sizes + 1] = tostring(x.shape)
+    end
     assert.same({"2x1x4x4", "2x1x3x3"}, sizes)
-    fails("item 3: its picture is", function() for _ in data.DataLoader(data.ConcatDataset {cut(4), cut(3)}, {batch_size = 3, num_workers = 1}):iter() do end end)
-    fails("its datasets 1 and 2 differ", data.DataLoader, data.ConcatDataset {a, data.TensorDataset(tycho.ones(2, 3, cpu), tycho.ones(2, cpu))}, {num_workers = 1})
-    fails("its datasets 1 and 2 have 2 and 1 fields", data.DataLoader, data.ConcatDataset {a, data.TensorDataset(tycho.ones(2, 2, cpu))}, {num_workers = 1})
-    fails("its dataset 2: it is written in Lua", data.DataLoader, data.ConcatDataset {a, {size = function() return 1 end, get = function() return 1, 2 end}}, {num_workers = 1})
+    fails("item 3: its picture is",
+      function() for _ in data.DataLoader(data.ConcatDataset {cut(4), cut(3)},
+      {batch_size = 3, num_workers = 1}):iter() do end end)
+    fails("its datasets 1 and 2 differ", data.DataLoader,
+      data.ConcatDataset {a, data.TensorDataset(tycho.ones(2, 3, cpu), tycho.ones(2, cpu))}, {num_workers = 1})
+    fails("its datasets 1 and 2 have 2 and 1 fields", data.DataLoader,
+      data.ConcatDataset {a, data.TensorDataset(tycho.ones(2, 2, cpu))}, {num_workers = 1})
+    fails("its dataset 2: it is written in Lua", data.DataLoader,
+      data.ConcatDataset {a, {size = function() return 1 end, get = function() return 1, 2 end}}, {num_workers = 1})
   end)
 end)

@@ -41,7 +41,8 @@ describe("datasets", function()
 
   it("read folders of pictures", function()
     local dir = folder()
-    os.execute(("mkdir -p %s/cat/more %s/ape && cp spec/golden/picture.png %s/cat/b.png && cp spec/golden/picture.jpg %s/cat/more/a.JPG && cp spec/golden/gray.png %s/ape/"):format(dir, dir, dir, dir, dir))
+    os.execute(("mkdir -p %s/cat/more %s/ape && cp spec/golden/picture.png %s/cat/b.png && cp spec/golden/picture.jpg \z
+      %s/cat/more/a.JPG && cp spec/golden/gray.png %s/ape/"):format(dir, dir, dir, dir, dir))
     local set = data.datasets.ImageFolder {root = dir}
     assert.same({"ape", "cat"}, set.classes)
     assert.equal(3, set:size())
@@ -72,9 +73,12 @@ describe("datasets", function()
     set.transform = nil
     for x in data.DataLoader(set, {batch_size = 1, num_workers = 1}):iter() do assert.equal("1x3x24x31", tostring(x.shape)) end
     os.execute(("cp spec/golden/gray.png %s/a/2.png"):format(dir))
-    for x in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do assert.equal("2x3x24x31", tostring(x.shape)) end
+    for x in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do
+      assert.equal("2x3x24x31", tostring(x.shape))
+    end
     tycho.utils.save_curve(dir .. "/a/2.png", {1, 2})
-    fails("item 2: its picture is", function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do end end)
+    fails("item 2: its picture is",
+      function() for _ in data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2}):iter() do end end)
     os.execute("rm -r " .. dir)
   end)
 
@@ -89,7 +93,8 @@ describe("datasets", function()
     assert.same({10, 11, 12, 13, 14, 15, 16, 17, 18}, x:totable())
     assert.equal(19, y[9])
     assert.equal(65280 + 99 + 1, (select(2, set:get(11)))[9])
-    local train, rest = data.datasets.TokenFile {root = path, block_size = 9, train = true, stride = 1}, data.datasets.TokenFile {root = path, block_size = 9, train = false}
+    local train, rest = data.datasets.TokenFile {root = path, block_size = 9, train = true, stride = 1},
+      data.datasets.TokenFile {root = path, block_size = 9, train = false}
     assert.equal(81, train:size())
     assert.equal(91, rest:get(1)[1])
     for a, b in data.DataLoader(train, {batch_size = 81, num_workers = 2}):iter() do assert.is_true(b:equal(a + 1)) end
@@ -186,7 +191,10 @@ describe("loaders", function()
       for k = 1, 6 do s[k] = string.char(k) .. string.char(i * 20 + k):rep(1500) .. string.char(k * 30):rep(1572) end
       write(dir .. "/data_batch_" .. i .. ".bin", table.concat(s))
     end
-    local cifar = data.datasets.CIFAR10 {root = dir, transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), T.ColorJitter(0.3, 0.3), T.RandomApply({T.GaussianBlur(3)}, 0.5), T.RandomChoice {T.RandomInvert(1), T.RandomVerticalFlip(1)}, T.RandomErasing()}}
+    local cifar = data.datasets.CIFAR10 {root = dir,
+      transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip(), T.ColorJitter(0.3, 0.3),
+        T.RandomApply({T.GaussianBlur(3)}, 0.5), T.RandomChoice {T.RandomInvert(1), T.RandomVerticalFlip(1)},
+        T.RandomErasing()}}
     local want
     for _, workers in ipairs {0, 1, 3} do
       local l = data.DataLoader(cifar, {batch_size = 7, shuffle = true, seed = 2, num_workers = workers})
@@ -252,7 +260,10 @@ describe("loaders", function()
     end
     l:close()
     assert.equal(before, threads(before))
-    for k = 1, 20 do data.DataLoader(some, {batch_size = 4, num_workers = 2}):iter()(); if k % 5 == 0 then collectgarbage() collectgarbage() end end
+    for k = 1, 20 do
+      data.DataLoader(some, {batch_size = 4, num_workers = 2}):iter()()
+      if k % 5 == 0 then collectgarbage() collectgarbage() end
+    end
     collectgarbage()
     collectgarbage()
     assert.equal(before, threads(before))
@@ -270,7 +281,10 @@ describe("loaders", function()
     local some = set(10)
     local function items(sampler, o)
       local out = {}
-      for _, y in data.DataLoader(some, {batch_size = 3, sampler = sampler, seed = 1, num_workers = o and o.workers or 0}):iter() do for _, i in ipairs(y:totable()) do out[#out + 1] = i end end
+      for _, y in data.DataLoader(some,
+          {batch_size = 3, sampler = sampler, seed = 1, num_workers = o and o.workers or 0}):iter() do
+        for _, i in ipairs(y:totable()) do out[#out + 1] = i end
+      end
       return out
     end
     assert.same({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, items(data.SequentialSampler(some)))
@@ -395,7 +409,8 @@ describe("worker processes #cpu", function()
     for k = 1, 100 do
       local how = ({"kill", "die", "hang"})[k % 3 + 1]
       local item = random(40)
-      local l = data.DataLoader(data.Dataset("squares", {n = 40, die = how == "die" and item, hang = how == "hang" and item}), {batch_size = 3, num_workers = 1 + k % 3, timeout = 0.3, seed = k})
+      local l = data.DataLoader(data.Dataset("squares", {n = 40, die = how == "die" and item, hang = how == "hang" and item}),
+        {batch_size = 3, num_workers = 1 + k % 3, timeout = 0.3, seed = k})
       local start, batches = core.now(), 0
       local ok, e = pcall(function()
         for _ in l:iter() do
@@ -403,7 +418,8 @@ describe("worker processes #cpu", function()
           if how == "kill" and batches == 1 + item % 4 then os.execute("kill -" .. (item % 2 == 0 and 9 or 11) .. " " .. pids()[1]) end
         end
       end)
-      if how == "kill" then assert.is_true(ok or e:find("DataLoader: worker %d", 1) ~= nil, e)      -- what it had sent before may have been the rest
+      -- what it had sent before may have been the rest
+      if how == "kill" then assert.is_true(ok or e:find("DataLoader: worker %d", 1) ~= nil, e)
       else
         assert.is_false(ok)
         assert.truthy(e:find("DataLoader: worker %d, item " .. item .. ": "), e)
@@ -442,7 +458,9 @@ describe("worker processes #cpu", function()
     fails("'net' is an object", data.Dataset, "squares", {net = tycho.nn.ReLU()})
     fails("'t' contains itself", function() local t = {} t.t = t data.Dataset("squares", t) end)
     fails("no_such_module", function() return data.DataLoader(data.Dataset("no_such_module"), {}):size() end)
-    local l = data.DataLoader(data.Dataset("squares", {n = 3, list = {1, {2}}, nan = 0 / 0, t = tycho.ones(2, {device = "cpu"})}), {num_workers = 1})
+    local l = data.DataLoader(data.Dataset("squares",
+      {n = 3, list = {1, {2}}, nan = 0 / 0, t = tycho.ones(2, {device = "cpu"})}),
+      {num_workers = 1})
     assert.equal(3, #epoch(l))
     l:close()
   end)
@@ -541,7 +559,8 @@ describe("datasets on a device", function()
 
   it("say what can't be done there", function()
     fails("got 'rotation'", function() cifar(T.RandomRotation(3)):to(device) end)
-    fails("each at most once and in this order; got 'hflip'", function() cifar(T.Compose {T.Normalize({0.5}, {0.5}), T.RandomHorizontalFlip()}):to(device) end)
+    fails("each at most once and in this order; got 'hflip'",
+      function() cifar(T.Compose {T.Normalize({0.5}, {0.5}), T.RandomHorizontalFlip()}):to(device) end)
     fails("the transform is a function", function() cifar(function(v) return v end):to(device) end)
     fails("doesn't fit pictures of 6x7", function() cifar(T.RandomCrop(20)):to(device):get(1) end)
     fails("out of range", function()
@@ -555,7 +574,10 @@ describe("prefetcher", function()
   it("gives what the loader gives, and the loader's place", function()
     local x = tycho.rand(30, 4, {device = "cpu"})
     local device = tycho.get_default_device()
-    local function loader() return data.DataLoader(data.TensorDataset(x, tycho.range(1, 30, 1, {device = "cpu"})), {batch_size = 4, shuffle = true, seed = 3, num_workers = 2, pin_memory = true}) end
+    local function loader()
+      return data.DataLoader(data.TensorDataset(x, tycho.range(1, 30, 1, {device = "cpu"})),
+        {batch_size = 4, shuffle = true, seed = 3, num_workers = 2, pin_memory = true})
+    end
     local plain, ahead = loader(), loader()
     local p = data.Prefetcher(ahead, device)
     assert.equal(8, p:size())

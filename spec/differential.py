@@ -1,9 +1,10 @@
-"""Whether Tycho takes the safetensors files that it should: damaged and strange ones by the thousand, judged by a reader written here to the letter of the format.
+"""Whether Tycho takes the safetensors files that it should: damaged and strange ones by the thousand, judged by a
+reader written here to the letter of the format.
 
     PYTHON spec/differential.py [--files 20000] [--seed 1]         # needs numpy and safetensors; luajit with tycho on its paths
 
-Tycho and this reader must agree on each file, and on the bytes of each tensor; what Tycho takes the safetensors package must take too, with the same bytes
-(the package takes more: of names that stand twice, the last).
+Tycho and this reader must agree on each file, and on the bytes of each tensor; what Tycho takes the safetensors package
+must take too, with the same bytes (the package takes more: of names that stand twice, the last).
 """
 import argparse, json, os, random, struct, subprocess, sys, tempfile
 from safetensors import deserialize
@@ -25,7 +26,8 @@ for i = 1, tonumber(arg[2]) do
   print(ok and "yes " .. core.json_encode(out) or "no")
 end
 """
-NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64", "I32": "int32", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
+NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64",
+         "I32": "int32", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
 
 
 class Bad(Exception):
@@ -69,7 +71,8 @@ def read(data):
         if name == "__metadata__":
             need(all(type(s) is str for s in v.values()))
             continue
-        need(set(v) == {"dtype", "shape", "data_offsets"} and type(v["shape"]) is list and type(v["data_offsets"]) is list and len(v["data_offsets"]) == 2)
+        need(set(v) == {"dtype", "shape", "data_offsets"} and type(v["shape"]) is list and
+             type(v["data_offsets"]) is list and len(v["data_offsets"]) == 2)
         dtype, shape, (a, b) = v["dtype"], v["shape"], v["data_offsets"]
         need(dtype in SIZES if type(dtype) is str else False)
         need(len(shape) <= 8 and all(whole(s) for s in shape) and whole(a) and whole(b) and a <= b <= len(body))
@@ -112,18 +115,21 @@ def strange(r):
         body += r.randbytes(size)
         at += size
     if r.random() < 0.3:
-        head.insert(r.randrange(len(head) + 1), ["__metadata__", {"format": "pt"} if r.random() < 0.7 else r.choice([{"a": 1}, {}, [], "x", {"a": None}, {"k": {"a": "b"}}])])
+        head.insert(r.randrange(len(head) + 1), ["__metadata__", {"format": "pt"} if r.random() < 0.7 else
+                                                 r.choice([{"a": 1}, {}, [], "x", {"a": None}, {"k": {"a": "b"}}])])
     for _ in range(r.choice([0, 0, 1, 1, 2])):
         if not head:
             break
         e = r.choice(head)
-        if type(e[1]) is not dict or any(type(e[1].get(k)) is not list or not all(type(x) is int for x in e[1][k]) for k in ("shape", "data_offsets")):
+        if type(e[1]) is not dict or any(type(e[1].get(k)) is not list or not all(type(x) is int for x in e[1][k])
+                                         for k in ("shape", "data_offsets")):
             continue
         kind = r.randrange(10)
         if kind == 0:
             e[1]["data_offsets"] = [x + r.choice([-1, 1, 4, 2**40, 2**63]) for x in e[1]["data_offsets"]]
         elif kind == 1:
-            e[1]["shape"] = r.choice([[2**62, 4], [-1], [1.5], "2", None, [[2]], [True], e[1]["shape"] + [1], e[1]["shape"] + [1] * 6, [2**64], [0, 2**70]])
+            e[1]["shape"] = r.choice([[2**62, 4], [-1], [1.5], "2", None, [[2]], [True],
+                                      e[1]["shape"] + [1], e[1]["shape"] + [1] * 6, [2**64], [0, 2**70]])
         elif kind == 2:
             e[1][r.choice(["extra", "Dtype"])] = 1
         elif kind == 3:
@@ -143,7 +149,10 @@ def strange(r):
     text = "{" + ",".join(json.dumps(k, ensure_ascii=r.random() < 0.5) + ":" + json.dumps(v) for k, v in head) + "}"
     text = text.encode() + b" " * r.choice([0, 0, 3, 8])
     if r.random() < 0.15:
-        text = r.choice([b" " + text, text + b"x", text.replace(b"{", b"[", 1), text[:-1], b"", text.replace(b":", b": ", 3), text + b"\0", text.replace(b"t", b"\xff", 1), b"\xef\xbb\xbf" + text, text.replace(b"0", b"00", 1), text.replace(b"0", b"1e0", 1), text.replace(b",", b",,", 1)])
+        text = r.choice([b" " + text, text + b"x", text.replace(b"{", b"[", 1), text[:-1], b"",
+                         text.replace(b":", b": ", 3), text + b"\0", text.replace(b"t", b"\xff", 1),
+                         b"\xef\xbb\xbf" + text, text.replace(b"0", b"00", 1),
+                         text.replace(b"0", b"1e0", 1), text.replace(b",", b",,", 1)])
     length = len(text) + (r.choice([-1, 1, 100, 2**40]) if r.random() < 0.05 else 0)
     data = struct.pack("<Q", max(length, 0)) + text + body
     if r.random() < 0.2:
@@ -167,7 +176,8 @@ def main():
         for i, data in enumerate(files):
             with open("%s/%d" % (d, i + 1), "wb") as f:
                 f.write(data)
-        said = subprocess.run(["luajit", "-", d, str(o.files)], input=LUA.encode(), stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+        said = subprocess.run(["luajit", "-", d, str(o.files)], input=LUA.encode(), stdout=subprocess.PIPE,
+                              check=True).stdout.decode().splitlines()
     for data, line in zip(files, said):
         try:
             want = listed(read(data))

@@ -4,8 +4,10 @@ local helper = require "spec.helper"
 
 -- What n processes print, and how they end.
 local function run(case, n, more)
-  local allowed = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1"
-  local p = io.popen((more or "") .. ("%s timeout 120 mpirun --oversubscribe -n %d luajit spec/fixtures/processes.lua %s 2>&1; echo ended $?"):format(allowed, n, case))
+  local allowed = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \z
+    OMPI_MCA_btl_vader_single_copy_mechanism=none OMP_NUM_THREADS=1"
+  local p = io.popen((more or "") ..
+    ("%s timeout 120 mpirun --oversubscribe -n %d luajit spec/fixtures/processes.lua %s 2>&1; echo ended $?"):format(allowed, n, case))
   local text = p:read "*a"
   p:close()
   return text
@@ -18,10 +20,12 @@ describe("several processes", function()
     return
   end
 
-  for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "accumulation", "unused", "scaler", "buffers", "compiled", "batch_norm", "sampler", "refusals"} do
+  for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "accumulation", "unused",
+      "scaler", "buffers", "compiled", "batch_norm", "sampler", "refusals"} do
     it("agree: " .. case, function()
       local text = run(case, 2)
-      assert.truthy(text:find("process 0 of 2: sound", 1, true) and text:find("process 1 of 2: sound", 1, true) and text:find "ended 0", text)
+      assert.truthy(text:find("process 0 of 2: sound", 1, true) and
+        text:find("process 1 of 2: sound", 1, true) and text:find "ended 0", text)
     end)
   end
   it("form groups", function()
@@ -29,13 +33,18 @@ describe("several processes", function()
     assert.truthy(text:find("process 2 of 3: sound", 1, true) and text:find "ended 0", text)
   end)
   it("are one without mpirun #cpu", function()
-    local p = io.popen [[luajit -e 'local d = require("tycho").distributed d.init_process_group() local x = require("tycho").ones(2) d.all_reduce(x) print(d.get_world_size(), x[1])' 2>/dev/null]]
+    local p = io.popen [[luajit -e 'local d = require("tycho").distributed
+      d.init_process_group()
+      local x = require("tycho").ones(2)
+      d.all_reduce(x)
+      print(d.get_world_size(), x[1])' 2>/dev/null]]
     assert.equal("1\t1\n", p:read "*a")
     p:close()
   end)
   it("must have models of one build", function()
     local text = run("unlike", 2)
-    assert.truthy(text:find("parameter 1 is weight: float32 3x2 here and weight: float32 2x2 in process 0", 1, true) and not text:find "ended 0", text)
+    assert.truthy(text:find("parameter 1 is weight: float32 3x2 here and weight: float32 2x2 in process 0", 1, true) and
+      not text:find "ended 0", text)
   end)
   it("compare what they are about to do", function()
     local text = run("disorder", 2, "TYCHO_DEBUG=distributed ")

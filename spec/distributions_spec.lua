@@ -20,7 +20,10 @@ describe("distributions", function()
       local got, wanted = {log_prob = d:log_prob(x)}, {}
       for _, name in ipairs(case.names) do wanted[name] = true end
       if wanted.entropy then got.entropy = d:entropy() end
-      if wanted.kl then got.kl = D.kl_divergence(d, (made(function(p) return p * 0.9 + ((p:dim() < 2 or not case.make:find "Multivariate") and 0.05 or 0) end))) end
+      if wanted.kl then
+        got.kl = D.kl_divergence(d,
+          (made(function(p) return p * 0.9 + ((p:dim() < 2 or not case.make:find "Multivariate") and 0.05 or 0) end)))
+      end
       for _, name in ipairs(case.names) do helper.close(got[name] or d[name], tensors[key .. name], name, 1e-9) end
       local grads = tycho.grad(got.log_prob:masked_fill(got.log_prob:isinf(), 0):sum(), ps)
       for k, g in ipairs(grads) do helper.close(g, tensors[key .. "grad" .. k], "gradient of parameter " .. k, 1e-9) end

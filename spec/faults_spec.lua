@@ -14,7 +14,8 @@ if simulated then
   describe("failing calls of the runtime", function()
     it("end in an error or in the right result, and leave all as it was", function()
       tycho.manual_seed(5)
-      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(36, 8), nn.GELU(), nn.Linear(8, 5))
+      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Dropout(0.3), nn.Linear(36, 8), nn.GELU(), nn.Linear(8, 5))
       local opt = tycho.optim.AdamW(net:parameters(), {lr = 0.01})
       local x, y = tycho.randn(6, 1, 8, 8), tycho.randint(1, 5, {6})
       local side = tycho.cuda.Stream()
@@ -49,7 +50,8 @@ if simulated then
         opt:zero_grad()
         local now, equal = nil, 0
         jit.flush()                                                -- a compiled trace keeps what other specs have left
-        repeat                                                     -- which may take several collections, some of which free no device memory
+        -- which may take several collections, some of which free no device memory
+        repeat
           collectgarbage() collectgarbage()
           tycho.cuda.synchronize()
           local bytes = tycho.cuda.memory_allocated()
@@ -120,15 +122,18 @@ if simulated then
       assert.equal(9000000, tycho.ones(3000, 3000):sum():item())
     end)
 
-    if os.getenv "TYCHO_CUDA_CACHE" ~= "0" then it("that end the device's use say so, and leave the CPU's tensors usable", function()      -- without a cache a tensor's memory is the first call
-      local x, y = tycho.ones(4), tycho.ones(4, {device = "cpu"})
-      sim.sim_fail(1, 700)                                         -- cudaErrorIllegalAddress
-      local ok, err = pcall(function() return x * 2 end)
-      sim.sim_fail(0, 0)
-      assert.is_false(ok)
-      assert.is_truthy(err:find("mul failed on cuda:0", 1, true))
-      assert.is_truthy(err:find("this process, which must restart; tensors on the cpu stay usable", 1, true))
-      helper.close(y * 2, tycho.full({4}, 2, {device = "cpu"}))
-    end) end
+    -- without a cache a tensor's memory is the first call
+    if os.getenv "TYCHO_CUDA_CACHE" ~= "0" then
+      it("that end the device's use say so, and leave the CPU's tensors usable", function()
+        local x, y = tycho.ones(4), tycho.ones(4, {device = "cpu"})
+        sim.sim_fail(1, 700)                                         -- cudaErrorIllegalAddress
+        local ok, err = pcall(function() return x * 2 end)
+        sim.sim_fail(0, 0)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("mul failed on cuda:0", 1, true))
+        assert.is_truthy(err:find("this process, which must restart; tensors on the cpu stay usable", 1, true))
+        helper.close(y * 2, tycho.full({4}, 2, {device = "cpu"}))
+      end)
+    end
   end)
 end

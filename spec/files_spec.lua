@@ -25,7 +25,8 @@ end
 describe("numpy", function()
   it("arrays of every dtype and order are read", function()
     local a = tycho.load_npz(dir .. "arrays.npz")
-    local want = {f2 = "float16", f4 = "float32", f8 = "float64", i1 = "int32", i2 = "int32", i4 = "int32", i8 = "int64", u1 = "uint8", u2 = "int32", u4 = "int64", b1 = "bool"}
+    local want = {f2 = "float16", f4 = "float32", f8 = "float64", i1 = "int32", i2 = "int32", i4 = "int32",
+      i8 = "int64", u1 = "uint8", u2 = "int32", u4 = "int64", b1 = "bool"}
     for t, dtype in pairs(want) do
       for _, form in ipairs {"", "_fortran", "_big"} do
         assert.equal(dtype, a[t .. form].dtype)

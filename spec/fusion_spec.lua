@@ -7,7 +7,9 @@ local pointwise = {}
 for _, op in ipairs(core.op_table()) do
   if op.class == "pointwise" and op.domain ~= "internal" and not op.signature:find("number,") then
     local arity = 0
-    for word in (op.signature .. ","):gsub("%*.*", ""):gmatch("([^,]+),") do arity = arity + ((not word:find(":") or word:find(":operand")) and 1 or 0) end
+    for word in (op.signature .. ","):gsub("%*.*", ""):gmatch("([^,]+),") do
+      arity = arity + ((not word:find(":") or word:find(":operand")) and 1 or 0)
+    end
     pointwise[#pointwise + 1] = {name = op.name, arity = arity}
   end
 end
@@ -94,7 +96,9 @@ describe("fusion", function()
 
   local function kernels(f)
     local out = {}
-    for _, k in ipairs(f:report()[1].kernels) do out[#out + 1] = table.concat(k.ops, " ") .. (k.fused and (" %d>%d"):format(k.reads, k.writes) or "") end
+    for _, k in ipairs(f:report()[1].kernels) do
+      out[#out + 1] = table.concat(k.ops, " ") .. (k.fused and (" %d>%d"):format(k.reads, k.writes) or "")
+    end
     return table.concat(out, ", ")
   end
 
@@ -105,10 +109,12 @@ describe("fusion", function()
     if not want.dtype:find("float") then return exact(got, want, message) end
     local a, b = want:double():cpu(), got:double():cpu()
     local tolerance = ({float16 = 2e-3, bfloat16 = 1.6e-2, float64 = 1e-12})[want.dtype] or 1e-5
-    local scale = a:abs() + (a:numel() > 0 and a:isfinite():all():item() and a:abs():amax():item() * 0.05 or 0) + 1e-30     -- what is near 0 is a difference
+    -- what is near 0 is a difference
+    local scale = a:abs() + (a:numel() > 0 and a:isfinite():all():item() and a:abs():amax():item() * 0.05 or 0) + 1e-30
     local off = (a - b):abs() / scale
     off = off:masked_fill(a:eq(b):logical_or(a:isnan():logical_and(b:isnan())), 0)
-    assert.is_true(a:numel() == 0 or off:amax():item() <= tolerance, ("%s: off by %g"):format(message or "", a:numel() == 0 and 0 or off:amax():item()))
+    assert.is_true(a:numel() == 0 or off:amax():item() <= tolerance,
+      ("%s: off by %g"):format(message or "", a:numel() == 0 and 0 or off:amax():item()))
   end
 
   it("makes one kernel of a chain, which reads and writes only what it must", function()
@@ -241,7 +247,10 @@ describe("fusion", function()
         local b, c = v[(l[2] - 1) % #v + 1], v[(l[3] - 1) % #v + 1]
         local z
         if rowwise[l[1]] then z = rowwise[l[1]](b, w)
-        else z = l[1] % 5 == 0 and b + c or l[1] % 5 == 1 and b * w or l[1] % 5 == 2 and b:sigmoid() or l[1] % 5 == 3 and (b * 1):mul_(0.5):sub_(c) or b:gelu() end
+        else
+          z = l[1] % 5 == 0 and b + c or l[1] % 5 == 1 and b * w or l[1] % 5 == 2 and b:sigmoid() or
+            l[1] % 5 == 3 and (b * 1):mul_(0.5):sub_(c) or b:gelu()
+        end
         v[#v + 1] = z
       end
       return v[#v], v[#v]:abs():sum(), v[math.max(#v - 1, 2)]:square():mean({-1})
@@ -330,7 +339,8 @@ describe("fusion", function()
     local x, r = tycho.randn(16, 1, 28, 28):transpose(-1, -2):contiguous():transpose(-1, -2), tycho.randn(16, 1, 28, 28)
     agrees(function() return F.batch_norm(x, nil, nil, nil, nil, {training = true}) + r end, nil, "one channel")
     local row = tycho.randn(1, 40)
-    for _, fn in ipairs {function(a) return a:sum({1}) end, function(a) return (a * 2):sum({2}) + a:sum({2}) end, function(a) return a:is_contiguous() and a + 1 or a - 1 end} do
+    for _, fn in ipairs {function(a) return a:sum({1}) end, function(a) return (a * 2):sum({2}) + a:sum({2}) end,
+        function(a) return a:is_contiguous() and a + 1 or a - 1 end} do
       local f = tycho.compile(fn)
       for k = 1, 4 do
         row:add_(0.1)
@@ -398,7 +408,10 @@ describe("fusion", function()
     end)
     local function check()
       near(leaf.grad, (1 - (d * 2):tanh():square()) * 2 * (d * 2):tanh():sigmoid() * (1 - (d * 2):tanh():sigmoid()))
-      for i = 1, #held do near(held[i], i < 10 and d * i or i == 10 and d * 2 or i == 11 and (d * 2):tanh() or (d * 2):tanh():sigmoid(), "held " .. i) end
+      for i = 1, #held do
+        near(held[i], i < 10 and d * i or i == 10 and d * 2 or i == 11 and (d * 2):tanh() or (d * 2):tanh():sigmoid(),
+          "held " .. i)
+      end
     end
     for _ = 1, 3 do f() check() end
     hold = true
@@ -434,12 +447,14 @@ describe("fusion", function()
   end)
 
   it("writes numbers as they are: -0, infinities, NaN, the largest wholes", function()
-    local x, h, i = tycho.tensor {-1, 0, 2, 0 / 0}, tycho.tensor({-1, 0, 2, 5}, {dtype = "float16"}), tycho.tensor({-3, 0, 3, 5}, {dtype = "int64"})
+    local x, h, i = tycho.tensor {-1, 0, 2, 0 / 0}, tycho.tensor({-1, 0, 2, 5}, {dtype = "float16"}),
+      tycho.tensor({-3, 0, 3, 5}, {dtype = "int64"})
     local function bits(t) return (1 / t:float()):cpu():totable() end
     for k, fn in ipairs {
       function() return (x * 1):clamp(-1e-320 * 1e-10, 4) end, function() return (h * 1):maximum(-1e-30) end,
       function() return (x + 1):masked_fill(x:gt(0), 1 / 0) - 1 end, function() return (x + 1):masked_fill(x:gt(0), 0 / 0) * 2 end,
-      function() local y = i + 1 return y:masked_fill(y:gt(0), 9e18) end, function() local y = i + 1 return y:masked_fill(y:gt(0), -2 ^ 63) end,
+      function() local y = i + 1 return y:masked_fill(y:gt(0), 9e18) end,
+      function() local y = i + 1 return y:masked_fill(y:gt(0), -2 ^ 63) end,
       function() return (x * 1e-42) + 1.17549435e-38 end,
     } do
       local f = tycho.compile(fn)
@@ -455,7 +470,8 @@ describe("fusion", function()
     local function trained(compile)
       tycho.manual_seed(3)
       local nn = tycho.nn
-      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+      local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16),
+        nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
       local opt = tycho.optim.SGD(net:parameters(), {lr = 0.05})
       local x, y, out = tycho.randn(6, 8, 1, 8, 8), tycho.randint(1, 4, {6, 8}), {}
       local function step(a, b)
@@ -477,7 +493,9 @@ describe("fusion", function()
     end
     if helper.device == "cpu" then return end
     local casts = 0
-    for _, k in ipairs(report.kernels) do if k.fused and table.concat(k.ops, " "):match("^cast cast[cast ]*$") then casts = casts + #k.ops end end
+    for _, k in ipairs(report.kernels) do
+      if k.fused and table.concat(k.ops, " "):match("^cast cast[cast ]*$") then casts = casts + #k.ops end
+    end
     assert.is_true(casts >= 8, casts .. " casts together")
   end)
 
@@ -490,7 +508,8 @@ describe("fusion", function()
       near(core.ops.batch_norm_apply(x, mean, rstd, w, b), (y * at(w):double() + at(b):double()):to(dtype), dtype)
       near(core.ops.batch_norm_apply(x, mean, rstd, nil, b), (y + at(b):double()):to(dtype), dtype)
     end
-    assert.error_matches(function() core.ops.batch_norm_apply(tycho.ones(2, 3), tycho.ones(4), tycho.ones(3)) end, "mean has shape 4; it must have a value for each channel")
+    assert.error_matches(function() core.ops.batch_norm_apply(tycho.ones(2, 3), tycho.ones(4), tycho.ones(3)) end,
+      "mean has shape 4; it must have a value for each channel")
   end)
 
   it("keeps batch_norm's channels, whatever the shapes around it", function()

@@ -1,4 +1,5 @@
--- What the fuzzers keep (spec/fuzz/corpus; `make fuzz`) goes through the readers as users call them: a value or an error that names the file.
+-- What the fuzzers keep (spec/fuzz/corpus; `make fuzz`) goes through the readers as users call them: a value or an
+-- error that names the file.
 local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"

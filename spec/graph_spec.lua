@@ -1,4 +1,5 @@
--- CUDA graphs: what is recorded runs again in its order, keeps its memory, and refuses what can't be recorded. On a real or a simulated GPU.
+-- CUDA graphs: what is recorded runs again in its order, keeps its memory, and refuses what can't be recorded. On a
+-- real or a simulated GPU.
 local tycho = require "tycho"
 local helper = require "spec.helper"
 
@@ -67,7 +68,8 @@ describe("graphs", function()
     tycho.manual_seed(3)
     local net = tycho.nn.Sequential(tycho.nn.Linear(6, 16), tycho.nn.ReLU(), tycho.nn.Dropout(0.5), tycho.nn.Linear(16, 3)):to("cuda")
     local twin = net:clone()
-    local opt, other = tycho.optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9}), tycho.optim.SGD(twin:parameters(), {lr = 0.1, momentum = 0.9})
+    local opt, other = tycho.optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9}),
+      tycho.optim.SGD(twin:parameters(), {lr = 0.1, momentum = 0.9})
     local function step(n, o, x, y)
       o:zero_grad()
       local loss = tycho.cross_entropy(n(x), y)

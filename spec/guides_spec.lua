@@ -405,8 +405,13 @@ describe("guides: streams of data", function()
     assert.same({first, second}, {epoch(again), epoch(again)})
     assert.equal(6, #epoch(data.DataLoader(numbers(7), {batch_size = 3, drop_last = true})))
     assert.equal("DataLoader(a stream, batches of 3)", tostring(l))
-    for x in data.DataLoader(numbers(2), {batch_size = 2, collate_fn = function(items) return #items + items[1][2] end}):iter() do assert.equal(3, x) end
-    for x in data.Prefetcher(data.DataLoader(numbers(2), {batch_size = 2}), DEVICE):iter() do assert.equal(tycho.ones(1):to(DEVICE).device, x.device) end
+    for x in data.DataLoader(numbers(2),
+        {batch_size = 2, collate_fn = function(items) return #items + items[1][2] end}):iter() do
+      assert.equal(3, x)
+    end
+    for x in data.Prefetcher(data.DataLoader(numbers(2), {batch_size = 2}), DEVICE):iter() do
+      assert.equal(tycho.ones(1):to(DEVICE).device, x.device)
+    end
   end)
 
   it("go on where they stood", function()
@@ -421,7 +426,8 @@ describe("guides: streams of data", function()
     for _, i in other:iter() do rest[#rest + 1] = i[1] end
     assert.same({whole[3], whole[4]}, rest)
     assert.equal(1, other:state_dict().epoch)
-    fails("batches of 3", data.DataLoader(numbers(1), {batch_size = 2}).load_state_dict, data.DataLoader(numbers(1), {batch_size = 2}), state)
+    fails("batches of 3", data.DataLoader(numbers(1), {batch_size = 2}).load_state_dict,
+      data.DataLoader(numbers(1), {batch_size = 2}), state)
   end)
 
   it("say what they can't have", function()
@@ -447,7 +453,8 @@ if cuda.is_available() then
     it("copies from and to pinned memory without waiting", function()
       local d, p = tycho.randn(4, {device = "cuda"}), tycho.randn(4, {device = "cpu"}):pin_memory()
       assert.is_true(p:is_pinned() and not tycho.ones(1, {device = "cpu"}):is_pinned())
-      assert.is_true(tycho.zeros(3, {device = "cpu", pin_memory = true}):is_pinned() and tycho.full({3}, 2, {device = "cpu", pin_memory = true}):is_pinned())
+      assert.is_true(tycho.zeros(3, {device = "cpu", pin_memory = true}):is_pinned() and
+        tycho.full({3}, 2, {device = "cpu", pin_memory = true}):is_pinned())
       local q = tycho.empty(4, {device = "cpu", pin_memory = true})
       local before = cuda.sync_count()
       d:copy_(p, {non_blocking = true})
@@ -485,7 +492,8 @@ if cuda.is_available() then
       local x, p = tycho.ones(3, {device = "cuda"}), tycho.ones(3, {device = "cpu", pin_memory = true})
       cuda.set_sync_debug_mode "error"
       local refused = {}
-      for name, fn in pairs {item = function() return x:sum():item() end, cpu = function() return x:cpu() end, nonzero = function() return x:nonzero() end, copy = function() x:copy_(p) end} do
+      for name, fn in pairs {item = function() return x:sum():item() end, cpu = function() return x:cpu() end,
+          nonzero = function() return x:nonzero() end, copy = function() x:copy_(p) end} do
         local ok, e = pcall(fn)
         refused[name] = not ok and tostring(e):find("waits for the device", 1, true) ~= nil
       end

@@ -36,7 +36,8 @@ describe("what PyTorch's users write:", function()
     assert.same({1, 3, 6}, tycho.tensor({1, 2, 3}):cumsum_(1, {dtype = "float32"}):totable())
     fails("cumsum: dtype float64 doesn't go with a result in place, which stays float32", x.cumsum_, x, 1, {dtype = "float64"})
     fails("any: unknown option 'dtype'", x.any, x, {dtype = "int32"})
-    tycho.amp.autocast({dtype = "bfloat16"}, function() assert.equal("bfloat16", scores:detach():softmax(1, {dtype = "bfloat16"}).dtype) end)
+    tycho.amp.autocast({dtype = "bfloat16"},
+      function() assert.equal("bfloat16", scores:detach():softmax(1, {dtype = "bfloat16"}).dtype) end)
   end)
 
   it("convolutions take padding in words, with kernels of any size", function()
@@ -85,7 +86,8 @@ describe("what PyTorch's users write:", function()
     helper.close(nn.ChannelShuffle(2)(tycho.range(1, 8):view(1, 4, 2)):flatten(), tycho.tensor({1, 2, 5, 6, 3, 4, 7, 8}), "shuffled", 0)
     local x = tycho.randn(1, 2, 3, 3)
     helper.close(nn.UpsamplingNearest2d({scale_factor = 2})(x), F.interpolate(x, {scale_factor = 2}), "nearest", 0)
-    helper.close(nn.UpsamplingBilinear2d({size = {6, 5}})(x), F.interpolate(x, {size = {6, 5}, mode = "bilinear", align_corners = true}), "bilinear", 0)
+    helper.close(nn.UpsamplingBilinear2d({size = {6, 5}})(x),
+      F.interpolate(x, {size = {6, 5}, mode = "bilinear", align_corners = true}), "bilinear", 0)
   end)
 
   it("a Function's backward knows whose gradient is asked for", function()
@@ -141,7 +143,8 @@ describe("what PyTorch's users write:", function()
     local changed = tgt:clone()
     changed[{{}, 3}] = 9
     helper.close(m(src, changed, {tgt_mask = mask})[{{}, {1, 2}}], m(src, tgt, {tgt_mask = mask})[{{}, {1, 2}}], "causal", 1e-5)
-    fails("src and tgt have shapes 2x5x16 and 2x3x8; both need 2 dims, or 3 with batches, of which the last is 16", m, src, tycho.randn(2, 3, 8))
+    fails("src and tgt have shapes 2x5x16 and 2x3x8; both need 2 dims, or 3 with batches, of which the last is 16", m,
+      src, tycho.randn(2, 3, 8))
     fails("src and tgt have shapes 2x5x16 and 3x3x16; dim 1, the batch, must be alike", m, src, tycho.randn(3, 3, 16))
     fails("tgt must be a tensor, got nil", m, src)
   end)
@@ -157,8 +160,12 @@ describe("what PyTorch's users write:", function()
     end
     assert.same({{1, 2}, {3}, {10, 9, 8}}, batches {batch_sampler = {{1, 2}, {3}, {10, 9, 8}}})
     assert.same({{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10}}, batches {batch_sampler = data.BatchSampler(data.SequentialSampler(ds), 4)})
-    assert.same({{1, 2, 3, 4}, {5, 6, 7, 8}}, batches {batch_sampler = data.BatchSampler(data.SequentialSampler(ds), 4, true), num_workers = 2, persistent_workers = true})
-    local function random(workers) return batches {batch_sampler = data.BatchSampler(data.RandomSampler(ds), 3), seed = 5, num_workers = workers} end
+    assert.same({{1, 2, 3, 4}, {5, 6, 7, 8}},
+      batches {batch_sampler = data.BatchSampler(data.SequentialSampler(ds), 4, true), num_workers = 2,
+      persistent_workers = true})
+    local function random(workers)
+      return batches {batch_sampler = data.BatchSampler(data.RandomSampler(ds), 3), seed = 5, num_workers = workers}
+    end
     assert.same(random(0), random(2))
     local own = {iter = function()
       local i = 0
@@ -181,7 +188,8 @@ describe("what PyTorch's users write:", function()
     assert.same({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10}}, batches {batch_sampler = data.BatchSampler(ten, 3)})
     assert.same({{3, 1}, {2}}, batches {batch_sampler = data.BatchSampler({3, 1, 2}, 2)})
     fails("BatchSampler: argument 'batch_size' is missing", data.BatchSampler, ten)
-    fails("the state is of a loader without a batch_sampler", again.load_state_dict, again, data.DataLoader(ds, {batch_size = 1}):state_dict())
+    fails("the state is of a loader without a batch_sampler", again.load_state_dict, again,
+      data.DataLoader(ds, {batch_size = 1}):state_dict())
     fails("batch_sampler must give lists of positions, got an empty one", data.DataLoader, ds, {batch_sampler = {{}}})
     fails("batch_sampler and shuffle exclude each other", data.DataLoader, ds, {batch_sampler = {{1}}, shuffle = true})
     fails("batch_sampler and batch_size exclude each other", data.DataLoader, ds, {batch_sampler = {{1}}, batch_size = 2})
@@ -189,7 +197,8 @@ describe("what PyTorch's users write:", function()
 
   it("a worker process has all of Tycho, whatever its dataset's module asks for", function()
     if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
-    local loader, got = data.DataLoader(data.Dataset("spec.fixtures.numbers", {n = 4}), {num_workers = 1, batch_sampler = {{1, 2}, {4}}}), {}
+    local loader, got = data.DataLoader(data.Dataset("spec.fixtures.numbers", {n = 4}),
+      {num_workers = 1, batch_sampler = {{1, 2}, {4}}}), {}
     for x, even in loader:iter() do got[#got + 1] = {x:totable(), even:totable()} end
     loader:close()
     assert.same({{{10, 20}, {false, true}}, {{40}, {true}}}, got)
@@ -227,7 +236,8 @@ describe("what PyTorch's users write:", function()
     helper.close(F.ctc_loss(logs:half(), y, {6, 5}, {2, 1}), F.ctc_loss(logs:half():float(), y, {6, 5}, {2, 1}), "16 bits", 1e-6)
     fails("input_lengths: number 2 is 7; it must be whole, from 0 to 6", F.ctc_loss, logs, y, {6, 7}, {2, 1})
     fails("target_lengths must be 2 whole numbers, one for each sequence", F.ctc_loss, logs, y, {6, 6}, {2})
-    fails("targets have shape 3; they must be (2, S), or 4 labels one after the other", F.ctc_loss, logs, y:view(-1)[{{1, 3}}], {6, 6}, {2, 2})
+    fails("targets have shape 3; they must be (2, S), or 4 labels one after the other", F.ctc_loss, logs,
+      y:view(-1)[{{1, 3}}], {6, 6}, {2, 2})
     fails("blank must be from 1 to 4, got 0", F.ctc_loss, logs, y, {6, 6}, {2, 1}, 0)
   end)
 
@@ -250,7 +260,8 @@ describe("what PyTorch's users write:", function()
     local rnn = nn.utils.rnn
     local lengths = {2, 5, 1, 5, 3}
     local x = tycho.randn(5, 5, 3)
-    for name, layer in pairs {LSTM = nn.LSTM(3, 4, 2, {bidirectional = true}), GRU = nn.GRU(3, 4), RNN = nn.RNN(3, 4, {num_layers = 2, batch_first = true}), ["LSTM one way"] = nn.LSTM(3, 4)} do
+    for name, layer in pairs {LSTM = nn.LSTM(3, 4, 2, {bidirectional = true}), GRU = nn.GRU(3, 4),
+        RNN = nn.RNN(3, 4, {num_layers = 2, batch_first = true}), ["LSTM one way"] = nn.LSTM(3, 4)} do
       local lstm, ways = name:find "LSTM", layer.bidirectional and 2 or 1
       local h0, c0 = tycho.randn(layer.num_layers * ways, 5, 4), lstm and tycho.randn(layer.num_layers * ways, 5, 4) or nil
       local input = x:clone():requires_grad_(true)
@@ -278,7 +289,9 @@ describe("what PyTorch's users write:", function()
         sum = (yi * yi):sum() + hi:sum() + (ci and ci:sum() or 0) + sum
       end
       sum:backward()
-      for k, want in ipairs {alone.grad, layer.weight_hh_l0.grad, layer.weight_ih_l0.grad} do helper.close(got[k], want, name .. " gradient " .. k, 1e-4) end
+      for k, want in ipairs {alone.grad, layer.weight_hh_l0.grad, layer.weight_ih_l0.grad} do
+        helper.close(got[k], want, name .. " gradient " .. k, 1e-4)
+      end
     end
     local list = {tycho.randn(4, 2), tycho.randn(2, 2), tycho.randn(1, 2)}
     local padded, n = rnn.pad_packed_sequence(rnn.pack_sequence(list), {batch_first = true, padding_value = -1, total_length = 6})
@@ -385,7 +398,8 @@ describe("what PyTorch's users write:", function()
     fails("it must be 4x1 as argument 1's", F.binary_cross_entropy_with_logits, tycho.randn(4, 1), tycho.ones(4))
     fails("it must be 4x1 as argument 1's", F.binary_cross_entropy, tycho.rand(4, 1), tycho.ones(4))
     fails("padding_idx 9 is not one of 3", F.embedding, tycho.tensor({1, 2}, {dtype = "int64"}), tycho.ones(3, 2), {padding_idx = 9})
-    local y = tycho.utils.checkpoint(function(v, more) return v * 2, more end, tycho.ones(2, {requires_grad = true}), {use_reentrant = false})
+    local y = tycho.utils.checkpoint(function(v, more) return v * 2, more end, tycho.ones(2, {requires_grad = true}),
+      {use_reentrant = false})
     assert.same({2, 2}, y:totable())
     helper.close(nn.Softmax()(tycho.ones(4, 1, 1)):sum(), tycho.ones({}))
   end)
@@ -393,7 +407,8 @@ describe("what PyTorch's users write:", function()
   it("averages of models are made as asked, and their batch_norms anew", function()
     local swa = tycho.optim.swa_utils
     local net = nn.Linear(2, 1)
-    local ema, mean, own = swa.AveragedModel(net, {multi_avg_fn = swa.get_ema_multi_avg_fn(0.9)}), swa.AveragedModel(net), swa.AveragedModel(net, {avg_fn = function(a, v, n) return a + v * n end})
+    local ema, mean, own = swa.AveragedModel(net, {multi_avg_fn = swa.get_ema_multi_avg_fn(0.9)}),
+      swa.AveragedModel(net), swa.AveragedModel(net, {avg_fn = function(a, v, n) return a + v * n end})
     local start = net.weight:detach():clone()
     for k = 0, 2 do
       for _, m in ipairs {ema, mean, own} do m:update_parameters(net) end
@@ -460,7 +475,12 @@ describe("what PyTorch's users write:", function()
     local copy = l:clone()
     nn.utils.remove_weight_norm(l)
     helper.close(l(x), y)
-    assert.same({"bias", "weight"}, (function() local t = {} for k in l:named_parameters() do t[#t + 1] = k end table.sort(t) return t end)())
+    assert.same({"bias", "weight"}, (function()
+      local t = {}
+      for k in l:named_parameters() do t[#t + 1] = k end
+      table.sort(t)
+      return t
+    end)())
     tycho.no_grad(function() copy.weight_g:mul_(2) end)
     helper.close(copy(x) - copy.bias, (y - l.bias) * 2)
     fails("isn't made by", nn.utils.remove_spectral_norm, copy)
@@ -472,7 +492,8 @@ describe("what PyTorch's users write:", function()
       local start = tycho.randn(4, 3)
       local w, v, h = start:clone():requires_grad_(), start:clone():requires_grad_(), start:half():requires_grad_()
       local scaler = tycho.amp.GradScaler {init_scale = 8}
-      local scaled, plain, half = tycho.optim[name]({w}, 0.1), tycho.optim[name]({v}, 0.1), tycho.optim[name]({h}, {lr = 0.1, master_weights = true})
+      local scaled, plain, half = tycho.optim[name]({w}, 0.1), tycho.optim[name]({v}, 0.1),
+        tycho.optim[name]({h}, {lr = 0.1, master_weights = true})
       local function step(factor)
         scaled:zero_grad()
         scaler:scale((w * w):sum() * factor):backward()
@@ -545,8 +566,11 @@ describe("what PyTorch's users write:", function()
       end)
     end
     local u8 = {dtype = "uint8"}
-    assert.same({0, 7}, tycho.tensor({9, 9}, u8):scatter_reduce(1, tycho.tensor({1, 1, 2}, i64), tycho.tensor({0, 5, 7}, u8), "amin"):totable())
-    assert.same({0, 9}, tycho.tensor({9, 9}, u8):scatter_reduce(1, tycho.tensor({1, 1}, i64), tycho.tensor({0, 5}, u8), "amin", {include_self = false}):totable())
+    assert.same({0, 7},
+      tycho.tensor({9, 9}, u8):scatter_reduce(1, tycho.tensor({1, 1, 2}, i64), tycho.tensor({0, 5, 7}, u8), "amin"):totable())
+    assert.same({0, 9},
+      tycho.tensor({9, 9}, u8):scatter_reduce(1, tycho.tensor({1, 1}, i64), tycho.tensor({0, 5}, u8), "amin",
+      {include_self = false}):totable())
     assert.equal(0, tycho.zeros(0):unique_consecutive():numel())
     assert.same({1, 1}, {unpack(tycho.randn(2, 3):nanquantile(0.3, nil, true).shape)})
     fails("from 1 to 6", tycho.unravel_index, tycho.tensor({7}, {dtype = "int64", device = "cpu"}), {2, 3})

@@ -18,7 +18,8 @@ describe("arguments", function()
       {nn.RNN(4, 3, 1, "relu"), nn.RNN(4, 3, {nonlinearity = "relu"})},
       {nn.GRUCell(4, 3, false), nn.GRUCell(4, 3, {bias = false})},
       {nn.Dropout(0.2), nn.Dropout {p = 0.2}}, {nn.ReLU(true), nn.ReLU {inplace = true}}, {nn.PReLU(3), nn.PReLU {num_parameters = 3}},
-      {nn.TransformerEncoderLayer(8, 2, 16, 0, "gelu"), nn.TransformerEncoderLayer(8, 2, {dim_feedforward = 16, dropout = 0, activation = "gelu"})},
+      {nn.TransformerEncoderLayer(8, 2, 16, 0, "gelu"),
+        nn.TransformerEncoderLayer(8, 2, {dim_feedforward = 16, dropout = 0, activation = "gelu"})},
     } do
       local a, b = unpack(pair)
       assert.equal(tostring(a), tostring(b))
@@ -65,10 +66,13 @@ describe("arguments", function()
     assert.equal(4, nn.Embedding(5, 3, {padding_idx = -2}).padding_idx)
     local opt = optim.SGD(nn.ParameterList {nn.Parameter(tycho.ones(2))}, {lr = 0.1})
     optim.lr_scheduler.MultiStepLR(opt, {})
-    fails("OneCycleLR: anneal_strategy must be one of 'cos', 'linear', got 'linaer'", optim.lr_scheduler.OneCycleLR, opt, 0.1, 10, nil, nil, 0.3, "linaer")
+    fails("OneCycleLR: anneal_strategy must be one of 'cos', 'linear', got 'linaer'", optim.lr_scheduler.OneCycleLR,
+      opt, 0.1, 10, nil, nil, 0.3, "linaer")
     fails("StepLR: gamma must be a number, got 'x'", optim.lr_scheduler.StepLR, opt, 1, "x")
-    fails("CyclicLR: mode must be", optim.lr_scheduler.CyclicLR, opt, {base_lr = 0.1, max_lr = 1, mode = "trianglar2", cycle_momentum = false})
-    fails("SGD: parameters, lr and a table of options are taken, not more", optim.SGD, {nn.Parameter(tycho.ones(1))}, {lr = 0.1}, {momentum = 0.9})
+    fails("CyclicLR: mode must be", optim.lr_scheduler.CyclicLR, opt,
+      {base_lr = 0.1, max_lr = 1, mode = "trianglar2", cycle_momentum = false})
+    fails("SGD: parameters, lr and a table of options are taken, not more", optim.SGD, {nn.Parameter(tycho.ones(1))},
+      {lr = 0.1}, {momentum = 0.9})
     local adam = optim.Adam {nn.Parameter(tycho.ones(1))}
     adam.param_groups[1].betas[1] = 0.5
     assert.equal(0.9, optim.Adam {nn.Parameter(tycho.ones(1))}.param_groups[1].betas[1])
@@ -99,7 +103,8 @@ describe("arguments", function()
     fails("SGD: argument 'lr' is given twice", optim.SGD, net:parameters(), 0.5, {lr = 1})
     fails("SGD: lr must be a number, got '0.1'", optim.SGD, net:parameters(), {lr = "0.1"})
     fails("SGD: nesterov needs momentum above 0", optim.SGD, net:parameters(), {nesterov = true})
-    fails("Adam: betas must be two numbers in 0..1, such as {0.9, 0.999}, got {1.5, 0.9}", optim.Adam, net:parameters(), {betas = {1.5, 0.9}})
+    fails("Adam: betas must be two numbers in 0..1, such as {0.9, 0.999}, got {1.5, 0.9}", optim.Adam, net:parameters(),
+      {betas = {1.5, 0.9}})
     fails("Adam: betas must be two numbers", optim.Adam, net:parameters(), {betas = 0.9})
     fails("SGD: argument 1 is a module; give its parameters", optim.SGD, net, {lr = 0.1})
     fails("step: argument 1 (closure) must be a function, got 3", opt.step, opt, 3)
@@ -129,9 +134,16 @@ end)
 
 describe("errors", function()
   it("name the user's line, however deep in the library they arise", function()
-    for k, fn in ipairs {function() local x = tycho.tensor {{1, 2}, {3}} return x end, function() local x = tycho.ones(2):backward() return x end,
-      function() local x = tycho.cross_entropy(tycho.randn(2, 3), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"}):to(helper.device)) return x end,
-      function() local x = nn.Sequential(nn.Linear(3, 4))(tycho.ones(2, 5)) return x end, function() local x = nn.Linear(0, 1) return x end} do
+    for k, fn in ipairs {
+      function() local x = tycho.tensor {{1, 2}, {3}} return x end,
+      function() local x = tycho.ones(2):backward() return x end,
+      function()
+        local x = tycho.cross_entropy(tycho.randn(2, 3),
+          tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"}):to(helper.device))
+        return x
+      end,
+      function() local x = nn.Sequential(nn.Linear(3, 4))(tycho.ones(2, 5)) return x end,
+      function() local x = nn.Linear(0, 1) return x end} do
       if helper.device == "cpu" or k ~= 3 then
         local _, e = pcall(fn)
         assert.truthy(e:find "^spec/habits_spec.lua:%d+: %l" or e:find "^spec/habits_spec.lua:%d+: Linear", e)
@@ -161,8 +173,11 @@ end)
 
 describe("names", function()
   it("that there aren't are told, with the nearest", function()
-    for name, fn in pairs {Adagrd = function() return optim.Adagrd end, MNISTT = function() return tycho.data.datasets.MNISTT end, is_availble = function() return tycho.cuda.is_availble end,
-      xavier_unifrom_ = function() return nn.init.xavier_unifrom_ end, StepLr = function() return optim.lr_scheduler.StepLr end, RandomCorp = function() return tycho.data.transforms.RandomCorp end} do
+    for name, fn in pairs {Adagrd = function() return optim.Adagrd end,
+        MNISTT = function() return tycho.data.datasets.MNISTT end, is_availble = function() return tycho.cuda.is_availble end,
+      xavier_unifrom_ = function() return nn.init.xavier_unifrom_ end,
+      StepLr = function() return optim.lr_scheduler.StepLr end,
+      RandomCorp = function() return tycho.data.transforms.RandomCorp end} do
       fails("has no '" .. name .. "'; did you mean '", fn)
     end
   end)
@@ -267,7 +282,8 @@ describe("values", function()
     fails("elements of type 'unsigned int' need a dtype", tycho.from_ffi, ffi.new("uint32_t[2]"), {2})
     fails("elements of type 'int' can't be float32", tycho.from_ffi, i, {2}, {dtype = "float32"})
     fails("elements of type 'unsigned int' can't be int64", tycho.from_ffi, ffi.new("uint32_t[2]"), {1}, {dtype = "int64"})
-    for _, cdata in ipairs {ffi.new("float *[4]"), ffi.new("float **"), ffi.new("struct { int a; }"), ffi.new("int64_t", 3), ffi.C.malloc} do
+    for _, cdata in ipairs {ffi.new("float *[4]"), ffi.new("float **"), ffi.new("struct { int a; }"),
+        ffi.new("int64_t", 3), ffi.C.malloc} do
       fails("must be an FFI pointer or array of numbers, got", tycho.from_ffi, cdata, {1})
     end
   end)
@@ -275,7 +291,8 @@ end)
 
 describe("PyTorch's optimizer states", function()
   local runs = tycho.load("spec/golden/files/optimizers.pt")
-  for name, make in pairs {sgd = function(p) return optim.SGD(p, {lr = 0.1, momentum = 0.9}) end, adamw = function(p) return optim.AdamW(p, {lr = 0.01, amsgrad = true}) end,
+  for name, make in pairs {sgd = function(p) return optim.SGD(p, {lr = 0.1, momentum = 0.9}) end,
+      adamw = function(p) return optim.AdamW(p, {lr = 0.01, amsgrad = true}) end,
     rmsprop = function(p) return optim.RMSprop(p, {momentum = 0.5}) end} do
     it("go on where they were: " .. name, function()
       local run, params = runs[name], {}
@@ -288,7 +305,8 @@ describe("PyTorch's optimizer states", function()
         opt:step()
       end
       for i, p in ipairs(params) do helper.close(p:detach(), run.after[i], "parameter " .. i, 1e-6) end
-      fails("load_state_dict: group 1 has 2 parameters, the optimizer's has 3", function() make(params):load_state_dict {state = {}, param_groups = {run.state.param_groups[1]}} end)
+      fails("load_state_dict: group 1 has 2 parameters, the optimizer's has 3",
+        function() make(params):load_state_dict {state = {}, param_groups = {run.state.param_groups[1]}} end)
     end)
   end
 end)
@@ -344,7 +362,8 @@ describe("restore", function()
     local w = other.weight:clone()
     fails("restore: 'sched' of", m.restore_latest, m, {model = other, sched = three})
     assert.is_true(w:equal(other.weight))
-    local own = {state_dict = function() return other:state_dict() end, load_state_dict = function(_, s) return other:load_state_dict(s) end}
+    local own = {state_dict = function() return other:state_dict() end,
+      load_state_dict = function(_, s) return other:load_state_dict(s) end}
     fails("restore: 'sched' of", m.restore_latest, m, {model = own, sched = three})      -- which is loaded first
     assert.is_true(w:equal(other.weight))
     os.execute("rm -rf " .. dir)
@@ -385,14 +404,18 @@ describe("habits", function()
       return {x.grad, w.grad, l.weight.grad, l.bias.grad}
     end
     local want = gradients(f)
-    for i, g in ipairs(gradients(function(...) return tycho.utils.checkpoint(f, ...) end)) do helper.close(g, want[i], "gradient " .. i, 0) end
+    for i, g in ipairs(gradients(function(...) return tycho.utils.checkpoint(f, ...) end)) do
+      helper.close(g, want[i], "gradient " .. i, 0)
+    end
   end)
 
   it("sequences of schedules go on where they stood", function()
     local function make()
       local opt = tycho.optim.SGD({nn.Parameter(tycho.ones(1))}, {lr = 0.1})
       local S = tycho.optim.lr_scheduler
-      return opt, S.SequentialLR(opt, {S.LinearLR(opt, {start_factor = 0.1, total_iters = 10}), S.CosineAnnealingLR(opt, {T_max = 90})}, {milestones = {10}})
+      return opt,
+        S.SequentialLR(opt, {S.LinearLR(opt, {start_factor = 0.1, total_iters = 10}), S.CosineAnnealingLR(opt, {T_max = 90})},
+        {milestones = {10}})
     end
     for _, stop in ipairs {0, 4, 9, 10, 30} do
       local opt, s = make()
@@ -430,7 +453,8 @@ describe("habits", function()
     local n = tycho.zeros(2):long()
     fails("fill: argument 2 (value) is NaN, which int64 can't hold", function() n:fill_(0 / 0) end)
     fails("(src) 1e+30 is out of range for int64", function() n[1] = 1e30 end)
-    fails("masked_fill: argument 3 (value) 10000000000 is out of range for int32", function() return tycho.zeros(2):int():masked_fill(tycho.ones(2):bool(), 1e10) end)
+    fails("masked_fill: argument 3 (value) 10000000000 is out of range for int32",
+      function() return tycho.zeros(2):int():masked_fill(tycho.ones(2):bool(), 1e10) end)
     assert.same({0, 0}, n:totable())
   end)
 
@@ -461,7 +485,10 @@ describe("habits", function()
     for i, y in ipairs(unpad(x, {4, 1, 3})) do helper.close(y, list[i], "item", 0) end
     local left = pad(list, {batch_first = true, padding_value = -1, padding_side = "left"})
     helper.close(left[2], tycho.cat({tycho.full({3, 2}, -1), list[2]}, 1), "left", 0)
-    for i, y in ipairs(unpad(pad(list, {batch_first = true}), tycho.tensor({4, 1, 3}, {dtype = "int64"}), {batch_first = true})) do helper.close(y, list[i], "item", 0) end
+    for i, y in ipairs(unpad(pad(list, {batch_first = true}), tycho.tensor({4, 1, 3}, {dtype = "int64"}),
+        {batch_first = true})) do
+      helper.close(y, list[i], "item", 0)
+    end
     fails("pad_sequence: argument 1 must be a list of tensors", pad, {})
     fails("pad_sequence: item 2 must be a tensor of at least 1 dim, got number", pad, {tycho.ones(1), 3})
   end)

@@ -53,7 +53,12 @@ helper.layouts = {
   transposed = function(x) if x:dim() >= 2 then return x:transpose(1, -1):contiguous():transpose(1, -1) end end,
   strided = function(x)
     if x:dim() == 0 then return end
-    local big = tycho.zeros(x.shape, {dtype = x.dtype, device = x.device}):unsqueeze(-1):tile(unpack((function() local r = {} for i = 1, x:dim() do r[i] = 1 end r[#r + 1] = 2 return r end)()))
+    local big = tycho.zeros(x.shape, {dtype = x.dtype, device = x.device}):unsqueeze(-1):tile(unpack((function()
+      local r = {}
+      for i = 1, x:dim() do r[i] = 1 end
+      r[#r + 1] = 2
+      return r
+    end)()))
     local v = big:select(-1, 2)
     v:copy_(x)
     return v
@@ -113,7 +118,9 @@ function helper.run(name, case, inputs)
     args[n] = {}
     for k, v in pairs(case.opts) do
       if type(v) == "table" and v.tensor then v = value(v) end
-      if type(v) == "table" and (k == "weight" or k == "pos_weight") then v = tycho.tensor(v, {dtype = inputs[1].dtype, device = helper.device}) end
+      if type(v) == "table" and (k == "weight" or k == "pos_weight") then
+        v = tycho.tensor(v, {dtype = inputs[1].dtype, device = helper.device})
+      end
       args[n][k] = v
     end
   end
@@ -124,8 +131,9 @@ function helper.run(name, case, inputs)
 end
 
 ---- compiled functions ----
--- make(): a fresh setting, and a function of the call's number. Called n times plain and n times compiled, results must be equal to the bit, and
--- so must what state() gives in the end; with fusion too (on the CPU: a GPU's kernels take long to compile). Returns the function compiled without.
+-- make(): a fresh setting, and a function of the call's number. Called n times plain and n times compiled, results must
+-- be equal to the bit, and so must what state() gives in the end; with fusion too (on the CPU: a GPU's kernels take
+-- long to compile). Returns the function compiled without.
 function helper.compiled_same(make, n, options)
   local function run(fusion)
     tycho.manual_seed(7)

@@ -32,7 +32,8 @@ describe("hosts #cpu", function()
         F.scaled_dot_product_attention(q, q, q) F.conv2d(x, t.randn(32, 16, 3, 3)) lstm(seq)
       end
       -- what oneDNN has another way for: rows that lie apart, unusual convolutions backward
-      local apart, y, v = t.randn(300, 600)[{{}, {1, 300}}], t.randn(4, 5, 33, 33, {requires_grad = true}), t.randn(7, 5, 3, 3, {requires_grad = true})
+      local apart, y, v = t.randn(300, 600)[{{}, {1, 300}}],
+        t.randn(4, 5, 33, 33, {requires_grad = true}), t.randn(7, 5, 3, 3, {requires_grad = true})
       for i = 1, 400 do
         apart:mm(b[{1}]:new_zeros(300, 300)) w:mm(apart)
         if i % 10 == 0 then F.conv2d(y, v, nil, {stride = 2, dilation = 2}):sum():backward() end
@@ -91,7 +92,8 @@ describe("hosts #cpu", function()
     local text = run([[
       local t = require "tycho"
       t.set_num_threads(4)
-      print(t.randn(500, 500):exp():sum():item() > 0, t.get_num_threads())]], "chmod a+rx . && setpriv --reuid 54321 --clear-groups prlimit --nproc=1 luajit")
+      print(t.randn(500, 500):exp():sum():item() > 0, t.get_num_threads())]],
+      "chmod a+rx . && setpriv --reuid 54321 --clear-groups prlimit --nproc=1 luajit")
     assert.equal("true\t1\nended 0\n", text)
   end)
 

@@ -23,7 +23,8 @@ local function models()
   function Two:forward(x, y) return {sum = self.a(x) + self.b(y), parts = {self.a(x), self.b(y)}} end
   return {
     mlp = {nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Dropout(0.5), nn.LayerNorm(8), nn.Linear(8, 2)), {3, 4}},
-    cnn = {nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5), nn.Softmax(2)), {2, 3, 8, 8}},
+    cnn = {nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+      nn.Linear(36, 5), nn.Softmax(2)), {2, 3, 8, 8}},
     residual = {Residual(), {2, 3, 5, 5}},
     lstm = {nn.LSTM(4, 6, {batch_first = true}), {2, 5, 4}},
     attention = {nn.TransformerEncoderLayer(8, 2, {dim_feedforward = 16, batch_first = true}), {2, 5, 8}},
@@ -73,7 +74,8 @@ describe("jit.trace", function()
         for k, v in pairs(model:state_dict()) do if again:state_dict()[k] then helper.close(again:state_dict()[k], v, k, 0) end end
         assert.is_truthy(again:graph():find("return %%"))
       end
-      local compiled, fused = tycho.compile(saved(traced):requires_grad_(false), {fusion = false}), tycho.compile(saved(traced):requires_grad_(false))
+      local compiled, fused = tycho.compile(saved(traced):requires_grad_(false), {fusion = false}),
+        tycho.compile(saved(traced):requires_grad_(false))
       for _ = 1, 4 do
         local x = inputs()
         equal(results(model(unpack(x))), results(compiled(unpack(x))), "compiled")
@@ -152,7 +154,9 @@ describe("jit.trace", function()
     for _, value in ipairs {0.5, 1, math.huge, -1e30} do
       helper.close(saved(jit.trace(function(a) return a + tycho.full({3}, value) end, x))(x), x + value, "full", 0)
     end
-    assert.equal("bool", jit.trace(function(a) return a, tycho.full({2}, true) end, x)(x) and select(2, jit.trace(function(a) return a, tycho.full({2}, true) end, x)(x)).dtype)
+    assert.equal("bool",
+      jit.trace(function(a) return a, tycho.full({2}, true) end, x)(x) and
+      select(2, jit.trace(function(a) return a, tycho.full({2}, true) end, x)(x)).dtype)
     local a, b = tycho.full({1}, 2), tycho.full({1}, 5)
     for _, fn in ipairs {
       function(y) return y * tycho.full({}, 1 / y:size(1)) end, function(y) return y * (y:size(1) == 2 and a or b) end,
@@ -204,7 +208,8 @@ describe("jit.trace", function()
 
   it("says what it can't follow", function()
     local x = tycho.randn(4)
-    helper.fails("item() is called: a trace does the same ops for every input", jit.trace, function(a) return a:sum():item() > 0 and a or -a end, x)
+    helper.fails("item() is called: a trace does the same ops for every input", jit.trace,
+      function(a) return a:sum():item() > 0 and a or -a end, x)
     helper.fails("an element is read", jit.trace, function(a) return a * a[1] end, x)
     helper.fails("depends on data", jit.trace, function(a) return a[a:gt(0)] end, x)
     helper.fails("gives a number", jit.trace, function(a) return a, 3 end, x)

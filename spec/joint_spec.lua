@@ -46,14 +46,16 @@ describe("steps done at once", function()
   end
 
   local pools = {
-    {2}, {3, {stride = 2, padding = 1}}, {3, {stride = 1}}, {2, {stride = 3}}, {{2, 3}, {stride = {2, 1}, padding = {1, 1}}}, {2, {stride = 2, dilation = 2}}, {3, {stride = 2, ceil_mode = true}},
+    {2}, {3, {stride = 2, padding = 1}}, {3, {stride = 1}}, {2, {stride = 3}},
+    {{2, 3}, {stride = {2, 1}, padding = {1, 1}}}, {2, {stride = 2, dilation = 2}}, {3, {stride = 2, ceil_mode = true}},
   }
 
   -- A step of conv, batch_norm, relu, pooling, a linear layer.
   local function step_of(options)
     return function()
       local d = options.dtype or "float32"
-      local conv, norm, pool = nn.Conv2d(3, options.channels or 4, 3), nn.BatchNorm2d(options.channels or 4, {affine = options.affine}), options.pool or {2}
+      local conv, norm, pool = nn.Conv2d(3, options.channels or 4, 3),
+        nn.BatchNorm2d(options.channels or 4, {affine = options.affine}), options.pool or {2}
       nn.init.normal_(conv.weight)
       conv:to(d)
       if options.half_norm then norm:to(d) end
@@ -128,7 +130,9 @@ describe("steps done at once", function()
   it("stores what someone holds or asks for", function()
     local _, report = same(step_of {keep = true}, "held")
     local why
-    for _, k in ipairs(report.kernels) do why = table.concat(k.ops, " "):find("^batch_norm_apply relu max_pool2d_indices") and k.why or why end
+    for _, k in ipairs(report.kernels) do
+      why = table.concat(k.ops, " "):find("^batch_norm_apply relu max_pool2d_indices") and k.why or why
+    end
     if on_gpu then assert.equal("someone holds what is made on the way", why) end
     same(step_of {keep = true, dtype = "float16"}, "held in float16")
     local kernels = same(step_of {returns = true}, "returned")
@@ -138,7 +142,8 @@ describe("steps done at once", function()
   it("looks for infinities where gradients are cast, and moves the scale on with the optimizer's last block", function()
     local function step(optimizer, big, unscaled)
       return function()
-        local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(360, 8), nn.Tanh(), nn.Linear(8, 4))
+        local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(360, 8),
+          nn.Tanh(), nn.Linear(8, 4))
         local opt = optimizer(net:parameters())
         local scaler = tycho.amp.GradScaler{init_scale = big and 2 ^ 22 or 64, growth_interval = 2}
         return function(x)
@@ -154,7 +159,8 @@ describe("steps done at once", function()
           return loss:detach()
         end, function()
           local s = {tycho.tensor(scaler:get_scale())}
-          assert.is_true(big and scaler:get_scale() < 2 ^ 22 or not big and scaler:get_scale() > 64, "steps were skipped where gradients overflow")
+          assert.is_true(big and scaler:get_scale() < 2 ^ 22 or not big and scaler:get_scale() > 64,
+            "steps were skipped where gradients overflow")
           for _, p in ipairs(net:parameters()) do s[#s + 1] = p:detach() end
           return s
         end
@@ -177,7 +183,8 @@ describe("steps done at once", function()
     same(step(function(p) return tycho.optim.AdamW(p, {lr = 0.01}) end, false, true), "unscaled before")
   end)
 
-  it("takes a loss and its gradient in one go over the rows, of many rows too, and keeps the loss apart where backward asks for it", function()
+  it("takes a loss and its gradient in one go over the rows, of many rows too, and keeps the loss apart where backward \z
+    asks for it", function()
     local function step(options)
       return function()
         local d = options.dtype or "float32"
@@ -198,7 +205,8 @@ describe("steps done at once", function()
       end
     end
     for name, o in pairs {
-      plain = {}, half = {dtype = "float16"}, double = {dtype = "float64"}, ignored = {ignored = true}, scaled = {scaled = true}, weighted = {weighted = true, smoothing = 0.1}, wide = {classes = 5000},
+      plain = {}, half = {dtype = "float16"}, double = {dtype = "float64"}, ignored = {ignored = true},
+      scaled = {scaled = true}, weighted = {weighted = true, smoothing = 0.1}, wide = {classes = 5000},
       many = {times = 200}, ["many, weighted"] = {times = 200, weighted = true, ignored = true},
     } do
       local kernels = same(step(o), name)

@@ -39,8 +39,10 @@ describe("the kernel cache", function()
     local good = read(kept[1])
     local head = 20                                                  -- magic, sizes, checksum
     for _, bad in ipairs {"", good:sub(1, 7), good:sub(1, head), good:sub(1, -2), good .. "x", "X" .. good:sub(2),
-        good:sub(1, 8) .. "\255\255\255\127" .. good:sub(13), good:sub(1, 12) .. "\255\255\255\127" .. good:sub(17), good:sub(1, 16) .. "\0\0\0\0" .. good:sub(21),
-        good:sub(1, 100) .. string.char((good:byte(101) + 1) % 256) .. good:sub(102), good:sub(1, -100) .. string.char((good:byte(-99) + 1) % 256) .. good:sub(-98)} do
+        good:sub(1, 8) .. "\255\255\255\127" .. good:sub(13), good:sub(1, 12) .. "\255\255\255\127" .. good:sub(17),
+        good:sub(1, 16) .. "\0\0\0\0" .. good:sub(21),
+        good:sub(1, 100) .. string.char((good:byte(101) + 1) % 256) .. good:sub(102),
+        good:sub(1, -100) .. string.char((good:byte(-99) + 1) % 256) .. good:sub(-98)} do
       write(kept[1], bad)
       assert.equal(whole, run(dir .. "/made/anew"))
       assert.same(kept, files(dir .. "/made/anew"))

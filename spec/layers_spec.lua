@@ -40,7 +40,8 @@ describe("layers", function()
     tycho.manual_seed(8)
     local nan = 0 / 0
     -- n, c, h, w, kernel, stride, padding, dilation
-    local geometry = {{2, 3, 9, 7, 2, 2, 0, 1}, {3, 16, 8, 8, 3, 2, 1, 1}, {2, 17, 11, 13, 3, 1, 1, 2}, {1, 64, 6, 5, 2, 3, 1, 1}, {2, 150, 5, 6, 3, 2, 1, 1}, {1, 5, 150, 90, 3, 2, 1, 2}, {1, 1, 12, 12, 2, 1, 1, 3}}
+    local geometry = {{2, 3, 9, 7, 2, 2, 0, 1}, {3, 16, 8, 8, 3, 2, 1, 1}, {2, 17, 11, 13, 3, 1, 1, 2},
+      {1, 64, 6, 5, 2, 3, 1, 1}, {2, 150, 5, 6, 3, 2, 1, 1}, {1, 5, 150, 90, 3, 2, 1, 2}, {1, 1, 12, 12, 2, 1, 1, 3}}
     for _, case in ipairs(geometry) do
       local n, c, h, w, k, s, p, d = unpack(case)
       for _, dtype in ipairs {"float32", "float64"} do
@@ -48,14 +49,17 @@ describe("layers", function()
           local x = tycho.randint(0, 50, {n, c, h, w}):to(dtype)        -- equals occur
           x[{1, 1, 1, 2}] = nan
           x[{1, 1, 2, 1}] = nan
-          if last and dtype == "float32" then x = tycho.where(x:isnan(), nan, tycho.conv2d(tycho.where(x:isnan(), 0, x), tycho.eye(c):view(c, c, 1, 1))) end
+          if last and dtype == "float32" then
+            x = tycho.where(x:isnan(), nan, tycho.conv2d(tycho.where(x:isnan(), 0, x), tycho.eye(c):view(c, c, 1, 1)))
+          end
           local y, at = tycho.max_pool2d(x, k, s, p, d, {return_indices = true})
           local mean = d == 1 and tycho.avg_pool2d(x, k, s, p)
           local g = tycho.randint(1, 9, y.shape):to(dtype)
           local leaf = x:detach():requires_grad_()
           local grad = tycho.grad(tycho.max_pool2d(leaf, k, s, p, d), leaf, {grad_outputs = g})
           local slope = mean and tycho.grad(tycho.avg_pool2d(leaf, k, s, p), leaf, {grad_outputs = g})
-          local px, py, pat, pg, pgrad = helper.pointer(x:double()), helper.pointer(y:double()), helper.pointer(at), helper.pointer(g:double()), helper.pointer(grad:double())
+          local px, py, pat, pg, pgrad = helper.pointer(x:double()), helper.pointer(y:double()), helper.pointer(at),
+            helper.pointer(g:double()), helper.pointer(grad:double())
           local pm, ps = mean and helper.pointer(mean:double()), slope and helper.pointer(slope:double())
           local oh, ow, wrong, want, wants = y.shape[3], y.shape[4], 0, {}, {}
           for i = 0, n * c * h * w - 1 do want[i], wants[i] = 0, 0 end
@@ -104,7 +108,8 @@ describe("layers", function()
     local padding = tycho.tensor({{false, false, false, true, true}, {false, false, false, false, false}})
     local z = x:clone()
     z[{1, {4, 5}}] = 100
-    helper.close(m(x, x, x, {key_padding_mask = padding})[{1, {1, 3}}], m(z[{ {1, 1}, {1, 3} }])[1] * 0 + m(x[{ {1, 1}, {1, 3} }])[1], "padding", 1e-5)
+    helper.close(m(x, x, x, {key_padding_mask = padding})[{1, {1, 3}}],
+      m(z[{ {1, 1}, {1, 3} }])[1] * 0 + m(x[{ {1, 1}, {1, 3} }])[1], "padding", 1e-5)
     helper.close(m(x, {key_padding_mask = padding, attn_mask = forbidden})[1][1], causal[1][1], "both masks", 1e-5)
     local s = nn.MultiheadAttention(8, 2)                          -- sequences first
     s:load_state_dict(m:state_dict())
@@ -115,7 +120,8 @@ describe("layers", function()
 
   it("attention by tiles of any size equals attention written out", function()
     tycho.manual_seed(6)
-    for _, case in ipairs {{70, 70, true}, {600, 600, true}, {2100, 2100, true}, {40, 530, false}, {2050, 3, true}, {130, 700, false, -0.3}} do
+    for _, case in ipairs {{70, 70, true}, {600, 600, true}, {2100, 2100, true}, {40, 530, false}, {2050, 3, true},
+        {130, 700, false, -0.3}} do
       local lq, lk, causal, scale = unpack(case)
       local function leaf(...) return tycho.randn(1, ..., 2, 4):transpose(2, 3):detach():requires_grad_() end
       local q, k, v, seed = leaf(lq), leaf(lk), leaf(lk), tycho.randn(1, 2, lq, 4)
@@ -133,9 +139,11 @@ describe("layers", function()
     for _, s in ipairs {3.7e9, 7e10, 1e20} do
       for _, scale in ipairs {0.7, 0.9, 1.1} do
         local k = tycho.tensor({{{{s}, {s / 2}, {1}}}})
-        local y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), k, tycho.tensor({{{{1}, {2}, {3}}}}), nil, 0, false, {scale = scale})
+        local y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), k, tycho.tensor({{{{1}, {2}, {3}}}}), nil,
+          0, false, {scale = scale})
         assert.equal(1, y:item())
-        y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), -k, tycho.tensor({{{{1}, {2}, {3}}}}), nil, 0, false, {scale = scale})
+        y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), -k, tycho.tensor({{{{1}, {2}, {3}}}}), nil, 0,
+          false, {scale = scale})
         assert.equal(3, y:item())
       end
     end
@@ -143,7 +151,8 @@ describe("layers", function()
 
   it("drops the same probabilities forward and backward", function()
     tycho.manual_seed(8)
-    local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 3, {dtype = "float64"})
+    local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}),
+      tycho.randn(1, 2, 9, 3, {dtype = "float64"})
     for _, x in ipairs {q, k, v} do x:requires_grad_() end
     assert.is_true(tycho.autograd.gradcheck(function()
       tycho.manual_seed(3)
@@ -167,7 +176,8 @@ describe("layers", function()
       function(x) return F.adaptive_avg_pool2d(x, {3, 2}) end,
       function(x) return (F.adaptive_max_pool2d(x, {2, 3})) end,
     }
-    for _, shape in ipairs {{3, 11, 13, 5}, {1, 40, 9, 33}, {2, 7, 8, 2}, {5, 64, 64, 20}} do        -- N, H, W, C; the last in several bands
+    -- N, H, W, C; the last in several bands
+    for _, shape in ipairs {{3, 11, 13, 5}, {1, 40, 9, 33}, {2, 7, 8, 2}, {5, 64, 64, 20}} do
       for i, pool in ipairs(pools) do
         for _, dtype in ipairs {"bfloat16", "float16"} do
           local x = tycho.randn(shape):to(dtype):permute(1, 4, 2, 3)
@@ -245,7 +255,10 @@ describe("optimizers", function()
           opt:load_state_dict(saved)
         end
       end
-      for j, w in ipairs(ws) do helper.close(w:detach(), tensors[("m%d.%d"):format(i, j)], "parameter " .. j, case.name == "Muon" and helper.device ~= "cpu" and 3e-2 or 1e-5) end
+      for j, w in ipairs(ws) do
+        helper.close(w:detach(), tensors[("m%d.%d"):format(i, j)], "parameter " .. j,
+          case.name == "Muon" and helper.device ~= "cpu" and 3e-2 or 1e-5)
+      end
     end)
   end
   for i, text in ipairs(cases.schedules) do
@@ -318,7 +331,9 @@ describe("optimizers", function()
           local got, want = run(dtype), run("float32")
           for name, v in pairs(got) do
             local exact = name == "y" or name == "dx"
-            helper.close(v, exact and want[name]:to(dtype):float() or want[name], ("%s, %s of %dx%d"):format(dtype, name, shape[1], shape[2]), exact and (dtype == "bfloat16" and 8e-3 or 1e-3) or 1e-4)
+            helper.close(v, exact and want[name]:to(dtype):float() or want[name],
+              ("%s, %s of %dx%d"):format(dtype, name, shape[1], shape[2]),
+              exact and (dtype == "bfloat16" and 8e-3 or 1e-3) or 1e-4)
           end
         end
       end

@@ -36,7 +36,9 @@ class Transformer(nn.Module):
     def __init__(self, tokens, w, length):
         super().__init__()
         self.token, self.position = nn.Embedding(tokens, w), nn.Embedding(length, w)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(w, 4, 4 * w, 0.0, "gelu", batch_first=True, norm_first=True), 4, nn.LayerNorm(w), enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(w, 4, 4 * w, 0.0, "gelu", batch_first=True, norm_first=True),
+            4, nn.LayerNorm(w), enable_nested_tensor=False)
         self.head = nn.Linear(w, tokens)
 
     def forward(self, ids):

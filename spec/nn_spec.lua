@@ -20,7 +20,8 @@ describe("nn", function()
     local net = Net(4)
     local names = {}
     for name in net:named_parameters() do names[#names + 1] = name end
-    assert.same({"first.weight", "first.bias", "scale", "rest.1.weight", "list.0.weight", "list.0.bias", "list.1.weight", "list.1.bias"}, (function()
+    assert.same({"first.weight", "first.bias", "scale", "rest.1.weight", "list.0.weight", "list.0.bias",
+      "list.1.weight", "list.1.bias"}, (function()
       local sorted = {}
       for i, n in ipairs(names) do sorted[i] = n end
       return sorted
@@ -82,7 +83,8 @@ describe("nn", function()
     assert.is_true(a.weight:equal(b.weight))
     local before = b.weight:detach():clone()
     fails("missing 'bias'", function() b:load_state_dict({weight = tycho.zeros(3, 2)}) end)
-    fails("'weight' has shape 2x2, the module's is 3x2", function() b:load_state_dict({weight = tycho.zeros(2, 2), bias = tycho.zeros(3)}) end)
+    fails("'weight' has shape 2x2, the module's is 3x2",
+      function() b:load_state_dict({weight = tycho.zeros(2, 2), bias = tycho.zeros(3)}) end)
     fails("unexpected 'x'", function() b:load_state_dict({weight = tycho.zeros(3, 2), bias = tycho.zeros(3), x = tycho.zeros(1)}) end)
     assert.is_true(b.weight:equal(before))
     b:load_state_dict({weight = tycho.zeros(3, 2)}, {strict = false})
@@ -253,7 +255,8 @@ describe("nn", function()
     end
     helper.fails("RNN: nonlinearity must be tanh or relu", function() nn.RNN(2, 2, {nonlinearity = "gelu"}) end)
     helper.fails("RNNCell: nonlinearity must be tanh or relu", function() nn.RNNCell(2, 2, {nonlinearity = "gelu"}) end)
-    helper.fails("GRUCell: the input must have 1 or 2 dims, the last of size 3, got shape 2x5", function() nn.GRUCell(3, 4)(tycho.zeros(2, 5)) end)
+    helper.fails("GRUCell: the input must have 1 or 2 dims, the last of size 3, got shape 2x5",
+      function() nn.GRUCell(3, 4)(tycho.zeros(2, 5)) end)
     local deep = nn.LSTM(3, 4, 2, {dropout = 1})
     helper.close((deep(tycho.randn(2, 1, 3))), (deep(tycho.randn(2, 1, 3))), "all is dropped between the layers", 0)
   end)
@@ -306,7 +309,8 @@ end)
 describe("optim", function()
   it("follows PyTorch's losses for 100 steps of a CNN, and SGD's for 20", function()
     local g = tycho.load("spec/golden/cnn.safetensors")
-    local net = nn.Sequential(nn.Conv2d(1, 4, 3, {padding = 1}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 5))
+    local net = nn.Sequential(nn.Conv2d(1, 4, 3, {padding = 1}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+      nn.Conv2d(4, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 5))
     local state = {}
     for k, v in pairs(g) do if k:match("^net%.") then state[k:sub(5)] = v end end
     net:load_state_dict(state, {strict = false})
@@ -320,7 +324,8 @@ describe("optim", function()
       assert.is_true(math.abs(opt.param_groups[1].lr - g.lrs[step]) < 1e-10)
       opt:step()
       schedule:step()
-      assert.is_true(math.abs(loss:item() - g.losses[step]) <= 1e-4 * math.max(1, g.losses[step]), ("step %d: %.7g, expected %.7g"):format(step, loss:item(), g.losses[step]))
+      assert.is_true(math.abs(loss:item() - g.losses[step]) <= 1e-4 * math.max(1, g.losses[step]),
+        ("step %d: %.7g, expected %.7g"):format(step, loss:item(), g.losses[step]))
     end
     local lin = nn.Linear(3, 2)
     lin:load_state_dict({weight = g["sgd.weight"], bias = g["sgd.bias"]})
@@ -408,7 +413,8 @@ describe("data", function()
       end
       return out
     end
-    local a, b = data.DataLoader(set, {batch_size = 3, shuffle = true, seed = 5}), data.DataLoader(set, {batch_size = 3, shuffle = true, seed = 5})
+    local a, b = data.DataLoader(set, {batch_size = 3, shuffle = true, seed = 5}),
+      data.DataLoader(set, {batch_size = 3, shuffle = true, seed = 5})
     local one, two = epoch(a), epoch(a)
     assert.equal(10, #one)
     assert.is_false(table.concat(one) == table.concat(two))

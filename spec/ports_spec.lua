@@ -91,7 +91,10 @@ describe("ports: layers", function()
       local ended = nn.EmbeddingBag.from_pretrained(rows, {mode = mode, include_last_offset = true, padding_idx = 1})
       close(ended(ids, tycho.tensor({1, 4, 7}, {dtype = "int64"})), tycho.stack({put(of(3, 2)), put(of(2, 4))}), mode .. ", padded")
       assert.is_false(ended.weight.requires_grad)
-      if mode ~= "max" then tycho.autograd.gradcheck(function(w) return F.embedding_bag(ids, w, offsets, {mode = mode}) end, {tycho.randn({4, 3}, {dtype = "float64"}):requires_grad_()}) end
+      if mode ~= "max" then
+        tycho.autograd.gradcheck(function(w) return F.embedding_bag(ids, w, offsets, {mode = mode}) end,
+          {tycho.randn({4, 3}, {dtype = "float64"}):requires_grad_()})
+      end
     end
     local half = nn.EmbeddingBag(4, 3, {mode = "sum", dtype = "bfloat16"})
     tycho.no_grad(half.weight.fill_, half.weight, 1)
@@ -113,7 +116,10 @@ describe("ports: functions", function()
     close(tycho.tensor({3, 4}):norm("fro"), tycho.tensor(5))
     local rows, columns = tycho.where(tycho.tensor {{0, 1}, {1, 0}})
     assert.same({{1, 2}, {2, 1}}, {rows:tolist(), columns:tolist()})
-    for _, named in ipairs {{condition = tycho.tensor {true, false}, x = 1, y = 2}, {condition = tycho.tensor {true, false}, input = 1, other = 2}} do assert.same({1, 2}, tycho.where(named):totable()) end
+    for _, named in ipairs {{condition = tycho.tensor {true, false}, x = 1, y = 2},
+        {condition = tycho.tensor {true, false}, input = 1, other = 2}} do
+      assert.same({1, 2}, tycho.where(named):totable())
+    end
     assert.same({2, 3}, (tycho.tensor({0, 5, 7}):nonzero {as_tuple = true}):totable())
   end)
 
@@ -148,7 +154,8 @@ describe("ports: functions", function()
   end)
 
   it("name the function that was called, and the place once", function()
-    fails("nll_loss: gather: index 0", function() F.nll_loss(tycho.randn(2, 3, cpu), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"})) end)
+    fails("nll_loss: gather: index 0",
+      function() F.nll_loss(tycho.randn(2, 3, cpu), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"})) end)
     fails("linalg.inv: linalg.solve: the matrix is singular", tycho.linalg.inv, tycho.ones(2, 2))
     local ok, e = pcall(function()
       local x = tycho.ones(3, {requires_grad = true})
@@ -164,7 +171,8 @@ describe("ports: functions", function()
 
   it("say once that a loss spreads its operands #cpu", function()
     if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
-    local file = io.popen([[luajit -e 'local t = require "tycho" for _ = 1, 2 do t.nn.functional.mse_loss(t.ones(4, 1), t.ones(4)) end' 2>&1]])
+    local file = io.popen(
+      [[luajit -e 'local t = require "tycho" for _ = 1, 2 do t.nn.functional.mse_loss(t.ones(4, 1), t.ones(4)) end' 2>&1]])
     local text = file:read "*a"
     file:close()
     assert.equal("mse_loss: shapes 4x1 and 4 differ and are broadcast; is that meant?\n", text)
@@ -258,7 +266,8 @@ describe("ports: training", function()
   end)
 
   it("goes to the rate of averaging", function()     -- torch.optim.swa_utils.SWALR's
-    for _, case in ipairs {{5, "cos", {1, 0.909283, 0.671783, 0.378217, 0.140717, 0.05, 0.05}}, {3, "linear", {1, 0.683333, 0.366667, 0.05, 0.05}}, {0, "cos", {0.05, 0.05}}} do
+    for _, case in ipairs {{5, "cos", {1, 0.909283, 0.671783, 0.378217, 0.140717, 0.05, 0.05}},
+        {3, "linear", {1, 0.683333, 0.366667, 0.05, 0.05}}, {0, "cos", {0.05, 0.05}}} do
       local opt = optim.SGD({tycho.ones(1, {requires_grad = true})}, {lr = 1})
       local s = optim.swa_utils.SWALR(opt, 0.05, {anneal_epochs = case[1], anneal_strategy = case[2]})
       for _, want in ipairs(case[3]) do
@@ -300,7 +309,8 @@ describe("ports: pictures", function()
   it("are cut five or ten times, and changed in any order", function()
     local x = tycho.range(1, 30, 1, cpu):reshape(1, 5, 6)
     local crops = T.FiveCrop(2)(x)
-    assert.same({{{1, 2}, {7, 8}}, {{5, 6}, {11, 12}}, {{19, 20}, {25, 26}}, {{23, 24}, {29, 30}}}, {crops[1][1]:totable(), crops[2][1]:totable(), crops[3][1]:totable(), crops[4][1]:totable()})
+    assert.same({{{1, 2}, {7, 8}}, {{5, 6}, {11, 12}}, {{19, 20}, {25, 26}}, {{23, 24}, {29, 30}}},
+      {crops[1][1]:totable(), crops[2][1]:totable(), crops[3][1]:totable(), crops[4][1]:totable()})
     assert.is_true(crops[5]:equal(T.CenterCrop(2)(x)))
     local ten = T.Compose {T.TenCrop({2, 3}), T.Lambda(function(list) return tycho.stack(list) end)}(x)
     assert.equal("10x1x2x3", tostring(ten.shape))
@@ -333,7 +343,8 @@ describe("ports: pictures", function()
 
   it("are found by a folder's name, with numbers of classes", function()
     local dir = helper.folder()
-    os.execute(("mkdir %s/ape %s/bee && cp spec/golden/picture.png %s/bee/1.png && cp spec/golden/picture.png %s/ape/1.png"):format(dir, dir, dir, dir))
+    os.execute(("mkdir %s/ape %s/bee && cp spec/golden/picture.png %s/bee/1.png && cp spec/golden/picture.png \z
+      %s/ape/1.png"):format(dir, dir, dir, dir))
     local set = data.datasets.ImageFolder(dir, {transform = T.CenterCrop(8)})
     assert.same({ape = 1, bee = 2}, set.class_to_idx)
     local loader = data.DataLoader(set, {batch_size = 2, collate_fn = function(items) return #items end})

@@ -10,7 +10,8 @@ describe("regression", function()
     for _, reduction in ipairs {"mean", "sum"} do
       local x = tycho.tensor({{7, 0, 0}, {0, 6.5, 0}}):to("bfloat16"):requires_grad_()
       local function gradient(recorded)
-        return tycho.grad(tycho.cross_entropy(x, tycho.tensor({1, 2}, {dtype = "int64"}), {reduction = reduction, weight = tycho.tensor({1, 2, 1}):to("bfloat16")}), x, {create_graph = recorded})
+        return tycho.grad(tycho.cross_entropy(x, tycho.tensor({1, 2}, {dtype = "int64"}),
+          {reduction = reduction, weight = tycho.tensor({1, 2, 1}):to("bfloat16")}), x, {create_graph = recorded})
       end
       local g = gradient(true)
       assert.equal("bfloat16", g.dtype)
@@ -71,7 +72,8 @@ describe("regression", function()
   end)
 
   it("assignment keeps alive what the value's gradient needs", function()
-    local F = tycho.autograd.Function {forward = function(ctx, x) ctx:save_for_backward(x) return x * x end, backward = function(ctx, g) return g * ctx:saved_tensors() * 2 end}
+    local F = tycho.autograd.Function {forward = function(ctx, x) ctx:save_for_backward(x) return x * x end,
+      backward = function(ctx, g) return g * ctx:saved_tensors() * 2 end}
     local x, y = tycho.ones(3, {requires_grad = true}), tycho.zeros(2, 3)
     y[1] = F(x)
     gc()
@@ -254,7 +256,8 @@ describe("regression", function()
 
   it("what a stale view sees twice adds up in its gradient", function()
     for _, case in ipairs {
-      {function(y) return y:expand(3, 4) end, {6, 6, 6, 6}}, {function(y) return y:unfold(1, 2, 1) end, {2, 4, 4, 2}}, {function(y) return y:view(2, 2):t() end, {2, 2, 2, 2}}} do
+      {function(y) return y:expand(3, 4) end, {6, 6, 6, 6}}, {function(y) return y:unfold(1, 2, 1) end, {2, 4, 4, 2}},
+      {function(y) return y:view(2, 2):t() end, {2, 2, 2, 2}}} do
       local x = tycho.ones(4, {requires_grad = true})
       local y = x * 1
       local v = case[1](y)
@@ -408,7 +411,9 @@ describe("regression", function()
 
   it("pools' gradients check their windows, since saved traces may ask for any", function()
     local g, at = tycho.ones(1, 1, 2, 2), tycho.ones(1, 1, 2, 2):long()
-    for _, dilation in ipairs {0, -1} do helper.fails("dilation " .. dilation, core.ops.max_pool2d_backward, g, at, {1, 1, 4, 4}, 2, 2, 1, false, dilation) end
+    for _, dilation in ipairs {0, -1} do
+      helper.fails("dilation " .. dilation, core.ops.max_pool2d_backward, g, at, {1, 1, 4, 4}, 2, 2, 1, false, dilation)
+    end
     helper.fails("padding", core.ops.max_pool2d_backward, g, at, {1, 1, 4, 4}, 1, 2, 1)
     helper.fails("these windows", core.ops.max_pool2d_backward, g, at, {1, 1, 9, 9}, 2)
     helper.fails("stride 0", core.ops.avg_pool2d_backward, g, {1, 1, 4, 4}, 2, 0)

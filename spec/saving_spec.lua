@@ -19,8 +19,9 @@ describe("saving", function()
       assert.equal(dtype, y.dtype)
       assert.is_true(x:equal(y))
     end
-    local value = {model = {["a.weight"] = tycho.ones(2), b = {tycho.zeros(3), tycho.tensor(7)}}, step = 12, lr = 0.1, nan = 0 / 0, inf = -math.huge, big = 2 ^ 60,
-      name = "two words\0\255", flag = false, list = {1, 2, {3}}, [5] = "five", [true] = 1, empty = {}, [0.5] = 2}
+    local value = {model = {["a.weight"] = tycho.ones(2), b = {tycho.zeros(3), tycho.tensor(7)}}, step = 12, lr = 0.1,
+      nan = 0 / 0, inf = -math.huge, big = 2 ^ 60, name = "two words\0\255", flag = false, list = {1, 2, {3}},
+      [5] = "five", [true] = 1, empty = {}, [0.5] = 2}
     tycho.save(path, value)
     local got = tycho.load(path)
     assert.is_true(got.nan ~= got.nan)
@@ -124,7 +125,9 @@ describe("saving", function()
     try("outside the file", file('{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}', "1234"))
     try("4 bytes of data for a shape of 8 bytes", file('{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}', "1234"))
     try("a hole or an overlap", file('{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}', "12345678"))
-    try("a hole or an overlap", file('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "1234"))
+    try("a hole or an overlap",
+      file('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+      "1234"))
     try("of 8 bytes of data", file('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "12345678"))
     try("is no string", file('{"__metadata__":{"a":1}}'))
     try("is no object", file('{"__metadata__":1}'))
@@ -194,7 +197,8 @@ end)
 describe("load", function()
   it("reads tensors of many pieces, on any device", function()
     local path = tmp()
-    local t = {big = tycho.randn(2200, 4001), flags = tycho.randn(10):gt(0), empty = tycho.zeros(0, 3), one = tycho.tensor(3), half = tycho.randn(7):half()}
+    local t = {big = tycho.randn(2200, 4001), flags = tycho.randn(10):gt(0), empty = tycho.zeros(0, 3),
+      one = tycho.tensor(3), half = tycho.randn(7):half()}
     tycho.save(path, t)
     for _, device in ipairs {"cpu", helper.device} do
       local again = tycho.load(path, {device = device})

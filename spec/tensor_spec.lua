@@ -328,11 +328,15 @@ describe("tensor", function()
     local native = core.native_bf16()        -- where oneDNN has no bfloat16 at all, both ways are the same one
     tycho.manual_seed(3)
     local function half(...) return tycho.randn(...):bfloat16() end
-    local a, b, c, w, bias, x, k = half(2, 3, 40, 24), half(2, 3, 24, 17), half(24, 40), half(33, 24), half(33), half(2, 16, 9, 11), half(32, 16, 3, 3)
+    local a, b, c, w, bias, x, k = half(2, 3, 40, 24), half(2, 3, 24, 17), half(24, 40), half(33, 24), half(33),
+      half(2, 16, 9, 11), half(32, 16, 3, 3)
     local cases = {
-      function() return a:matmul(b) end, function() return a:matmul(c) end, function() return b:transpose(3, 4):matmul(c) end, function() return c:t():matmul(w:t()) end,
-      function() return a[{1, {}, 1}]:matmul(c:t()[{ {}, {1, 24} }]:t()) end, function() return a:matmul(c[{ {}, 5 }]) end, function() return c:t()[3]:matmul(c[{ {}, 5 }]) end,
-      function() return tycho.linear(a, w, bias) end, function() return tycho.linear(b:transpose(3, 4), w) end, function() return tycho.linear(a[{1, 1}], w, bias, {activation = "relu"}) end,
+      function() return a:matmul(b) end, function() return a:matmul(c) end,
+      function() return b:transpose(3, 4):matmul(c) end, function() return c:t():matmul(w:t()) end,
+      function() return a[{1, {}, 1}]:matmul(c:t()[{ {}, {1, 24} }]:t()) end,
+      function() return a:matmul(c[{ {}, 5 }]) end, function() return c:t()[3]:matmul(c[{ {}, 5 }]) end,
+      function() return tycho.linear(a, w, bias) end, function() return tycho.linear(b:transpose(3, 4), w) end,
+      function() return tycho.linear(a[{1, 1}], w, bias, {activation = "relu"}) end,
       function() return tycho.conv2d(x, k, half(32) * 0 + 1, {padding = 1}) end, function() return tycho.conv2d(x, k, {stride = 2}) end,
       function()
         local y, z = x:clone():requires_grad_(), k:clone():requires_grad_()

@@ -34,13 +34,15 @@ describe("transforms", function()
     near(F.vflip(x), gold.vflip, 0, "vflip")
     for _, a in ipairs {"0", "17.5", "-90", "200"} do
       near(F.rotate(x, tonumber(a)), gold["rotate_" .. a], 0, "rotate " .. a)
-      near(F.rotate(x, tonumber(a), {interpolation = "bilinear", fill = 0.3}), gold["rotate_" .. a .. "_bilinear"], 2e-5, "rotate bilinear " .. a)
+      near(F.rotate(x, tonumber(a), {interpolation = "bilinear", fill = 0.3}), gold["rotate_" .. a .. "_bilinear"],
+        2e-5, "rotate bilinear " .. a)
     end
     near(F.affine(x, 20, {2, -3}, 1.3, {10, 0}, {interpolation = "bilinear"}), gold.affine, 2e-5, "affine")
     near(F.affine(x, -50, {0, 1}, 0.7, {-15, 8}, {fill = 0.5}), gold.affine_2, 0, "affine_2")
     local corners, ends = {{1, 1}, {17, 1}, {17, 13}, {1, 13}}, {{3, 2}, {15, 1}, {16, 11}, {2, 13}}
     near(F.perspective(x, corners, ends), gold.perspective, 2e-5, "perspective")
-    near(F.perspective(x, corners, {{4, 3}, {14, 2}, {17, 12}, {2, 10}}, {interpolation = "nearest"}), gold.perspective_nearest, 0, "perspective_nearest")
+    ends = {{4, 3}, {14, 2}, {17, 12}, {2, 10}}
+    near(F.perspective(x, corners, ends, {interpolation = "nearest"}), gold.perspective_nearest, 0, "perspective_nearest")
     fails("three of them lie on a line", F.perspective, x, corners, {{1, 1}, {2, 2}, {3, 3}, {1, 13}})
     fails("lists of four points", F.perspective, x, corners, {{1, 1}})
     for _, f in ipairs {"0.0", "0.4", "1.0", "1.7"} do
@@ -98,7 +100,9 @@ describe("transforms", function()
     assert.is_true(gone > 0.01 and gone < 0.4)
     for _ = 1, 50 do
       assert.equal("3x5x6", tostring(T.RandomResizedCrop({5, 6})(x).shape))
-      for _, t in ipairs {T.RandAugment(3, 15), T.TrivialAugmentWide(), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomAffine(30, {translate = {0.2, 0.2}, scale = {0.8, 1.2}, shear = 10}), T.RandomRotation({-10, 90}), T.RandomEqualize(), T.RandomPerspective(0.7, 1)} do
+      for _, t in ipairs {T.RandAugment(3, 15), T.TrivialAugmentWide(), T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+          T.RandomAffine(30, {translate = {0.2, 0.2}, scale = {0.8, 1.2}, shear = 10}), T.RandomRotation({-10, 90}),
+          T.RandomEqualize(), T.RandomPerspective(0.7, 1)} do
         local z = t(x)
         assert.equal("3x13x17", tostring(z.shape))
         assert.is_true(z:min():item() >= 0 and z:max():item() <= 1)
@@ -129,7 +133,8 @@ describe("transforms", function()
       local s = shares(t, 3000)
       assert.is_true(math.abs(s[3] - 0.3) < 0.04 and math.abs(s[0] - 0.7) < 0.04)
     end)
-    both(T.RandomChoice({plus(1), T.Compose {plus(1), plus(1)}, plus(3)}, {p = {1, 2, 1}}), T.RandomChoice({plus(1), function(y) return y + 2 end, plus(3)}, {p = {1, 2, 1}}), function(t)
+    both(T.RandomChoice({plus(1), T.Compose {plus(1), plus(1)}, plus(3)}, {p = {1, 2, 1}}),
+      T.RandomChoice({plus(1), function(y) return y + 2 end, plus(3)}, {p = {1, 2, 1}}), function(t)
       local s = shares(t, 3000)
       assert.is_true(math.abs(s[1] - 0.25) < 0.04 and math.abs(s[2] - 0.5) < 0.04 and math.abs(s[3] - 0.25) < 0.04)
     end)

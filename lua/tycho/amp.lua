@@ -28,12 +28,15 @@ end
 function amp.autocast(o, fn, ...)
   if callable(o) then return amp.autocast({}, o, fn, ...) end
   if type(o) == "string" then o = {device = o} end
-  check("autocast", o, {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true})       -- copies are always kept: they are told by version
+  -- copies are always kept: they are told by version
+  check("autocast", o, {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true})
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
   if kind and not usual[kind] then fail("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'") end
-  if o.dtype ~= nil and not half[o.dtype] then fail("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'") end
+  if o.dtype ~= nil and not half[o.dtype] then
+    fail("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'")
+  end
   local old = {}
   for k, dtype in pairs(usual) do
     if not kind or kind == k then old[k] = core.autocast(k == "cuda", o.enabled ~= false and (o.dtype or dtype) or nil) or false end
@@ -74,7 +77,10 @@ function Scaler:scale(loss)
     return out
   end
   if not core.is_tensor(loss) then fail("scale: argument 1 must be a tensor or a list of tensors, got " .. type(loss)) end
-  if half[loss.dtype] then fail("scale: the loss is " .. loss.dtype .. ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())") end
+  if half[loss.dtype] then
+    fail("scale: the loss is " .. loss.dtype ..
+      ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())")
+  end
   start(self, loss.device)
   return ops.amp_scale(loss, on(self._scale, loss.device))
 end
@@ -91,7 +97,8 @@ local function entry(self, opt)
 end
 
 local function found_on(self, e, device)
-  local f = self._founds[device] and table.remove(self._founds[device], 1) or number(0, "float32", device)   -- those of earlier steps are 0 again
+  -- those of earlier steps are 0 again
+  local f = self._founds[device] and table.remove(self._founds[device], 1) or number(0, "float32", device)
   e.found[device] = f
   return f
 end
@@ -104,7 +111,10 @@ local function each_device(self, who, opt, e, widen, fn)
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
       if g then
-        if g.dtype == "float16" and not group.master_weights then fail(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under autocast, or give the optimizer master_weights = true") end
+        if g.dtype == "float16" and not group.master_weights then
+          fail(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under \z
+            autocast, or give the optimizer master_weights = true")
+        end
         if widen and half[g.dtype] and group.master_weights then g = core.replace_grad(p, M.to(g, "float32")) end
         if not lists[g.device] then
           lists[g.device] = {}
@@ -134,7 +144,8 @@ function Scaler:unscale_(opt)
   e.state = "unscaled"
 end
 
--- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't unscaled are within the step.
+-- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't
+-- unscaled are within the step.
 function Scaler:step(opt, ...)
   if not self._enabled then return opt:step(...) end
   if select("#", ...) > 0 then fail("step: closures aren't supported with a scaler") end
@@ -151,7 +162,8 @@ function Scaler:step(opt, ...)
   end
   if e.state == "ready" then each_device(self, "step", opt, e, false, function(list, found) ops.multi_found(list, found) end) end
   local scaled = e.state == "ready"
-  opt:apply_gradients {found = function(device) return e.found[device] end, scale = scaled and function(device) return on(self._scale, device) end or nil}
+  opt:apply_gradients {found = function(device) return e.found[device] end,
+    scale = scaled and function(device) return on(self._scale, device) end or nil}
   e.state = "stepped"
 end
 
@@ -192,12 +204,14 @@ end
 
 function Scaler:state_dict()
   if not self._enabled then return {} end
-  return {scale = self:get_scale(), growth_factor = self._growth_factor, backoff_factor = self._backoff_factor, growth_interval = self._growth_interval,
-    _growth_tracker = self._growth and self._growth:item() or self._init_growth}
+  return {scale = self:get_scale(), growth_factor = self._growth_factor, backoff_factor = self._backoff_factor,
+    growth_interval = self._growth_interval, _growth_tracker = self._growth and self._growth:item() or self._init_growth}
 end
 function Scaler:load_state_dict(d)
   if not self._enabled then return end
-  if type(d) ~= "table" or type(d.scale) ~= "number" then fail("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing") end
+  if type(d) ~= "table" or type(d.scale) ~= "number" then
+    fail("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing")
+  end
   self._init_scale, self._init_growth = d.scale, d._growth_tracker or 0
   for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do self["_" .. name] = d[name] or self["_" .. name] end
   if self._scale then
@@ -212,8 +226,9 @@ function amp.GradScaler(o, more)
   o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
   if o.growth_factor <= 1 then fail("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor)) end
   if o.backoff_factor >= 1 then fail("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor)) end
-  return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0, _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor,
-    _growth_interval = o.growth_interval, _optimizers = setmetatable({}, {__mode = "k"}), _entries = {}, _founds = {}}, Scaler)
+  return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0,
+    _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor, _growth_interval = o.growth_interval,
+    _optimizers = setmetatable({}, {__mode = "k"}), _entries = {}, _founds = {}}, Scaler)
 end
 
 return require("tycho.options").told(amp, "amp")

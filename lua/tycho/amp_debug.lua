@@ -1,7 +1,8 @@
--- amp.debug(fn, {dtype = "float16"}): runs fn and says, for each layer, what its activations and their gradients would suffer in a 16-bit dtype.
+-- amp.debug(fn, {dtype = "float16"}): runs fn and says, for each layer, what its activations and their gradients would
+-- suffer in a 16-bit dtype.
 --
--- Idea: every module without modules in it is observed; of each of its results, and of that result's gradient where a backward pass within fn
--- reaches it, four numbers are computed on the device and read once at the end.
+-- Idea: every module without modules in it is observed; of each of its results, and of that result's gradient where a
+-- backward pass within fn reaches it, four numbers are computed on the device and read once at the end.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"

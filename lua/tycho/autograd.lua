@@ -19,32 +19,44 @@ end
 local function list(v) return core.is_tensor(v) and {v} or v end
 
 -- inputs: the leaves that alone get gradients
-M.backward = core.define("backward", "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?", function(x, grad, retain, create, inputs)
-  if retain == nil then retain = create end
-  if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
-  if type(inputs) ~= "table" and not core.is_tensor(inputs) then fail("backward: inputs must be a leaf or a list of leaves, got %s", type(inputs)) end
-  local asked, all = {list = list(inputs), besides = {}}, {}
-  for i, leaf in ipairs(asked.list) do
-    if not core.is_tensor(leaf) or not leaf.is_leaf then fail("backward: input %d must be a leaf, got %s", i, core.is_tensor(leaf) and "a result" or type(leaf)) end
-    all[i] = leaf
-  end
-  all[#all + 1] = modes.anchor                           -- which checkpoints on the way need
-  run(asked, {x}, {grad or false}, all, retain, create, true)
-  for i, g in pairs(asked.besides) do asked.list[i].grad = asked.list[i].grad and asked.list[i].grad + g or g end
-end)
+M.backward = core.define("backward",
+  "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
+  function(x, grad, retain, create, inputs)
+    if retain == nil then retain = create end
+    if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
+    if type(inputs) ~= "table" and not core.is_tensor(inputs) then
+      fail("backward: inputs must be a leaf or a list of leaves, got %s", type(inputs))
+    end
+    local asked, all = {list = list(inputs), besides = {}}, {}
+    for i, leaf in ipairs(asked.list) do
+      if not core.is_tensor(leaf) or not leaf.is_leaf then
+        fail("backward: input %d must be a leaf, got %s", i, core.is_tensor(leaf) and "a result" or type(leaf))
+      end
+      all[i] = leaf
+    end
+    all[#all + 1] = modes.anchor                           -- which checkpoints on the way need
+    run(asked, {x}, {grad or false}, all, retain, create, true)
+    for i, g in pairs(asked.besides) do asked.list[i].grad = asked.list[i].grad and asked.list[i].grad + g or g end
+  end)
 -- backward of several outputs at once; grads: a gradient for each, false or nil for one of a single element
-autograd.backward = core.define("autograd.backward", "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false", function(outputs, grads, retain, create)
-  if retain == nil then retain = create end
-  local given, filled = list(grads or {}), {}
-  for i = 1, #list(outputs) do filled[i] = given[i] or false end
-  run(nil, list(outputs), filled, nil, retain, create)
-end)
+autograd.backward = core.define("autograd.backward",
+  "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false",
+  function(outputs, grads, retain, create)
+    if retain == nil then retain = create end
+    local given, filled = list(grads or {}), {}
+    for i = 1, #list(outputs) do filled[i] = given[i] or false end
+    run(nil, list(outputs), filled, nil, retain, create)
+  end)
 
 -- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
-autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, allow_unused:bool=false, materialize_grads:bool=false",
+autograd.grad = core.define("grad",
+  "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, \z
+    allow_unused:bool=false, materialize_grads:bool=false",
   function(outputs, inputs, grads, retain, create, unused, zeros)
     for k, v in pairs {outputs = outputs, inputs = inputs} do
-      if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors") end
+      if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then
+        fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors")
+      end
     end
     if retain == nil then retain = create end
     local given, filled = list(grads or {}), {}
@@ -57,8 +69,12 @@ autograd.grad = core.define("grad", "outputs:any, inputs:any, *, grad_outputs:an
     for i = 1, #asked.list do
       local more = asked.besides[i]
       if more then out[i] = out[i] and out[i] + more or more end
-      if zeros and not out[i] then out[i] = core.ops.zeros(asked.list[i].shape, {dtype = asked.list[i].dtype, device = asked.list[i].device}) end
-      if not out[i] and not unused then fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i) end
+      if zeros and not out[i] then
+        out[i] = core.ops.zeros(asked.list[i].shape, {dtype = asked.list[i].dtype, device = asked.list[i].device})
+      end
+      if not out[i] and not unused then
+        fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i)
+      end
     end
     if core.is_tensor(inputs) then return out[1] or nil end
     for i = 1, #out do out[i] = out[i] or nil end
@@ -72,9 +88,12 @@ function M.register_hook(x, fn)
   return {remove = function() hooks[i] = false end}
 end
 
--- fn(leaf) is called when backward has added to the leaf's .grad: an optimizer's step may be there, and the gradient's memory go. A handle with remove().
+-- fn(leaf) is called when backward has added to the leaf's .grad: an optimizer's step may be there, and the gradient's
+-- memory go. A handle with remove().
 function M.register_post_accumulate_grad_hook(x, fn)
-  if core.is_tensor(x) and not x.is_leaf then fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; register_hook is for results") end
+  if core.is_tensor(x) and not x.is_leaf then
+    fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; register_hook is for results")
+  end
   local hooks, i = core.register_hook(x, fn)
   hooks[i] = {fn}
   return {remove = function() hooks[i] = false end}
@@ -106,7 +125,9 @@ function Context:saved_tensors()
   local s = self._saved
   if not s then return end
   for i = 1, s.n do
-    if s[i] and M._version(s[i]) ~= self._versions[i] then fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward") end
+    if s[i] and M._version(s[i]) ~= self._versions[i] then
+      fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")
+    end
   end
   return unpack(s, 1, s.n)
 end
@@ -178,11 +199,13 @@ end
 local function watcher(name, place, grads)
   for i, g in pairs(grads) do
     if M.is_floating_point(g) and M.any(core.ops.isnan(g)):item() then
-      error(("backward: %s, called at %s, gave its operand %d a gradient with NaN"):format(name, place and place:match "^(.+): $" or "a place that isn't known", i), 0)
+      error(("backward: %s, called at %s, gave its operand %d a gradient with NaN"):format(name,
+        place and place:match "^(.+): $" or "a place that isn't known", i), 0)
     end
   end
 end
--- On, a gradient that has NaN is an error that names the op which made it, and the line that called that; compiled functions run as they are written. Slow: for debugging.
+-- On, a gradient that has NaN is an error that names the op which made it, and the line that called that; compiled
+-- functions run as they are written. Slow: for debugging.
 function autograd.set_detect_anomaly(on)
   if type(on) ~= "boolean" then fail("set_detect_anomaly: argument 1 must be a boolean, got " .. type(on)) end
   modes.watching = on
@@ -197,71 +220,75 @@ end
 
 ---- gradcheck ----
 -- Compares gradients with central differences, for float64 inputs. Returns true, or raises with the first difference.
-autograd.gradcheck = core.define("gradcheck", "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false", function(fn, inputs, eps, atol, rtol, second)
-  inputs = list(inputs)
-  local function outputs()
-    local out = {}
-    for _, y in ipairs {fn(unpack(inputs))} do
-      if core.is_tensor(y) and y.dtype == "float64" then out[#out + 1] = y end
+autograd.gradcheck = core.define("gradcheck",
+  "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false",
+  function(fn, inputs, eps, atol, rtol, second)
+    inputs = list(inputs)
+    local function outputs()
+      local out = {}
+      for _, y in ipairs {fn(unpack(inputs))} do
+        if core.is_tensor(y) and y.dtype == "float64" then out[#out + 1] = y end
+      end
+      return out
     end
-    return out
-  end
-  local wanted = {}
-  for i, x in ipairs(inputs) do
-    if core.is_tensor(x) and x.requires_grad then
-      if x.dtype ~= "float64" then fail("gradcheck: input " .. i .. " must be float64, got " .. x.dtype) end
-      wanted[#wanted + 1] = i
-    end
-  end
-  if #wanted == 0 then fail("gradcheck: no input requires grad") end
-  local leaves = {}
-  for k, i in ipairs(wanted) do leaves[k] = inputs[i] end
-  -- each output weighed by fixed numbers, so that one backward checks all its elements
-  local function weights(y) return core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7):view(y.shape) end
-  local function total()
-    local sum
-    for _, y in ipairs(outputs()) do
-      if y.requires_grad then
-        local s = M.sum(y * weights(y))
-        sum = sum and sum + s or s
+    local wanted = {}
+    for i, x in ipairs(inputs) do
+      if core.is_tensor(x) and x.requires_grad then
+        if x.dtype ~= "float64" then fail("gradcheck: input " .. i .. " must be float64, got " .. x.dtype) end
+        wanted[#wanted + 1] = i
       end
     end
-    return sum
-  end
-  local sum = total()
-  if not sum then fail("gradcheck: no output depends on the inputs") end
-  local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
-  for k, x in ipairs(leaves) do
-    local flat = x:detach():view(-1)
-    local g = grads[k] and M.reshape(grads[k]:detach(), -1)
-    for j = 1, M.numel(x) do
-      local v = flat[j]
-      flat[j] = v + eps
-      local up = total():item()
-      flat[j] = v - eps
-      local numeric = (up - total():item()) / (2 * eps)
-      flat[j] = v
-      local analytic = g and g[j] or 0
-      local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
-      if not near then
-        fail("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g", wanted[k], j, analytic, numeric)
+    if #wanted == 0 then fail("gradcheck: no input requires grad") end
+    local leaves = {}
+    for k, i in ipairs(wanted) do leaves[k] = inputs[i] end
+    -- each output weighed by fixed numbers, so that one backward checks all its elements
+    local function weights(y)
+      return core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7):view(y.shape)
+    end
+    local function total()
+      local sum
+      for _, y in ipairs(outputs()) do
+        if y.requires_grad then
+          local s = M.sum(y * weights(y))
+          sum = sum and sum + s or s
+        end
+      end
+      return sum
+    end
+    local sum = total()
+    if not sum then fail("gradcheck: no output depends on the inputs") end
+    local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
+    for k, x in ipairs(leaves) do
+      local flat = x:detach():view(-1)
+      local g = grads[k] and M.reshape(grads[k]:detach(), -1)
+      for j = 1, M.numel(x) do
+        local v = flat[j]
+        flat[j] = v + eps
+        local up = total():item()
+        flat[j] = v - eps
+        local numeric = (up - total():item()) / (2 * eps)
+        flat[j] = v
+        local analytic = g and g[j] or 0
+        local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
+        if not near then
+          fail("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g", wanted[k], j, analytic, numeric)
+        end
       end
     end
-  end
-  if second then
-    local parts = {}
-    for k = 1, #leaves do if grads[k] and grads[k].requires_grad then parts[#parts + 1] = k end end
-    if #parts > 0 then
-      autograd.gradcheck(function()
-        local all = autograd.grad(total(), leaves, {allow_unused = true, create_graph = true})
-        local out = {}
-        for i, k in ipairs(parts) do out[i] = all[k] end
-        return unpack(out)
-      end, inputs, {eps = eps, atol = atol * 10, rtol = rtol * 10})
+    if second then
+      local parts = {}
+      for k = 1, #leaves do if grads[k] and grads[k].requires_grad then parts[#parts + 1] = k end end
+      if #parts > 0 then
+        autograd.gradcheck(function()
+          local all = autograd.grad(total(), leaves, {allow_unused = true, create_graph = true})
+          local out = {}
+          for i, k in ipairs(parts) do out[i] = all[k] end
+          return unpack(out)
+        end, inputs, {eps = eps, atol = atol * 10, rtol = rtol * 10})
+      end
     end
-  end
-  return true
-end)
+    return true
+  end)
 
 -- The same of gradients' gradients.
 function autograd.gradgradcheck(fn, inputs, o)

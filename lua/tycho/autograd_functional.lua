@@ -1,7 +1,8 @@
 -- torch.autograd.functional: derivatives of functions of tensors as a whole. jacobian, hessian, vjp, jvp, hvp, vhp.
 --
--- Each takes fn, inputs (a tensor, or a list of them that fn gets as arguments) and what it multiplies by; lists come back for lists, and for several results of fn. With
--- {create_graph = true} what comes back has a history that leads to the inputs.
+-- Each takes fn, inputs (a tensor, or a list of them that fn gets as arguments) and what it multiplies by; lists come
+-- back for lists, and for several results of fn. With {create_graph = true} what comes back has a history that leads to
+-- the inputs.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local options = require "tycho.options"
@@ -16,7 +17,9 @@ local function list(v) return core.is_tensor(v) and {v} or v end
 local function prepared(who, inputs, create)
   local out = {}
   for i, x in ipairs(list(inputs)) do
-    if not core.is_tensor(x) or not M.is_floating_point(x) then fail("%s: input %d must be a floating tensor, got %s", who, i, core.is_tensor(x) and x.dtype or type(x)) end
+    if not core.is_tensor(x) or not M.is_floating_point(x) then
+      fail("%s: input %d must be a floating tensor, got %s", who, i, core.is_tensor(x) and x.dtype or type(x))
+    end
     if create and x.requires_grad then out[i] = ops.view(x, x.shape) else out[i] = M.detach(x):requires_grad_() end
   end
   if #out == 0 then fail("%s: argument 2 must be a tensor or a list of tensors, got %s", who, options.shown(inputs)) end
@@ -24,7 +27,9 @@ local function prepared(who, inputs, create)
 end
 local function results(who, ...)
   local out = {...}
-  for i = 1, math.max(1, #out) do if not core.is_tensor(out[i]) then fail("%s: argument 1 must return tensors, got %s", who, options.shown(out[i])) end end
+  for i = 1, math.max(1, #out) do
+    if not core.is_tensor(out[i]) then fail("%s: argument 1 must return tensors, got %s", who, options.shown(out[i])) end
+  end
   return out
 end
 local function given(who, o) return options.fill(who, o, {create_graph = false, strict = false, vectorize = false}).create_graph end
@@ -35,7 +40,8 @@ local function pulled(outputs, xs, weights, create)
   for i, y in ipairs(outputs) do
     if y.requires_grad then roots[#roots + 1], w[#w + 1] = y, weights[i] end
   end
-  local g = #roots > 0 and autograd.grad(roots, xs, {grad_outputs = w, retain_graph = true, create_graph = create, allow_unused = true}) or {}
+  local g = #roots > 0 and
+    autograd.grad(roots, xs, {grad_outputs = w, retain_graph = true, create_graph = create, allow_unused = true}) or {}
   local out = {}
   for i, x in ipairs(xs) do out[i] = g[i] or ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
   return out
@@ -50,7 +56,10 @@ local function beside(who, v, xs)
   end
   v = list(v)
   for i, x in ipairs(xs) do
-    if not core.is_tensor(v[i]) or v[i].shape ~= x.shape then fail("%s: argument 3 (v) must have shape %s at %d, got %s", who, tostring(x.shape), i, core.is_tensor(v[i]) and "shape " .. tostring(v[i].shape) or type(v[i])) end
+    if not core.is_tensor(v[i]) or v[i].shape ~= x.shape then
+      fail("%s: argument 3 (v) must have shape %s at %d, got %s", who, tostring(x.shape), i,
+        core.is_tensor(v[i]) and "shape " .. tostring(v[i].shape) or type(v[i]))
+    end
   end
   return v
 end
@@ -72,7 +81,8 @@ function functional.jacobian(fn, inputs, o)
       for i, x in ipairs(xs) do
         local shape = {unpack(y.shape)}
         for _, n in ipairs(x.shape) do shape[#shape + 1] = n end
-        out[k][i] = #rows[i] > 0 and M.reshape(require("tycho.functional").functions.stack(rows[i], 1), shape) or ops.zeros(shape, {dtype = y.dtype, device = y.device})
+        out[k][i] = #rows[i] > 0 and M.reshape(require("tycho.functional").functions.stack(rows[i], 1), shape) or
+          ops.zeros(shape, {dtype = y.dtype, device = y.device})
       end
       out[k] = as_given(inputs, out[k])
     end

@@ -1,7 +1,8 @@
 -- tycho.backends: switches of the libraries underneath, as fields: tycho.backends.cudnn.benchmark = true.
 --   cudnn.benchmark      convolutions and products of a new shape time the ways there are; else the library's first choice is taken
 --   cudnn.deterministic  only ways that give the same bits each time
---   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa (also as cuda.matmul.allow_tf32, cudnn.allow_tf32)
+--   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
+--                        (also as cuda.matmul.allow_tf32, cudnn.allow_tf32)
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -25,4 +26,6 @@ end
 
 local cuda = switches("cuda", {allow_tf32 = "allow_tf32"})
 rawset(cuda, "matmul", cuda)
-return options.told({cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "allow_tf32"}), cuda = cuda}, "backends")
+return options.told({
+  cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "allow_tf32"}),
+  cuda = cuda}, "backends")

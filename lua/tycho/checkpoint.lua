@@ -1,7 +1,8 @@
 -- tycho.checkpoint.Manager: a training run's state, saved as one unit while it goes on, and given back as it was.
 --
--- Idea: save() copies everything before it returns; a thread in C writes the copy (src/io/checkpoint.c). A file holds members' state dicts, plain
--- values and the random generators, with checksums of every byte. restore_latest() takes the newest file that is whole.
+-- Idea: save() copies everything before it returns; a thread in C writes the copy (src/io/checkpoint.c). A file holds
+-- members' state dicts, plain values and the random generators, with checksums of every byte. restore_latest() takes
+-- the newest file that is whole.
 -- Invariant: older checkpoints stay until a newer one is durable.
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -16,7 +17,9 @@ Manager.__index = Manager
 -- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
 function checkpoint.Manager(o)
   o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
-  if type(o.dir) ~= "string" or o.dir == "" then fail("checkpoint.Manager: dir must be the name of a folder, got %s", o.dir and tostring(o.dir) or "nothing") end
+  if type(o.dir) ~= "string" or o.dir == "" then
+    fail("checkpoint.Manager: dir must be the name of a folder, got %s", o.dir and tostring(o.dir) or "nothing")
+  end
   if o.keep then options.whole("checkpoint.Manager", "keep", o.keep, 1) end
   local ok, e = pcall(function()
     core.make_folder(o.dir)
@@ -56,7 +59,9 @@ end
 local function restore_generators(kept)
   for name, g in pairs(kept) do
     if name == "lua" then core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
-    elseif name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then core.gpu.rng_state(name, g[1], g[2]) end
+    elseif name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then
+      core.gpu.rng_state(name, g[1], g[2])
+    end
   end
 end
 
@@ -74,7 +79,8 @@ local function restore_plans(kept)
   if not kept or not core.gpu.is_available() then return end
   local devices, _, libraries = device_names(), core.gpu.ways()
   if kept.devices == devices and kept.libraries == libraries then return core.gpu.set_ways(kept.words) end
-  io.stderr:write(("checkpoint: its timed plans are for %s with %s, here there is %s with %s: they are timed anew, and may round differently\n"):format(kept.devices, kept.libraries, devices, libraries))
+  io.stderr:write(("checkpoint: its timed plans are for %s with %s, here there is %s with %s: \z
+    they are timed anew, and may round differently\n"):format(kept.devices, kept.libraries, devices, libraries))
 end
 
 ---- saving ----
@@ -106,7 +112,8 @@ end
 
 local function check_members(who, members)
   if type(members) ~= "table" or has_state(members, "state_dict") then
-    fail("%s must be a table of members, such as {model = net}, got %s", who, has_state(members, "state_dict") and "one of them" or core.is_tensor(members) and "tensor" or type(members))
+    fail("%s must be a table of members, such as {model = net}, got %s", who,
+      has_state(members, "state_dict") and "one of them" or core.is_tensor(members) and "tensor" or type(members))
   end
 end
 
@@ -132,7 +139,8 @@ function Manager:save(step, members)
   end
   self.failed = before
   local saved, e = pcall(function()
-    self.under_way = {step = step, saving = core.saving_start(path_of(self, step), names, snapshot(tensors), core.json_encode(tree), self.keep)}
+    self.under_way = {step = step,
+      saving = core.saving_start(path_of(self, step), names, snapshot(tensors), core.json_encode(tree), self.keep)}
   end)
   if not saved then fail("checkpoint: step %d was not saved: %s", step, options.bare(e)) end
   if not self.async then return self:wait() end
@@ -161,7 +169,10 @@ function Manager:steps() return core.checkpoints(self.dir) end
 local function read(self, step)
   local tensors, text = core.read_safetensors(path_of(self, step), true)
   local value = saving.value(core.json_decode(text or "null"), tensors)
-  if type(value) ~= "table" or type(value.states) ~= "table" or type(value.values) ~= "table" or type(value.generators) ~= "table" then error(path_of(self, step) .. ": no checkpoint", 0) end
+  if type(value) ~= "table" or type(value.states) ~= "table" or type(value.values) ~= "table" or
+      type(value.generators) ~= "table" then
+    error(path_of(self, step) .. ": no checkpoint", 0)
+  end
   return value
 end
 
@@ -187,7 +198,8 @@ local function load_into(value, members, path)
   for name, m in pairs(members or {}) do
     if has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
-      local checks = has_state(m, "check_state_dict") and rawequal(m.load_state_dict, m._loads)      -- the library's own, not one in its place
+      -- the library's own, not one in its place
+      local checks = has_state(m, "check_state_dict") and rawequal(m.load_state_dict, m._loads)
       if checks then
         local ok, e = pcall(m.check_state_dict, m, value.states[name])
         if not ok then error(("restore: '%s' of %s: %s"):format(name, path, options.bare(e)), 0) end
@@ -196,7 +208,9 @@ local function load_into(value, members, path)
     elseif core.is_tensor(m) then
       local v = value.values[name]
       if not core.is_tensor(v) then error(("restore: %s has no tensor '%s'"):format(path, name), 0) end
-      if v.shape ~= m.shape then error(("restore: '%s' of %s has shape %s; it must be %s"):format(name, path, tostring(v.shape), tostring(m.shape)), 0) end
+      if v.shape ~= m.shape then
+        error(("restore: '%s' of %s has shape %s; it must be %s"):format(name, path, tostring(v.shape), tostring(m.shape)), 0)
+      end
       tensors[m] = v
     end
   end
@@ -210,7 +224,8 @@ local function load_into(value, members, path)
   return value.step, value.values
 end
 
--- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the generators, gives the step and the plain values.
+-- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the
+-- generators, gives the step and the plain values.
 function Manager:restore(step, members)
   options.whole("restore", "argument 1 (step)", step, 0)
   if members ~= nil then check_members("restore: argument 2", members) end
@@ -223,7 +238,8 @@ function Manager:restore(step, members)
   return a, b
 end
 
--- The same with the newest checkpoint that is whole; where a newer one is damaged, says so on stderr. nil: there is none. All damaged: an error.
+-- The same with the newest checkpoint that is whole; where a newer one is damaged, says so on stderr. nil: there is
+-- none. All damaged: an error.
 function Manager:restore_latest(members)
   if members ~= nil then check_members("restore_latest: argument 1", members) end
   local failed, last = finish(self), nil

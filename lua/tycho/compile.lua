@@ -2,10 +2,11 @@
 --
 -- Idea: fn is called with a record running (src/core/program.h). From then on each call runs fn again, but its ops are only compared with
 -- the record, which costs a fraction of doing them; when all agreed, the recorded steps run: on the CPU one after another over fixed
--- memory, on a GPU as one captured graph; pointwise ones together (src/core/fuse.c). Any difference is seen, and the call then goes on as it would have without a record. A variant is
--- kept for each shape, dtype and layout of the arguments, value of those that are no tensors, and training mode of the modules that ran.
--- Invariant: what fn leaves behind is what it would have left without compile, but for tensors in tables of the user's own: those made within fn end with the call, unless
--- returned, kept (tycho.keep) or assigned to a module.
+-- memory, on a GPU as one captured graph; pointwise ones together (src/core/fuse.c). Any difference is seen, and the
+-- call then goes on as it would have without a record. A variant is kept for each shape, dtype and layout of the
+-- arguments, value of those that are no tensors, and training mode of the modules that ran.
+-- Invariant: what fn leaves behind is what it would have left without compile, but for tensors in tables of the user's
+-- own: those made within fn end with the call, unless returned, kept (tycho.keep) or assigned to a module.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local tree = require "tycho.tree"
@@ -26,7 +27,10 @@ local function print_kernels(kernels)
   if not (os.getenv("TYCHO_DEBUG") or ""):find("fusion") then return end
   for _, k in ipairs(kernels) do
     local text = table.concat(k.ops, " ")
-    if k.fused then text = ("%s: %s%d tensors read, %d written"):format(text, k.elements and k.elements .. " elements, " or "", k.reads, k.writes) end
+    if k.fused then
+      text = ("%s: %s%d tensors read, %d written"):format(text, k.elements and k.elements .. " elements, " or "",
+        k.reads, k.writes)
+    end
     io.stderr:write("fusion: ", k.fused and "[" .. text .. "]" or text, k.why and "; not more: " .. k.why or "", "\n")
   end
 end
@@ -63,7 +67,9 @@ local function check_rows(args, k)
   for i = 1, args.n do
     local shape = core.is_tensor(args[i]) and args[i].shape
     if shape and shape[1] ~= k then fail("compile: argument %d has shape %s; dim 1 must be %d, a row for each step", i, shape, k) end
-    if holds_tensors(args[i], {}) then fail("compile: argument %d is a table of tensors; with steps = %d each must be an argument of its own", i, k) end
+    if holds_tensors(args[i], {}) then
+      fail("compile: argument %d is a table of tensors; with steps = %d each must be an argument of its own", i, k)
+    end
   end
 end
 
@@ -74,7 +80,9 @@ local function refused(self, args)
       for k = 1, i - 1 do
         if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory" end
       end
-    elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then return "an argument is a table, whose contents may change" end
+    elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then
+      return "an argument is a table, whose contents may change"
+    end
   end
 end
 
@@ -96,8 +104,9 @@ local function once(a)
   return a
 end
 
--- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose graphs keep addresses, and
--- where two were recorded in one storage: copies, which are made anew unless they were made of the same.
+-- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose
+-- graphs keep addresses, and where two were recorded in one storage: copies, which are made anew unless they were made
+-- of the same.
 local function inputs_of(v, args)
   local given, list = {n = args.n}, {}
   local first = not v.copies
@@ -117,7 +126,10 @@ local function inputs_of(v, args)
           s = {copy = core.keep(ops.clone(once(a)))}
           s.tensor = s.copy.shape == a.shape and s.copy or core.keep(ops.expand(s.copy, a.shape))
           v.static[i] = s
-        elseif not (program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and M._unexposed(a)) then M.copy_(s.copy, once(a)) end
+        elseif not (program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and
+            M._unexposed(a)) then
+          M.copy_(s.copy, once(a))
+        end
         s.of, s.version, s.own = core.keep(a:detach()), M._version(a), M._version(s.tensor)
         given[i] = s.tensor
       else given[i] = a end
@@ -344,13 +356,16 @@ Compiled.__index = Compiled
 function Compiled:__tostring() return "compiled function" end -- luacheck: no self
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
-  if program.active() or gpu.capturing() or modes.watching then return self.fn(...) end       -- part of another one's record, of the user's graph, or looked at for anomalies
+  -- part of another one's record, of the user's graph, or looked at for anomalies
+  if program.active() or gpu.capturing() or modes.watching then return self.fn(...) end
   local args = pack(...)
   local why = refused(self, args)
   local v = not why and variant_for(self, args)
   if why then self.why = why else v.calls = v.calls + 1 end
   -- the first call makes what is made once; a coroutine may come in the middle of another's call
-  if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then return in_scope(core.scope_begin(), pcall(self.fn, ...)) end
+  if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
+    return in_scope(core.scope_begin(), pcall(self.fn, ...))
+  end
   if self.guard == "inputs" and v.results and program.recorded(v.program) then
     local results = trusted(v, args)
     if results then return unpack(results, 1, results.n) end
@@ -382,7 +397,9 @@ local function repeated(fn, k)
         if core.is_tensor(args[i]) then row[i] = M.select(args[i], 1, step) end
       end
       local out = pack(fn(unpack(row, 1, args.n)))
-      if n and out.n ~= n then fail("compile: with steps = %d fn must give as many results in each step; it gave %d, then %d", k, n, out.n) end
+      if n and out.n ~= n then
+        fail("compile: with steps = %d fn must give as many results in each step; it gave %d, then %d", k, n, out.n)
+      end
       n = out.n
       for i = 1, n do
         if not core.is_tensor(out[i]) then fail("compile: with steps = %d fn must give tensors; result %d is a %s", k, i, type(out[i])) end
@@ -411,20 +428,23 @@ local function as_module(compiled, m)
       return back(v(this, ...))
     end
   end
-  stand_in = setmetatable({}, {__index = index, __newindex = function(_, k, v) m[k] = v end, __call = function(_, ...) return compiled(...) end,
-    __tostring = function() return "compiled " .. tostring(m) end})
+  stand_in = setmetatable({}, {__index = index, __newindex = function(_, k, v) m[k] = v end,
+    __call = function(_, ...) return compiled(...) end, __tostring = function() return "compiled " .. tostring(m) end})
   module.stand_for(stand_in, m)
   return stand_in
 end
 
 return function(fn, o)
   o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
-  if not callable(fn) then fail("compile: argument 1 must be a function or a module, got %s", core.is_tensor(fn) and "tensor" or type(fn)) end
+  if not callable(fn) then
+    fail("compile: argument 1 must be a function or a module, got %s", core.is_tensor(fn) and "tensor" or type(fn))
+  end
   whole("compile", "max_variants", o.max_variants, 1)
   if type(o.fusion) ~= "boolean" then fail("compile: fusion must be true or false, got %s", tostring(o.fusion)) end
   if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
   local of = module.is_module(fn) and fn
   if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
-  local compiled = setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {}}, Compiled)
+  local compiled = setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion,
+    steps = o.steps, variants = {}}, Compiled)
   return of and as_module(compiled, of) or compiled
 end

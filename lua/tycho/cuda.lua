@@ -3,12 +3,14 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local gpu = core.gpu
-local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, current_device = gpu.current_device, set_device = gpu.set_device,
-  get_device_properties = gpu.get_device_properties, synchronize = gpu.synchronize, sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info,
-  memory_stats = gpu.memory_stats, reset_peak_memory_stats = gpu.reset_peak_memory_stats, empty_cache = gpu.empty_cache, current_stream = gpu.current_stream}
+local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, current_device = gpu.current_device,
+  set_device = gpu.set_device, get_device_properties = gpu.get_device_properties, synchronize = gpu.synchronize,
+  sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info, memory_stats = gpu.memory_stats,
+  reset_peak_memory_stats = gpu.reset_peak_memory_stats, empty_cache = gpu.empty_cache, current_stream = gpu.current_stream}
 
 function cuda.get_device_name(device) return gpu.get_device_properties(device).name end
-for name, field in pairs {memory_allocated = "allocated", max_memory_allocated = "max_allocated", memory_reserved = "reserved", max_memory_reserved = "max_reserved"} do
+for name, field in pairs {memory_allocated = "allocated", max_memory_allocated = "max_allocated",
+    memory_reserved = "reserved", max_memory_reserved = "max_reserved"} do
   cuda[name] = function(device) return gpu.is_available() and gpu.memory_stats(device)[field] or 0 end    -- bytes
 end
 
@@ -34,10 +36,13 @@ function cuda.set_sync_debug(on)
   gpu.flag("sync_debug", on)
 end
 
--- "error": what waits for the device without being asked to (item(), copies to the CPU, sizes that depend on data) is an error, so that hidden waits are found. "default": not.
+-- "error": what waits for the device without being asked to (item(), copies to the CPU, sizes that depend on data) is
+-- an error, so that hidden waits are found. "default": not.
 function cuda.set_sync_debug_mode(mode)
   if mode == 0 then mode = "default" elseif mode == 2 then mode = "error" end
-  if mode ~= "default" and mode ~= "error" then fail("set_sync_debug_mode: argument 1 must be 'default' or 'error', got %s", options.shown(mode)) end
+  if mode ~= "default" and mode ~= "error" then
+    fail("set_sync_debug_mode: argument 1 must be 'default' or 'error', got %s", options.shown(mode))
+  end
   gpu.flag("refuse_sync", mode == "error")
 end
 function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or 0 end
@@ -46,8 +51,10 @@ function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or 0 end
 function cuda.memory_summary(device)
   local s = gpu.memory_stats(device)
   local function line(name, now, peak) return ("%-24s %12.2f MiB %12.2f MiB"):format(name, now / 2^20, peak / 2^20) end
-  local out = {("%-24s %16s %16s"):format("memory of " .. named(device), "now", "peak"), line("allocated by tensors", s.allocated, s.max_allocated),
-    line("reserved from the device", s.reserved, s.max_reserved), ("%-24s %12d"):format("segments", s.segments), ("%-24s %16s %16s"):format("blocks up to", "in use", "cached")}
+  local out = {("%-24s %16s %16s"):format("memory of " .. named(device), "now", "peak"),
+    line("allocated by tensors", s.allocated, s.max_allocated),
+    line("reserved from the device", s.reserved, s.max_reserved), ("%-24s %12d"):format("segments", s.segments),
+    ("%-24s %16s %16s"):format("blocks up to", "in use", "cached")}
   for _, b in ipairs(s.blocks) do
     local size = not b.most and "any size" or b.most < 2^20 and ("%d KiB"):format(b.most / 2^10) or ("%d MiB"):format(b.most / 2^20)
     out[#out + 1] = ("%24s %16d %16d"):format(size, b.used, b.free)
@@ -56,7 +63,8 @@ function cuda.memory_summary(device)
 end
 
 ---- events ----
-local Event = {record = gpu.event_record, wait = gpu.event_wait, synchronize = gpu.event_synchronize, query = gpu.event_query, elapsed_time = gpu.event_elapsed}
+local Event = {record = gpu.event_record, wait = gpu.event_wait, synchronize = gpu.event_synchronize,
+  query = gpu.event_query, elapsed_time = gpu.event_elapsed}
 gpu.event_meta.__index = Event
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
 

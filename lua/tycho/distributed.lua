@@ -1,7 +1,8 @@
 -- tycho.distributed: processes that train one model, one GPU or some cores each, with the names of torch.distributed.
 --
--- Idea: `mpirun -n 4 luajit train.lua` starts them, and init_process_group() lets them find each other. What they exchange is the op `collective`: in the host's memory it goes by MPI,
--- on GPUs by NCCL, in a stream of its own beside the current one. Ranks count from 0, as mpirun's and the driver's numbers do.
+-- Idea: `mpirun -n 4 luajit train.lua` starts them, and init_process_group() lets them find each other. What they
+-- exchange is the op `collective`: in the host's memory it goes by MPI, on GPUs by NCCL, in a stream of its own beside
+-- the current one. Ranks count from 0, as mpirun's and the driver's numbers do.
 -- Invariant: every process of a group calls the same functions in the same order, with tensors of the same shapes and dtypes.
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -48,13 +49,16 @@ end
 function distributed.is_initialized() return world ~= nil end
 
 -- The processes that mpirun has started find each other; without mpirun there is one. timeout: seconds that a call may wait for the others.
--- TYCHO_DEBUG=distributed in the environment: before each exchange the processes compare what they are about to do, and an error says where they differ (else
--- they hang, or get nonsense). The positional argument is PyTorch's backend: what is used follows from the tensors' device.
+-- TYCHO_DEBUG=distributed in the environment: before each exchange the processes compare what they are about to do, and
+-- an error says where they differ (else they hang, or get nonsense). The positional argument is PyTorch's backend: what
+-- is used follows from the tensors' device.
 function distributed.init_process_group(backend, o)
   if type(backend) == "table" then backend, o = nil, backend end
   o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
   options.number("init_process_group", "timeout", o.timeout, 0)
-  if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" then fail("init_process_group: the backend must be 'mpi' or 'nccl', got %s", shown(o.backend)) end
+  if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" then
+    fail("init_process_group: the backend must be 'mpi' or 'nccl', got %s", shown(o.backend))
+  end
   if world then fail("init_process_group: it has been called") end
   local rank, size, on_machine = core.group_open(o.timeout, (os.getenv "TYCHO_DEBUG" or ""):find "distributed" ~= nil)
   if not rank then fail("init_process_group: %s", size) end
@@ -138,7 +142,8 @@ local REDUCTIONS = {sum = "sum", mean = "mean", avg = "mean", product = "product
 distributed.ReduceOp = {SUM = "sum", AVG = "mean", PRODUCT = "product", MIN = "min", MAX = "max"}
 local function reduction_of(who, op)
   if op == nil then return "sum" end
-  return REDUCTIONS[type(op) == "string" and op:lower()] or fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
+  return REDUCTIONS[type(op) == "string" and op:lower()] or
+    fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
 end
 
 -- x becomes the sum (op: or the mean, product, min, max) of what the processes have. async_op: gives a Work with wait().
@@ -146,10 +151,12 @@ distributed.all_reduce = core.define("distributed.all_reduce", "x, op:any?, grou
   return exchange("all_reduce", "all_reduce", x, x, async, group_of("all_reduce", group), reduction_of("all_reduce", op))
 end)
 -- The same for the process of rank dst only.
-distributed.reduce = core.define("distributed.reduce", "x, dst:int, op:any?, group:any?, async_op:bool=false", function(x, dst, op, group, async)
-  local g = group_of("reduce", group)
-  return exchange("reduce", "reduce", x, x, async, g, reduction_of("reduce", op), within("reduce", dst, g))
-end)
+distributed.reduce = core.define("distributed.reduce",
+  "x, dst:int, op:any?, group:any?, async_op:bool=false",
+  function(x, dst, op, group, async)
+    local g = group_of("reduce", group)
+    return exchange("reduce", "reduce", x, x, async, g, reduction_of("reduce", op), within("reduce", dst, g))
+  end)
 -- x becomes what the process of rank src has.
 distributed.broadcast = core.define("distributed.broadcast", "x, src:int, group:any?, async_op:bool=false", function(x, src, group, async)
   local g = group_of("broadcast", group)
@@ -157,20 +164,30 @@ distributed.broadcast = core.define("distributed.broadcast", "x, src:int, group:
 end)
 
 -- out, of as many times x's dim 1 as there are processes, becomes what they have, in the order of their ranks.
-distributed.all_gather_into_tensor = core.define("distributed.all_gather_into_tensor", "out, x, group:any?, async_op:bool=false", function(out, x, group, async)
-  return exchange("all_gather_into_tensor", "all_gather", x, out, async, group_of("all_gather_into_tensor", group))
-end)
+distributed.all_gather_into_tensor = core.define("distributed.all_gather_into_tensor",
+  "out, x, group:any?, async_op:bool=false",
+  function(out, x, group, async)
+    return exchange("all_gather_into_tensor", "all_gather", x, out, async, group_of("all_gather_into_tensor", group))
+  end)
 -- out becomes this process's part of the sum of all x: dim 1 is shared out.
-distributed.reduce_scatter_tensor = core.define("distributed.reduce_scatter_tensor", "out, x, op:any?, group:any?, async_op:bool=false", function(out, x, op, group, async)
-  return exchange("reduce_scatter_tensor", "reduce_scatter", x, out, async, group_of("reduce_scatter_tensor", group), reduction_of("reduce_scatter_tensor", op))
-end)
+distributed.reduce_scatter_tensor = core.define("distributed.reduce_scatter_tensor",
+  "out, x, op:any?, group:any?, async_op:bool=false",
+  function(out, x, op, group, async)
+    return exchange("reduce_scatter_tensor", "reduce_scatter", x, out, async, group_of("reduce_scatter_tensor", group),
+      reduction_of("reduce_scatter_tensor", op))
+  end)
 -- Part i of x's dim 1 goes to process i; out has what came, in the order of ranks.
-distributed.all_to_all_single = core.define("distributed.all_to_all_single", "out, x, group:any?, async_op:bool=false", function(out, x, group, async)
-  return exchange("all_to_all_single", "all_to_all", x, out, async, group_of("all_to_all_single", group))
-end)
+distributed.all_to_all_single = core.define("distributed.all_to_all_single",
+  "out, x, group:any?, async_op:bool=false",
+  function(out, x, group, async)
+    return exchange("all_to_all_single", "all_to_all", x, out, async, group_of("all_to_all_single", group))
+  end)
 
 local function check_list(who, list, n)
-  if type(list) ~= "table" or core.is_tensor(list) or #list ~= n then fail("%s: a list of %d tensors is needed, one for each process, got %s", who, n, core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list)) end
+  if type(list) ~= "table" or core.is_tensor(list) or #list ~= n then
+    fail("%s: a list of %d tensors is needed, one for each process, got %s", who, n,
+      core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list))
+  end
 end
 local function fill_list(list, parts) for i, part in ipairs(parts) do no_grad(M.copy_, list[i], part) end end
 local function joined(list)
@@ -210,8 +227,12 @@ distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, ta
   return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
 end)
 -- isend and irecv, waited for.
-distributed.send = core.define("distributed.send", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag) distributed.isend(x, dst, group, tag):wait() end)
-distributed.recv = core.define("distributed.recv", "x, src:int, group:any?, tag:int=0", function(x, src, group, tag) distributed.irecv(x, src, group, tag):wait() end)
+distributed.send = core.define("distributed.send",
+  "x, dst:int, group:any?, tag:int=0",
+  function(x, dst, group, tag) distributed.isend(x, dst, group, tag):wait() end)
+distributed.recv = core.define("distributed.recv",
+  "x, src:int, group:any?, tag:int=0",
+  function(x, src, group, tag) distributed.irecv(x, src, group, tag):wait() end)
 
 -- The process of rank dst gets what all have into the tensors of its list; the others give no list.
 distributed.gather = core.define("distributed.gather", "x, list:any?, dst:int=0, group:any?", function(x, list, dst, group)
@@ -287,11 +308,15 @@ distributed.functional = options.told({
   all_reduce = core.define("distributed.functional.all_reduce", "x, op:any?, group:any?", function(x, op, group)
     return ops.collective(x, "all_reduce", reduction_of("all_reduce", op), 0, 0, group_of("all_reduce", group).id)
   end),
-  all_gather = core.define("distributed.functional.all_gather", "x, group:any?", function(x, group) return ops.collective(x, "all_gather", "sum", 0, 0, group_of("all_gather", group).id) end),
+  all_gather = core.define("distributed.functional.all_gather",
+    "x, group:any?",
+    function(x, group) return ops.collective(x, "all_gather", "sum", 0, 0, group_of("all_gather", group).id) end),
   reduce_scatter = core.define("distributed.functional.reduce_scatter", "x, op:any?, group:any?", function(x, op, group)
     return ops.collective(x, "reduce_scatter", reduction_of("reduce_scatter", op), 0, 0, group_of("reduce_scatter", group).id)
   end),
-  all_to_all = core.define("distributed.functional.all_to_all", "x, group:any?", function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),
+  all_to_all = core.define("distributed.functional.all_to_all",
+    "x, group:any?",
+    function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),
 }, "distributed.functional")
 
 return options.told(distributed, "distributed")

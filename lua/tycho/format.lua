@@ -14,7 +14,8 @@ local function c_format(fmt, v)
   return (ffi.string(buffer, n):gsub("[^%d+e-]+", "."))
 end
 
--- How to print numbers of one tensor (whole ones with a dot, the rest with 4 digits, or in scientific form), and their width. NaN, infinities and zeroes count for neither.
+-- How to print numbers of one tensor (whole ones with a dot, the rest with 4 digits, or in scientific form), and their
+-- width. NaN, infinities and zeroes count for neither.
 local function number_format(values)
   local top, low, whole, finite = 0, math.huge, true, {}
   for _, v in ipairs(values) do

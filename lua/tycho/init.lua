@@ -2,8 +2,8 @@
 local ffi = require "ffi"
 
 -- OpenMP's idle threads spin before they sleep, by libgomp's default so long that they slow down what runs beside them: a small training
--- step took twice its time, and two processes on the same cores thirty times. libgomp reads its setting when it is loaded, with the core, so that nothing may ask for
--- the core before; the user's own, if there is one, stands.
+-- step took twice its time, and two processes on the same cores thirty times. libgomp reads its setting when it is
+-- loaded, with the core, so that nothing may ask for the core before; the user's own, if there is one, stands.
 local function load_core()
   if os.getenv("GOMP_SPINCOUNT") or os.getenv("OMP_WAIT_POLICY") then return require "tycho.core" end
   pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite); int unsetenv(const char *name);")
@@ -57,19 +57,23 @@ end
 require "tycho.grad"
 
 ---- creation ----
-tycho.tensor = core.define("tensor", "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false", function(value, dtype, device, requires_grad, pin_memory)
-  local x
-  if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
-  else x = core.from_value(value, dtype) end
-  if not device and not core.is_tensor(value) then device = core.gpu.default_device() end
-  if device and device ~= x.device then x = M.to(x, device) end
-  if pin_memory then x = M.pin_memory(x) end
-  return requires_grad and M.requires_grad_(x) or x
-end)
+tycho.tensor = core.define("tensor",
+  "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false",
+  function(value, dtype, device, requires_grad, pin_memory)
+    local x
+    if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
+    else x = core.from_value(value, dtype) end
+    if not device and not core.is_tensor(value) then device = core.gpu.default_device() end
+    if device and device ~= x.device then x = M.to(x, device) end
+    if pin_memory then x = M.pin_memory(x) end
+    return requires_grad and M.requires_grad_(x) or x
+  end)
 
-local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *", uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
+local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *",
+  uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
 -- What elements of a C type are, where no dtype is asked for; their bytes (bytes themselves may be anything).
-local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64", ["unsigned char"] = "uint8", uint8_t = "uint8", char = "uint8", bool = "bool",
+local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64",
+  ["unsigned char"] = "uint8", uint8_t = "uint8", char = "uint8", bool = "bool",
   ["unsigned short"] = "float16", uint16_t = "float16", void = "float32"}
 local BYTES = {short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
 local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
@@ -95,13 +99,17 @@ tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?",
   if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
   local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
   local element, bytes = elements_of(ptr)
-  if not ok or not element then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", "")) end
+  if not ok or not element then
+    fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", ""))
+  end
   local d = dtype or ELEMENTS[element]
   if not d then fail("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}", element) end
   if not may_be(element, d) then fail("from_ffi: elements of type '%s' can't be %s", element, d) end
   local need = widths[d]
   for _, n in ipairs(size) do need = need * n end
-  if bytes and need > bytes then fail("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f", bytes, table.concat(size, "x"), d, need) end
+  if bytes and need > bytes then
+    fail("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f", bytes, table.concat(size, "x"), d, need)
+  end
   return core.from_address(address, size, d, ptr)
 end)
 
@@ -126,7 +134,8 @@ end
 function M.element_size(x) return widths[x.dtype] end              -- bytes
 function M.describe(x)
   local y = M.double(M.detach(x))
-  local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device, tostring(M.stride(x)), M.numel(x) * M.element_size(x))
+  local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device,
+    tostring(M.stride(x)), M.numel(x) * M.element_size(x))
   if M.numel(x) > 0 then
     text = text .. ("\nmin %g, max %g, mean %g, std %g, NaN %d, inf %d"):format(M.min(y):item(), M.max(y):item(), M.mean(y):item(),
       ops.sqrt(ops.mean(ops.square(y - ops.mean(y)))):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
@@ -171,16 +180,25 @@ tycho.manual_seed = core.manual_seed
 -- The CPU's random generator: a list of its seed and offset, that set_rng_state takes. tycho.cuda has those of GPUs.
 function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
 function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("tycho.options").rng_state(state, offset)) end
--- How tensors are printed: {precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=}; profile = "default", "full" or "short" sets several. sci_mode: scientific
--- form always (true), never (false); "auto" as the numbers need it.
+-- How tensors are printed: {precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=}; profile = "default",
+-- "full" or "short" sets several. sci_mode: scientific form always (true), never (false); "auto" as the numbers need
+-- it.
 function tycho.set_printoptions(o)
   local options, settings = require "tycho.options", require("tycho.format").settings
-  local profiles = {default = {precision = 4, threshold = 1000, edgeitems = 3, linewidth = 80}, short = {precision = 2, threshold = 1000, edgeitems = 2, linewidth = 80},
+  local profiles = {default = {precision = 4, threshold = 1000, edgeitems = 3, linewidth = 80},
+    short = {precision = 2, threshold = 1000, edgeitems = 2, linewidth = 80},
     full = {precision = 4, threshold = math.huge, edgeitems = 3, linewidth = 80}}
-  options.check("set_printoptions", o, {precision = true, threshold = true, edgeitems = true, linewidth = true, sci_mode = true, profile = true})
-  if o.profile ~= nil and not profiles[o.profile] then fail("set_printoptions: profile must be 'default', 'full' or 'short', got %s", options.shown(o.profile)) end
-  if o.sci_mode ~= nil and type(o.sci_mode) ~= "boolean" and o.sci_mode ~= "auto" then fail("set_printoptions: sci_mode must be true, false or 'auto', got %s", options.shown(o.sci_mode)) end
-  for k, least in pairs {precision = 0, edgeitems = 1, linewidth = 1} do if o[k] ~= nil then options.whole("set_printoptions", k, o[k], least) end end
+  options.check("set_printoptions", o,
+    {precision = true, threshold = true, edgeitems = true, linewidth = true, sci_mode = true, profile = true})
+  if o.profile ~= nil and not profiles[o.profile] then
+    fail("set_printoptions: profile must be 'default', 'full' or 'short', got %s", options.shown(o.profile))
+  end
+  if o.sci_mode ~= nil and type(o.sci_mode) ~= "boolean" and o.sci_mode ~= "auto" then
+    fail("set_printoptions: sci_mode must be true, false or 'auto', got %s", options.shown(o.sci_mode))
+  end
+  for k, least in pairs {precision = 0, edgeitems = 1, linewidth = 1} do
+    if o[k] ~= nil then options.whole("set_printoptions", k, o[k], least) end
+  end
   if o.threshold ~= nil then options.number("set_printoptions", "threshold", o.threshold, 0) end
   for k, v in pairs(profiles[o.profile] or {}) do settings[k] = v end
   for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end
@@ -199,7 +217,8 @@ tycho.promote_types = require("tycho.functional.lib").promote_types
 -- "highest": float32 products are full precision; "high" and "medium": on GPUs they may round their operands to TF32.
 function tycho.set_float32_matmul_precision(precision)
   if precision ~= "highest" and precision ~= "high" and precision ~= "medium" then
-    fail("set_float32_matmul_precision: argument 1 must be 'highest', 'high' or 'medium', got %s", require("tycho.options").shown(precision))
+    fail("set_float32_matmul_precision: argument 1 must be 'highest', 'high' or 'medium', got %s",
+      require("tycho.options").shown(precision))
   end
   tycho.backends.cuda.allow_tf32 = precision ~= "highest"
 end
@@ -219,12 +238,16 @@ end
 -- Where tensors are made of which no device is said; "cpu" at first.
 function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)
-  if type(device) ~= "string" then fail("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device)) end
+  if type(device) ~= "string" then
+    fail("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device))
+  end
   core.gpu.default_device(device)
 end
 -- A device's name, checked: "cpu", "cuda", "cuda:1" for device("cuda", 1).
 function tycho.device(name, index)
-  if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. require("tycho.options").shown(name)) end
+  if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then
+    fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. require("tycho.options").shown(name))
+  end
   if index and name ~= "cuda" then fail("device: an index goes with 'cuda', not with '%s'", name) end
   return index and name .. ":" .. index or name
 end
@@ -232,7 +255,8 @@ end
 function tycho.finfo(dtype)
   dtype = dtype or "float32"
   local range = functional.RANGE[dtype] or fail("finfo: argument 1 must be a floating dtype, got " .. require("tycho.options").shown(dtype))
-  return {bits = range.bits, eps = functional.EPS[dtype], max = range.max, min = -range.max, tiny = range.tiny, smallest_normal = range.tiny, dtype = dtype}
+  return {bits = range.bits, eps = functional.EPS[dtype], max = range.max, min = -range.max, tiny = range.tiny,
+    smallest_normal = range.tiny, dtype = dtype}
 end
 local WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
 function tycho.iinfo(dtype)
@@ -255,8 +279,9 @@ tycho.save, tycho.load = saving.save, saving.load
 for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- load_npy, save_npy, load_npz, save_npz
 
 -- Loaded when first used.
-local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils", amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions", checkpoint = "tycho.checkpoint", profiler = "tycho.profiler",
-  distributed = "tycho.distributed"}
+local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
+  amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
+  checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then
     local m = require(parts[k])

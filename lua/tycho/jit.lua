@@ -1,7 +1,9 @@
--- tycho.jit: a model as data. trace() runs it once and notes the ops; what results is a module that needs none of the model's Lua, and one file.
+-- tycho.jit: a model as data. trace() runs it once and notes the ops; what results is a module that needs none of the
+-- model's Lua, and one file.
 --
--- Idea: a traced program (jit_program.lua) is a list of ops in terms of values. It is interpreted through the same functions that users call, which check their arguments; so a file can
--- name ops of the table and tensors of its own, and nothing else. Invariant: what load() has checked can fail only as an op fails: with an error.
+-- Idea: a traced program (jit_program.lua) is a list of ops in terms of values. It is interpreted through the same
+-- functions that users call, which check their arguments; so a file can name ops of the table and tensors of its own,
+-- and nothing else. Invariant: what load() has checked can fail only as an op fails: with an error.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
@@ -9,7 +11,8 @@ local check = require("tycho.options").check
 local modes = require "tycho.modes"
 local P = require "tycho.jit_program"
 local ops, M, program = core.ops, core.methods, core.program
-local allowed, is_value, each_value, walk, unfold, arguments, changes, sweep, lifetimes = P.allowed, P.is_value, P.each_value, P.walk, P.unfold, P.arguments, P.changes, P.sweep, P.lifetimes
+local allowed, is_value, each_value, walk, unfold, arguments, changes, sweep, lifetimes = P.allowed, P.is_value,
+  P.each_value, P.walk, P.unfold, P.arguments, P.changes, P.sweep, P.lifetimes
 local jit = {}
 
 ---- the module ----
@@ -24,7 +27,11 @@ local function place(root, name, tensor, kind)
     at = parts[part]
   end
   local last = name:match("[^.]+$")
-  if kind == "parameter" then module.Module.register_parameter(at, last, tensor) else module.Module.register_buffer(at, last, tensor, {persistent = kind == "buffer"}) end
+  if kind == "parameter" then
+    module.Module.register_parameter(at, last, tensor)
+  else
+    module.Module.register_buffer(at, last, tensor, {persistent = kind == "buffer"})
+  end
   return {at, last}
 end
 
@@ -54,8 +61,13 @@ function Traced:forward(...)
     local fits = M.dim(x) == #want.shape
     batch = batch or (fits and p.batch and x.shape[1]) or nil
     for d = 1, fits and #want.shape or 0 do fits = fits and x.shape[d] == (d == 1 and batch or want.shape[d]) end
-    if not fits then fail("Traced: argument %d has shape %s; the trace was made for %s%s", i, tostring(x.shape), table.concat(want.shape, "x"), p.batch and " (dim 1 may differ, in all alike)" or "") end
-    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then fail("Traced: argument %d is %s; the trace was made for %s", i, x.dtype, want.dtype) end
+    if not fits then
+      fail("Traced: argument %d has shape %s; the trace was made for %s%s", i, tostring(x.shape),
+        table.concat(want.shape, "x"), p.batch and " (dim 1 may differ, in all alike)" or "")
+    end
+    if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
+      fail("Traced: argument %d is %s; the trace was made for %s", i, x.dtype, want.dtype)
+    end
     value[i] = x
   end
   local constants = {}
@@ -97,7 +109,10 @@ end
 -- The program as text: one line a value.
 function Traced:graph()
   local p, lines = inside(self), {}
-  for i, x in ipairs(p.inputs) do lines[#lines + 1] = ("%%%d = input %s %s%s"):format(i, x.dtype, table.concat(x.shape, "x"), p.batch and " (any dim 1)" or "") end
+  for i, x in ipairs(p.inputs) do
+    lines[#lines + 1] = ("%%%d = input %s %s%s"):format(i, x.dtype, table.concat(x.shape, "x"),
+      p.batch and " (any dim 1)" or "")
+  end
   for i, t in ipairs(p.tensors) do lines[#lines + 1] = ("%%%d = %s %s"):format(#p.inputs + i, t.kind, t.name) end
   for _, node in ipairs(p.nodes) do
     local names, args = {}, {}
@@ -106,7 +121,8 @@ function Traced:graph()
     for _, name in ipairs(names) do args[#args + 1] = name .. "=" .. argument_text(node.args[name]) end
     local out = {}
     for i, v in ipairs(node.out) do out[i] = "%" .. v end
-    lines[#lines + 1] = ("%s%s%s(%s)"):format(table.concat(out, ", "), #out > 0 and " = " or "", node.op .. (node.inplace and "_" or ""), table.concat(args, ", "))
+    lines[#lines + 1] = ("%s%s%s(%s)"):format(table.concat(out, ", "), #out > 0 and " = " or "",
+      node.op .. (node.inplace and "_" or ""), table.concat(args, ", "))
   end
   local results = {}
   walk(p.results, function(v) results[#results + 1] = "%" .. v end)
@@ -127,7 +143,8 @@ local function record(fn, inputs)
         return {v = #tensors}
       end
       if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 50 then
-        error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") .. "; tensors, and tables of tensors, can be traced", 0)
+        error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") ..
+          "; tensors, and tables of tensors, can be traced", 0)
       end
       local keys, out, n = {}, {items = {}}, 0
       for k in pairs(x) do
@@ -136,7 +153,10 @@ local function record(fn, inputs)
       end
       table.sort(keys)
       if n > 0 and #keys == n then out.keys = keys
-      elseif n ~= #x or #keys > 0 then error("trace: the model gives a table" .. (path ~= "" and " at " .. path or "") .. " that is neither a list nor all names", 0) end
+      elseif n ~= #x or #keys > 0 then
+        error("trace: the model gives a table" .. (path ~= "" and " at " .. path or "") ..
+          " that is neither a list nor all names", 0)
+      end
       for i = 1, n do out.items[i] = note(x[out.keys and keys[i] or i], path .. "." .. (out.keys and keys[i] or i), depth + 1) end
       return out
     end
@@ -161,7 +181,9 @@ local function record(fn, inputs)
 end
 
 local function number_out(x)
-  if type(x) == "number" and (x ~= x or x == math.huge or x == -math.huge) then return {n = x ~= x and "nan" or x > 0 and "inf" or "-inf"} end
+  if type(x) == "number" and (x ~= x or x == math.huge or x == -math.huge) then
+    return {n = x ~= x and "nan" or x > 0 and "inf" or "-inf"}
+  end
   return x
 end
 
@@ -212,11 +234,13 @@ end
 
 -- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs once with them,
 -- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
--- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops' own gradients: detach()
--- within the model, and the backward of an autograd.Function, are not part of it.
+-- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops'
+-- own gradients: detach() within the model, and the backward of an autograd.Function, are not part of it.
 function jit.trace(model, ...)
   model = module.behind(model)
-  if not modes.callable(model) then fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model))) end
+  if not modes.callable(model) then
+    fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)))
+  end
   local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
   if #inputs == 0 then fail("trace: argument 2 must be a tensor, or a list of tensors") end
   local copies = {}
@@ -288,7 +312,9 @@ function jit.trace(model, ...)
     number[v] = found[name][1]
   end
   for i, name in ipairs(names) do                        -- those that aren't used, or have a second name, for the state dict
-    for part in name:gmatch("[^.]+") do if Traced[part] ~= nil then fail("trace: a part named '%s' would hide that method of the traced module", part) end end
+    for part in name:gmatch("[^.]+") do
+      if Traced[part] ~= nil then fail("trace: a part named '%s' would hide that method of the traced module", part) end
+    end
     if not found[name] then
       next_value = next_value + 1
       p.tensors[#p.tensors + 1] = {name = name, kind = kinds[i]}
@@ -324,7 +350,9 @@ function Traced:save(path)
   for i, t in ipairs(p.tensors) do names[i], tensors[i] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
   local nodes = {}
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
-  core.write_safetensors(path, names, tensors, core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes, results = p.results, batch = p.batch, several = p.several}})
+  core.write_safetensors(path, names, tensors,
+    core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes,
+    results = p.results, batch = p.batch, several = p.several}})
 end
 
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.

@@ -1,4 +1,5 @@
--- tycho.jit.freeze: a traced module for inference. What depends on constants alone is computed, and a batch_norm goes into the convolution before it.
+-- tycho.jit.freeze: a traced module for inference. What depends on constants alone is computed, and a batch_norm goes
+-- into the convolution before it.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
@@ -26,10 +27,12 @@ local function with_norm(weight, bias, norm, const)
   return M.to(weight * M.view(scale, shape), weight.dtype), M.to(shift and b + shift or b, weight.dtype)
 end
 
--- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed now, and a batch_norm (in
--- eval mode) becomes part of the convolution before it.
+-- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed
+-- now, and a batch_norm (in eval mode) becomes part of the convolution before it.
 local function freeze(Traced, traced)
-  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then fail("freeze: argument 1 must be a traced module") end
+  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then
+    fail("freeze: argument 1 must be a traced module")
+  end
   local p, own = Traced._inside(traced)
   local device = own[1] and own[1].device or core.gpu.default_device()
   local const, names, uses, by, alias = {}, {}, {}, {}, {}
@@ -59,8 +62,11 @@ local function freeze(Traced, traced)
         if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.batch then known = false end end end
       end
       local x = node.op == "batch_norm_stats" and by[node.args.x.v]
-      local fits = x and x.op == "conv2d" and uses[node.args.x.v] == 1 and const[x.args.weight.v] and (not x.args.bias or const[x.args.bias.v])
-      for _, name in ipairs(fits and {"mean", "var", "weight", "bias"} or {}) do fits = fits and (not node.args[name] or const[node.args[name].v]) end
+      local fits = x and x.op == "conv2d" and uses[node.args.x.v] == 1 and const[x.args.weight.v] and
+        (not x.args.bias or const[x.args.bias.v])
+      for _, name in ipairs(fits and {"mean", "var", "weight", "bias"} or {}) do
+        fits = fits and (not node.args[name] or const[node.args[name].v])
+      end
       if fits then
         local w, b = with_norm(const[x.args.weight.v], x.args.bias and const[x.args.bias.v], node, const)
         x.args.weight, x.args.bias = constant(w), constant(b)
@@ -78,7 +84,8 @@ local function freeze(Traced, traced)
   local results = walk(p.results, function(v) return {v = alias[v] or v} end)
   nodes = P.sweep(nodes, results)
   -- numbers anew: inputs, the constants in use, results
-  local number, q, tensors, n = {}, {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, several = p.several}, {}, #p.inputs
+  local number, q, tensors, n = {},
+    {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, several = p.several}, {}, #p.inputs
   for i = 1, n do number[i] = i end
   local function use(v)
     if const[v] and not number[v] then

@@ -1,8 +1,9 @@
 -- Traced programs as data: what jit.lua makes, saves and runs, and jit_freeze.lua changes.
 --
--- A program is {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results, batch, several}, in terms
--- of values: numbers that stand for the inputs, then the tensors, then the nodes' results. In arguments a value is {v = n}, a size that follows the
--- batch {batch = times it}, and a number that JSON can't say {n = "inf"}.
+-- A program is {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes = {{op, args by name, out,
+-- inplace}}, results, batch, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
+-- the nodes' results. In arguments a value is {v = n}, a size that follows the batch {batch = times it}, and a number
+-- that JSON can't say {n = "inf"}.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local P = {VERSION = 1}
@@ -49,7 +50,8 @@ local function arguments(args, value, batch, device)
   local out = {}
   for name, a in pairs(args) do
     if is_value(a) then out[name] = value[a.v]
-    elseif type(a) == "table" and a.n then out[name] = tonumber(a.n) or (a.n == "inf" and math.huge or a.n == "-inf" and -math.huge or 0 / 0)
+    elseif type(a) == "table" and a.n then
+      out[name] = tonumber(a.n) or (a.n == "inf" and math.huge or a.n == "-inf" and -math.huge or 0 / 0)
     elseif type(a) == "table" then
       local list = {}
       for i, b in ipairs(a) do
@@ -65,7 +67,10 @@ local function arguments(args, value, batch, device)
 end
 
 -- Whether a node changes what was there before it: in place, or running statistics.
-local function changes(node) return node.inplace or (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil)) end
+local function changes(node)
+  return node.inplace or
+    (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil))
+end
 
 -- Nodes whose results nobody uses go, unless they change what was there before or draw random numbers.
 local function sweep(nodes, results)
@@ -132,11 +137,14 @@ function P.validate(p, tensors, reserved)
     need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
     need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
     for part in t.name:gmatch("[^.]+") do need(not reserved(part), "a tensor can't be named '%s'", t.name) end
-    need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
+    need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and
+      not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
     seen[t.name] = true
   end
   for name in pairs(seen) do                             -- no tensor within another
-    for prefix in name:gmatch("()%.") do need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1)) end
+    for prefix in name:gmatch("()%.") do
+      need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1))
+    end
   end
   local defined = {}
   for i = 1, #p.inputs + #p.tensors do defined[i] = true end
@@ -145,7 +153,8 @@ function P.validate(p, tensors, reserved)
     for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
   end
   for i, node in ipairs(list(p.nodes, "nodes")) do
-    need(type(node) == "table" and type(node.op) == "string" and allowed[node.op], "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
+    need(type(node) == "table" and type(node.op) == "string" and allowed[node.op],
+      "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
     local op = allowed[node.op]
     local where = ("node %d (%s)"):format(i, node.op)
     need(node.inplace == nil or (node.inplace == true and op.inplace and ops[node.op .. "_"]), "%s has no in-place form", where)
@@ -157,7 +166,8 @@ function P.validate(p, tensors, reserved)
       elseif type(a) == "table" then
         for _, b in ipairs(list(a, "an argument")) do
           if type(b) == "table" and is_value(b) then value(b, where)
-          elseif type(b) == "table" then need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where)
+          elseif type(b) == "table" then
+            need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where)
           else need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where) end
         end
       else need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where) end
@@ -173,7 +183,9 @@ function P.validate(p, tensors, reserved)
     need(type(r) == "table" and depth < 100, "the results are no tree of values")
     if is_value(r) then return value(r, "the result") end
     for _, x in ipairs(list(r.items, "results")) do result(x, depth + 1) end
-    for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do need(type(k) == "string" and r.items[i] ~= nil, "a result has no name") end
+    for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do
+      need(type(k) == "string" and r.items[i] ~= nil, "a result has no name")
+    end
     need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
   end
   result(p.results, 0)

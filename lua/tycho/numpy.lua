@@ -19,7 +19,8 @@ local function parse(blob, n)
   end
   need(at + size <= n and size < 2 ^ 20, "truncated: its header")
   local text = core.blob_text(blob, at, size)
-  local descr, order, shape = text:match "'descr'%s*:%s*'([^']*)'", text:match "'fortran_order'%s*:%s*(%a+)", text:match "'shape'%s*:%s*%(([%d%s,]*)%)"
+  local descr, order, shape = text:match "'descr'%s*:%s*'([^']*)'", text:match "'fortran_order'%s*:%s*(%a+)",
+    text:match "'shape'%s*:%s*%(([%d%s,]*)%)"
   need(text:match "'descr'%s*:%s*%[" == nil, "an array of records; arrays of numbers are read")
   need(descr and shape and (order == "True" or order == "False"), "its header is damaged")
   local sizes = {}
@@ -37,7 +38,8 @@ local function header(x)
   local descr = core.array_descr(x.dtype)
   local sizes = {}
   for i, d in ipairs(x.shape) do sizes[i] = ("%d,"):format(d) end
-  local text = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(descr, (table.concat(sizes, " "):gsub("^(.+ .+),$", "%1")))
+  local text = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(descr,
+    (table.concat(sizes, " "):gsub("^(.+ .+),$", "%1")))
   local size = 10 + #text + 1
   local pad = -size % 64
   size = #text + 1 + pad
@@ -92,11 +94,15 @@ end
 
 -- save_npz(path, {name = tensor, ...}), or a list: arr_0, arr_1, ... as NumPy names them
 function numpy.save_npz(path, tensors)
-  if type(tensors) ~= "table" or core.is_tensor(tensors) then fail("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors))) end
+  if type(tensors) ~= "table" or core.is_tensor(tensors) then
+    fail("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors)))
+  end
   local names, heads, list, by = {}, {}, {}, {}
   for k, x in pairs(tensors) do
     local name = type(k) == "number" and ("arr_%d"):format(k - 1) or k
-    if type(name) ~= "string" or name:find "%z" or name == "" then fail("save_npz: names must be strings without zero bytes, got " .. tostring(k)) end
+    if type(name) ~= "string" or name:find "%z" or name == "" then
+      fail("save_npz: names must be strings without zero bytes, got " .. tostring(k))
+    end
     if by[name] then fail("save_npz: two arrays would be named " .. name) end
     by[name] = writable("save_npz", x, "'" .. name .. "'")
     names[#names + 1] = name

@@ -1,4 +1,5 @@
--- Arguments and options of what is written in Lua: defaults filled in, an unknown name refused with the nearest. Errors are the user's line's.
+-- Arguments and options of what is written in Lua: defaults filled in, an unknown name refused with the nearest. Errors
+-- are the user's line's.
 local core = require "tycho.core"
 local options = {}
 
@@ -19,7 +20,8 @@ local function ended(done, ok, ...)
 end
 function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
 
--- Makes methods of a class that are called by a dot, without the object that a colon hands over, say so. object: a name for one, is: whether a value is one.
+-- Makes methods of a class that are called by a dot, without the object that a colon hands over, say so. object: a name
+-- for one, is: whether a value is one.
 function options.colon(class, object, is)
   for name, f in pairs(class) do
     if type(f) == "function" and not name:find "^_" then
@@ -55,13 +57,17 @@ end
 
 -- Raises unless v is a whole number from least.
 function options.whole(who, name, v, least)
-  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then fail("%s: %s must be a whole number from %d, got %s", who, name, least, options.shown(v)) end
+  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then
+    fail("%s: %s must be a whole number from %d, got %s", who, name, least, options.shown(v))
+  end
   return v
 end
 
 -- Raises unless v is a number, from least where that is given.
 function options.number(who, name, v, least)
-  if type(v) ~= "number" or v ~= v or (least and v < least) then fail("%s: %s must be a number%s, got %s", who, name, least and " from " .. least or "", options.shown(v)) end
+  if type(v) ~= "number" or v ~= v or (least and v < least) then
+    fail("%s: %s must be a number%s, got %s", who, name, least and " from " .. least or "", options.shown(v))
+  end
   return v
 end
 
@@ -126,7 +132,9 @@ function options.arguments(who, signature, ...)
     if out[k] == nil then fail("%s: argument '%s' is missing", who, k) end
   end
   for k, v in pairs(s.defaults) do
-    if type(v) == "boolean" and type(out[k]) ~= "boolean" then fail("%s: %s must be true or false, got %s", who, k, options.shown(out[k])) end
+    if type(v) == "boolean" and type(out[k]) ~= "boolean" then
+      fail("%s: %s must be true or false, got %s", who, k, options.shown(out[k]))
+    end
   end
   return out
 end
@@ -135,7 +143,9 @@ end
 function options.rng_state(state, offset)
   local seed = state
   if type(state) == "table" and not core.is_tensor(state) then seed, offset = state[1], state[2] end
-  if type(seed) ~= "number" or (offset ~= nil and type(offset) ~= "number") then fail("set_rng_state: a list of a seed and an offset is needed, as get_rng_state gives it, got %s", options.shown(state)) end
+  if type(seed) ~= "number" or (offset ~= nil and type(offset) ~= "number") then
+    fail("set_rng_state: a list of a seed and an offset is needed, as get_rng_state gives it, got %s", options.shown(state))
+  end
   return seed, offset or 0
 end
 

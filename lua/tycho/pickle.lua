@@ -7,9 +7,10 @@ local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local pickle = {}
 
-local storages = {FloatStorage = "<f4", DoubleStorage = "<f8", HalfStorage = "<f2", BFloat16Storage = "bf16", LongStorage = "<i8", IntStorage = "<i4", ShortStorage = "<i2",
-  CharStorage = "|i1", ByteStorage = "|u1", BoolStorage = "|b1"}
-local width = {["<f4"] = 4, ["<f8"] = 8, ["<f2"] = 2, bf16 = 2, ["<i8"] = 8, ["<i4"] = 4, ["<i2"] = 2, ["|i1"] = 1, ["|u1"] = 1, ["|b1"] = 1}
+local storages = {FloatStorage = "<f4", DoubleStorage = "<f8", HalfStorage = "<f2", BFloat16Storage = "bf16",
+  LongStorage = "<i8", IntStorage = "<i4", ShortStorage = "<i2", CharStorage = "|i1", ByteStorage = "|u1", BoolStorage = "|b1"}
+local width = {["<f4"] = 4, ["<f8"] = 8, ["<f2"] = 2, bf16 = 2, ["<i8"] = 8, ["<i4"] = 4, ["<i2"] = 2, ["|i1"] = 1,
+  ["|u1"] = 1, ["|b1"] = 1}
 
 local function fail(...) error(string.format(...), 0) end
 local function whole(v, least) return type(v) == "number" and v % 1 == 0 and v >= least and v <= 2 ^ 48 end
@@ -77,7 +78,9 @@ local function machine(text, read)
   local function tensor(args)
     local a = args.values
     local storage, offset = a[1], a[2]
-    if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then fail "its pickle is damaged: a tensor without a storage" end
+    if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
+      fail "its pickle is damaged: a tensor without a storage"
+    end
     local sizes, strides = numbers(a[3], "sizes"), numbers(a[4], "strides")
     if #sizes ~= #strides then fail "its pickle is damaged: a tensor's strides" end
     local last, n, dense = offset, 1, 1
@@ -89,13 +92,17 @@ local function machine(text, read)
       end
       dense, n = dense * sizes[i], n * sizes[i]
     end
-    if n > 0 and last >= storage.count then fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count) end
+    if n > 0 and last >= storage.count then
+      fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count)
+    end
     local blob = blobs[storage.key]
     if not blob then
       blob = {read(storage.key)}
       blobs[storage.key] = blob
     end
-    if storage.count * width[storage.descr] > blob[2] then fail("truncated: storage '%s' has %d bytes for %d elements", storage.key, blob[2], storage.count) end
+    if storage.count * width[storage.descr] > blob[2] then
+      fail("truncated: storage '%s' has %d bytes for %d elements", storage.key, blob[2], storage.count)
+    end
     if n == 0 or contiguous then return core.blob_array(blob[1], n == 0 and 0 or offset * width[storage.descr], storage.descr, sizes) end
     -- any other strides: the elements' positions, as an index
     local flat = core.blob_array(blob[1], 0, storage.descr, {storage.count})
@@ -109,7 +116,8 @@ local function machine(text, read)
   local calls = {
     ["collections.OrderedDict"] = function() return setmetatable({values = {}}, Dict) end,
     ["torch._utils._rebuild_tensor_v2"] = tensor,
-    ["torch._utils._rebuild_parameter"] = function(args) return core.is_tensor(args.values[1]) and args.values[1] or fail "its pickle is damaged: a parameter" end,
+    ["torch._utils._rebuild_parameter"] = function(args) return core.is_tensor(args.values[1]) and args.values[1] or
+    fail "its pickle is damaged: a parameter" end,
     ["torch.Size"] = function(args) return args.values[1] end,
   }
   local function global(module, name)
@@ -125,7 +133,9 @@ local function machine(text, read)
   end
   local function persistent(id)
     local v = type(id) == "table" and getmetatable(id) == List and id.values or {}
-    if v[1] ~= "storage" or type(v[2]) ~= "table" or not v[2].class or type(v[3]) ~= "string" or not whole(v[5], 0) then fail "its pickle is damaged: a storage" end
+    if v[1] ~= "storage" or type(v[2]) ~= "table" or not v[2].class or type(v[3]) ~= "string" or not whole(v[5], 0) then
+      fail "its pickle is damaged: a storage"
+    end
     push {storage = true, descr = v[2].class, key = v[3], count = v[5]}
   end
   local function double(s)       -- big-endian
@@ -226,7 +236,9 @@ function pickle.load(path, device)
     root = root or name:match "^(.*/?)data%.pkl$"
   end
   if not root then fail "a zip archive without data.pkl: not written by torch.save" end
-  if at[root .. "byteorder"] and core.blob_text(core.zip_member(archive, at[root .. "byteorder"]), 0, 10) ~= "little" then fail "written on a big-endian machine" end
+  if at[root .. "byteorder"] and core.blob_text(core.zip_member(archive, at[root .. "byteorder"]), 0, 10) ~= "little" then
+    fail "written on a big-endian machine"
+  end
   local blob, n = core.zip_member(archive, at[root .. "data.pkl"])
   local value = machine(core.blob_text(blob, 0, n), function(key)
     local i = at[root .. "data/" .. key] or fail("storage '%s' is missing", key:sub(1, 40))

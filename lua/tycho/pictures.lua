@@ -12,13 +12,17 @@ local OPTIONS = {nrow = 8, padding = 2, normalize = false, value_range = false, 
 local function stretched(x, range)
   local lo, hi = ops.amin(x), ops.amax(x)
   if range then lo, hi = range[1], range[2] end
-  return ops.clamp((x - lo) / ops.clamp(core.is_tensor(hi) and hi - lo or ops.full({}, hi - lo, {dtype = x.dtype, device = x.device}), 1e-5), 0, 1)
+  return ops.clamp((x - lo) / ops.clamp(core.is_tensor(hi) and hi - lo or
+    ops.full({}, hi - lo, {dtype = x.dtype, device = x.device}), 1e-5), 0, 1)
 end
 
 local function grid(who, x, o)
   o = options.fill(who, o, OPTIONS)
   if type(x) == "table" and not core.is_tensor(x) then x = require("tycho.functional").functions.stack(x, 1) end
-  if not core.is_tensor(x) or M.dim(x) < 2 or M.dim(x) > 4 then fail("%s: argument 1 must be a tensor NxCxHxW, CxHxW or HxW, or a list of such, got %s", who, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x)) end
+  if not core.is_tensor(x) or M.dim(x) < 2 or M.dim(x) > 4 then
+    fail("%s: argument 1 must be a tensor NxCxHxW, CxHxW or HxW, or a list of such, got %s", who,
+      core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
+  end
   x = M.detach(x)
   while M.dim(x) < 4 do x = M.unsqueeze(x, 1) end
   if x.dtype == "uint8" then x = M.float(x) / 255 else x = M.float(x) end
@@ -39,20 +43,23 @@ local function grid(who, x, o)
   local out = ops.full({3, tall * (h + p) + p, wide * (w + p) + p}, o.pad_value, {device = x.device})
   for i = 1, n do
     local row, column = math.floor((i - 1) / wide), (i - 1) % wide
-    M.copy_(ops.slice(ops.slice(out, 2, row * (h + p) + p + 1, row * (h + p) + p + h), 3, column * (w + p) + p + 1, column * (w + p) + p + w), ops.select(x, 1, i))
+    M.copy_(ops.slice(ops.slice(out, 2, row * (h + p) + p + 1, row * (h + p) + p + h), 3, column * (w + p) + p + 1,
+      column * (w + p) + p + w), ops.select(x, 1, i))
   end
   return out
 end
 
--- make_grid(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0}): NxCxHxW of 0..1 (uint8: 0..255), or a list
--- of CxHxW, as one picture 3xHxW, nrow of them in a row.
+-- make_grid(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0}):
+-- NxCxHxW of 0..1 (uint8: 0..255), or a list of CxHxW, as one picture 3xHxW, nrow of them in a row.
 function pictures.make_grid(x, o) return no_grad(grid, "make_grid", x, o) end
 
 -- save_image(pictures, path, options of make_grid): the same as a PNG file
 function pictures.save_image(x, path, o)
   if type(path) ~= "string" then fail("save_image: argument 2 must be a file's name, got " .. type(path)) end
   local picture = no_grad(grid, "save_image", x, o)
-  local ok, e = pcall(core.write_png, path, M.contiguous(M.to(ops.floor(ops.permute(ops.clamp(ops.masked_fill(picture, ops.isnan(picture), 0), 0, 1) * 255 + 0.5, {2, 3, 1})), "uint8"):cpu()))
+  local ok, e = pcall(core.write_png, path, M.contiguous(M.to(
+    ops.floor(ops.permute(ops.clamp(ops.masked_fill(picture, ops.isnan(picture), 0), 0, 1) * 255 + 0.5, {2, 3, 1})),
+    "uint8"):cpu()))
   if not ok then fail("save_image: %s", tostring(options.bare(e))) end
 end
 

@@ -1,5 +1,6 @@
--- tycho.profiler: where a program's time goes. profile(fn) calls fn and tells of each op that ran, gradient rules' and compiled steps' too, how long it took on the
--- CPU and between two events of the GPU's stream; record_function(name, fn) names a part of the program.
+-- tycho.profiler: where a program's time goes. profile(fn) calls fn and tells of each op that ran, gradient rules' and
+-- compiled steps' too, how long it took on the CPU and between two events of the GPU's stream; record_function(name,
+-- fn) names a part of the program.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local callable = require("tycho.modes").callable
@@ -7,7 +8,8 @@ local fail = options.fail
 local profiler = {}
 
 -- A row's figures, by any of which table() sorts.
-local FIGURES = {"count", "cpu_time_total", "self_cpu_time_total", "cuda_time_total", "self_cuda_time_total", "cpu_time", "cuda_time", "memory"}
+local FIGURES = {"count", "cpu_time_total", "self_cpu_time_total", "cuda_time_total", "self_cuda_time_total",
+  "cpu_time", "cuda_time", "memory"}
 
 local Profile = {}
 Profile.__index = Profile
@@ -27,9 +29,10 @@ local function own_times(list)
   return list
 end
 
--- What ran, by name (and shapes, with {group_by_input_shape = true}): a list of {key=, input_shapes=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=,
--- self_cuda_time_total=, cpu_time=, cuda_time=, memory=}, times in us (those without _total: the mean of a call), memory: bytes of an op's results, or that
--- were there after a range and not before. The order is that of first calls.
+-- What ran, by name (and shapes, with {group_by_input_shape = true}): a list of {key=, input_shapes=, count=,
+-- cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=},
+-- times in us (those without _total: the mean of a call), memory: bytes of an op's results, or that were there after a
+-- range and not before. The order is that of first calls.
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, {group_by_input_shape = false})
   local list, by = {}, {}
@@ -44,7 +47,8 @@ function Profile:key_averages(o)
     end
     row.count = row.count + 1
     row.cpu_time_total, row.self_cpu_time_total = row.cpu_time_total + e.time, row.self_cpu_time_total + e.self_time
-    row.cuda_time_total, row.self_cuda_time_total = row.cuda_time_total + (e.gpu_time or 0), row.self_cuda_time_total + (e.self_gpu_time or 0)
+    row.cuda_time_total, row.self_cuda_time_total = row.cuda_time_total + (e.gpu_time or 0),
+      row.self_cuda_time_total + (e.self_gpu_time or 0)
     row.memory = row.memory + e.bytes
   end
   for _, row in ipairs(list) do row.cpu_time, row.cuda_time = row.cpu_time_total / row.count, row.cuda_time_total / row.count end
@@ -79,9 +83,13 @@ function Profile:table(o)
   local rows = {head}
   for i = 1, math.min(#list, o.row_limit) do
     local r = list[i]
-    local row = {r.key, tostring(r.count), duration(r.self_cpu_time_total), ("%.1f"):format(100 * r.self_cpu_time_total / math.max(cpu, 1e-9)), duration(r.cpu_time_total), duration(r.cpu_time)}
+    local row = {r.key, tostring(r.count), duration(r.self_cpu_time_total),
+      ("%.1f"):format(100 * r.self_cpu_time_total / math.max(cpu, 1e-9)), duration(r.cpu_time_total), duration(r.cpu_time)}
     if gpu > 0 then
-      for _, text in ipairs {duration(r.self_cuda_time_total), ("%.1f"):format(100 * r.self_cuda_time_total / gpu), duration(r.cuda_time_total), duration(r.cuda_time)} do row[#row + 1] = text end
+      for _, text in ipairs {duration(r.self_cuda_time_total), ("%.1f"):format(100 * r.self_cuda_time_total / gpu),
+          duration(r.cuda_time_total), duration(r.cuda_time)} do
+        row[#row + 1] = text
+      end
     end
     if o.group_by_input_shape then row[#row + 1] = r.input_shapes or "" end
     rows[#rows + 1] = row
@@ -115,7 +123,8 @@ function Profile:export_chrome_trace(path)
   core.file_write(path, core.json_encode {traceEvents = list}, core.ops.zeros(0, {device = "cpu"}))
 end
 
--- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first: {record_shapes=false}. Waits for GPUs at its end.
+-- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first:
+-- {record_shapes=false}. Waits for GPUs at its end.
 function profiler.profile(o, fn, ...)
   if callable(o) then return profiler.profile({}, o, fn, ...) end
   o = options.fill("profile", o, {record_shapes = false})

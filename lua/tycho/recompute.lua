@@ -1,5 +1,6 @@
--- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs it again, with the random numbers and the
--- autocast that it had. What a function changes besides (batch_norm's running statistics) is changed by the first run alone.
+-- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs it again, with
+-- the random numbers and the autocast that it had. What a function changes besides (batch_norm's running statistics) is
+-- changed by the first run alone.
 local core = require "tycho.core"
 local fail, finally = require("tycho.options").fail, require("tycho.options").finally
 local autograd = require "tycho.autograd"
@@ -27,8 +28,8 @@ local function keep_all(...)
 end
 local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
 
--- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next turn, where it is much. Where
--- a collection gave little back, the next one comes later.
+-- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next
+-- turn, where it is much. Where a collection gave little back, the next one comes later.
 local LEAST = 2^24
 local much = LEAST
 local function tidy(before, ...)
@@ -90,8 +91,8 @@ local function add(into, k, g)
   if g then into[k] = into[k] and into[k] + g or g end
 end
 
--- Gradients of roots with respect to leaves (by place; holes are left out). Under tycho.grad nothing else gets one but what was asked for, by way of `besides`;
--- otherwise the leaves that fn uses besides get theirs.
+-- Gradients of roots with respect to leaves (by place; holes are left out). Under tycho.grad nothing else gets one but
+-- what was asked for, by way of `besides`; otherwise the leaves that fn uses besides get theirs.
 local function pass(roots, grads, leaves, n, retain)
   local asked, wanted, places, result = modes.inputs, {}, {}, {}
   for i = 1, asked and n or 0 do
@@ -118,7 +119,8 @@ local function once(ctx, ...)
   return pass(roots, grads, leaves, ctx.n, false)
 end
 
--- The gradients of a checkpoint's arguments, and of what is asked for besides, as a function of the arguments and of the gradients that come: for gradients of gradients.
+-- The gradients of a checkpoint's arguments, and of what is asked for besides, as a function of the arguments and of
+-- the gradients that come: for gradients of gradients.
 local Gradients = autograd.Function {
   -- ...: as many gradients as fn has results, then the arguments
   forward = function(c, _, ctx, count, ...)
@@ -180,7 +182,8 @@ local Again = autograd.Function {
   end}
 
 ---- tensors in tables ----
--- Gradients flow to and from arguments and results of a recorded call alone: tensors in plain tables become such, and the tables are made again around them.
+-- Gradients flow to and from arguments and results of a recorded call alone: tensors in plain tables become such, and
+-- the tables are made again around them.
 local Place = {}
 local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
@@ -204,8 +207,8 @@ local function has_table(...)
   return false
 end
 
--- fn(...), of which only arguments and results are kept. report, where given, is told at each backward how many bytes fn's values in between took
--- while they were there again.
+-- fn(...), of which only arguments and results are kept. report, where given, is told at each backward how many bytes
+-- fn's values in between took while they were there again.
 function recompute.run(report, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
   -- one for all, so that tycho.grad can ask for it, and so for every checkpoint on the way

@@ -46,7 +46,9 @@ local function encode(v, path, seen, names, tensors, used)
   elseif t == "number" then return {n = number_text(v)}
   elseif t == "boolean" then return {b = v}
   elseif t == "string" then return {s = hex(v)}
-  elseif t ~= "table" then error(("save: %s is a %s; tensors, tables, numbers, strings and booleans are saved"):format(path == "" and "the value" or "'" .. path .. "'", t), 0)
+  elseif t ~= "table" then
+    error(("save: %s is a %s; tensors, tables, numbers, strings and booleans are saved"):format(path == "" and
+      "the value" or "'" .. path .. "'", t), 0)
   elseif getmetatable(v) and not getmetatable(v).__eq then    -- shapes are plain lists that compare
     error(("save: %s is an object; save its state_dict()"):format(path == "" and "the value" or "'" .. path .. "'"), 0)
   end
@@ -109,7 +111,8 @@ local function on_host(tensors)
 end
 
 ---- several files and an index, as large models are published ----
--- A flat table of tensors as files of up to `most` bytes (a larger tensor has one of its own), and path.index.json, which names the file of each.
+-- A flat table of tensors as files of up to `most` bytes (a larger tensor has one of its own), and path.index.json,
+-- which names the file of each.
 local function save_shards(path, value, most)
   local names, shards, size, total = {}, {}, math.huge, 0
   for name in pairs(value) do names[#names + 1] = name end
@@ -132,7 +135,8 @@ local function save_shards(path, value, most)
     end
     core.write_safetensors(file, list, on_host(tensors))
   end
-  core.file_write(path .. ".index.json", core.json_encode {metadata = {total_size = total}, weight_map = map}, core.ops.zeros(0, {device = "cpu"}))
+  core.file_write(path .. ".index.json", core.json_encode {metadata = {total_size = total}, weight_map = map},
+    core.ops.zeros(0, {device = "cpu"}))
 end
 
 local function load_shards(path, device)
@@ -149,13 +153,16 @@ local function load_shards(path, device)
   return out
 end
 
--- save(path, value, {max_shard_size=}): max_shard_size, in bytes, is for a flat table of tensors: several files and path.index.json, which load takes
+-- save(path, value, {max_shard_size=}): max_shard_size, in bytes, is for a flat table of tensors: several files and
+-- path.index.json, which load takes
 function saving.save(path, value, o)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   if value == nil then fail("save: argument 2 (value) is missing") end
   o = options.fill("save", o, {max_shard_size = false})
   if o.max_shard_size then
-    if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then fail("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size)) end
+    if type(o.max_shard_size) ~= "number" or o.max_shard_size < 1 then
+      fail("save: max_shard_size must be a number of bytes, got " .. tostring(o.max_shard_size))
+    end
     if not is_flat(value) then fail("save: max_shard_size is for a flat table of tensors, such as a state dict") end
     local fine, e = pcall(save_shards, path, value, o.max_shard_size)
     if not fine then fail(bare(e)) end
@@ -173,7 +180,9 @@ function decode(node, tensors, path)
     if not tensors[v] then error(("load: %s: the tree names tensor '%s', which is not in the file"):format(path, tostring(v)), 0) end
     return tensors[v]
   elseif kind == "l" then
-    if not tensors[v] or core.methods.dim(tensors[v]) ~= 1 then error(("load: %s: the tree names list '%s', which is not in the file"):format(path, tostring(v)), 0) end
+    if not tensors[v] or core.methods.dim(tensors[v]) ~= 1 then
+      error(("load: %s: the tree names list '%s', which is not in the file"):format(path, tostring(v)), 0)
+    end
     return tensors[v]:totable()
   elseif kind == "n" then return numbers[v] or tonumber(v)
   elseif kind == "b" then return v

@@ -1,5 +1,5 @@
--- Nested plain tables (without a metatable), such as arguments and results are: a copy in which leaf(x) stands for each x that is none. What is held
--- twice, or holds itself, is so in the copy.
+-- Nested plain tables (without a metatable), such as arguments and results are: a copy in which leaf(x) stands for each
+-- x that is none. What is held twice, or holds itself, is so in the copy.
 local function map(v, leaf, seen)
   if type(v) ~= "table" or getmetatable(v) ~= nil then return leaf(v) end
   if seen[v] then return seen[v] end

@@ -45,7 +45,9 @@ end
 
 function Bar:show(done)
   local text = self:line(done)
-  if self.terminal then io.stderr:write("\r" .. text:sub(1, self.width - 1) .. (" "):rep(math.max(0, (self.shown or 0) - #text)) .. (done and "\n" or ""))
+  if self.terminal then
+    io.stderr:write("\r" .. text:sub(1, self.width - 1) .. (" "):rep(math.max(0, (self.shown or 0) - #text)) ..
+        (done and "\n" or ""))
   else io.stderr:write(text .. "\n") end
   io.stderr:flush()
   self.shown = #text
@@ -75,8 +77,9 @@ local function alone(f, state, control)
   return function() return step(f(state, control)) end
 end
 
--- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do, or progress(ipairs(list)). On a terminal
--- one line is redrawn, elsewhere a line comes every few seconds. The result is called by `for`, and has set().
+-- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do, or
+-- progress(ipairs(list)). On a terminal one line is redrawn, elsewhere a line comes every few seconds. The result is
+-- called by `for`, and has set().
 function utils.progress(iter, ...)
   local o = ...
   if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...) end
@@ -87,8 +90,9 @@ function utils.progress(iter, ...)
   local inner = loader and loader.loader or loader                     -- a Prefetcher's
   local first = o.first or (inner and inner.resuming and inner.position) or 0
   if type(iter) ~= "function" and not loader then fail("progress: argument 1 must be an iterator or a loader, got " .. type(iter)) end
-  return setmetatable({next = loader and loader:iter() or iter, total = total or nil, desc = o.desc or nil, count = o.count or (loader and loader.batch_size) or 1,
-    unit = o.unit or (loader and "items") or "it", terminal = terminal, width = width, start = core.now(), last = core.now(), first = first, done = first,
+  return setmetatable({next = loader and loader:iter() or iter, total = total or nil, desc = o.desc or nil,
+    count = o.count or (loader and loader.batch_size) or 1, unit = o.unit or (loader and "items") or "it",
+    terminal = terminal, width = width, start = core.now(), last = core.now(), first = first, done = first,
     names = {}, values = {}}, Bar)
 end
 

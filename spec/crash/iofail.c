@@ -1,5 +1,6 @@
-/* For LD_PRELOAD: the n-th call (IOFAIL_AT) among those that open for writing, write, sync, rename or close what was so opened, or sync or open a
- * folder, fails with IOFAIL_ERRNO, and says so on stderr; a write with IOFAIL_SHORT=1 first writes one byte. */
+/* For LD_PRELOAD: the n-th call (IOFAIL_AT) among those that open for writing, write, sync, rename or close what was so
+ * opened, or sync or open a folder, fails with IOFAIL_ERRNO, and says so on stderr; a write with IOFAIL_SHORT=1 first
+ * writes one byte. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

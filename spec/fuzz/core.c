@@ -45,7 +45,10 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
     if (__builtin_mul_overflow(n, m->shape[i], &n) || n > (int64_t)1 << 33) return ty_no_memory(ctx, NULL);
   return make(ctx, m, NULL, (size_t)n, NULL, NULL, out);
 }
-ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t n, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out) { return make(ctx, m, data, n, drop, owner, out); }
+ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t n, const ty_meta *m, void (*drop)(void *), void *owner,
+  ty_tensor **out) {
+  return make(ctx, m, data, n, drop, owner, out);
+}
 ty_tensor *ty_retain(ty_tensor *t) {
   if (t) t->refs++;
   return t;

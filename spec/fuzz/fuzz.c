@@ -54,7 +54,8 @@ static void read_one(ty_ctx *ctx, const char *path, const uint8_t *data, size_t 
   float *out = malloc(sizeof(float) * (size_t)p.c * p.h * p.w);
   ty_draws d = ty_draws_of(size, 1);
   ty_transform step;
-  const double crop[8] = {5, 7, 2, 2, 1, 1, 0, (double)(size % 3)}, half[4] = {(double)(1 + size % 9), (double)(1 + size % 7), 0, 1}, turn[4] = {-90, 90, (double)(size & 1), 0};
+  const double crop[8] = {5, 7, 2, 2, 1, 1, 0, (double)(size % 3)},
+    half[4] = {(double)(1 + size % 9), (double)(1 + size % 7), 0, 1}, turn[4] = {-90, 90, (double)(size & 1), 0};
   ty_picture_write(&p, out, TY_F32);
   look(out, sizeof(float) * (size_t)p.c * p.h * p.w);
   free(out);
@@ -71,7 +72,8 @@ static void read_one(ty_ctx *ctx, const char *path, const uint8_t *data, size_t 
   free(pipe);
 #elif defined FUZZ_array
   /* the first 16 bytes choose dtype, sizes and where the array begins; the rest is the file */
-  static const char *const kinds[] = {"<f4", ">f2", "bf16", "<f8", ">i4", "=i8", "|u1", "|b1", "|i1", ">i2", "<u2", ">u4", "|O", "u8", "<", ""};
+  static const char *const kinds[] = {"<f4", ">f2", "bf16", "<f8", ">i4", "=i8", "|u1", "|b1", "|i1", ">i2", "<u2",
+    ">u4", "|O", "u8", "<", ""};
   ty_blob *b;
   if (size < 16 || ty_blob_read(ctx, path, &b) != TY_OK) return;
   ty_meta m = {.ndim = data[1] % 5};

@@ -1,7 +1,9 @@
-/* libFuzzer's entry for the readers that are in Lua: FUZZ_pickle (tycho.load of what torch.save writes) and FUZZ_npy (tycho.load_npy). See `make fuzz`.
+/* libFuzzer's entry for the readers that are in Lua: FUZZ_pickle (tycho.load of what torch.save writes) and FUZZ_npy
+ * (tycho.load_npy). See `make fuzz`.
  *
- * Idea: which lines of the reader run, the interpreter tells a hook, and the hook libFuzzer: it searches Lua as it does C. A pickle is given inside of an archive,
- * with a storage of 64 bytes, for chance makes no archives. A finding: a crash, a hang, an error that is no text, a tensor that can't be read through. */
+ * Idea: which lines of the reader run, the interpreter tells a hook, and the hook libFuzzer: it searches Lua as it does
+ * C. A pickle is given inside of an archive, with a storage of 64 bytes, for chance makes no archives. A finding: a
+ * crash, a hang, an error that is no text, a tensor that can't be read through. */
 #define _GNU_SOURCE
 #include <lauxlib.h>
 #include <luajit.h>
@@ -31,7 +33,8 @@ static const char program[] =
   "end\n"
   "return function(path)\n"
   "  local ok, v = pcall(function() return " READER " end)\n"
-  "  if ok then look(v, 0) elseif type(v) ~= 'string' or not v:find(path, 1, true) then error('not a text with the name: ' .. tostring(v)) end\n"
+  "  if ok then look(v, 0) elseif type(v) ~= 'string' or not v:find(path, 1, true) then "
+  "error('not a text with the name: ' .. tostring(v)) end\n"
   "end\n";
 
 static lua_State *L;

@@ -1,5 +1,5 @@
-/* The loader's and the checkpoint's threads, for ThreadSanitizer: many epochs of start, early break and stop; saves while tensors are let go.
- * Prints what it did; the sanitizer's exit status is the verdict. See `make test-tsan`. */
+/* The loader's and the checkpoint's threads, for ThreadSanitizer: many epochs of start, early break and stop; saves
+ * while tensors are let go. Prints what it did; the sanitizer's exit status is the verdict. See `make test-tsan`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Exchanges among simulated GPUs of several processes (ccl.h): the transport carries them, when the stream comes to them.
  *
- * Idea: each communicator has a group of its own, so that what streams exchange never meets what the host does. Invariant: as on a device, nobody waits for
- * anything but the stream, and memory is touched only when its turn comes. */
+ * Idea: each communicator has a group of its own, so that what streams exchange never meets what the host does.
+ * Invariant: as on a device, nobody waits for anything but the stream, and memory is touched only when its turn comes. */
 #include <string.h>
 #include "ccl.h"
 

@@ -1,7 +1,8 @@
 /* Blocks of kernels: a block's threads are fibers of one thread of the host.
  *
- * Idea: each fiber runs to its next barrier or its end; then all go on. Which comes first changes with the seed. Invariants: a fiber is left
- * at barriers only; either all of a block's threads meet at a barrier, or the block is wrong. */
+ * Idea: each fiber runs to its next barrier or its end; then all go on. Which comes first changes with the seed.
+ * Invariants: a fiber is left at barriers only; either all of a block's threads meet at a barrier, or the block is
+ * wrong. */
 #include <sys/mman.h>
 #include <cstdlib>
 #include "sim.h"

@@ -1,20 +1,24 @@
 /* Whether cuDNN has plans for Tycho's convolutions and attention, asked without a device: `make test-plans`.
  *
  * Idea: cuDNN's heuristics and plans can be given a device's properties instead of a device. So the graphs that src/cuda/dnn_conv.c and
- * dnn_attention.c describe, and dnn_plan.c's choice among engines, are tried for an H200 wherever cuDNN is installed: this file's ty_dnn_run
- * stands in for the one that would run them. Attention's engines compile kernels, which can't be loaded without a driver: there an engine
- * that takes the graph is what is asked for. A plan is also made again from the words that are saved of it (ways.h). Nothing is executed: results stay unproven. Ends with 1 if something has no plan. */
+ * dnn_attention.c describe, and dnn_plan.c's choice among engines, are tried for an H200 wherever cuDNN is installed:
+ * this file's ty_dnn_run stands in for the one that would run them. Attention's engines compile kernels, which can't be
+ * loaded without a driver: there an engine that takes the graph is what is asked for. A plan is also made again from
+ * the words that are saved of it (ways.h). Nothing is executed: results stay unproven. Ends with 1 if something has no
+ * plan. */
 #include <stdio.h>
 #define ty_dnn_run run_on_device
 #include "../../src/cuda/dnn_plan.c"
 #undef ty_dnn_run
 
 /* An H200's, as published; names as cuDNN wants them. */
-static const char h200[] = "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,\"deviceName\":\"NVIDIA H200\",\"multiProcessorCount\":132,\"warpSize\":32,"
-  "\"regsPerBlock\":65536,\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"maxSharedMemoryPerBlock\":49152,"
-  "\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
-  "\"maxThreadsPerSM\":2048,\"pciDeviceId\":9013,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":150000000000,\"smClockRateKHz\":1980000,"
-  "\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560}";
+static const char h200[] =
+  "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,\"deviceName\":\"NVIDIA H200\","
+  "\"multiProcessorCount\":132,\"warpSize\":32,\"regsPerBlock\":65536,\"maxGridSize\":[2147483647,65535,65535],"
+  "\"maxBlockSize\":[1024,1024,64],\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,"
+  "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
+  "\"maxThreadsPerSM\":2048,\"pciDeviceId\":9013,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
+  "\"totalGlobalMem\":150000000000,\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560}";
 
 /* What those files need of the rest, which is never reached here. */
 static ty_gpu_flags flags;
@@ -26,7 +30,13 @@ ty_status ty_no_memory(ty_ctx *ctx, const char *who) { (void)ctx; (void)who; ret
 ty_status ty_fail(ty_call *c, const char *fmt, ...) { (void)c; (void)fmt; return TY_ERR; }
 static ty_storage memory = {.data = (void *)256};
 static ty_tensor room = {.storage = &memory};
-ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out) { (void)ctx; (void)b; (void)m; *out = &room; return TY_OK; }
+ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out) {
+  (void)ctx;
+  (void)b;
+  (void)m;
+  *out = &room;
+  return TY_OK;
+}
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { (void)c; (void)gpu; (void)e; return TY_OK; }
 int64_t ty_numel(const ty_tensor *t) { (void)t; return 0; }
 void ty_release(ty_tensor *t) { (void)t; }
@@ -46,7 +56,8 @@ static bool compiles;            /* the plan's kernels are compiled when it is m
 static int missing;
 
 /* Says what there is for the graph. */
-ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s, bool *taken) {
+ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what,
+  const ty_dnn_pack *p, ty_stream *s, bool *taken) {
   ty_dnn_graph g = {0};
   char why[200] = "";
   bool good = false;
@@ -70,7 +81,9 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe d
     }
     good = plan || (compiles && usable);
     if (good && compiles) printf("%-75s %2d engines take it, %2d of them allowed\n", what_for, n, usable);
-    else if (good) printf("%-75s %2d engines, %2d of them allowed, workspace %lld%s\n", what_for, n, usable, (long long)workspace, m ? " (fallback)" : "");
+    else if (good)
+      printf("%-75s %2d engines, %2d of them allowed, workspace %lld%s\n", what_for, n, usable, (long long)workspace,
+        m ? " (fallback)" : "");
     if (plan) cudnnBackendDestroyDescriptor(plan);
     for (int i = 0; i < n; i++) cudnnBackendDestroyDescriptor(found[i]);
   }
@@ -89,7 +102,8 @@ static void convolutions(void) {
   static const char *const ops[3] = {"conv2d", "its input's gradient", "its weight's gradient"};
   static const int ids[3] = {TY_OP_conv2d, TY_OP_conv2d_backward_input, TY_OP_conv2d_backward_weight};
   static const int64_t shapes[][9] = {   /* n, c, h, w, o, kernel, stride, padding, groups */
-    {8, 64, 56, 56, 64, 3, 1, 1, 1}, {8, 3, 224, 224, 64, 7, 2, 3, 1}, {8, 256, 56, 56, 64, 1, 1, 0, 1}, {8, 128, 56, 56, 128, 3, 2, 1, 1}, {8, 64, 28, 28, 64, 3, 1, 1, 64}, {8, 64, 28, 28, 64, 3, 1, 1, 8}};
+    {8, 64, 56, 56, 64, 3, 1, 1, 1}, {8, 3, 224, 224, 64, 7, 2, 3, 1}, {8, 256, 56, 56, 64, 1, 1, 0, 1},
+    {8, 128, 56, 56, 128, 3, 2, 1, 1}, {8, 64, 28, 28, 64, 3, 1, 1, 64}, {8, 64, 28, 28, 64, 3, 1, 1, 8}};
   bool taken;
   for (int op = 0; op < 3; op++)
     for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -97,13 +111,16 @@ static void convolutions(void) {
         for (int bias = 0; bias <= (op == 0); bias++) {
           const int64_t *s = shapes[i], oh = (s[2] + 2 * s[7] - s[5]) / s[6] + 1, ow = (s[3] + 2 * s[7] - s[5]) / s[6] + 1;
           const bool last = ty_is_half((ty_dtype)dtype);
-          ty_k_convolution a = {.op = ids[op], .dtype = dtype, .n = s[0], .c = s[1], .h = s[2], .w = s[3], .o = s[4], .oh = oh, .ow = ow, .kh = s[5], .kw = s[5], .groups = s[8],
-            .stride = {s[6], s[6]}, .padding = {s[7], s[7]}, .dilation = {1, 1}, .bias = bias ? (void *)16 : NULL};
+          ty_k_convolution a = {.op = ids[op], .dtype = dtype, .n = s[0], .c = s[1], .h = s[2], .w = s[3], .o = s[4],
+            .oh = oh, .ow = ow, .kh = s[5], .kw = s[5], .groups = s[8], .stride = {s[6], s[6]}, .padding = {s[7], s[7]},
+            .dilation = {1, 1}, .bias = bias ? (void *)16 : NULL};
           strides_of(a.xs, last, a.c, a.h, a.w);
           strides_of(a.ws, last, a.c / a.groups, a.kh, a.kw);
           strides_of(a.ys, last, a.o, oh, ow);
-          snprintf(what_for, sizeof what_for, "%s%s, %s, %lldx%lldx%lldx%lld by %lldx%lldx%lld/%lld groups %lld", ops[op], bias ? " with bias" : "", ty_dtype_names[dtype], (long long)s[0],
-                   (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[5], (long long)s[6], (long long)s[8]);
+          snprintf(what_for, sizeof what_for, "%s%s, %s, %lldx%lldx%lldx%lld by %lldx%lldx%lld/%lld groups %lld",
+                   ops[op], bias ? " with bias" : "", ty_dtype_names[dtype], (long long)s[0], (long long)s[1],
+                   (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[5], (long long)s[6],
+                   (long long)s[8]);
           ty_dnn_convolve(NULL, 0, &a, NULL, &taken);
         }
 }
@@ -117,10 +134,12 @@ static void attention(void) {
         for (int causal = 0; causal < 2; causal++)
           for (int64_t length = 1000; length <= 1024; length += 24) {
             const ty_k_heads rows = {(void *)16, {length * 16 * d, d, 16 * d, 1}};   /* (N,L,H,D), as from a projection */
-            ty_k_attention a = {.dtype = dtype, .causal = causal, .heads = 4 * 16, .h = 16, .lq = length, .lk = length, .d = d, .dv = d, .scale = 0.125, .q = rows, .k = rows, .v = rows, .o = rows, .lse = (void *)16};
+            ty_k_attention a = {.dtype = dtype, .causal = causal, .heads = 4 * 16, .h = 16, .lq = length, .lk = length,
+              .d = d, .dv = d, .scale = 0.125, .q = rows, .k = rows, .v = rows, .o = rows, .lse = (void *)16};
             bool taken = false;
             if (back) { a.g = a.dq = a.dk = a.dvalue = rows; }
-            snprintf(what_for, sizeof what_for, "attention%s, %s, 4x16x%lldx%lld%s", back ? "'s gradients" : "", ty_dtype_names[dtype], (long long)length, (long long)d, causal ? ", causal" : "");
+            snprintf(what_for, sizeof what_for, "attention%s, %s, 4x16x%lldx%lld%s", back ? "'s gradients" : "",
+              ty_dtype_names[dtype], (long long)length, (long long)d, causal ? ", causal" : "");
             ty_dnn_attend(&call, 0, &a, &stream, &taken);
             if (!taken) { printf("%s isn't asked for\n", what_for); missing++; }
           }
@@ -128,7 +147,9 @@ static void attention(void) {
 
 int main(void) {
   cudnnStatus_t e = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device.properties);
-  if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendSetAttribute(device.properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof h200 - 1, h200);
+  if (e == CUDNN_STATUS_SUCCESS)
+    e = cudnnBackendSetAttribute(device.properties, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+      sizeof h200 - 1, h200);
   if (e == CUDNN_STATUS_SUCCESS) e = cudnnBackendFinalize(device.properties);
   if (e != CUDNN_STATUS_SUCCESS) { printf("this cuDNN takes no device's properties: %s\n", cudnnGetErrorString(e)); return 1; }
   convolutions();

@@ -167,10 +167,13 @@ static verdict missing_wait_in_capture(bool bug) {
 
 struct planted { const char *name; verdict (*run)(bool bug); bool async; };
 static const planted bugs[] = {
-  {"a missing wait between streams", missing_wait, true}, {"a read of device memory by the host", host_read, false}, {"a store out of bounds", out_of_bounds, false},
+  {"a missing wait between streams", missing_wait, true}, {"a read of device memory by the host", host_read, false},
+  {"a store out of bounds", out_of_bounds, false},
   {"a pack read at no multiple of its size", misaligned, false},
-  {"a missing __syncthreads", missing_barrier, false}, {"a barrier that a thread returns before", barrier_not_met, false}, {"use of freed memory on a side stream", use_after_free, false},
-  {"cudaMalloc during capture", malloc_in_capture, false}, {"a wait during capture", wait_in_capture, false}, {"a missing wait between captured streams", missing_wait_in_capture, false}};
+  {"a missing __syncthreads", missing_barrier, false}, {"a barrier that a thread returns before", barrier_not_met, false},
+  {"use of freed memory on a side stream", use_after_free, false}, {"cudaMalloc during capture", malloc_in_capture, false},
+  {"a wait during capture", wait_in_capture, false},
+  {"a missing wait between captured streams", missing_wait_in_capture, false}};
 
 /* Whether it ended as a right program does. */
 static bool right(const planted &b, bool bug) {
@@ -194,6 +197,7 @@ int main() {
     if (!quiet) printf("simulated GPU: a right program was taken for %s\n", b.name);
     failed += !caught + !quiet;
   }
-  printf("simulated GPU: %d of %d planted bugs caught, with no false alarm\n", (int)(sizeof bugs / sizeof *bugs) - failed, (int)(sizeof bugs / sizeof *bugs));
+  printf("simulated GPU: %d of %d planted bugs caught, with no false alarm\n", (int)(sizeof bugs / sizeof *bugs) - failed,
+    (int)(sizeof bugs / sizeof *bugs));
   return failed > 0;
 }

@@ -6,8 +6,10 @@ static __global__ void backwards(const ty_k_product p) {
   if (batch >= p.batch) return;
   float sum = 0, whole = 0;
   for (int64_t k = p.k - 1; k >= 0; k--)
-    sum += load<float>(p.a, p.dtype, batch * p.stride_a + (p.ta ? k * p.lda + row : row * p.lda + k)) * load<float>(p.b, p.dtype, batch * p.stride_b + (p.tb ? col * p.ldb + k : k * p.ldb + col));
-  for (int64_t k = p.k - 1; k >= 0 && p.row_sums && col == 0; k--) whole += load<float>(p.a, p.dtype, p.ta ? k * p.lda + row : row * p.lda + k);
+    sum += load<float>(p.a, p.dtype, batch * p.stride_a + (p.ta ? k * p.lda + row : row * p.lda + k)) *
+      load<float>(p.b, p.dtype, batch * p.stride_b + (p.tb ? col * p.ldb + k : k * p.ldb + col));
+  for (int64_t k = p.k - 1; k >= 0 && p.row_sums && col == 0; k--)
+    whole += load<float>(p.a, p.dtype, p.ta ? k * p.lda + row : row * p.lda + k);
   if (p.row_sums && col == 0) store(p.row_sums, p.dtype, row, whole);
   if (p.bias) sum += load<float>(p.bias, p.dtype, col);
   if (p.relu && sum < 0) sum = 0;

@@ -1,6 +1,8 @@
-/* NVRTC and the driver's loading of kernels, by the host's compiler (rtc.h): the source, with what stands for CUDA's words, becomes a shared object.
+/* NVRTC and the driver's loading of kernels, by the host's compiler (rtc.h): the source, with what stands for CUDA's
+ * words, becomes a shared object.
  *
- * Idea: the object knows the simulation through two pointers that it is given when it is opened. TY_SIM_MORE: more options, for sanitizers. */
+ * Idea: the object knows the simulation through two pointers that it is given when it is opened. TY_SIM_MORE: more
+ * options, for sanitizers. */
 #include <dlfcn.h>
 #include <unistd.h>
 #include <cstdio>
@@ -15,10 +17,13 @@ typedef struct { void *fused, *each; } ty_rtc;
 
 static const char HEAD[] =
   "#include <vector_types.h>\n#include <cstring>\n#undef __global__\n#undef __device__\n#undef __forceinline__\n#undef __launch_bounds__\n"
-  "#define __global__\n#define __device__\n#define __forceinline__ inline\n#define __launch_bounds__(...)\n#define __shared__ static thread_local\n"
+  "#define __global__\n#define __device__\n#define __forceinline__ inline\n#define __launch_bounds__(...)\n"
+  "#define __shared__ static thread_local\n"
   "struct sim_place { uint3 thread, block; dim3 block_dim, grid_dim; };\n"
   "static sim_place *(*sim_where)();\nstatic void (*sim_wait)();\n"
-  "#define threadIdx (sim_where()->thread)\n#define blockIdx (sim_where()->block)\n#define blockDim (sim_where()->block_dim)\n#define gridDim (sim_where()->grid_dim)\n#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)\n#define __syncthreads() sim_wait()\n"
+  "#define threadIdx (sim_where()->thread)\n#define blockIdx (sim_where()->block)\n"
+  "#define blockDim (sim_where()->block_dim)\n#define gridDim (sim_where()->grid_dim)\n"
+  "#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)\n#define __syncthreads() sim_wait()\n"
   "static inline unsigned atomicAdd(unsigned *p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }\n"
   "#define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)\n"
   "static thread_local unsigned long long exchanged[1024];\n"
@@ -52,7 +57,9 @@ static bool write_all(const std::string &path, const char *p, size_t n) {
 extern "C" bool ty_rtc_compile(const char *source, const char *, char **image, size_t *n, char *why) {
   const std::string cpp = temporary(".cpp"), so = temporary(".so"), log = temporary(".log");
   const std::string text = std::string(HEAD) + source + TAIL + (strstr(source, "fused_each(") ? TAIL_EACH : "");
-  const std::string command = "g++ -std=c++17 -O1 -g0 -w -fPIC -shared -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -I" CUDA_INCLUDE " " + more() + " -o " + so + " " + cpp + " > " + log + " 2>&1";
+  const std::string command =
+    "g++ -std=c++17 -O1 -g0 -w -fPIC -shared -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -I" CUDA_INCLUDE " " +
+    more() + " -o " + so + " " + cpp + " > " + log + " 2>&1";
   bool ok = write_all(cpp, text.data(), text.size()) && system(command.c_str()) == 0;
   FILE *f = fopen((ok ? so : log).c_str(), "rb");
   if (f) {

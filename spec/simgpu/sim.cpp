@@ -93,8 +93,9 @@ int unlocked = 0;
 
 const size_t PAGE = 4096;
 
-/* A protection key closes and opens all device memory at once. Without keys a mapping is opened when device work first touches it, by the fault that this gives, and closed at
- * the end of one work in TYCHO_SIM_OPEN, by chance: each closing costs the kernel a flush of every core. */
+/* A protection key closes and opens all device memory at once. Without keys a mapping is opened when device work first
+ * touches it, by the fault that this gives, and closed at the end of one work in TYCHO_SIM_OPEN, by chance: each
+ * closing costs the kernel a flush of every core. */
 int key() { static const int k = asynchronous() ? -1 : pkey_alloc(0, 0); return k; }
 
 char *opened[1 << 14];                     /* the mappings that are open, and their sizes */
@@ -266,21 +267,34 @@ std::mutex streams_lock;
 std::vector<cudaStream_t> streams;
 
 /* Threads must not be joined by a library's destructors: the process may end with work in streams. */
-struct at_exit { ~at_exit() { for (auto s : streams) { s->drain(); { std::lock_guard<std::mutex> h(s->lock); s->ending = true; s->changed.notify_all(); } if (s->worker.joinable()) s->worker.join(); } } } ending;
+struct at_exit {
+  ~at_exit() {
+    for (auto s : streams) {
+      s->drain();
+      { std::lock_guard<std::mutex> h(s->lock); s->ending = true; s->changed.notify_all(); }
+      if (s->worker.joinable()) s->worker.join();
+    }
+  }
+} ending;
 
 }  // namespace
 
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread) {
   ENTER;
   const size_t n = (size_t)block.x * block.y * block.z;
-  if (!stream || n == 0 || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return give(cudaErrorInvalidConfiguration);
+  if (!stream || n == 0 || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu ||
+      grid.y > 65535 || grid.z > 65535)
+    return give(cudaErrorInvalidConfiguration);
   if (stream->device != current) return give(cudaErrorInvalidResourceHandle);
   stream->add([=] {
     std::vector<uint3> at;
-    for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) at.push_back({x, y, z});
+    for (unsigned z = 0; z < grid.z; z++)
+      for (unsigned y = 0; y < grid.y; y++)
+        for (unsigned x = 0; x < grid.x; x++) at.push_back({x, y, z});
     shuffle(at);
     for (uint3 b : at)
-      if (!sticky && !sim_block(grid, block, b, thread)) device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before");
+      if (!sticky && !sim_block(grid, block, b, thread))
+        device_error(cudaErrorLaunchFailure, "a barrier that threads of the block had returned before");
   });
   return cudaSuccess;
 }
@@ -324,7 +338,12 @@ const char *cudaGetErrorName(cudaError_t e) {
 const char *cudaGetErrorString(cudaError_t e) { return cudaGetErrorName(e); }
 
 cudaError_t cudaGetDeviceCount(int *n) { ENTER; *n = devices(); return cudaSuccess; }
-cudaError_t cudaSetDevice(int d) { ENTER; if (d < 0 || d >= devices()) return give(cudaErrorInvalidDevice); current = d; return cudaSuccess; }
+cudaError_t cudaSetDevice(int d) {
+  ENTER;
+  if (d < 0 || d >= devices()) return give(cudaErrorInvalidDevice);
+  current = d;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   ENTER;
   memset(p, 0, sizeof *p);
@@ -405,7 +424,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; (void)s; return cudaSuccess; }   /* kept until the process ends */
-cudaError_t cudaStreamSynchronize(cudaStream_t s) { ENTER; REFUSE_CAPTURE; s->drain(); return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  ENTER;
+  REFUSE_CAPTURE;
+  s->drain();
+  return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
+}
 cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->idle() ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
@@ -416,7 +440,11 @@ cudaError_t cudaDeviceSynchronize() {
   return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) { ENTER; *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}}; return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
+  ENTER;
+  *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}};
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t e) { ENTER; delete e; return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   ENTER;
@@ -449,7 +477,13 @@ cudaError_t cudaEventQuery(cudaEvent_t e) {
   std::lock_guard<std::mutex> hold(e->p->lock);
   return e->p->done ? cudaSuccess : cudaErrorNotReady;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t e) { ENTER; REFUSE_CAPTURE; if (e->in) return give(cudaErrorCapturedEvent); if (e->p) e->p->wait(); return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  ENTER;
+  REFUSE_CAPTURE;
+  if (e->in) return give(cudaErrorCapturedEvent);
+  if (e->p) e->p->wait();
+  return cudaSuccess;
+}
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
   ENTER;
   if (!a->timing || !b->timing || !a->p || !b->p) return give(cudaErrorInvalidResourceHandle);
@@ -460,9 +494,11 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind kind, cudaStream_t s) {
   ENTER;
-  const bool to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
+    from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (n == 0) return cudaSuccess;
-  if (!s || (to ? !on_device(dst, n) : touches_device(dst)) || (from ? !on_device(src, n) : touches_device(src))) return give(cudaErrorInvalidValue);
+  if (!s || (to ? !on_device(dst, n) : touches_device(dst)) || (from ? !on_device(src, n) : touches_device(src)))
+    return give(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) || (kind == cudaMemcpyDeviceToHost && !is_pinned(dst, n))) REFUSE_CAPTURE;
   if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) {   /* staged: the source may change when this returns */
     auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
@@ -528,7 +564,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) { ENTER; *out = new CUgraphExec_st{g->pieces}; return cudaSuccess; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) {
+  ENTER;
+  *out = new CUgraphExec_st{g->pieces};
+  return cudaSuccess;
+}
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n) { ENTER; *n = g->pieces.size(); return cudaSuccess; }
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { ENTER; delete g; return cudaSuccess; }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { ENTER; REFUSE_CAPTURE; delete g; return cudaSuccess; }

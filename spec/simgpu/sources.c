@@ -1,4 +1,5 @@
-/* Whether NVRTC compiles what the simulation has compiled: the sources in the cache folder that is named, for sm_80 and sm_90. Needs no device. */
+/* Whether NVRTC compiles what the simulation has compiled: the sources in the cache folder that is named, for sm_80 and
+   sm_90. Needs no device. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,11 @@ static char *key_of(const char *path) {
   ty_rtc_head h;
   FILE *f = fopen(path, "rb");
   char *key = NULL;
-  if (f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, TY_RTC_MAGIC, sizeof h.magic) && (key = calloc((size_t)h.key + 1, 1)) && fread(key, 1, h.key, f) != h.key) { free(key); key = NULL; }
+  if (f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, TY_RTC_MAGIC, sizeof h.magic) &&
+      (key = calloc((size_t)h.key + 1, 1)) && fread(key, 1, h.key, f) != h.key) {
+    free(key);
+    key = NULL;
+  }
   if (f) fclose(f);
   return key;
 }

@@ -1,7 +1,9 @@
 /* The one way through: check -> autocast -> infer -> allocate -> run -> record.
  *
- * Idea: whatever concerns every op stands here and nowhere else; where a program records or compares (program.h), it comes between. Invariants: on failure nothing is left allocated and no
- * operand has changed (an in-place op allocates before it writes; one that a device or a list of tensors stops half-way counts as a change); on success each result is a new reference. */
+ * Idea: whatever concerns every op stands here and nowhere else; where a program records or compares (program.h), it
+ * comes between. Invariants: on failure nothing is left allocated and no operand has changed (an in-place op allocates
+ * before it writes; one that a device or a list of tensors stops half-way counts as a change); on success each result
+ * is a new reference. */
 #include <string.h>
 #include "program.h"
 #include "shape.h"
@@ -19,7 +21,8 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
     if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
     if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
     else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
-      return ty_fail(c, "argument %d is on %s, argument %d on %s: to() brings them together", i + 1, ty_device_of(in[i].t)->name, first + 1, (*out)->name);
+      return ty_fail(c, "argument %d is on %s, argument %d on %s: to() brings them together", i + 1,
+        ty_device_of(in[i].t)->name, first + 1, (*out)->name);
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
   if (c->op->device >= 0) *out = ty_devices[c->at[c->op->device].set ? c->at[c->op->device].i : c->ctx->device];
@@ -65,8 +68,10 @@ static ty_status run_kernel(ty_call *c, const ty_backend *b) {
   if (c->op->id == TY_OP_batch_norm_apply) return normalize(c);
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
-  if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b) return ty_move_into(c->ctx, c->out[0], c->in[1].t, c->at[0].i);
-  for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {   /* a number or an index on the CPU; pointwise ops take numbers as they are */
+  if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b)
+    return ty_move_into(c->ctx, c->out[0], c->in[1].t, c->at[0].i);
+  /* a number or an index on the CPU; pointwise ops take numbers as they are */
+  for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {
     ty_tensor *t = c->in[i].t, *moved;
     if (!t || ty_device_of(t)->gpu >= 0) continue;
     TY_TRY(ty_move(c->ctx, t, b, &moved));
@@ -107,7 +112,8 @@ static ty_status make_view(ty_call *c) {
   ty_meta *m = &c->meta[0];
   int64_t n = 1;
   for (int i = 0; i < m->ndim; i++)        /* kernels count on this limit */
-    if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST) return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
+    if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST)
+      return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
     TY_TRY(ty_contiguous(c->ctx, x, &v));
     v->own_layout = false;
@@ -163,10 +169,15 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
     return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
-  const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill || c->op->id == TY_OP_copy || c->op->id == TY_OP_collective;
-  if (into->scaled && !whole) return ty_fail(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
-  if (ty_device_of(into) != b) return ty_fail(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);
-  if (ty_overlaps_itself(into)) return ty_fail(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it", ty_shape_of(into));
+  const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill ||
+    c->op->id == TY_OP_copy || c->op->id == TY_OP_collective;
+  if (into->scaled && !whole)
+    return ty_fail(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
+  if (ty_device_of(into) != b)
+    return ty_fail(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);
+  if (ty_overlaps_itself(into))
+    return ty_fail(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it",
+      ty_shape_of(into));
   return TY_OK;
 }
 
@@ -251,7 +262,9 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   ty_attr at[TY_MAXATTR], how[2] = {*asked, {.set = true, .i = TY_PRESERVE}};
   ty_operand in[TY_MAXPARAM];
   ty_tensor *x, *y;
-  if (into && into->dtype != asked->i) return ty_fail((ty_call *)c, "dtype %s doesn't go with a result in place, which stays %s", ty_dtype_names[asked->i], ty_dtype_names[into->dtype]);
+  if (into && into->dtype != asked->i)
+    return ty_fail((ty_call *)c, "dtype %s doesn't go with a result in place, which stays %s", ty_dtype_names[asked->i],
+      ty_dtype_names[into->dtype]);
   memcpy(at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
   memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);
   at[c->op->cast_first].set = false;
@@ -357,5 +370,6 @@ ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
 
 ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out) {
   const bool last = ty_is_channels_last(like);
-  return (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, last ? like->stride : NULL, out);
+  return (last ? ty_is_channels_last(t) : ty_is_contiguous(t)) ? (*out = ty_retain(t), TY_OK)
+    : copy_of(ctx, t, last ? like->stride : NULL, out);
 }

@@ -1,5 +1,5 @@
-/* A picture's random crop, flip, cutout and normalisation, for gcc and nvcc alike. Sample b of a batch takes Philox block offset + b: its words say
- * where the crop lies, whether it is flipped, and where the hole is. */
+/* A picture's random crop, flip, cutout and normalisation, for gcc and nvcc alike. Sample b of a batch takes Philox
+ * block offset + b: its words say where the crop lies, whether it is flipped, and where the hole is. */
 #ifndef TY_AUGMENT_H
 #define TY_AUGMENT_H
 #include "math.h"
@@ -22,8 +22,10 @@ TY_INLINE ty_augmented ty_augment_draw(const ty_augment *a, uint64_t seed, uint6
   return d;
 }
 
-/* Element (y, x) of one plane of the result: from is the picture's plane. What padding adds is black, before normalisation; the hole is 0 after it. */
-TY_INLINE float ty_augment_pixel(const ty_augment *a, const ty_augmented *d, const uint8_t *from, int64_t y, int64_t x, float mean, float std) {
+/* Element (y, x) of one plane of the result: from is the picture's plane. What padding adds is black, before
+   normalisation; the hole is 0 after it. */
+TY_INLINE float ty_augment_pixel(const ty_augment *a, const ty_augmented *d, const uint8_t *from, int64_t y, int64_t x,
+  float mean, float std) {
   const int64_t sy = d->y + y, sx = d->x + (d->flip ? a->ow - 1 - x : x);
   if (a->random && a->cutout && y >= d->hole_y && y < d->hole_y + a->cutout && x >= d->hole_x && x < d->hole_x + a->cutout) return 0;
   const float v = sy >= 0 && sx >= 0 && sy < a->h && sx < a->w ? (float)from[sy * a->w + sx] / 255.0f : 0;

@@ -40,7 +40,9 @@ static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
   const void *key = node ? (void *)node : (void *)leaf;
   int i = find(p, key), nout = node ? node->nout : 1;
   if (i >= 0) return i;
-  if (!ty_grow(&p->e, p->n + 1, &p->cap, sizeof(entry)) || !ty_grow(&p->grad, p->ngrad + nout, &p->grad_cap, sizeof(ty_tensor *))) return -1;
+  if (!ty_grow(&p->e, p->n + 1, &p->cap, sizeof(entry)) ||
+      !ty_grow(&p->grad, p->ngrad + nout, &p->grad_cap, sizeof(ty_tensor *)))
+    return -1;
   p->e[p->n] = (entry){(uintptr_t)key, node, leaf, 0, p->ngrad, true};
   if (!ty_map_add(&p->map, p->e, p->n + 1, sizeof(entry))) return -1;
   if (node) atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);   /* hooks may drop the last handle */
@@ -74,7 +76,8 @@ static int heap_pop(pass *p) {
 
 /* ---- gradients ---- */
 
-/* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype, and a leaf's the leaf's layout, in which optimizers work. Consumes *g. */
+/* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype, and a leaf's the leaf's
+   layout, in which optimizers work. Consumes *g. */
 static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
   ty_tensor *x = *g, *y;
   int lead = x->ndim - m->ndim;
@@ -83,7 +86,9 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tens
     int64_t have = x->shape[i + lead];
     if (have != m->shape[i]) { same = false; fits = m->shape[i] == 1; }
   }
-  if (!fits) return ty_error(ctx, "backward: the gradient rule of '%s' gave shape %s for an operand of shape %s", who, ty_shape_of(x), ty_shape_text(m->shape, m->ndim));
+  if (!fits)
+    return ty_error(ctx, "backward: the gradient rule of '%s' gave shape %s for an operand of shape %s", who,
+      ty_shape_of(x), ty_shape_text(m->shape, m->ndim));
   if (!same) {
     ty_attr at[TY_MAXATTR] = {{.set = true, .n = 0}, {.set = true, .i = 1}};
     for (int i = 0; i < x->ndim; i++)
@@ -149,7 +154,8 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   if (ctx->grad_enabled || !n->op || (n->op->id != TY_OP_slice && n->op->id != TY_OP_select)) return false;
   const ty_meta *m = &n->meta[0], *o = &n->meta[1];
   const ty_edge *e = &n->edge[0];
-  ty_tensor **into = &p->grad[p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0)], *whole = *into, *part, *sum = NULL;
+  ty_tensor **into = &p->grad[p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0)],
+    *whole = *into, *part, *sum = NULL;
   if (g->dtype != m->dtype || !TY_SAME_SHAPE(g, o)) return false;
   bool fits = !whole || (whole->dtype == m->dtype && TY_SAME_SHAPE(whole, m));   /* a leaf may have taken other data */
   if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
@@ -188,7 +194,9 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
-  } else if (ctx->grad_enabled || (sole_owner(g) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf))))) sum = g;
+  } else if (ctx->grad_enabled ||
+      (sole_owner(g) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
+    sum = g;
   else {                               /* someone else may hold this memory: .grad gets its own */
     ty_attr at = {.set = true, .i = 1};
     ty_status s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
@@ -223,7 +231,9 @@ static ty_status run_node(pass *p, int i, bool retain) {
   bool have = false;
   for (int k = 0; k < n->nout; k++) have = have || gout[k];
   if (any && have) {
-    if (n->done) s = ty_error(ctx, "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
+    if (n->done)
+      s = ty_error(ctx,
+        "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
     else if (!n->op && ctx->program) s = ty_program_settle(ctx, "autograd.Function runs Lua in backward");
     if (s == TY_OK && !n->done && !add_to_part(p, n, gout[0], &s)) s = ctx->host->rule(ctx, n, gout, needs, gin);
     if (!retain && s == TY_OK) ty_node_finish(n);
@@ -304,9 +314,14 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
     if (!TY_SAME_SHAPE(grad, root))
       return ty_error(ctx, "backward: the gradient has shape %s; it must be %s as the output's", ty_shape_of(grad), ty_shape_of(root));
     TY_TRY(ty_cast(ctx, grad, (ty_dtype)root->dtype, &g));
-    if (ctx->grad_enabled && g != grad) { ty_release(g); return ty_error(ctx, "backward: the gradient has dtype %s; it must be %s as the output's", ty_dtype_names[grad->dtype], ty_dtype_names[root->dtype]); }
+    if (ctx->grad_enabled && g != grad) {
+      ty_release(g);
+      return ty_error(ctx, "backward: the gradient has dtype %s; it must be %s as the output's",
+        ty_dtype_names[grad->dtype], ty_dtype_names[root->dtype]);
+    }
   } else {
-    if (ty_numel(root) != 1) return ty_error(ctx, "backward: without a gradient the output must have one element, got shape %s", ty_shape_of(root));
+    if (ty_numel(root) != 1)
+      return ty_error(ctx, "backward: without a gradient the output must have one element, got shape %s", ty_shape_of(root));
     ty_meta m;
     ty_meta_of(root, &m);
     TY_TRY(ty_empty(ctx, root->storage->backend, &m, &g));
@@ -375,8 +390,12 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
                       ty_tensor **result, ty_backward_opts o) {
   for (int k = 0; k < nroot; k++) {
     TY_TRY(ty_history(ctx, roots[k]));
-    if (roots[k]->node && roots[k]->node->done && !roots[k]->node->nin) return ty_error(ctx, "backward: the output comes from within a compiled function, which keeps no graph: run backward there too");
-    if (!ty_needs_grad(roots[k])) return ty_error(ctx, "backward: the output doesn't require grad: nothing it was computed from does, or it was computed under no_grad");
+    if (roots[k]->node && roots[k]->node->done && !roots[k]->node->nin)
+      return ty_error(ctx,
+        "backward: the output comes from within a compiled function, which keeps no graph: run backward there too");
+    if (!ty_needs_grad(roots[k]))
+      return ty_error(ctx,
+        "backward: the output doesn't require grad: nothing it was computed from does, or it was computed under no_grad");
   }
   for (int k = 0; k < ninput; k++) {
     TY_TRY(ty_history(ctx, inputs[k]));
@@ -410,6 +429,8 @@ ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leav
   return s;
 }
 
-ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o) {
-  return ctx->program ? ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, backward_now) : backward_now(ctx, roots, grads, nroot, inputs, ninput, result, o);
+ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
+  ty_tensor **result, ty_backward_opts o) {
+  return ctx->program ? ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, backward_now)
+    : backward_now(ctx, roots, grads, nroot, inputs, ninput, result, o);
 }

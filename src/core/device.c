@@ -15,8 +15,9 @@ ty_status ty_infer_to_device(ty_call *c) {
 static ty_status transfer(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking) {
   const ty_backend *from = ty_device_of(src), *to = ty_device_of(dst);
   const size_t size = (size_t)ty_itemsize(dst);
-  return (from->gpu < 0 ? to : from)->transfer(ctx, from->gpu < 0 ? to : from, dst->storage, (size_t)dst->offset * size, src->storage, (size_t)src->offset * size,
-                                               (size_t)ty_numel(dst) * size, !non_blocking);
+  return (from->gpu < 0 ? to : from)->transfer(ctx, from->gpu < 0 ? to : from, dst->storage, (size_t)dst->offset * size,
+                                               src->storage, (size_t)src->offset * size, (size_t)ty_numel(dst) * size,
+                                               !non_blocking);
 }
 
 ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking) {

@@ -1,8 +1,9 @@
 /* A program's events: recorded, compared, and, where a call differs, done again.
  *
  * Idea: in a call that is compared, an op that agrees gives stand-ins: tensors in the program's memory, to which nothing has been written
- * yet. They are held until the call's end, with the operands that came: from these the events can be done for good, and the stand-ins become
- * what that gives. Invariant: what a call that differs leaves behind is what it would have left without a record. */
+ * yet. They are held until the call's end, with the operands that came: from these the events can be done for good, and
+ * the stand-ins become what that gives. Invariant: what a call that differs leaves behind is what it would have left
+ * without a record. */
 #include <string.h>
 #include "plan.h"
 
@@ -70,7 +71,8 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   ty_status s = now(c, b, into, out);
   p->inner--;
   e = &p->event[at];
-  if (s != TY_OK) {                        /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
+  /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
+  if (s != TY_OK) {
     if (s == TY_ERR && e->first == p->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
     else ty_program_die(p, "an op failed");
     return s;
@@ -80,14 +82,16 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
     e->out_needs[j] = ty_needs_grad(out[j]);
     e->own_layout[j] = out[j]->own_layout;
   }
-  if (into && e->out_needs[0] && !e->into_needs && !p->store[p->value[e->into].store].internal) ty_program_die(p, "a tensor from outside gets a history");
+  if (into && e->out_needs[0] && !e->into_needs && !p->store[p->value[e->into].store].internal)
+    ty_program_die(p, "a tensor from outside gets a history");
   return TY_OK;
 }
 
 static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
   if (a->set != b->set || !a->set) return a->set == b->set;
   switch (q->type) {
-    case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: case TY_P_TRIPLE: return a->n == b->n && !memcmp(a->v, b->v, sizeof(int64_t) * a->n);
+    case TY_P_DIMS: case TY_P_SIZES: case TY_P_INTS: case TY_P_PAIR: case TY_P_TRIPLE:
+      return a->n == b->n && !memcmp(a->v, b->v, sizeof(int64_t) * a->n);
     case TY_P_ANY: return a->n == b->n && a->i == b->i;
     case TY_P_NUMBER: return !memcmp(&a->f, &b->f, sizeof a->f);
     default: return a->i == b->i;
@@ -119,12 +123,18 @@ static bool same_operand(const ty_program *p, const event *e, int i, const ty_op
 static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
   const ty_program *p = c->ctx->program;
   const ty_op *op = c->op;
-  if (!e || e->kind != EVENT_APPLY || e->op != op || e->nin != c->nin || (e->into >= 0) != (into != NULL) || !same_modes(c->ctx, e)) return false;
+  if (!e || e->kind != EVENT_APPLY || e->op != op || e->nin != c->nin || (e->into >= 0) != (into != NULL) ||
+      !same_modes(c->ctx, e))
+    return false;
   if (op->has_list && memcmp(e->span, c->span, sizeof(ty_span) * (size_t)op->nin)) return false;
   for (int i = 0; i < c->nin; i++)
-    if (!same_operand(p, e, i, &c->in[i]) && !(ty_is_number(&c->in[i]) && ty_is_number(&e->in[i]) && ty_is_rate(op, ty_slot_of(c, i)))) return false;
+    if (!same_operand(p, e, i, &c->in[i]) &&
+        !(ty_is_number(&c->in[i]) && ty_is_number(&e->in[i]) && ty_is_rate(op, ty_slot_of(c, i))))
+      return false;
   for (int i = 0; i < op->nparam; i++)
-    if (op->param[i].type > TY_P_TENSORS && !is_setting(op, i) && !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot])) return false;
+    if (op->param[i].type > TY_P_TENSORS && !is_setting(op, i) &&
+        !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot]))
+      return false;
   return !into || (ty_is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs);
 }
 
@@ -219,7 +229,8 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   return (l->after = ty_visible(p, leaf->grad)) < 0 ? ty_program_no_memory(ctx) : TY_OK;
 }
 
-static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_backward_opts o) {
+static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty_tensor **grads, int nroot,
+  ty_tensor **inputs, int ninput, ty_backward_opts o) {
   event *e = event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
   if (!e) return ty_program_no_memory(ctx);
   e->opts = o;
@@ -232,9 +243,12 @@ static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty
   return ok ? TY_OK : ty_program_no_memory(ctx);
 }
 
-static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_backward_opts o) {
+static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_tensor **grads, int nroot,
+  ty_tensor **inputs, int ninput, ty_backward_opts o) {
   const ty_program *p = ctx->program;
-  if (!e || e->kind != EVENT_BACKWARD || e->nroot != nroot || e->nin != 2 * nroot + ninput || e->with_inputs != (inputs != NULL) || !same_modes(ctx, e)) return false;
+  if (!e || e->kind != EVENT_BACKWARD || e->nroot != nroot || e->nin != 2 * nroot + ninput ||
+      e->with_inputs != (inputs != NULL) || !same_modes(ctx, e))
+    return false;
   if (memcmp(&o, &e->opts, sizeof o)) return false;
   for (int i = 0; i < nroot; i++)
     if (!is_operand(p, e, i, roots[i]) || !is_operand(p, e, nroot + i, grads ? grads[i] : NULL)) return false;
@@ -248,7 +262,8 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
   return true;
 }
 
-ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
+ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
+  int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
   ty_program *p = ctx->program;
   if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   if (p->mode == TY_CHECK) {

@@ -1,9 +1,10 @@
 /* Which steps of a program run as one kernel.
  *
- * Idea: each step begins as a group of its own, in the order of the record. A new group is merged with an earlier one where both are pointwise
- * over one shape and have elements in common, and where one of them can be moved to the other: no step in between touches what it writes, or writes what it
- * touches. A group may also reduce rows (the last dims of its shape): sums, softmax, layer_norm; then steps over one value a row belong to it too.
- * Of a group with several steps fused.c makes a kernel; what only its own steps touch is never stored.
+ * Idea: each step begins as a group of its own, in the order of the record. A new group is merged with an earlier one
+ * where both are pointwise over one shape and have elements in common, and where one of them can be moved to the other:
+ * no step in between touches what it writes, or writes what it touches. A group may also reduce rows (the last dims of
+ * its shape): sums, softmax, layer_norm; then steps over one value a row belong to it too. Of a group with several
+ * steps fused.c makes a kernel; what only its own steps touch is never stored.
  * Invariants: of two steps that touch one memory, one of them writing, the order stays; within a group, such memory is touched at the same
  * elements, or rows, only. */
 #include <string.h>
@@ -67,7 +68,8 @@ static bool fusable(const ty_program *p, const step *k) {
   return true;
 }
 
-/* Whether the last n dims lie in memory in their order, and no other one repeats: what a reduction alone adds up in that order, row by row. */
+/* Whether the last n dims lie in memory in their order, and no other one repeats: what a reduction alone adds up in
+   that order, row by row. */
 static bool rows_in_order(const ty_tensor *x, int n) {
   int64_t want = 1;
   for (int d = x->ndim - 1; d >= x->ndim - n; d--) {
@@ -104,15 +106,22 @@ static int reduced_dims(const ty_program *p, const step *k) {
 static bool begin(const ty_program *p, int at, forming *g) {
   const step *k = &p->step[at];
   const ty_op *op = k->call.op;
-  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k), .whole = op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply};
+  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k),
+    .whole = op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply};
   g->pointwise = g->nred || fusable(p, k);
   if (!ty_grow(&g->step, 1, &g->step_room, sizeof(int))) return false;
   g->step[g->nstep++] = at;
   for (int i = 0; i < k->call.nin; i++)
-    if (k->vin[i] >= 0 && ty_reads(op, i) && !note(g, (access){p->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates(&k->call, i), false})) return false;
+    if (k->vin[i] >= 0 && ty_reads(op, i) &&
+        !note(g, (access){p->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates(&k->call, i), false}))
+      return false;
   for (int j = 0; j < TY_MAXOUT; j++)
-    if (k->vout[j] >= 0 && !note(g, (access){p->value[k->vout[j]].store, k->vout[j], 1, at, true, g->nred && (j > 0 || op->cls == TY_C_REDUCE)})) return false;
-  if ((op->cls == TY_C_RANDOM || op->cls == TY_C_ATTENTION) && !note(g, (access){p->nstore, -1, 1, at, true, false})) return false;    /* the generator */
+    if (k->vout[j] >= 0 &&
+        !note(g, (access){p->value[k->vout[j]].store, k->vout[j], 1, at, true, g->nred && (j > 0 || op->cls == TY_C_REDUCE)}))
+      return false;
+  /* the generator */
+  if ((op->cls == TY_C_RANDOM || op->cls == TY_C_ATTENTION) && !note(g, (access){p->nstore, -1, 1, at, true, false}))
+    return false;
   if (!g->pointwise) return true;
   const ty_tensor *o = &p->value[g->nred ? k->vin[0] : k->vout[0]].like;
   g->ndim = o->ndim;
@@ -176,7 +185,8 @@ static const char *refuses(const groups *all, const forming *a, const forming *b
   int tensors = 0;
   if (a->backend != b->backend || (a->n != b->n && !rows)) return "another number of elements";
   if (a->nred && b->nred && a->inner != b->inner) return "other dims are reduced";
-  if (!rows && !a->flat && !b->flat && (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim))) return "another shape";
+  if (!rows && !a->flat && !b->flat && (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim)))
+    return "another shape";
   if (TY_FUSED_PER_STEP * (a->nstep + b->nstep) > TY_FUSED_NODES) return "too many steps";
   for (int j = 0; j < b->nat; j++) tensors += !private(all, a, b, b->at[j].store);
   for (int i = 0; i < a->nat; i++) {
@@ -223,7 +233,8 @@ static bool merge(forming *into, const forming *g) {
 
 static void drop(forming *g) { ty_free(g->step); ty_free(g->at); }
 
-/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are then; *why: why not, NULL: they are one. false: out of memory. */
+/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are then; *why: why not,
+   NULL: they are one. false: out of memory. */
 static bool unite(groups *all, int a, int b, int *at, const char **why) {
   forming *g = all->list;
   bool hoists = true, sinks = true;
@@ -266,8 +277,10 @@ static bool is_cast(const ty_program *p, const forming *g) {
   const step *k = &p->step[g->step[0]];
   if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->joint || g->n > SMALL_CAST) return false;
   const ty_tensor *from = &p->value[k->vin[0]].like, *to = &p->value[k->vout[0]].like;
-  const bool turned = from->ndim == 4 && ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
-  return (g->flat || turned) && is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) && ty_numel(from) == g->n;
+  const bool turned = from->ndim == 4 &&
+    ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
+  return (g->flat || turned) && is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) &&
+    ty_numel(from) == g->n;
 }
 
 /* Casts that were not fused, of parameters and of their gradients: several become one launch. */
@@ -289,7 +302,8 @@ static bool gather_casts(groups *all) {
   return true;
 }
 
-/* Whether the group of casts, in which nothing else looks for infinities, has room for what is looked at beside what they give; some of it must be. */
+/* Whether the group of casts, in which nothing else looks for infinities, has room for what is looked at beside what
+   they give; some of it must be. */
 static bool looks_at(const ty_program *p, const forming *casts, const step *found) {
   int others = 0, given = 0;
   for (int i = 0; i < casts->nstep; i++)
@@ -313,7 +327,9 @@ static bool gather_found(groups *all) {
     if (found->call.op->id != TY_OP_multi_found || !all->list[at].backend->joint) continue;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
       forming *g = &all->list[i];
-      if (g->backend != all->list[at].backend || !(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) || !looks_at(all->p, g, found)) continue;
+      if (g->backend != all->list[at].backend || !(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) ||
+          !looks_at(all->p, g, found))
+        continue;
       int where = at;
       const char *why;
       if (!unite(all, i, at, &where, &why)) return false;
@@ -417,8 +433,9 @@ static bool carried(const ty_program *p, const forming *g, int store) {
   return true;
 }
 
-/* Whether the group's kernel can do without a store that only the group touches. One of a backend's own can where steps of it read what others
- * give, and where a maximum's place isn't asked for; a single step is left out altogether where nobody reads its first result. */
+/* Whether the group's kernel can do without a store that only the group touches. One of a backend's own can where steps
+ * of it read what others give, and where a maximum's place isn't asked for; a single step is left out altogether where
+ * nobody reads its first result. */
 static bool stays_within(const ty_program *p, const forming *g, const access *a) {
   const step *first = &p->step[g->step[0]];
   if (g->joint == TY_JOINT_CASTS) return false;
@@ -461,7 +478,8 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore && ok; i++) p->store[i].pinned = all.touches[i] < 0;
   for (int i = 0; i < all.n && ok; i++) {
     forming *g = &all.list[i];
-    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->joint, .joint = g->joint, .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
+    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->joint, .joint = g->joint,
+      .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
     if (!g->flat) memcpy(p->group[i].shape, g->shape, sizeof g->shape);
     if (g->why) snprintf(p->group[i].why, sizeof p->group[i].why, "%s", g->why);
     for (int k = 0; k < g->nat; k++) {

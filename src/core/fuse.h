@@ -10,7 +10,9 @@ static inline bool ty_is_flat(const ty_tensor *t, int64_t n) { return ty_numel(t
 /* Whether two values are the same elements in the same order. */
 static inline bool ty_same_elements(const ty_program *p, int v, int w) {
   const ty_tensor *a = &p->value[v].like, *b = &p->value[w].like;
-  return v == w || (p->value[v].store == p->value[w].store && a->offset == b->offset && a->dtype == b->dtype && ty_numel(a) == ty_numel(b) && ty_is_contiguous(a) && ty_is_contiguous(b));
+  return v == w ||
+    (p->value[v].store == p->value[w].store && a->offset == b->offset && a->dtype == b->dtype &&
+      ty_numel(a) == ty_numel(b) && ty_is_contiguous(a) && ty_is_contiguous(b));
 }
 
 static inline bool ty_is_copy(int id) { return id == TY_OP_cast || id == TY_OP_clone || id == TY_OP_copy; }

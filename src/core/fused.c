@@ -40,7 +40,9 @@ static int channels_of(maker *m, int v, ty_dtype compute) {
   if (f->ntensor == TY_FUSED_TENSORS || m->full) { m->full = true; return 0; }
   f->tensor[f->ntensor] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
   f->tensor[f->ntensor].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
-  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)f->ntensor++, .row = by_rows(f, &f->tensor[f->ntensor - 1])});
+  return new_node(m,
+    (ty_fused_node){.kind = TY_F_TENSOR, .dtype = t->dtype, .compute = compute, .tensor = (int8_t)f->ntensor++,
+    .row = by_rows(f, &f->tensor[f->ntensor - 1])});
 }
 
 /* row: one value a row. One memory may be read in several ways. */
@@ -58,7 +60,9 @@ static int tensor_of(maker *m, int v, bool row) {
       if (d >= 0 && d < ndim) x.stride[d] = t->shape[i] == 1 ? 0 : t->stride[i];
     }
   for (int i = 0; i < f->ntensor; i++)
-    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v) && !memcmp(f->tensor[i].stride, x.stride, sizeof x.stride)) return i;
+    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v) &&
+        !memcmp(f->tensor[i].stride, x.stride, sizeof x.stride))
+      return i;
   if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
   f->tensor[f->ntensor] = x;
   return f->ntensor++;
@@ -82,7 +86,8 @@ static int read_value(maker *m, int v, ty_dtype compute) {
   const int t = tensor_of(m, v, m->row);
   for (int i = 0; i < m->f->nnode; i++)
     if (m->f->node[i].kind == TY_F_TENSOR && m->f->node[i].tensor == t && m->f->node[i].compute == compute) return i;
-  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->p->value[v].like.dtype, .compute = compute, .tensor = (int8_t)t, .row = by_rows(m->f, &m->f->tensor[t])});
+  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->p->value[v].like.dtype, .compute = compute,
+    .tensor = (int8_t)t, .row = by_rows(m->f, &m->f->tensor[t])});
 }
 
 static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
@@ -94,24 +99,31 @@ static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
 
 /* An op in m->compute over nodes that are held so; b and c: -1 where it has fewer operands. row: its result is one value a row. */
 static int emit(maker *m, ty_op_id id, bool row, int a, int b, int c) {
-  ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)(1 + (b >= 0) + (c >= 0)), .in = {(int8_t)a, (int8_t)b, (int8_t)c}, .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = row};
+  ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)(1 + (b >= 0) + (c >= 0)), .in = {(int8_t)a, (int8_t)b, (int8_t)c},
+    .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = row};
   n.p = id == TY_OP_add || id == TY_OP_sub ? 1 : 0;      /* alpha */
   return new_node(m, n);
 }
 
 static int total(maker *m, ty_op_id id, int x) {
-  return new_node(m, (ty_fused_node){.kind = TY_F_REDUCE, .nin = 1, .in = {(int8_t)x}, .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = true});
+  return new_node(m,
+    (ty_fused_node){.kind = TY_F_REDUCE, .nin = 1, .in = {(int8_t)x}, .dtype = m->compute, .compute = m->compute,
+    .op = &ty_ops[id], .row = true});
 }
 
 /* As the kernels of src/cpu and kernels/softmax.cu: exponentials of what is at most 0. */
 static int softmax(maker *m, const step *k) {
   const int id = k->call.op->id, x = read_value(m, k->vin[0], m->compute);
   if (k->call.nin == 1) {
-    const int d = emit(m, TY_OP_sub, false, x, total(m, TY_OP_amax, x), -1), e = emit(m, TY_OP_exp_down, false, d, -1, -1), s = total(m, TY_OP_sum, e);
-    return id == TY_OP_softmax ? emit(m, TY_OP_mul, false, e, emit(m, TY_OP_reciprocal, true, s, -1, -1), -1) : emit(m, TY_OP_sub, false, d, emit(m, TY_OP_log, true, s, -1, -1), -1);
+    const int d = emit(m, TY_OP_sub, false, x, total(m, TY_OP_amax, x), -1), e = emit(m, TY_OP_exp_down, false, d, -1, -1),
+      s = total(m, TY_OP_sum, e);
+    return id == TY_OP_softmax ? emit(m, TY_OP_mul, false, e, emit(m, TY_OP_reciprocal, true, s, -1, -1), -1)
+      : emit(m, TY_OP_sub, false, d, emit(m, TY_OP_log, true, s, -1, -1), -1);
   }
   const int y = read_value(m, k->vin[1], m->compute);
-  if (id == TY_OP_softmax_backward) return emit(m, TY_OP_mul, false, y, emit(m, TY_OP_sub, false, x, total(m, TY_OP_sum, emit(m, TY_OP_mul, false, x, y, -1)), -1), -1);
+  if (id == TY_OP_softmax_backward)
+    return emit(m, TY_OP_mul, false, y,
+      emit(m, TY_OP_sub, false, x, total(m, TY_OP_sum, emit(m, TY_OP_mul, false, x, y, -1)), -1), -1);
   return emit(m, TY_OP_sub, false, x, emit(m, TY_OP_mul, false, emit(m, TY_OP_exp_down, false, y, -1, -1), total(m, TY_OP_sum, x), -1), -1);
 }
 
@@ -120,7 +132,8 @@ static void norm(maker *m, const step *k, int *out) {
   const bool layer = k->call.op->id == TY_OP_layer_norm_stats;
   const int x = read_value(m, k->vin[0], m->compute), mean = layer ? total(m, TY_OP_mean, x) : -1;
   const int d = layer ? emit(m, TY_OP_sub, false, x, mean, -1) : x, ms = total(m, TY_OP_mean, emit(m, TY_OP_square, false, d, -1, -1));
-  const int rstd = emit(m, TY_OP_rsqrt, true, emit(m, TY_OP_add, true, ms, number(m, ty_op_float(k->call.at[1].f), m->compute, m->compute), -1), -1, -1);
+  const int rstd = emit(m, TY_OP_rsqrt, true,
+    emit(m, TY_OP_add, true, ms, number(m, ty_op_float(k->call.at[1].f), m->compute, m->compute), -1), -1, -1);
   int y = emit(m, TY_OP_mul, false, d, rstd, -1);
   if (k->vin[1] >= 0) y = emit(m, TY_OP_mul, false, y, read_value(m, k->vin[1], m->compute), -1);
   if (layer && k->vin[2] >= 0) y = emit(m, TY_OP_add, false, y, read_value(m, k->vin[2], m->compute), -1);
@@ -159,7 +172,9 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
   }
   ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)c->nin, .dtype = d, .compute = c->compute, .op = op, .row = m->row};
   for (int i = c->nin - 1; i >= 0; i--)    /* an operand that isn't read stands for the next one */
-    n.in[i] = !ty_reads(op, i) ? n.in[i + 1] : (int8_t)(k->vin[i] >= 0 ? read_value(m, k->vin[i], c->compute) : number(m, c->in[i], c->compute, ty_rounds_numbers(c) ? c->common : c->compute));
+    n.in[i] = !ty_reads(op, i) ? n.in[i + 1]
+      : (int8_t)(k->vin[i] >= 0 ? read_value(m, k->vin[i], c->compute)
+      : number(m, c->in[i], c->compute, ty_rounds_numbers(c) ? c->common : c->compute));
   if (op->nattr > 0) n.p = ty_parameter(c, 0);
   if (op->nattr > 1) n.q = ty_parameter(c, 1);
   return new_node(m, n);
@@ -177,7 +192,9 @@ static void compute_step(maker *m, const step *k, int *out) {
   else if (op->cls == TY_C_RANDOM) dropout(m, k, out);
   else {
     const int x = read_value(m, k->vin[0], k->call.compute);
-    out[0] = new_node(m, (ty_fused_node){.kind = TY_F_REDUCE, .nin = 1, .in = {(int8_t)x}, .dtype = d, .compute = ty_compute_dtype(d), .op = op, .row = true});
+    out[0] = new_node(m,
+      (ty_fused_node){.kind = TY_F_REDUCE, .nin = 1, .in = {(int8_t)x}, .dtype = d, .compute = ty_compute_dtype(d),
+      .op = op, .row = true});
   }
   for (int j = 0; j < op->nout && op->cls != TY_C_POINTWISE; j++) {
     const ty_dtype o = (ty_dtype)m->p->value[k->vout[j]].like.dtype;
@@ -213,7 +230,8 @@ static bool in_order(const ty_fused *f, const ty_fused_tensor *t) {
   return true;
 }
 
-/* Tensors that no node is left for go; the first is one that is written: where there is dropout, which counts by the first one's elements, one in logical order. */
+/* Tensors that no node is left for go; the first is one that is written: where there is dropout, which counts by the
+   first one's elements, one in logical order. */
 static void order_tensors(ty_fused *f) {
   int place[TY_FUSED_TENSORS], n = 0;
   ty_fused_tensor was[TY_FUSED_TENSORS];
@@ -223,7 +241,9 @@ static void order_tensors(ty_fused *f) {
   for (int pass = counts ? 0 : 1; pass < 4; pass++)      /* written in order, written by elements, written by rows, read */
     for (int i = 0; i < f->nnode; i++) {
       const int t = pass == 3 ? f->node[i].tensor : f->node[i].to;
-      if ((pass == 3 && f->node[i].kind != TY_F_TENSOR) || t < 0 || place[t] >= 0 || (pass < 2 && was[t].row) || (pass == 0 && !in_order(f, &was[t]))) continue;
+      if ((pass == 3 && f->node[i].kind != TY_F_TENSOR) || t < 0 || place[t] >= 0 || (pass < 2 && was[t].row) ||
+          (pass == 0 && !in_order(f, &was[t])))
+        continue;
       f->tensor[n] = was[t];
       f->tensor[n].written = pass < 3;
       place[t] = n++;
@@ -281,7 +301,8 @@ static const char *make(maker *m, const group *g) {
   sweep(m->f);
   order_tensors(m->f);
   if (m->f->nred && !even_rows(m->f)) return "elements of a row are not in order";
-  if (!m->f->nred && ty_fused_keeps(m->f, m->f->nnode) && !(m->f->ntensor && in_order(m->f, &m->f->tensor[0]))) return "dropout's elements are not in order";
+  if (!m->f->nred && ty_fused_keeps(m->f, m->f->nnode) && !(m->f->ntensor && in_order(m->f, &m->f->tensor[0])))
+    return "dropout's elements are not in order";
   return NULL;
 }
 
@@ -362,7 +383,8 @@ ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p) {
 
 void ty_fuse_places(ty_program *p) {
   for (int i = 0; i < p->ngroup; i++)
-    for (int k = 0; p->group[i].fused && k < p->group[i].fused->ntensor; k++) p->group[i].fused->tensor[k].t = p->value[p->group[i].fused->tensor[k].value].t;
+    for (int k = 0; p->group[i].fused && k < p->group[i].fused->ntensor; k++)
+      p->group[i].fused->tensor[k].t = p->value[p->group[i].fused->tensor[k].value].t;
 }
 
 void ty_fuse_free(ty_program *p) {

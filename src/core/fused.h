@@ -1,10 +1,12 @@
 /* Fused kernels: several pointwise steps of a recorded program in one pass over their elements.
  *
- * Idea: a kernel is a list of nodes in order, each an element's value: read from a tensor, a number, or an expression of ops.def over earlier
- * nodes. All nodes have one shape; tensors that are read may broadcast to it. Where the last nred dims are reduced, their elements are a row, and some
- * nodes are one value a row. fuse.c chooses the steps, fused.c makes kernels, a backend runs them.
- * Invariants: a node's value is one that its dtype can hold (what is not stored is rounded as if it were), so that a fused step gives the bits of a single
- * one; a tensor that is written is read, if at all, at the same elements, and before. */
+ * Idea: a kernel is a list of nodes in order, each an element's value: read from a tensor, a number, or an expression
+ * of ops.def over earlier nodes. All nodes have one shape; tensors that are read may broadcast to it. Where the last
+ * nred dims are reduced, their elements are a row, and some nodes are one value a row. fuse.c chooses the steps,
+ * fused.c makes kernels, a backend runs them.
+ * Invariants: a node's value is one that its dtype can hold (what is not stored is rounded as if it were), so that a
+ * fused step gives the bits of a single one; a tensor that is written is read, if at all, at the same elements, and
+ * before. */
 #ifndef TY_FUSED_H
 #define TY_FUSED_H
 #include "tycho.h"
@@ -13,8 +15,10 @@
 #define TY_FUSED_TENSORS 14
 #define TY_FUSED_ROW 4096  /* elements: longer rows don't stay where they are computed */
 
-/* TENSOR: an element of a tensor; NUMBER; OP: ops.def's expression; CONVERT: in[0] in another dtype, or type computed in; REDUCE: in[0]'s row, by op;
- * KEEP: 0 with probability p, else 1: element i in logical order takes word i % 4 of the generator's block i / 4 from its offset on, and moves it by all blocks */
+/* TENSOR: an element of a tensor; NUMBER; OP: ops.def's expression; CONVERT: in[0] in another dtype, or type computed
+ * in; REDUCE: in[0]'s row, by op;
+ * KEEP: 0 with probability p, else 1: element i in logical order takes word i % 4 of the generator's block i / 4 from
+ * its offset on, and moves it by all blocks */
 typedef enum { TY_F_TENSOR, TY_F_NUMBER, TY_F_OP, TY_F_CONVERT, TY_F_REDUCE, TY_F_KEEP } ty_fused_kind;
 
 typedef struct {

@@ -65,7 +65,8 @@ typedef struct {
   void (*graph_free)(void *graph);
   bool (*capturing)(void);             /* whether the calling thread does */
   bool (*graphs)(void);                /* whether there can be graphs: they need the caching allocator */
-  /* Which ways libraries have taken where they are timed: words that are saved (how many; those that fit are written), given back, and whose they are. */
+  /* Which ways libraries have taken where they are timed: words that are saved (how many; those that fit are written),
+     given back, and whose they are. */
   size_t (*ways)(int64_t *words, size_t room);
   ty_status (*set_ways)(ty_ctx *ctx, const int64_t *words, size_t n);
   unsigned (*ways_set)(void);          /* how often: graphs that were captured before have others */

@@ -1,7 +1,8 @@
 /* Groups of processes (group.h), and the op `collective` on the CPU.
  *
- * Idea: what a process waits for is looked at again and again, which is what makes it go on; the longer that takes, the more often others get the core
- * in between. Invariant: groups are never forgotten, for ids are handed out in step in all processes. */
+ * Idea: what a process waits for is looked at again and again, which is what makes it go on; the longer that takes, the
+ * more often others get the core in between. Invariant: groups are never forgotten, for ids are handed out in step in
+ * all processes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -49,7 +50,9 @@ ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out) {
   return why ? ty_error(ctx, "distributed: %s", why) : TY_OK;
 }
 
-ty_group *ty_group_at(int64_t id) { return id == 0 ? (ngroup ? &groups[0] : NULL) : id > 0 && id < ngroup && groups[id].comm ? &groups[id] : NULL; }
+ty_group *ty_group_at(int64_t id) {
+  return id == 0 ? (ngroup ? &groups[0] : NULL) : id > 0 && id < ngroup && groups[id].comm ? &groups[id] : NULL;
+}
 
 /* ---- waiting ---- */
 
@@ -88,8 +91,10 @@ ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m) {
 }
 
 static const char *text_of(const int64_t what[5], char *out, size_t size) {
-  const char *const kind[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"}, *const reduction[] = {"sum", "mean", "product", "min", "max"};
-  snprintf(out, size, "%s (%s, root %lld) of %lld %s", kind[what[0]], reduction[what[1]], (long long)what[2], (long long)what[3], ty_dtype_names[what[4]]);
+  const char *const kind[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"},
+    *const reduction[] = {"sum", "mean", "product", "min", "max"};
+  snprintf(out, size, "%s (%s, root %lld) of %lld %s", kind[what[0]], reduction[what[1]], (long long)what[2],
+    (long long)what[3], ty_dtype_names[what[4]]);
   return out;
 }
 
@@ -103,7 +108,8 @@ ty_status ty_exchange_agreed(ty_ctx *ctx, const ty_group *g, const ty_message *m
   char here[120], there[120];
   for (int k = 0; k < g->size && s == TY_OK; k++)
     if (memcmp(mine, all + 5 * k, sizeof mine))
-      s = ty_error(ctx, "distributed: process %d of the group is about to do %s, this one %s", k, text_of(all + 5 * k, there, sizeof there), text_of(mine, here, sizeof here));
+      s = ty_error(ctx, "distributed: process %d of the group is about to do %s, this one %s", k,
+        text_of(all + 5 * k, there, sizeof there), text_of(mine, here, sizeof here));
   ty_free(all);
   return s;
 }
@@ -116,8 +122,11 @@ ty_status ty_infer_collective(ty_call *c) {
   const ty_collective kind = (ty_collective)c->at[TY_AT_KIND].i;
   ty_meta *m = &c->meta[0];
   if (!g) return ty_error(c->ctx, ngroup ? "distributed: this process isn't in the group" : "distributed: call init_process_group() first");
-  if (c->at[TY_AT_PEER].i < 0 || c->at[TY_AT_PEER].i >= g->size) return ty_error(c->ctx, "distributed: rank %lld doesn't exist; they are 0 to %d", (long long)c->at[TY_AT_PEER].i, g->size - 1);
-  if (c->at[TY_AT_REDUCTION].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype)) return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);
+  if (c->at[TY_AT_PEER].i < 0 || c->at[TY_AT_PEER].i >= g->size)
+    return ty_error(c->ctx, "distributed: rank %lld doesn't exist; they are 0 to %d",
+      (long long)c->at[TY_AT_PEER].i, g->size - 1);
+  if (c->at[TY_AT_REDUCTION].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype))
+    return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);
   ty_set_shape(m, (ty_dtype)x->dtype, x->ndim, x->shape);
   if (kind == TY_SEND) { m->ndim = 1; m->shape[0] = 0; }
   if (kind == TY_ALL_GATHER) {
@@ -125,7 +134,9 @@ ty_status ty_infer_collective(ty_call *c) {
     m->shape[0] *= g->size;
   }
   if (kind == TY_REDUCE_SCATTER || kind == TY_ALL_TO_ALL) {
-    if (x->ndim == 0 || x->shape[0] % g->size) return ty_error(c->ctx, "distributed: dim 1 of shape %s must be a multiple of %d, the number of processes", ty_shape_of(x), g->size);
+    if (x->ndim == 0 || x->shape[0] % g->size)
+      return ty_error(c->ctx, "distributed: dim 1 of shape %s must be a multiple of %d, the number of processes",
+        ty_shape_of(x), g->size);
     if (kind == TY_REDUCE_SCATTER) m->shape[0] /= g->size;
   }
   return TY_OK;
@@ -138,7 +149,8 @@ ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **o
   *in = *out = NULL;
   if (kind != TY_RECV) TY_TRY(ty_contiguous(c->ctx, x, in));
   *out = ty_retain(y);                       /* apply made it, or let the call write to x because x is contiguous */
-  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_REDUCTION].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_PEER].i, (int)c->at[TY_AT_TAG].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
+  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_REDUCTION].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_PEER].i,
+                    (int)c->at[TY_AT_TAG].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
                     of_parts ? ty_numel(x) / ty_group_at(c->at[TY_AT_GROUP].i)->size : ty_numel(x)};
   return TY_OK;
 }
@@ -163,7 +175,9 @@ ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor 
   TY_TRY(c.op->infer(&c));
   if (ty_device_of(x)->gpu >= 0 || ty_device_of(to)->gpu >= 0) return ty_error(ctx, "distributed: tensors must be on the cpu here");
   if (at[TY_AT_KIND].i != TY_SEND && (to->dtype != c.meta[0].dtype || !TY_SAME_SHAPE(to, &c.meta[0])))
-    return ty_error(ctx, "distributed: the result must be %s of shape %s, got %s of shape %s", ty_dtype_names[c.meta[0].dtype], ty_shape_text(c.meta[0].shape, c.meta[0].ndim), ty_dtype_names[to->dtype], ty_shape_of(to));
+    return ty_error(ctx, "distributed: the result must be %s of shape %s, got %s of shape %s",
+      ty_dtype_names[c.meta[0].dtype], ty_shape_text(c.meta[0].shape, c.meta[0].ndim), ty_dtype_names[to->dtype],
+      ty_shape_of(to));
   if (!ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
   ty_status s = ty_message_of(&c, &m, in, out);
   if (s == TY_OK) s = ty_exchange_agreed(ctx, ty_group_at(at[TY_AT_GROUP].i), &m);

@@ -1,7 +1,8 @@
 /* Processes that compute together: groups of them, and what carries tensors from one to another.
  *
- * Idea: the op `collective` exchanges tensors within a group. In the host's memory a transport does it, a library that is opened at run time (src/mpi);
- * GPUs have their own way (src/cuda/group.c) and use the transport to find each other. Ranks count from 0, as the outside numbers them.
+ * Idea: the op `collective` exchanges tensors within a group. In the host's memory a transport does it, a library that
+ * is opened at run time (src/mpi); GPUs have their own way (src/cuda/group.c) and use the transport to find each other.
+ * Ranks count from 0, as the outside numbers them.
  * Invariant: all processes of a group call the same collectives in the same order; nothing here can see whether they do. */
 #ifndef TY_GROUP_H
 #define TY_GROUP_H
@@ -25,14 +26,17 @@ typedef struct {
   int64_t n;               /* elements: of the tensor, or, where each process gives or gets a part, of a part */
 } ty_message;
 
-/* What each process gets of a group. comm, gpu: the transport's record of it, and a GPU library's, which it makes when it first needs one. */
+/* What each process gets of a group. comm, gpu: the transport's record of it, and a GPU library's, which it makes when
+   it first needs one. */
 typedef struct { int rank, size; void *comm, *gpu[TY_MAXGPU]; } ty_group;
 
 /* A library's own: its functions give NULL, or what went wrong. Calls come from any thread. */
 typedef struct {
   int rank, size, local_rank, local_size;                          /* among all processes, and among those of this machine */
-  const char *(*group_new)(const int *ranks, int n, void **comm, int *rank);    /* by all processes; *comm NULL: this one isn't among them */
-  const char *(*again)(void *comm, void **out);                    /* the same processes once more: what they say there doesn't mix with the rest */
+  /* by all processes; *comm NULL: this one isn't among them */
+  const char *(*group_new)(const int *ranks, int n, void **comm, int *rank);
+  /* the same processes once more: what they say there doesn't mix with the rest */
+  const char *(*again)(void *comm, void **out);
   const char *(*start)(void *comm, int size, const ty_message *m, void **request);
   const char *(*test)(void *request, bool *done);                  /* once done, or failed, the request is gone */
 } ty_transport;
@@ -44,7 +48,8 @@ const ty_transport *ty_group_transport(void);                      /* NULL: none
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id);   /* by all processes; the id is the same in all */
 ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out);   /* by its processes: the same once more */
 ty_group *ty_group_at(int64_t id);                                 /* NULL: there is none, or this process isn't in it */
-/* seconds: how long a wait may take. compare: before each exchange the processes tell each other what they are about to do, and an error says where they differ. */
+/* seconds: how long a wait may take. compare: before each exchange the processes tell each other what they are about to
+   do, and an error says where they differ. */
 void ty_groups_set(double seconds, bool compare);
 
 ty_status ty_exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m, void **request);
@@ -52,8 +57,8 @@ ty_status ty_exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m,
 ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait);
 ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m);   /* start, and wait */
 
-/* The op's work on the CPU, begun: x, attributes as the op's, out of the result's shape (x itself: in place). What it reads and writes is *in and *out, new references
- * to be kept until it is done. */
+/* The op's work on the CPU, begun: x, attributes as the op's, out of the result's shape (x itself: in place). What it
+ * reads and writes is *in and *out, new references to be kept until it is done. */
 ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor *to, void **request, ty_tensor **in, ty_tensor **out);
 
 /* Where they compare: whether all processes of the group are about to do the same. */

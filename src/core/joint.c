@@ -1,8 +1,9 @@
 /* Steps that a backend does at once, by a kernel of its own.
  *
- * Idea: max_pool2d goes over what relu leaves (of what batch_norm makes), and reads it once: so it can make it where it reads it, and in backward
- * what reaches batch_norm's input, or relu's, can be found where it is read. A loss and its gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
- * holds it, they run one by one. */
+ * Idea: max_pool2d goes over what relu leaves (of what batch_norm makes), and reads it once: so it can make it where it
+ * reads it, and in backward what reaches batch_norm's input, or relu's, can be found where it is read. A loss and its
+ * gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies
+ * between the steps is read by them alone; where someone holds it, they run one by one. */
 #include <string.h>
 #include "fuse.h"
 
@@ -18,18 +19,24 @@ static int made_for(const ty_program *p, const int *touches, int at, int i, ty_o
   return maker >= 0 && p->step[maker].call.op->id == (int)op && p->step[maker].vout[0] == v ? maker : -1;
 }
 
-static bool images(const ty_program *p, int v, int dtype) { return v >= 0 && p->value[v].like.ndim == 4 && p->value[v].like.dtype == dtype; }
+static bool images(const ty_program *p, int v, int dtype) {
+  return v >= 0 && p->value[v].like.ndim == 4 && p->value[v].like.dtype == dtype;
+}
 
 /* batch_norm_apply, relu (or one of them), max_pool2d_indices, clone (or not): what is pooled, in another layout */
 static int pool(const ty_program *p, const int *touches, int at, int *step) {
-  const int pooled = p->step[at].vout[0], relu = made_for(p, touches, at, 0, TY_OP_relu), norm = made_for(p, touches, relu < 0 ? at : relu, 0, TY_OP_batch_norm_apply);
+  const int pooled = p->step[at].vout[0], relu = made_for(p, touches, at, 0, TY_OP_relu),
+    norm = made_for(p, touches, relu < 0 ? at : relu, 0, TY_OP_batch_norm_apply);
   int n = 0;
   if (norm >= 0) step[n++] = norm;
   if (relu >= 0) step[n++] = relu;
-  if (n == 0 || pooled < 0 || !images(p, p->step[step[0]].vin[0], p->value[pooled].like.dtype) || !images(p, pooled, p->value[pooled].like.dtype)) return 0;
+  if (n == 0 || pooled < 0 || !images(p, p->step[step[0]].vin[0], p->value[pooled].like.dtype) ||
+      !images(p, pooled, p->value[pooled].like.dtype))
+    return 0;
   step[n++] = at;
   for (int i = at + 1; i < p->nstep && i < at + 8; i++)
-    if (p->step[i].call.op->id == TY_OP_clone && p->step[i].vin[0] == pooled && images(p, p->step[i].vout[0], p->value[pooled].like.dtype)) {
+    if (p->step[i].call.op->id == TY_OP_clone && p->step[i].vin[0] == pooled &&
+        images(p, p->step[i].vout[0], p->value[pooled].like.dtype)) {
       step[n++] = i;
       break;
     }
@@ -69,7 +76,8 @@ static int loss(const ty_program *p, int at, int *found) {
   const int maker = back->vin[3] < 0 ? -1 : ty_maker_of(p, back->vin[3], at);
   if (maker < 0 || p->step[maker].call.op->id != TY_OP_cross_entropy_mean) return 0;
   const step *k = &p->step[maker];
-  const bool same = k->vin[0] == back->vin[1] && k->vin[1] == back->vin[2] && k->vin[2] == back->vin[5] && k->vout[1] == back->vin[3] && k->vout[2] == back->vin[4];
+  const bool same = k->vin[0] == back->vin[1] && k->vin[1] == back->vin[2] && k->vin[2] == back->vin[5] &&
+    k->vout[1] == back->vin[3] && k->vout[2] == back->vin[4];
   if (!same || k->vout[0] < 0 || k->call.at[0].i != back->call.at[0].i || k->call.at[1].f != back->call.at[1].f) return 0;
   found[0] = maker;
   found[1] = at;
@@ -79,7 +87,8 @@ static int loss(const ty_program *p, int at, int *found) {
 /* The value of a step's operand of that name, which is no list; -1: it has none. */
 static int operand(const step *k, const char *name) {
   for (int j = 0; j < k->call.op->nparam; j++)
-    if (!strcmp(k->call.op->param[j].name, name) && k->call.span[k->call.op->param[j].slot].count) return k->vin[k->call.span[k->call.op->param[j].slot].start];
+    if (!strcmp(k->call.op->param[j].name, name) && k->call.span[k->call.op->param[j].slot].count)
+      return k->vin[k->call.span[k->call.op->param[j].slot].start];
   return -1;
 }
 
@@ -87,7 +96,9 @@ static int operand(const step *k, const char *name) {
 static int scaled_step(const ty_program *p, int at, int *step) {
   const ty_span found = p->step[at].call.span[0];
   for (int i = at - 1; i >= 0 && found.count == 1; i--) {
-    if (p->step[i].call.op->cls != TY_C_OPTIM || operand(&p->step[i], "found") != p->step[at].vin[found.start] || operand(&p->step[i], "step") < 0) continue;
+    if (p->step[i].call.op->cls != TY_C_OPTIM || operand(&p->step[i], "found") != p->step[at].vin[found.start] ||
+        operand(&p->step[i], "step") < 0)
+      continue;
     step[0] = i;
     step[1] = at;
     return 2;
@@ -95,7 +106,8 @@ static int scaled_step(const ty_program *p, int at, int *step) {
   return 0;
 }
 
-/* The steps, in order, that the backend does at once of which the main one is at; how many, 0: none. touches: of each store, by all steps. */
+/* The steps, in order, that the backend does at once of which the main one is at; how many, 0: none. touches: of each
+   store, by all steps. */
 int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind) {
   if (!p->step[at].backend->joint) return 0;
   switch (p->step[at].call.op->id) {

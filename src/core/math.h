@@ -58,7 +58,9 @@ TY_INLINE uint32_t ty_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
 /* A floating value as a whole number: NaN gives 0, what is out of range the nearest. */
-TY_INLINE int64_t ty_whole(double v) { return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v; }
+TY_INLINE int64_t ty_whole(double v) {
+  return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v;
+}
 
 /* ---- exp, log and what follows from them, float32 ---- */
 
@@ -270,10 +272,11 @@ TY_INLINE double lgamma_f64(double x) {
 }
 TY_INLINE float lgamma_f32(float x) { return (float)lgamma_f64((double)x); }
 
-/* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11) has float64's digits; below 0 by
- * reflection for n of 0 and 1, and NaN far below for more. */
+/* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun
+ * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, and NaN far below for more. */
 TY_INLINE double polygamma_f64(double x, double n) {
-  const double bernoulli[8] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510}, pi = 3.141592653589793;
+  const double bernoulli[8] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510},
+    pi = 3.141592653589793;
   double sum = 0, term, factorial = 1, mirror = 0, sign = 1;
   if (!(n >= 0 && n <= 100) || n != floor(n) || x != x || x == -INFINITY) return NAN;
   if (x == 0) return n == 0 ? (1 / x > 0 ? -INFINITY : INFINITY) : n - 2 * floor(n / 2) == 0 && 1 / x > 0 ? -INFINITY : INFINITY;
@@ -304,8 +307,8 @@ TY_INLINE double polygamma_f64(double x, double n) {
 }
 TY_INLINE float polygamma_f32(float x, double n) { return (float)polygamma_f64((double)x, n); }
 
-/* How the logarithm of a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / (x p), with the series of the lower incomplete gamma function P;
- * for large alpha by its normal approximation. */
+/* How the logarithm of a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / (x p),
+ * with the series of the lower incomplete gamma function P; for large alpha by its normal approximation. */
 TY_INLINE double gamma_draw_slope_f64(double log_x, double alpha) {
   const double x = exp(log_x);
   double term, sum, harmonic, weighted;
@@ -358,14 +361,18 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf(x * 0.707106781
   TY_INLINE T remainder_##S(T a, T b) { T r = __builtin_fmod##F(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; } \
   TY_INLINE T floor_divide_##S(T a, T b) { \
     if (b == 0) return a / b; \
-    T r = __builtin_fmod##F(a, b), q = (a - r) / b;       /* exact but for its last rounding, so that it is whole; a - r doesn't overflow */ \
+    /* q: exact but for its last rounding, so that it is whole; a - r doesn't overflow */ \
+    T r = __builtin_fmod##F(a, b), q = (a - r) / b; \
     return __builtin_rint##F(q) - (r != 0 && (r < 0) != (b < 0)); } \
   TY_INLINE T fmod_##S(T a, T b) { return __builtin_fmod##F(a, b); } \
   TY_INLINE T copysign_##S(T a, T b) { return __builtin_copysign##F(a, b); } \
   TY_INLINE int signbit_##S(T x) { return __builtin_copysign##F((T)1, x) < 0; } \
-  TY_INLINE T smooth_l1_##S(T a, T b, T beta) { T d = __builtin_fabs##F(a - b); return d < beta ? d * d * (T)0.5 / beta : d - (T)0.5 * beta; } \
+  TY_INLINE T smooth_l1_##S(T a, T b, T beta) { \
+    T d = __builtin_fabs##F(a - b); \
+    return d < beta ? d * d * (T)0.5 / beta : d - (T)0.5 * beta; } \
   TY_INLINE T softplus_##S(T x) { return max_##S(x, 0) + log1p_##S(exp_##S(-__builtin_fabs##F(x))); } \
-  TY_INLINE T logaddexp_##S(T a, T b) { return a == b ? a + (T)0.6931471805599453 : max_##S(a, b) + log1p_##S(exp_##S(-__builtin_fabs##F(a - b))); } \
+  TY_INLINE T logaddexp_##S(T a, T b) { \
+    return a == b ? a + (T)0.6931471805599453 : max_##S(a, b) + log1p_##S(exp_##S(-__builtin_fabs##F(a - b))); } \
   TY_INLINE T gelu_tanh_##S(T x) { return (T)0.5 * x * (1 + tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x))); } \
   TY_INLINE T gelu_tanh_slope_##S(T x) { \
     T t = tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x)); \
@@ -466,7 +473,8 @@ TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
   *b = m * s;
 }
 /* ---- loss scaling: PyTorch's rule; growth counts steps without an infinite gradient ---- */
-TY_INLINE void ty_scale_update(float *scale, int64_t *growth, int found, double growth_factor, double backoff_factor, int64_t growth_interval) {
+TY_INLINE void ty_scale_update(float *scale, int64_t *growth, int found, double growth_factor, double backoff_factor,
+  int64_t growth_interval) {
   const float grown = (float)(*scale * growth_factor);
   if (found) *scale = (float)(*scale * backoff_factor);
   else if (++*growth < growth_interval) return;

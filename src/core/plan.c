@@ -77,7 +77,9 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
     int best = -1;
     for (int j = 0; j < n; j++) {
       const size_t have = pool[j].t->storage->nbytes;
-      if (pool[j].free && pool[j].t->storage->backend == st->backend && have >= st->nbytes && have <= 2 * st->nbytes + 4096 && (best < 0 || have < pool[best].t->storage->nbytes)) best = j;
+      if (pool[j].free && pool[j].t->storage->backend == st->backend && have >= st->nbytes &&
+          have <= 2 * st->nbytes + 4096 && (best < 0 || have < pool[best].t->storage->nbytes))
+        best = j;
     }
     if (best < 0) {
       if (!ty_grow(&pool, n + 1, &room, sizeof *pool)) { s = ty_program_no_memory(ctx); break; }
@@ -128,7 +130,8 @@ static ty_status make_steps(ty_ctx *ctx, ty_program *p) {
       if (k->vin[j] >= 0) k->call.in[j].t = p->value[k->vin[j]].t;
     for (int j = 0; j < TY_MAXOUT; j++) k->call.out[j] = k->vout[j] >= 0 ? p->value[k->vout[j]].t : NULL;
     if (k->call.op->cls != TY_C_OPTIM || k->backend->gpu < 0) continue;
-    for (int j = 0; j < k->call.nin; j++) {              /* a captured launch keeps numbers as they are: the learning rate goes to the device */
+    /* a captured launch keeps numbers as they are: the learning rate goes to the device */
+    for (int j = 0; j < k->call.nin; j++) {
       if (k->call.in[j].kind == TY_TENSOR || k->call.in[j].kind == TY_NONE) continue;
       const ty_meta m = {.dtype = TY_F64};
       TY_TRY(ty_empty(ctx, k->backend, &m, &k->rate));

@@ -17,7 +17,9 @@ typedef struct {
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's is its own */
   int users;               /* values in it */
-  bool unwritten;          /* only kernels that make its values themselves touch them: they are never stored, but where someone holds one (held) */
+  /* only kernels that make its values themselves touch them: they are never stored, but where someone holds one
+     (held) */
+  bool unwritten;
   bool held;
   bool placed;             /* unwritten, but it has memory: its kernel may have to be given up for what is held */
   bool pinned;             /* its contents are needed after the steps */
@@ -40,11 +42,13 @@ typedef struct {
   bool rate_changed;
 } step;
 
-typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;     /* of a context; streams apart, which replays choose anew */
+/* of a context; streams apart, which replays choose anew */
+typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;
 
 typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH } event_kind;
 
-typedef struct { ty_tensor *leaf, *shell; int before, after; bool scaled, kept; } leaf_change;   /* kept: the gradient was added to in place */
+/* kept: the gradient was added to in place */
+typedef struct { ty_tensor *leaf, *shell; int before, after; bool scaled, kept; } leaf_change;
 
 typedef struct {
   event_kind kind;
@@ -123,7 +127,8 @@ int ty_value_of_input(ty_program *p, ty_tensor *t);
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
 bool ty_is_number(const ty_operand *o);
-ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);  /* the call has gone another way: what agreed is done, and recorded anew */
+/* the call has gone another way: what agreed is done, and recorded anew */
+ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
 void ty_rewind_grads(ty_program *p);                     /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_program *p);
 void ty_settle_pending(ty_program *p);

@@ -1,4 +1,5 @@
-/* See program.h. What a program holds, and what happens with it from call to call; events.c records and compares, plan.c gives it memory. */
+/* See program.h. What a program holds, and what happens with it from call to call; events.c records and compares,
+   plan.c gives it memory. */
 #include "plan.h"
 #include "table.h"
 
@@ -27,7 +28,8 @@ static int store_of(ty_program *p, const ty_storage *s, bool made) {
   return ty_map_add(&p->map, p->store, p->nstore + 1, sizeof(store)) ? p->nstore++ : -1;
 }
 
-/* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a step writes it just now;
+/* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a
+ * step writes it just now;
  * TY_DERIVED: an op has given it. -1: out of memory. */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   const int s = store_of(p, t->storage, how == TY_MADE);
@@ -38,9 +40,11 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   for (int i = st->value; i >= 0; i = p->value[i].next)
     if (ty_same_geometry(&p->value[i].like, t)) return i;
   if (st->input && how == TY_SEEN) ty_program_die(p, "a tensor shares memory with an argument");
-  if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting)) ty_program_die(p, "a tensor's memory can be written to by others");
+  if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting))
+    ty_program_die(p, "a tensor's memory can be written to by others");
   if (!ty_grow(&p->value, p->nvalue + 1, &p->value_room, sizeof(value))) return -1;
-  ty_tensor *a = st->internal ? NULL : ty_alias(t);        /* of its own values the program has only the geometry, until plan.c gives them memory */
+  /* of its own values the program has only the geometry, until plan.c gives them memory */
+  ty_tensor *a = st->internal ? NULL : ty_alias(t);
   if (!a && !st->internal) return -1;
   p->value[p->nvalue] = (value){.like = *t, .t = a, .store = s, .next = st->value};
   st->value = p->nvalue;
@@ -52,8 +56,10 @@ bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   const ty_tensor *w = p->value[v].t;
   if (t->storage == w->storage) return ty_same_geometry(t, w);
   /* a small tensor that the function made of its own numbers is the same if its bytes are */
-  return p->store[p->value[v].store].constant && t->storage->id >= p->checked && ty_is_contiguous(t) && ty_is_contiguous(w) && t->dtype == w->dtype && t->ndim == w->ndim &&
-         !memcmp(t->shape, w->shape, sizeof(int64_t) * t->ndim) && ty_device_of(t)->gpu < 0 && ty_device_of(w)->gpu < 0 && ty_numel(t) * ty_itemsize(t) <= 65536 &&
+  return p->store[p->value[v].store].constant && t->storage->id >= p->checked && ty_is_contiguous(t) &&
+         ty_is_contiguous(w) && t->dtype == w->dtype && t->ndim == w->ndim &&
+         !memcmp(t->shape, w->shape, sizeof(int64_t) * t->ndim) && ty_device_of(t)->gpu < 0 &&
+         ty_device_of(w)->gpu < 0 && ty_numel(t) * ty_itemsize(t) <= 65536 &&
          !memcmp(ty_data(t), ty_data(w), (size_t)(ty_numel(t) * ty_itemsize(t)));
 }
 
@@ -205,7 +211,8 @@ bool ty_program_aliased(const ty_program *p, const ty_tensor *input) {
 
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput) {
   TY_TRY(ty_programs_interrupt(ctx));
-  if (p->mode != TY_AT_REST || ctx->program) return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
+  if (p->mode != TY_AT_REST || ctx->program)
+    return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
   p->checked = ty_next_storage();
   p->at = 0;
   p->why[0] = 0;
@@ -242,7 +249,8 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
   else if (s == TY_OK && !p->dead) {
     if (!ok) ty_program_die(p, "the function failed");
     for (int i = 0; i < nresult; i++)
-      if (result[i]->node && !result[i]->node->done) ty_program_die(p, "a result still needs its graph: compile the backward pass too, or detach() the result");
+      if (result[i]->node && !result[i]->node->done)
+        ty_program_die(p, "a result still needs its graph: compile the backward pass too, or detach() the result");
     ty_free(p->result);
     p->result = ty_malloc(sizeof(int) * (size_t)TY_MAX(nresult, 1));
     p->nresult = p->result ? nresult : 0;

@@ -6,8 +6,9 @@
  * far are done as if nothing had been recorded, the stand-ins become their results, and recording begins anew.
  *
  * Invariants: outside of record and check a program is at rest; a stand-in's data is there only once the steps have run; memory that
- * the function can have seen is never shared between two values. What can't be recorded (a value that the host reads, a hook, a size that depends on
- * data) makes the program dead, and the function then runs as if it had never been compiled. */
+ * the function can have seen is never shared between two values. What can't be recorded (a value that the host reads, a
+ * hook, a size that depends on data) makes the program dead, and the function then runs as if it had never been
+ * compiled. */
 #ifndef TY_PROGRAM_H
 #define TY_PROGRAM_H
 #include "tycho.h"
@@ -19,21 +20,24 @@ typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
 extern __thread ty_program *ty_active_programs;          /* of coroutines of this thread, in the middle of a call */
 ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine than theirs is about to compute: they settle */
 
-/* trusting: its function's arguments are taken as they are (guard = "inputs"); fuses: pointwise steps may run as one kernel. NULL: out of memory. */
+/* trusting: its function's arguments are taken as they are (guard = "inputs"); fuses: pointwise steps may run as one
+   kernel. NULL: out of memory. */
 ty_program *ty_program_new(bool trusting, bool fuses);
 void ty_program_abandon(ty_program *p);                  /* the coroutine in whose call it is will not go on */
 void ty_program_free(ty_program *p);
-/* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of distinct storages; those of a
- * call that is compared take the places of the recorded ones; dtype, device, shape and strides are theirs, and none needs a gradient. */
+/* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of
+ * distinct storages; those of a call that is compared take the places of the recorded ones; dtype, device, shape and
+ * strides are theirs, and none needs a gradient. */
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput);
 /* Whether an input is in memory that the record has as another tensor's: then its steps' order can't be relied on. */
 bool ty_program_aliased(const ty_program *p, const ty_tensor *input);
 /* ok false: the function failed. result: tensors among its results. *run: the events agreed, and ty_program_run gives the results. */
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run);
-/* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves' gradients aren't what they
- * were when it was recorded, and nothing was done. */
+/* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves'
+ * gradients aren't what they were when it was recorded, and nothing was done. */
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run);
-/* Before each run, when the call's own handles have gone: what someone holds of values that fused steps don't store is stored from now on. */
+/* Before each run, when the call's own handles have gone: what someone holds of values that fused steps don't store is
+   stored from now on. */
 ty_status ty_program_ready(ty_ctx *ctx, ty_program *p);
 ty_status ty_program_run(ty_ctx *ctx, ty_program *p);
 /* The steps for a graph that captures them; and what follows each of its launches. */
@@ -51,9 +55,10 @@ typedef ty_status (*ty_apply_now)(ty_call *c, const ty_backend *b, ty_tensor *in
 typedef ty_status (*ty_backward_now)(ty_ctx *, ty_tensor **, ty_tensor **, int, ty_tensor **, int, ty_tensor **, ty_backward_opts);
 ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now);
 ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b));
-ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o,
-                              ty_backward_now now);
-ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before);     /* backward has given leaf its gradient; before: the one it had */
+ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
+                              int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now);
+/* backward has given leaf its gradient; before: the one it had */
+ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before);
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad);       /* grad, or NULL, is being assigned */
 ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);         /* an alias of t without history */
 /* Something happens that a program can't hold, or the host wants values: what is due is done, and the program is dead. */

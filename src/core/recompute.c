@@ -39,12 +39,15 @@ static bool collect(const finder *f, int w, int to, int *list, int *n, int *more
   const group *g = &p->group[to];
   for (int i = 0; i < *n; i++)
     if (list[i] == w) return true;
-  if (*n == DEEP || !cheap(k) || (k->call.op->cls != TY_C_POINTWISE && !ty_is_copy(k->call.op->id)) || k->backend != p->step[g->step[0]].backend) return false;
+  if (*n == DEEP || !cheap(k) || (k->call.op->cls != TY_C_POINTWISE && !ty_is_copy(k->call.op->id)) ||
+      k->backend != p->step[g->step[0]].backend)
+    return false;
   int64_t numel = 1;
   for (int i = 0; i < g->ndim; i++) numel *= g->shape[i];
   const ty_tensor *o = &p->value[k->vout[0]].like;
   bool even = ty_is_flat(o, numel) && ty_numel(o) == numel;
-  for (int j = 0; j < k->call.nin; j++) even = even && (k->vin[j] < 0 || !ty_reads(k->call.op, j) || ty_is_flat(&p->value[k->vin[j]].like, numel));
+  for (int j = 0; j < k->call.nin; j++)
+    even = even && (k->vin[j] < 0 || !ty_reads(k->call.op, j) || ty_is_flat(&p->value[k->vin[j]].like, numel));
   if (!even && !TY_SAME_SHAPE(g, o)) return false;
   list[(*n)++] = w;
   for (int j = 0; j < k->call.nin; j++) {
@@ -52,7 +55,9 @@ static bool collect(const finder *f, int w, int to, int *list, int *n, int *more
     const int s = p->value[k->vin[j]].store;
     if (written_between(f, s, w, to)) return false;
     if (p->store[s].unwritten) {           /* nobody has stored it: it is made again too */
-      if (f->writer[s] < 0 || f->writer[s] >= w || !ty_same_elements(p, p->step[f->writer[s]].vout[0], k->vin[j]) || !collect(f, f->writer[s], to, list, n, more)) return false;
+      if (f->writer[s] < 0 || f->writer[s] >= w || !ty_same_elements(p, p->step[f->writer[s]].vout[0], k->vin[j]) ||
+          !collect(f, f->writer[s], to, list, n, more))
+        return false;
     } else if (!touches(p, g, s) && ty_numel(&p->value[k->vin[j]].like) == numel) ++*more;
   }
   return true;
@@ -122,7 +127,8 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p) {
     const step *w = &p->step[f.writer[s]];
     if (w->call.op->nout != 1 || !p->group[f.at[f.writer[s]]].pointwise) continue;
     bool carried = false;                  /* read before it is written */
-    for (int j = 0; j < w->call.nin; j++) carried = carried || (w->vin[j] >= 0 && p->value[w->vin[j]].store == s && ty_reads(w->call.op, j));
+    for (int j = 0; j < w->call.nin; j++)
+      carried = carried || (w->vin[j] >= 0 && p->value[w->vin[j]].store == s && ty_reads(w->call.op, j));
     for (int i = 0; i < f.writer[s] && !carried; i++) {
       const group one = {.step = (int[]){i}, .nstep = 1};
       carried = touches(p, &one, s);

@@ -38,14 +38,19 @@ ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim) {
   int64_t known = 1, open = -1;
   for (int i = 0; i < ndim; i++) {
     if (shape[i] == -1 && open < 0) open = i;
-    else if (shape[i] < 0) return ty_fail(c, "size %lld in %s", (long long)shape[i], open >= 0 && shape[i] == -1 ? "a second place: only one can be inferred" : "argument 'size' is negative");
+    else if (shape[i] < 0)
+      return ty_fail(c, "size %lld in %s", (long long)shape[i],
+        open >= 0 && shape[i] == -1 ? "a second place: only one can be inferred" : "argument 'size' is negative");
     else if (__builtin_mul_overflow(known, shape[i], &known)) return ty_fail(c, "size overflows");
   }
   if (open >= 0) {
-    if (known == 0 || numel % known) return ty_fail(c, "the tensor's %lld elements, of shape %s, don't fill size %s", (long long)numel, ty_shape_of(c->in[0].t), ty_shape_text(shape, ndim));
+    if (known == 0 || numel % known)
+      return ty_fail(c, "the tensor's %lld elements, of shape %s, don't fill size %s", (long long)numel,
+        ty_shape_of(c->in[0].t), ty_shape_text(shape, ndim));
     shape[open] = numel / known;
   } else if (known != numel)
-    return ty_fail(c, "size %s asks for %lld elements, the tensor of shape %s has %lld", ty_shape_text(shape, ndim), (long long)known, ty_shape_of(c->in[0].t), (long long)numel);
+    return ty_fail(c, "size %s asks for %lld elements, the tensor of shape %s has %lld", ty_shape_text(shape, ndim),
+      (long long)known, ty_shape_of(c->in[0].t), (long long)numel);
   return TY_OK;
 }
 
@@ -91,7 +96,8 @@ ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d) {
 ty_status ty_need_same_dtype(ty_call *c, int slot, int with) {
   const ty_tensor *t = c->in[slot].t, *w = c->in[with].t;
   if (t && w && t->dtype != w->dtype)
-    return ty_fail(c, "argument %d has dtype %s; it must be %s as argument %d's", ty_position(c, slot), ty_dtype_names[t->dtype], ty_dtype_names[w->dtype], ty_position(c, with));
+    return ty_fail(c, "argument %d has dtype %s; it must be %s as argument %d's", ty_position(c, slot),
+      ty_dtype_names[t->dtype], ty_dtype_names[w->dtype], ty_position(c, with));
   return TY_OK;
 }
 
@@ -175,10 +181,12 @@ ty_status ty_infer_pointwise(ty_call *c) {
              : rule == TY_D_WHERE ? ty_result_dtype(c->in + 1, 2) : ty_result_dtype(c->in, c->nin);
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   if (rule == TY_D_WHOLE && ty_is_float(d)) return ty_fail(c, "operands must be whole numbers or booleans, got %s", ty_dtype_names[d]);
-  if (d == TY_BOOL && (c->op->id == TY_OP_sub || c->op->id == TY_OP_neg)) return ty_fail(c, "the operands are bool, which have no difference and no sign; there are logical_xor and logical_not");
+  if (d == TY_BOOL && (c->op->id == TY_OP_sub || c->op->id == TY_OP_neg))
+    return ty_fail(c, "the operands are bool, which have no difference and no sign; there are logical_xor and logical_not");
   ty_operand *value = &c->in[c->nin - 1];
   const double power = value->kind == TY_FLOAT ? value->f : (double)value->i;
-  if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0) return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers, x:float() has", power, ty_dtype_names[d]);
+  if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0)
+    return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers, x:float() has", power, ty_dtype_names[d]);
   if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction too is true */
   c->compute = ty_compute_dtype(d);
@@ -245,7 +253,8 @@ ty_status ty_infer_index_reduce(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
   int64_t d = c->at[0].i;
-  if (x->ndim && x->shape[d] == 0) return ty_fail(c, "dim %lld of shape %s is empty: there is no extreme", (long long)d + 1, ty_shape_of(x));
+  if (x->ndim && x->shape[d] == 0)
+    return ty_fail(c, "dim %lld of shape %s is empty: there is no extreme", (long long)d + 1, ty_shape_of(x));
   for (int k = 0; k < 2; k++) {
     reduced_shape(&c->meta[k], x, x->ndim ? 1u << d : 0, c->at[1].i);
     c->meta[k].dtype = k ? TY_I64 : x->dtype;
@@ -321,7 +330,8 @@ ty_status ty_infer_pad(ty_call *c) {
   for (int k = 0; k < p->n / 2; k++) {
     int64_t *s = &m->shape[x->ndim - 1 - k];
     if (__builtin_add_overflow(*s, p->v[2 * k], s) || __builtin_add_overflow(*s, p->v[2 * k + 1], s) || *s < 0)
-      return ty_fail(c, "padding %lld and %lld leaves no size for dim %d of shape %s", (long long)p->v[2 * k], (long long)p->v[2 * k + 1], x->ndim - k, ty_shape_of(x));
+      return ty_fail(c, "padding %lld and %lld leaves no size for dim %d of shape %s", (long long)p->v[2 * k],
+        (long long)p->v[2 * k + 1], x->ndim - k, ty_shape_of(x));
   }
   return TY_OK;
 }
@@ -339,9 +349,11 @@ static ty_status strided_fits(ty_call *c) {
   }
   for (int i = 0; ok && i < size->n; i++) {
     empty = empty || size->v[i] == 0;
-    ok = size->v[i] >= 0 && stride->v[i] >= 0 && !__builtin_mul_overflow(TY_MAX(size->v[i] - 1, 0), stride->v[i], &step) && !__builtin_add_overflow(reach, step, &reach);
+    ok = size->v[i] >= 0 && stride->v[i] >= 0 && !__builtin_mul_overflow(TY_MAX(size->v[i] - 1, 0), stride->v[i], &step) &&
+      !__builtin_add_overflow(reach, step, &reach);
   }
-  if (!ok || extent > (int64_t)1 << 44 || (!empty && (reach >= extent || ty_numel(x) == 0))) return ty_fail(c, "size, stride and offset reach beyond the %s", ty_shape_of(x));
+  if (!ok || extent > (int64_t)1 << 44 || (!empty && (reach >= extent || ty_numel(x) == 0)))
+    return ty_fail(c, "size, stride and offset reach beyond the %s", ty_shape_of(x));
   return TY_OK;
 }
 
@@ -380,8 +392,11 @@ ty_status ty_infer_cat(ty_call *c) {
     bool same = y->ndim == x->ndim;
     if (y->ndim == 1 && y->shape[0] == 0) continue;
     for (int k = 0; same && k < x->ndim; k++) same = k == d || y->shape[k] == x->shape[k];
-    if (!same) return ty_fail(c, "tensor %d has shape %s; apart from dim %lld it must match tensor %d of shape %s", i + 1, ty_shape_of(y), (long long)d + 1, first + 1, ty_shape_of(x));
-    if (__builtin_add_overflow(m->shape[d], y->shape[d], &m->shape[d])) return ty_fail(c, "the sizes along dim %lld overflow", (long long)d + 1);
+    if (!same)
+      return ty_fail(c, "tensor %d has shape %s; apart from dim %lld it must match tensor %d of shape %s", i + 1,
+        ty_shape_of(y), (long long)d + 1, first + 1, ty_shape_of(x));
+    if (__builtin_add_overflow(m->shape[d], y->shape[d], &m->shape[d]))
+      return ty_fail(c, "the sizes along dim %lld overflow", (long long)d + 1);
   }
   m->dtype = ty_result_dtype(c->in + start, n);
   return TY_OK;
@@ -404,8 +419,10 @@ ty_status ty_infer_create(ty_call *c) {
   TY_TRY(check_sizes(c, s->v, s->n));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[full ? 2 : 1], d), s->n, s->v);
   const double value = !full ? 0 : c->at[1].n == TY_FLOAT ? c->at[1].f : (double)c->at[1].i;
-  if (!ty_fits(value, (ty_dtype)c->meta[0].dtype)) return ty_fail(c, "argument 2 (value) %.14g is out of range for %s", value, ty_dtype_names[c->meta[0].dtype]);
-  if (c->op->cls == TY_C_RANDOM && !ty_is_float((ty_dtype)c->meta[0].dtype)) return ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
+  if (!ty_fits(value, (ty_dtype)c->meta[0].dtype))
+    return ty_fail(c, "argument 2 (value) %.14g is out of range for %s", value, ty_dtype_names[c->meta[0].dtype]);
+  if (c->op->cls == TY_C_RANDOM && !ty_is_float((ty_dtype)c->meta[0].dtype))
+    return ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
   return TY_OK;
 }
 
@@ -453,7 +470,8 @@ ty_status ty_infer_randint(ty_call *c) {
   const int d = c->meta[0].dtype;
   const int64_t most = most_of(d), least = d == TY_BOOL || d == TY_U8 ? 0 : -most - 1;
   if (!ty_is_float((ty_dtype)d) && (c->at[0].i < least || c->at[1].i > most))
-    return ty_fail(c, "%s holds %lld to %lld, asked for are %lld to %lld", ty_dtype_names[d], (long long)least, (long long)most, (long long)c->at[0].i, (long long)c->at[1].i);
+    return ty_fail(c, "%s holds %lld to %lld, asked for are %lld to %lld", ty_dtype_names[d], (long long)least,
+      (long long)most, (long long)c->at[0].i, (long long)c->at[1].i);
   return TY_OK;
 }
 
@@ -461,7 +479,9 @@ ty_status ty_infer_randperm(ty_call *c) {
   TY_TRY(check_sizes(c, &c->at[0].i, 1));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[1], TY_I64), 1, &c->at[0].i);
   const int d = c->meta[0].dtype;
-  if (!ty_is_float((ty_dtype)d) && c->at[0].i > most_of(d)) return ty_fail(c, "%s holds numbers up to %lld, asked for are %lld", ty_dtype_names[d], (long long)most_of(d), (long long)c->at[0].i);
+  if (!ty_is_float((ty_dtype)d) && c->at[0].i > most_of(d))
+    return ty_fail(c, "%s holds numbers up to %lld, asked for are %lld", ty_dtype_names[d], (long long)most_of(d),
+      (long long)c->at[0].i);
   return TY_OK;
 }
 
@@ -472,28 +492,35 @@ ty_status ty_infer_multinomial(ty_call *c) {
   if (x->ndim != 1 && x->ndim != 2) return ty_fail(c, "argument 1 must have 1 or 2 dims, got shape %s", ty_shape_of(x));
   int64_t most = x->shape[x->ndim - 1];
   if (n < 1) return ty_fail(c, "n must be at least 1, got %lld", (long long)n);
-  if (most < 1 || (n > most && !c->at[1].i)) return ty_fail(c, "%lld indices can't be drawn from %lld without replacement", (long long)n, (long long)most);
+  if (most < 1 || (n > most && !c->at[1].i))
+    return ty_fail(c, "%lld indices can't be drawn from %lld without replacement", (long long)n, (long long)most);
   ty_set_shape(&c->meta[0], TY_I64, x->ndim, shape);
   return TY_OK;
 }
 
 void ty_augment_of(const ty_call *c, ty_augment *out) {
   const int64_t *s = c->in[0].t->shape;
-  *out = (ty_augment){s[0], s[1], s[2], s[3], c->at[0].v[0], c->at[0].v[1], c->in[1].t->shape[0], (int)c->at[1].i, (int)c->at[3].i, c->at[4].i != 0, (float)c->at[2].f};
+  *out = (ty_augment){s[0], s[1], s[2], s[3], c->at[0].v[0], c->at[0].v[1], c->in[1].t->shape[0], (int)c->at[1].i,
+    (int)c->at[3].i, c->at[4].i != 0, (float)c->at[2].f};
 }
 
 ty_status ty_infer_augment(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *index = c->in[1].t;
   const int64_t *size = c->at[0].v, padding = c->at[1].i, cutout = c->at[3].i;
-  if (x->dtype != TY_U8 || x->ndim != 4) return ty_fail(c, "pictures must be uint8 of shape NxCxHxW, got %s of %s", ty_dtype_names[x->dtype], ty_shape_of(x));
-  if (index->dtype != TY_I64 || index->ndim != 1) return ty_fail(c, "positions must be int64 in 1 dim, got %s of %s", ty_dtype_names[index->dtype], ty_shape_of(index));
+  if (x->dtype != TY_U8 || x->ndim != 4)
+    return ty_fail(c, "pictures must be uint8 of shape NxCxHxW, got %s of %s", ty_dtype_names[x->dtype], ty_shape_of(x));
+  if (index->dtype != TY_I64 || index->ndim != 1)
+    return ty_fail(c, "positions must be int64 in 1 dim, got %s of %s", ty_dtype_names[index->dtype], ty_shape_of(index));
   for (int k = 2; k < 4; k++) {
     const ty_tensor *t = c->in[k].t;
-    if (t->dtype != TY_F32 || t->ndim != 1 || t->shape[0] != x->shape[1]) return ty_fail(c, "mean and std must be float32 with one element for each of %lld channels, got %s of %s", (long long)x->shape[1], ty_dtype_names[t->dtype], ty_shape_of(t));
+    if (t->dtype != TY_F32 || t->ndim != 1 || t->shape[0] != x->shape[1])
+      return ty_fail(c, "mean and std must be float32 with one element for each of %lld channels, got %s of %s",
+        (long long)x->shape[1], ty_dtype_names[t->dtype], ty_shape_of(t));
   }
   if (padding < 0 || padding > 1 << 15 || cutout < 0 || cutout > 1 << 15) return ty_fail(c, "padding and cutout must be from 0 to 32768");
   if (size[0] < 1 || size[1] < 1 || size[0] > x->shape[2] + 2 * padding || size[1] > x->shape[3] + 2 * padding)
-    return ty_fail(c, "a crop of %lldx%lld doesn't fit pictures of %lldx%lld with a padding of %lld", (long long)size[0], (long long)size[1], (long long)x->shape[2], (long long)x->shape[3], (long long)padding);
+    return ty_fail(c, "a crop of %lldx%lld doesn't fit pictures of %lldx%lld with a padding of %lld",
+      (long long)size[0], (long long)size[1], (long long)x->shape[2], (long long)x->shape[3], (long long)padding);
   if (!(c->at[2].f >= 0 && c->at[2].f <= 1)) return ty_fail(c, "flip must be a probability from 0 to 1, got %g", c->at[2].f);
   const int64_t shape[4] = {index->shape[0], x->shape[1], size[0], size[1]};
   ty_set_shape(&c->meta[0], created_dtype(&c->at[5], TY_F32), 4, shape);

@@ -66,7 +66,9 @@ ty_status ty_infer_index_put(ty_call *c) {
   if (v) {
     bool fits = v->ndim <= want.ndim;
     for (int i = 0; fits && i < v->ndim; i++) fits = v->shape[i] == 1 || v->shape[i] == want.shape[want.ndim - v->ndim + i];
-    if (!fits) return ty_fail(c, "a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v), ty_shape_text(want.shape, want.ndim));
+    if (!fits)
+      return ty_fail(c, "a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v),
+        ty_shape_text(want.shape, want.ndim));
   }
   ty_meta_of(x, &c->meta[0]);
   return TY_OK;
@@ -76,10 +78,13 @@ ty_status ty_infer_gather(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *idx = c->in[1].t;
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
   TY_TRY(ty_need_index(c, 1));
-  if (idx->ndim != x->ndim) return ty_fail(c, "argument 3 has shape %s; it must have as many dims as argument 1 of shape %s", ty_shape_of(idx), ty_shape_of(x));
+  if (idx->ndim != x->ndim)
+    return ty_fail(c, "argument 3 has shape %s; it must have as many dims as argument 1 of shape %s", ty_shape_of(idx),
+      ty_shape_of(x));
   for (int i = 0; i < x->ndim; i++)
     if (i != c->at[0].i && idx->shape[i] > x->shape[i])
-      return ty_fail(c, "argument 3 has shape %s; dim %d must be at most %lld to fit argument 1 of shape %s", ty_shape_of(idx), i + 1, (long long)x->shape[i], ty_shape_of(x));
+      return ty_fail(c, "argument 3 has shape %s; dim %d must be at most %lld to fit argument 1 of shape %s",
+        ty_shape_of(idx), i + 1, (long long)x->shape[i], ty_shape_of(x));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, idx->ndim, idx->shape);
   return TY_OK;
 }
@@ -124,7 +129,9 @@ ty_status ty_infer_topk(ty_call *c) {
   int64_t k = c->at[0].i;
   TY_TRY(ty_norm_dim(c, &c->at[1].i, x->ndim, x));
   int64_t n = x->ndim ? x->shape[c->at[1].i] : 1;
-  if (k < 0 || k > n) return ty_fail(c, "k %lld must be in 0..%lld, the size of dim %lld of shape %s", (long long)k, (long long)n, (long long)c->at[1].i + 1, ty_shape_of(x));
+  if (k < 0 || k > n)
+    return ty_fail(c, "k %lld must be in 0..%lld, the size of dim %lld of shape %s", (long long)k, (long long)n,
+      (long long)c->at[1].i + 1, ty_shape_of(x));
   ordered(c, x, c->meta);
   if (x->ndim) c->meta[0].shape[c->at[1].i] = c->meta[1].shape[c->at[1].i] = k;
   return TY_OK;
@@ -143,7 +150,9 @@ ty_status ty_infer_searchsorted(ty_call *c) {
   const ty_tensor *s = c->in[0].t, *v = c->in[1].t;
   bool fits = s->ndim == 1 || (s->ndim > 1 && s->ndim == v->ndim);
   for (int i = 0; fits && s->ndim > 1 && i < s->ndim - 1; i++) fits = s->shape[i] == v->shape[i];
-  if (!fits) return ty_fail(c, "argument 1 has shape %s; it must be a vector or match argument 2 of shape %s but in the last dim", ty_shape_of(s), ty_shape_of(v));
+  if (!fits)
+    return ty_fail(c, "argument 1 has shape %s; it must be a vector or match argument 2 of shape %s but in the last dim",
+      ty_shape_of(s), ty_shape_of(v));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   ty_set_shape(&c->meta[0], TY_I64, v->ndim, v->shape);
   c->compute = ty_compute_dtype((ty_dtype)s->dtype);
@@ -154,7 +163,8 @@ ty_status ty_infer_bincount(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *w = c->in[1].t;
   TY_TRY(ty_need_index(c, 0));
   TY_TRY(ty_need_dims(c, 0, 1));
-  if (w && (w->ndim != 1 || w->shape[0] != x->shape[0])) return ty_fail(c, "weights have shape %s; they must have argument 1's, %s", ty_shape_of(w), ty_shape_of(x));
+  if (w && (w->ndim != 1 || w->shape[0] != x->shape[0]))
+    return ty_fail(c, "weights have shape %s; they must have argument 1's, %s", ty_shape_of(w), ty_shape_of(x));
   if (c->at[0].i < 0) return ty_fail(c, "minlength %lld is negative", (long long)c->at[0].i);
   c->late = 1;
   return TY_OK;

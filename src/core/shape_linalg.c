@@ -7,7 +7,8 @@
 
 static ty_status matrices(ty_call *c, int slot, int64_t most) {
   const ty_tensor *x = c->in[slot].t;
-  if (x->dtype != TY_F32 && x->dtype != TY_F64) return ty_fail(c, "argument %d has dtype %s; it must be float32 or float64", slot + 1, ty_dtype_names[x->dtype]);
+  if (x->dtype != TY_F32 && x->dtype != TY_F64)
+    return ty_fail(c, "argument %d has dtype %s; it must be float32 or float64", slot + 1, ty_dtype_names[x->dtype]);
   if (x->ndim < 2) return ty_fail(c, "argument %d must be a matrix or a batch of matrices, got shape %s", slot + 1, ty_shape_of(x));
   for (int i = x->ndim - 2; i < x->ndim; i++)
     if (x->shape[i] > most) return ty_fail(c, "dim %d of shape %s is too large", i + 1, ty_shape_of(x));
@@ -17,7 +18,8 @@ static ty_status matrices(ty_call *c, int slot, int64_t most) {
 static ty_status squares(ty_call *c, int slot, int64_t most) {
   const ty_tensor *x = c->in[slot].t;
   TY_TRY(matrices(c, slot, most));
-  if (x->shape[x->ndim - 1] != x->shape[x->ndim - 2]) return ty_fail(c, "argument %d must be square, got shape %s", slot + 1, ty_shape_of(x));
+  if (x->shape[x->ndim - 1] != x->shape[x->ndim - 2])
+    return ty_fail(c, "argument %d must be square, got shape %s", slot + 1, ty_shape_of(x));
   return TY_OK;
 }
 
@@ -46,7 +48,9 @@ ty_status ty_infer_solve(ty_call *c) {
   TY_TRY(matrices(c, 1, INT32_MAX));
   bool fits = b->ndim == a->ndim && b->shape[b->ndim - 2] == a->shape[a->ndim - 1];
   for (int i = 0; fits && i < a->ndim - 2; i++) fits = a->shape[i] == b->shape[i];
-  if (!fits) return ty_fail(c, "argument 2 has shape %s; it must have as many rows as argument 1 of shape %s", ty_shape_of(b), ty_shape_of(a));
+  if (!fits)
+    return ty_fail(c, "argument 2 has shape %s; it must have as many rows as argument 1 of shape %s", ty_shape_of(b),
+      ty_shape_of(a));
   result(c, 0, 2, b->shape[b->ndim - 2], b->shape[b->ndim - 1]);
   return TY_OK;
 }

@@ -79,7 +79,9 @@ static ty_status conv_size(ty_call *c, int first, int64_t in, int64_t kernel, in
   if (s < 1 || d < 1 || p < 0) return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0", (long long)s, (long long)d, (long long)p);
   if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20) return ty_fail(c, "stride, dilation or padding is too large");
   int64_t span = in + 2 * p - d * (kernel - 1) - 1;
-  if (span < 0) return ty_fail(c, "the kernel of size %lld (dilation %lld) is larger than the padded input of size %lld", (long long)kernel, (long long)d, (long long)(in + 2 * p));
+  if (span < 0)
+    return ty_fail(c, "the kernel of size %lld (dilation %lld) is larger than the padded input of size %lld",
+      (long long)kernel, (long long)d, (long long)(in + 2 * p));
   *out = span / s + 1;
   return TY_OK;
 }
@@ -110,8 +112,11 @@ ty_status ty_infer_conv2d(ty_call *c) {
   TY_TRY(ty_need_dims(c, 2, 1));
   if (groups < 1 || w->shape[0] % groups) return ty_fail(c, "groups %lld doesn't divide the %lld output channels of argument 2", (long long)groups, (long long)w->shape[0]);
   if (x->shape[1] != w->shape[1] * groups)
-    return ty_fail(c, "argument 1 has shape %s; dim 2 must be %lld to match argument 2 of shape %s with groups %lld", ty_shape_of(x), (long long)(w->shape[1] * groups), ty_shape_of(w), (long long)groups);
-  if (b && b->shape[0] != w->shape[0]) return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s", ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
+    return ty_fail(c, "argument 1 has shape %s; dim 2 must be %lld to match argument 2 of shape %s with groups %lld",
+      ty_shape_of(x), (long long)(w->shape[1] * groups), ty_shape_of(w), (long long)groups);
+  if (b && b->shape[0] != w->shape[0])
+    return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s",
+      ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
   if (w->shape[2] < 1 || w->shape[3] < 1) return ty_fail(c, "argument 2 of shape %s has an empty kernel", ty_shape_of(w));
   shape[0] = x->shape[0];
   shape[1] = w->shape[0];
@@ -174,7 +179,9 @@ static ty_status pool_windows(ty_call *c, int first, int k, int64_t n, int64_t *
   if (!a[1].set) a[1] = a[0];
   const int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
   if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
-    return ty_fail(c, "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel", (long long)kernel, (long long)s, (long long)d, (long long)p);
+    return ty_fail(c,
+      "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel",
+      (long long)kernel, (long long)s, (long long)d, (long long)p);
   const int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
   if (free < 0 && !(a[3].i && free > -s)) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)reach, (long long)(n + 2 * p));
   *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
@@ -225,7 +232,9 @@ ty_status ty_infer_unpool(ty_call *c) {
     const int d = size->n - 2 + k;
     int64_t n;
     TY_TRY(pool_windows(c, 1, k, size->v[d], &n));
-    if (n != g->shape[d]) return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and these windows", ty_shape_of(g), ty_shape_text(size->v, size->n));
+    if (n != g->shape[d])
+      return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and these windows",
+        ty_shape_of(g), ty_shape_text(size->v, size->n));
   }
   return TY_OK;
 }
@@ -249,7 +258,9 @@ ty_status ty_infer_resize_backward(ty_call *c) {
   const ty_attr *size = &c->at[0];
   TY_TRY(ty_need_float(c, 0));
   bool fits = g->ndim == 4 && size->n == 4 && size->v[0] == g->shape[0] && size->v[1] == g->shape[1] && size->v[2] > 0 && size->v[3] > 0;
-  if (!fits || g->shape[2] != c->at[1].v[0] || g->shape[3] != c->at[1].v[1]) return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g), ty_shape_text(size->v, size->n));
+  if (!fits || g->shape[2] != c->at[1].v[0] || g->shape[3] != c->at[1].v[1])
+    return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g),
+      ty_shape_text(size->v, size->n));
   ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size->v);
   pool_layout(&c->meta[0], g);
   return TY_OK;
@@ -264,11 +275,17 @@ static ty_status attention_operands(ty_call *c, int first) {
     TY_TRY(ty_need_dims(c, i, 4));
     if (i > first) TY_TRY(ty_need_same_dtype(c, i, first));
   }
-  bool fits = k->shape[0] == q->shape[0] && v->shape[0] == q->shape[0] && k->shape[1] == q->shape[1] && v->shape[1] == q->shape[1] && k->shape[3] == q->shape[3] && k->shape[2] == v->shape[2];
-  if (!fits) return ty_fail(c, "query, key and value have shapes %s, %s and %s; (N,H,L,D), (N,H,S,D) and (N,H,S,E) are needed", ty_shape_of(q), ty_shape_of(k), ty_shape_of(v));
+  bool fits = k->shape[0] == q->shape[0] && v->shape[0] == q->shape[0] && k->shape[1] == q->shape[1] &&
+    v->shape[1] == q->shape[1] && k->shape[3] == q->shape[3] && k->shape[2] == v->shape[2];
+  if (!fits)
+    return ty_fail(c, "query, key and value have shapes %s, %s and %s; (N,H,L,D), (N,H,S,D) and (N,H,S,E) are needed",
+      ty_shape_of(q), ty_shape_of(k), ty_shape_of(v));
   if (m && (m->ndim != 4 || m->shape[0] != q->shape[0] || m->shape[1] != q->shape[1] || m->shape[2] != q->shape[2] || m->shape[3] != k->shape[2]))
-    return ty_fail(c, "the mask has shape %s; it must be %lldx%lldx%lldx%lld", ty_shape_of(m), (long long)q->shape[0], (long long)q->shape[1], (long long)q->shape[2], (long long)k->shape[2]);
-  if (m && m->dtype != TY_BOOL && m->dtype != q->dtype) return ty_fail(c, "the mask has dtype %s; it must be bool or %s as the query", ty_dtype_names[m->dtype], ty_dtype_names[q->dtype]);
+    return ty_fail(c, "the mask has shape %s; it must be %lldx%lldx%lldx%lld", ty_shape_of(m), (long long)q->shape[0],
+      (long long)q->shape[1], (long long)q->shape[2], (long long)k->shape[2]);
+  if (m && m->dtype != TY_BOOL && m->dtype != q->dtype)
+    return ty_fail(c, "the mask has dtype %s; it must be bool or %s as the query", ty_dtype_names[m->dtype],
+      ty_dtype_names[q->dtype]);
   if (!(c->at[2].f >= 0 && c->at[2].f < 1)) return ty_fail(c, "dropout must be in 0..1 (1 excluded), got %g", c->at[2].f);
   return TY_OK;
 }
@@ -295,8 +312,9 @@ ty_status ty_infer_attention_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *q = c->in[1].t, *o = c->in[5].t, *lse = c->in[6].t, *rng = c->in[7].t;
   TY_TRY(attention_operands(c, 1));
   bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) && !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
-              g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) && lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) &&
-              ty_is_contiguous(lse) && rng->dtype == TY_I64 && rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
+              g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) &&
+              lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
+              rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
   if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
   for (int i = 0; i < 3; i++) {
     ty_meta_of(c->in[1 + i].t, &c->meta[i]);
@@ -312,7 +330,8 @@ ty_recurrence ty_recurrence_of(const ty_call *c) {
   const bool back = c->op->id == TY_OP_recurrent_backward;
   const ty_tensor *h0 = c->in[back ? 2 : 3].t, *x = c->in[back ? 4 : 0].t;
   const int kind = (int)c->at[0].i;
-  return (ty_recurrence){.kind = kind, .gates = gates[kind], .kept = kept[kind], .reverse = c->at[1].i, .steps = x->shape[0] - (back && kind == TY_LSTM), .n = h0->shape[0], .h = h0->shape[1]};
+  return (ty_recurrence){.kind = kind, .gates = gates[kind], .kept = kept[kind], .reverse = c->at[1].i,
+    .steps = x->shape[0] - (back && kind == TY_LSTM), .n = h0->shape[0], .h = h0->shape[1]};
 }
 
 static ty_status need_shape(ty_call *c, int slot, int ndim, const int64_t *shape) {
@@ -320,7 +339,8 @@ static ty_status need_shape(ty_call *c, int slot, int ndim, const int64_t *shape
   if (!t) return ty_fail(c, "%s is missing", c->op->param[slot].name);
   TY_TRY(ty_need_float(c, slot));
   TY_TRY(ty_need_same_dtype(c, slot, 0));
-  if (t->ndim != ndim || memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim)) return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[slot].name, ty_shape_of(t), ty_shape_text(shape, ndim));
+  if (t->ndim != ndim || memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim))
+    return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[slot].name, ty_shape_of(t), ty_shape_text(shape, ndim));
   return TY_OK;
 }
 
@@ -380,7 +400,9 @@ ty_status ty_infer_batch_norm(ty_call *c) {
     TY_TRY(ty_need_float(c, i));
   }
   const ty_tensor *tracked = c->in[5].t;
-  if (tracked && (tracked->dtype != TY_I64 || ty_numel(tracked) != 1)) return ty_fail(c, "num_batches_tracked must be an int64 tensor of one element, got %s of shape %s", ty_dtype_names[tracked->dtype], ty_shape_of(tracked));
+  if (tracked && (tracked->dtype != TY_I64 || ty_numel(tracked) != 1))
+    return ty_fail(c, "num_batches_tracked must be an int64 tensor of one element, got %s of shape %s",
+      ty_dtype_names[tracked->dtype], ty_shape_of(tracked));
   bool training = c->at[0].i;
   if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
@@ -396,7 +418,9 @@ ty_status ty_infer_batch_norm(ty_call *c) {
 ty_status ty_infer_batch_norm_apply(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   for (int i = 1; i < 5; i++)
-    if (c->in[i].t && (x->ndim < 2 || c->in[i].t->ndim != 1 || c->in[i].t->shape[0] != x->shape[1])) return ty_fail(c, "%s has shape %s; it must have a value for each channel (dim 2) of argument 1, of shape %s", c->op->param[i].name, ty_shape_of(c->in[i].t), ty_shape_of(x));
+    if (c->in[i].t && (x->ndim < 2 || c->in[i].t->ndim != 1 || c->in[i].t->shape[0] != x->shape[1]))
+      return ty_fail(c, "%s has shape %s; it must have a value for each channel (dim 2) of argument 1, of shape %s",
+        c->op->param[i].name, ty_shape_of(c->in[i].t), ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
   if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
   return TY_OK;
@@ -441,7 +465,9 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1]));
   else {
     fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
-    fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
+    fits = fits &&
+      (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
+        w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
   }
   if (!fits) return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
   ty_meta_of(x, &c->meta[0]);
@@ -459,7 +485,9 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   bool fits = TY_SAME_SHAPE(g, x) && rstd->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(rstd) &&
               rstd->ndim < x->ndim && !memcmp(rstd->shape, x->shape, sizeof(int64_t) * rstd->ndim);
-  fits = fits && (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) && w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
+  fits = fits &&
+    (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
+      w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
   if (!fits) return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
   ty_meta_of(x, &c->meta[0]);
   ty_set_shape(&c->meta[1], weight_gradient(x, w), x->ndim - rstd->ndim, x->shape + rstd->ndim);
@@ -477,7 +505,8 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
   if (y->ndim != 1 || y->shape[0] != x->shape[0])
     return ty_fail(c, "argument 2 has shape %s; it must have %lld elements to match argument 1 of shape %s", ty_shape_of(y), (long long)x->shape[0], ty_shape_of(x));
   if (w && (w->ndim != 1 || w->shape[0] != x->shape[1] || w->dtype != x->dtype))
-    return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1], ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
+    return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1],
+      ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = x->dtype == TY_F64 ? TY_F64 : TY_F32;
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;       /* the loss, log-sum-exps of rows, what the rows' losses count for together */
@@ -494,8 +523,10 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   TY_TRY(ty_need_float(c, 1));
   TY_TRY(ty_need_dims(c, 1, 2));
   TY_TRY(ty_need_dtype(c, 2, TY_I64));
-  bool fits = g->ndim == !mean && y->ndim == 1 && l->ndim == 1 && (mean || g->shape[0] == x->shape[0]) && (!mean || (total->ndim == 0 && total->dtype == l->dtype)) && y->shape[0] == x->shape[0] && l->shape[0] == x->shape[0] &&
-              l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
+  bool fits = g->ndim == !mean && y->ndim == 1 && l->ndim == 1 && (mean || g->shape[0] == x->shape[0]) &&
+              (!mean || (total->ndim == 0 && total->dtype == l->dtype)) && y->shape[0] == x->shape[0] &&
+              l->shape[0] == x->shape[0] && l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) &&
+              (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
   if (!fits) return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(y));
   ty_meta_of(c->in[1].t, &c->meta[0]);
   return TY_OK;
@@ -510,7 +541,8 @@ static ty_status need_number(ty_call *c, int slot) {
   const ty_dtype want = !strcmp(name, "step") || !strcmp(name, "growth") ? TY_I64 : TY_F32;
   if (!t) return TY_OK;
   if (t->ndim) return ty_fail(c, "%s must be a 0-dim tensor, got shape %s", name, ty_shape_of(t));
-  if (!strcmp(name, "lr") || !strcmp(name, "factor") ? !ty_is_float((ty_dtype)t->dtype) : t->dtype != want) return ty_fail(c, "%s has dtype %s; it must be %s", name, ty_dtype_names[t->dtype], ty_dtype_names[want]);
+  if (!strcmp(name, "lr") || !strcmp(name, "factor") ? !ty_is_float((ty_dtype)t->dtype) : t->dtype != want)
+    return ty_fail(c, "%s has dtype %s; it must be %s", name, ty_dtype_names[t->dtype], ty_dtype_names[want]);
   return TY_OK;
 }
 

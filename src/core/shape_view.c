@@ -47,7 +47,8 @@ ty_status ty_infer_expand(ty_call *c) {
     int64_t have = i < shift ? 1 : x->shape[i - shift], want = a->v[i];
     if (want == -1 && i >= shift) want = a->v[i] = have;
     if (want < 0 || (have != 1 && have != want))
-      return ty_fail(c, "shape %s doesn't expand to %s: dim %d has %lld elements", ty_shape_of(x), ty_shape_text(a->v, a->n), i + 1, (long long)have);
+      return ty_fail(c, "shape %s doesn't expand to %s: dim %d has %lld elements", ty_shape_of(x),
+        ty_shape_text(a->v, a->n), i + 1, (long long)have);
     m->shape[i] = want;
     m->stride[i] = have == want && i >= shift ? x->stride[i - shift] : 0;
   }
@@ -90,7 +91,8 @@ ty_status ty_infer_select(ty_call *c) {
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
   int64_t d = c->at[0].i, i = c->at[1].i, n = x->shape[d];
   if (i == 0) return ty_fail(c, "index 0: indices begin at 1");
-  if (i > n || i < -n) return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
+  if (i > n || i < -n)
+    return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
   c->at[1].i = i < 0 ? i + n : i - 1;
   m->dtype = x->dtype;
   m->ndim = 0;
@@ -131,9 +133,11 @@ ty_status ty_infer_unfold(ty_call *c) {
   ty_meta *m = &c->meta[0];
   int64_t size = c->at[1].i, step = c->at[2].i;
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  if (x->ndim == 0 || x->ndim == TY_MAXDIM) return ty_fail(c, "argument 1 must have 1 to %d dims, got shape %s", TY_MAXDIM - 1, ty_shape_of(x));
+  if (x->ndim == 0 || x->ndim == TY_MAXDIM)
+    return ty_fail(c, "argument 1 must have 1 to %d dims, got shape %s", TY_MAXDIM - 1, ty_shape_of(x));
   int64_t d = c->at[0].i, n = x->shape[d];
-  if (size < 0 || size > n) return ty_fail(c, "size %lld must be in 0..%lld, the size of dim %lld", (long long)size, (long long)n, (long long)d + 1);
+  if (size < 0 || size > n)
+    return ty_fail(c, "size %lld must be in 0..%lld, the size of dim %lld", (long long)size, (long long)n, (long long)d + 1);
   if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
   m->dtype = x->dtype;
   m->ndim = (uint8_t)(x->ndim + 1);

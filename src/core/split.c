@@ -1,17 +1,23 @@
 /* Steps of which one part is pointwise: it becomes a step of its own, so that it can be fused with what follows.
  *
- * Idea: batch_norm takes the moments of its input and then goes over it once more; where a pointwise step (or one that does it as it reads, joint.c) reads the result, that second
- * pass is the step batch_norm_apply. Invariant: a step that has been split gives all but its first result. */
+ * Idea: batch_norm takes the moments of its input and then goes over it once more; where a pointwise step (or one that
+ * does it as it reads, joint.c) reads the result, that second pass is the step batch_norm_apply. Invariant: a step that
+ * has been split gives all but its first result. */
 #include <string.h>
 #include "fuse.h"
 
 static bool worth(const ty_program *p, int at) {
   const step *k = &p->step[at];
-  if (k->call.op->id != TY_OP_batch_norm_stats || k->vout[0] < 0 || !k->backend->fuse || ty_numel(&p->value[k->vout[0]].like) == 0) return false;
+  if (k->call.op->id != TY_OP_batch_norm_stats || k->vout[0] < 0 || !k->backend->fuse ||
+      ty_numel(&p->value[k->vout[0]].like) == 0)
+    return false;
   for (int i = at + 1; i < p->nstep; i++) {
     const step *q = &p->step[i];
     for (int j = 0; j < q->call.nin; j++)
-      if (q->vin[j] == k->vout[0] && (q->call.op->cls == TY_C_POINTWISE || ty_is_copy(q->call.op->id) || (q->call.op->id == TY_OP_max_pool2d_indices && q->backend->joint))) return true;
+      if (q->vin[j] == k->vout[0] &&
+          (q->call.op->cls == TY_C_POINTWISE || ty_is_copy(q->call.op->id) ||
+            (q->call.op->id == TY_OP_max_pool2d_indices && q->backend->joint)))
+        return true;
   }
   return false;
 }

@@ -19,13 +19,17 @@ TY_INLINE double ty_nadam_product(double q, double n) {
   return exp(-sum);
 }
 
-TY_INLINE int ty_has_step_rates(int op) { return op == TY_OP_nadam_step || op == TY_OP_radam_step || op == TY_OP_adamax_step || op == TY_OP_adadelta_step; }
+TY_INLINE int ty_has_step_rates(int op) {
+  return op == TY_OP_nadam_step || op == TY_OP_radam_step || op == TY_OP_adamax_step || op == TY_OP_adadelta_step;
+}
 
 /* n: the step's number, from 1. momentum_decay: NAdam's. */
-TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sign, double b1, double b2, double eps, double weight_decay, int decoupled, double momentum_decay) {
+TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sign, double b1, double b2, double eps,
+  double weight_decay, int decoupled, double momentum_decay) {
   ty_step_rates c = {sign, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, b1, b2, eps, lr, 0, 0};
   if (op == TY_OP_nadam_step) {            /* (c1 gradient + c2 m) / (c3 sqrt(v) + eps) */
-    const double q = pow(0.96, momentum_decay), product = pow(b1, n) * ty_nadam_product(q, n), now = b1 * (1 - 0.5 * pow(q, n)), next = b1 * (1 - 0.5 * pow(q, n + 1));
+    const double q = pow(0.96, momentum_decay), product = pow(b1, n) * ty_nadam_product(q, n),
+      now = b1 * (1 - 0.5 * pow(q, n)), next = b1 * (1 - 0.5 * pow(q, n + 1));
     c.c1 = lr * (1 - now) / (1 - product);
     c.c2 = lr * next / (1 - product * next);
     c.c3 = 1 / sqrt(1 - pow(b2, n));

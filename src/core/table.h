@@ -1,7 +1,8 @@
 /* Growing arrays, and a map from keys to places in one: what programs and backward passes keep their entries in.
  *
- * Idea: a map holds places alone (open addressing, at most half full); the keys stand in the entries themselves, each of which is size bytes and
- * begins with its key. Invariant: a map knows the entries 0 .. n - 1 that were added to it, in order. */
+ * Idea: a map holds places alone (open addressing, at most half full); the keys stand in the entries themselves, each
+ * of which is size bytes and begins with its key. Invariant: a map knows the entries 0 .. n - 1 that were added to it,
+ * in order. */
 #ifndef TY_TABLE_H
 #define TY_TABLE_H
 #include <string.h>
@@ -33,7 +34,9 @@ static inline int *ty_map_slot(const ty_map *m, uint64_t key, const void *entrie
 }
 
 /* The place of the entry with this key, or -1. */
-static inline int ty_map_find(const ty_map *m, uint64_t key, const void *entries, size_t size) { return m->room ? *ty_map_slot(m, key, entries, size) - 1 : -1; }
+static inline int ty_map_find(const ty_map *m, uint64_t key, const void *entries, size_t size) {
+  return m->room ? *ty_map_slot(m, key, entries, size) - 1 : -1;
+}
 
 /* Entry n - 1, the last one and new, is known from now on. False: out of memory. */
 static inline bool ty_map_add(ty_map *m, const void *entries, int n, size_t size) {

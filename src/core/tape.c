@@ -292,7 +292,8 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
   ty_saved *s = &n->saved[i];
   const char *name = n->op ? n->op->name : "Function";
   if (!s->t)
-    return ty_error(ctx, "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);
+    return ty_error(ctx,
+      "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);
   uint32_t now = ty_version(s->t);
   if (now != s->version)
     return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",

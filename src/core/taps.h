@@ -18,7 +18,8 @@ TY_INLINE void ty_taps(int64_t in, int64_t out, int mode, int corners, double fa
   double scale = factor > 0 ? 1 / factor : (double)in / (double)out;
   if (corners && mode >= TY_BILINEAR) scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
   double x = corners ? (double)i * scale : ((double)i + 0.5) * scale - 0.5;
-  if (mode == TY_NEAREST) x = out == in ? (double)i : out == 2 * in ? (double)(i / 2) : (double)floorf((float)i * (float)scale);   /* PyTorch's, in float32 */
+  /* PyTorch's, in float32 */
+  if (mode == TY_NEAREST) x = out == in ? (double)i : out == 2 * in ? (double)(i / 2) : (double)floorf((float)i * (float)scale);
   if (mode == TY_NEAREST_EXACT) x = (double)floorf(((float)i + 0.5f) * (float)scale);
   if (mode == TY_BILINEAR && x < 0) x = 0;
   int64_t base = (int64_t)floor(x);

@@ -21,7 +21,8 @@ int ty_dtype_find(const char *name) {
 }
 
 ty_dtype ty_promote(ty_dtype a, ty_dtype b) {
-  static const uint8_t rank[TY_NDTYPE] = {[TY_BOOL] = 0, [TY_U8] = 1, [TY_I32] = 2, [TY_I64] = 3, [TY_F16] = 4, [TY_BF16] = 4, [TY_F32] = 5, [TY_F64] = 6};
+  static const uint8_t rank[TY_NDTYPE] = {[TY_BOOL] = 0, [TY_U8] = 1, [TY_I32] = 2, [TY_I64] = 3, [TY_F16] = 4,
+    [TY_BF16] = 4, [TY_F32] = 5, [TY_F64] = 6};
   if (a == b) return a;
   if (ty_is_half(a) && ty_is_half(b)) return TY_F32;  /* float16 with bfloat16 */
   return rank[a] > rank[b] ? a : b;

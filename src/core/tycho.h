@@ -35,15 +35,18 @@ typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
 #include "names.h"
 
-static const char *const ty_dtype_names[TY_NDTYPE] __attribute__((unused)) = {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"};
+static const char *const ty_dtype_names[TY_NDTYPE] __attribute__((unused)) = {"float32", "float16", "bfloat16",
+  "float64", "int32", "int64", "uint8", "bool"};
 static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2, 8, 4, 8, 1, 1};
 static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
 static inline bool ty_is_half(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
 int ty_dtype_find(const char *name);                     /* -1: no such dtype */
-/* Whether a number has a place in the dtype, as PyTorch sees it: below 0 it wraps in uint8; fractions are cut; anything is a float, or true or false. */
+/* Whether a number has a place in the dtype, as PyTorch sees it: below 0 it wraps in uint8; fractions are cut; anything
+   is a float, or true or false. */
 static inline bool ty_fits(double v, ty_dtype d) {
   if (ty_is_float(d) || d == TY_BOOL) return true;
-  return d == TY_U8 ? v > -256 && v < 256 : d == TY_I32 ? v > -2147483649.0 && v < 2147483648.0 : v >= -9223372036854775808.0 && v < 9223372036854775808.0;
+  return d == TY_U8 ? v > -256 && v < 256 : d == TY_I32 ? v > -2147483649.0 && v < 2147483648.0
+    : v >= -9223372036854775808.0 && v < 9223372036854775808.0;
 }
 ty_dtype ty_promote(ty_dtype a, ty_dtype b);             /* PyTorch's table, tensors of equal rank */
 /* The dtype a pointwise loop computes in: float32, float64 or int64. Storage dtypes are converted block by block. */
@@ -88,7 +91,8 @@ typedef struct {
 
 typedef struct ty_backend ty_backend;
 typedef struct ty_fused ty_fused;        /* fused.h */
-typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_LOSS, TY_JOINT_STEP } ty_joint;   /* joint.c */
+/* joint.c */
+typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_LOSS, TY_JOINT_STEP } ty_joint;
 
 typedef struct {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
@@ -148,8 +152,9 @@ typedef struct {
 } ty_param;
 
 typedef enum {
-  TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_MOVE, TY_C_COPY, TY_C_FILL, TY_C_RANDOM, TY_C_MATMUL, TY_C_LINALG,
-  TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM, TY_C_ATTENTION, TY_C_RECURRENT, TY_C_LOSS, TY_C_OPTIM, TY_C_COLLECTIVE, TY_NCLASS
+  TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_MOVE, TY_C_COPY, TY_C_FILL, TY_C_RANDOM,
+  TY_C_MATMUL, TY_C_LINALG, TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_NORM,
+  TY_C_ATTENTION, TY_C_RECURRENT, TY_C_LOSS, TY_C_OPTIM, TY_C_COLLECTIVE, TY_NCLASS
 } ty_class;
 
 typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE, TY_D_WHOLE } ty_dtype_rule;
@@ -224,10 +229,16 @@ void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augmen
 
 /* Where operand slot's tensors stand in in[]: a list's, or the one. */
 static inline ty_span ty_span_of(const ty_op *op, const ty_span *span, int slot) { return op->has_list ? span[slot] : (ty_span){slot, 1}; }
-/* What op has changed: a gradient that is multiplied, or summed among processes, stays scaled; what else may change it (see check_inplace, ty_infer_optim) makes it another. */
-static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) { t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div || op->id == TY_OP_collective); }
-/* x:eq(0.1) on 16-bit x compares with 0.1 in x's dtype, as PyTorch does: whether numbers among the operands are rounded to c->common first. */
-static inline bool ty_rounds_numbers(const ty_call *c) { return ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum); }
+/* What op has changed: a gradient that is multiplied, or summed among processes, stays scaled; what else may change it
+   (see check_inplace, ty_infer_optim) makes it another. */
+static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) {
+  t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div || op->id == TY_OP_collective);
+}
+/* x:eq(0.1) on 16-bit x compares with 0.1 in x's dtype, as PyTorch does: whether numbers among the operands are rounded
+   to c->common first. */
+static inline bool ty_rounds_numbers(const ty_call *c) {
+  return ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
+}
 /* Calls fn for each tensor that the op changes among its operands. */
 static inline void ty_each_mutated(const ty_call *c, void (*fn)(ty_tensor *t, const ty_op *op)) {
   for (int k = 0; c->op->mutates && k < c->op->nparam; k++) {
@@ -256,15 +267,18 @@ struct ty_backend {
   bool filters_last;                    /* these convolutions also read filters and give their gradients so */
   /* GPUs: n bytes at src to dst, one of which this device holds; the other may be the CPU's or another GPU's. In the order of the
    * current stream; has happened when it returns where the host's memory is involved, unless that is pinned and wait is false. */
-  ty_status (*transfer)(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait);
+  ty_status (*transfer)(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
+    size_t src_at, size_t n, bool wait);
   ty_status (*read)(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);   /* to the host's memory; waits */
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets, or reads, the device's generator */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
   void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* work of the current stream, put there by a graph, has used s */
-  uint64_t (*place)(ty_ctx *ctx, const ty_backend *b);     /* tells apart streams and captures, between which nothing orders writes and reads */
+  /* tells apart streams and captures, between which nothing orders writes and reads */
+  uint64_t (*place)(ty_ctx *ctx, const ty_backend *b);
   ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
-  /* Kernels of several pointwise ops (fused.h): NULL, or makes one ready to run. TY_ERR: it can't, as ctx->err says; the steps then run one by one. */
+  /* Kernels of several pointwise ops (fused.h): NULL, or makes one ready to run. TY_ERR: it can't, as ctx->err says;
+     the steps then run one by one. */
   ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
@@ -290,7 +304,8 @@ ty_status ty_move(ty_ctx *ctx, ty_tensor *t, const ty_backend *b, ty_tensor **ou
 typedef struct {
   /* Runs node's gradient rule: gin[i] for each operand i with needs[i]; NULL means zero. */
   ty_status (*rule)(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
-  ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);   /* may replace *grad; or (grad is NULL) after leaf has its .grad */
+  /* may replace *grad; or (grad is NULL) after leaf has its .grad */
+  ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
   void (*reclaim)(ty_ctx *ctx);        /* out of memory: collect what can be collected */
 } ty_host;
 
@@ -343,7 +358,8 @@ void ty_account_release(ty_account *a);
 ty_tensor *ty_alias(const ty_tensor *t);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
-#define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))      /* of tensors, metas, groups */
+/* of tensors, metas, groups */
+#define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
 bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost in memory, else in order, dense */
 bool ty_overlaps_itself(const ty_tensor *t);
@@ -379,7 +395,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
 typedef enum { TY_PRESERVE, TY_CONTIGUOUS, TY_CHANNELS_LAST } ty_memory_format;      /* as ops.def lists them */
-ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);   /* a copy, also where t is so already */
+/* a copy, also where t is so already */
+ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
 ty_status ty_rearrange(ty_call *c);                      /* what COPY and CAT ops a device has no kernel of its own for */
 /* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */
@@ -445,7 +462,8 @@ void ty_node_finish(ty_node *n);                         /* its backward has run
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
-typedef struct { bool retain_graph, create_graph, accumulate; } ty_backward_opts;      /* accumulate: inputs are the leaves that alone get their .grad */
+/* accumulate: inputs are the leaves that alone get their .grad */
+typedef struct { bool retain_graph, create_graph, accumulate; } ty_backward_opts;
 /* Gradients of roots (with grads, NULL for a scalar's one) flow to leaves' .grad, or, where inputs are given, into
  * result[] as new references (NULL where unused). */
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,

@@ -32,7 +32,8 @@ static int64_t ld(const ty_tensor *t) { return t->shape[2] > 1 ? t->stride[2] : 
 /* s (nq x nk) = the scores of queries from q0 on against keys from k0 on, all but for the factor that is returned */
 static double scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s) {
   int k = j->k;
-  ty_gemm(k, 0, 1, nq, nk, j->d, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q), head_of(j->kk, j, head) + k0 * ld(j->kk) * j->size, ld(j->kk), 0, s, nk);
+  ty_gemm(k, 0, 1, nq, nk, j->d, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q),
+    head_of(j->kk, j, head) + k0 * ld(j->kk) * j->size, ld(j->kk), 0, s, nk);
   if (!j->mask && j->scale > 0) return j->scale;
   j->l->affine[k](s, s, nq * nk, j->scale, 0);
   if (j->mask) {
@@ -119,8 +120,9 @@ static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
   for (int i = 0; i < 3 && s == TY_OK; i++) s = with_rows(c->ctx, c->in[first + i].t, &held[i]);
   if (s != TY_OK) return s;
   const ty_tensor *q = held[0];
-  *j = (job){.k = ty_k(ty_compute_dtype((ty_dtype)q->dtype)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = held[1]->shape[2],
-             .d = q->shape[3], .dv = held[2]->shape[3], .q = q, .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[0].i, .scale = c->at[1].f,
+  *j = (job){.k = ty_k(ty_compute_dtype((ty_dtype)q->dtype)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
+             .lq = q->shape[2], .lk = held[1]->shape[2], .d = q->shape[3], .dv = held[2]->shape[3], .q = q,
+             .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[0].i, .scale = c->at[1].f,
              .drop = c->at[2].f, .l = ty_cpu_loops()};
   j->size = ty_ksize[j->k];
   j->tq = j->lq >= 2048 ? TQ_MOST : 64;     /* as measured: the scores of a tile stay within the second-level cache */
@@ -157,8 +159,10 @@ static ty_status forward(ty_call *c) {
   return s;
 }
 
-/* One head's gradients: for each pair of tiles p = exp(scores - lse), then dv += p^T g, ds = p (g v^T - delta), dq += ds k, dk += ds^T q. */
-static void backward_head(const job *j, int64_t head, char *work, const ty_tensor *g, const ty_tensor *o, const ty_tensor *lse, ty_tensor *const *out) {
+/* One head's gradients: for each pair of tiles p = exp(scores - lse), then dv += p^T g, ds = p (g v^T - delta), dq +=
+   ds k, dk += ds^T q. */
+static void backward_head(const job *j, int64_t head, char *work, const ty_tensor *g, const ty_tensor *o,
+  const ty_tensor *lse, ty_tensor *const *out) {
   int k = j->k, size = j->size;
   char *p = work, *dp = p + j->tq * j->tk * size, *gh = head_of(g, j, head), *oh = head_of(o, j, head), *dst[3];
   const char *qh = head_of(j->q, j, head), *kh = head_of(j->kk, j, head), *vh = head_of(j->v, j, head);
@@ -188,7 +192,10 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
       if (j->drop > 0) {                   /* dv sees the dropped probabilities, ds the whole ones */
         kept = dp + j->tq * j->tk * size;
         memcpy(kept, p, (size_t)(nq * nk * size));
-        for (int64_t a = 0; a < nq; a++) { drop_row(j, head, q0 + a, k0, nk, kept + a * nk * size); drop_row(j, head, q0 + a, k0, nk, dp + a * nk * size); }
+        for (int64_t a = 0; a < nq; a++) {
+          drop_row(j, head, q0 + a, k0, nk, kept + a * nk * size);
+          drop_row(j, head, q0 + a, k0, nk, dp + a * nk * size);
+        }
       }
       ty_gemm(k, 1, 0, nk, j->dv, nq, kept, nk, gh + q0 * ld(g) * size, ld(g), 1, dst[2] + k0 * ld(out[2]) * size, ld(out[2]));
       for (int64_t a = 0; a < nq; a++) {

@@ -1,5 +1,5 @@
-/* Convolution. oneDNN computes float32, and bfloat16 as it is, where it can (dnnl.c); this file has the plain way for the rest: each image's
- * windows become columns of a matrix, and the convolution a matrix product for each group. */
+/* Convolution. oneDNN computes float32, and bfloat16 as it is, where it can (dnnl.c); this file has the plain way for
+ * the rest: each image's windows become columns of a matrix, and the convolution a matrix product for each group. */
 #include <string.h>
 #include "cpu.h"
 
@@ -10,8 +10,9 @@ typedef struct {
 } geometry;
 
 static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w, const int64_t *y, int k, int first) {
-  return (geometry){.k = k, .size = ty_ksize[k], .n = x[0], .c = x[1], .h = x[2], .w = x[3], .o = w[0], .kh = w[2], .kw = w[3], .oh = y[2], .ow = y[3],
-                    .stride = c->at[first].v, .pad = c->at[first + 1].v, .dil = c->at[first + 2].v, .groups = c->at[first + 3].i};
+  return (geometry){.k = k, .size = ty_ksize[k], .n = x[0], .c = x[1], .h = x[2], .w = x[3], .o = w[0], .kh = w[2],
+                    .kw = w[3], .oh = y[2], .ow = y[3], .stride = c->at[first].v, .pad = c->at[first + 1].v,
+                    .dil = c->at[first + 2].v, .groups = c->at[first + 3].i};
 }
 
 /* col: (c/groups * kh * kw) x (oh * ow) of one group of one image at x; back: adds col to x instead. */
@@ -25,7 +26,12 @@ static void columns(const geometry *g, char *x, char *col, bool back) {
         int64_t y = i * g->stride[0] - g->pad[0] + ky * g->dil[0], z = j * g->stride[1] - g->pad[1] + kx * g->dil[1];
         bool in = y >= 0 && y < g->h && z >= 0 && z < g->w;
         int64_t at = i * g->ow + j, px = y * g->w + z;
-        if (g->k == 0) { if (!back) ((float *)row)[at] = in ? ((float *)plane)[px] : 0; else if (in) ((float *)plane)[px] += ((float *)row)[at]; }
+        if (g->k == 0) {
+          if (!back)
+            ((float *)row)[at] = in ? ((float *)plane)[px] : 0;
+          else if (in)
+            ((float *)plane)[px] += ((float *)row)[at];
+        }
         else { if (!back) ((double *)row)[at] = in ? ((double *)plane)[px] : 0; else if (in) ((double *)plane)[px] += ((double *)row)[at]; }
       }
   }
@@ -37,7 +43,11 @@ static ty_status plain(ty_call *c) {
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &a));
   ty_status s = ty_contiguous(c->ctx, c->in[1].t, &b);
   if (s != TY_OK) { ty_release(a); return s; }
-  if (id == TY_OP_conv2d && c->in[2].t && (s = ty_contiguous(c->ctx, c->in[2].t, &bias)) != TY_OK) { ty_release(a); ty_release(b); return s; }
+  if (id == TY_OP_conv2d && c->in[2].t && (s = ty_contiguous(c->ctx, c->in[2].t, &bias)) != TY_OK) {
+    ty_release(a);
+    ty_release(b);
+    return s;
+  }
   geometry g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k, 0)
              : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k, 1)
              : geometry_of(c, b->shape, o->shape, a->shape, k, 1);
@@ -48,7 +58,8 @@ static ty_status plain(ty_call *c) {
   if (s == TY_OK && id != TY_OP_conv2d && o->storage->nbytes) memset(dst, 0, o->storage->nbytes);
   for (int64_t n = 0; n < g.n && s == TY_OK; n++)
     for (int64_t q = 0; q < g.groups; q++) {
-      int64_t gy = (n * g.o + q * og) * px, gx = (n * g.groups + q) * plane, gw = q * og * rows;   /* element offsets of this image and group */
+      /* element offsets of this image and group */
+      int64_t gy = (n * g.o + q * og) * px, gx = (n * g.groups + q) * plane, gw = q * og * rows;
       if (id == TY_OP_conv2d) {
         columns(&g, (char *)pa + gx * g.size, col, false);
         for (int64_t i = 0; i < og * px; i++)

@@ -200,7 +200,9 @@ const ty_loops *ty_cpu_loops(void) {
   const ty_loops *l = &ty_loops_base;
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) l = &ty_loops_avx2;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) l = &ty_loops_avx512;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    l = &ty_loops_avx512;
 #endif
   return best = l;
 }
@@ -247,7 +249,8 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel) {
   }
   for (int i = 0; i < c->op->nparam; i++) {             /* operands that the op changes */
     int slot = c->op->param[i].slot;
-    if (s == TY_OK && c->op->param[i].mutated && in[slot].t && in[slot].t != c->in[slot].t) s = ty_copy_into(c->ctx, c->in[slot].t, in[slot].t);
+    if (s == TY_OK && c->op->param[i].mutated && in[slot].t && in[slot].t != c->in[slot].t)
+      s = ty_copy_into(c->ctx, c->in[slot].t, in[slot].t);
   }
   for (int i = 0; i < c->nin; i++) ty_release(in[i].t);
   return s;
@@ -267,10 +270,14 @@ const ty_backend ty_cpu = {
   .fused = ty_cpu_fused,
   .fused_free = ty_cpu_fused_free,
   .run = {
-    [TY_C_POINTWISE] = ty_cpu_pointwise, [TY_C_REDUCE] = ty_cpu_reduce, [TY_C_REDUCE_INDEX] = ty_cpu_reduce_index, [TY_C_SCAN] = ty_cpu_scan,
-    [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random, [TY_C_MATMUL] = ty_cpu_matmul, [TY_C_LINALG] = ty_cpu_linalg,
-    [TY_C_SOFTMAX] = ty_cpu_softmax, [TY_C_INDEX] = ty_cpu_index, [TY_C_SORT] = ty_cpu_sort, [TY_C_CONV] = ty_cpu_conv, [TY_C_POOL] = ty_cpu_pool,
-    [TY_C_RESIZE] = ty_cpu_resize, [TY_C_NORM] = ty_cpu_norm, [TY_C_ATTENTION] = ty_cpu_attention, [TY_C_RECURRENT] = ty_cpu_recurrent, [TY_C_LOSS] = ty_cpu_loss, [TY_C_OPTIM] = ty_cpu_optim,
+    [TY_C_POINTWISE] = ty_cpu_pointwise, [TY_C_REDUCE] = ty_cpu_reduce, [TY_C_REDUCE_INDEX] = ty_cpu_reduce_index,
+    [TY_C_SCAN] = ty_cpu_scan,
+    [TY_C_COPY] = ty_cpu_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cpu_fill, [TY_C_RANDOM] = ty_cpu_random,
+    [TY_C_MATMUL] = ty_cpu_matmul, [TY_C_LINALG] = ty_cpu_linalg,
+    [TY_C_SOFTMAX] = ty_cpu_softmax, [TY_C_INDEX] = ty_cpu_index, [TY_C_SORT] = ty_cpu_sort, [TY_C_CONV] = ty_cpu_conv,
+    [TY_C_POOL] = ty_cpu_pool,
+    [TY_C_RESIZE] = ty_cpu_resize, [TY_C_NORM] = ty_cpu_norm, [TY_C_ATTENTION] = ty_cpu_attention,
+    [TY_C_RECURRENT] = ty_cpu_recurrent, [TY_C_LOSS] = ty_cpu_loss, [TY_C_OPTIM] = ty_cpu_optim,
     [TY_C_COLLECTIVE] = ty_cpu_collective,
   },
 };

@@ -1,5 +1,5 @@
-/* The CPU backend's own interfaces. One ty_kernel a class of ops (cpu.c lists them), in the file that bears the class's name; reduce.c has those that go
- * along dims: reductions, scans, softmax. */
+/* The CPU backend's own interfaces. One ty_kernel a class of ops (cpu.c lists them), in the file that bears the class's
+ * name; reduce.c has those that go along dims: reductions, scans, softmax. */
 #ifndef TY_CPU_H
 #define TY_CPU_H
 #include "fused.h"
@@ -13,7 +13,8 @@ typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, in
 typedef struct { double lr, momentum, dampening, weight_decay, sign; int nesterov, first; } ty_sgd;
 typedef struct { double lr, alpha, eps, weight_decay, momentum, sign; } ty_rmsprop;
 typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2, sign; int decoupled; } ty_adam;
-typedef struct { int64_t lo, hi, count; } ty_window;             /* what a window reads along a dim, every dilation-th; count: the divisor's part */
+/* what a window reads along a dim, every dilation-th; count: the divisor's part */
+typedef struct { int64_t lo, hi, count; } ty_window;
 typedef struct {
   int64_t c, h, w, oh, ow;                                     /* h x w pixels, oh x ow windows, each of c channels side by side */
   int64_t kernel[2], stride[2], padding[2], dilation[2];       /* kernel 0: adaptive */
@@ -24,7 +25,8 @@ typedef struct {
 enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2 };
 /* from .. to - 1: rows of windows; back: channels */
 typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int64_t *positions, int64_t from, int64_t to);
-/* A row of a recurrent layer's step: n units, their gates one after another in x, y, b, s. What the kind hasn't may be NULL (core/cells.h). */
+/* A row of a recurrent layer's step: n units, their gates one after another in x, y, b, s. What the kind hasn't may be
+   NULL (core/cells.h). */
 typedef struct { void *o, *c, *s; const void *x, *y, *b, *h; } ty_cell;
 typedef struct { void *dh, *dc, *dx, *dy; const void *g, *s, *o, *h, *c; } ty_cell_back;
 typedef struct {
@@ -33,7 +35,8 @@ typedef struct {
   void (*load[TY_NDTYPE][3])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][3])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
   void (*row[TY_NOP][3])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
-  void (*short_rows[TY_NOP][3])(void *out, const void *x, int64_t rows, int64_t n);     /* as row, of several rows of at most TY_LANES elements, one after another */
+  /* as row, of several rows of at most TY_LANES elements, one after another */
+  void (*short_rows[TY_NOP][3])(void *out, const void *x, int64_t rows, int64_t n);
   void (*column[TY_NOP][3])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
   void (*column_init[TY_NOP][3])(void *acc, int64_t n);
   void (*combine[TY_NOP][3])(void *acc, const void *more, int64_t n); /* accumulators */
@@ -42,14 +45,17 @@ typedef struct {
   /* the rest for k 0 and 1 only */
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
-  void (*row_moments[2])(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd);     /* mean: 0 where not centered */
+  /* mean: 0 where not centered */
+  void (*row_moments[2])(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd);
   void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and its square */
   void (*moments_columns[2])(const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);   /* for each of n columns */
-  void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);          /* += sums of g and g * (x - shift) */
+  /* += sums of g and g * (x - shift) */
+  void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);
   void (*dots_columns[2])(const void *g, const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);
   void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
   void (*affine_times[2])(void *o, const void *x, const void *y, int64_t n, double a, double b);  /* o = (a x + b) y */
-  double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);              /* o = exp(a x - shift), where that is not above 1; their sum */
+  /* o = exp(a x - shift), where that is not above 1; their sum */
+  double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);
   void (*centered[2])(void *o, const void *x, int64_t n, double m, double a, double b);        /* o = (x - m) a + b */
   void (*centered_columns[2])(void *o, const void *x, int64_t rows, int64_t n, const void *m, const void *a, const void *b);
   void (*affine2[2])(void *o, const void *g, const void *x, int64_t n, double a, double b, double c);  /* o = a g + b x + c */
@@ -57,13 +63,15 @@ typedef struct {
   void (*layer_norm[2])(void *o, const void *x, const void *w, const void *b, int64_t n, double mean, double rstd);
   void (*rms_norm[2])(void *o, const void *x, const void *w, int64_t n, double rstd);
   void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
-  void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n, double mean, double rstd);
+  void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n,
+    double mean, double rstd);
   void (*sgd[2])(void *p, const void *g, void *buf, int64_t n, const ty_sgd *o);
   void (*adam[2])(void *p, const void *g, void *m, void *v, void *top, int64_t n, const ty_adam *o);
   void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
   void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
   void (*step[2])(int op, void *p, const void *g, void *m, void *v, int64_t n, const ty_step_rates *o);      /* those of steps.h */
-  void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
+  /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
+  void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
   void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
@@ -115,10 +123,12 @@ void ty_scratch_free(void *p);
 ty_status ty_widened(ty_call *c, ty_kernel kernel);
 /* C = op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). Never within a parallel region of one thread: OpenMP takes the
  * product's own threads for nested ones there, and starts them anew for each call. */
-void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc);
+void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
+  int64_t ldb, double beta, void *c, int64_t ldc);
 /* oneDNN; false: nothing was done, use the own way. */
 /* By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */
-bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+  int64_t ldb, float beta, float *c, int64_t ldc);
 bool ty_dnnl_conv(ty_call *c, ty_status *s);
 typedef struct {
   int64_t batch, m, n, k, sa[3], sb[3];                      /* strides: batch (0: the same matrix for all), row, column */

@@ -3,9 +3,10 @@
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
  * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
- * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariants: a false return has changed nothing; nothing breaks when a signal comes: the
- * products "gemm:jit" of version 2.6, of which dnnl_sgemm and some primitives are made, let their stack pointer wander where AVX-512 is, so that a
- * signal's frame would overwrite the heap. No such primitive is used, and dnnl_sgemm with signals held back. */
+ * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariants: a false return has changed nothing; nothing
+ * breaks when a signal comes: the products "gemm:jit" of version 2.6, of which dnnl_sgemm and some primitives are made,
+ * let their stack pointer wander where AVX-512 is, so that a signal's frame would overwrite the heap. No such primitive
+ * is used, and dnnl_sgemm with signals held back. */
 #include <dnnl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -70,11 +71,13 @@ static void clear(entry *e) {
   memset(e, 0, sizeof *e);
 }
 
-static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, int kind, dnnl_primitive_desc_t hint, md_ref x, md_ref w, md_ref b, md_ref y, const key *k) {
+static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, int kind, dnnl_primitive_desc_t hint, md_ref x, md_ref w,
+  md_ref b, md_ref y, const key *k) {
   dnnl_dims_t s = {k->stride[0], k->stride[1]}, d = {k->dil[0] - 1, k->dil[1] - 1}, p = {k->pad[0], k->pad[1]};
   dnnl_alg_kind_t alg = dnnl_convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
-  if (kind == FORWARD) return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, x, w, b, y, s, d, p, p, NULL);
+  if (kind == FORWARD)
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, x, w, b, y, s, d, p, p, NULL);
   if (kind == BACKWARD_INPUT) return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, alg, x, w, y, s, d, p, p, hint, NULL);
   return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, alg, x, w, NULL, y, s, d, p, p, hint, NULL);
 #else
@@ -117,7 +120,8 @@ static bool adding(dnnl_primitive_attr_t *attr) {
   if (dnnl_primitive_attr_create(attr) != dnnl_success) return false;
   if (dnnl_post_ops_create(&ops) != dnnl_success) return false;
 #if DNNL_VERSION_MAJOR >= 3
-  const bool ok = dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef) == dnnl_success && dnnl_primitive_attr_set_post_ops(*attr, ops) == dnnl_success;
+  const bool ok = dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef) == dnnl_success &&
+    dnnl_primitive_attr_set_post_ops(*attr, ops) == dnnl_success;
 #else
   const bool ok = dnnl_post_ops_append_sum(ops, 1) == dnnl_success && dnnl_primitive_attr_set_post_ops(*attr, ops) == dnnl_success;
 #endif
@@ -129,15 +133,19 @@ static bool build_product(entry *e) {
   const key *k = &e->k;
   const dnnl_data_type_t type = k->half ? dnnl_bf16 : dnnl_f32;
   int64_t batch = k->x[0], m = k->x[1], n = k->x[2], kk = k->x[3];
-  dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n}, c = {batch, m, n}, bd = {1, 1, n};
-  dnnl_dims_t sa = {k->w[0] ? k->w[0] : m * kk, k->w[1], k->w[2]}, sb = {k->y[0] ? k->y[0] : kk * n, k->y[1], k->y[2]}, sc = {m * k->w[3], k->w[3], 1}, sbias = {n, n, 1};
+  dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n},
+    c = {batch, m, n}, bd = {1, 1, n};
+  dnnl_dims_t sa = {k->w[0] ? k->w[0] : m * kk, k->w[1], k->w[2]}, sb = {k->y[0] ? k->y[0] : kk * n, k->y[1], k->y[2]},
+    sc = {m * k->w[3], k->w[3], 1}, sbias = {n, n, 1};
   dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0}, mbias = {0};
   dnnl_primitive_desc_t pd = NULL;
   dnnl_primitive_attr_t attr = NULL;
-  bool ok = (!k->y[3] || adding(&attr)) && md_strided(&ma, 3, a, type, sa) && md_strided(&mb, 3, b, type, sb) && md_strided(&mc, 3, c, type, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
+  bool ok = (!k->y[3] || adding(&attr)) && md_strided(&ma, 3, a, type, sa) && md_strided(&mb, 3, b, type, sb) &&
+            md_strided(&mc, 3, c, type, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
             matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc), attr) == dnnl_success &&
-            withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) &&
-            memory_make(&e->y, REF(mc)) && (!k->bias || memory_make(&e->b, REF(mbias)));
+            withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success &&
+            memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) && memory_make(&e->y, REF(mc)) &&
+            (!k->bias || memory_make(&e->b, REF(mbias)));
   if (pd) dnnl_primitive_desc_destroy(pd);
   if (attr) dnnl_primitive_attr_destroy(attr);
   FREE_MD(ma); FREE_MD(mb); FREE_MD(mc); FREE_MD(mbias);
@@ -153,7 +161,8 @@ static bool build(entry *e) {
               y = {k->y[0], k->y[1], k->y[2], k->y[3]}, w4 = {k->w[0], k->w[1], k->w[2], k->w[3]}, bd = {k->w[0]};
   dnnl_memory_desc_t mx = {0}, my = {0}, mw = {0}, mb = {0}, mp = {0};
   dnnl_primitive_desc_t fwd = NULL, pd = NULL;
-  bool ok = md_make(&mx, 4, x, type, dnnl_acdb) && md_make(&my, 4, y, type, dnnl_acdb) && md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) &&
+  bool ok = md_make(&mx, 4, x, type, dnnl_acdb) && md_make(&my, 4, y, type, dnnl_acdb) &&
+            md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) &&
             md_make(&mp, wd, wd == 5 ? w5 : w4, type, wd == 5 ? dnnl_abcde : dnnl_abcd) && md_make(&mb, 1, bd, type, dnnl_a);
   ok = ok && conv_desc(&fwd, FORWARD, NULL, REF(mx), REF(mw), k->bias ? REF(mb) : NULL, REF(my), k) == dnnl_success;
   if (ok && k->kind == FORWARD) { pd = fwd; fwd = NULL; }
@@ -161,8 +170,9 @@ static bool build(entry *e) {
   if (ok) {
     md_ref w = dnnl_primitive_desc_query_md(pd, k->kind == BACKWARD_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
     bool same = dnnl_memory_desc_equal(w, REF(mp));
-    ok = withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(mx)) && memory_make(&e->y, REF(my)) &&
-         memory_make(&e->plain, REF(mp)) && memory_make(&e->w, w) && (!k->bias || memory_make(&e->b, REF(mb)));
+    ok = withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(mx)) &&
+         memory_make(&e->y, REF(my)) && memory_make(&e->plain, REF(mp)) && memory_make(&e->w, w) &&
+         (!k->bias || memory_make(&e->b, REF(mb)));
     if (ok && !same) {
       e->buffer = ty_scratch(dnnl_memory_desc_get_size(w));
       ok = e->buffer && (k->kind == BACKWARD_WEIGHT ? reorder_make(e, w, REF(mp)) : reorder_make(e, REF(mp), w));
@@ -175,7 +185,9 @@ static bool build(entry *e) {
 }
 
 static bool ready(void) {
-  if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success || dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success)) engine = NULL;
+  if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
+      dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success))
+    engine = NULL;
   return engine;
 }
 
@@ -209,14 +221,16 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
   dnnl_memory_set_data_handle(e->plain, ty_data(w));
   dnnl_memory_set_data_handle(e->w, e->buffer ? e->buffer : ty_data(w));
   if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
-  if (e->reorder && kind != BACKWARD_WEIGHT && (w->storage->exposed || e->id != w->storage->id || e->version != version || e->from != ty_data(w))) {
+  if (e->reorder && kind != BACKWARD_WEIGHT &&
+      (w->storage->exposed || e->id != w->storage->id || e->version != version || e->from != ty_data(w))) {
     dnnl_exec_arg_t a[2] = {{DNNL_ARG_FROM, e->plain}, {DNNL_ARG_TO, e->w}};
     if (dnnl_primitive_execute(e->reorder, stream, 2, a) != dnnl_success) return false;
     e->id = w->storage->id;
     e->version = version;
     e->from = ty_data(w);
   }
-  dnnl_exec_arg_t a[4] = {{kind == BACKWARD_INPUT ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, e->x}, {kind == BACKWARD_WEIGHT ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, e->w},
+  dnnl_exec_arg_t a[4] = {{kind == BACKWARD_INPUT ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, e->x},
+                          {kind == BACKWARD_WEIGHT ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, e->w},
                           {kind == FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, e->y}, {DNNL_ARG_BIAS, e->b}};
   if (dnnl_primitive_execute(e->prim, stream, e->b ? 4 : 3, a) != dnnl_success) return false;
   if (e->reorder && kind == BACKWARD_WEIGHT) {
@@ -229,8 +243,9 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
 bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   int id = c->op->id, kind = id == TY_OP_conv2d ? FORWARD : id == TY_OP_conv2d_backward_input ? BACKWARD_INPUT : BACKWARD_WEIGHT;
   const ty_attr *a = c->at + (kind != FORWARD);
-  ty_tensor *x = kind == BACKWARD_INPUT ? c->out[0] : c->in[kind == FORWARD ? 0 : 1].t, *w = kind == BACKWARD_WEIGHT ? c->out[0] : c->in[1].t,
-            *y = kind == FORWARD ? c->out[0] : c->in[0].t, *b = kind == FORWARD ? c->in[2].t : NULL, *cx = NULL, *cw = NULL, *cy = NULL, *cb = NULL;
+  ty_tensor *x = kind == BACKWARD_INPUT ? c->out[0] : c->in[kind == FORWARD ? 0 : 1].t,
+            *w = kind == BACKWARD_WEIGHT ? c->out[0] : c->in[1].t, *y = kind == FORWARD ? c->out[0] : c->in[0].t,
+            *b = kind == FORWARD ? c->in[2].t : NULL, *cx = NULL, *cw = NULL, *cy = NULL, *cb = NULL;
   key k;
   memset(&k, 0, sizeof k);
   k.kind = kind;
@@ -295,7 +310,8 @@ bool ty_dnnl_product(const ty_product *p) {
   return done;
 }
 
-bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
+bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+  int64_t ldb, float beta, float *c, int64_t ldc) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

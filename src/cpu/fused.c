@@ -1,8 +1,9 @@
 /* Fused kernels on the CPU: a block of elements goes through all nodes before the next block begins.
  *
  * Idea: nodes are computed by the loops that single ops use, on blocks that stay in the cache; a tensor that needs no conversion is
- * read and written where it is. Where rows are reduced, a block is a row; what is one value a row is then spread over a block for those that
- * want it so. Invariant: a block is computed node by node in their order, so that a tensor changed in place is read before it is written. */
+ * read and written where it is. Where rows are reduced, a block is a row; what is one value a row is then spread over a
+ * block for those that want it so. Invariant: a block is computed node by node in their order, so that a tensor changed
+ * in place is read before it is written. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
@@ -17,7 +18,8 @@ typedef struct {
   ty_loop loop;                                                /* OP */
   void (*load)(void *, const void *, int64_t, int64_t);        /* from the node's dtype to what it is held in */
   void (*put)(void *, int64_t, const void *, int64_t);         /* and back */
-  void (*convert)(void *, int64_t, const void *, int64_t);     /* CONVERT: from what in[0] is held in to the dtype; REDUCE: from the accumulator */
+  /* CONVERT: from what in[0] is held in to the dtype; REDUCE: from the accumulator */
+  void (*convert)(void *, int64_t, const void *, int64_t);
   double number;                                               /* NUMBER: its bits, as held */
   uint64_t offset;                                             /* KEEP: the generator's, in this run */
   int buffer;
@@ -28,8 +30,8 @@ typedef struct {
 typedef struct {
   const ty_fused *f;
   ty_iter it;                                                  /* without rows */
-  /* period > 0: the walk's innermost dim is two dims, the inner one of period elements, and some tensors have that alone: again is their stride
-   * along it, -1 for those that have both. */
+  /* period > 0: the walk's innermost dim is two dims, the inner one of period elements, and some tensors have that
+   * alone: again is their stride along it, -1 for those that have both. */
   int64_t period, again[TY_FUSED_TENSORS];
   bool wide;                                                   /* some node is held in 8 bytes */
   int buffers;
@@ -172,13 +174,15 @@ static void prepare(part *q, const ty_fused *f, int i) {
   if (n->kind == TY_F_CONVERT) q->convert = l->store[n->dtype][from];
   if (n->kind == TY_F_REDUCE) q->convert = l->store[n->dtype][from == 2 ? 2 : 1];
   for (int j = i + 1; j < f->nnode && n->row && !q->spread; j++)
-    for (int a = 0; a < f->node[j].nin; a++) q->spread = q->spread || (f->node[j].in[a] == i && (!f->node[j].row || f->node[j].kind == TY_F_REDUCE));
+    for (int a = 0; a < f->node[j].nin; a++)
+      q->spread = q->spread || (f->node[j].in[a] == i && (!f->node[j].row || f->node[j].kind == TY_F_REDUCE));
   if (n->kind != TY_F_NUMBER) return;
   if (k == 2 && n->number.kind != TY_FLOAT) memcpy(&q->number, &n->number.i, 8);
   else ty_set(&q->number, (ty_dtype)n->compute, n->number.f);
 }
 
-/* A buffer for each node, given on after the node's last use; those of sources stay, for what is the same in all blocks. False: too many. */
+/* A buffer for each node, given on after the node's last use; those of sources stay, for what is the same in all
+   blocks. False: too many. */
 static bool share_buffers(kernel *w) {
   const ty_fused *f = w->f;
   int last[TY_FUSED_NODES], until[BUFFERS], sources = 0;

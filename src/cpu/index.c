@@ -148,7 +148,9 @@ static ty_status take_out(ty_call *c) {
 }
 
 /* Which of n threads works at an offset: spread evenly, without a division. */
-static int64_t owner(int64_t offset, int64_t n) { return (int64_t)((uint32_t)((uint64_t)offset * 0x9E3779B97F4A7C15u >> 48) * (uint32_t)n >> 16); }
+static int64_t owner(int64_t offset, int64_t n) {
+  return (int64_t)((uint32_t)((uint64_t)offset * 0x9E3779B97F4A7C15u >> 48) * (uint32_t)n >> 16);
+}
 
 /* Rows of b written (or added) at p's offsets. Each offset belongs to one thread, so what meets at one place is combined in
  * order, whatever the number of threads. */
@@ -182,7 +184,8 @@ static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tens
   for (int64_t k = 0; k < s->outer; k++) {
     char *to = dst + k * s->size * run;
     const char *from = src + k * p->n * run;
-    if (s->inner == 1 && add && o->dtype == TY_F32) for (int64_t i = 0; i < p->n; i++) ((float *)to)[p->offset[i]] += ((const float *)from)[i];
+    if (s->inner == 1 && add && o->dtype == TY_F32)
+      for (int64_t i = 0; i < p->n; i++) ((float *)to)[p->offset[i]] += ((const float *)from)[i];
     else for (int64_t i = 0; i < p->n; i++) {
       char *at = to + p->offset[i] * size;
       if (add) plus(at, at, from + i * run, NULL, s->inner, 1, 0);
@@ -233,7 +236,8 @@ static ty_status put_in(ty_call *c) {
     s = begin(c);
     int64_t row = ty_numel(&p.rest);
     ty_dtype d = (ty_dtype)o->dtype;
-    bool rows = p.place == 0 && rest_is_run(&p) && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1)) && (!add || d == TY_F32 || d == TY_F64);
+    bool rows = p.place == 0 && rest_is_run(&p) && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1)) &&
+      (!add || d == TY_F32 || d == TY_F64);
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
     slabs by;
     const bool in_slabs = !rows && (!add || d == TY_F32 || d == TY_F64) && as_slabs(c, o, &b, &by);
@@ -255,7 +259,8 @@ static ty_status put_in(ty_call *c) {
 
 static ty_status bad_index(ty_call *c, int64_t v, const ty_tensor *x) {
   return v == 0 ? ty_fail(c, "index 0 in argument 'index': indices begin at 1")
-                : ty_fail(c, "index %lld in argument 'index' is out of range for dim %lld of shape %s", (long long)v, (long long)c->at[0].i + 1, ty_shape_of(x));
+                : ty_fail(c, "index %lld in argument 'index' is out of range for dim %lld of shape %s", (long long)v,
+                (long long)c->at[0].i + 1, ty_shape_of(x));
 }
 
 /* Lines of the index tensor along its last dim: for each where it begins in idx, in the large tensor (x or the result, without
@@ -320,9 +325,12 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
 #define MOVE(T) for (int64_t j = from; j < to; j++) \
     if (gather) ((T *)small)[s + j * w->sstep] = ((const T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep]; \
     else ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] = ((const T *)small)[s + j * w->sstep]
-#define ADD(T) for (int64_t j = from; j < to; j++) ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] += ((const T *)small)[s + j * w->sstep]
+#define ADD(T) \
+  for (int64_t j = from; j < to; j++) \
+    ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] += ((const T *)small)[s + j * w->sstep]
 /* Elements from .. to - 1 of a line. */
-static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, char *large, char *small, int size, bool gather, bool add, ty_dtype d) {
+static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, char *large, char *small, int size,
+  bool gather, bool add, ty_dtype d) {
   const int64_t *p = ty_data(w->idx);
   int64_t i, l, s;
   line_at(w, line, &i, &l, &s);
@@ -348,13 +356,14 @@ static ty_status gather(ty_call *c) {
   k.in = in;
   walk w = walk_of(&k, x, o);
   #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n * 2)) schedule(static)
-  for (int64_t line = 0; line < w.lines; line++) move_line(&w, line, 0, w.n, ty_data(x), ty_data(o), ty_itemsize(x), true, false, (ty_dtype)x->dtype);
+  for (int64_t line = 0; line < w.lines; line++)
+    move_line(&w, line, 0, w.n, ty_data(x), ty_data(o), ty_itemsize(x), true, false, (ty_dtype)x->dtype);
   ty_release(idx);
   return TY_OK;
 }
 
-/* scatter, scatter_add: in order, so that the last of equal indices wins. Where dim is the last one, lines write to places of their own and threads share them; else
- * lines may meet, and each thread takes a part of every line. */
+/* scatter, scatter_add: in order, so that the last of equal indices wins. Where dim is the last one, lines write to
+ * places of their own and threads share them; else lines may meet, and each thread takes a part of every line. */
 static ty_status scatter(ty_call *c) {
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0], *src = c->in[2].t;
   TY_TRY(check_indices(c, c->in[1].t, x, &idx));

@@ -1,7 +1,8 @@
 /* Linear algebra through LAPACK, which OpenBLAS brings: each matrix of a batch by itself, in threads where there are many.
  *
- * Idea: LAPACK reads memory by columns, so a matrix that lies by rows is its transpose there. Wherever the transpose serves (a triangle is the other triangle, A^T has A's determinant,
- * A^T = V S U^T), nothing is turned. Invariant: results are written whole, or the call fails and says for which matrix. */
+ * Idea: LAPACK reads memory by columns, so a matrix that lies by rows is its transpose there. Wherever the transpose
+ * serves (a triangle is the other triangle, A^T has A's determinant, A^T = V S U^T), nothing is turned. Invariant:
+ * results are written whole, or the call fails and says for which matrix. */
 #include <cblas.h>
 #include <math.h>
 #include <omp.h>
@@ -12,16 +13,19 @@
 #define LAPACK(T, p) \
   void p##potrf_(const char *uplo, const int *n, T *a, const int *lda, int *info, size_t); \
   void p##getrf_(const int *m, const int *n, T *a, const int *lda, int *pivot, int *info); \
-  void p##getrs_(const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, const int *pivot, T *b, const int *ldb, int *info, size_t); \
+  void p##getrs_(const char *trans, const int *n, const int *nrhs, const T *a, const int *lda, \
+                 const int *pivot, T *b, const int *ldb, int *info, size_t); \
   void p##geqrf_(const int *m, const int *n, T *a, const int *lda, T *tau, T *work, const int *lwork, int *info); \
   void p##orgqr_(const int *m, const int *n, const int *k, T *a, const int *lda, const T *tau, T *work, const int *lwork, int *info); \
-  void p##syevd_(const char *job, const char *uplo, const int *n, T *a, const int *lda, T *w, T *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t); \
-  void p##gesdd_(const char *job, const int *m, const int *n, T *a, const int *lda, T *s, T *u, const int *ldu, T *vt, const int *ldvt, T *work, const int *lwork, int *iwork, int *info, size_t);
+  void p##syevd_(const char *job, const char *uplo, const int *n, T *a, const int *lda, T *w, T *work, \
+                 const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t); \
+  void p##gesdd_(const char *job, const int *m, const int *n, T *a, const int *lda, T *s, T *u, \
+                 const int *ldu, T *vt, const int *ldvt, T *work, const int *lwork, int *iwork, int *info, size_t);
 LAPACK(float, s)
 LAPACK(double, d)
 
-/* One call's matrices. rows x cols: of the first operand; more: columns of the second. need: bytes of work for each thread. area: elements of work that LAPACK asks for, ints how many
- * ints. */
+/* One call's matrices. rows x cols: of the first operand; more: columns of the second. need: bytes of work for each
+ * thread. area: elements of work that LAPACK asks for, ints how many ints. */
 typedef struct {
   const ty_call *c;
   int k, size;                       /* 0 float32, 1 float64 */
@@ -111,8 +115,12 @@ static int triangle(const job *j, int64_t i, char *work) {
   char *x = j->out + i * j->step_out;
   (void)work;
   memcpy(x, j->b + i * j->step_b, (size_t)n * (size_t)more * (size_t)j->size);
-  if (j->k) cblas_dtrsm(CblasRowMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans, unit ? CblasUnit : CblasNonUnit, n, more, 1, (const double *)a, n, (double *)x, more);
-  else cblas_strsm(CblasRowMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans, unit ? CblasUnit : CblasNonUnit, n, more, 1, (const float *)a, n, (float *)x, more);
+  if (j->k)
+    cblas_dtrsm(CblasRowMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans,
+      unit ? CblasUnit : CblasNonUnit, n, more, 1, (const double *)a, n, (double *)x, more);
+  else
+    cblas_strsm(CblasRowMajor, CblasLeft, upper ? CblasUpper : CblasLower, CblasNoTrans,
+      unit ? CblasUnit : CblasNonUnit, n, more, 1, (const float *)a, n, (float *)x, more);
   return 0;
 }
 
@@ -122,7 +130,9 @@ static int eigen(const job *j, int64_t i, char *work) {
   const char *uplo = j->c->at[0].i ? "L" : "U";       /* the other triangle of the transpose */
   char *out = j->out + i * j->step_out, *more = work + rounded((size_t)n * (size_t)j->size);
   int *ints = (int *)(more + rounded((size_t)j->area * (size_t)j->size)), info;
-  for (int r = 0; r < n; r++) memcpy(out + ((size_t)r * (size_t)ld + 1) * (size_t)j->size, j->a + i * j->step_a + (size_t)r * (size_t)n * (size_t)j->size, (size_t)n * (size_t)j->size);
+  for (int r = 0; r < n; r++)
+    memcpy(out + ((size_t)r * (size_t)ld + 1) * (size_t)j->size, j->a + i * j->step_a + (size_t)r * (size_t)n * (size_t)j->size,
+      (size_t)n * (size_t)j->size);
   if (j->k) dsyevd_("V", uplo, &n, (double *)out + 1, &ld, (double *)work, (double *)more, &j->area, ints, &j->ints, &info, 1, 1);
   else ssyevd_("V", uplo, &n, (float *)out + 1, &ld, (float *)work, (float *)more, &j->area, ints, &j->ints, &info, 1, 1);
   for (int r = 0; r < n; r++) store(j, out, (int64_t)r * ld, load(j, work, r));
@@ -132,7 +142,8 @@ static int eigen(const job *j, int64_t i, char *work) {
 /* work: the matrix by columns, as many columns as Q will have at least; the reflectors' factors; LAPACK's. */
 static int qr(const job *j, int64_t i, char *work) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n), q = j->more, side = TY_MAX(n, q);
-  char *tau = work + rounded((size_t)m * (size_t)side * (size_t)j->size), *more = tau + rounded((size_t)k * (size_t)j->size), *out = j->out + i * j->step_out;
+  char *tau = work + rounded((size_t)m * (size_t)side * (size_t)j->size),
+    *more = tau + rounded((size_t)k * (size_t)j->size), *out = j->out + i * j->step_out;
   int info;
   turn(j, work, j->a + i * j->step_a, m, n);
   if (j->k) dgeqrf_(&m, &n, (double *)work, &m, (double *)tau, (double *)more, &j->area, &info);
@@ -141,7 +152,9 @@ static int qr(const job *j, int64_t i, char *work) {
     for (int s = 0; s < n; s++) store(j, out, (int64_t)r * (m + n) + m + s, s >= r ? load(j, work, (int64_t)s * m + r) : 0);
   if (j->k) dorgqr_(&m, &q, &k, (double *)work, &m, (double *)tau, (double *)more, &j->area, &info);
   else sorgqr_(&m, &q, &k, (float *)work, &m, (float *)tau, (float *)more, &j->area, &info);
-  for (int r = 0; r < q; r++) memcpy(out + (size_t)r * (size_t)(m + n) * (size_t)j->size, work + (size_t)r * (size_t)m * (size_t)j->size, (size_t)m * (size_t)j->size);
+  for (int r = 0; r < q; r++)
+    memcpy(out + (size_t)r * (size_t)(m + n) * (size_t)j->size, work + (size_t)r * (size_t)m * (size_t)j->size,
+      (size_t)m * (size_t)j->size);
   return 0;
 }
 
@@ -149,11 +162,14 @@ static int qr(const job *j, int64_t i, char *work) {
 static int svd(const job *j, int64_t i, char *work) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n), ld = m + 1 + n;
   const size_t size = (size_t)j->size;
-  char *s = work + rounded((size_t)m * (size_t)n * size), *u = s + rounded((size_t)k * size), *more = u + rounded((size_t)m * (size_t)k * size);
+  char *s = work + rounded((size_t)m * (size_t)n * size), *u = s + rounded((size_t)k * size),
+    *more = u + rounded((size_t)m * (size_t)k * size);
   char *out = j->out + i * j->step_out, *v = out + (size_t)(m + 1) * size;
   int *ints = (int *)(more + rounded((size_t)j->area * size)), info;
   memcpy(work, j->a + i * j->step_a, (size_t)m * (size_t)n * size);
-  if (j->k) dgesdd_("S", &n, &m, (double *)work, &n, (double *)s, (double *)v, &ld, (double *)u, &k, (double *)more, &j->area, ints, &info, 1);
+  if (j->k)
+    dgesdd_("S", &n, &m, (double *)work, &n, (double *)s, (double *)v, &ld, (double *)u, &k, (double *)more, &j->area,
+      ints, &info, 1);
   else sgesdd_("S", &n, &m, (float *)work, &n, (float *)s, (float *)v, &ld, (float *)u, &k, (float *)more, &j->area, ints, &info, 1);
   for (int r = 0; r < k; r++) {
     for (int p = 0; p < m; p++) store(j, out, (int64_t)r * ld + p, load(j, u, (int64_t)p * k + r));
@@ -217,11 +233,13 @@ static ty_status refused(ty_call *c, int64_t batches, int64_t at, int info) {
 
 static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   static int (*const each[TY_NOP])(const job *j, int64_t i, char *work) = {
-    [TY_OP_cholesky_factor] = cholesky, [TY_OP_solve_system] = solve, [TY_OP_solve_triangle] = triangle, [TY_OP_log_determinant] = log_determinant, [TY_OP_eigen_rows] = eigen,
+    [TY_OP_cholesky_factor] = cholesky, [TY_OP_solve_system] = solve, [TY_OP_solve_triangle] = triangle,
+    [TY_OP_log_determinant] = log_determinant, [TY_OP_eigen_rows] = eigen,
     [TY_OP_qr_rows] = qr, [TY_OP_svd_rows] = svd};
   int (*const one)(const job *j, int64_t i, char *work) = each[c->op->id];
   const ty_tensor *o = c->out[0];
-  job j = {.c = c, .k = a->dtype == TY_F64, .size = ty_itemsize(a), .rows = (int)a->shape[a->ndim - 2], .cols = (int)a->shape[a->ndim - 1], .a = ty_data(a), .b = b ? ty_data(b) : NULL,
+  job j = {.c = c, .k = a->dtype == TY_F64, .size = ty_itemsize(a), .rows = (int)a->shape[a->ndim - 2],
+           .cols = (int)a->shape[a->ndim - 1], .a = ty_data(a), .b = b ? ty_data(b) : NULL,
            .out = ty_data(o), .out2 = c->op->id == TY_OP_log_determinant ? ty_data(c->out[1]) : NULL};
   j.more = b ? (int)b->shape[b->ndim - 1] : o->ndim > 1 ? (int)o->shape[o->ndim - 2] : 0;
   int64_t batches = 1, bad = -1;

@@ -13,7 +13,8 @@
 /* ---- pointwise: one function for each row and type ---- */
 #define M(f) PASTE(f##_, S)
 #define POINT(n, name, expr) \
-  static void PASTE(PASTE(point_##name, _), S)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
+  static void PASTE(PASTE(point_##name, _), S)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, \
+                                                   double p_, double q_) { \
     T *o = o_; ARGS##n; const T p = TO_T(p_), q = TO_T(q_); \
     (void)p; (void)q; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n_; i++) { LOADS##n; o[i] = (T)(expr); } }
@@ -36,7 +37,8 @@
 #define INTS_WHOLE(n, name, expr) POINT(n, name, expr)
 #define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
 
-/* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same bits alone and in a fused kernel) ---- */
+/* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same
+   bits alone and in a fused kernel) ---- */
 #define LANES TY_LANES
 #define SIDE 16
 #define HALF(j, h, n, what) { enum { h = n }; for (int j = 0; j < n; j++) what; }
@@ -48,17 +50,25 @@
     for (; i + LANES <= n; i += LANES) \
       for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
     const int rest = (int)(n - i); \
-    for (int j = 0; j < LANES; j++) { T x = j < rest ? xs[i + j] : (T)(INIT), acc = lane[j]; x = MAP; lane[j] = (T)(COMB); }   /* INIT changes nothing */ \
+    for (int j = 0; j < LANES; j++) {   /* INIT changes nothing */ \
+      T x = j < rest ? xs[i + j] : (T)(INIT), acc = lane[j]; \
+      x = MAP; \
+      lane[j] = (T)(COMB); } \
     A wide[LANES]; \
     for (int j = 0; j < LANES; j++) wide[j] = (A)lane[j]; \
     HALVES(j, h, wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h])) \
     *(A *)out = wide[0]; } \
-  static void PASTE(PASTE(short_##name, _), S)(void *out, const void *x_, int64_t rows, int64_t n) {   /* as row_, of rows of at most LANES elements: SIDE rows at a time */ \
+  /* as row_, of rows of at most LANES elements: SIDE rows at a time */ \
+  static void PASTE(PASTE(short_##name, _), S)(void *out, const void *x_, int64_t rows, int64_t n) { \
     const T *xs = x_; A *o = out, none; \
     { T x = (T)(INIT), acc = x; x = MAP; none = (A)(T)(COMB); } \
     for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) { \
       const int m = (int)TY_MIN(rows, SIDE); A wide[LANES][SIDE]; \
-      for (int j = 0; j < n; j++) for (int i = 0; i < SIDE; i++) { T x = i < m ? xs[i * n + j] : (T)(INIT), acc = (T)(INIT); x = MAP; wide[j][i] = (A)(T)(COMB); } \
+      for (int j = 0; j < n; j++) \
+        for (int i = 0; i < SIDE; i++) { \
+          T x = i < m ? xs[i * n + j] : (T)(INIT), acc = (T)(INIT); \
+          x = MAP; \
+          wide[j][i] = (A)(T)(COMB); } \
       for (int h = LANES / 2; h; h /= 2) \
         for (int j = 0; j < TY_MIN(h, n); j++) { \
           if (j + h < n) for (int i = 0; i < SIDE; i++) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], wide[j + h][i]); \
@@ -135,7 +145,9 @@
 #define TO_BF16(x) ty_f32_to_bf16((float)(x))
 #define TO_F16(x) ty_f32_to_f16((float)(x))
 #define TO_BOOL(x) ((x) != 0)
-#define TO_WHOLE(x) ((x) != (x) ? 0 : (x) >= (__typeof__(x))9.2233720368547758e18 ? INT64_MAX : (x) <= (__typeof__(x))-9.2233720368547758e18 ? INT64_MIN : (int64_t)(x))
+#define TO_WHOLE(x) \
+  ((x) != (x) ? 0 : (x) >= (__typeof__(x))9.2233720368547758e18 ? INT64_MAX \
+   : (x) <= (__typeof__(x))-9.2233720368547758e18 ? INT64_MIN : (int64_t)(x))
 #define LOAD(name, D, k, T, from, to) \
   static void load_##name##_##k(void *d_, const void *s_, int64_t st, int64_t n) { \
     T *d = d_; const D *s = s_; \
@@ -264,7 +276,8 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
   static void affine2_##k(void *o_, const void *g_, const void *x_, int64_t n, double a_, double b_, double c_) { \
     T *o = o_; const T *g = g_, *x = x_; T a = (T)a_, b = (T)b_, c = (T)c_; \
     for (int64_t i = 0; i < n; i++) o[i] = a * g[i] + b * x[i] + c; } \
-  static void affine2_columns_##k(void *o_, const void *g_, const void *x_, int64_t rows, int64_t n, const void *a_, const void *b_, const void *c_) { \
+  static void affine2_columns_##k(void *o_, const void *g_, const void *x_, int64_t rows, int64_t n, const void *a_, \
+                                  const void *b_, const void *c_) { \
     T *restrict o = o_; const T *g = g_, *x = x_, *a = a_, *b = b_, *c = c_; \
     for (; rows > 0; rows--, o += n, g += n, x += n) for (int64_t i = 0; i < n; i++) o[i] = a[i] * g[i] + b[i] * x[i] + c[i]; } \
   static void layer_norm_##k(void *o_, const void *x_, const void *w_, const void *b_, int64_t n, double mean, double rstd) { \
@@ -287,7 +300,8 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
     T m = (T)(s / (double)n) * r * r; \
     if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - x[i] * m); \
     else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - x[i] * m); } \
-  static void layer_norm_backward_##k(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n, double mean, double rstd) { \
+  static void layer_norm_backward_##k(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, \
+                                      int64_t n, double mean, double rstd) { \
     T *dx = dx_, *dw = dw_, *db = db_; const T *g = g_, *x = x_, *w = w_; T m = (T)mean, r = (T)rstd; \
     T gw[256], h[256]; double sa = 0, sb = 0; \
     for (int64_t i = 0; i < n; i += 256) { \
@@ -308,7 +322,8 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       buf[i] = v; p[i] -= lr * (s->nesterov ? d + mu * v : v); } } \
   static void rmsprop_##k(void *p_, const void *g_, void *v_, void *buf_, void *avg_, int64_t n, const ty_rmsprop *s) { \
     T *p = p_, *v = v_, *buf = buf_, *avg = avg_; const T *g = g_; \
-    const T lr = (T)s->lr, al = (T)s->alpha, be = (T)(1 - s->alpha), eps = (T)s->eps, wd = (T)s->weight_decay, mu = (T)s->momentum, sign = (T)s->sign; \
+    const T lr = (T)s->lr, al = (T)s->alpha, be = (T)(1 - s->alpha), eps = (T)s->eps, wd = (T)s->weight_decay, \
+            mu = (T)s->momentum, sign = (T)s->sign; \
     for (int64_t i = 0; i < n; i++) { \
       T d = sign * g[i] + wd * p[i], q = al * v[i] + be * d * d, c = q; \
       v[i] = q; \
@@ -359,10 +374,16 @@ FAMILY(1, double, f64)
     for (; i < n; i++) for (int64_t j = 0; j < m; j++) o[j * os + i] = x[i * xs + j]; }
 #ifdef __AVX__
 TRANSPOSE(4, uint32_t, 8,
-  for (int k = 0; k < 8; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 8, 1, 9, 4, 12, 5, 13); b[k + 1] = MIX(a[k], a[k + 1], 2, 10, 3, 11, 6, 14, 7, 15); }
+  for (int k = 0; k < 8; k += 2) {
+    b[k] = MIX(a[k], a[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[k + 1] = MIX(a[k], a[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
   for (int k = 0; k < 8; k++) a[k] = k % 2 ? MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 2, 3, 10, 11, 6, 7, 14, 15)
                                            : MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-  for (int k = 0; k < 4; k++) { b[k] = MIX(a[k], a[k + 4], 0, 1, 2, 3, 8, 9, 10, 11); b[k + 4] = MIX(a[k], a[k + 4], 4, 5, 6, 7, 12, 13, 14, 15); })
+  for (int k = 0; k < 4; k++) {
+    b[k] = MIX(a[k], a[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    b[k + 4] = MIX(a[k], a[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  })
 TRANSPOSE(8, uint64_t, 4,
   for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 2, 6); b[k + 1] = MIX(a[k], a[k + 1], 1, 5, 3, 7); }
   for (int k = 0; k < 4; k++) a[k] = k < 2 ? MIX(b[k], b[k + 2], 0, 1, 4, 5) : MIX(b[k - 2], b[k], 2, 3, 6, 7);
@@ -400,15 +421,18 @@ static void normal(float *restrict out, const uint32_t *restrict words, int64_t 
   static void rnn_##k(T *restrict o, const T *restrict x, const T *restrict y, const T *restrict b, int64_t n, int relu) { \
     if (relu) for (int64_t i = 0; i < n; i++) { const T v = x[i] + (y[i] + b[i]); o[i] = v < 0 ? 0 : v; } \
     else for (int64_t i = 0; i < n; i++) o[i] = tanh_##S(x[i] + (y[i] + b[i])); } \
-  static void gru_##k(T *restrict o, T *restrict s, const T *restrict x, const T *restrict y, const T *restrict b, const T *restrict h, int64_t n) { \
+  static void gru_##k(T *restrict o, T *restrict s, const T *restrict x, const T *restrict y, const T *restrict b, \
+                      const T *restrict h, int64_t n) { \
     for (int64_t i = 0; i < n; i++) { \
       const T xs[3] = {x[i], x[n + i], x[2 * n + i]}, ys[3] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i]}; \
       T v[4]; \
       o[i] = ty_gru_##S(xs, ys, h[i], v); \
       s[i] = v[0]; s[n + i] = v[1]; s[2 * n + i] = v[2]; s[3 * n + i] = v[3]; } } \
-  static void lstm_##k(T *restrict o, T *restrict c, T *restrict s, const T *restrict x, const T *restrict y, const T *restrict b, int64_t n) { \
+  static void lstm_##k(T *restrict o, T *restrict c, T *restrict s, const T *restrict x, const T *restrict y, \
+                       const T *restrict b, int64_t n) { \
     for (int64_t i = 0; i < n; i++) { \
-      const T xs[4] = {x[i], x[n + i], x[2 * n + i], x[3 * n + i]}, ys[4] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i], y[3 * n + i] + b[3 * n + i]}; \
+      const T xs[4] = {x[i], x[n + i], x[2 * n + i], x[3 * n + i]}, \
+              ys[4] = {y[i] + b[i], y[n + i] + b[n + i], y[2 * n + i] + b[2 * n + i], y[3 * n + i] + b[3 * n + i]}; \
       T v[5]; \
       o[i] = ty_lstm_##S(xs, ys, c[i], v); \
       s[i] = v[0]; s[n + i] = v[1]; s[2 * n + i] = v[2]; s[3 * n + i] = v[3]; s[4 * n + i] = v[4]; c[i] = v[4]; } } \
@@ -419,13 +443,17 @@ static void normal(float *restrict out, const uint32_t *restrict words, int64_t 
   static void rnn_back_##k(T *restrict dh, T *restrict dx, const T *restrict g, const T *restrict o, int64_t n, int relu) { \
     if (relu) for (int64_t i = 0; i < n; i++) { dx[i] = o[i] > 0 ? dh[i] + g[i] : 0; dh[i] = 0; } \
     else for (int64_t i = 0; i < n; i++) { dx[i] = (dh[i] + g[i]) * (1 - o[i] * o[i]); dh[i] = 0; } } \
-  static void gru_back_##k(T *restrict dh, T *restrict dx, T *restrict dy, const T *restrict g, const T *restrict s, const T *restrict h, int64_t n) { \
+  static void gru_back_##k(T *restrict dh, T *restrict dx, T *restrict dy, const T *restrict g, const T *restrict s, \
+                           const T *restrict h, int64_t n) { \
     for (int64_t i = 0; i < n; i++) { \
       const T v[4] = {s[i], s[n + i], s[2 * n + i], s[3 * n + i]}; \
       T d = dh[i] + g[i], dxs[3], dys[3]; \
       ty_gru_back_##S(v, h[i], &d, dxs, dys); \
-      dx[i] = dxs[0]; dx[n + i] = dxs[1]; dx[2 * n + i] = dxs[2]; dy[i] = dys[0]; dy[n + i] = dys[1]; dy[2 * n + i] = dys[2]; dh[i] = d; } } \
-  static void lstm_back_##k(T *restrict dh, T *restrict dc, T *restrict dx, const T *restrict g, const T *restrict s, const T *restrict c, int64_t n) { \
+      dx[i] = dxs[0]; dx[n + i] = dxs[1]; dx[2 * n + i] = dxs[2]; \
+      dy[i] = dys[0]; dy[n + i] = dys[1]; dy[2 * n + i] = dys[2]; \
+      dh[i] = d; } } \
+  static void lstm_back_##k(T *restrict dh, T *restrict dc, T *restrict dx, const T *restrict g, const T *restrict s, \
+                            const T *restrict c, int64_t n) { \
     for (int64_t i = 0; i < n; i++) { \
       const T v[5] = {s[i], s[n + i], s[2 * n + i], s[3 * n + i], s[4 * n + i]}; \
       T d = dh[i] + g[i], e = dc[i], ds[4]; \

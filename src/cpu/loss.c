@@ -11,7 +11,8 @@ static ty_status check_labels(ty_call *c, const ty_tensor *y, int64_t classes, i
   for (int64_t i = 0; i < y->shape[0]; i++) {
     int64_t t = v[i * y->stride[0]];
     if (t == ignore || (t >= 1 && t <= classes)) continue;
-    return t == 0 ? ty_fail(c, "label 0: class labels begin at 1") : ty_fail(c, "label %lld is not one of %lld classes", (long long)t, (long long)classes);
+    return t == 0 ? ty_fail(c, "label 0: class labels begin at 1")
+      : ty_fail(c, "label %lld is not one of %lld classes", (long long)t, (long long)classes);
   }
   return TY_OK;
 }
@@ -21,7 +22,8 @@ static double count_of(int64_t t, int64_t ignore, const ty_tensor *w, int k) { r
 
 static ty_status run(ty_call *c) {
   const int id = c->op->id;
-  const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward, back = id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward;
+  const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward,
+    back = id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward;
   ty_tensor *x, *w = NULL, *y = c->in[back ? 2 : 1].t, *wt = c->in[back ? 4 + mean : 2].t;
   int64_t ignore = c->at[0].i;
   double eps = c->at[1].f;
@@ -51,7 +53,8 @@ static ty_status run(ty_call *c) {
       const ty_tensor *g = c->in[0].t, *lse = c->in[3].t;
       char *o = (char *)ty_data(c->out[0]) + i * n * size;
       if (t == ignore) { memset(o, 0, (size_t)(n * size)); continue; }
-      double up = ty_get((char *)ty_data(g) + (mean ? 0 : i * g->stride[0] * ty_itemsize(g)), (ty_dtype)g->dtype), mass = (1 - eps) * wl + eps / (double)n * wsum;
+      double up = ty_get((char *)ty_data(g) + (mean ? 0 : i * g->stride[0] * ty_itemsize(g)), (ty_dtype)g->dtype),
+        mass = (1 - eps) * wl + eps / (double)n * wsum;
       if (mean) up /= whole;
       l->exp_sum[k](o, row, n, 1, at(ty_data(lse), k, i));
       if (w && eps > 0) l->affine2[k](o, o, ty_data(w), n, up * mass, -up * eps / (double)n, 0);

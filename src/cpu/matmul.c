@@ -1,18 +1,29 @@
-/* Matrix products over OpenBLAS and, for float32 where it measured faster and bfloat16 where the CPU has it, oneDNN: operands in any strides that BLAS can read are not copied; a batch of one matrix
- * against many rows is folded into one product. Whole numbers go through float64 where that is exact, else through plain loops. */
+/* Matrix products over OpenBLAS and, for float32 where it measured faster and bfloat16 where the CPU has it, oneDNN:
+ * operands in any strides that BLAS can read are not copied; a batch of one matrix against many rows is folded into one
+ * product. Whole numbers go through float64 where that is exact, else through plain loops. */
 #include <cblas.h>
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
-/* Multiplications, as measured (bench/results/cpu.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the same against a transposed B; from where on several
- * threads are worth it. */
+/* Multiplications, as measured (bench/results/cpu.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the
+ * same against a transposed B; from where on several threads are worth it. */
 #define FOR_DNNL 500000
 #define FOR_DNNL_TURNED 100000
 #define TO_SHARE 400000
 #define PART 16            /* rows or columns of a thread, at least; of fewer rows oneDNN's primitives make little */
 
-typedef struct { int k, ta, tb; int64_t m, n, kk; const char *a; int64_t lda; const char *b; int64_t ldb; double beta; char *c; int64_t ldc; } product;
+typedef struct {
+  int k, ta, tb;
+  int64_t m, n, kk;
+  const char *a;
+  int64_t lda;
+  const char *b;
+  int64_t ldb;
+  double beta;
+  char *c;
+  int64_t ldc;
+} product;
 static double multiplications(const product *p) { return (double)p->m * (double)p->n * (double)p->kk; }
 
 /* By this thread where it works beside others, else by BLAS's. */
@@ -21,9 +32,15 @@ static void multiply(const product *p) {
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
   if (p->k == 0 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
-      ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, p->ldc)) return;
-  if (p->k == 0) cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
-  else cblas_dgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const double *)p->a, lda, (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
+      ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta,
+      (float *)p->c, p->ldc))
+    return;
+  if (p->k == 0)
+    cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b,
+      ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
+  else
+    cblas_dgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const double *)p->a, lda,
+      (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
 }
 
 /* Rows from .. to - 1 of the result, or columns. */
@@ -43,16 +60,21 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
 
 /* By a primitive of oneDNN, which shares itself among the threads. */
 static bool by_dnnl(const product *p, const void *bias) {
-  if (p->k != 0 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART || omp_in_parallel() || ty_get_num_threads() == 1) return false;
-  const ty_product q = {.batch = 1, .m = p->m, .n = p->n, .k = p->kk, .a = p->a, .b = p->b, .bias = bias, .c = p->c, .ldc = p->ldc, .add = p->beta == 1,
-                        .sa = {p->m * p->kk, p->ta ? 1 : p->lda, p->ta ? p->lda : 1}, .sb = {p->kk * p->n, p->tb ? 1 : p->ldb, p->tb ? p->ldb : 1}};
+  if (p->k != 0 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART ||
+      omp_in_parallel() || ty_get_num_threads() == 1)
+    return false;
+  const ty_product q = {.batch = 1, .m = p->m, .n = p->n, .k = p->kk, .a = p->a, .b = p->b, .bias = bias, .c = p->c,
+                        .ldc = p->ldc, .add = p->beta == 1, .sa = {p->m * p->kk, p->ta ? 1 : p->lda, p->ta ? p->lda : 1},
+                        .sb = {p->kk * p->n, p->tb ? 1 : p->ldb, p->tb ? p->ldb : 1}};
   return ty_dnnl_product(&q);
 }
 
-void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
+void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
+  int64_t ldb, double beta, void *c, int64_t ldc) {
   const product p = {k, ta, tb, m, n, kk, a, lda, b, ldb, beta, c, ldc};
   if (m == 0 || n == 0 || by_dnnl(&p, NULL)) return;
-  const int threads = k == 0 && multiplications(&p) >= TO_SHARE && !omp_in_parallel() ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;
+  const int threads = k == 0 && multiplications(&p) >= TO_SHARE && !omp_in_parallel()
+    ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;
   if (threads > 1) {
     const int64_t most = TY_MAX(m, n);
     #pragma omp parallel for num_threads(threads) schedule(static)
@@ -68,7 +90,8 @@ typedef struct { const char *p; int trans; int64_t ld; } matrix;
 
 static bool readable(int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
   if ((rows > 1 && rs > INT32_MAX) || (cols > 1 && cs > INT32_MAX)) return false;      /* BLAS counts in int */
-  return ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) || ((rows <= 1 || rs == 1) && (cols <= 1 || cs >= TY_MAX(rows, 1)));
+  return ((cols <= 1 || cs == 1) && (rows <= 1 || rs >= TY_MAX(cols, 1))) ||
+    ((rows <= 1 || rs == 1) && (cols <= 1 || cs >= TY_MAX(rows, 1)));
 }
 
 static matrix as_matrix(const char *p, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
@@ -129,7 +152,8 @@ static bool exact_in_double(ty_dtype d, const batch *a, const batch *b, const ch
   double *y = x + m * k, *z = y + k * n;
   const bool exact = widened(d, a, pa, x) * widened(d, b, pb, y) * (double)k < 0x1p53;
   if (exact) {
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k, 1, x, (int)TY_MAX(k, 1), y, (int)TY_MAX(n, 1), 0, z, (int)TY_MAX(n, 1));
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k, 1, x, (int)TY_MAX(k, 1), y,
+      (int)TY_MAX(n, 1), 0, z, (int)TY_MAX(n, 1));
     for (int64_t i = 0; i < m * n; i++) ty_set_int(po + i * ty_dtype_size[d], d, (int64_t)z[i]);
   }
   ty_scratch_free(x);
@@ -169,8 +193,9 @@ static void one_product(const products *w, int64_t i) {
 
 static products products_of(batch x, batch y, const ty_tensor *o) {
   ty_dtype d = (ty_dtype)o->dtype;
-  products w = {.d = d, .k = ty_k(ty_compute_dtype(d)), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb), .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape,
-                .x = x, .y = y, .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
+  products w = {.d = d, .k = ty_k(ty_compute_dtype(d)), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb),
+                .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape, .x = x, .y = y,
+                .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
   for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
   if (w.k < 2 && y.nb == 0 && x.nb > 0 && w.m * w.batches <= INT32_MAX && ty_is_contiguous(&x.t)) {   /* one product over all rows */
     w.m *= w.batches;
@@ -197,7 +222,8 @@ static ty_status matmul(ty_call *c) {
   products w = products_of(x, y, o);
   /* products share the threads; few or large ones are shared themselves */
   const int64_t each = w.m * w.n * w.kk;
-  int threads = w.batches > 1 && (each < 1 << 18 || (each < 1 << 24 && w.batches >= 2 * ty_get_num_threads())) ? ty_threads_for(w.batches * each / 8) : 1;
+  int threads = w.batches > 1 && (each < 1 << 18 || (each < 1 << 24 && w.batches >= 2 * ty_get_num_threads()))
+    ? ty_threads_for(w.batches * each / 8) : 1;
   if (threads > 1) {
     #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < w.batches; i++) one_product(&w, i);
@@ -239,7 +265,8 @@ static ty_status linear(ty_call *c) {
 static bool half_product(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *bias = NULL;
   bool lin = c->op->id == TY_OP_linear;
-  if (a->dtype != TY_BF16 || b->dtype != TY_BF16 || ty_numel(o) == 0 || ty_numel(a) == 0 || (!lin && c->op->id != TY_OP_matmul)) return false;
+  if (a->dtype != TY_BF16 || b->dtype != TY_BF16 || ty_numel(o) == 0 || ty_numel(a) == 0 || (!lin && c->op->id != TY_OP_matmul))
+    return false;
   batch x = as_batch(a, true), y = as_batch(b, false);
   if (lin) {
     bias = c->in[2].t;
@@ -249,7 +276,8 @@ static bool half_product(ty_call *c) {
   products w = products_of(x, y, o);
   if (!readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
   matrix u = as_matrix(NULL, w.m, w.kk, w.x.rs, w.x.cs), v = as_matrix(NULL, w.kk, w.n, y.rs, y.cs);
-  ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py, .bias = bias ? ty_data(bias) : NULL, .c = w.po, .ldc = w.n, .half = true};
+  ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py,
+    .bias = bias ? ty_data(bias) : NULL, .c = w.po, .ldc = w.n, .half = true};
   if (w.batches > 1) {
     p.sa[0] = batch_offset(&x, w.shape, w.nd, 1);
     p.sb[0] = batch_offset(&y, w.shape, w.nd, 1);

@@ -23,7 +23,8 @@ static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) 
 static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
 
 static rows rows_of(const ty_tensor *x) {
-  rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0], .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
+  rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0],
+    .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
   r.size = ty_itemsize(x);
   if (ty_is_half((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][0]; r.store = r.l->store[x->dtype][0]; }
   r.inner = r.n && r.c ? ty_numel(x) / (r.n * r.c) : 0;
@@ -56,9 +57,12 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
       }
     return TY_OK;
   }
-  int64_t total = r->n * r->inner, chunk = 64, parts = TY_MIN(64, (total + chunk - 1) / chunk);   /* a fixed number: the bits don't depend on threads */
+  /* a fixed number: the bits don't depend on threads */
+  int64_t total = r->n * r->inner, chunk = 64, parts = TY_MIN(64, (total + chunk - 1) / chunk);
   double *acc = ty_scratch(sizeof(double) * (size_t)(2 * r->c * parts));
-  const int64_t size = ty_ksize[r->k], few = r->load ? TY_MAX(1, WIDE / r->c) : chunk, room = 2 * r->c * size + (r->load ? 2 * few * r->c * 4 : 0);   /* few: rows at a time */
+  /* few: rows at a time */
+  const int64_t size = ty_ksize[r->k], few = r->load ? TY_MAX(1, WIDE / r->c) : chunk,
+    room = 2 * r->c * size + (r->load ? 2 * few * r->c * 4 : 0);
   char *tile = ty_scratch((size_t)(room * threads));
   if (!acc || !tile) { ty_scratch_free(acc); ty_scratch_free(tile); return ty_no_memory(c->ctx, c->op->shown); }
   memset(acc, 0, sizeof(double) * (size_t)(2 * r->c * parts));
@@ -86,7 +90,8 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
 }
 
 /* o = a[c] g + b[c] x + d[c]; without g: o = (x - b[c]) a[c] + d[c]. n rows of channels (last), or n elements of channel ch. */
-static void affine_part(const rows *r, char *o, const char *g, const char *x, int64_t n, int64_t ch, const void *a, const void *b, const void *d) {
+static void affine_part(const rows *r, char *o, const char *g, const char *x, int64_t n, int64_t ch, const void *a,
+  const void *b, const void *d) {
   const int64_t all = r->last ? n * r->c : n;
   float wg[WIDE], wx[WIDE];
   void *out = r->load ? (void *)wx : o;
@@ -143,7 +148,8 @@ static ty_status batch_norm(ty_call *c) {
   double *s1 = (double *)mem, *s2 = s1 + n, *shift = s2 + n, *a = shift + n, *d = a + n;
   ty_status s = TY_OK;
   if (training && count) {
-    for (int64_t ch = 0; ch < n; ch++) put(shift, r.k, ch, ty_get((char *)ty_data(x) + (r.last ? ch : ch * r.inner) * r.size, (ty_dtype)x->dtype));
+    for (int64_t ch = 0; ch < n; ch++)
+      put(shift, r.k, ch, ty_get((char *)ty_data(x) + (r.last ? ch : ch * r.inner) * r.size, (ty_dtype)x->dtype));
     s = sums(c, &r, NULL, ty_data(x), shift, s1, s2);
   }
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
@@ -155,7 +161,9 @@ static ty_status batch_norm(ty_call *c) {
       v = TY_MAX(s2[ch] / (double)count - e * e, 0);
       if (s1[ch] != s1[ch] || s2[ch] != s2[ch]) v = NAN;
       if (rm) ty_set(element(rm, ch), (ty_dtype)rm->dtype, (1 - momentum) * opt(rm, ch, 0) + momentum * m);
-      if (rv) ty_set(element(rv, ch), (ty_dtype)rv->dtype, (1 - momentum) * opt(rv, ch, 0) + momentum * v * (double)count / (double)TY_MAX(count - 1, 1));
+      if (rv)
+        ty_set(element(rv, ch), (ty_dtype)rv->dtype,
+          (1 - momentum) * opt(rv, ch, 0) + momentum * v * (double)count / (double)TY_MAX(count - 1, 1));
     }
     put(ty_data(mean), r.k, ch, m);
     put(ty_data(rstd), r.k, ch, 1 / sqrt(v + eps));
@@ -248,8 +256,9 @@ static ty_status layer_norm_backward(ty_call *c) {
       for (int64_t i = m * p / parts; i < m * (p + 1) / parts; i++) {
         int64_t off = i * n * size;
         char *a = acc + 2 * p * n * size;
-        l->layer_norm_backward[k]((char *)ty_data(dx) + off, a, a + n * size, (char *)ty_data(g) + off, (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n,
-                                  at(ty_data(mean), k, i), at(ty_data(rstd), k, i));
+        l->layer_norm_backward[k]((char *)ty_data(dx) + off, a, a + n * size, (char *)ty_data(g) + off,
+                                  (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n, at(ty_data(mean), k, i),
+                                  at(ty_data(rstd), k, i));
       }
     for (int64_t i = 0; i < n; i++) {
       double a = 0, b = 0;
@@ -305,7 +314,8 @@ static ty_status rms_norm_backward(ty_call *c) {
     for (int64_t p = 0; p < parts; p++)
       for (int64_t i = m * p / parts; i < m * (p + 1) / parts; i++) {
         int64_t off = i * n * size;
-        l->rms_norm_backward[k]((char *)ty_data(dx) + off, acc + p * n * size, (char *)ty_data(g) + off, (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n, at(ty_data(rstd), k, i));
+        l->rms_norm_backward[k]((char *)ty_data(dx) + off, acc + p * n * size, (char *)ty_data(g) + off,
+          (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n, at(ty_data(rstd), k, i));
       }
     for (int64_t i = 0; i < n; i++) {
       double a = 0;
@@ -331,4 +341,6 @@ static ty_status run(ty_call *c) {
   }
 }
 
-ty_status ty_cpu_norm(ty_call *c) { return c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward ? run(c) : ty_widened(c, run); }
+ty_status ty_cpu_norm(ty_call *c) {
+  return c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward ? run(c) : ty_widened(c, run);
+}

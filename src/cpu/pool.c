@@ -53,7 +53,8 @@ static void widened(const job *w, int64_t t, char *memory) {
   const int64_t image = t / w->parts, from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part);
   char *tx = memory, *ty = tx + w->x_bytes;
   p.first = from;
-  const int64_t rows = w->back ? p.h : reach(&p, from, to, &p.top), pixels = rows * p.w * p.c, windows = (to - from) * p.ow * p.c, at = (image * p.oh + from) * p.ow * p.c;
+  const int64_t rows = w->back ? p.h : reach(&p, from, to, &p.top), pixels = rows * p.w * p.c,
+    windows = (to - from) * p.ow * p.c, at = (image * p.oh + from) * p.ow * p.c;
   char *x = w->x + (image * p.h + p.top) * p.w * p.c * w->size, *y = w->y + at * w->size;
   if (w->back) {
     w->load(ty, y, 1, windows);
@@ -68,11 +69,13 @@ static void widened(const job *w, int64_t t, char *memory) {
 
 static void planes(const job *w, int64_t t, char *memory) {
   ty_pool p = w->p;
-  const int64_t from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part), plane = t / w->parts * p.c, in = p.h * p.w, out = p.oh * p.ow;
+  const int64_t from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part), plane = t / w->parts * p.c,
+    in = p.h * p.w, out = p.oh * p.ow;
   p.c = TY_MIN(p.c, w->planes - plane);
   p.first = from;
   const int64_t pixels = w->back ? in : reach(&p, from, to, &p.top) * p.w, windows = (to - from) * p.ow, at = plane * out + from * p.ow;
-  char *x = w->x + (plane * in + p.top * p.w) * w->size, *y = w->y + at * w->size, *tx = memory, *ty = tx + w->x_bytes, *ti = ty + w->y_bytes;
+  char *x = w->x + (plane * in + p.top * p.w) * w->size, *y = w->y + at * w->size, *tx = memory, *ty = tx + w->x_bytes,
+    *ti = ty + w->y_bytes;
   const ty_loops *l = ty_cpu_loops();
   if (w->back) {
     l->transpose[w->k](ty, p.c, y, out, p.c, windows);
@@ -111,11 +114,13 @@ static void cut_planes(job *w) {
 /* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. */
 static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor *idx, bool last, bool back) {
   const int id = c->op->id, d = large->ndim - 3, threads = ty_threads_for(ty_numel(large) * 2);
-  job w = {.k = large->dtype == TY_F64, .size = ty_itemsize(large), .back = back, .x = ty_data(large), .y = ty_data(small), .idx = idx ? ty_data(idx) : NULL,
-           .n = d ? large->shape[0] : 1};
+  job w = {.k = large->dtype == TY_F64, .size = ty_itemsize(large), .back = back, .x = ty_data(large),
+           .y = ty_data(small), .idx = idx ? ty_data(idx) : NULL, .n = d ? large->shape[0] : 1};
   ty_pool *p = &w.p;
-  *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dilation = {1, 1}};
-  const bool adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
+  *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
+    .ow = small->shape[d + 2], .dilation = {1, 1}};
+  const bool adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward ||
+    id == TY_OP_adaptive_max_pool2d_indices;
   const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
   for (int i = 0; i < 2 && !adaptive && a[0].set; i++) {
     p->kernel[i] = a[0].v[i];
@@ -175,4 +180,6 @@ static ty_status run(ty_call *c) {
   return s;
 }
 
-ty_status ty_cpu_pool(ty_call *c) { return !ty_numel(c->out[0]) ? TY_OK : is_last(c) && c->out[0]->shape[1] > 1 ? run(c) : ty_widened(c, run); }
+ty_status ty_cpu_pool(ty_call *c) {
+  return !ty_numel(c->out[0]) ? TY_OK : is_last(c) && c->out[0]->shape[1] > 1 ? run(c) : ty_widened(c, run);
+}

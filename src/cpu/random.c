@@ -24,7 +24,8 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       uint64_t range = (uint64_t)c->at[1].i - (uint64_t)c->at[0].i + 1;   /* 0: all of 2^64 */
       uint32_t low[4] = {0};
       for (int64_t i = 0; i < n; i++) {
-        if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->seed, j->offset + (uint64_t)(at + i) / 4, low);      /* the words' lower halves */
+        /* the words' lower halves */
+        if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->seed, j->offset + (uint64_t)(at + i) / 4, low);
         ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[0].i + ty_random_below(range, r[i], low[i % 4])));
       }
       return;
@@ -120,11 +121,15 @@ static ty_status multinomial(ty_call *c) {
     double total = 0;
     int64_t likely = 0;
     for (int64_t i = 0; i < m && s == TY_OK; i++) {
-      if (!(p[i] >= 0) || p[i] == INFINITY) s = ty_fail(c, "element %lld of row %lld is %g; probabilities must be finite and not negative", (long long)i + 1, (long long)r + 1, p[i]);
+      if (!(p[i] >= 0) || p[i] == INFINITY)
+        s = ty_fail(c, "element %lld of row %lld is %g; probabilities must be finite and not negative",
+          (long long)i + 1, (long long)r + 1, p[i]);
       likely += p[i] > 0;
       sum[i] = total += p[i];
     }
-    if (s == TY_OK && (likely == 0 || (!replace && likely < n))) s = ty_fail(c, "row %lld has %lld elements above 0; %lld indices can't be drawn from it", (long long)r + 1, (long long)likely, (long long)n);
+    if (s == TY_OK && (likely == 0 || (!replace && likely < n)))
+      s = ty_fail(c, "row %lld has %lld elements above 0; %lld indices can't be drawn from it", (long long)r + 1,
+        (long long)likely, (long long)n);
     if (s != TY_OK) break;
     for (int64_t i = 0; i < (replace ? n : m); i++) {
       uint32_t w[4];

@@ -1,8 +1,9 @@
 /* Recurrent layers: all steps of a layer in one call.
  *
  * Idea: a step is a product of the state before with the weight, and a loop over the units. Rows of the batch don't meet: threads take
- * some rows each through all steps, and none waits for another. Where there are few rows one thread goes through the steps, and the products take the
- * threads. Invariant: a step's rows are read where the step before has written them, in the results. */
+ * some rows each through all steps, and none waits for another. Where there are few rows one thread goes through the
+ * steps, and the products take the threads. Invariant: a step's rows are read where the step before has written them,
+ * in the results. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
@@ -31,8 +32,9 @@ static void forward(const job *j, int64_t from, int64_t to, char *work) {
     ty_gemm(j->k, 0, 0, to - from, gates, r->h, h, r->h, j->w, gates, 0, work, gates);
     for (int64_t n = from; n < to; n++) {
       const int64_t i = n - from;
-      const ty_cell cell = {.o = row(j, j->out, t, n, r->h), .c = row(j, j->out, r->steps, n, r->h), .s = j->saved ? row(j, j->saved, t, n, kept) : scratch,
-                            .x = row(j, j->x, t, n, gates), .y = work + i * gates * j->size, .b = j->b, .h = h + i * r->h * j->size};
+      const ty_cell cell = {.o = row(j, j->out, t, n, r->h), .c = row(j, j->out, r->steps, n, r->h),
+                            .s = j->saved ? row(j, j->saved, t, n, kept) : scratch, .x = row(j, j->x, t, n, gates),
+                            .y = work + i * gates * j->size, .b = j->b, .h = h + i * r->h * j->size};
       l->recurrent[j->k](r->kind, &cell, r->h);
     }
   }
@@ -49,17 +51,22 @@ static void backward(const job *j, int64_t from, int64_t to, char *work) {
   for (int64_t s = r->steps - 1; s >= 0; s--) {
     const int64_t t = r->reverse ? r->steps - 1 - s : s, before = r->reverse ? t + 1 : t - 1;
     for (int64_t n = from; n < to; n++) {
-      const ty_cell_back cell = {.dh = row(j, j->dh, 0, n, r->h), .dc = j->dc ? row(j, j->dc, 0, n, r->h) : NULL, .dx = row(j, j->dx, t, n, gates), .dy = j->dy ? row(j, j->dy, t, n, gates) : NULL,
-                                 .g = row(j, j->g, t, n, r->h), .s = kept ? row(j, j->saved, t, n, kept) : NULL, .o = row(j, j->out, t, n, r->h),
+      const ty_cell_back cell = {.dh = row(j, j->dh, 0, n, r->h), .dc = j->dc ? row(j, j->dc, 0, n, r->h) : NULL,
+                                 .dx = row(j, j->dx, t, n, gates), .dy = j->dy ? row(j, j->dy, t, n, gates) : NULL,
+                                 .g = row(j, j->g, t, n, r->h), .s = kept ? row(j, j->saved, t, n, kept) : NULL,
+                                 .o = row(j, j->out, t, n, r->h),
                                  .h = s ? row(j, j->out, before, n, r->h) : row(j, j->h0, 0, n, r->h),
-                                 .c = !j->c0 ? NULL : s ? row(j, j->saved, before, n, kept) + 4 * r->h * j->size : row(j, j->c0, 0, n, r->h)};
+                                 .c = !j->c0 ? NULL : s ? row(j, j->saved, before, n, kept) + 4 * r->h * j->size
+                                 : row(j, j->c0, 0, n, r->h)};
       l->recurrent_backward[j->k](r->kind, &cell, r->h);
     }
-    ty_gemm(j->k, 0, 0, to - from, r->h, gates, row(j, j->dy ? j->dy : j->dx, t, from, gates), gates, j->w, r->h, 1, row(j, j->dh, 0, from, r->h), r->h);
+    ty_gemm(j->k, 0, 0, to - from, r->h, gates, row(j, j->dy ? j->dy : j->dx, t, from, gates), gates, j->w, r->h, 1,
+      row(j, j->dh, 0, from, r->h), r->h);
   }
 }
 
-static void each_part(const job *j, int threads, char *work, size_t need, void (*part)(const job *j, int64_t from, int64_t to, char *work)) {
+static void each_part(const job *j, int threads, char *work, size_t need,
+  void (*part)(const job *j, int64_t from, int64_t to, char *work)) {
   if (threads > 1) {
     #pragma omp parallel for num_threads(threads) schedule(static)
     for (int i = 0; i < threads; i++) part(j, j->r.n * i / threads, j->r.n * (i + 1) / threads, work + need * (size_t)i);
@@ -80,7 +87,8 @@ static ty_status run(ty_call *c) {
     if (c->in[i].t) s = ty_contiguous(c->ctx, c->in[i].t, &t[i]);
   const int64_t gates = r->gates * r->h;
   const int threads = TY_MIN(ty_threads_for(r->steps * r->n * gates * r->h / 8), (int)TY_MAX(r->n / ROWS_EACH, 1));
-  const size_t rows = (size_t)((r->n + threads - 1) / threads), need = back ? 0 : ((rows * (size_t)gates + (size_t)(r->kept * r->h)) * (size_t)j.size + 63) / 64 * 64;
+  const size_t rows = (size_t)((r->n + threads - 1) / threads),
+    need = back ? 0 : ((rows * (size_t)gates + (size_t)(r->kept * r->h)) * (size_t)j.size + 63) / 64 * 64;
   char *work = back || s != TY_OK ? NULL : ty_scratch(need * (size_t)threads + (size_t)((r->h + 1) * gates * j.size));
   if (s == TY_OK && !back && !work) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK && back) {

@@ -102,7 +102,8 @@ ty_status ty_cpu_reduce(ty_call *c) {
   void (*store)(void *, int64_t, const void *, int64_t) = r.l->store[o->dtype][acck];
   double count = (double)r.red.total;
   int64_t work = r.red.total * keep.total;
-  int64_t red_inner = r.red.n ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX, keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
+  int64_t red_inner = r.red.n ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX,
+    keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
   if (keep_inner <= 1 && keep_inner < red_inner) {
     int64_t inner = keep.shape[keep.n - 1], tiles = (inner + TY_BLOCK - 1) / TY_BLOCK, all = keep.total / inner * tiles;
     if (inner > 64 && all < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
@@ -113,11 +114,13 @@ ty_status ty_cpu_reduce(ty_call *c) {
       int64_t outer = t / tiles, at = t % tiles * width, n = TY_MIN(width, inner - at);
       double acc[TY_BLOCK];
       if (n <= 0) continue;
-      reduce_columns(&r, base + (offset_of(&keep, keep.n - 1, outer) + at * keep.stride[keep.n - 1]) * r.size, keep.stride[keep.n - 1], n, acc);
+      reduce_columns(&r, base + (offset_of(&keep, keep.n - 1, outer) + at * keep.stride[keep.n - 1]) * r.size,
+        keep.stride[keep.n - 1], n, acc);
       r.l->finish[r.id][r.k](acc, n, count);
       store(dst + (outer * inner + at) * osize, 1, acc, n);
     }
-  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_LANES && r.red.stride[0] == 1 && ty_is_contiguous(x)) {       /* short rows, one after another */
+  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_LANES && r.red.stride[0] == 1 &&
+             ty_is_contiguous(x)) {        /* short rows, one after another */
     const int64_t rows = TY_BLOCK / r.red.total, blocks = (keep.total + rows - 1) / rows;
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
     for (int64_t b = 0; b < blocks; b++) {
@@ -186,7 +189,9 @@ static int64_t extreme(const lines *w, const void *v, bool max) {
 }
 
 /* Lines that are already what the loops take need no memory of their own. */
-static bool straight_line(const lines *w, int i) { return w->stride[i] == 1 && w->dtype[i] == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64); }
+static bool straight_line(const lines *w, int i) {
+  return w->stride[i] == 1 && w->dtype[i] == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64);
+}
 
 static const void *load_line(lines *w, int i, const char *p, void *buf) {
   if (straight_line(w, i)) return p;
@@ -308,7 +313,8 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Lines that lie side by side, across memory, are turned a few at a time, so that each cache line is read and written once. False: nothing was done. */
+/* Lines that lie side by side, across memory, are turned a few at a time, so that each cache line is read and written
+   once. False: nothing was done. */
 #define BUNCH 16
 static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int dim, ty_line fn) {
   const ty_tensor *x = t[0];

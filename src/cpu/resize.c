@@ -24,7 +24,8 @@ static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool cor
 
 /* One plane: rows are blended into a line as wide as the input, then its columns; backward the other way. */
 #define PLANES(T) \
-  static void forward_##T(const T *x, T *y, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+  static void forward_##T(const T *x, T *y, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, \
+                          int64_t oh, int64_t ow) { \
     for (int64_t i = 0; i < oh; i++) { \
       for (int r = 0; r < n; r++) { \
         const T *q = x + rows->at[r][i] * s[0]; const T k = (T)rows->w[r][i]; \
@@ -32,7 +33,8 @@ static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool cor
       for (int r = 0; r < n; r++) { \
         const int32_t *at = cols->at[r]; const double *k = cols->w[r]; T *o = y + i * s[2]; \
         for (int64_t j = 0; j < ow; j++) o[j * s[3]] = (r ? o[j * s[3]] : 0) + (T)k[j] * line[at[j]]; } } } \
-  static void backward_##T(T *x, const T *g, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, int64_t oh, int64_t ow) { \
+  static void backward_##T(T *x, const T *g, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, \
+                           int64_t oh, int64_t ow) { \
     for (int64_t i = 0; i < oh; i++) { \
       memset(line, 0, sizeof(T) * (size_t)w); \
       for (int64_t j = 0; j < ow; j++) for (int r = 0; r < n; r++) line[cols->at[r][j]] += (T)cols->w[r][j] * g[i * s[2] + j * s[3]]; \
@@ -69,9 +71,15 @@ static ty_status run(ty_call *c) {
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < planes; p++) {
     int64_t img = p / x->shape[1], ch = p % x->shape[1];
-    char *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size, *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size;
+    char *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size,
+      *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size;
     void *buf = lines + line * (size_t)omp_get_thread_num();
-    if (size == 4) { if (back) backward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow); else forward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow); }
+    if (size == 4) {
+      if (back)
+        backward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow);
+      else
+        forward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow);
+    }
     else if (back) backward_double((double *)(void *)px, (double *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow);
     else forward_double((double *)(void *)px, (double *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow);
   }

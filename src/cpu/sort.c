@@ -150,8 +150,9 @@ static ty_status order(ty_call *c, int dim, bool descending) {
   ty_tensor *t[3] = {c->in[0].t, c->out[0], c->out[1]}, flat[3];
   for (int i = 0; i < 3; i++)
     if (t[i]->ndim == 0) { flat[i] = *t[i]; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; t[i] = &flat[i]; }
-  lines w = {.c = c, .k = ty_k(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim], .stride = t[0]->stride[dim],
-             .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim], .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
+  lines w = {.c = c, .k = ty_k(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
+             .stride = t[0]->stride[dim], .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim],
+             .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
   if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[0].i;
   if (ty_numel(t[1]) == 0 || w.take == 0) return TY_OK;
   ty_each_line(t, 3, dim, ty_numel(t[0]) * 16, line_order, &w);
@@ -245,7 +246,8 @@ static ty_status bincount(ty_call *c) {
   ty_status s = TY_OK;
   if (bad < n) {
     const int64_t v = id[bad * step];
-    s = v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1") : ty_fail(c, "id %lld in argument 1 is %s", (long long)v, v < 0 ? "negative" : "too large");
+    s = v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1")
+      : ty_fail(c, "id %lld in argument 1 is %s", (long long)v, v < 0 ? "negative" : "too large");
   }
   const ty_dtype d = !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64;
   const ty_meta m = {.dtype = d, .ndim = 1, .shape = {top}};

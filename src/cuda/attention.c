@@ -17,8 +17,9 @@ ty_status ty_cuda_attention(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[0].i, .scale = c->at[1].f, .dropout = c->at[2].f, .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
-                      .lq = q->shape[2], .lk = k->shape[2], .d = q->shape[3], .dv = v->shape[3], .q = heads_of(q), .k = heads_of(k), .v = heads_of(v)};
+  ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[0].i, .scale = c->at[1].f, .dropout = c->at[2].f,
+                      .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = k->shape[2],
+                      .d = q->shape[3], .dv = v->shape[3], .q = heads_of(q), .k = heads_of(k), .v = heads_of(v)};
   if (mask) { a.mask = heads_of(mask); a.mask_dtype = mask->dtype; }
   if (!back) {
     a.o = heads_of(c->out[0]);
@@ -26,7 +27,9 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
     TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-    return ty_launched(c, gpu, taken ? cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s) : ty_generator_end(gpu, ty_k_attend(&a, ty_generator_begin(c->ctx, gpu), s)));
+    return ty_launched(c, gpu,
+      taken ? cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s)
+      : ty_generator_end(gpu, ty_k_attend(&a, ty_generator_begin(c->ctx, gpu), s)));
   }
   a.g = heads_of(c->in[0].t);
   a.o = heads_of(c->in[5].t);

@@ -1,8 +1,9 @@
 /* Products through cuBLASLt.
  *
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
- * the epilogue, or the sums of A's rows. For each shape the library's heuristic is asked once and its first answer kept, or, where backends.cudnn.benchmark is set,
- * the fastest of several (ways.h). Invariants: one lock guards handles and plans; each product's workspace is a block of its own stream. */
+ * the epilogue, or the sums of A's rows. For each shape the library's heuristic is asked once and its first answer
+ * kept, or, where backends.cudnn.benchmark is set, the fastest of several (ways.h). Invariants: one lock guards handles
+ * and plans; each product's workspace is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +18,14 @@
 #define ROUNDS 3
 
 typedef struct { int64_t v[14]; } key;     /* what decides a plan; compared as bytes */
-typedef struct { bool used, none; key k; int gpu; cublasLtMatmulDesc_t op; cublasLtMatrixLayout_t a, b, c; cublasLtMatmulAlgo_t algo; } plan;
+typedef struct {
+  bool used, none;
+  key k;
+  int gpu;
+  cublasLtMatmulDesc_t op;
+  cublasLtMatrixLayout_t a, b, c;
+  cublasLtMatmulAlgo_t algo;
+} plan;
 
 static cublasLtHandle_t handles[TY_MAXGPU];
 static plan plans[PLANS];
@@ -32,7 +40,9 @@ static ty_status blas_fail(ty_call *c, cublasStatus_t e, const char *call, int g
 /* Up to 256 bytes. */
 static int64_t alignment(const void *p) { return (uintptr_t)p % 256 ? (int64_t)((uintptr_t)p & -(uintptr_t)p) : 256; }
 
-static cudaDataType_t type_of(int dtype) { return dtype == TY_F16 ? CUDA_R_16F : dtype == TY_BF16 ? CUDA_R_16BF : dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F; }
+static cudaDataType_t type_of(int dtype) {
+  return dtype == TY_F16 ? CUDA_R_16F : dtype == TY_BF16 ? CUDA_R_16BF : dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F;
+}
 
 static void drop(plan *p) {
   if (p->op) cublasLtMatmulDescDestroy(p->op);
@@ -43,7 +53,8 @@ static void drop(plan *p) {
 }
 
 /* Column-major, with rows and columns as they lie in memory. */
-static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtype, int64_t rows, int64_t cols, int64_t ld, int64_t batch, int64_t stride) {
+static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtype, int64_t rows, int64_t cols,
+  int64_t ld, int64_t batch, int64_t stride) {
   const int32_t n = (int32_t)batch;
   LT(cublasLtMatrixLayoutCreate(l, type_of(dtype), (uint64_t)rows, (uint64_t)cols, ld));
   LT(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n));
@@ -51,16 +62,19 @@ static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtyp
   return TY_OK;
 }
 
-static cublasStatus_t launch(int gpu, const plan *w, const cublasLtMatmulAlgo_t *algo, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
+static cublasStatus_t launch(int gpu, const plan *w, const cublasLtMatmulAlgo_t *algo, const ty_k_product *p,
+  const ty_tensor *workspace, ty_stream *s) {
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const bool wide = p->dtype == TY_F64;
-  return cublasLtMatmul(handles[gpu], w->op, wide ? (const void *)&one64 : &one, p->b, w->a, p->a, w->b, wide ? (const void *)&zero64 : &zero, p->c, w->c, p->c, w->c, algo,
-                        ty_data(workspace), WORKSPACE, s->s);
+  return cublasLtMatmul(handles[gpu], w->op, wide ? (const void *)&one64 : &one, p->b, w->a, p->a, w->b,
+                        wide ? (const void *)&zero64 : &zero, p->c, w->c, p->c, w->c, algo, ty_data(workspace),
+                        WORKSPACE, s->s);
 }
 
 /* The fastest of n; the host waits for each. */
-static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t *found, int n, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
+static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t *found, int n, const ty_k_product *p,
+  const ty_tensor *workspace, ty_stream *s) {
   cudaEvent_t from, to;
   float least = 0;
   int best = 0;
@@ -83,7 +97,8 @@ static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t
 }
 
 #define WORDS ((int)(sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t)))
-_Static_assert(sizeof(cublasLtMatmulAlgo_t) % sizeof(int64_t) == 0 && sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t) <= TY_WAY, "an algorithm is a way");
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) % sizeof(int64_t) == 0 && sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t) <= TY_WAY,
+  "an algorithm is a way");
 
 /* The way that was taken before, if the library still takes it. k: of which the first word is the device. */
 static bool taken_before(int gpu, plan *w, const key *k) {
@@ -91,7 +106,8 @@ static bool taken_before(int gpu, plan *w, const key *k) {
   cublasLtMatmulHeuristicResult_t result;
   if (ty_ways_find(TY_WAYS_BLAS, gpu, k->v + 1, 13, way) != WORDS) return false;
   memcpy(&w->algo, way, sizeof w->algo);
-  return cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE;
+  return cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) == CUBLAS_STATUS_SUCCESS &&
+    result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE;
 }
 
 /* What a product reads or writes beside its matrices: a bias, or the sums of A's rows, which to the library are B's columns. */
@@ -103,9 +119,12 @@ static cublasStatus_t point_beside(plan *w, const ty_k_product *p) {
 
 static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasLtEpilogue_t epilogue = p->row_sums ? CUBLASLT_EPILOGUE_BGRADB : p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  const cublasLtEpilogue_t epilogue = p->row_sums ? CUBLASLT_EPILOGUE_BGRADB
+    : p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU
+    : CUBLASLT_EPILOGUE_DEFAULT;
   const bool tf32 = p->dtype == TY_F32 && ty_core->flags->allow_tf32;
-  LT(cublasLtMatmulDescCreate(&w->op, p->dtype == TY_F64 ? CUBLAS_COMPUTE_64F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, p->dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F));
+  LT(cublasLtMatmulDescCreate(&w->op, p->dtype == TY_F64 ? CUBLAS_COMPUTE_64F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+    : CUBLAS_COMPUTE_32F, p->dtype == TY_F64 ? CUDA_R_64F : CUDA_R_32F));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
   LT(cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
@@ -121,13 +140,19 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   int n = 0;
   LT(cublasLtMatmulPreferenceCreate(&want));
   cublasStatus_t e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
-  const uint32_t align[4] = {(uint32_t)alignment(p->b), (uint32_t)alignment(p->a), (uint32_t)alignment(p->c), (uint32_t)alignment(p->c)}, scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  static const cublasLtMatmulPreferenceAttributes_t names[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-  for (int i = 0; i < 4 && e == CUBLAS_STATUS_SUCCESS; i++) e = cublasLtMatmulPreferenceSetAttribute(want, names[i], &align[i], sizeof align[i]);
+  const uint32_t align[4] = {(uint32_t)alignment(p->b), (uint32_t)alignment(p->a), (uint32_t)alignment(p->c),
+    (uint32_t)alignment(p->c)},
+    scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  static const cublasLtMatmulPreferenceAttributes_t names[4] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+  for (int i = 0; i < 4 && e == CUBLAS_STATUS_SUCCESS; i++)
+    e = cublasLtMatmulPreferenceSetAttribute(want, names[i], &align[i], sizeof align[i]);
   /* partial sums stay in float32 */
-  if (e == CUBLAS_STATUS_SUCCESS) e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme);
-  if (e == CUBLAS_STATUS_SUCCESS) e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, timed ? TIMED : 1, found, &n);
+  if (e == CUBLAS_STATUS_SUCCESS)
+    e = cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme);
+  if (e == CUBLAS_STATUS_SUCCESS)
+    e = cublasLtMatmulAlgoGetHeuristic(handles[gpu], w->op, w->a, w->b, w->c, w->c, want, timed ? TIMED : 1, found, &n);
   cublasLtMatmulPreferenceDestroy(want);
   if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
@@ -141,7 +166,9 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
 static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, ty_stream *stream, plan **out) {
   key k;
   uint64_t h = 1469598103934665603u;
-  const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b, p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 | ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6,
+  const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b,
+    p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 |
+      ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6,
     /* alignment decides what the heuristic may give */ alignment(p->a), alignment(p->b), alignment(p->c)};
   memcpy(k.v, v, sizeof v);
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;

@@ -64,16 +64,21 @@ ty_status ty_cuda_conv(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(out) == 0) return TY_OK;
   /* image and weight have as many; the second operand is one of them, and the result or the first one the other */
-  const int64_t few = c->in[1].t->shape[1], channels = last && a[3].i == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
+  const int64_t few = c->in[1].t->shape[1],
+    channels = last && a[3].i == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
   const bool into = channels != few && id != TY_OP_conv2d;           /* the result gets channels that nobody asked for */
   ty_status st = operand(c, gpu, s, last, c->in[0].t, c->in[0].t->shape[1] + (id == TY_OP_conv2d ? channels - few : 0), &p);
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
-  if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);      /* cuDNN ignores the strides of what it spreads */
+  /* cuDNN ignores the strides of what it spreads */
+  if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);
   if (st == TY_OK && (into || (last && !ty_is_channels_last(out)))) st = widened(c, gpu, out, into ? channels : out->shape[1], &r);
   if (st == TY_OK) {
-    const ty_tensor *o = r ? r : out, *x = id == TY_OP_conv2d ? p : id == TY_OP_conv2d_backward_input ? o : q, *w = id == TY_OP_conv2d_backward_weight ? o : q, *y = id == TY_OP_conv2d ? o : p;
-    ty_k_convolution k = {.op = id, .dtype = o->dtype, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3], .o = w->shape[0], .oh = y->shape[2], .ow = y->shape[3],
-                          .kh = w->shape[2], .kw = w->shape[3], .groups = a[3].i, .x = ty_data(x), .weight = ty_data(w), .y = ty_data(y), .bias = bias ? ty_data(bias) : NULL};
+    const ty_tensor *o = r ? r : out, *x = id == TY_OP_conv2d ? p : id == TY_OP_conv2d_backward_input ? o : q,
+      *w = id == TY_OP_conv2d_backward_weight ? o : q, *y = id == TY_OP_conv2d ? o : p;
+    ty_k_convolution k = {.op = id, .dtype = o->dtype, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2],
+                          .w = x->shape[3], .o = w->shape[0], .oh = y->shape[2], .ow = y->shape[3], .kh = w->shape[2],
+                          .kw = w->shape[3], .groups = a[3].i, .x = ty_data(x), .weight = ty_data(w), .y = ty_data(y),
+                          .bias = bias ? ty_data(bias) : NULL};
     for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.padding[i] = a[1].v[i]; k.dilation[i] = a[2].v[i]; }
     strides_of(x, last, k.xs);
     strides_of(w, last, k.ws);

@@ -14,7 +14,8 @@ static ty_status refuse_sync(ty_ctx *ctx) {
   return ty_core->flags->refuse_sync ? ty_error(ctx, "this waits for the device, which set_sync_debug_mode('error') refuses") : TY_OK;
 }
 
-ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait) {
+ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
+  size_t src_at, size_t n, bool wait) {
   const ty_backend *to = dst->backend, *from = src->backend;
   char *d = (char *)dst->data + dst_at;
   const char *s = (const char *)src->data + src_at;
@@ -32,8 +33,11 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   }
   const void *host = to->gpu < 0 ? (const void *)d : s;
   const bool pinned = ty_pinned(host);
-  if (!pinned || (wait && to->gpu < 0)) TY_TRY(ty_refuse_capture(ctx, pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
-  const bool waits = !pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu);       /* from pageable memory the call has read all when it returns */
+  if (!pinned || (wait && to->gpu < 0))
+    TY_TRY(ty_refuse_capture(ctx,
+      pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
+  /* from pageable memory the call has read all when it returns */
+  const bool waits = !pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu);
   if (waits) TY_TRY(refuse_sync(ctx));
   ty_uses(stream, dst);
   ty_uses(stream, (ty_storage *)src);
@@ -104,7 +108,8 @@ cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
   if (n == 0) return cudaSuccess;
   if (ty_is_dense(dst)) {
     const uint64_t bits = bits_of((ty_dtype)dst->dtype, v);
-    return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s) : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
+    return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s)
+      : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
   }
   ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT ? 1 : 2, .nin = 1, .ndim = dst->ndim, .n = n};
   memcpy(a.shape, dst->shape, sizeof a.shape);
@@ -121,7 +126,8 @@ static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
   if (ty_numel(o) == 0) return TY_OK;
   if (!ty_is_contiguous(o)) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
-  cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2], o->shape[o->ndim - 1], c->at[0].i, c->op->id == TY_OP_tril, s);
+  cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2],
+    o->shape[o->ndim - 1], c->at[0].i, c->op->id == TY_OP_tril, s);
   ty_release(x);
   return ty_launched(c, gpu, e);
 }

@@ -21,11 +21,13 @@ void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 
 /* ---- stream.c ---- */
-typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; unsigned *tickets; struct ty_stream *next; } ty_stream;   /* captured: a graph's; tickets: see ty_tickets */
-/* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in kernels/device.cuh) and leaves them 0. *made: NULL, or to be
- * released after it. */
+/* captured: a graph's; tickets: see ty_tickets */
+typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; unsigned *tickets; struct ty_stream *next; } ty_stream;
+/* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in
+ * kernels/device.cuh) and leaves them 0. *made: NULL, or to be released after it. */
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
-/* Around the one launch that draws or looks (end gives e back): what draws comes one after another, also from several streams, threads and branches of a graph. */
+/* Around the one launch that draws or looks (end gives e back): what draws comes one after another, also from several
+   streams, threads and branches of a graph. */
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
@@ -42,7 +44,8 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
-void ty_wait_for(ty_stream *s, ty_stream *other);            /* what s gets from now on comes after what other has (else the host waits); memory.c */
+/* what s gets from now on comes after what other has (else the host waits); memory.c */
+void ty_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
@@ -52,10 +55,12 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
-enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);     /* of this thread, while it captures; gives the one before */
+/* of this thread, while it captures; gives the one before */
+enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
 ty_stream **ty_captured_draw(int gpu);                       /* which stream drew last in the graph that this thread captures, or NULL */
 uint64_t ty_place(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
-void ty_uses(ty_stream *stream, ty_storage *s);              /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
+/* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
+void ty_uses(ty_stream *stream, ty_storage *s);
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 
 /* ---- memory.c ---- */
@@ -74,7 +79,8 @@ bool ty_pinned(const void *p);
 void ty_pinned_used_on(const void *p, ty_stream *stream);
 
 /* ---- copy.c ---- */
-ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src, size_t src_at, size_t n, bool wait);
+ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
+  size_t src_at, size_t n, bool wait);
 ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);
 ty_status ty_cuda_copy(ty_call *c);
 
@@ -84,7 +90,8 @@ ty_status ty_cuda_fill(ty_call *c);
 ty_status ty_cuda_random(ty_call *c);
 ty_status ty_cuda_reduce(ty_call *c);
 ty_status ty_cuda_matmul(ty_call *c);                        /* matmul.c */
-ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);   /* by the library, or the own kernel where that can't; sums: as blas.h says */
+/* by the library, or the own kernel where that can't; sums: as blas.h says */
+ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);
 ty_status ty_cuda_recurrent(ty_call *c);                     /* recurrent.c */
 ty_status ty_cuda_softmax(ty_call *c);                       /* train.c */
 ty_status ty_cuda_loss(ty_call *c);
@@ -93,7 +100,8 @@ ty_status ty_cuda_norm(ty_call *c);                          /* rows.c */
 ty_status ty_cuda_scan(ty_call *c);
 ty_status ty_cuda_reduce_index(ty_call *c);
 ty_status ty_cuda_index(ty_call *c);                         /* index.c */
-ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);   /* writes meet in a fixed order where that is asked for */
+/* writes meet in a fixed order where that is asked for */
+ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
 ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
 ty_status ty_cuda_resize(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);                          /* conv.c */
@@ -103,11 +111,14 @@ ty_status ty_cuda_sort(ty_call *c);                          /* sort.c */
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
 ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);   /* joint.c */
-void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);   /* pool.c */
+/* pool.c */
+void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);
 void ty_plane_strides(const ty_tensor *t, int64_t s[4]);     /* of 4 dims, or of 3, which have no images */
-ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);   /* back: NULL, or cross_entropy_mean_backward of c's results; train.c */
+/* back: NULL, or cross_entropy_mean_backward of c's results; train.c */
+ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);
 ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* of amp_update; train.c */
-ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);   /* rule: NULL, or its scaler's update follows */
+/* rule: NULL, or its scaler's update follows */
+ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);
 /* batch_norm_stats and batch_norm_backward; from: NULL, or the gradient is what reaches x of these maxima's. rows.c */
 ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from);
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */
@@ -125,7 +136,8 @@ void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);
 ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
-/* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and merges them; none is left where no operand needs them. */
+/* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and
+   merges them; none is left where no operand needs them. */
 void ty_in_memory_order(ty_k_point *a);
 /* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);

@@ -13,8 +13,16 @@ static atomic_llong syncs;
 
 const char *ty_cuda_lost(cudaError_t e) {
   switch (e) {
-    case cudaErrorIllegalAddress: case cudaErrorAssert: case cudaErrorLaunchFailure: case cudaErrorMisalignedAddress: case cudaErrorInvalidPc:
-    case cudaErrorIllegalInstruction: case cudaErrorInvalidAddressSpace: case cudaErrorHardwareStackError: case cudaErrorECCUncorrectable: case cudaErrorLaunchTimeout:
+    case cudaErrorIllegalAddress:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorHardwareStackError:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorLaunchTimeout:
       return "; the device can't be used any more by this process, which must restart; tensors on the cpu stay usable";
     default: return "";
   }
@@ -80,7 +88,8 @@ static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) 
 
 static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  const cudaError_t e = ty_generator_end(b->gpu, ty_k_seed(ty_generator_begin(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
+  const cudaError_t e = ty_generator_end(b->gpu,
+    ty_k_seed(ty_generator_begin(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "manual_seed", b->gpu);
 }
 
@@ -102,7 +111,8 @@ static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool 
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   ty_uses(s, t->storage);
   void *g = ty_generator_begin(ctx, b->gpu);
-  const cudaError_t e = ty_generator_end(b->gpu, cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s->s));
+  const cudaError_t e = ty_generator_end(b->gpu,
+    cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s->s));
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "cudaMemcpyAsync", b->gpu);
 }
 
@@ -121,12 +131,14 @@ static cudaError_t open_device(int gpu) {
   drew[gpu] = ty_stream_of(NULL, gpu);
   if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, drew[gpu]->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
-    .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read, .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed, .place = ty_place, .uses = uses,
+    .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
+    .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed, .place = ty_place, .uses = uses,
     .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,
             [TY_C_SOFTMAX] = ty_cuda_softmax, [TY_C_LOSS] = ty_cuda_loss, [TY_C_OPTIM] = ty_cuda_optim,
-            [TY_C_NORM] = ty_cuda_norm, [TY_C_SCAN] = ty_cuda_scan, [TY_C_REDUCE_INDEX] = ty_cuda_reduce_index, [TY_C_INDEX] = ty_cuda_index,
+            [TY_C_NORM] = ty_cuda_norm, [TY_C_SCAN] = ty_cuda_scan, [TY_C_REDUCE_INDEX] = ty_cuda_reduce_index,
+            [TY_C_INDEX] = ty_cuda_index,
             [TY_C_POOL] = ty_cuda_pool, [TY_C_RESIZE] = ty_cuda_resize, [TY_C_CONV] = ty_cuda_conv, [TY_C_SORT] = ty_cuda_sort,
             [TY_C_ATTENTION] = ty_cuda_attention, [TY_C_RECURRENT] = ty_cuda_recurrent, [TY_C_COLLECTIVE] = ty_cuda_collective}};
   snprintf(b->name, sizeof b->name, "cuda:%hhu", (unsigned char)gpu);
@@ -147,11 +159,14 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     snprintf(why, sizeof why, "%s", e == cudaSuccess ? "there is no CUDA device" : cudaGetErrorString(e));
     return why;
   }
-  *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize, .sync_count = sync_count, .memory_info = memory_info,
-    .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks, .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
-    .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free, .event_record = ty_event_record, .event_wait = ty_event_wait,
-    .event_synchronize = ty_event_synchronize, .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
-    .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay, .graph_free = ty_graph_free, .capturing = ty_capturing,
-    .graphs = ty_cuda_cached, .ways = ty_ways_get, .set_ways = ty_ways_set, .ways_set = ty_ways_set_so_far, .libraries = ty_ways_libraries};
+  *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize,
+    .sync_count = sync_count, .memory_info = memory_info, .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks,
+    .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
+    .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free,
+    .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,
+    .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
+    .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay,
+    .graph_free = ty_graph_free, .capturing = ty_capturing, .graphs = ty_cuda_cached, .ways = ty_ways_get,
+    .set_ways = ty_ways_set, .ways_set = ty_ways_set_so_far, .libraries = ty_ways_libraries};
   return NULL;
 }

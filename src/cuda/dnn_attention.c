@@ -1,9 +1,10 @@
 /* Attention in 16 bits as cuDNN graphs, which the library's flash kernels recognize.
  *
- * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its log-sum-exp, product;
- * backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by their strides. The query's gradient is summed up
- * in float32 memory of the caller's, in no fixed order; where determinism is asked for it isn't, and the library then keeps the square of the
- * length. What isn't offered here (other dtypes, masks, dropout, wide heads) kernels/attention.cu does. */
+ * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its
+ * log-sum-exp, product; backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by
+ * their strides. The query's gradient is summed up in float32 memory of the caller's, in no fixed order; where
+ * determinism is asked for it isn't, and the library then keeps the square of the length. What isn't offered here
+ * (other dtypes, masks, dropout, wide heads) kernels/attention.cu does. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
@@ -16,8 +17,8 @@ static ty_desc product(ty_dnn_graph *g, ty_desc a, ty_desc b, ty_desc c) {
   ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   ty_dnn_set(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   ty_dnn_finish(g, how);
-  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, 4, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_MATMUL_DESC, how}, {CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
-    {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b}, {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c}});
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, 4, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_MATMUL_DESC, how},
+    {CUDNN_ATTR_OPERATION_MATMUL_ADESC, a}, {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b}, {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c}});
   return c;
 }
 
@@ -27,7 +28,8 @@ static ty_desc reduction(ty_dnn_graph *g, cudnnReduceTensorOp_t kind, ty_desc x,
   ty_dnn_set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &kind);
   ty_dnn_set(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   ty_dnn_finish(g, how);
-  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 3, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_REDUCTION_DESC, how}, {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x},
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 3,
+    (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_REDUCTION_DESC, how}, {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x},
     {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y}});
   return y;
 }
@@ -36,7 +38,8 @@ static ty_desc reduction(ty_dnn_graph *g, cudnnReduceTensorOp_t kind, ty_desc x,
 static ty_desc transposed(ty_dnn_graph *g, ty_desc x, cudnnDataType_t type, const int64_t dims[4]) {
   const int64_t td[4] = {dims[0], dims[1], dims[3], dims[2]}, ts[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], 1, dims[3]};
   ty_desc y = ty_dnn_tensor(g, 1000 + g->uid++, type, td, ts, TY_DNN_INNER);
-  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 2, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}});
+  ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 2,
+    (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}});
   return y;
 }
 
@@ -44,15 +47,18 @@ static ty_desc binary(ty_dnn_graph *g, cudnnPointwiseMode_t mode, ty_desc a, ty_
   return ty_dnn_point(g, mode, F, -1, a, b, NULL, ty_dnn_inner(g, type, dims));
 }
 
-static ty_desc unary(ty_dnn_graph *g, cudnnPointwiseMode_t mode, ty_desc x, const int64_t dims[4]) { return ty_dnn_point(g, mode, F, -1, x, NULL, NULL, ty_dnn_inner(g, F, dims)); }
+static ty_desc unary(ty_dnn_graph *g, cudnnPointwiseMode_t mode, ty_desc x, const int64_t dims[4]) {
+  return ty_dnn_point(g, mode, F, -1, x, NULL, NULL, ty_dnn_inner(g, F, dims));
+}
 
 /* The shapes of a call, and where its tensors lie; t: the last two dims exchanged. */
 typedef struct { int64_t q[4], k[4], v[4], kt[4], vt[4], s[4], row[4], row_stride[4], one[4]; } shapes;
 
 static shapes shapes_of(const ty_k_attention *a) {
   const int64_t n = a->h ? a->heads / a->h : 0;
-  return (shapes){.q = {n, a->h, a->lq, a->d}, .k = {n, a->h, a->lk, a->d}, .v = {n, a->h, a->lk, a->dv}, .kt = {n, a->h, a->d, a->lk}, .vt = {n, a->h, a->dv, a->lk},
-                  .s = {n, a->h, a->lq, a->lk}, .row = {n, a->h, a->lq, 1}, .row_stride = {a->h * a->lq, a->lq, 1, 1}, .one = {1, 1, 1, 1}};
+  return (shapes){.q = {n, a->h, a->lq, a->d}, .k = {n, a->h, a->lk, a->d}, .v = {n, a->h, a->lk, a->dv},
+                  .kt = {n, a->h, a->d, a->lk}, .vt = {n, a->h, a->dv, a->lk}, .s = {n, a->h, a->lq, a->lk},
+                  .row = {n, a->h, a->lq, 1}, .row_stride = {a->h * a->lq, a->lq, 1, 1}, .one = {1, 1, 1, 1}};
 }
 
 static ty_desc heads(ty_dnn_graph *g, int64_t uid, int dtype, const int64_t dims[4], const ty_k_heads *t, bool turned) {
@@ -75,8 +81,10 @@ static ty_desc scores(ty_dnn_graph *g, const ty_k_attention *a, const shapes *d,
 static void forward(ty_dnn_graph *g, const void *what) {
   const ty_k_attention *a = what;
   const shapes d = shapes_of(a);
-  ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true), v = heads(g, UID_V, a->dtype, d.v, &a->v, false);
-  ty_desc o = heads(g, UID_O, a->dtype, (int64_t[4]){d.q[0], d.q[1], a->lq, a->dv}, &a->o, false), lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL);
+  ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true),
+    v = heads(g, UID_V, a->dtype, d.v, &a->v, false);
+  ty_desc o = heads(g, UID_O, a->dtype, (int64_t[4]){d.q[0], d.q[1], a->lq, a->dv}, &a->o, false),
+    lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL);
   ty_desc s = scores(g, a, &d, q, kt, ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE));
   ty_desc top = reduction(g, CUDNN_REDUCE_TENSOR_MAX, s, ty_dnn_inner(g, F, d.row));
   ty_desc e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, top, F, d.s), d.s);
@@ -105,10 +113,14 @@ static void backward(ty_dnn_graph *g, const void *what) {
   const ty_k_attention *a = what;
   const shapes d = shapes_of(a);
   const cudnnDataType_t type = ty_dnn_type(a->dtype);
-  ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true), k = heads(g, UID_K, a->dtype, d.k, &a->k, false);
-  ty_desc vt = heads(g, UID_VT, a->dtype, d.vt, &a->v, true), o = heads(g, UID_O, a->dtype, d.q, &a->o, false), go = heads(g, UID_G, a->dtype, d.q, &a->g, false);
-  ty_desc dq = heads(g, UID_DQ, a->dtype, d.q, &a->dq, false), dk = heads(g, UID_DK, a->dtype, d.k, &a->dk, false), dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
-  ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL), scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
+  ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true),
+    k = heads(g, UID_K, a->dtype, d.k, &a->k, false);
+  ty_desc vt = heads(g, UID_VT, a->dtype, d.vt, &a->v, true), o = heads(g, UID_O, a->dtype, d.q, &a->o, false),
+    go = heads(g, UID_G, a->dtype, d.q, &a->g, false);
+  ty_desc dq = heads(g, UID_DQ, a->dtype, d.q, &a->dq, false), dk = heads(g, UID_DK, a->dtype, d.k, &a->dk, false),
+    dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
+  ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL),
+    scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
   ty_desc one = ty_dnn_tensor(g, UID_ONE, F, d.one, d.one, TY_DNN_VALUE);     /* stands where dropout's scale would: the pattern has it */
   ty_desc delta = reduction(g, CUDNN_REDUCE_TENSOR_ADD, binary(g, CUDNN_POINTWISE_MUL, go, o, F, d.q), ty_dnn_inner(g, F, d.row));
   delta = binary(g, CUDNN_POINTWISE_MUL, delta, one, F, d.row);
@@ -143,7 +155,9 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   float scale = (float)a->scale, low = -FLT_MAX, one = 1;
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
-  if (!ty_is_half((ty_dtype)a->dtype) || a->mask.p || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 128 || a->heads * a->lq * a->lk == 0) return TY_OK;
+  if (!ty_is_half((ty_dtype)a->dtype) || a->mask.p || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 128 ||
+      a->heads * a->lq * a->lk == 0)
+    return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;
   ty_dnn_pack p = {.dtype = a->dtype};
@@ -151,7 +165,15 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);
   if (a->causal) GIVE(UID_LOW, &low);
   if (!back) GIVE(UID_V, a->v.p);
-  else { GIVE(UID_ONE, &one); GIVE(UID_K, a->k.p); GIVE(UID_VT, a->v.p); GIVE(UID_G, a->g.p); GIVE(UID_DQ, a->dq.p); GIVE(UID_DK, a->dk.p); GIVE(UID_DV, a->dvalue.p); }
+  else {
+    GIVE(UID_ONE, &one);
+    GIVE(UID_K, a->k.p);
+    GIVE(UID_VT, a->v.p);
+    GIVE(UID_G, a->g.p);
+    GIVE(UID_DQ, a->dq.p);
+    GIVE(UID_DK, a->dk.p);
+    GIVE(UID_DV, a->dvalue.p);
+  }
   ty_k_attention with = *a;                /* delta: the sums, here */
   ty_tensor *sums = NULL;
   ty_status st = TY_OK;

@@ -1,9 +1,10 @@
 /* Plans of cuDNN's graphs.
  *
  * Idea: the library's heuristic lists engines for a graph, best first, and the first that may be used and can be built is the plan, or,
- * where backends.cudnn.benchmark is set, the fastest of several (ways.h). Which may be used: for float32 none that rounds operands unless TF32 is
- * allowed; none that gives other bits each time where determinism is asked for. Invariants: descriptors of a graph are destroyed once the
- * plan stands; one lock guards handles and plans; a key without a plan is remembered as such. */
+ * where backends.cudnn.benchmark is set, the fastest of several (ways.h). Which may be used: for float32 none that
+ * rounds operands unless TF32 is allowed; none that gives other bits each time where determinism is asked for.
+ * Invariants: descriptors of a graph are destroyed once the plan stands; one lock guards handles and plans; a key
+ * without a plan is remembered as such. */
 #include <pthread.h>
 #include <string.h>
 #include "dnn_plan.h"
@@ -49,7 +50,10 @@ static void destroy(ty_dnn_graph *g) {
   while (g->n) cudnnBackendDestroyDescriptor(g->part[--g->n]);
 }
 
-cudnnDataType_t ty_dnn_type(int dtype) { return dtype == TY_F16 ? CUDNN_DATA_HALF : dtype == TY_BF16 ? CUDNN_DATA_BFLOAT16 : dtype == TY_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT; }
+cudnnDataType_t ty_dnn_type(int dtype) {
+  return dtype == TY_F16 ? CUDNN_DATA_HALF : dtype == TY_BF16 ? CUDNN_DATA_BFLOAT16 : dtype == TY_F64 ? CUDNN_DATA_DOUBLE
+    : CUDNN_DATA_FLOAT;
+}
 
 ty_desc ty_dnn_tensor(ty_dnn_graph *g, int64_t uid, cudnnDataType_t type, const int64_t dims[4], const int64_t strides[4], int kind) {
   const int64_t align = 16;
@@ -81,14 +85,16 @@ ty_desc ty_dnn_operation(ty_dnn_graph *g, cudnnBackendDescriptorType_t type, int
   return op;
 }
 
-ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x, ty_desc b, ty_desc t, ty_desc y) {
+ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x,
+  ty_desc b, ty_desc t, ty_desc y) {
   ty_desc how = ty_dnn_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   if (axis >= 0) ty_dnn_set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
   ty_dnn_finish(g, how);
   ty_dnn_operation(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 5, (ty_dnn_with[]){{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how},
-    {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x}, {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b}, {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t}, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
+    {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x}, {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+    {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t}, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
   return y;
 }
 
@@ -111,11 +117,15 @@ static bool allowed(ty_desc config, int dtype) {
   int64_t n = 0;
   bool ok = true;
   if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS) return false;
-  if (cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note) == CUDNN_STATUS_SUCCESS)
+  if (cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n,
+      &engine) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+      CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note) == CUDNN_STATUS_SUCCESS)
     for (int64_t i = 0; i < n; i++) {
       if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && (f->deterministic || f->cudnn_deterministic)) ok = false;
-      if ((note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) && dtype == TY_F32 && !f->allow_tf32) ok = false;
+      if ((note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
+          dtype == TY_F32 && !f->allow_tf32)
+        ok = false;
       if (note[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ok = false;
     }
   cudnnBackendDestroyDescriptor(engine);
@@ -130,17 +140,23 @@ static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
   int64_t n = 0;
   if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
   cudnnStatus_t e = t->handle ? cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle)
-                              : cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
-  if (e == CUDNN_STATUS_SUCCESS && cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
+                              : cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
+  if (e == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+      &config) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, workspace) == CUDNN_STATUS_SUCCESS) return plan;
+      cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
+      workspace) == CUDNN_STATUS_SUCCESS)
+    return plan;
   cudnnBackendDestroyDescriptor(plan);
   return NULL;
 }
 
 #define KNOBS ((TY_WAY - 1) / 2)
 
-/* What an engine's configuration is, as words: the engine's number, then its knobs, each with its value. Gives how many; 0: it can't be said. */
+/* What an engine's configuration is, as words: the engine's number, then its knobs, each with its value. Gives how
+   many; 0: it can't be said. */
 static int way_of(ty_desc config, int64_t way[TY_WAY]) {
   ty_desc engine = NULL, knob[KNOBS];
   int64_t n = 0, one = 0;
@@ -148,13 +164,18 @@ static int way_of(ty_desc config, int64_t way[TY_WAY]) {
   bool ok = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) == CUDNN_STATUS_SUCCESS &&
     cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS &&
     cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n, &way[0]) == CUDNN_STATUS_SUCCESS;
-  while (ok && made < KNOBS && cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[made]) == CUDNN_STATUS_SUCCESS) made++;
+  while (ok && made < KNOBS &&
+      cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[made]) == CUDNN_STATUS_SUCCESS)
+    made++;
   n = 0;
-  ok = ok && cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &n, knob) == CUDNN_STATUS_SUCCESS && n <= made;
+  ok = ok && cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, made,
+    &n, knob) == CUDNN_STATUS_SUCCESS && n <= made;
   for (int64_t i = 0; ok && i < n; i++) {
     cudnnBackendKnobType_t type;
-    ok = cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &way[2 + 2 * i]) == CUDNN_STATUS_SUCCESS;
+    ok = cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one,
+      &type) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one,
+      &way[2 + 2 * i]) == CUDNN_STATUS_SUCCESS;
     way[1 + 2 * i] = type;
   }
   while (made) cudnnBackendDestroyDescriptor(knob[--made]);
@@ -194,9 +215,11 @@ static int engines_of(const target *t, ty_desc all, cudnnBackendHeurMode_t mode,
   int made = 0;
   while (made < ENGINES && cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[made]) == CUDNN_STATUS_SUCCESS) made++;
   if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic) == CUDNN_STATUS_SUCCESS &&
-      cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all) == CUDNN_STATUS_SUCCESS &&
+      cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+      &all) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) == CUDNN_STATUS_SUCCESS &&
-      (t->handle || cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties) == CUDNN_STATUS_SUCCESS) &&
+      (t->handle || cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+        1, &t->properties) == CUDNN_STATUS_SUCCESS) &&
       cudnnBackendFinalize(heuristic) == CUDNN_STATUS_SUCCESS)
     cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &n, found);
   if (heuristic) cudnnBackendDestroyDescriptor(heuristic);
@@ -288,7 +311,8 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
 
 size_t ty_dnn_version(void) { return cudnnGetVersion(); }
 
-ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s, bool *taken) {
+ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe describe, const void *what,
+  const ty_dnn_pack *p, ty_stream *s, bool *taken) {
   const ty_gpu_flags *f = ty_core->flags;
   const int last = sizeof key->v / sizeof *key->v - 1;
   ty_dnn_key k = *key;
@@ -306,7 +330,8 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   }
   static unsigned seen;
   if (seen != ty_ways_set_so_far()) {
-    memset(plans, 0, sizeof plans);        /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
+    /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
+    memset(plans, 0, sizeof plans);
     seen = ty_ways_set_so_far();
   }
   for (int i = 0; i < 8 && st == TY_OK; i++) {

@@ -16,7 +16,8 @@ typedef struct { int64_t v[48]; } ty_dnn_key;                              /* un
 typedef struct { int n, dtype; int64_t uid[16]; void *data[16], *zeroed; size_t nzeroed; } ty_dnn_pack;
 typedef void (*ty_dnn_describe)(ty_dnn_graph *g, const void *what);
 
-enum { TY_DNN_REAL, TY_DNN_INNER, TY_DNN_VALUE };                          /* in memory; between operations; one number of the host's, given by pointer */
+/* in memory; between operations; one number of the host's, given by pointer */
+enum { TY_DNN_REAL, TY_DNN_INNER, TY_DNN_VALUE };
 
 ty_desc ty_dnn_make(ty_dnn_graph *g, cudnnBackendDescriptorType_t type);
 void ty_dnn_set(ty_dnn_graph *g, ty_desc d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *v);
@@ -26,8 +27,10 @@ ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4
 /* An operation of the graph, with n descriptors as attributes; those that are NULL are left out. */
 ty_desc ty_dnn_operation(ty_dnn_graph *g, cudnnBackendDescriptorType_t type, int n, const ty_dnn_with *with);
 /* y = mode of x, b and t (NULL: left out); axis -1: none. Gives y. */
-ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x, ty_desc b, ty_desc t, ty_desc y);
+ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, ty_desc x,
+  ty_desc b, ty_desc t, ty_desc y);
 cudnnDataType_t ty_dnn_type(int dtype);
 /* Finds or makes the plan and puts it into s; *taken false: there is none. */
-ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what, const ty_dnn_pack *pack, ty_stream *s, bool *taken);
+ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what,
+  const ty_dnn_pack *pack, ty_stream *s, bool *taken);
 #endif

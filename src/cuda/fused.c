@@ -4,11 +4,13 @@
 #include "fused.h"
 #include "rtc.h"
 
-_Static_assert(sizeof(ty_k_generator) == 24 && offsetof(ty_k_generator, offset) == 8 && offsetof(ty_k_generator, ticket) == 16, "kernels/fused.cuh has the same struct");
+_Static_assert(sizeof(ty_k_generator) == 24 && offsetof(ty_k_generator, offset) == 8 && offsetof(ty_k_generator, ticket) == 16,
+  "kernels/fused.cuh has the same struct");
 _Static_assert(TY_K_ROW >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; } kernel;
 
-/* The first ndim dims of the kernel, those of size 1 left out, in the order of the first tensor's memory, merged where all tensors allow it. */
+/* The first ndim dims of the kernel, those of size 1 left out, in the order of the first tensor's memory, merged where
+   all tensors allow it. */
 static void walk_of(const ty_fused *f, int ndim, ty_fused_walk *w) {
   int order[TY_MAXDIM], n = 0;
   for (int d = 0; d < ndim; d++) {
@@ -88,7 +90,8 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   const int each = aligned ? w->each : 1;
   const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
   k->args.generator = draws ? ty_generator_begin(ctx, b->gpu) : NULL;
-  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks, (unsigned)w->threads, &k->args, sizeof k->args, s->s);
+  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks,
+    (unsigned)w->threads, &k->args, sizeof k->args, s->s);
   if (draws) e = ty_generator_end(b->gpu, e);
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "a fused kernel", b->gpu);
 }

@@ -30,10 +30,14 @@ enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) {
   return mode;
 }
 
-uint64_t ty_place(ty_ctx *ctx, const ty_backend *b) { return ty_captures(b->gpu) ? capturing->id : (uint64_t)(uintptr_t)ty_stream_of(ctx, b->gpu); }
+uint64_t ty_place(ty_ctx *ctx, const ty_backend *b) {
+  return ty_captures(b->gpu) ? capturing->id : (uint64_t)(uintptr_t)ty_stream_of(ctx, b->gpu);
+}
 
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
-  return capturing ? ty_error(ctx, "%s while a graph is captured: the recorded work has not run yet, so the host can't wait for it", what) : TY_OK;
+  return capturing
+    ? ty_error(ctx, "%s while a graph is captured: the recorded work has not run yet, so the host can't wait for it", what)
+    : TY_OK;
 }
 
 /* A storage from outside the pool that the recorded work uses; once each. */
@@ -68,7 +72,8 @@ void ty_graph_free(void *graph) {
     capturing = NULL;
   }
   if (g->ran && g->ran != g->stream) ty_wait_for(g->stream, g->ran);     /* whoever gets the blocks comes after the last launch */
-  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);     /* Lua may collect it while another is captured */
+  /* Lua may collect it while another is captured */
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   ty_capture_mode(mode);
   for (int i = 0; i < g->nkept; i++) {

@@ -1,7 +1,7 @@
 /* The op `collective` on a GPU: into the current stream, without waiting.
  *
- * Idea: a group's communicator for a GPU is made when the first of its tensors there is exchanged; the processes agree on it over the transport. Invariant: this is
- * the same call in all of them, so none waits in vain. */
+ * Idea: a group's communicator for a GPU is made when the first of its tensors there is exchanged; the processes agree
+ * on it over the transport. Invariant: this is the same call in all of them, so none waits in vain. */
 #include "ccl.h"
 
 static ty_status communicator(ty_call *c, int gpu, ty_group *g, void **out) {

@@ -124,7 +124,8 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
   const bool floats = ty_is_float((ty_dtype)k->dtype);
   if (k->n == 0) return TY_OK;
   /* whole numbers' sums don't depend on the order; atomics of 16 bits are slow, and round each time */
-  if ((k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_half((ty_dtype)k->dtype))) || (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
+  if ((k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_half((ty_dtype)k->dtype))) ||
+      (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
     return in_order(c, gpu, s, k);
   return ty_launched(c, gpu, ty_k_index(k, s));
 }
@@ -155,7 +156,8 @@ ty_status ty_cuda_index(ty_call *c) {
     set_along(&k, id == TY_OP_gather ? x : o, (int)c->at[0].i, idx);
     const ty_operand out = ty_op_tensor(o);
     set_small(&k, id == TY_OP_gather ? &out : &c->in[2]);
-    for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = (id == TY_OP_gather ? o : c->in[2].t)->stride[i];   /* src may be larger than the index */
+    /* src may be larger than the index */
+    for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = (id == TY_OP_gather ? o : c->in[2].t)->stride[i];
   }
   st = ty_cuda_index_walk(c, gpu, s, &k);
   ty_release(idx);

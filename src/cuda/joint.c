@@ -23,7 +23,9 @@ static ty_call *call_of(ty_op_id op, ty_call *const *call, int n) {
   return NULL;
 }
 
-static bool is(const ty_tensor *a, const ty_tensor *b) { return a->storage == b->storage && a->offset == b->offset && ty_numel(a) == ty_numel(b); }
+static bool is(const ty_tensor *a, const ty_tensor *b) {
+  return a->storage == b->storage && a->offset == b->offset && ty_numel(a) == ty_numel(b);
+}
 
 /* Casts; among them, maybe, multi_found, of what they give and of others. */
 static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {

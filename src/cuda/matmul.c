@@ -39,7 +39,8 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
 ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   *sums = p->row_sums != NULL;
-  return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0 ? ty_blas_product(c, gpu, p, s, sums) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
+  return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0
+    ? ty_blas_product(c, gpu, p, s, sums) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
 }
 
 /* sums: NULL, or that of a's rows, of one product */
@@ -49,7 +50,8 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   const int nd = TY_MAX(x.nb, y.nb);
   ty_tensor *ca = NULL, *cb = NULL, *cbias = NULL;
   ty_status s = TY_OK;
-  ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o), .row_sums = sums ? ty_data(sums) : NULL};
+  ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o),
+    .row_sums = sums ? ty_data(sums) : NULL};
   bool summed = false;
   int gpu;
   cudaStream_t stream;
@@ -98,7 +100,8 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
       s = ty_cuda_multiply(c, gpu, &p, &summed);
     }
   }
-  if (s == TY_OK && sums && !summed && ty_numel(sums)) s = ty_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));
+  if (s == TY_OK && sums && !summed && ty_numel(sums))
+    s = ty_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));
   ty_release(ca);
   ty_release(cb);
   ty_release(cbias);

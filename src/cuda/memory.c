@@ -141,11 +141,13 @@ bool ty_cuda_cached(void) {
 }
 
 static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
-  size_t size = !ty_cuda_cached() ? n : small ? SMALL_SEGMENT : n <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT : (n + SMALL_SEGMENT - 1) / SMALL_SEGMENT * SMALL_SEGMENT;
+  size_t size = !ty_cuda_cached() ? n : small ? SMALL_SEGMENT : n <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT
+    : (n + SMALL_SEGMENT - 1) / SMALL_SEGMENT * SMALL_SEGMENT;
   block *b = calloc(1, sizeof *b);
   void *p = NULL;
   if (!b) return NULL;
-  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);     /* the pool of a graph grows: not part of what is recorded */
+  /* the pool of a graph grows: not part of what is recorded */
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   cudaError_t e = cudaMalloc(&p, size);
   ty_capture_mode(mode);
   if (e != cudaSuccess) {
@@ -183,7 +185,8 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   pthread_mutex_lock(&lock);
   if (!pool) collect(h, false);
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
-  block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;    /* another branch of a capture gets memory that no branch had */
+  /* another branch of a capture gets memory that no branch had */
+  block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;
   if (b) list_remove(h, b);
   else b = segment_new(h, small, n, s);
   if (b && ty_cuda_cached() && b->size - n >= (small ? UNIT : SMALL)) {      /* the rest is a block of its own */
@@ -263,7 +266,9 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   if (e != cudaSuccess) {                  /* an earlier kernel's end may look like too little memory */
     cudaGetLastError();
     snprintf(text, size, "; but the device fails: %s (%s)%s", cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
-  } else snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use", total, left, h->reserved, h->allocated);
+  } else
+    snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use", total, left,
+      h->reserved, h->allocated);
 }
 
 void ty_cuda_stats(int gpu, ty_gpu_stats *out) {

@@ -1,7 +1,7 @@
 /* NCCL as ccl.h asks for it.
  *
- * Idea: it is opened when the first group needs it, so that a GPU serves without it. Invariant: nothing here waits for a device, but for the making of a
- * communicator. */
+ * Idea: it is opened when the first group needs it, so that a GPU serves without it. Invariant: nothing here waits for
+ * a device, but for the making of a communicator. */
 #include <dlfcn.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -9,8 +9,8 @@
 #include "ccl.h"
 
 #define NCCL(X) \
-  X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclAllReduce) X(ncclReduce) X(ncclBroadcast) X(ncclAllGather) X(ncclReduceScatter) X(ncclSend) X(ncclRecv) \
-  X(ncclGroupStart) X(ncclGroupEnd) X(ncclGetErrorString) X(ncclGetLastError)
+  X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclAllReduce) X(ncclReduce) X(ncclBroadcast) X(ncclAllGather) X(ncclReduceScatter) \
+  X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd) X(ncclGetErrorString) X(ncclGetLastError)
 #define POINTER(f) static __typeof__(&f) p_##f;
 NCCL(POINTER)
 
@@ -55,11 +55,14 @@ ty_status ty_ccl_open(ty_ctx *ctx, int gpu, const ty_ccl_id *id, const ty_group 
 }
 
 ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, const ty_message *m, cudaStream_t s) {
-  static const ncclDataType_t types[TY_NDTYPE] = {[TY_F32] = ncclFloat32, [TY_F16] = ncclFloat16, [TY_BF16] = ncclBfloat16, [TY_F64] = ncclFloat64,
+  static const ncclDataType_t types[TY_NDTYPE] = {[TY_F32] = ncclFloat32, [TY_F16] = ncclFloat16,
+    [TY_BF16] = ncclBfloat16, [TY_F64] = ncclFloat64,
     [TY_I32] = ncclInt32, [TY_I64] = ncclInt64, [TY_U8] = ncclUint8, [TY_BOOL] = ncclUint8};
-  static const ncclRedOp_t ops[] = {[TY_BY_SUM] = ncclSum, [TY_BY_MEAN] = ncclAvg, [TY_BY_PRODUCT] = ncclProd, [TY_BY_MIN] = ncclMin, [TY_BY_MAX] = ncclMax};
+  static const ncclRedOp_t ops[] = {[TY_BY_SUM] = ncclSum, [TY_BY_MEAN] = ncclAvg, [TY_BY_PRODUCT] = ncclProd,
+    [TY_BY_MIN] = ncclMin, [TY_BY_MAX] = ncclMax};
   const ncclDataType_t t = types[m->dtype];
-  const ncclRedOp_t op = m->dtype != TY_BOOL ? ops[m->reduction] : m->reduction == TY_BY_PRODUCT || m->reduction == TY_BY_MIN ? ncclMin : ncclMax;
+  const ncclRedOp_t op = m->dtype != TY_BOOL ? ops[m->reduction] : m->reduction == TY_BY_PRODUCT ||
+    m->reduction == TY_BY_MIN ? ncclMin : ncclMax;
   const size_t n = (size_t)m->n, bytes = n * ty_dtype_size[m->dtype];
   ncclComm_t c = comm;
   CUDA(ctx, gpu, ty_use(gpu));

@@ -1,7 +1,7 @@
 /* Compiles kernels with NVRTC and loads them with the driver; see rtc.h.
  *
- * Idea: both are opened when the first kernel is made, so that the library needs neither to be opened itself. Invariant: a kernel is on the device
- * before its first launch, which may be recorded into a graph. */
+ * Idea: both are opened when the first kernel is made, so that the library needs neither to be opened itself.
+ * Invariant: a kernel is on the device before its first launch, which may be recorded into a graph. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -11,7 +11,8 @@
 #include "rtc.h"
 
 #define NVRTC(X) \
-  X(nvrtcVersion) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
+  X(nvrtcVersion) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) \
+  X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
 #define DRIVER(X) X(cuLibraryLoadData) X(cuLibraryGetKernel) X(cuKernelGetFunction) X(cuLaunchKernel)
 
 #define FMAD "--fmad=false"     /* the same bits as everywhere */
@@ -57,7 +58,10 @@ bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *
   nvrtcProgram p;
   size_t log = 0;
   snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
-  if (p_nvrtcCreateProgram(&p, source, "fused.cu", 0, NULL, NULL) != NVRTC_SUCCESS) { snprintf(why, TY_RTC_WHY, "NVRTC is out of memory"); return false; }
+  if (p_nvrtcCreateProgram(&p, source, "fused.cu", 0, NULL, NULL) != NVRTC_SUCCESS) {
+    snprintf(why, TY_RTC_WHY, "NVRTC is out of memory");
+    return false;
+  }
   bool ok = p_nvrtcCompileProgram(p, 4, options) == NVRTC_SUCCESS;
   if (!ok && p_nvrtcGetProgramLogSize(p, &log) == NVRTC_SUCCESS) {
     char *text = malloc(log + 1);
@@ -83,7 +87,10 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
   (void)n;                                 /* the image says it */
   if (!state) state = open_driver() ? 1 : 2;
   if (state == 2) { snprintf(why, TY_RTC_WHY, "there is no driver that loads kernels"); return false; }
-  if (p_cuLibraryLoadData(&lib, image, NULL, NULL, 0, NULL, NULL, 0) != CUDA_SUCCESS) { snprintf(why, TY_RTC_WHY, "the driver refuses the kernel"); return false; }
+  if (p_cuLibraryLoadData(&lib, image, NULL, NULL, 0, NULL, NULL, 0) != CUDA_SUCCESS) {
+    snprintf(why, TY_RTC_WHY, "the driver refuses the kernel");
+    return false;
+  }
   out->fused = entry_of(lib, "fused");
   out->each = entry_of(lib, "fused_each");
   if (!out->fused) snprintf(why, TY_RTC_WHY, "the kernel has no entry");

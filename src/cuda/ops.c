@@ -16,10 +16,16 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   f->op = 0;
   f->claimed = 0;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
-  if (limit == -1) return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative", name, where, value);
-  if (limit < -1) return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, -2 - limit);
-  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward || op == TY_OP_cross_entropy_mean || op == TY_OP_cross_entropy_mean_backward)
-    return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where) : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
+  if (limit == -1)
+    return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative",
+      name, where, value);
+  if (limit < -1)
+    return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where,
+      value, -2 - limit);
+  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward || op == TY_OP_cross_entropy_mean ||
+      op == TY_OP_cross_entropy_mean_backward)
+    return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where)
+      : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
   return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
                     : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);
 }
@@ -92,7 +98,8 @@ void ty_in_memory_order(ty_k_point *a) {
   for (int i = 0; i < n; i++) {
     const int last = a->ndim - 1;
     bool merges = last >= 0;
-    for (int k = 0; k <= a->nin; k++) merges = merges && (a->o[k].how == TY_K_NUMBER || a->o[k].stride[last] == a->o[k].stride[i] * a->shape[i]);
+    for (int k = 0; k <= a->nin; k++)
+      merges = merges && (a->o[k].how == TY_K_NUMBER || a->o[k].stride[last] == a->o[k].stride[i] * a->shape[i]);
     const int to = merges ? last : a->ndim++;
     a->shape[to] = merges ? a->shape[to] * a->shape[i] : a->shape[i];
     for (int k = 0; k <= a->nin; k++) a->o[k].stride[to] = a->o[k].stride[i];
@@ -132,7 +139,9 @@ ty_status ty_cuda_pointwise(ty_call *c) {
       if (rounds) q->f = ty_rounded(v.f, c->common);
       continue;
     }
-    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype, .rounded = rounds && t->ndim == 0 && t->dtype != c->common ? 1 + c->common : 0, .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
+    *q = (ty_k_operand){.p = ty_data(t), .dtype = t->dtype,
+      .rounded = rounds && t->ndim == 0 && t->dtype != c->common ? 1 + c->common : 0,
+      .how = t->ndim == 0 ? TY_K_NUMBER : flat && lies_as(t, o) ? TY_K_DENSE : TY_K_STRIDED};
     for (int d = 0; d < o->ndim; d++) {
       const int at = d - (o->ndim - t->ndim);
       q->stride[d] = at < 0 || t->shape[at] == 1 ? 0 : t->stride[at];
@@ -172,7 +181,10 @@ ty_status ty_cuda_fill(ty_call *c) {
     case TY_OP_ones: e = ty_fill_number(o, ty_op_int(1), s); break;
     case TY_OP_full: e = ty_fill_number(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i), s); break;
     case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, a[0].f + (double)(n - 1) * a[2].f, s); break;
-    case TY_OP_linspace: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0, n > 1 ? a[1].f : a[0].f, s); break;
+    case TY_OP_linspace:
+      e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0,
+        n > 1 ? a[1].f : a[0].f, s);
+      break;
     default: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s);
   }
   return ty_launched(c, gpu, e);
@@ -187,7 +199,8 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   ty_k_sorting k = {.dtype = TY_I64, .lines = 1, .n = o->shape[0], .take = o->shape[0]};
   ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
   if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_begin(c->ctx, gpu), s)));
+  if (st == TY_OK)
+    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_begin(c->ctx, gpu), s)));
   if (st == TY_OK) {
     k.x = ty_data(keys);
     k.places = ty_data(places ? places : o);
@@ -215,7 +228,9 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && replace) {
     const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
     cudaError_t e = ty_k_scan_lines(&k, s);
-    st = ty_launched(c, gpu, e == cudaSuccess ? ty_generator_end(gpu, ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s)) : e);
+    st = ty_launched(c, gpu,
+      e == cudaSuccess
+      ? ty_generator_end(gpu, ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s)) : e);
   } else if (st == TY_OK) {
     ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
     st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_begin(c->ctx, gpu), s)));
@@ -232,8 +247,8 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
   int n = 0;
   for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
   if (st == TY_OK) {
-    ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]), .mean = ty_data(in[2]), .std = ty_data(in[3]),
-                               .o = ty_data(o), .fault = ty_fault_of(gpu)};
+    ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]),
+                               .mean = ty_data(in[2]), .std = ty_data(in[3]), .o = ty_data(o), .fault = ty_fault_of(gpu)};
     ty_augment_of(c, &k.a);
     k.g = ty_generator_begin(c->ctx, gpu);
     st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_augment(&k, s)));
@@ -283,8 +298,10 @@ static void add_dim(int64_t *shape, int64_t *step, int *n, int64_t size, int64_t
 }
 
 /* x's dims in mask go; o: contiguous. */
-static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, const ty_tensor *x, unsigned mask, void *o, int out_dtype, int64_t outputs) {
-  ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1, .x = ty_data(x), .o = o};
+static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, const ty_tensor *x, unsigned mask, void *o,
+  int out_dtype, int64_t outputs) {
+  ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1,
+    .x = ty_data(x), .o = o};
   if (r.outputs == 0) return TY_OK;
   for (int i = 0; i < x->ndim; i++) {
     const bool gone = mask >> i & 1;

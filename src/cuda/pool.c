@@ -7,7 +7,9 @@ void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
   for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
 }
 
-static bool goes_back(int id) { return id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward; }
+static bool goes_back(int id) {
+  return id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
+}
 
 /* The geometry of a call: pixels, windows, and the places of maxima. */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
@@ -15,9 +17,12 @@ void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *sm
   const bool back = goes_back(id);
   const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
   const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
-  *k = (ty_k_pooling){.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1, .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2],
-    .oh = small->shape[d + 1], .ow = small->shape[d + 2], .dilation = {1, 1}, .x = ty_data(large), .y = ty_data(small), .places = places ? ty_data(places) : NULL};
-  k->adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices || (id == TY_OP_max_pool2d_backward && !a[0].set);
+  *k = (ty_k_pooling){.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1,
+    .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
+    .ow = small->shape[d + 2], .dilation = {1, 1}, .x = ty_data(large), .y = ty_data(small),
+    .places = places ? ty_data(places) : NULL};
+  k->adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward ||
+    id == TY_OP_adaptive_max_pool2d_indices || (id == TY_OP_max_pool2d_backward && !a[0].set);
   for (int i = 0; i < 2 && !k->adaptive; i++) {
     k->kernel[i] = a[0].v[i];
     k->stride[i] = a[1].v[i];
@@ -49,8 +54,9 @@ ty_status ty_cuda_resize(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  ty_k_resizing k = {.dtype = x->dtype, .mode = (int)a[1].i, .corners = (int)a[2].i, .back = back, .n = x->shape[0], .c = x->shape[1], .in = {x->shape[2], x->shape[3]},
-                     .out = {y->shape[2], y->shape[3]}, .factor = {a[3].f, a[4].f}, .x = ty_data(x), .y = ty_data(y)};
+  ty_k_resizing k = {.dtype = x->dtype, .mode = (int)a[1].i, .corners = (int)a[2].i, .back = back, .n = x->shape[0],
+                     .c = x->shape[1], .in = {x->shape[2], x->shape[3]}, .out = {y->shape[2], y->shape[3]},
+                     .factor = {a[3].f, a[4].f}, .x = ty_data(x), .y = ty_data(y)};
   ty_plane_strides(x, k.xs);
   ty_plane_strides(y, k.ys);
   return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_resize(&k, s)) : TY_OK;

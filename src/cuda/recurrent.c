@@ -11,8 +11,9 @@ static int64_t time_of(const layer *l, int64_t step) { return l->r.reverse ? l->
 /* o (n x cols) = a w, or a w^T + bias */
 static ty_status multiply(layer *l, const void *a, const ty_tensor *w, const ty_tensor *bias, void *o, bool turned) {
   const int64_t rows = w->shape[0], cols = w->shape[1];
-  const ty_k_product p = {.dtype = l->k.dtype, .m = l->r.n, .n = turned ? rows : cols, .k = turned ? cols : rows, .batch = 1, .tb = turned, .lda = turned ? cols : rows, .ldb = cols,
-                          .a = a, .b = ty_data(w), .bias = bias ? ty_data(bias) : NULL, .c = o};
+  const ty_k_product p = {.dtype = l->k.dtype, .m = l->r.n, .n = turned ? rows : cols, .k = turned ? cols : rows,
+                          .batch = 1, .tb = turned, .lda = turned ? cols : rows, .ldb = cols, .a = a, .b = ty_data(w),
+                          .bias = bias ? ty_data(bias) : NULL, .c = o};
   bool sums;
   return ty_cuda_multiply(l->c, l->gpu, &p, &sums);
 }

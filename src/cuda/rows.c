@@ -6,7 +6,8 @@
 /* layer_norm_stats, layer_norm_backward and RMS's. */
 static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
   const int id = c->op->id;
-  const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward, back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
+  const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward,
+    back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
   const ty_tensor *stat = back ? c->in[rms ? 3 : 4].t : c->out[rms ? 1 : 2];
   ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *r = NULL, *partial = NULL;
   const ty_tensor *o = c->out[0], *wt = c->in[back ? 2 : 1].t, *bt = back || rms ? NULL : c->in[2].t;
@@ -50,17 +51,23 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
 ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
   ty_tensor *like = NULL;                  /* where there is no result: what it would have been laid out as */
-  if (!c->out[0]) TY_TRY(ty_is_channels_last(c->in[back].t) ? ty_channels_last(c->ctx, c->in[back].t, &like) : ty_contiguous(c->ctx, c->in[back].t, &like));
-  const ty_tensor *o = like ? like : c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t, *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
+  if (!c->out[0])
+    TY_TRY(ty_is_channels_last(c->in[back].t) ? ty_channels_last(c->ctx, c->in[back].t, &like)
+      : ty_contiguous(c->ctx, c->in[back].t, &like));
+  const ty_tensor *o = like ? like : c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t,
+    *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
   ty_tensor *x = NULL, *g = NULL, *work = NULL, *made = NULL;
-  ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1], .o = c->out[0] ? ty_data(o) : NULL};
+  ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1],
+    .o = c->out[0] ? ty_data(o) : NULL};
   const bool last = ty_is_channels_last(o);
   k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
   k.sn = k.pixels * k.channels;
   k.sc = last ? 1 : k.pixels;
   if (w) { k.w = ty_data(w); k.wdtype = w->dtype; k.w_step = w->stride[0]; }
   if (b) { k.b = ty_data(b); k.bdtype = b->dtype; k.b_step = b->stride[0]; }
-  if (rm && rv && rm->dtype != rv->dtype) return ty_release(like), ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
+  if (rm && rv && rm->dtype != rv->dtype)
+    return ty_release(like),
+      ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
   if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
   if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
   if (back) {

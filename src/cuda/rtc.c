@@ -1,8 +1,8 @@
 /* What was compiled at run time: a list in memory, files on disk.
  *
- * Idea: a file is named by a hash of its key (source, architecture, compiler) and holds the whole key, so that another source under the same
- * name is seen. TYCHO_CACHE names the folder, "" for none; else it is tycho/ in the user's cache folder. Invariant: a file that isn't
- * whole is as none; one is written under another name first. */
+ * Idea: a file is named by a hash of its key (source, architecture, compiler) and holds the whole key, so that another
+ * source under the same name is seen. TYCHO_CACHE names the folder, "" for none; else it is tycho/ in the user's cache
+ * folder. Invariant: a file that isn't whole is as none; one is written under another name first. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ static char *recall(const char *path, const char *key, size_t *n) {
   ty_rtc_head h;
   char *all = NULL;
   if (!f) return NULL;
-  if (fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, TY_RTC_MAGIC, sizeof h.magic) && h.key == strlen(key) && h.image < 1u << 28 && (all = malloc((size_t)h.key + h.image + 1))) {
+  if (fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.magic, TY_RTC_MAGIC, sizeof h.magic) && h.key == strlen(key) &&
+      h.image < 1u << 28 && (all = malloc((size_t)h.key + h.image + 1))) {
     const size_t size = (size_t)h.key + h.image;
     const bool whole = fread(all, 1, size + 1, f) == size && crc32(0, (const Bytef *)all, (uInt)size) == h.sum && !memcmp(all, key, h.key);
     if (whole) { memmove(all, all + h.key, h.image); *n = h.image; }

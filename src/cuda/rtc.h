@@ -1,7 +1,7 @@
 /* Kernels made at run time from source text.
  *
- * Idea: rtc.c keeps what was compiled, in memory and on disk; nvrtc.c compiles and loads (in the simulation, spec/simgpu/rtc.cpp). A source has an entry
- * "fused" and may have "fused_each"; each takes one struct by value. */
+ * Idea: rtc.c keeps what was compiled, in memory and on disk; nvrtc.c compiles and loads (in the simulation,
+ * spec/simgpu/rtc.cpp). A source has an entry "fused" and may have "fused_each"; each takes one struct by value. */
 #ifndef TY_RTC_H
 #define TY_RTC_H
 #include "cuda.h"

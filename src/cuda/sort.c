@@ -133,7 +133,8 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   TY_TRY(ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(top * ty_itemsize(o)), s)));
   if (x->shape[0] == 0) return TY_OK;
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)x, TY_I64, &one));
-  ty_k_indexing k = {.op = c->op->id, .how = TY_K_ADD, .dtype = o->dtype, .ndim = 1, .nindex = 1, .n = x->shape[0], .shape = {x->shape[0]}, .p = ty_data(o), .v = 1, .vi = 1, .fault = ty_fault_of(gpu)};
+  ty_k_indexing k = {.op = c->op->id, .how = TY_K_ADD, .dtype = o->dtype, .ndim = 1, .nindex = 1, .n = x->shape[0],
+    .shape = {x->shape[0]}, .p = ty_data(o), .v = 1, .vi = 1, .fault = ty_fault_of(gpu)};
   k.index[0].p = ty_data(one);
   k.index[0].stride[0] = one->stride[0];
   k.index[0].size = top;
@@ -149,7 +150,8 @@ static ty_status searchsorted(ty_call *c, int gpu, cudaStream_t s) {
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   ty_status st = ty_contiguous(c->ctx, c->in[1].t, &v);
   if (st == TY_OK) {
-    const ty_k_searching k = {.dtype = x->dtype, .right = (int)c->at[0].i, .count = ty_numel(v), .n = x->shape[x->ndim - 1], .per = x->ndim > 1 ? v->shape[v->ndim - 1] : 0,
+    const ty_k_searching k = {.dtype = x->dtype, .right = (int)c->at[0].i, .count = ty_numel(v),
+                              .n = x->shape[x->ndim - 1], .per = x->ndim > 1 ? v->shape[v->ndim - 1] : 0,
                               .sorted = ty_data(x), .values = ty_data(v), .o = ty_data(c->out[0])};
     if (k.count) st = ty_launched(c, gpu, ty_k_search(&k, s));
     ty_release(v);

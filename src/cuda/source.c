@@ -1,7 +1,8 @@
 /* The source of a fused kernel: expressions of ops.def, with what the kernel's walk puts around them.
  *
- * Idea: a node becomes a variable; in a kernel of rows, which a block each computes, one of each of a thread's elements of the row. Sizes and
- * strides are arguments, so that a source serves many shapes; a row's length is not, for its elements stay in registers.
+ * Idea: a node becomes a variable; in a kernel of rows, which a block each computes, one of each of a thread's elements
+ * of the row. Sizes and strides are arguments, so that a source serves many shapes; a row's length is not, for its
+ * elements stay in registers.
  * Invariant: all reads come before all writes, in each thread, and with rows in each block: a tensor may be changed in place. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +52,9 @@ static bool first_of_kind(const ty_fused *f, int i) {
   const ty_fused_node *n = &f->node[i];
   for (int k = 0; k < i; k++) {
     const ty_fused_node *m = &f->node[k];
-    if (m->kind == n->kind && m->op == n->op && (n->kind == TY_F_OP ? m->compute == n->compute : f->node[m->in[0]].compute == f->node[n->in[0]].compute)) return false;
+    if (m->kind == n->kind && m->op == n->op &&
+        (n->kind == TY_F_OP ? m->compute == n->compute : f->node[m->in[0]].compute == f->node[n->in[0]].compute))
+      return false;
   }
   return true;
 }
@@ -67,8 +70,10 @@ static void functions(text *t, const ty_fused *f) {
       say(t, "DEVICE T op_%s_%s(%s, T p, T q) { return (T)(%s); }\n", name, T, head[n->nin - 1], n->op->expr);
     } else {
       const reduction *r = &reductions[n->op->id];
-      say(t, "DEVICE T init_%s_%s() { return (T)(%s); }\nDEVICE T map_%s_%s(T x) { return (T)(%s); }\nDEVICE T combine_%s_%s(T acc, T x) { return (T)(%s); }\n"
-             "DEVICE T finish_%s_%s(T acc, f64 n) { return (T)(%s); }\n", name, T, r->init, name, T, r->map, name, T, r->combine, name, T, r->finish);
+      say(t, "DEVICE T init_%s_%s() { return (T)(%s); }\nDEVICE T map_%s_%s(T x) { return (T)(%s); }\n"
+             "DEVICE T combine_%s_%s(T acc, T x) { return (T)(%s); }\n"
+             "DEVICE T finish_%s_%s(T acc, f64 n) { return (T)(%s); }\n", name, T, r->init, name, T, r->map, name, T,
+             r->combine, name, T, r->finish);
     }
     say(t, "#undef T\n#undef M\n");
   }
@@ -80,7 +85,9 @@ static void literal(text *t, int compute, double v) {
   say(t, "to_%s(number(0x%016llxull))", held(compute), (unsigned long long)bits);
 }
 
-static const char *place_of(const ty_fused *f, int node, const char *at) { return f->node[node].row || f->node[node].kind == TY_F_NUMBER ? "" : at; }
+static const char *place_of(const ty_fused *f, int node, const char *at) {
+  return f->node[node].row || f->node[node].kind == TY_F_NUMBER ? "" : at;
+}
 
 /* The node's value from others' (with at behind those that have one for each element). */
 static void formula(text *t, const ty_fused *f, int i, const char *at) {
@@ -126,7 +133,8 @@ static void numbers(text *t, const ty_fused *f) {
 }
 
 static void arguments(text *t) {
-  say(t, "struct arguments { void *t[%d]; generator *g; int64_t n, shape[%d], stride[%d][%d]; };\n", TY_FUSED_TENSORS, TY_MAXDIM, TY_FUSED_TENSORS, TY_MAXDIM);
+  say(t, "struct arguments { void *t[%d]; generator *g; int64_t n, shape[%d], stride[%d][%d]; };\n", TY_FUSED_TENSORS,
+    TY_MAXDIM, TY_FUSED_TENSORS, TY_MAXDIM);
 }
 
 /* Where tensor k's part of the walk begins: at<k>, from the place i of its dims. */
@@ -167,19 +175,25 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
     if (f->tensor[k].written) say(t, "  pack<%s, V> o%d;\n", D, k);
     if (!is_read(f, k)) continue;
     if (one) say(t, "  const %s x%d = ((const %s *)a.t[%d])[at%d];\n", D, k, D, k, k);
-    else say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = take_pack<%s, V>((const %s *)a.t[%d] + at%d);\n  else {\n%s if (e < m) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n  }\n", D, k, k, D, D, k, k, EACH_OF, k, D, k, k);
+    else
+      say(t, "  pack<%s, V> x%d;\n  if (m == V) x%d = take_pack<%s, V>((const %s *)a.t[%d] + at%d);\n  else {\n"
+        "%s if (e < m) x%d.d[e] = ((const %s *)a.t[%d])[at%d + e];\n  }\n", D, k, k, D, D, k, k, EACH_OF, k, D, k, k);
   }
   numbers(t, f);
   for (int i = 0; i < f->nnode; i++)
     if (f->node[i].kind == TY_F_KEEP)      /* four neighbours take one block's words */
-      say(t, "  uint32_t w%d[V];\n  if (V %% 4 == 0) { for (int b = 0; b < V / 4; b++) ty_philox(a.g->seed, a.g->offset + %d * ((a.n + 3) / 4) + i / 4 + b, w%d + 4 * b %% V); }\n"
-             "  else {\n%s if (e < m) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n  }\n", i, ty_fused_keeps(f, i), i, EACH_OF, i, ty_fused_keeps(f, i));
+      say(t, "  uint32_t w%d[V];\n  if (V %% 4 == 0) { for (int b = 0; b < V / 4; b++) ty_philox(a.g->seed, a.g->offset "
+             "+ %d * ((a.n + 3) / 4) + i / 4 + b, w%d + 4 * b %% V); }\n"
+             "  else {\n%s if (e < m) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n  }\n", i,
+             ty_fused_keeps(f, i), i, EACH_OF, i, ty_fused_keeps(f, i));
   say(t, "%s {\n", EACH_OF);              /* of those past the end too, which nobody stores: without a branch all stays in registers */
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
     if (n->kind == TY_F_NUMBER) continue;
     say(t, "    const %s v%d = ", held(n->compute), i);
-    if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(x%d%s))", held(n->compute), ty_dtype_names[n->dtype], n->tensor, w->inner[n->tensor] == 0 && !w->dense[n->tensor] ? "" : ".d[e]");
+    if (n->kind == TY_F_TENSOR)
+      say(t, "to_%s(in_%s(x%d%s))", held(n->compute), ty_dtype_names[n->dtype], n->tensor,
+        w->inner[n->tensor] == 0 && !w->dense[n->tensor] ? "" : ".d[e]");
     else if (n->kind == TY_F_KEEP) keeps(t, n, "w%d[e]", i);
     else formula(t, f, i, "");
     say(t, ";\n");
@@ -188,13 +202,18 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
   say(t, "  }\n");
   for (int k = 0; k < f->ntensor; k++) {
     const char *D = type_of(f->tensor[k].dtype);
-    if (f->tensor[k].written) say(t, "  if (m == V) put_pack((%s *)a.t[%d] + at%d, o%d);\n  else {\n%s if (e < m) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n  }\n", D, k, k, k, EACH_OF, D, k, k, k);
+    if (f->tensor[k].written)
+      say(t,
+        "  if (m == V) put_pack((%s *)a.t[%d] + at%d, o%d);\n  else {\n"
+          "%s if (e < m) ((%s *)a.t[%d])[at%d + e] = o%d.d[e];\n  }\n",
+        D, k, k, k, EACH_OF, D, k, k, k);
   }
   say(t, "}\n");
   char moves[64];
   moving(f, moves);
   for (int pass = 0; pass < (w->each > 1 ? 2 : 1); pass++)
-    say(t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(const arguments a) {\n  const int64_t i = ((int64_t)blockIdx.x * %d + threadIdx.x) * %d;\n  if (i < a.n) body<%d>(a, i);\n%s}\n",
+    say(t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(const arguments a) {\n"
+      "  const int64_t i = ((int64_t)blockIdx.x * %d + threadIdx.x) * %d;\n  if (i < a.n) body<%d>(a, i);\n%s}\n",
         w->threads, pass ? "fused_each" : "fused", w->threads, pass ? 1 : w->each, pass ? 1 : w->each, moves);
 }
 
@@ -206,16 +225,20 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
   const ty_fused_node *n = &f->node[i], *x = &f->node[n->in[0]];
   const char *A = held(x->compute), *name = n->op->name, *D = ty_dtype_names[n->dtype];
   const bool one = x->row || x->kind == TY_F_NUMBER;
-  say(t, "  %s r%d = init_%s_%s();\n%s    r%d = combine_%s_%s(r%d, map_%s_%s(v%d%s)); }\n", A, i, name, A, LOOP, i, name, A, i, name, A, n->in[0], one ? "" : "[e]");
-  say(t, "  r%d = finish_%s_%s(combine_block(r%d, (%s *)shared, [](%s a, %s b) { return combine_%s_%s(a, b); }), INNER);\n", i, name, A, i, A, A, A, name, A);
+  say(t, "  %s r%d = init_%s_%s();\n%s    r%d = combine_%s_%s(r%d, map_%s_%s(v%d%s)); }\n", A, i, name, A, LOOP, i,
+    name, A, i, name, A, n->in[0], one ? "" : "[e]");
+  say(t, "  r%d = finish_%s_%s(combine_block(r%d, (%s *)shared, [](%s a, %s b) { return combine_%s_%s(a, b); }), INNER);\n",
+    i, name, A, i, A, A, A, name, A);
   say(t, "  const %s v%d = to_%s(in_%s(out_%s(r%d)));\n", held(n->compute), i, held(n->compute), D, D, i);
 }
 
 static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
-  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);    /* four neighbours take one block's words too */
+  /* four neighbours take one block's words too */
+  const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) row_place<%d>(e)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together);
-  say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n  __shared__ f64 shared[THREADS / 32];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
+  say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n"
+    "  __shared__ f64 shared[THREADS / 32];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
   places(t, f, w, "row");
   numbers(t, f);
   char moves[64];
@@ -223,7 +246,8 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   for (int i = 0; i < f->nnode; i++) {     /* all that is read of the row */
     const ty_fused_node *n = &f->node[i];
     if (n->kind == TY_F_TENSOR && !n->row)
-      say(t, "  %s x%d[EACH];\n  take_row<EACH, %d>(x%d, (const %s *)a.t[%d] + at%d, INNER, %lld);\n", type_of(n->dtype), i, together, i, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
+      say(t, "  %s x%d[EACH];\n  take_row<EACH, %d>(x%d, (const %s *)a.t[%d] + at%d, INNER, %lld);\n",
+        type_of(n->dtype), i, together, i, type_of(n->dtype), n->tensor, n->tensor, (long long)w->inner[n->tensor]);
   }
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
@@ -244,7 +268,8 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     }
     if (n->row) say(t, "  const %s v%d = ", T, i);
     else say(t, "    v%d[e] = ", i);
-    if (n->kind == TY_F_TENSOR && n->row) say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d]))", T, D, type_of(n->dtype), n->tensor, n->tensor);
+    if (n->kind == TY_F_TENSOR && n->row)
+      say(t, "to_%s(in_%s(((const %s *)a.t[%d])[at%d]))", T, D, type_of(n->dtype), n->tensor, n->tensor);
     else if (n->kind == TY_F_TENSOR) say(t, "to_%s(in_%s(x%d[e]))", T, D, i);
     else if (n->kind == TY_F_KEEP) keeps(t, n, together == 4 ? "q%d[e %% 4]" : "word(a.g, first%d)", i);
     else formula(t, f, i, "[e]");
@@ -257,7 +282,10 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     const char *D = type_of(n->dtype), *name = ty_dtype_names[n->dtype];
     if (n->to < 0) continue;
     if (n->row) say(t, "  if (t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
-    else say(t, "  { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n  put_row<EACH, %d>((%s *)a.t[%d] + at%d, INNER, %lld, o); }\n", D, name, i, together, D, n->to, n->to, (long long)w->inner[n->to]);
+    else
+      say(t, "  { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n"
+        "  put_row<EACH, %d>((%s *)a.t[%d] + at%d, INNER, %lld, o); }\n", D, name, i, together, D, n->to, n->to,
+        (long long)w->inner[n->to]);
   }
   moving(f, moves);
   say(t, "%s}\n", moves);

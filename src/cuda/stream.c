@@ -115,13 +115,18 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
   return TY_OK;
 }
 
-ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) { return done_or_error(ctx, ctx->gpu, cudaEventQuery(event), "cudaEventQuery", done); }
+ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) {
+  return done_or_error(ctx, ctx->gpu, cudaEventQuery(event), "cudaEventQuery", done);
+}
 
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
   float f = 0;
   cudaError_t e = cudaEventElapsedTime(&f, from, to);
   if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: synchronize() first");
-  if (e == cudaErrorInvalidResourceHandle || e == cudaErrorInvalidValue) { cudaGetLastError(); return ty_error(ctx, "elapsed_time: both events must have been recorded, and made with enable_timing"); }
+  if (e == cudaErrorInvalidResourceHandle || e == cudaErrorInvalidValue) {
+    cudaGetLastError();
+    return ty_error(ctx, "elapsed_time: both events must have been recorded, and made with enable_timing");
+  }
   if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaEventElapsedTime", ctx->gpu);
   *ms = f;
   return TY_OK;

@@ -38,8 +38,9 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 /* A call's labels, weights and options, and its input x. */
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
-  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i, .smoothing = c->at[1].f, .x = ty_data(x),
-    .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels), .label_step = labels->stride[0], .fault = ty_fault_of(gpu)};
+  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i,
+    .smoothing = c->at[1].f, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
+    .label_step = labels->stride[0], .fault = ty_fault_of(gpu)};
 }
 
 /* The mean of the rows' losses and, with o, its gradient. k: but for losses, mean and total; total: NULL, or where it is asked for */
@@ -127,7 +128,8 @@ static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
 static ty_k_step step_of(const ty_call *c, const ty_step *step) {
   const ty_attr *a = c->at;
   const ty_tensor *lr = step->lr.t;
-  ty_k_step k = {.op = c->op->id, .maximize = (int)a[c->op->nattr - 1].i, .step = ty_data(step->step), .lr = step->lr.f, .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
+  ty_k_step k = {.op = c->op->id, .maximize = (int)a[c->op->nattr - 1].i, .step = ty_data(step->step), .lr = step->lr.f,
+    .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
     .found = step->found ? ty_data(step->found) : NULL, .scale = step->scale ? ty_data(step->scale) : NULL};
   switch (k.op) {
     case TY_OP_sgd_step: k.momentum = a[0].f; k.a = a[1].f; k.weight_decay = a[2].f; k.nesterov = (int)a[3].i; break;
@@ -165,7 +167,8 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
     copy = half ? half : step.copies.count ? c->in[step.copies.start + i].t : NULL;
     direct = direct && ty_is_dense(t[0]) && (!copy || alike(t[0], copy));
     const int gd = direct ? t[1]->dtype : t[0]->dtype, cd = copy ? copy->dtype : 0;
-    if (k.count == TY_K_TENSORS || (k.count && (k.dtype != t[0]->dtype || k.grad_dtype != gd || k.copy_dtype != cd)) || !direct) st = launch(c, gpu, &k, s);
+    if (k.count == TY_K_TENSORS || (k.count && (k.dtype != t[0]->dtype || k.grad_dtype != gd || k.copy_dtype != cd)) || !direct)
+      st = launch(c, gpu, &k, s);
     k.dtype = t[0]->dtype;
     k.grad_dtype = gd;
     k.copy_dtype = cd;
@@ -241,7 +244,9 @@ static ty_status norm_of_all(ty_call *c, int gpu, cudaStream_t s) {
   const ty_meta m = {.dtype = wide ? TY_F64 : TY_F32, .ndim = 1, .shape = {c->nin}};
   TY_TRY(ty_empty(c->ctx, ty_device_of(c->out[0]), &m, &parts));
   ty_status st = TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, c->in[i].t, ~0u, (char *)ty_data(parts) + i * ty_itemsize(parts), (ty_dtype)m.dtype, 1);
+  for (int i = 0; i < c->nin && st == TY_OK; i++)
+    st = ty_reduce_into(c, gpu, s, TY_OP_norm2, c->in[i].t, ~0u, (char *)ty_data(parts) + i * ty_itemsize(parts),
+      (ty_dtype)m.dtype, 1);
   if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, parts, ~0u, ty_data(c->out[0]), (ty_dtype)c->out[0]->dtype, 1);
   ty_release(parts);
   return st;

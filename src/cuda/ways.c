@@ -65,7 +65,8 @@ size_t ty_ways_get(int64_t *words, size_t fit) {
 ty_status ty_ways_set(ty_ctx *ctx, const int64_t *words, size_t n) {
   for (size_t i = 0; i < n; i += length_of(words + i)) {
     const int64_t *e = words + i;
-    if (n - i < HEAD || e[0] < 0 || e[0] >= TY_NWAYS || e[1] < 0 || e[1] >= TY_MAXGPU || e[2] < 1 || e[2] > TY_WAY || e[3] < 1 || e[3] > TY_WAY || n - i < length_of(e))
+    if (n - i < HEAD || e[0] < 0 || e[0] >= TY_NWAYS || e[1] < 0 || e[1] >= TY_MAXGPU || e[2] < 1 || e[2] > TY_WAY ||
+        e[3] < 1 || e[3] > TY_WAY || n - i < length_of(e))
       return ty_error(ctx, "these are no plans");
   }
   int64_t *copy = n ? malloc(sizeof(int64_t) * n) : NULL;

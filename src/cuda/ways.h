@@ -10,7 +10,8 @@
 #define TY_WAY 88                            /* words of a problem or of a way, at most */
 typedef enum { TY_WAYS_BLAS, TY_WAYS_DNN, TY_NWAYS } ty_ways_of;
 
-bool ty_ways_timed(int gpu);                 /* whether ways are timed now: not while a graph is captured, where the first one is kept as if it had been */
+/* whether ways are timed now: not while a graph is captured, where the first one is kept as if it had been */
+bool ty_ways_timed(int gpu);
 /* The way that was taken for the problem of n words: gives its length, 0 where there is none. */
 int ty_ways_find(ty_ways_of library, int gpu, const int64_t *problem, int n, int64_t way[TY_WAY]);
 void ty_ways_keep(ty_ways_of library, int gpu, const int64_t *problem, int n, const int64_t *way, int nway);     /* or not, out of memory */

@@ -78,8 +78,9 @@ bool ty_blob_whole(const ty_blob *b) {
 /* ---- arrays ---- */
 
 static const struct { const char *descr; uint8_t dtype, size; int8_t widen; } kinds[] = {
-  {"f4", TY_F32, 4, 0}, {"f2", TY_F16, 2, 0}, {"bf16", TY_BF16, 2, 0}, {"f8", TY_F64, 8, 0}, {"i4", TY_I32, 4, 0}, {"i8", TY_I64, 8, 0}, {"u1", TY_U8, 1, 0}, {"b1", TY_BOOL, 1, 0},
-  {"i1", TY_I32, 1, 1}, {"i2", TY_I32, 2, 1}, {"u2", TY_I32, 2, 2}, {"u4", TY_I64, 4, 2}};
+  {"f4", TY_F32, 4, 0}, {"f2", TY_F16, 2, 0}, {"bf16", TY_BF16, 2, 0}, {"f8", TY_F64, 8, 0}, {"i4", TY_I32, 4, 0},
+  {"i8", TY_I64, 8, 0}, {"u1", TY_U8, 1, 0}, {"b1", TY_BOOL, 1, 0}, {"i1", TY_I32, 1, 1}, {"i2", TY_I32, 2, 1},
+  {"u2", TY_I32, 2, 2}, {"u4", TY_I64, 4, 2}};
 
 const char *ty_array_descr(ty_dtype d) {
   static const char *const names[TY_NDTYPE] = {"<f4", "<f2", NULL, "<f8", "<i4", "<i8", "|u1", "|b1"};
@@ -92,13 +93,17 @@ ty_status ty_blob_array(ty_ctx *ctx, ty_blob *b, size_t from, const char *descr,
   const int n_kinds = (int)(sizeof kinds / sizeof *kinds);
   int k = 0;
   while (k < n_kinds && strcmp(kinds[k].descr, name)) k++;
-  if (k == n_kinds) return ty_error(ctx, "an array of dtype '%.20s', which is not supported%s", descr, *name == 'O' ? ": it holds pickled objects" : "");
+  if (k == n_kinds)
+    return ty_error(ctx, "an array of dtype '%.20s', which is not supported%s", descr,
+      *name == 'O' ? ": it holds pickled objects" : "");
   ty_meta m = *shape;
   m.dtype = kinds[k].dtype;
   size_t bytes = kinds[k].size;
   for (int i = 0; i < m.ndim; i++)
-    if (m.shape[i] < 0 || __builtin_mul_overflow(bytes, (size_t)m.shape[i], &bytes)) return ty_error(ctx, "an array of an impossible shape");
-  if (from > b->n || bytes > b->n - from) return ty_error(ctx, "truncated: an array of %zu bytes where there are %zu", bytes, from > b->n ? 0 : b->n - from);
+    if (m.shape[i] < 0 || __builtin_mul_overflow(bytes, (size_t)m.shape[i], &bytes))
+      return ty_error(ctx, "an array of an impossible shape");
+  if (from > b->n || bytes > b->n - from)
+    return ty_error(ctx, "truncated: an array of %zu bytes where there are %zu", bytes, from > b->n ? 0 : b->n - from);
   if (fortran) {
     m.has_stride = true;
     int64_t stride = 1;
@@ -170,7 +175,8 @@ const char *ty_zip_name(const ty_zip *z, int i) { return zip_get_name(z->z, (zip
 ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
   zip_stat_t st;
   if (zip_stat_index(z->z, (zip_uint64_t)i, 0, &st) != 0) return zip_failed(ctx, z->path, zip_get_error(z->z));
-  if (!(st.valid & ZIP_STAT_SIZE) || !(st.valid & ZIP_STAT_COMP_SIZE) || st.size / 1032 > st.comp_size) return ty_error(ctx, "%s: '%.80s' claims an impossible size", z->path, st.name ? st.name : "?");
+  if (!(st.valid & ZIP_STAT_SIZE) || !(st.valid & ZIP_STAT_COMP_SIZE) || st.size / 1032 > st.comp_size)
+    return ty_error(ctx, "%s: '%.80s' claims an impossible size", z->path, st.name ? st.name : "?");
   zip_file_t *f = zip_fopen_index(z->z, (zip_uint64_t)i, 0);
   if (!f) return zip_failed(ctx, z->path, zip_get_error(z->z));
   ty_status s = blob_new(ctx, (size_t)st.size, out);

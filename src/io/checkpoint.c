@@ -1,7 +1,8 @@
 /* Checkpoints: a thread that writes one while training goes on.
  *
- * Idea: the tensors handed over are a snapshot that nobody writes; the thread shares them until it is ended, by the thread that started it (so
- * counts change there alone). Invariant: `latest`, and the removal of old files, come after the new one is durable. */
+ * Idea: the tensors handed over are a snapshot that nobody writes; the thread shares them until it is ended, by the
+ * thread that started it (so counts change there alone). Invariant: `latest`, and the removal of old files, come after
+ * the new one is durable. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,9 @@ void ty_checkpoints_clean(const char *folder) {
     if (!tail && !strncmp(e->d_name, "latest.", 7)) tail = e->d_name + 6;
     else if (tail && !strncmp(e->d_name, "step-", 5)) tail += 12;
     else continue;
-    if (sscanf(tail, ".%ld.%u.tmp%n", &pid, &n, &end) == 2 && end && !tail[end] && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH) unlinkat(dirfd(d), e->d_name, 0);
+    if (sscanf(tail, ".%ld.%u.tmp%n", &pid, &n, &end) == 2 && end && !tail[end] && pid > 0 &&
+        kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+      unlinkat(dirfd(d), e->d_name, 0);
   }
   if (d) closedir(d);
 }

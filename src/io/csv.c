@@ -1,5 +1,5 @@
-/* Tables of numbers as text: rows are lines, fields stand between separators and may be quoted; an empty field is NaN. The first line may have names.
- * Numbers are read as in the "C" locale, whatever the process's. */
+/* Tables of numbers as text: rows are lines, fields stand between separators and may be quoted; an empty field is NaN.
+ * The first line may have names. Numbers are read as in the "C" locale, whatever the process's. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -24,7 +24,8 @@ static bool push(numbers *x, double v) {
   return true;
 }
 
-/* The field that begins at *at: its text into out (NUL-terminated, at most most - 1 bytes), *at to its end. False: it is longer, or has a zero byte. */
+/* The field that begins at *at: its text into out (NUL-terminated, at most most - 1 bytes), *at to its end. False: it
+   is longer, or has a zero byte. */
 static bool field(const char **at, const char *end, char sep, char *out, size_t most) {
   const char *p = *at;
   size_t n = 0;
@@ -72,7 +73,8 @@ static bool number(char *s, locale_t c, double *v) {
 }
 
 /* Field of a row's and file's place, for errors, counted from 1. */
-static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t size, char sep, bool header, locale_t c, numbers *x, int64_t *columns, text *names) {
+static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t size, char sep, bool header, locale_t c,
+  numbers *x, int64_t *columns, text *names) {
   const char *at = all, *end = all + size;
   char word[256];
   int64_t line = 0, width = -1;
@@ -88,7 +90,8 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
       if (width < 0 && header) {
         if (names && !add_line(names, word)) return ty_no_memory(ctx, path);
       } else {
-        if (!whole || !number(word, c, &v)) return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
+        if (!whole || !number(word, c, &v))
+          return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
         if (!push(x, v)) return ty_no_memory(ctx, path);
       }
       if (at >= end || *at != sep) break;
@@ -96,7 +99,9 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
     }
     if (at < end && *at == '\r') at++;
     if (at < end && *at == '\n') at++;
-    if (width >= 0 && k != width) return ty_error(ctx, "%s: line %lld has %lld fields, the ones before %lld", path, (long long)line, (long long)k, (long long)width);
+    if (width >= 0 && k != width)
+      return ty_error(ctx, "%s: line %lld has %lld fields, the ones before %lld", path, (long long)line, (long long)k,
+        (long long)width);
     width = k;
   }
   if (width < 0) return ty_error(ctx, "%s: there are no lines", path);
@@ -112,7 +117,8 @@ ty_status ty_csv_read(ty_ctx *ctx, const char *path, char sep, bool header, ty_t
   if (names) *names = NULL;
   TY_TRY(ty_blob_read(ctx, path, &b));
   locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  ty_status st = c ? parse(ctx, path, b->p, b->n, sep, header, c, &x, &columns, names ? &head : NULL) : ty_error(ctx, "%s: out of memory", path);
+  ty_status st = c ? parse(ctx, path, b->p, b->n, sep, header, c, &x, &columns, names ? &head : NULL)
+    : ty_error(ctx, "%s: out of memory", path);
   if (c) freelocale(c);
   ty_blob_release(b);
   if (st == TY_OK) {

@@ -66,14 +66,18 @@ ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_d
 bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
 
 /* pictures' geometry and colours (warp.c, colour.c): change *p */
-ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s);   /* border: 0 fill, 1 edge, 2 reflect */
+/* border: 0 fill, 1 edge, 2 reflect */
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s);
 ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s);
-/* m: from where pixels come, about (cx, cy): x = (m0 x + m1 y + m2) / (m6 x + m7 y + 1), y = (m3 x + m4 y + m5) / the same. */
+/* m: from where pixels come, about (cx, cy): x = (m0 x + m1 y + m2) / (m6 x + m7 y + 1), y = (m3 x + m4 y + m5) / the same */
 ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, bool nearest, float fill, ty_canvas *s);
-ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x, double sigma_y, ty_canvas *s);   /* by a Gaussian of wide x tall, reflected at borders */
+/* by a Gaussian of wide x tall, reflected at borders */
+ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x, double sigma_y, ty_canvas *s);
 void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[8]);
-bool ty_inverse_perspective(const double from[8], const double to[8], double m[8]);    /* four points x, y, ... of the picture and of what it becomes; false: there is none */
-typedef enum { TY_BRIGHTNESS, TY_CONTRAST, TY_SATURATION, TY_HUE, TY_SHARPNESS, TY_POSTERIZE, TY_SOLARIZE, TY_AUTOCONTRAST, TY_EQUALIZE, TY_INVERT, TY_GRAYSCALE } ty_colour;
+/* from, to: four points x, y, ... of the picture and of what it becomes; false: there is no such map */
+bool ty_inverse_perspective(const double from[8], const double to[8], double m[8]);
+typedef enum { TY_BRIGHTNESS, TY_CONTRAST, TY_SATURATION, TY_HUE, TY_SHARPNESS, TY_POSTERIZE, TY_SOLARIZE,
+  TY_AUTOCONTRAST, TY_EQUALIZE, TY_INVERT, TY_GRAYSCALE } ty_colour;
 ty_status ty_recolour(ty_ctx *ctx, ty_picture *p, ty_colour what, float by, ty_canvas *s);
 
 /* ---- sources ---- */
@@ -123,7 +127,8 @@ typedef struct ty_batch {
   int worker;
   struct ty_batch *next;
 } ty_batch;
-void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas, const atomic_bool *stop);   /* sets status and err; stop: NULL, or true: leave off */
+/* sets status and err; stop: NULL, or true: leave off */
+void ty_source_fill(const ty_source *s, ty_batch *b, ty_ctx *ctx, ty_canvas *canvas, const atomic_bool *stop);
 
 /* ---- threads that fill batches (loader.c) ---- */
 
@@ -137,6 +142,7 @@ ty_batch *ty_loader_stop(ty_loader *l);                  /* ends the threads; a 
 
 /* n records of head bytes (labels) and c*h*w bytes each, as CIFAR's binary files: uint8 of n x head and n x c x h x w */
 ty_status ty_records_read(ty_ctx *ctx, const char *path, int head, const int *chw, ty_tensor **labels, ty_tensor **images);
-/* A table of numbers: float64 of rows x columns. names: NULL, or gets the first line's fields, each ended by a newline (to free); NULL without header. */
+/* A table of numbers: float64 of rows x columns. names: NULL, or gets the first line's fields, each ended by a newline
+   (to free); NULL without header. */
 ty_status ty_csv_read(ty_ctx *ctx, const char *path, char separator, bool header, ty_tensor **out, char **names);
 #endif

@@ -1,4 +1,5 @@
-/* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced, renamed, the folder synced. */
+/* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced,
+   renamed, the folder synced. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                    /* O_DIRECT */
 #endif
@@ -22,7 +23,8 @@ bool ty_away(int *fd) {
 int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
   static atomic_uint count;                              /* threads may write beside the same path */
   for (int tries = 0; tries < 100; tries++) {
-    if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST) return ty_error(ctx, "%s: the path is too long", path), -1;
+    if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST)
+      return ty_error(ctx, "%s: the path is too long", path), -1;
     int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd > 2 || (fd >= 0 && ty_away(&fd))) return fd;
     const int e = errno;
@@ -46,8 +48,8 @@ int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {
   return -1;
 }
 
-/* From MUCH bytes on a file goes to the disk past the page cache, in aligned blocks: in half the time and less, and without turning out what others have
- * there. A smaller one is more likely to be read again soon. */
+/* From MUCH bytes on a file goes to the disk past the page cache, in aligned blocks: in half the time and less, and
+ * without turning out what others have there. A smaller one is more likely to be read again soon. */
 #define MUCH ((int64_t)32 << 20)
 #define BLOCK ((size_t)4 << 20)
 #define ALIGNED 4096

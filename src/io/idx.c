@@ -45,7 +45,8 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
   for (int i = 0; i < m.ndim; i++) {
     if (gzread(f, dim, 4) != 4) return fail(ctx, f, path, "truncated: the IDX header ends early");
     m.shape[i] = big_endian(dim, 4);
-    if (__builtin_mul_overflow(bytes, m.shape[i], &bytes) || bytes > most) return fail(ctx, f, path, "truncated: the IDX header promises more elements than the file can hold");
+    if (__builtin_mul_overflow(bytes, m.shape[i], &bytes) || bytes > most)
+      return fail(ctx, f, path, "truncated: the IDX header promises more elements than the file can hold");
   }
   if (ty_empty(ctx, &ty_cpu, &m, out) != TY_OK) { gzclose(f); return TY_OOM; }
   uint8_t *p = ty_data(*out), extra;

@@ -6,9 +6,10 @@
 typedef struct { const char *name; ty_tensor *t; } ty_named;
 
 /* Writes tensors (contiguous, on the CPU) with string metadata as one safetensors file. Atomic: a temporary file in the
- * same folder is written, synced and renamed, and the folder synced. meta: nmeta pairs of key and value. sums: XXH3 of header and tensors go
- * along. written: NULL, or grows by the tensors' bytes. */
-ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta, bool sums, _Atomic int64_t *written);
+ * same folder is written, synced and renamed, and the folder synced. meta: nmeta pairs of key and value. sums: XXH3 of
+ * header and tensors go along. written: NULL, or grows by the tensors' bytes. */
+ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta,
+  int nmeta, bool sums, _Atomic int64_t *written);
 
 typedef struct ty_safetensors ty_safetensors;
 /* Opens and checks a file to the letter of the format: sizes, offsets without holes, no duplicate names. */
@@ -17,7 +18,8 @@ int ty_safetensors_count(const ty_safetensors *f);
 const char *ty_safetensors_name(const ty_safetensors *f, int i);
 const char *ty_safetensors_meta(const ty_safetensors *f, const char *key);   /* NULL: none */
 const ty_meta *ty_safetensors_about(const ty_safetensors *f, int i);
-/* Fills one tensor for each of the file, as ty_safetensors_about says, contiguous, on the CPU. verify: they must have the sums written with them. */
+/* Fills one tensor for each of the file, as ty_safetensors_about says, contiguous, on the CPU. verify: they must have
+   the sums written with them. */
 ty_status ty_safetensors_read(ty_ctx *ctx, const ty_safetensors *f, bool verify, ty_tensor *const *t);
 ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size_t from, size_t n, void *p);   /* some of tensor i's */
 void ty_safetensors_close(ty_safetensors *f);
@@ -31,26 +33,34 @@ ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels);
 /* A checkpoint on its way to disk, in a thread of its own (checkpoint.c): path is written with sums; when that is durable, the file
  * `latest` beside it names it, and of the files step-N.safetensors there the oldest are removed until keep (0: all) are left. */
 typedef struct ty_saving ty_saving;
-ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *tree, int keep, ty_saving **out);  /* shares the tensors */
+/* shares the tensors */
+ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *tree, int keep,
+  ty_saving **out);
 bool ty_saving_done(ty_saving *s, double seconds, int64_t *written, int64_t *total);       /* waits that long */
 ty_status ty_saving_end(ty_ctx *ctx, ty_saving *s);                                         /* waits; frees it, gives its result */
 const char *ty_saving_result(ty_saving *s);                                                 /* waits; NULL, or why it failed */
-void ty_checkpoints_clean(const char *folder);                                              /* removes temporary files of processes that are gone */
-/* Files step-N.safetensors of a folder, what was saved last first: that which `latest` names, smaller numbers, larger ones. *n numbers, to free(). */
+/* removes temporary files of processes that are gone */
+void ty_checkpoints_clean(const char *folder);
+/* Files step-N.safetensors of a folder, what was saved last first: that which `latest` names, smaller numbers, larger
+   ones. *n numbers, to free(). */
 ty_status ty_checkpoints(ty_ctx *ctx, const char *folder, int64_t **steps, int *n);
 
 #define TY_PATH_MOST 4096
 /* A whole file: head, then data. As all that is written here, a temporary file first. */
 ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t nhead, const void *data, size_t ndata);
-bool ty_away(int *fd);                                                   /* to a number past those of the standard streams, which a host may have closed */
-int ty_temporary(ty_ctx *ctx, const char *path, char *out);             /* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
+/* to a number past those of the standard streams, which a host may have closed */
+bool ty_away(int *fd);
+/* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
+int ty_temporary(ty_ctx *ctx, const char *path, char *out);
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size);         /* a regular file, to be read; -1: ctx->err says why */
 /* Syncs and renames temporary to path, and syncs the folder; closes fd. */
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path);
 
 /* A file that is written piece by piece: begin, any number of writes, end. */
 typedef struct { const char *path; int fd; bool direct; char *block; size_t fill; char temporary[TY_PATH_MOST]; } ty_writer;
-ty_status ty_write_begin(ty_ctx *ctx, ty_writer *w, const char *path, int64_t bytes);        /* bytes: about how many will come; path stays the caller's */
+/* bytes: about how many will come; path stays the caller's */
+ty_status ty_write_begin(ty_ctx *ctx, ty_writer *w, const char *path, int64_t bytes);
 bool ty_write(ty_writer *w, const void *p, size_t n);                                        /* false: errno says why */
-ty_status ty_write_end(ty_ctx *ctx, ty_writer *w, bool ok);                                  /* ok: as ty_file_commit; else nothing is left */
+/* ok: as ty_file_commit; else nothing is left */
+ty_status ty_write_end(ty_ctx *ctx, ty_writer *w, bool ok);
 #endif

@@ -9,7 +9,8 @@
 ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels) {
   char temporary[TY_PATH_MOST];
   if (pixels->dtype != TY_U8 || pixels->ndim != 3 || pixels->shape[2] != 3 || !ty_is_contiguous(pixels) || !ty_numel(pixels))
-    return ty_error(ctx, "%s: pixels must be a contiguous uint8 tensor of shape HxWx3, got %s of %s", path, ty_shape_of(pixels), ty_dtype_names[pixels->dtype]);
+    return ty_error(ctx, "%s: pixels must be a contiguous uint8 tensor of shape HxWx3, got %s of %s", path,
+      ty_shape_of(pixels), ty_dtype_names[pixels->dtype]);
   int fd = ty_temporary(ctx, path, temporary);
   FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
   if (!f) {
@@ -17,7 +18,8 @@ ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels) {
     return TY_ERR;
   }
   spng_ctx *p = spng_ctx_new(SPNG_CTX_ENCODER);
-  struct spng_ihdr head = {.width = (uint32_t)pixels->shape[1], .height = (uint32_t)pixels->shape[0], .bit_depth = 8, .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
+  struct spng_ihdr head = {.width = (uint32_t)pixels->shape[1], .height = (uint32_t)pixels->shape[0], .bit_depth = 8,
+    .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
   int e = p ? spng_set_png_file(p, f) : SPNG_EMEM;
   if (!e) e = spng_set_ihdr(p, &head);
   if (!e) e = spng_encode_image(p, ty_data(pixels), (size_t)ty_numel(pixels), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);

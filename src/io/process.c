@@ -55,7 +55,8 @@ ty_status ty_process_start(ty_ctx *ctx, char *const *argv, char *const *env, ty_
   ok = ok && (page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, note, 0)) != MAP_FAILED;
   /* out of the way of the numbers that the worker gets, and ours out of that of standard output, should it be closed */
   ok = ok && ty_away(&pair[0]) && ty_away(&life[1]);
-  ok = ok && (given[0] = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[1] = fcntl(life[0], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[2] = fcntl(note, F_DUPFD_CLOEXEC, 16)) >= 0;
+  ok = ok && (given[0] = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[1] = fcntl(life[0], F_DUPFD_CLOEXEC, 16)) >= 0 &&
+    (given[2] = fcntl(note, F_DUPFD_CLOEXEC, 16)) >= 0;
   if (!ok) failed(ctx, "a worker can't be started");
   else {
     posix_spawn_file_actions_init(&act);
@@ -115,7 +116,8 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
   struct pollfd f = {.fd = LIFE, .events = POLLIN};
   struct stat a, b, c;
   const char *mark = getenv("TYCHO_WORKER");
-  if (!mark || strcmp(mark, "1") || fstat(SOCKET, &a) != 0 || fstat(LIFE, &b) != 0 || fstat(NOTE, &c) != 0 || !S_ISSOCK(a.st_mode) || !S_ISFIFO(b.st_mode) || c.st_size != NOTE_BYTES)
+  if (!mark || strcmp(mark, "1") || fstat(SOCKET, &a) != 0 || fstat(LIFE, &b) != 0 || fstat(NOTE, &c) != 0 ||
+      !S_ISSOCK(a.st_mode) || !S_ISFIFO(b.st_mode) || c.st_size != NOTE_BYTES)
     return ty_error(ctx, "this is no worker of a DataLoader");
   unsetenv("TYCHO_WORKER");                              /* not of those that the worker starts */
   void *page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, NOTE, 0);
@@ -133,14 +135,18 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
 /* ---- messages ---- */
 
 typedef struct { int64_t tag, bytes; } packet;
-typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;   /* room for one descriptor, or, as the kernel rounds, two */
+/* room for one descriptor, or, as the kernel rounds, two */
+typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
 
 ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n, bool wait, bool *full) {
   size_t bytes = 0;
   for (int i = 0; i < n; i++) bytes = (bytes + 63) / 64 * 64 + parts[i].n;
   int fd = memfd_create("tycho-message", MFD_CLOEXEC);
   char *at = NULL;
-  if (fd < 0 || (bytes && (ftruncate(fd, (off_t)bytes) != 0 || (at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0)) == MAP_FAILED))) {
+  if (fd < 0 ||
+      (bytes &&
+        (ftruncate(fd, (off_t)bytes) != 0 ||
+          (at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0)) == MAP_FAILED))) {
     failed(ctx, "a message to a worker");
     shut(&fd);
     return TY_ERR;

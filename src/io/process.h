@@ -28,5 +28,6 @@ typedef struct { const void *p; size_t n; } ty_part;
 /* wait: false: where the other side has too much to read, TY_ERR and *full. */
 ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n, bool wait, bool *full);
 typedef enum { TY_MESSAGE, TY_NOTHING, TY_CLOSED } ty_received;
-ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out);   /* seconds < 0: as long as it takes */
+/* seconds < 0: as long as it takes */
+ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out);
 #endif

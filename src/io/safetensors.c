@@ -1,11 +1,12 @@
 /* safetensors: 8 bytes of header length, a JSON header, the tensors' bytes.
  *
- * Idea: the header is read and checked whole before any tensor is made; then bytes go from the file to where they are wanted, once, by several
- * threads. Nothing is mapped: a file that someone cuts off meanwhile is an error, not a signal. Invariant: after a failure the file at path is
- * what it was.
+ * Idea: the header is read and checked whole before any tensor is made; then bytes go from the file to where they are
+ * wanted, once, by several threads. Nothing is mapped: a file that someone cuts off meanwhile is an error, not a
+ * signal. Invariant: after a failure the file at path is what it was.
  *
- * Sums, where they are asked for: the metadata holds XXH3 of each tensor's bytes, in the file's order, and first of all XXH3 of the header, taken
- * with zeroes in its own place. So no bit of the file but the first eight (which say where the header ends) is without one. */
+ * Sums, where they are asked for: the metadata holds XXH3 of each tensor's bytes, in the file's order, and first of all
+ * XXH3 of the header, taken with zeroes in its own place. So no bit of the file but the first eight (which say where
+ * the header ends) is without one. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                    /* memmem */
 #endif
@@ -44,7 +45,8 @@ static size_t bytes_of(const ty_tensor *t) { return (size_t)(ty_numel(t) * ty_it
 /* 16 digits each. NULL: out of memory. */
 static char *tensor_sums(const ty_named *list, int n, const int *order) {
   char *s = malloc((size_t)n * DIGITS + 1);
-  for (int k = 0; k < n && s; k++) sprintf(s + k * DIGITS, "%016llx", (unsigned long long)XXH3_64bits(ty_data(list[order[k]].t), bytes_of(list[order[k]].t)));
+  for (int k = 0; k < n && s; k++)
+    sprintf(s + k * DIGITS, "%016llx", (unsigned long long)XXH3_64bits(ty_data(list[order[k]].t), bytes_of(list[order[k]].t)));
   if (s) s[n * DIGITS] = 0;
   return s;
 }
@@ -81,14 +83,16 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
     size_t bytes = bytes_of(e->t);
     json_t *shape = json_array();
     for (int i = 0; i < e->t->ndim; i++) json_array_append_new(shape, json_integer(e->t->shape[i]));
-    json_t *v = json_pack("{s:s, s:o, s:[I, I]}", "dtype", names[e->t->dtype], "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)(at + bytes));
+    json_t *v = json_pack("{s:s, s:o, s:[I, I]}", "dtype", names[e->t->dtype], "shape", shape, "data_offsets",
+      (json_int_t)at, (json_int_t)(at + bytes));
     if (!v || json_object_set_new(h, e->name, v) != 0) { json_decref(h); return NULL; }
     at += bytes;
   }
   return h;
 }
 
-static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order, const char *text, _Atomic int64_t *written) {
+static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list, int n, const int *order,
+  const char *text, _Atomic int64_t *written) {
   ty_writer w;
   const size_t len = strlen(text), padded = (len + 7) / 8 * 8;
   size_t bytes = 8 + padded;
@@ -105,7 +109,8 @@ static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list,
   return ty_write_end(ctx, &w, ok);
 }
 
-ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta, int nmeta, bool sums, _Atomic int64_t *written) {
+ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *list, int n, const char *const *meta,
+  int nmeta, bool sums, _Atomic int64_t *written) {
   ty_status st = TY_ERR;
   int *order = write_order(list, n);
   char *each = order && sums ? tensor_sums(list, n, order) : NULL;
@@ -172,7 +177,9 @@ static ty_status read_item(ty_ctx *ctx, ty_safetensors *f, const char *name, jso
   if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(off) || json_array_size(off) != 2 || json_object_size(v) != 3)
     return ty_error(ctx, "%s: tensor '%.80s' needs dtype, shape and data_offsets", f->path, name);
   while (k < TY_NDTYPE && strcmp(names[k], json_string_value(dtype))) k++;
-  if (k == TY_NDTYPE) return ty_error(ctx, "%s: tensor '%.80s' has dtype '%.20s', which is not supported", f->path, name, json_string_value(dtype));
+  if (k == TY_NDTYPE)
+    return ty_error(ctx, "%s: tensor '%.80s' has dtype '%.20s', which is not supported", f->path, name,
+      json_string_value(dtype));
   if (json_array_size(shape) > TY_MAXDIM) return ty_error(ctx, "%s: tensor '%.80s' has more than %d dims", f->path, name, TY_MAXDIM);
   e->m.dtype = (uint8_t)k;
   e->m.ndim = (uint8_t)json_array_size(shape);
@@ -182,9 +189,12 @@ static ty_status read_item(ty_ctx *ctx, ty_safetensors *f, const char *name, jso
       return ty_error(ctx, "%s: tensor '%.80s' has an impossible shape", f->path, name);
     e->m.shape[i] = (int64_t)d;
   }
-  if (!whole(json_array_get(off, 0), &e->begin) || !whole(json_array_get(off, 1), &e->end) || e->begin > e->end || e->end > f->size - f->data)
+  if (!whole(json_array_get(off, 0), &e->begin) || !whole(json_array_get(off, 1), &e->end) || e->begin > e->end ||
+      e->end > f->size - f->data)
     return ty_error(ctx, "%s: tensor '%.80s' lies outside the file", f->path, name);
-  if (e->end - e->begin != bytes) return ty_error(ctx, "%s: tensor '%.80s' has %llu bytes of data for a shape of %llu bytes", f->path, name, (unsigned long long)(e->end - e->begin), (unsigned long long)bytes);
+  if (e->end - e->begin != bytes)
+    return ty_error(ctx, "%s: tensor '%.80s' has %llu bytes of data for a shape of %llu bytes", f->path, name,
+      (unsigned long long)(e->end - e->begin), (unsigned long long)bytes);
   return TY_OK;
 }
 
@@ -205,7 +215,8 @@ static int bytes_at(const ty_safetensors *f, void *p, size_t n, size_t from) {
 }
 
 static ty_status read_failed(ty_ctx *ctx, const ty_safetensors *f, int e) {
-  return ty_error(ctx, "%s: %s", f->path, e == ENOMEM ? "out of memory" : e < 0 ? "truncated while it was read" : strerror(e)), e == ENOMEM ? TY_OOM : TY_ERR;
+  return ty_error(ctx, "%s: %s", f->path, e == ENOMEM ? "out of memory" : e < 0 ? "truncated while it was read" : strerror(e)),
+    e == ENOMEM ? TY_OOM : TY_ERR;
 }
 
 static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
@@ -217,9 +228,13 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
   int e = bytes_at(f, head, 8, 0);
   if (e) return read_failed(ctx, f, e);
   for (int i = 0; i < 8; i++) len |= (uint64_t)head[i] << (8 * i);
-  if (!memcmp(head, "\x80\x02\x8a\x0a", 4)) return ty_error(ctx, "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
-  if (len > HEADER_MOST) return ty_error(ctx, "%s: a header of %llu bytes is over the limit of %u", f->path, (unsigned long long)len, HEADER_MOST);
-  if (len > f->size - 8) return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
+  if (!memcmp(head, "\x80\x02\x8a\x0a", 4))
+    return ty_error(ctx,
+      "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
+  if (len > HEADER_MOST)
+    return ty_error(ctx, "%s: a header of %llu bytes is over the limit of %u", f->path, (unsigned long long)len, HEADER_MOST);
+  if (len > f->size - 8)
+    return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
   f->data = 8 + (size_t)len;
   if (!(f->text = malloc((size_t)len + 1))) return read_failed(ctx, f, ENOMEM);
   if ((e = bytes_at(f, f->text, (size_t)len, 8))) return read_failed(ctx, f, e);
@@ -246,10 +261,14 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
   }
   qsort(f->items, (size_t)f->n, sizeof(item), by_begin);
   for (int i = 0; i < f->n; i++) {
-    if (f->items[i].begin != at) return ty_error(ctx, "%s: tensor '%.80s' begins at byte %llu of the data, expected %llu: a hole or an overlap", f->path, f->items[i].name, (unsigned long long)f->items[i].begin, (unsigned long long)at);
+    if (f->items[i].begin != at)
+      return ty_error(ctx, "%s: tensor '%.80s' begins at byte %llu of the data, expected %llu: a hole or an overlap",
+        f->path, f->items[i].name, (unsigned long long)f->items[i].begin, (unsigned long long)at);
     at = f->items[i].end;
   }
-  if (at != f->size - f->data) return ty_error(ctx, "%s: the tensors end at byte %llu of %zu bytes of data", f->path, (unsigned long long)at, f->size - f->data);
+  if (at != f->size - f->data)
+    return ty_error(ctx, "%s: the tensors end at byte %llu of %zu bytes of data", f->path, (unsigned long long)at,
+      f->size - f->data);
   return TY_OK;
 }
 
@@ -273,7 +292,9 @@ ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **ou
 int ty_safetensors_count(const ty_safetensors *f) { return f->n; }
 const char *ty_safetensors_name(const ty_safetensors *f, int i) { return f->items[i].name; }
 const ty_meta *ty_safetensors_about(const ty_safetensors *f, int i) { return &f->items[i].m; }
-const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) { return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key)); }
+const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) {
+  return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
+}
 
 /* Whether the header has the sum written with it, and one for each tensor. */
 static ty_status verify_header(ty_ctx *ctx, const ty_safetensors *f) {
@@ -284,7 +305,8 @@ static ty_status verify_header(ty_ctx *ctx, const ty_safetensors *f) {
   if (own + DIGITS > f->text + f->data - 8) return ty_error(ctx, "%s: damaged: the header ends in its checksum", f->path);
   snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(f->text, f->data - 8, own));
   if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't have its checksum", f->path);
-  if (strlen(sums) != (size_t)f->n * DIGITS) return ty_error(ctx, "%s: damaged: %d tensors with %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
+  if (strlen(sums) != (size_t)f->n * DIGITS)
+    return ty_error(ctx, "%s: damaged: %d tensors with %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
   return TY_OK;
 }
 

@@ -42,7 +42,8 @@ static int64_t row_bytes(const ty_tensor *t) {
 static ty_picture image_of(const ty_field *f, int64_t i) {
   const ty_tensor *t = f->t;
   const int h = (int)t->shape[t->ndim - 2], w = (int)t->shape[t->ndim - 1], c = t->ndim == 4 ? (int)t->shape[1] : 1;
-  return (ty_picture){.p = (const uint8_t *)ty_data(t) + i * row_bytes(t), .bytes = true, .c = c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
+  return (ty_picture){.p = (const uint8_t *)ty_data(t) + i * row_bytes(t), .bytes = true, .c = c, .h = h, .w = w,
+    .sc = (int64_t)h * w, .sh = w, .sw = 1};
 }
 
 static void picture_meta(ty_meta *m, ty_dtype d, int c, int h, int w) {
@@ -159,7 +160,8 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int64_t i, int k, ty_batc
     b->made[k] = true;
   }
   if (p.c != m->shape[0] || p.h != m->shape[1] || p.w != m->shape[2])
-    return ty_error(ctx, "its picture is %dx%dx%d, the batch's first one %s: a transform such as Resize makes them alike", p.c, p.h, p.w, ty_shape_text(m->shape, 3));
+    return ty_error(ctx, "its picture is %dx%dx%d, the batch's first one %s: a transform such as Resize makes them alike",
+      p.c, p.h, p.w, ty_shape_text(m->shape, 3));
   ty_picture_write(&p, (char *)b->to[k] + (size_t)place * bytes * (size_t)p.c * (size_t)p.h * (size_t)p.w, m->dtype);
   return TY_OK;
 }

@@ -26,9 +26,11 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 #define SIDE_MOST (1 << 16)              /* of any picture on its way */
 
-enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE, WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
+enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE,
+  WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
 
-/* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean, m a border, k a ty_colour, d a dtype. */
+/* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean,
+   m a border, k a ty_colour, d a dtype. */
 static const struct { const char *name, *args; } kinds[KINDS] = {
   [RESIZE] = {"resize", "ssbb"},                 /* h, w, nearest, antialias */
   [RESIZE_SHORT] = {"resize_short", "sbb"},      /* the shorter side, nearest, antialias */
@@ -84,10 +86,13 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
   }
   if (k == NORMALIZE) {
     if (v[0] < 1 || v[0] > 4) return ty_error(ctx, "transforms: normalize takes 1 to 4 means and deviations, got %g", v[0]);
-    for (int c = 0; c < v[0]; c++) if (!((float)v[5 + c] > 0)) return ty_error(ctx, "transforms: normalize's std must be above 0, got %g", v[5 + c]);
+    for (int c = 0; c < v[0]; c++)
+      if (!((float)v[5 + c] > 0)) return ty_error(ctx, "transforms: normalize's std must be above 0, got %g", v[5 + c]);
   }
-  if ((k == COLOUR || k == RANDOM_COLOUR) && v[0] == TY_POSTERIZE && !(v[1] >= 0 && v[1] <= 8)) return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
-  if (k == BLUR && ((int)v[0] % 2 == 0 || (int)v[1] % 2 == 0)) return ty_error(ctx, "transforms: the sides of a blur's kernel must be odd, got %g and %g", v[0], v[1]);
+  if ((k == COLOUR || k == RANDOM_COLOUR) && v[0] == TY_POSTERIZE && !(v[1] >= 0 && v[1] <= 8))
+    return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
+  if (k == BLUR && ((int)v[0] % 2 == 0 || (int)v[1] % 2 == 0))
+    return ty_error(ctx, "transforms: the sides of a blur's kernel must be odd, got %g and %g", v[0], v[1]);
   if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
   return TY_OK;
 }
@@ -137,7 +142,8 @@ static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
   return ty_resize(ctx, p, (int)v[0], (int)v[1], v[6] != 0, v[7] != 0, s);
 }
 
-static ty_status warp(ty_ctx *ctx, ty_picture *p, double degrees, double tx, double ty, double scale, double sx, double sy, bool nearest, float fill, ty_canvas *s) {
+static ty_status warp(ty_ctx *ctx, ty_picture *p, double degrees, double tx, double ty, double scale, double sx,
+  double sy, bool nearest, float fill, ty_canvas *s) {
   double m[8];
   ty_inverse_affine(degrees, tx, ty, scale, sx, sy, m);
   return ty_warp(ctx, p, m, (p->w - 1) / 2.0, (p->h - 1) / 2.0, nearest, fill, s);
@@ -237,19 +243,24 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     case RESIZE: return ty_resize(ctx, p, (int)v[0], (int)v[1], v[2] != 0, v[3] != 0, s);
     case RESIZE_SHORT:
       short_side(&tall, &wide, (int64_t)v[0]);
-      if (tall > SIDE_MOST || wide > SIDE_MOST) return ty_error(ctx, "Resize: a picture of %dx%d would become %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
+      if (tall > SIDE_MOST || wide > SIDE_MOST)
+        return ty_error(ctx, "Resize: a picture of %dx%d would become %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
       return ty_resize(ctx, p, (int)TY_MAX(1, tall), (int)TY_MAX(1, wide), v[1] != 0, v[2] != 0, s);
     case CENTER_CROP: return centre(ctx, p, (int)v[0], (int)v[1], s);
     case CROP: return ty_crop(ctx, p, (int)v[0], (int)v[1], (int)v[2], (int)v[3], 0, 0, s);
     case RANDOM_CROP:
       h = p->h + (int)v[4] + (int)v[5];
       w = p->w + (int)v[2] + (int)v[3];
-      if (h < v[0] || w < v[1]) return ty_error(ctx, "RandomCrop: a picture of %dx%d, padding included, is smaller than the crop of %dx%d; padding= makes it larger", h, w, (int)v[0], (int)v[1]);
+      if (h < v[0] || w < v[1])
+        return ty_error(ctx,
+          "RandomCrop: a picture of %dx%d, padding included, is smaller than the crop of %dx%d; padding= makes it larger",
+          h, w, (int)v[0], (int)v[1]);
       h = (int)ty_draw_int(d, 0, h - (int)v[0]) - (int)v[4];
       w = (int)ty_draw_int(d, 0, w - (int)v[1]) - (int)v[2];
       return ty_crop(ctx, p, h, w, (int)v[0], (int)v[1], (int)v[7], (float)v[6], s);
     case PAD:
-      if (p->h + v[2] + v[3] > SIDE_MOST || p->w + v[0] + v[1] > SIDE_MOST) return ty_error(ctx, "Pad: a picture of %dx%d would have a side of more than %d", p->h, p->w, SIDE_MOST);
+      if (p->h + v[2] + v[3] > SIDE_MOST || p->w + v[0] + v[1] > SIDE_MOST)
+        return ty_error(ctx, "Pad: a picture of %dx%d would have a side of more than %d", p->h, p->w, SIDE_MOST);
       return ty_crop(ctx, p, -(int)v[2], -(int)v[0], p->h + (int)v[2] + (int)v[3], p->w + (int)v[0] + (int)v[1], (int)v[5], (float)v[4], s);
     case HFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
     case VFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;

@@ -1,6 +1,7 @@
 /* Pictures' geometry: crops, resizing, affine maps. The arithmetic is that of torchvision on float tensors.
  *
- * Idea: a crop within the picture only moves the window (ty_picture's pointer and sizes); what needs new pixels makes them in canvas memory. */
+ * Idea: a crop within the picture only moves the window (ty_picture's pointer and sizes); what needs new pixels makes
+ * them in canvas memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int bo
       const float *src = from + c * p->sc + sy * p->sh;
       for (int j = 0; j < w; j++) {
         const int sx = x + j;
-        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == 0 ? fill : border == 2 ? src[reflected(sx, p->w)] : src[TY_MAX(0, TY_MIN(p->w - 1, sx))];
+        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == 0 ? fill : border == 2 ? src[reflected(sx, p->w)]
+          : src[TY_MAX(0, TY_MIN(p->w - 1, sx))];
       }
     }
   *p = (ty_picture){.p = to, .own = true, .c = p->c, .h = h, .w = w, .sc = (int64_t)h * w, .sh = w, .sw = 1};
@@ -51,7 +53,8 @@ static void gaussian(float *w, int n, double sigma) {
 }
 
 ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x, double sigma_y, ty_canvas *s) {
-  if (wide / 2 >= p->w || tall / 2 >= p->h) return ty_error(ctx, "GaussianBlur: a kernel of %dx%d is too large for a picture of %dx%d", tall, wide, p->h, p->w);
+  if (wide / 2 >= p->w || tall / 2 >= p->h)
+    return ty_error(ctx, "GaussianBlur: a kernel of %dx%d is too large for a picture of %dx%d", tall, wide, p->h, p->w);
   TY_TRY(ty_picture_own(ctx, p, s));
   const int64_t n = (int64_t)p->c * p->h * p->w;
   float *to = ty_canvas_floats(ctx, s, n), *w = malloc(sizeof(float) * (size_t)(wide + tall + p->w));

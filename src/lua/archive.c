@@ -22,7 +22,8 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
   *m = (ty_meta){.ndim = (uint8_t)n};
   for (int i = 0; i < (int)n; i++) {
     lua_rawgeti(L, index, i + 1);
-    if (!ty_is_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST) ty_throw(L, "an array of an impossible shape");
+    if (!ty_is_whole(lua_tonumber(L, -1), &m->shape[i]) || m->shape[i] < 0 || m->shape[i] > TY_MOST)
+      ty_throw(L, "an array of an impossible shape");
     lua_pop(L, 1);
   }
 }
@@ -38,7 +39,8 @@ static int blob_read(lua_State *L) {           /* path -> its contents, how many
   return 2;
 }
 
-static int file_head(lua_State *L) {           /* path, n -> the first n bytes of a regular file, or as many as there are; nil: it can't be read */
+/* path, n -> the first n bytes of a regular file, or as many as there are; nil: it can't be read */
+static int file_head(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   char text[64];
   int64_t size;
@@ -150,7 +152,8 @@ static int zip_write(lua_State *L) {           /* path, names, texts, tensors */
 
 void ty_open_archive(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"blob_read", blob_read}, {"blob_text", blob_text}, {"file_head", file_head}, {"blob_array", blob_array}, {"array_descr", array_descr}, {"zip_list", zip_list}, {"zip_member", zip_member},
+    {"blob_read", blob_read}, {"blob_text", blob_text}, {"file_head", file_head}, {"blob_array", blob_array},
+    {"array_descr", array_descr}, {"zip_list", zip_list}, {"zip_member", zip_member},
     {"file_write", file_write}, {"zip_write", zip_write}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

@@ -37,7 +37,10 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
 
 /* ---- where values stand ---- */
 
-static bool takes_list(int type) { return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR || type == TY_P_TRIPLE || type == TY_P_ANY; }
+static bool takes_list(int type) {
+  return type == TY_P_TENSORS || type == TY_P_DIMS || type == TY_P_SIZES || type == TY_P_INTS || type == TY_P_PAIR ||
+    type == TY_P_TRIPLE || type == TY_P_ANY;
+}
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
 /* A table with a name in it holds options, unless it is an object where one may stand; so does {} where no list may stand. */
@@ -68,13 +71,20 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
 /* The parameter that PyTorch calls `key`; nparam: none. */
 static int by_other_name(const ty_op *op, const char *key) {
   static const char *const names[][2] = {
-    {"gradient", "grad"}, {"map_location", "device"}, {"input2", "l"}, {"other", "b"}, {"exponent", "b"}, {"mat2", "b"}, {"vec", "b"}, {"vec2", "b"}, {"batch2", "b"}, {"input2", "b"}, {"x2", "b"}, {"B", "b"}, {"end", "b"}, {"tensor1", "b"}, {"tensor2", "c"},
-    {"mat1", "a"}, {"mat", "a"}, {"vec1", "a"}, {"batch1", "a"}, {"input1", "a"}, {"x1", "a"}, {"A", "a"}, {"L", "l"}, {"condition", "cond"}, {"x", "a"}, {"y", "b"},
-    {"axis", "dim"}, {"dims", "dim"}, {"dimension", "dim"}, {"diagonal", "k"}, {"diagonal", "offset"}, {"fill_value", "value"}, {"shape", "size"}, {"sizes", "size"}, {"normalized_shape", "size"},
-    {"split_size", "size"}, {"split_size_or_sections", "size"}, {"chunks", "n"}, {"num_samples", "n"}, {"shifts", "shift"}, {"dims", "repeats"}, {"reps", "repeats"}, {"num_groups", "groups"},
-    {"running_mean", "mean"}, {"running_var", "var"}, {"query", "q"}, {"key", "k"}, {"value", "v"}, {"value", "src"}, {"source", "src"}, {"source", "from"}, {"destination", "to"}, {"indices", "index"},
-    {"start", "first"}, {"end", "last"}, {"from", "low"}, {"to", "high"}, {"upscale_factor", "factor"}, {"downscale_factor", "factor"}, {"indices_or_sections", "sections"},
-    {"test_elements", "values"}, {"sorted_sequence", "sorted"}, {"target", "y"}, {"norm_type", "p"}, {"ord", "p"}, {"positive", "near"}, {"negative", "far"}, {"include_input", "include_self"}};
+    {"gradient", "grad"}, {"map_location", "device"}, {"input2", "l"}, {"other", "b"}, {"exponent", "b"}, {"mat2", "b"},
+    {"vec", "b"}, {"vec2", "b"}, {"batch2", "b"}, {"input2", "b"}, {"x2", "b"}, {"B", "b"}, {"end", "b"},
+    {"tensor1", "b"}, {"tensor2", "c"}, {"mat1", "a"}, {"mat", "a"}, {"vec1", "a"}, {"batch1", "a"}, {"input1", "a"},
+    {"x1", "a"}, {"A", "a"}, {"L", "l"}, {"condition", "cond"}, {"x", "a"}, {"y", "b"},
+    {"axis", "dim"}, {"dims", "dim"}, {"dimension", "dim"}, {"diagonal", "k"}, {"diagonal", "offset"},
+    {"fill_value", "value"}, {"shape", "size"}, {"sizes", "size"}, {"normalized_shape", "size"},
+    {"split_size", "size"}, {"split_size_or_sections", "size"}, {"chunks", "n"}, {"num_samples", "n"},
+    {"shifts", "shift"}, {"dims", "repeats"}, {"reps", "repeats"}, {"num_groups", "groups"},
+    {"running_mean", "mean"}, {"running_var", "var"}, {"query", "q"}, {"key", "k"}, {"value", "v"}, {"value", "src"},
+    {"source", "src"}, {"source", "from"}, {"destination", "to"}, {"indices", "index"},
+    {"start", "first"}, {"end", "last"}, {"from", "low"}, {"to", "high"}, {"upscale_factor", "factor"},
+    {"downscale_factor", "factor"}, {"indices_or_sections", "sections"}, {"test_elements", "values"},
+    {"sorted_sequence", "sorted"}, {"target", "y"}, {"norm_type", "p"}, {"ord", "p"}, {"positive", "near"},
+    {"negative", "far"}, {"include_input", "include_self"}};
   static const char *const first[] = {"input", "self", "tensor", "anchor", "logits", "elements"};
   for (unsigned k = 0; k < sizeof first / sizeof *first; k++) {
     const int at = op->nparam > 1 && !strcmp(op->param[0].name, "cond");          /* where's input comes second */
@@ -121,7 +131,8 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_ma
   lua_pushnil(L);
   while (lua_next(L, options)) {
     int i = 0;
-    if (lua_type(L, -2) != LUA_TSTRING) ty_throw(L, "%s: options are named, got one at index %s", op->shown, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
+    if (lua_type(L, -2) != LUA_TSTRING)
+      ty_throw(L, "%s: options are named, got one at index %s", op->shown, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
     const char *key = lua_tostring(L, -2);
     while (i < op->nparam && strcmp(op->param[i].name, key)) i++;
     if (i == op->nparam) i = by_other_name(op, key);
@@ -142,7 +153,9 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_ma
 static ty_tensor *tensor_at(lua_State *L, ty_state *s, const ty_op *op, int k, int index, int item) {
   ty_handle *h = ty_is_handle(L, index);
   if (!h) {
-    if (item) ty_throw(L, "%s: argument %d (%s) must be a list of tensors, got %s at %d", op->shown, k + 1, op->param[k].name, ty_type_text(L, index), item);
+    if (item)
+      ty_throw(L, "%s: argument %d (%s) must be a list of tensors, got %s at %d", op->shown, k + 1, op->param[k].name,
+        ty_type_text(L, index), item);
     bad(L, op, k, op->param[k].type == TY_P_OPERAND ? "a tensor or a number" : "a tensor", index);
   }
   if (!h->t) {
@@ -174,7 +187,9 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   int64_t n = table ? ty_list_length(L, w.at) : w.count;
   if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
   if (!table && lua_type(L, w.at) != LUA_TNUMBER) bad(L, op, k, expected, w.at);
-  if (n > TY_MAXDIM) ty_throw(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->shown, k + 1, op->param[k].name, (int)n, TY_MAXDIM);
+  if (n > TY_MAXDIM)
+    ty_throw(L, "%s: argument %d (%s) has %d numbers; at most %d dims are supported", op->shown, k + 1,
+      op->param[k].name, (int)n, TY_MAXDIM);
   a->n = (uint8_t)n;
   for (int i = 0; i < n; i++) {
     int index = w.at + i;
@@ -189,7 +204,9 @@ static void window_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *
   const bool two = op->param[k].type == TY_P_PAIR, table = lua_type(L, index) == LUA_TTABLE;
   const char *expected = two ? "a whole number or a list of two" : "a whole number or a list of three";
   a->n = two ? 2 : 3;
-  if (table && lua_objlen(L, index) != a->n) ty_throw(L, "%s: argument %d (%s) must be %s, got a list of %d", op->shown, k + 1, op->param[k].name, expected, (int)lua_objlen(L, index));
+  if (table && lua_objlen(L, index) != a->n)
+    ty_throw(L, "%s: argument %d (%s) must be %s, got a list of %d", op->shown, k + 1, op->param[k].name, expected,
+      (int)lua_objlen(L, index));
   for (int i = 0; i < a->n; i++) {
     if (table) lua_rawgeti(L, index, i + 1); else lua_pushvalue(L, index);
     a->v[i] = whole_at(L, op, k, lua_gettop(L), expected);
@@ -201,7 +218,8 @@ static int dtype_at(lua_State *L, const ty_op *op, int k, int index) {
   if (lua_type(L, index) != LUA_TSTRING) bad(L, op, k, "a dtype such as 'float32'", index);
   int d = ty_dtype_find(lua_tostring(L, index));
   if (d < 0) {
-    static const char *const others[][2] = {{"long", "int64"}, {"int", "int32"}, {"float", "float32"}, {"half", "float16"}, {"double", "float64"}, {"byte", "uint8"}};
+    static const char *const others[][2] = {{"long", "int64"}, {"int", "int32"}, {"float", "float32"},
+      {"half", "float16"}, {"double", "float64"}, {"byte", "uint8"}};
     const char *near = ty_nearest(lua_tostring(L, index), ty_dtype_names, TY_NDTYPE);
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
       if (!strcmp(lua_tostring(L, index), others[i][0])) near = others[i][1];
@@ -232,7 +250,8 @@ static int device_at(lua_State *L, const ty_op *op, int k, int index) {
 }
 
 static void missing(lua_State *L, const ty_op *op, int k) {
-  ty_throw(L, k == 0 && op->param[0].type <= TY_P_OPERAND ? "%s: argument %d (%s) is missing; a method is called with a colon" : "%s: argument %d (%s) is missing", op->shown, k + 1, op->param[k].name);
+  ty_throw(L, k == 0 && op->param[0].type <= TY_P_OPERAND ? "%s: argument %d (%s) is missing; a method is called with a colon"
+    : "%s: argument %d (%s) is missing", op->shown, k + 1, op->param[k].name);
 }
 
 static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
@@ -287,7 +306,9 @@ static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place 
   int index = w.at;
   a->span[p->slot] = (ty_span){a->nin, 1};
   if (!index) {
-    if (!p->optional) bad(L, op, k, p->type == TY_P_TENSORS ? "a list of tensors" : p->type == TY_P_OPERAND ? "a tensor or a number" : "a tensor", 0);
+    if (!p->optional)
+      bad(L, op, k, p->type == TY_P_TENSORS ? "a list of tensors" : p->type == TY_P_OPERAND ? "a tensor or a number"
+        : "a tensor", 0);
     if (p->type == TY_P_TENSORS) a->span[p->slot].count = 0;
     else a->in[a->nin++].kind = TY_NONE, a->in[a->nin - 1].t = NULL;
     return;
@@ -355,7 +376,8 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
         break;
       case TY_P_TENSORS:
         if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
-        if (ty_list_length(L, index) < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
+        if (ty_list_length(L, index) < 0)
+          ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
         for (int i = 1, n = (int)lua_objlen(L, index); i <= n; i++) {
           lua_rawgeti(L, index, i);
           tensor_at(L, s, op, k, lua_gettop(L), i);
@@ -447,7 +469,8 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
       out[i] = h[i]->t;
       if (a->made.requires_grad) {
         ty_settle(L, "a leaf is made");
-        if (!ty_is_float((ty_dtype)out[i]->dtype)) return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
+        if (!ty_is_float((ty_dtype)out[i]->dtype))
+          return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
         out[i]->requires_grad = true;
         ty_register(L, i - nout);
       }

@@ -14,7 +14,8 @@ typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYP
 typedef struct { uint8_t kind, index; } src;
 typedef struct {
   uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
-  uint32_t asked;            /* of several slots: those for which the rule is run; the others have one of their own, for when none of these is asked for */
+  /* of several slots: those for which the rule is run; the others have one of their own, for when none of these is asked for */
+  uint32_t asked;
   int nsrc;
   src s[TY_MAXPARAM];
 } rule;
@@ -37,7 +38,8 @@ static bool find_source(const ty_op *op, const char *name, src *s) {
   if (numbered(name, "out", &n)) { *s = (src){SRC_OUT, (uint8_t)n}; return n < op->nout; }
   if (p) { *s = (src){p->type <= TY_P_TENSORS ? SRC_IN : SRC_ATTR, p->slot}; return true; }
   if (!strcmp(name, "item")) { *s = (src){SRC_ITEM, 0}; return true; }
-  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES}, {"_dtype", SRC_DTYPE}, {"_device", SRC_DEVICE}, {"_needed", SRC_NEEDED}};
+  static const struct { const char *suffix; src_kind kind; } ends[] = {{"_shape", SRC_SHAPE}, {"_shapes", SRC_SHAPES},
+    {"_dtype", SRC_DTYPE}, {"_device", SRC_DEVICE}, {"_needed", SRC_NEEDED}};
   for (int i = 0; i < 5; i++) {
     size_t k = strlen(ends[i].suffix);
     if (len <= k || len - k >= sizeof base || strcmp(name + len - k, ends[i].suffix)) continue;
@@ -66,7 +68,9 @@ static int set_rule(lua_State *L) {
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 4, i);
     src *s = &r.s[r.nsrc++];
-    if (!find_source(op, lua_tostring(L, -1), s)) return ty_throw(L, "grad.lua: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute", op->name, lua_tostring(L, -1));
+    if (!find_source(op, lua_tostring(L, -1), s))
+      return ty_throw(L, "grad.lua: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute",
+        op->name, lua_tostring(L, -1));
     if (s->kind == SRC_IN) in |= 1u << s->index;
     if (s->kind == SRC_OUT) out |= 1u << s->index;
     lua_pop(L, 1);
@@ -136,7 +140,10 @@ static void push_source(lua_State *L, rule_call *r, src s, int item) {
     case SRC_ITEM: lua_pushinteger(L, item + 1); return;
     case SRC_SHAPES:
       lua_createtable(L, sp.count, 0);
-      for (int i = 0; i < sp.count; i++) { ty_push_list(L, n->meta[sp.start + i].shape, n->meta[sp.start + i].ndim, 0, true); lua_rawseti(L, -2, i + 1); }
+      for (int i = 0; i < sp.count; i++) {
+        ty_push_list(L, n->meta[sp.start + i].shape, n->meta[sp.start + i].ndim, 0, true);
+        lua_rawseti(L, -2, i + 1);
+      }
       return;
     default: break;
   }
@@ -239,7 +246,8 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   const int base = lua_gettop(L) - n->nout - 2;
   lua_call(L, n->nout + 1, LUA_MULTRET);
   for (int k = lua_gettop(L); k > base + n->nin; k--)
-    if (!lua_isnil(L, k)) return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
+    if (!lua_isnil(L, k))
+      return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
   lua_settop(L, base + n->nin);
   for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
   return 0;
@@ -449,7 +457,8 @@ static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, boo
   return n;
 }
 
-/* backward(outputs, grads (false: none), inputs or nil, retain, create, accumulate) -> list of gradients, false where an input was not used */
+/* backward(outputs, grads (false: none), inputs or nil, retain, create, accumulate) -> list of gradients, false where
+   an input was not used */
 static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 6);
@@ -463,7 +472,8 @@ static int backward(lua_State *L) {
   lua_rawseti(L, -2, THROWN);
   lua_pop(L, 1);
   const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
-  ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs, **inputs = grads + outs, **result = inputs + ins;
+  ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs,
+    **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
   lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
@@ -539,7 +549,8 @@ static int record(lua_State *L) {
   luaL_checktype(L, 3, LUA_TTABLE);
   ty_settle(L, "an autograd.Function is called");
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
-  if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION) return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
+  if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION)
+    return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
   s->env_pending = false;
   bool any = false;
   for (int i = 0; i < nin; i++) {

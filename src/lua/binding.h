@@ -48,8 +48,8 @@ typedef struct ty_state {
 } ty_state;
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
-enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_PARENTS, TY_R_RULES, TY_R_SHAPE_META, TY_R_FORMAT, TY_R_FUNCTION,
-       TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER };
+enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_PARENTS, TY_R_RULES, TY_R_SHAPE_META,
+       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
@@ -82,9 +82,11 @@ void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_an
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
-/* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the function that was called there. */
+/* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the
+   function that was called there. */
 int ty_throw(lua_State *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of ops that was called there, or NULL. */
+/* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of
+   ops that was called there, or NULL. */
 const char *ty_push_place(lua_State *L);
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */
@@ -122,25 +124,31 @@ void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *
 void ty_settle(lua_State *L, const char *what);
 
 long long ty_gpu_garbage(void);            /* bytes of results nobody needs that a GPU has room for; 0 while there is none */
-int ty_device_at(lua_State *L, const char *name, const char *who);   /* position in ty_devices; -1: no device's name. Raises where it isn't there */
+/* position in ty_devices; -1: no device's name. Raises where it isn't there */
+int ty_device_at(lua_State *L, const char *name, const char *who);
 
 /* Bytes on their way to a GPU: through two pinned blocks by turns, one of which is filled while the other is copied. */
 typedef struct { int gpu, turn; ty_tensor *block[2]; void *event[2]; } ty_stage;
 #define TY_STAGE ((size_t)16 << 20)                                       /* bytes of a block */
-ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, size_t most, ty_stage *s);   /* for pieces of up to most bytes; ty_stage_end comes after a failure too */
+/* for pieces of up to most bytes; ty_stage_end comes after a failure too */
+ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int gpu, size_t most, ty_stage *s);
 ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block);
-ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n);    /* n bytes of the block to place `at` of to, which is contiguous */
+/* n bytes of the block to place `at` of to, which is contiguous */
+ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n);
 void ty_stage_end(ty_stage *s);
-/* A timing event, recorded in a GPU's current stream (NULL: a graph is being captured, or none is to be had); the time from one to another, for which it waits. */
+/* A timing event, recorded in a GPU's current stream (NULL: a graph is being captured, or none is to be had); the time
+   from one to another, for which it waits. */
 void *ty_gpu_mark(ty_ctx *ctx, int gpu);
 bool ty_gpu_between(ty_ctx *ctx, void *from, void *to, double *us);
 void ty_gpu_unmark(int gpu, void *event);
-ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t);         /* *t becomes a copy in pinned memory, where it is on the CPU and there is a GPU */
+/* *t becomes a copy in pinned memory, where it is on the CPU and there is a GPU */
+ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t);
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
 /* ---- things of C that Lua holds (box.c) ---- */
 void **ty_new_box(lua_State *L, void (*end)(void *p));    /* pushes an empty one; what is put there the collector ends */
-void *ty_box_at(lua_State *L, int index, void (*end)(void *p), const char *what);       /* raises, where there is none of this kind, or it has ended */
+/* raises, where there is none of this kind, or it has ended */
+void *ty_box_at(lua_State *L, int index, void (*end)(void *p), const char *what);
 void ty_box_end(lua_State *L, int index, void (*end)(void *p), const char *what);       /* now; nothing if that has been done */
 struct ty_blob *ty_blob_at(lua_State *L, int index);
 void ty_blob_end(void *b);

@@ -1,5 +1,5 @@
-/* Things of C that Lua holds: a userdata with a pointer and what ends it. One metatable, out of reach; size and magic are checked, and so is the
- * kind (by what ends it), since metatables can be forged. */
+/* Things of C that Lua holds: a userdata with a pointer and what ends it. One metatable, out of reach; size and magic
+ * are checked, and so is the kind (by what ends it), since metatables can be forged. */
 #include "binding.h"
 
 #define MAGIC 0x54794368626f7821u

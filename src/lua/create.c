@@ -7,7 +7,8 @@
 typedef struct { lua_State *L; const char *who; ty_meta m; bool numbers, booleans; } shape_of;
 
 static int ragged(const shape_of *f, int depth, int64_t want, int64_t got) {
-  return ty_throw(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, the first there has %d", f->who, depth + 1, (int)got, (int)want);
+  return ty_throw(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, the first there has %d",
+    f->who, depth + 1, (int)got, (int)want);
 }
 
 /* The shape is that of the first element at each depth. */
@@ -30,11 +31,15 @@ static void check(shape_of *f, int depth) {  /* value on top */
   if (depth == f->m.ndim) {
     if (t == LUA_TNUMBER) f->numbers = true;
     else if (t == LUA_TBOOLEAN) f->booleans = true;
-    else if (t == LUA_TTABLE) ty_throw(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list", f->who, depth + 1);
+    else if (t == LUA_TTABLE)
+      ty_throw(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list",
+        f->who, depth + 1);
     else ty_throw(L, "%s: the nested list holds a %s; numbers or booleans are needed", f->who, ty_type_text(L, -1));
     return;
   }
-  if (t != LUA_TTABLE) ty_throw(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who, ty_type_text(L, -1), depth + 1);
+  if (t != LUA_TTABLE)
+    ty_throw(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who,
+      ty_type_text(L, -1), depth + 1);
   int64_t n = ty_list_length(L, -1);
   if (n < 0) ty_throw(L, "%s: a list at depth %d has holes (nil in the middle) or named fields", f->who, depth + 1);
   if (n != f->m.shape[depth]) ragged(f, depth, f->m.shape[depth], n);
@@ -49,7 +54,8 @@ static void check(shape_of *f, int depth) {  /* value on top */
 static char *fill(lua_State *L, const ty_meta *m, int depth, char *p) {
   if (depth == m->ndim) {
     int64_t whole;
-    if (!ty_fits(lua_tonumber(L, -1), (ty_dtype)m->dtype)) ty_throw(L, "tensor: %f is out of range for %s", lua_tonumber(L, -1), ty_dtype_names[m->dtype]);
+    if (!ty_fits(lua_tonumber(L, -1), (ty_dtype)m->dtype))
+      ty_throw(L, "tensor: %f is out of range for %s", lua_tonumber(L, -1), ty_dtype_names[m->dtype]);
     if (lua_type(L, -1) == LUA_TBOOLEAN) ty_set_int(p, (ty_dtype)m->dtype, lua_toboolean(L, -1));
     else if (!ty_is_float((ty_dtype)m->dtype) && ty_is_whole(lua_tonumber(L, -1), &whole)) ty_set_int(p, (ty_dtype)m->dtype, whole);
     else ty_set(p, (ty_dtype)m->dtype, lua_tonumber(L, -1));
@@ -136,7 +142,8 @@ static int from_address(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   int dtype = ty_dtype_find(luaL_checkstring(L, 3));
-  if (dtype < 0 || lua_type(L, 2) != LUA_TTABLE || lua_objlen(L, 2) > TY_MAXDIM) return ty_throw(L, "from_ffi: a list of sizes and a dtype are needed");
+  if (dtype < 0 || lua_type(L, 2) != LUA_TTABLE || lua_objlen(L, 2) > TY_MAXDIM)
+    return ty_throw(L, "from_ffi: a list of sizes and a dtype are needed");
   ty_meta m = {.dtype = (uint8_t)dtype};
   ty_pace(L, s);
   uintptr_t address = (uintptr_t)luaL_checknumber(L, 1);
@@ -145,7 +152,8 @@ static int from_address(lua_State *L) {
   for (int i = 0; i < m.ndim; i++) {
     lua_rawgeti(L, 2, i + 1);
     m.shape[i] = (int64_t)lua_tonumber(L, -1);
-    if (m.shape[i] < 0 || __builtin_mul_overflow(n, m.shape[i], &n)) return ty_throw(L, "from_ffi: size %s is impossible", ty_shape_text(m.shape, i + 1));
+    if (m.shape[i] < 0 || __builtin_mul_overflow(n, m.shape[i], &n))
+      return ty_throw(L, "from_ffi: size %s is impossible", ty_shape_text(m.shape, i + 1));
     lua_pop(L, 1);
   }
   if (address % ty_dtype_size[m.dtype]) return ty_throw(L, "from_ffi: the pointer is not aligned for %s", ty_dtype_names[m.dtype]);

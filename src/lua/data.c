@@ -34,7 +34,8 @@ static ty_pipeline *pipeline_at(lua_State *L, ty_ctx *ctx, int index) {
         lua_pop(L, 1);
       }
       lua_rawgeti(L, -1, 1);
-      st = lua_type(L, -1) == LUA_TSTRING ? ty_transform_make(ctx, lua_tostring(L, -1), v, m, &step) : ty_error(ctx, "transforms: step %d has no name", i + 1);
+      st = lua_type(L, -1) == LUA_TSTRING ? ty_transform_make(ctx, lua_tostring(L, -1), v, m, &step)
+        : ty_error(ctx, "transforms: step %d has no name", i + 1);
       const bool cast = st == TY_OK && !strcmp(lua_tostring(L, -1), "dtype");
       lua_pop(L, 1);
       if (cast) t->dtype = (ty_dtype)v[0];               /* what the batch's elements become: where it stands doesn't matter */
@@ -61,8 +62,11 @@ static int apply_transforms(lua_State *L) {
   ty_settle(L, "a picture is transformed");
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *x = ty_check(L, 1, "transforms", "argument 1");
-  if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) || x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
-    return ty_throw(L, "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s", ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
+  if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) ||
+      x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
+    return ty_throw(L,
+      "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s",
+      ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
   ty_pipeline *t = pipeline_at(L, ctx, 2);
   if (!t) return ty_raise(L, ctx);
   ty_draws d = ty_draws_of(ty_key(seed_at(L, 3), 0), 0);
@@ -135,25 +139,30 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
     f->width = (int)whole_field(L, "width");
     if (f->width != 2 && f->width != 4) return ty_error(ctx, "source: ids are 2 or 4 bytes wide");
   } else if (f->kind != TY_FILES) {
-    if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1) return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
+    if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1)
+      return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
     f->t = ty_alias(t);                    /* that memory and shape, whatever becomes of the user's tensor */
     if (!f->t) return ty_no_memory(ctx, "source");
     t = f->t;
   }
   switch (f->kind) {
     case TY_ROWS:
-      return t->shape[0] == n ? TY_OK : ty_error(ctx, "source: a field has %lld items, expected %lld", (long long)t->shape[0], (long long)n);
+      return t->shape[0] == n ? TY_OK
+        : ty_error(ctx, "source: a field has %lld items, expected %lld", (long long)t->shape[0], (long long)n);
     case TY_IMAGES:
-      if (t->dtype != TY_U8 || t->ndim < 3 || t->ndim > 4 || t->shape[0] != n || (t->ndim == 4 && (t->shape[1] < 1 || t->shape[1] > 4)) || t->shape[t->ndim - 1] < 1 || t->shape[t->ndim - 2] < 1 ||
+      if (t->dtype != TY_U8 || t->ndim < 3 || t->ndim > 4 || t->shape[0] != n ||
+          (t->ndim == 4 && (t->shape[1] < 1 || t->shape[1] > 4)) || t->shape[t->ndim - 1] < 1 || t->shape[t->ndim - 2] < 1 ||
           t->shape[t->ndim - 1] > 1 << 15 || t->shape[t->ndim - 2] > 1 << 15)
-        return ty_error(ctx, "source: images must be uint8 of shape NxHxW or NxCxHxW, got %s of %s", ty_dtype_names[t->dtype], ty_shape_of(t));
+        return ty_error(ctx, "source: images must be uint8 of shape NxHxW or NxCxHxW, got %s of %s",
+          ty_dtype_names[t->dtype], ty_shape_of(t));
       break;
     case TY_WINDOWS: {
       const int64_t have = t ? t->ndim == 1 && t->dtype == TY_I64 ? t->shape[0] : 0 : (int64_t)f->raw->n / f->width;
       f->length = whole_field(L, "length");
       f->step = whole_field(L, "step");
       f->from = whole_field(L, "from");
-      if (f->length < 1 || f->step < 1 || f->from < 0 || f->from > have || f->length > have - f->from || n > (have - f->from - f->length) / f->step + 1)
+      if (f->length < 1 || f->step < 1 || f->from < 0 || f->from > have || f->length > have - f->from ||
+          n > (have - f->from - f->length) / f->step + 1)
         return ty_error(ctx, "source: windows need tokens in 1 dim that hold them all");
       return TY_OK;
     }
@@ -185,13 +194,15 @@ static int mix_seeds(lua_State *L) {           /* a, b -> a seed below 2^52 that
   return 1;
 }
 
-/* make_source(n, {field, ...}): fields are {kind = "rows", tensor =}, {kind = "images", tensor =, steps =}, {kind = "files", paths =, gray =, steps =},
- * {kind = "windows", tensor =, length =, step =, from =} */
+/* make_source(n, {field, ...}): fields are {kind = "rows", tensor =}, {kind = "images", tensor =, steps =},
+ * {kind = "files", paths =, gray =, steps =}, {kind = "windows", tensor =, length =, step =, from =} */
 static int make_source(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st);
   int64_t n;
-  if (!ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 || lua_objlen(L, 2) > TY_FIELDS) return ty_throw(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
+  if (!ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > INT32_MAX || !lua_istable(L, 2) || lua_objlen(L, 2) < 1 ||
+      lua_objlen(L, 2) > TY_FIELDS)
+    return ty_throw(L, "source: 1 or more items of 1 to %d fields are needed", TY_FIELDS);
   ty_settle(L, "a loader is made");
   const int fields = (int)lua_objlen(L, 2);
   void **box = ty_new_box(L, source_ends);
@@ -226,13 +237,15 @@ static int join_sources(lua_State *L) {
     int64_t count = part->of->n;
     if (!lua_isnil(L, -1)) {
       const ty_tensor *at = ty_check(L, -1, "source", "positions");
-      if (at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0) return ty_throw(L, "source: positions must be int64 in 1 dim on the cpu");
+      if (at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0)
+        return ty_throw(L, "source: positions must be int64 in 1 dim on the cpu");
       count = at->shape[0];
       part->at = malloc(sizeof *part->at * (size_t)TY_MAX(count, 1));
       if (!part->at) return ty_throw(L, "source: out of memory");
       for (int64_t i = 0; i < count; i++) {
         part->at[i] = ((const int64_t *)ty_data(at))[i * at->stride[0]] - 1;
-        if (part->at[i] < 0 || part->at[i] >= part->of->n) return ty_throw(L, "source: position %lld is out of range", (long long)part->at[i] + 1);
+        if (part->at[i] < 0 || part->at[i] >= part->of->n)
+          return ty_throw(L, "source: position %lld is out of range", (long long)part->at[i] + 1);
       }
     }
     part->end = s->n += count;
@@ -254,10 +267,12 @@ static void batch_free(batch *b, const ty_source *s) {
   ty_free(b);
 }
 
-/* The batch that arguments index (int64 items), index + 1 (seed), + 2 (epoch), + 3 (pinned), + 4 (the first's place in the epoch) ask of s. */
+/* The batch that arguments index (int64 items), index + 1 (seed), + 2 (epoch), + 3 (pinned), + 4 (the first's place in
+   the epoch) ask of s. */
 static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int index, batch **out) {
   ty_tensor *at = ty_test(L, index);
-  if (!at || at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0 || !at->shape[0]) return ty_error(ctx, "DataLoader: positions must be int64 in 1 dim on the cpu");
+  if (!at || at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0 || !at->shape[0])
+    return ty_error(ctx, "DataLoader: positions must be int64 in 1 dim on the cpu");
   const int64_t n = at->shape[0];
   batch *b = ty_malloc(sizeof *b + sizeof *b->item * (size_t)n);
   if (!b) return ty_no_memory(ctx, "DataLoader");
@@ -270,7 +285,8 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
   ty_status st = TY_OK;
   for (int64_t i = 0; i < n && st == TY_OK; i++) {
     b->item[i] = ((const int64_t *)ty_data(at))[i * at->stride[0]] - 1;
-    if (b->item[i] < 0 || b->item[i] >= s->n) st = ty_error(ctx, "DataLoader: item %lld is out of range for %lld items", (long long)b->item[i] + 1, (long long)s->n);
+    if (b->item[i] < 0 || b->item[i] >= s->n)
+      st = ty_error(ctx, "DataLoader: item %lld is out of range for %lld items", (long long)b->item[i] + 1, (long long)s->n);
   }
   for (int k = 0; k < s->nfield && st == TY_OK; k++) {
     ty_meta *m = &b->b.meta[k], whole;
@@ -292,7 +308,8 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
 static ty_status batch_give(lua_State *L, ty_ctx *ctx, const ty_source *s, batch *b, ty_handle **h) {
   for (int k = 0; k < s->nfield; k++) {
     if (b->b.made[k]) {
-      ty_meta whole = {.dtype = b->b.meta[k].dtype, .ndim = 4, .shape = {b->b.count, b->b.meta[k].shape[0], b->b.meta[k].shape[1], b->b.meta[k].shape[2]}};
+      ty_meta whole = {.dtype = b->b.meta[k].dtype, .ndim = 4,
+        .shape = {b->b.count, b->b.meta[k].shape[0], b->b.meta[k].shape[1], b->b.meta[k].shape[2]}};
       size_t n = ty_dtype_size[whole.dtype];
       for (int i = 0; i < 4; i++) n *= (size_t)whole.shape[i];
       if (b->pin) {
@@ -421,8 +438,10 @@ static int read_records(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   const char *path = luaL_checkstring(L, 1);
-  const int head = (int)luaL_checkinteger(L, 2), chw[3] = {(int)luaL_checkinteger(L, 3), (int)luaL_checkinteger(L, 4), (int)luaL_checkinteger(L, 5)};
-  if (head < 1 || head > 16 || chw[0] < 1 || chw[0] > 4 || chw[1] < 1 || chw[1] > 1024 || chw[2] < 1 || chw[2] > 1024) return ty_throw(L, "read_records: strange sizes");
+  const int head = (int)luaL_checkinteger(L, 2),
+    chw[3] = {(int)luaL_checkinteger(L, 3), (int)luaL_checkinteger(L, 4), (int)luaL_checkinteger(L, 5)};
+  if (head < 1 || head > 16 || chw[0] < 1 || chw[0] > 4 || chw[1] < 1 || chw[1] > 1024 || chw[2] < 1 || chw[2] > 1024)
+    return ty_throw(L, "read_records: strange sizes");
   ty_pace(L, s);
   ty_handle *a = ty_new_handle(L, s), *b = ty_new_handle(L, s);
   return ty_records_read(ctx, path, head, chw, &a->t, &b->t) == TY_OK ? 2 : ty_raise(L, ctx);
@@ -477,7 +496,10 @@ static int bytes_tensor(lua_State *L) {
 
 void ty_open_data(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture}, {"make_source", make_source}, {"join_sources", join_sources}, {"mix_seeds", mix_seeds}, {"source_batch", source_batch}, {"loader_start", loader_start},
-    {"loader_submit", loader_submit}, {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records}, {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
+    {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture},
+    {"make_source", make_source}, {"join_sources", join_sources}, {"mix_seeds", mix_seeds},
+    {"source_batch", source_batch}, {"loader_start", loader_start}, {"loader_submit", loader_submit},
+    {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records},
+    {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

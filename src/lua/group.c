@@ -73,7 +73,8 @@ static int group_test(lua_State *L) {
 
 /* ---- groups ---- */
 
-/* group_open(seconds, compare) -> rank, how many processes, and both within the machine; or nil and why not. seconds, compare: as ty_groups_set says */
+/* group_open(seconds, compare) -> rank, how many processes, and both within the machine; or nil and why not. seconds,
+   compare: as ty_groups_set says */
 static int group_open(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   ty_groups_set(luaL_checknumber(L, 1), lua_toboolean(L, 2));
@@ -121,6 +122,7 @@ static int group_new(lua_State *L) {
 }
 
 void ty_open_group(lua_State *L) {
-  static const struct { const char *name; lua_CFunction f; } list[] = {{"group_open", group_open}, {"group_new", group_new}, {"group_start", group_start}, {"group_test", group_test}};
+  static const struct { const char *name; lua_CFunction f; } list[] = {{"group_open", group_open},
+    {"group_new", group_new}, {"group_start", group_start}, {"group_test", group_test}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

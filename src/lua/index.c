@@ -14,7 +14,9 @@ typedef struct {
 } path;
 
 static int no_such(lua_State *L, int at) {
-  return ty_throw(L, "index: a tensor is indexed by whole numbers, ranges {first, last, step}, masks and int64 tensors, not by a %s", ty_type_text(L, at));
+  return ty_throw(L,
+    "index: a tensor is indexed by whole numbers, ranges {first, last, step}, masks and int64 tensors, not by a %s",
+    ty_type_text(L, at));
 }
 
 static int64_t whole(lua_State *L, int at) {
@@ -28,7 +30,8 @@ static ty_tensor *current(lua_State *L, const path *p) { return ty_check(L, p->v
 
 static void need_dim(lua_State *L, path *p) {
   if (current(L, p)->ndim == 0 && p->view == 1) ty_throw(L, "index: a 0-dim tensor can't be indexed: use item()");
-  if (p->dim >= current(L, p)->ndim) ty_throw(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
+  if (p->dim >= current(L, p)->ndim)
+    ty_throw(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
 }
 
 static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at) {
@@ -55,7 +58,9 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   }
   if (n == 1) {                          /* {i} is {i, i}, and must exist */
     int64_t size = current(L, p)->shape[p->dim], i = a[1].i;
-    if (i > size || i < -size) ty_throw(L, "index: index %d is out of range for dim %d of shape %s", (int)i, (int)p->dim + 1, ty_shape_of(current(L, p)));
+    if (i > size || i < -size)
+      ty_throw(L, "index: index %d is out of range for dim %d of shape %s", (int)i, (int)p->dim + 1,
+        ty_shape_of(current(L, p)));
     a[2] = a[1];
   }
   if (n) view_op(L, s, p, TY_OP_slice, a);
@@ -79,7 +84,9 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   if (t->dtype != TY_BOOL) ty_throw(L, "index: an index tensor must have dtype int64 or bool, got %s", ty_dtype_names[t->dtype]);
   ty_tensor *x = current(L, p);
   for (int i = 0; i < t->ndim; i++)
-    if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i]) ty_throw(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x), (int)p->dim + 1);
+    if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i])
+      ty_throw(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x),
+        (int)p->dim + 1);
   if (t->ndim == 0) ty_throw(L, "index: a mask must have dims");
   int n = t->ndim;
   if (n > 1 && ty_is_contiguous(t)) {      /* over dims that lie in a row, as over one: positions are then one number */
@@ -120,7 +127,8 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   lua_pushnil(L);
   while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
     int64_t k;
-    if (lua_type(L, -2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64) ty_throw(L, "index: the list of indices has a field that is no position");
+    if (lua_type(L, -2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64)
+      ty_throw(L, "index: the list of indices has a field that is no position");
     n = TY_MAX(n, (int)k);
     lua_pop(L, 1);
   }
@@ -217,7 +225,8 @@ int ty_index_set(lua_State *L) {
   int t = lua_type(L, 3);
   if (t == LUA_TTABLE) { ty_from_table(L, s, 3, x->dtype, "index"); lua_replace(L, 3); }
   else if (ty_is_handle(L, 3)) ty_check(L, 3, "index", "the value");
-  else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN) return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
+  else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
+    return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
   if (fills_mask(L, x)) {
     memset(&a, 0, sizeof a);
     a.in = a.small;

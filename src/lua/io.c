@@ -124,7 +124,8 @@ static ty_named *named_tensors(lua_State *L, int *count) {
     lua_rawgeti(L, 3, i + 1);
     list[i].name = ty_string_at(L, -2);
     list[i].t = ty_check(L, -1, "save", list[i].name);
-    if (!ty_is_contiguous(list[i].t) || ty_device_of(list[i].t)->gpu >= 0) ty_throw(L, "save: tensor '%s' is not contiguous on the cpu", list[i].name);
+    if (!ty_is_contiguous(list[i].t) || ty_device_of(list[i].t)->gpu >= 0)
+      ty_throw(L, "save: tensor '%s' is not contiguous on the cpu", list[i].name);
     lua_pop(L, 2);
   }
   *count = n;
@@ -197,8 +198,8 @@ static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints
   return 1;
 }
 
-/* math_random() -> the state of math.random as a string, which math_random(string) sets; nil, and without effect, where the function isn't LuaJIT's
- * own. LuaJIT keeps it in a userdata that is the function's first upvalue. */
+/* math_random() -> the state of math.random as a string, which math_random(string) sets; nil, and without effect, where
+ * the function isn't LuaJIT's own. LuaJIT keeps it in a userdata that is the function's first upvalue. */
 static int math_random(lua_State *L) {
   size_t n;
   const char *state = lua_tolstring(L, 1, &n);
@@ -256,7 +257,8 @@ static ty_status read_to_gpu(lua_State *L, ty_ctx *ctx, const ty_safetensors *f,
   return st;
 }
 
-/* read_safetensors(path, verify, device) -> table of tensors by name, metadata string or nil; verify: its sums must be there, and right; on the CPU */
+/* read_safetensors(path, verify, device) -> table of tensors by name, metadata string or nil; verify: its sums must be
+   there, and right; on the CPU */
 static int read_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -278,7 +280,9 @@ static int read_safetensors(lua_State *L) {
     t[i] = h->t;
     lua_setfield(L, -2, ty_safetensors_name(f, i));
   }
-  if ((device ? read_to_gpu(L, ctx, f, t, ty_devices[device]->gpu) : ty_safetensors_read(ctx, f, lua_toboolean(L, 2), t)) != TY_OK) return ty_throw(L, "load: %s", ctx->err);
+  if ((device ? read_to_gpu(L, ctx, f, t, ty_devices[device]->gpu)
+      : ty_safetensors_read(ctx, f, lua_toboolean(L, 2), t)) != TY_OK)
+    return ty_throw(L, "load: %s", ctx->err);
   lua_pushstring(L, ty_safetensors_meta(f, "tycho"));
   ty_box_end(L, 4, file_ends, "a file");
   return 2;
@@ -346,8 +350,10 @@ static int terminal(lua_State *L) {        /* whether stderr is a terminal, and 
 
 void ty_open_io(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"json_encode", json_encode}, {"json_decode", json_decode}, {"write_safetensors", write_safetensors}, {"read_safetensors", read_safetensors},
-    {"saving_start", saving_start}, {"saving_done", saving_done}, {"saving_end", saving_end},
-    {"math_random", math_random}, {"checkpoints", checkpoints}, {"make_folder", make_folder}, {"clean_folder", clean_folder}, {"read_idx", read_idx}, {"write_png", write_png}, {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
+    {"json_encode", json_encode}, {"json_decode", json_decode}, {"write_safetensors", write_safetensors},
+    {"read_safetensors", read_safetensors}, {"saving_start", saving_start}, {"saving_done", saving_done},
+    {"saving_end", saving_end}, {"math_random", math_random}, {"checkpoints", checkpoints},
+    {"make_folder", make_folder}, {"clean_folder", clean_folder}, {"read_idx", read_idx}, {"write_png", write_png},
+    {"catch_interrupt", catch_interrupt}, {"interrupted", interrupted}, {"now", now}, {"terminal", terminal}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

@@ -84,10 +84,13 @@ static int define(lua_State *L) {        /* name, signature, function -> functio
   return 1;
 }
 
-/* list of {name, signature, doc, domain, expression, class, results, inplace, differentiable, mutates, params (names in order)} for docs, specs and traces */
+/* list of {name, signature, doc, domain, expression, class, results, inplace, differentiable, mutates, params (names in
+   order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
-  static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "move", "copy", "fill", "random", "matmul", "linalg", "softmax",
-                                                 "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention", "recurrent", "loss", "optim", "collective"};
+  static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "move", "copy",
+                                                 "fill", "random", "matmul", "linalg", "softmax",
+                                                 "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention",
+                                                 "recurrent", "loss", "optim", "collective"};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {
     const ty_op *op = &ty_ops[i];

@@ -1,5 +1,5 @@
-/* Worker processes for Lua: start, send, receive. A message is a number, a text and tensors; the receiver's tensors lie in the message's own
- * memory. What is said in them is lua/tycho/data/remote.lua's. */
+/* Worker processes for Lua: start, send, receive. A message is a number, a text and tensors; the receiver's tensors lie
+ * in the message's own memory. What is said in them is lua/tycho/data/remote.lua's. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,7 +137,9 @@ static int message_tensor(lua_State *L) {
   ty_blob *b = ty_blob_at(L, 1);
   if (dtype < 0 || !(from >= 0 && from <= (double)b->n)) return ty_throw(L, "worker: a message that is none of ours");
   const size_t at = ((size_t)from + 63) / 64 * 64;
-  if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false, &h->t) != TY_OK) return ty_raise(L, ctx);
+  if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false,
+      &h->t) != TY_OK)
+    return ty_raise(L, ctx);
   lua_pushnumber(L, (lua_Number)(at + (size_t)(ty_numel(h->t) * ty_itemsize(h->t))));
   return 2;
 }
@@ -152,7 +154,8 @@ static int own_program(lua_State *L) {         /* the path of the program that t
 
 void ty_open_process(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"process_start", process_start}, {"process_enter", process_enter}, {"process_end", process_end}, {"process_gone", process_gone}, {"process_note", process_note},
-    {"message_send", message_send}, {"message_receive", message_receive}, {"message_tensor", message_tensor}, {"own_program", own_program}};
+    {"process_start", process_start}, {"process_enter", process_enter}, {"process_end", process_end},
+    {"process_gone", process_gone}, {"process_note", process_note}, {"message_send", message_send},
+    {"message_receive", message_receive}, {"message_tensor", message_tensor}, {"own_program", own_program}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

@@ -1,7 +1,9 @@
 /* The profiler's record: what ran when, on the CPU's clock and between events of a GPU's stream.
  *
- * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name; both become entries of one list, which
- * profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the entries one deeper that follow it. */
+ * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name;
+ * both become entries of one list, which
+ * profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the entries
+ * one deeper that follow it. */
 #include <stdlib.h>
 #include <string.h>
 #include "binding.h"
@@ -53,7 +55,8 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
     r->room = room;
   }
   entry *e = &r->list[r->n];
-  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu, .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
+  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu,
+    .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
   r->open[depth] = r->n++;
   if (gpu >= 0) {
@@ -73,7 +76,9 @@ static void leave(recorder *r, ty_ctx *ctx) {
   if (e->gpu >= 0 && e->from) e->to = ty_gpu_mark(ctx, e->gpu);
 }
 
-static void begin(ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *c) { enter((recorder *)p, ctx, name, b->gpu, c); }
+static void begin(ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *c) {
+  enter((recorder *)p, ctx, name, b->gpu, c);
+}
 static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_ctx_of(L, ty_state_of(L))->profiler; }

@@ -127,7 +127,10 @@ static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_record
 static int program_on_gpu(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->gpu); return 1; }
 static int program_at_rest(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->mode == TY_AT_REST); return 1; }
 /* Whether a tensor is in the program's memory, which the next run writes to. */
-static int program_owns(lua_State *L) { lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == program_at(L, 1)); return 1; }
+static int program_owns(lua_State *L) {
+  lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == program_at(L, 1));
+  return 1;
+}
 /* Whether, since this was last asked, its memory has changed place, or a step's number. */
 static int program_moved(lua_State *L) {
   ty_program *p = program_at(L, 1);
@@ -149,7 +152,8 @@ static int program_result_kind(lua_State *L) {
 /* (tensor) -> a string that is equal for tensors of one dtype, device, shape and strides; nil: it needs a gradient */
 static int program_signature(lua_State *L) {
   const ty_tensor *t = ty_check(L, 1, "compile", "an argument");
-  struct { int64_t head, at[2 * TY_MAXDIM]; } k = {(int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16, {0}};
+  struct { int64_t head, at[2 * TY_MAXDIM]; } k = {
+    (int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16, {0}};
   if (ty_needs_grad(t)) return 0;
   memcpy(k.at, t->shape, sizeof(int64_t) * t->ndim);
   memcpy(k.at + t->ndim, t->stride, sizeof(int64_t) * t->ndim);
@@ -174,7 +178,10 @@ static int program_overlap(lua_State *L) { /* whether two tensors may have eleme
 
 static int program_hooked(lua_State *L) { (void)L; ty_hooks_registered++; return 0; }
 
-static int program_rate(lua_State *L) { ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3)); return 0; }
+static int program_rate(lua_State *L) {
+  ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3));
+  return 0;
+}
 
 static int program_same(lua_State *L) {   /* whether both are the same elements of the same memory */
   const ty_tensor *a = ty_check(L, 1, "compile", "argument 1"), *b = ty_check(L, 2, "compile", "argument 2");
@@ -202,7 +209,8 @@ static void count_tensors(const ty_program *p, const group *g, int *reads, int *
   }
 }
 
-/* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also reads, writes (tensors) and, where they go over one shape, elements, why (it isn't a larger one, or none)} */
+/* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also reads, writes (tensors) and, where
+   they go over one shape, elements, why (it isn't a larger one, or none)} */
 static int program_kernels(lua_State *L) {
   const ty_program *p = program_at(L, 1);
   lua_createtable(L, p->ngroup, 0);
@@ -281,7 +289,8 @@ static void push_event(lua_State *L, const event *e) {
   lua_setfield(L, -2, "args");
 }
 
-/* events(program) -> op calls in order, each {op, args by name, out (values), inplace}; values of the inputs; values of the results; or nil, why */
+/* events(program) -> op calls in order, each {op, args by name, out (values), inplace}; values of the inputs; values of
+   the results; or nil, why */
 static int program_events(lua_State *L) {
   const ty_program *p = program_at(L, 1);
   lua_newtable(L);
@@ -316,9 +325,14 @@ void ty_settle(lua_State *L, const char *what) {
 }
 
 void ty_open_program(lua_State *L) {
-  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin}, {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
-    {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded}, {"moved", program_moved}, {"on_gpu", program_on_gpu},
-    {"owns", program_owns}, {"active", program_active}, {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value}, {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap}, {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran}, {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+  static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin},
+    {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
+    {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded},
+    {"moved", program_moved}, {"on_gpu", program_on_gpu}, {"owns", program_owns}, {"active", program_active},
+    {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
+    {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap},
+    {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
+    {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

@@ -10,8 +10,8 @@
 #include "binding.h"
 #include "program.h"
 
-/* Bytes of tensors below which the collector is left alone: a GPU's results fill 96 MB in microseconds, and it has memory for more. It is all of
- * the state's tensors that count, so there is a bound. */
+/* Bytes of tensors below which the collector is left alone: a GPU's results fill 96 MB in microseconds, and it has
+ * memory for more. It is all of the state's tensors that count, so there is a bound. */
 #define GC_LEAST TY_MAX((long long)96 << 20, ty_gpu_garbage())
 
 void ty_closure(lua_State *L, lua_CFunction f, int extra) {
@@ -153,7 +153,10 @@ const char *ty_type_text(lua_State *L, int index) { return ty_is_handle(L, index
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
   ty_handle *h = ty_is_handle(L, index);
   if (!h) ty_throw(L, "%s: %s must be a tensor, got %s", who, what, luaL_typename(L, index));
-  if (!h->t) ty_throw(L, h->state == TY_FREED ? "%s: %s was freed" : "%s: %s was released at the end of its scope: return it or keep() it", who, what);
+  if (!h->t)
+    ty_throw(L,
+      h->state == TY_FREED ? "%s: %s was freed" : "%s: %s was released at the end of its scope: return it or keep() it",
+      who, what);
   return h->t;
 }
 
@@ -376,7 +379,8 @@ static int is_grad_enabled(lua_State *L) {
 static int autocast(lua_State *L) {
   ty_state *s = ty_state_of(L);
   const bool gpu = lua_toboolean(L, 1);
-  const int was = ty_ctx_of(L, s)->autocast[gpu], now = lua_isnil(L, 2) ? 0 : lua_gettop(L) < 2 ? was : 1 + ty_dtype_find(luaL_checkstring(L, 2));
+  const int was = ty_ctx_of(L, s)->autocast[gpu],
+    now = lua_isnil(L, 2) ? 0 : lua_gettop(L) < 2 ? was : 1 + ty_dtype_find(luaL_checkstring(L, 2));
   if (was != now) {
     ty_own_modes(L, s)->ctx.autocast[gpu] = (uint8_t)now;
     ty_modes_settle(L, s);

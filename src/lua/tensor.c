@@ -55,7 +55,8 @@ static int totable(lua_State *L) {
 
 static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
   int64_t d;
-  if (lua_type(L, 2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 2), &d)) return ty_throw(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
+  if (lua_type(L, 2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 2), &d))
+    return ty_throw(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
   if (d == 0) return ty_throw(L, "%s: argument 2 (dim) is dim 0: dims begin at 1", who);
   d = d > 0 ? d - 1 : d + t->ndim;
   if (d < 0 || d >= t->ndim) return ty_throw(L, "%s: dim %d is out of range for shape %s", who, (int)lua_tointeger(L, 2), ty_shape_of(t));
@@ -96,7 +97,12 @@ static int is_channels_last(lua_State *L) {
   lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));
   return 1;
 }
-static int version(lua_State *L) { lua_pushnumber(L, (lua_Number)(atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version) + ty_check(L, 1, "version", "argument 1")->storage->pending)); return 1; }
+static int version(lua_State *L) {
+  lua_pushnumber(L,
+    (lua_Number)(atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version) +
+    ty_check(L, 1, "version", "argument 1")->storage->pending));
+  return 1;
+}
 
 static int is_unexposed(lua_State *L) { lua_pushboolean(L, !ty_check(L, 1, "is_unexposed", "argument 1")->storage->exposed); return 1; }
 
@@ -145,7 +151,8 @@ static int unknown(lua_State *L, const char *k) {
     lua_pop(L, 1);
   }
   const char *near = ty_nearest(k, names, n);
-  if (!strcmp(k, "numpy")) return ty_throw(L, "a tensor has no 'numpy': totable() gives numbers, data() an FFI pointer, tycho.save_npy a file");
+  if (!strcmp(k, "numpy"))
+    return ty_throw(L, "a tensor has no 'numpy': totable() gives numbers, data() an FFI pointer, tycho.save_npy a file");
   if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
   return ty_throw(L, "a tensor has no field or method '%s'", k);
 }
@@ -168,7 +175,8 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
 }
 
 static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
-  if (on && !ty_is_float((ty_dtype)t->dtype)) return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
+  if (on && !ty_is_float((ty_dtype)t->dtype))
+    return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   if (t->node || t->requires_grad == on) return 0;
   ty_settle(L, "requires_grad is changed");
@@ -184,8 +192,10 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
   if (!lua_isnil(L, i)) {
     g = ty_check(L, i, "grad", "the value");
     if ((g->dtype != t->dtype && !any_dtype) || !TY_SAME_SHAPE(g, t))
-      ty_throw(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g), ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
-    if (ty_device_of(g) != ty_device_of(t)) ty_throw(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
+      ty_throw(L, "grad: the value has shape %s and dtype %s; it must be %s and %s as the tensor's", ty_shape_of(g),
+        ty_dtype_names[g->dtype], ty_shape_of(t), ty_dtype_names[t->dtype]);
+    if (ty_device_of(g) != ty_device_of(t))
+      ty_throw(L, "grad: the value is on %s; it must be on %s as the tensor", ty_device_of(g)->name, ty_device_of(t)->name);
     if (g == t) ty_throw(L, "grad: a tensor can't be its own gradient");
     ty_register(L, i);
   }
@@ -206,7 +216,8 @@ static int grad_of(lua_State *L) {
   return 1;
 }
 
-static int replace_grad(lua_State *L) { /* tensor, gradient -> gradient; its dtype may be another: a GradScaler's, of a parameter with a master */
+/* tensor, gradient -> gradient; its dtype may be another: a GradScaler's, of a parameter with a master */
+static int replace_grad(lua_State *L) {
   ty_state_of(L);
   assign_grad(L, ty_check(L, 1, "grad", "the tensor"), 2, true);
   lua_settop(L, 2);
@@ -235,7 +246,8 @@ static int newindex_event(lua_State *L) {
 static int requires_grad_(lua_State *L) {
   ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "requires_grad_", "argument 1");
-  if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN) return ty_throw(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
+  if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN)
+    return ty_throw(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
   set_requires_grad(L, t, lua_isnoneornil(L, 2) || lua_toboolean(L, 2));
   ty_register(L, 1);
   lua_settop(L, 1);
@@ -363,7 +375,9 @@ static int empty_cache(lua_State *L) {
 
 static int set_num_threads(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096) return ty_throw(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > 4096)
+    return ty_throw(L, "set_num_threads: argument 1 must be a whole number from 1 to 4096, got %s",
+      lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));
   ty_set_num_threads((int)n);
   return 0;
 }
@@ -372,7 +386,9 @@ static int get_num_threads(lua_State *L) { lua_pushinteger(L, ty_get_num_threads
 
 static int manual_seed(lua_State *L) {
   int64_t n;
-  if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 0) return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s", lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
+  if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 0)
+    return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s",
+      lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_settle(L, "manual_seed() is called");
   ty_manual_seed((uint64_t)n);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
@@ -389,8 +405,9 @@ static void operator(lua_State *L, const char *event, const char *op) {   /* ops
 void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_private(L, TY_R_METHODS);
   static const struct { const char *name; lua_CFunction f; } list[] = {
-    {"item", item}, {"totable", totable}, {"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel}, {"is_contiguous", is_contiguous},
-    {"is_channels_last", is_channels_last}, {"detach", detach}, {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}, {"_unexposed", is_unexposed}};
+    {"item", item}, {"totable", totable}, {"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel},
+    {"is_contiguous", is_contiguous}, {"is_channels_last", is_channels_last}, {"detach", detach},
+    {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}, {"_unexposed", is_unexposed}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
   lua_getfield(L, -2, "free");
   if (lua_isnil(L, -1)) lua_pop(L, 1);

@@ -1,8 +1,9 @@
 /* The transport of groups of processes (core/group.h) over MPI: tycho/mpi.so, which is opened when a process group is made.
  *
- * Idea: every exchange is one of MPI's nonblocking calls, which who waits for it drives on; so there is no thread, and two processes may each
- * send before they receive. Invariants: MPI is called under one lock; an error is a text, never MPI's own end of the job. Where a process ends well, it
- * waits for the others (MPI_Finalize); where it fails, it doesn't, and mpirun ends them too. */
+ * Idea: every exchange is one of MPI's nonblocking calls, which who waits for it drives on; so there is no thread, and
+ * two processes may each send before they receive. Invariants: MPI is called under one lock; an error is a text, never
+ * MPI's own end of the job. Where a process ends well, it waits for the others (MPI_Finalize); where it fails, it
+ * doesn't, and mpirun ends them too. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <mpi.h>
@@ -46,7 +47,8 @@ static float combine(ty_reduction r, float a, float b) {
 
 static void halves(ty_reduction r, const uint16_t *in, uint16_t *io, int n, bool bf16) {
   for (int i = 0; i < n; i++)
-    io[i] = bf16 ? ty_f32_to_bf16(combine(r, ty_bf16_to_f32(in[i]), ty_bf16_to_f32(io[i]))) : ty_f32_to_f16(combine(r, ty_f16_to_f32(in[i]), ty_f16_to_f32(io[i])));
+    io[i] = bf16 ? ty_f32_to_bf16(combine(r, ty_bf16_to_f32(in[i]), ty_bf16_to_f32(io[i])))
+      : ty_f32_to_f16(combine(r, ty_f16_to_f32(in[i]), ty_f16_to_f32(io[i])));
 }
 
 static void sum_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_SUM, in, io, *n, *t == type[TY_BF16]); }
@@ -85,7 +87,8 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   const bool in_place = m->in == m->out;
   const void *in = in_place ? MPI_IN_PLACE : m->in;
   int e = MPI_SUCCESS;
-  if (m->n > INT_MAX || (m->kind == TY_ALL_TO_ALL && m->n * size > INT_MAX)) return "a tensor of more than 2^31 - 1 elements: send it in parts";
+  if (m->n > INT_MAX || (m->kind == TY_ALL_TO_ALL && m->n * size > INT_MAX))
+    return "a tensor of more than 2^31 - 1 elements: send it in parts";
   request *r = malloc(sizeof *r);
   if (!r) return "out of memory";
   *r = (request){MPI_REQUEST_NULL, *m, 0, size};
@@ -130,7 +133,9 @@ static const char *test(void *req, bool *done) {
     snprintf(text, sizeof text, "rank %d sent %d elements where %lld were expected", m.peer, got, (long long)m.n);
     return text;
   }
-  if (m.reduction == TY_BY_MEAN && (m.kind == TY_ALL_REDUCE || m.kind == TY_REDUCE_SCATTER || (m.kind == TY_REDUCE && m.peer == rank))) divide(&m, m.n, size);
+  if (m.reduction == TY_BY_MEAN &&
+      (m.kind == TY_ALL_REDUCE || m.kind == TY_REDUCE_SCATTER || (m.kind == TY_REDUCE && m.peer == rank)))
+    divide(&m, m.n, size);
   return NULL;
 }
 
@@ -195,7 +200,8 @@ static const char *begin(void) {
   MPI_Comm_rank(machine, &transport.local_rank);
   MPI_Comm_size(machine, &transport.local_size);
   MPI_Comm_free(&machine);
-  const MPI_Datatype known[TY_NDTYPE] = {[TY_F32] = MPI_FLOAT, [TY_F64] = MPI_DOUBLE, [TY_I32] = MPI_INT32_T, [TY_I64] = MPI_INT64_T, [TY_U8] = MPI_UINT8_T, [TY_BOOL] = MPI_UINT8_T};
+  const MPI_Datatype known[TY_NDTYPE] = {[TY_F32] = MPI_FLOAT, [TY_F64] = MPI_DOUBLE, [TY_I32] = MPI_INT32_T,
+    [TY_I64] = MPI_INT64_T, [TY_U8] = MPI_UINT8_T, [TY_BOOL] = MPI_UINT8_T};
   memcpy(type, known, sizeof type);
   for (int d = TY_F16; d <= TY_BF16; d++) {
     MPI_Type_contiguous(2, MPI_BYTE, &type[d]);

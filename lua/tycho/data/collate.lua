@@ -1,6 +1,6 @@
--- How items become a batch: items (each a list of fields) turn into fields of whole batches. Tensors are stacked, numbers and booleans become
--- tensors (int64 if all are whole, else float32), tables, with names or without, are taken apart, and anything else (strings) stays a list. Items
--- must be alike; one that isn't is an error that names it.
+-- How items become a batch: items (each a list of fields) turn into fields of whole batches. Tensors are stacked,
+-- numbers and booleans become tensors (int64 if all are whole, else float32), tables, with names or without, are taken
+-- apart, and anything else (strings) stays a list. Items must be alike; one that isn't is an error that names it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
@@ -20,7 +20,9 @@ local function values(list, where, names, device)
   if first == "tensor" then
     local rows = {}
     for i, x in ipairs(list) do
-      if x.shape ~= list[1].shape then differ(i, ("has shape %s, item %d has %s"):format(tostring(x.shape), names[1], tostring(list[1].shape))) end
+      if x.shape ~= list[1].shape then
+        differ(i, ("has shape %s, item %d has %s"):format(tostring(x.shape), names[1], tostring(list[1].shape)))
+      end
       rows[i] = M.unsqueeze(x, 1)
     end
     return ops.cat(rows, 1)

@@ -1,5 +1,5 @@
--- Readers of datasets that others publish. Their labels count from 0 and become 1-based here: digit 0 has label 1. Nothing is fetched: where files
--- are missing, the error says which command does.
+-- Readers of datasets that others publish. Their labels count from 0 and become 1-based here: digit 0 has label 1.
+-- Nothing is fetched: where files are missing, the error says which command does.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local transforms = require "tycho.data.transforms"
@@ -32,7 +32,8 @@ function Pictures:size() return M.size(self.labels, 1) end
 -- What C makes; a transform that needs Lua is left out here.
 local function fields(self, with)
   local steps = with and transforms.steps(with) or {}
-  local pictures = self.paths and {kind = "files", paths = self.paths, gray = self.gray, steps = steps} or {kind = "images", tensor = self.images, steps = steps}
+  local pictures = self.paths and {kind = "files", paths = self.paths, gray = self.gray, steps = steps} or
+    {kind = "images", tensor = self.images, steps = steps}
   return {pictures, {kind = "rows", tensor = self.labels}}
 end
 function Pictures:fields()
@@ -60,7 +61,8 @@ function Pictures:to(device)
 end
 
 local function pictures(t)
-  if t.transform and type(t.transform) ~= "function" and not (type(t.transform) == "table" and getmetatable(t.transform) and getmetatable(t.transform).__call) then
+  if t.transform and type(t.transform) ~= "function" and
+      not (type(t.transform) == "table" and getmetatable(t.transform) and getmetatable(t.transform).__call) then
     error("transform must be a function or one of tycho.data.transforms, got " .. type(t.transform), 0)
   end
   t.transform = t.transform or nil
@@ -100,7 +102,8 @@ local function define_idx(name, classes, default_root, help)
     end
     local images, labels = read "-images-idx3-ubyte", read "-labels-idx1-ubyte"
     if images.dtype ~= "uint8" or M.dim(images) ~= 3 or labels.dtype ~= "uint8" or M.dim(labels) ~= 1 or #images ~= #labels then
-      error(("%s holds images of shape %s and labels of shape %s, which don't belong together"):format(root, tostring(images.shape), tostring(labels.shape)), 0)
+      error(("%s holds images of shape %s and labels of shape %s, which don't belong together"):format(root,
+        tostring(images.shape), tostring(labels.shape)), 0)
     end
     if #labels > 0 and ops.amax(labels):item() >= #classes then error(("%s has a label above %d"):format(root, #classes - 1), 0) end
     return pictures {images = images, labels = M.long(labels) + 1, classes = classes, transform = o.transform}
@@ -108,8 +111,10 @@ local function define_idx(name, classes, default_root, help)
 end
 local digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 define_idx("FashionMNIST", {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
-  "/usr/share/datasets/fashion-mnist", "Debian's package dataset-fashion-mnist brings it (apt-get install dataset-fashion-mnist), or name another folder as root")
-define_idx("MNIST", digits, "mnist", "name the folder of the four IDX files as root; to fetch them: for f in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; "
+  "/usr/share/datasets/fashion-mnist",
+  "Debian's package dataset-fashion-mnist brings it (apt-get install dataset-fashion-mnist), or name another folder as root")
+define_idx("MNIST", digits, "mnist", "name the folder of the four IDX files as root; to fetch them: for f in \z
+  train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; "
   .. "do curl -O https://ossci-datasets.s3.amazonaws.com/mnist/$f-ubyte.gz; done")
 
 ---- CIFAR's binary version ----
@@ -131,7 +136,8 @@ local function define_cifar(name, archive, below, files, head, count, meta, clas
     local list = files[o.train == false and 2 or 1]
     local root = folder_with(o.root, list[1], {below})
     if not root then
-      error(("%s/%s is missing; name the folder of the binary version's files as root; to fetch them: curl -O https://www.cs.toronto.edu/~kriz/%s && tar xf %s"):format(o.root, list[1], archive, archive), 0)
+      error(("%s/%s is missing; name the folder of the binary version's files as root; to fetch them: curl -O \z
+        https://www.cs.toronto.edu/~kriz/%s && tar xf %s"):format(o.root, list[1], archive, archive), 0)
     end
     local images, labels = {}, {}
     for i, file in ipairs(list) do
@@ -146,9 +152,11 @@ end
 local numbers = {}
 for i = 1, 100 do numbers[i] = tostring(i - 1) end
 define_cifar("CIFAR10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin",
-  {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}, {"test_batch.bin"}}, 1, 10, "batches.meta.txt",
+  {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}, {"test_batch.bin"}},
+  1, 10, "batches.meta.txt",
   {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"})
-define_cifar("CIFAR100", "cifar-100-binary.tar.gz", "cifar-100-binary", {{"train.bin"}, {"test.bin"}}, 2, 100, "fine_label_names.txt", numbers)
+define_cifar("CIFAR100", "cifar-100-binary.tar.gz", "cifar-100-binary", {{"train.bin"}, {"test.bin"}}, 2, 100,
+  "fine_label_names.txt", numbers)
 
 ---- folders of pictures ----
 local function sorted_folder(path)
@@ -167,8 +175,8 @@ local function find_pictures(path, out)
   return out
 end
 
--- {root=, train=, transform=, gray=false}: root/class/.../picture.jpg or .png; classes are the folders' names, sorted. Where train is given, the
--- classes are in root/train, or root/val (or root/test).
+-- {root=, train=, transform=, gray=false}: root/class/.../picture.jpg or .png; classes are the folders' names, sorted.
+-- Where train is given, the classes are in root/train, or root/val (or root/test).
 define("ImageFolder", {root = false, train = "whole", transform = false, gray = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
   local root = o.root
@@ -185,7 +193,8 @@ define("ImageFolder", {root = false, train = "whole", transform = false, gray = 
     end
   end
   if #paths == 0 then error(root .. " has no folders with .jpg or .png files", 0) end
-  return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes, transform = o.transform, gray = o.gray and true or false}
+  return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes,
+    transform = o.transform, gray = o.gray and true or false}
 end)
 
 ---- text ----
@@ -215,13 +224,15 @@ function Text:encode(text)
 end
 function Text:decode(ids)
   local out = {}
-  for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do out[i] = self.vocab[id] or fail("decode: there is no character %s", tostring(id)) end
+  for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do
+    out[i] = self.vocab[id] or fail("decode: there is no character %s", tostring(id))
+  end
   return table.concat(out)
 end
 
--- {root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: characters (bytes) of a text as ids from 1, by their order.
--- Item i is a window of block_size ids and the same window one further; the first `split` of the text are for training. vocab[id] is the
--- character, #ds.vocab their number, ds.ids all ids.
+-- {root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: characters (bytes) of a text as
+-- ids from 1, by their order. Item i is a window of block_size ids and the same window one further; the first `split`
+-- of the text are for training. vocab[id] is the character, #ds.vocab their number, ds.ids all ids.
 define("TextFile", {root = false, train = true, block_size = 128, stride = false, split = 0.9, transform = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root
@@ -231,9 +242,13 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
   if f then f:close() end
   if not text then error(why or path .. ": can't be read", 0) end
   for _, k in ipairs {"block_size", "stride"} do
-    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0) end
+    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then
+      error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0)
+    end
   end
-  if type(o.split) ~= "number" or not (o.split > 0 and o.split <= 1) then error("split must be a share above 0 up to 1, got " .. tostring(o.split), 0) end
+  if type(o.split) ~= "number" or not (o.split > 0 and o.split <= 1) then
+    error("split must be a share above 0 up to 1, got " .. tostring(o.split), 0)
+  end
   local seen, vocab, id_of = {}, {}, {}
   for c in text:gmatch "." do seen[c] = true end
   if text:find "\n" then seen["\n"] = true end
@@ -251,26 +266,32 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
   local stride = o.stride or o.block_size
   local n = math.floor((#ids - o.block_size - 1) / stride) + 1
   if n < 1 then error(("%s: %d characters are too few for windows of %d"):format(path, #ids, o.block_size), 0) end
-  return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = o.block_size, stride = stride, n = n, transform = o.transform or nil}, Text)
+  return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = o.block_size, stride = stride,
+    n = n, transform = o.transform or nil}, Text)
 end)
 
 local Tokens = {}
 Tokens.__index = Tokens
 function Tokens:size() return self.n end
 function Tokens:fields()
-  local function window(from) return {kind = "windows", path = self.path, width = self.width, length = self.block_size, step = self.stride, from = self.first + from} end
+  local function window(from)
+    return {kind = "windows", path = self.path, width = self.width, length = self.block_size, step = self.stride,
+      from = self.first + from}
+  end
   return {window(0), window(1)}
 end
 Tokens.get = source.get
 
--- {root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, of uint16 or int32, as tokenizers write
--- them; mapped, not read. Items are windows as TextFile's, with ids from 1. Without train the whole file serves. The file must not
--- become shorter meanwhile.
+-- {root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, of
+-- uint16 or int32, as tokenizers write them; mapped, not read. Items are windows as TextFile's, with ids from 1.
+-- Without train the whole file serves. The file must not become shorter meanwhile.
 define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size = 128, stride = false, split = 0.9}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local width = ({uint16 = 2, int32 = 4})[o.dtype] or error("dtype must be uint16 or int32, got " .. tostring(o.dtype), 0)
   for _, k in ipairs {"block_size", "stride"} do
-    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0) end
+    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then
+      error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0)
+    end
   end
   local f, why = io.open(o.root, "rb")
   local bytes = f and f:seek "end"
@@ -294,8 +315,9 @@ function Table:get(i) return self.x[i], self.y and self.y[i] end
 function Table:fields() return {{kind = "rows", tensor = self.x}, self.y and {kind = "rows", tensor = self.y}} end
 function Table:batch(indices) return ops.index(self.x, {indices}, 1), self.y and ops.index(self.y, {indices}, 1) end
 
--- {root=FILE, target=, header=true, separator=",", labels=false}: rows of numbers. target: the column's name or number that items give apart, as float32,
--- or with labels=true, where they count from 0, as int64 from 1. columns: the names of the others.
+-- {root=FILE, target=, header=true, separator=",", labels=false}: rows of numbers. target: the column's name or number
+-- that items give apart, as float32, or with labels=true, where they count from 0, as int64 from 1. columns: the names
+-- of the others.
 define("CSV", {root = false, target = false, header = true, separator = ",", labels = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local all, names = source.csv(o.root, o)

@@ -1,15 +1,16 @@
 -- Datasets and loaders.
 --
--- A dataset has size() and get(i). Where its items can be made in C, fields() says so (source.lua), and loaders make whole batches there, in
--- threads of their own if asked; one that gathers many items in Lua at once has batch(indices).
+-- A dataset has size() and get(i). Where its items can be made in C, fields() says so (source.lua), and loaders make
+-- whole batches there, in threads of their own if asked; one that gathers many items in Lua at once has batch(indices).
 local core = require "tycho.core"
 local samplers = require "tycho.data.samplers"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
 local fail = options.fail
 local check = options.check
-local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms", Dataset = require("tycho.data.remote").Dataset,
-  collate = require "tycho.data.collate", DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
+local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
+  Dataset = require("tycho.data.remote").Dataset, collate = require "tycho.data.collate",
+  DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
 local TensorDataset = {}
@@ -28,7 +29,8 @@ end
 function TensorDataset:fields()
   local out = {}
   for k, t in ipairs(self.tensors) do
-    local why = t.device ~= "cpu" and "is on " .. t.device or t.requires_grad and "requires grad" or not M.is_contiguous(t) and "is not contiguous"
+    local why = t.device ~= "cpu" and "is on " .. t.device or t.requires_grad and "requires grad" or
+      not M.is_contiguous(t) and "is not contiguous"
     if why then return nil, ("its tensor %d %s"):format(k, why) end
     out[k] = {kind = "rows", tensor = t}
   end
@@ -67,13 +69,17 @@ end
 function data.Subset(dataset, indices)
   dataset_at("Subset: argument 1", dataset, 2)
   local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices
-  if type(list) ~= "table" then fail("Subset: argument 2 must list indices, got " .. (core.is_tensor(indices) and "a tensor of shape " .. tostring(indices.shape) or type(indices))) end
+  if type(list) ~= "table" then
+    fail("Subset: argument 2 must list indices, got " ..
+      (core.is_tensor(indices) and "a tensor of shape " .. tostring(indices.shape) or type(indices)))
+  end
   local n = dataset:size()
   for _, i in ipairs(list) do
     if type(i) ~= "number" or i % 1 ~= 0 then fail("Subset: indices must be whole numbers, got " .. tostring(i)) end
     if i < 1 or i > n then fail("Subset: index %d is out of range for %d items", i, dataset:size()) end
   end
-  local self = setmetatable({dataset = dataset, indices = list, positions = core.keep(core.from_value(list, "int64")), classes = dataset.classes}, Subset)
+  local self = setmetatable({dataset = dataset, indices = list, positions = core.keep(core.from_value(list, "int64")),
+    classes = dataset.classes}, Subset)
   if dataset.batch then
     self.batch = function(_, at) return dataset:batch(ops.index(self.positions, {at}, 1)) end
   end
@@ -93,7 +99,9 @@ end
 -- ConcatDataset{a, b, ...}: one after the other
 function data.ConcatDataset(list, ...)
   local n = 0
-  if type(list) ~= "table" or list.size or select("#", ...) > 0 then fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}") end
+  if type(list) ~= "table" or list.size or select("#", ...) > 0 then
+    fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}")
+  end
   for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
   local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
   require("tycho.data.source").concatenated[self] = list
@@ -126,7 +134,9 @@ end
 -- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset, 2)
-  if type(sizes) ~= "table" or core.is_tensor(sizes) then fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes))) end
+  if type(sizes) ~= "table" or core.is_tensor(sizes) then
+    fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)))
+  end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
   if o ~= nil then check("random_split", o, {seed = true}) end
   for _, n in ipairs(sizes) do

@@ -1,8 +1,9 @@
 -- DataLoader and Prefetcher.
 --
--- The order of an epoch depends on the loader's seed and the epoch's number alone, and what is drawn at random for an item on its place in that
--- order too, whoever makes it. Who makes batches is one of four engines, each with submit(k, items, first) for the epoch's batch k, whose first
--- item has that place in it, and take(k); ahead says how many may be under way.
+-- The order of an epoch depends on the loader's seed and the epoch's number alone, and what is drawn at random for an
+-- item on its place in that order too, whoever makes it. Who makes batches is one of four engines, each with submit(k,
+-- items, first) for the epoch's batch k, whose first item has that place in it, and take(k); ahead says how many may be
+-- under way.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
@@ -76,34 +77,42 @@ end
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false, collate_fn = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false, num_workers = 0, prefetch_factor = 2, timeout = 5}
+local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false,
+  collate_fn = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false,
+  num_workers = 0, prefetch_factor = 2, timeout = 5}
 DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batches)"):format(l.dataset:size(), l:size()) end
 DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
--- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=, sampler=, batch_sampler=, collate=, timeout=5}).
--- persistent_workers is taken, and of no effect: worker processes stay until close().
--- seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua. collate(items): gets a list of items, each a list of
--- fields, and returns the batch's fields. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a
--- worker process.
+-- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=,
+-- sampler=, batch_sampler=, collate=, timeout=5}). persistent_workers is taken, and of no effect: worker processes stay
+-- until close(). seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua.
+-- collate(items): gets a list of items, each a list of fields, and returns the batch's fields. prefetch_factor: batches
+-- under way for each worker; timeout: seconds an item may take in a worker process.
 -- A dataset with iter() alone is read as it comes (stream.lua).
 local function new(dataset, o)
   local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and not dataset.batch
-  if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()") end
+  if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then
+    fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
+  end
   local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)
-  if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout)) end
+  if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then
+    fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout))
+  end
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
   if streams then return streamed(dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same) end
   if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
   if self.batch_sampler then
-    for _, k in ipairs {"shuffle", "sampler", "drop_last"} do if self[k] then fail("DataLoader: batch_sampler and %s exclude each other", k) end end
+    for _, k in ipairs {"shuffle", "sampler", "drop_last"} do
+      if self[k] then fail("DataLoader: batch_sampler and %s exclude each other", k) end
+    end
     if self.batch_size ~= 1 then fail("DataLoader: batch_sampler and batch_size exclude each other") end
     local ok, made = pcall(samplers.batches_of, self.batch_sampler, dataset:size())
     if not ok then fail(made) end
@@ -118,7 +127,9 @@ local function new(dataset, o)
     if self.collate then fail("DataLoader: collate is a function of this process; with num_workers it can't be run") end
     local made, why = source.of(dataset)
     if not made and why ~= "it is empty" and not remote.is((source.base(dataset))) then
-      fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", {plain data}), which workers make anew", why)
+      fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors \z
+        on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", \z
+        {plain data}), which workers make anew", why)
     end
   end
   return self
@@ -203,7 +214,10 @@ function DataLoader:iter()
       engine.over = true
       return nil
     end
-    if engine.ended then fail("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or an error was raised") end
+    if engine.ended then
+      fail("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or \z
+        an error was raised")
+    end
     local ok, e = true, nil
     while ok and asked < total and asked - at < engine.ahead do
       local before, last = asked * self.batch_size, (asked + 1) * self.batch_size
@@ -218,12 +232,19 @@ function DataLoader:iter()
   end
 end
 
-function DataLoader:state_dict() return {epoch = self.epoch, position = self.position, seed = self.seed, batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil} end
+function DataLoader:state_dict()
+  return {epoch = self.epoch, position = self.position, seed = self.seed,
+    batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil}
+end
 function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
-  if (d.batch_sampler or false) ~= (self.batch_sampler and true or false) then fail("load_state_dict: the state is of a loader %s a batch_sampler", d.batch_sampler and "with" or "without") end
-  if d.batch_size and d.batch_size ~= self.batch_size then fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size) end
+  if (d.batch_sampler or false) ~= (self.batch_sampler and true or false) then
+    fail("load_state_dict: the state is of a loader %s a batch_sampler", d.batch_sampler and "with" or "without")
+  end
+  if d.batch_size and d.batch_size ~= self.batch_size then
+    fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size)
+  end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end
 
@@ -239,7 +260,9 @@ Prefetcher.__index = Prefetcher
 local function prefetcher(loader, device)
   if type(loader) ~= "table" or type(loader.iter) ~= "function" then fail("Prefetcher: argument 1 must be a loader") end
   device = device or "cuda"
-  if type(device) ~= "string" then fail("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device)) end
+  if type(device) ~= "string" then
+    fail("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device))
+  end
   local ok, e = pcall(ops.zeros, {1}, {device = device})
   if not ok then fail("Prefetcher: " .. tostring(e):gsub("^zeros: ", "")) end
   return setmetatable({loader = loader, device = e.device, batch_size = loader.batch_size, waited = 0}, Prefetcher)

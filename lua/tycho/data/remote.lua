@@ -1,8 +1,9 @@
 -- Datasets that are made anew in worker processes: Dataset("module", {plain data}), the workers themselves, and what both sides say.
 --
--- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the data, and answers each
--- request for a batch with the collated fields. Before each item Tycho's generator and math.random get a seed of (loader's seed, epoch, place, item),
--- here as there, so that items are the same whoever makes them.
+-- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the
+-- data, and answers each request for a batch with the collated fields. Before each item Tycho's generator and
+-- math.random get a seed of (loader's seed, epoch, place, item), here as there, so that items are the same whoever
+-- makes them.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local samplers = require "tycho.data.samplers"
@@ -16,10 +17,17 @@ local function plain(v, path, seen)
   if core.is_tensor(v) or t == "number" or t == "string" or t == "boolean" then return end
   if t == "function" then
     local info = debug.getinfo(v, "S")
-    error(("Dataset: argument 2 (data): '%s' is a function (made at %s:%d); a worker is another process and can't have it: make it in the module"):format(path, info.short_src, info.linedefined), 0)
+    error(("Dataset: argument 2 (data): '%s' is a function (made at %s:%d); a worker is another process and can't \z
+      have it: make it in the module"):format(path, info.short_src, info.linedefined), 0)
   end
-  if t ~= "table" then error(("Dataset: argument 2 (data): '%s' is a %s; plain data goes to workers: tables, tensors, numbers, strings and booleans"):format(path, t), 0) end
-  if getmetatable(v) and not getmetatable(v).__eq then error(("Dataset: argument 2 (data): '%s' is an object; plain data goes to workers, and the module makes the rest"):format(path), 0) end
+  if t ~= "table" then
+    error(("Dataset: argument 2 (data): '%s' is a %s; plain data goes to workers: tables, tensors, numbers, strings \z
+      and booleans"):format(path, t), 0)
+  end
+  if getmetatable(v) and not getmetatable(v).__eq then
+    error(("Dataset: argument 2 (data): '%s' is an object; plain data goes to workers, and the module makes \z
+      the rest"):format(path), 0)
+  end
   if seen[v] then error(("Dataset: argument 2 (data): '%s' contains itself"):format(path), 0) end
   seen[v] = true
   for k, x in pairs(v) do plain(x, path == "data" and tostring(k) or path .. "." .. tostring(k), seen) end
@@ -29,9 +37,14 @@ end
 local function build(module, data)
   local found, make = pcall(require, module)
   if not found then error("Dataset: " .. tostring(make), 0) end
-  if type(make) ~= "function" then error(("Dataset: module '%s' must return a function from the data to a dataset, it returned a %s"):format(module, type(make)), 0) end
+  if type(make) ~= "function" then
+    error(("Dataset: module '%s' must return a function from the data to a dataset, it returned a %s"):format(module,
+      type(make)), 0)
+  end
   local dataset = make(data)
-  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or type(dataset.get) ~= "function" then error(("Dataset: what module '%s' made must have size() and get(i)"):format(module), 0) end
+  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or type(dataset.get) ~= "function" then
+    error(("Dataset: what module '%s' made must have size() and get(i)"):format(module), 0)
+  end
   return dataset
 end
 
@@ -54,10 +67,13 @@ function Dataset:get(i) return self.dataset_here:get(i) end
 function remote.Dataset(module, data)
   if type(module) == "function" then
     local info = debug.getinfo(module, "S")
-    fail("Dataset: argument 1 (module) must be a module's name, got a function (made at %s:%d): put it into a module that returns it", info.short_src, info.linedefined)
+    fail("Dataset: argument 1 (module) must be a module's name, got a function (made at %s:%d): put it into a module \z
+      that returns it", info.short_src, info.linedefined)
   end
   if type(module) ~= "string" then fail("Dataset: argument 1 (module) must be a module's name, got " .. type(module)) end
-  if data ~= nil and (type(data) ~= "table" or core.is_tensor(data)) then fail("Dataset: argument 2 (data) must be a table, got " .. (core.is_tensor(data) and "tensor" or type(data))) end
+  if data ~= nil and (type(data) ~= "table" or core.is_tensor(data)) then
+    fail("Dataset: argument 2 (data) must be a table, got " .. (core.is_tensor(data) and "tensor" or type(data)))
+  end
   local ok, e = pcall(plain, data or {}, "data", {})
   if not ok then fail(e) end
   return setmetatable({module = module, data = data or {}}, Dataset)
@@ -74,7 +90,9 @@ local function gather(dataset, indices, seed, epoch, first, note)
     local got = {pcall(dataset.get, dataset, i)}
     if not got[1] then
       local e = got[2]
-      error(("item %d: %s"):format(i, type(e) == "string" and e or type(e) == "table" and getmetatable(e) and getmetatable(e).__tostring and tostring(e) or "an error that is a " .. type(e)), 0)
+      error(("item %d: %s"):format(i,
+        type(e) == "string" and e or type(e) == "table" and getmetatable(e) and getmetatable(e).__tostring and
+        tostring(e) or "an error that is a " .. type(e)), 0)
     end
     if table.maxn(got) < 2 then error(("item %d: the dataset's get returned nothing"):format(i), 0) end
     items[k] = {unpack(got, 2, table.maxn(got))}
@@ -118,7 +136,11 @@ function remote.work()
         return {n = table.maxn(fields), fields = fields}
       end)
       if ok then ok, answer = pcall(send, process, tag, answer, true) end
-      if not ok then send(process, tag, {error = type(answer) == "string" and answer or "an error that is a " .. type(answer), item = core.process_note(process)}, true) end
+      if not ok then
+        send(process, tag,
+          {error = type(answer) == "string" and answer or "an error that is a " .. type(answer),
+            item = core.process_note(process)}, true)
+      end
     elseif text == "closed" then return
     end
   end
@@ -141,10 +163,12 @@ local START = 60                -- seconds that a worker may take to make its da
 
 -- Workers for a Dataset. timeout: seconds that one item may take.
 function remote.start(dataset, n, timeout)
-  local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, last = 0}, Pool)        -- last: the number of the batch asked for last
+  -- last: the number of the batch asked for last
+  local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, last = 0}, Pool)
   local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1", "TYCHO_WORKER=1"}
   for k = 1, n do
-    local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env), number = k, waiting = 1, said = -1, since = core.now()}
+    local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env),
+      number = k, waiting = 1, said = -1, since = core.now()}
     self.workers[k] = w
     send(w.process, 0, {module = dataset.module, data = dataset.data}, true)
   end
@@ -188,7 +212,9 @@ function Pool:look(w, seconds)
     local answer = open(text, memory)
     if answer.error then
       local item, rest = answer.error:match "^item (%d+): (.*)$"
-      broken(self, w, (item and ", item " .. item or answer.item > 0 and (", item %d"):format(answer.item) or " at its start") .. ": " .. (rest or answer.error))
+      broken(self, w,
+        (item and ", item " .. item or answer.item > 0 and (", item %d"):format(answer.item) or " at its start") ..
+        ": " .. (rest or answer.error))
     end
     if self.owner[tag] then self.done[tag] = answer end
     return true
@@ -197,7 +223,10 @@ function Pool:look(w, seconds)
   local _, said = core.process_note(w.process)
   if said ~= w.said then w.said, w.since = said, core.now() end
   local most = core.process_note(w.process) > 0 and self.timeout or math.max(START, self.timeout)
-  if core.now() - w.since > most then broken(self, w, (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most)) end
+  if core.now() - w.since > most then
+    broken(self, w,
+      (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most))
+  end
 end
 
 -- The fields of batch `tag`, or nil where it isn't there within a tenth of a second.

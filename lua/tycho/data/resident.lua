@@ -1,5 +1,6 @@
--- Datasets of pictures that lie whole on a device: set:to("cuda"). A batch is gathered, cropped, flipped, cut out and normalised by one kernel
--- (the op augment), with random numbers of the device's generator; so it can be part of a compiled step.
+-- Datasets of pictures that lie whole on a device: set:to("cuda"). A batch is gathered, cropped, flipped, cut out and
+-- normalised by one kernel (the op augment), with random numbers of the device's generator; so it can be part of a
+-- compiled step.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
@@ -14,7 +15,9 @@ function Resident:batch(positions)
   return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
 end
 function Resident:get(i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self:size() then fail("item %s is out of range for %d items", tostring(i), self:size()) end
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self:size() then
+    fail("item %s is out of range for %d items", tostring(i), self:size())
+  end
   local x, y = self:batch(core.from_value({i}, "int64"))
   return x[1], y[1]
 end
@@ -28,12 +31,15 @@ local function kernel(steps, h, w, channels)
   for _, s in ipairs(steps) do
     local name = s[1]
     if not order[name] or order[name] <= stage then
-      error(("to: on a device, transforms are RandomCrop, RandomHorizontalFlip, Normalize, Cutout and ConvertImageDtype, each at most once and in this order; got '%s'"):format(name), 0)
+      error(("to: on a device, transforms are RandomCrop, RandomHorizontalFlip, Normalize, Cutout and \z
+        ConvertImageDtype, each at most once and in this order; got '%s'"):format(name), 0)
     end
     stage = order[name]
     if name == "random_crop" then
       local p = s[4]
-      if s[5] ~= p or s[6] ~= p or s[7] ~= p or s[8] ~= 0 or s[9] ~= 0 then error("to: on a device, RandomCrop pads all sides alike, with 0", 0) end
+      if s[5] ~= p or s[6] ~= p or s[7] ~= p or s[8] ~= 0 or s[9] ~= 0 then
+        error("to: on a device, RandomCrop pads all sides alike, with 0", 0)
+      end
       crop, how.padding, how.random = {s[2], s[3]}, p, true
     elseif name == "hflip" then how.flip, how.random = s[2], how.random or s[2] > 0
     elseif name == "normalize" then

@@ -1,5 +1,6 @@
--- Samplers: which items an epoch has, in which order. order(seed, epoch) gives their positions, an int64 tensor on the CPU; a loader asks it
--- with its own seed and the epoch's number, so that an order depends on those alone. size(): how many.
+-- Samplers: which items an epoch has, in which order. order(seed, epoch) gives their positions, an int64 tensor on the
+-- CPU; a loader asks it with its own seed and the epoch's number, so that an order depends on those alone. size(): how
+-- many.
 --
 -- A list of positions, or any object with iter() (and size()), serves a DataLoader as a sampler too.
 local core = require "tycho.core"
@@ -34,7 +35,9 @@ local function count(who, of)
   if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0, 3) end
   fail(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of))
 end
-local function positions(n) return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"}) end
+local function positions(n)
+  return n > 0 and ops.range(1, n, 1, {dtype = "int64", device = "cpu"}) or ops.zeros(0, {dtype = "int64", device = "cpu"})
+end
 local function shuffled(n, seed) return seeded(seed, ops.randperm, n, cpu) end
 
 local function class(name)
@@ -105,8 +108,11 @@ function samplers.WeightedRandomSampler(weights, n, o)
   if not core.is_tensor(weights) then fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers") end
   if core.methods.dim(weights) ~= 1 or #weights == 0 then fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers") end
   whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1, 2)
-  if not o.replacement and n > #weights then fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights) end
-  return setmetatable({weights = core.keep(core.methods.double(core.methods.cpu(weights))), n = n, replacement = o.replacement, seed = o.seed}, Weighted)
+  if not o.replacement and n > #weights then
+    fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights)
+  end
+  return setmetatable({weights = core.keep(core.methods.double(core.methods.cpu(weights))), n = n,
+    replacement = o.replacement, seed = o.seed}, Weighted)
 end
 
 local Distributed = class "DistributedSampler"
@@ -116,16 +122,22 @@ function Distributed:order(seed, epoch)
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
--- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks count from 0; num_replicas and rank are those of
--- tycho.distributed, where it has been begun); shares are equal, for which some items come twice, or with drop_last are left out.
+-- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks
+-- count from 0; num_replicas and rank are those of tycho.distributed, where it has been begun); shares are equal, for
+-- which some items come twice, or with drop_last are left out.
 function samplers.DistributedSampler(of, o)
   local processes = require "tycho.distributed"
   local among = processes.is_initialized()
-  o = fill("DistributedSampler", o, {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0, shuffle = true, seed = false, drop_last = false})
+  o = fill("DistributedSampler", o,
+    {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0,
+      shuffle = true, seed = false, drop_last = false})
   local n, r = count("DistributedSampler", of), o.num_replicas
   whole("DistributedSampler", "num_replicas", r, 1, 2)
-  if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then fail("DistributedSampler: rank must be from 0 to %d, got %s", r - 1, tostring(o.rank)) end
-  return setmetatable({of = n, n = o.drop_last and math.floor(n / r) or math.ceil(n / r), replicas = r, rank = o.rank, shuffle = o.shuffle, seed = o.seed}, Distributed)
+  if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then
+    fail("DistributedSampler: rank must be from 0 to %d, got %s", r - 1, tostring(o.rank))
+  end
+  return setmetatable({of = n, n = o.drop_last and math.floor(n / r) or math.ceil(n / r), replicas = r, rank = o.rank,
+    shuffle = o.shuffle, seed = o.seed}, Distributed)
 end
 
 local Batches = class "BatchSampler"
@@ -143,7 +155,9 @@ function Batches:iter(seed, epoch)
 end
 function Batches:size()
   local n = 0
-  if type(self.sampler.size) == "function" then return (self.drop_last and math.floor or math.ceil)(self.sampler:size() / self.batch_size) end
+  if type(self.sampler.size) == "function" then
+    return (self.drop_last and math.floor or math.ceil)(self.sampler:size() / self.batch_size)
+  end
   for _ in self:iter() do n = n + 1 end
   return n
 end
@@ -157,8 +171,11 @@ function samplers.BatchSampler(sampler, ...)
       return function() i = i + 1 return list[i] end
     end}
   end
-  if type(sampler) ~= "table" or type(sampler.iter) ~= "function" then fail("BatchSampler: argument 1 must be a sampler or a list of positions, got " .. options.shown(sampler)) end
-  return setmetatable({sampler = sampler, batch_size = whole("BatchSampler", "batch_size", o.batch_size, 1), drop_last = o.drop_last}, Batches)
+  if type(sampler) ~= "table" or type(sampler.iter) ~= "function" then
+    fail("BatchSampler: argument 1 must be a sampler or a list of positions, got " .. options.shown(sampler))
+  end
+  return setmetatable({sampler = sampler, batch_size = whole("BatchSampler", "batch_size", o.batch_size, 1),
+    drop_last = o.drop_last}, Batches)
 end
 
 -- Positions of items, of which there are n, as a vector. who: what has listed them.
@@ -166,22 +183,32 @@ local function positions_of(t, n, who)
   local ok, x = pcall(function() return core.is_tensor(t) and core.methods.cpu(t) or core.from_value(t, "float64") end)
   if not ok or core.methods.dim(x) ~= 1 then error(("DataLoader: %s must list positions of items, whole numbers from 1"):format(who), 0) end
   for _, i in ipairs(x:totable()) do
-    if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then error(("DataLoader: %s names item %s, which is out of range for %d items"):format(who, tostring(i), n), 0) end
+    if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then
+      error(("DataLoader: %s names item %s, which is out of range for %d items"):format(who, tostring(i), n), 0)
+    end
   end
   return core.keep(core.methods.long(x))
 end
 local function none() return ops.zeros(0, {dtype = "int64", device = "cpu"}) end
 
--- What a DataLoader takes as batch_sampler, as an object with order(seed, epoch), the batches' positions one after the other and where each batch
--- ends, from 0, and size(): a list of lists, or an object with iter(), which gives lists.
+-- What a DataLoader takes as batch_sampler, as an object with order(seed, epoch), the batches' positions one after the
+-- other and where each batch ends, from 0, and size(): a list of lists, or an object with iter(), which gives lists.
 function samplers.batches_of(s, n)
-  if type(s) ~= "table" or core.is_tensor(s) then error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " .. (core.is_tensor(s) and "tensor" or type(s)), 0) end
+  if type(s) ~= "table" or core.is_tensor(s) then
+    error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
+      (core.is_tensor(s) and "tensor" or type(s)), 0)
+  end
   local function joined(next_list)
     local all, ends = {}, {0}
-    if type(next_list) ~= "function" then error("DataLoader: batch_sampler's iter() must return an iterator, a function, got " .. type(next_list), 0) end
+    if type(next_list) ~= "function" then
+      error("DataLoader: batch_sampler's iter() must return an iterator, a function, got " .. type(next_list), 0)
+    end
     for list in next_list do
       if core.is_tensor(list) then list = list:totable() end
-      if type(list) ~= "table" or #list == 0 then error("DataLoader: batch_sampler must give lists of positions, got " .. (type(list) == "table" and "an empty one" or type(list)), 0) end
+      if type(list) ~= "table" or #list == 0 then
+        error("DataLoader: batch_sampler must give lists of positions, got " .. (type(list) == "table" and
+          "an empty one" or type(list)), 0)
+      end
       for _, i in ipairs(list) do all[#all + 1] = i end
       ends[#ends + 1] = #all
     end
@@ -195,7 +222,8 @@ function samplers.batches_of(s, n)
     function own.size() return #ends - 1 end
     return own
   end
-  function own:order(seed, epoch) return seeded(mixed(seed, epoch), function() return joined(s:iter(seed, epoch)) end) end -- luacheck: no self
+  -- luacheck: no self
+  function own:order(seed, epoch) return seeded(mixed(seed, epoch), function() return joined(s:iter(seed, epoch)) end) end
   function own:size(seed, epoch) return type(s.size) == "function" and s:size() or #select(2, self:order(seed, epoch)) - 1 end
   return own
 end

@@ -1,7 +1,7 @@
 -- Which datasets C can make items of by itself, and their sources (src/io/data.h).
 --
--- A dataset says so by fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of such a one is the same
--- source and a list of positions in it; a ConcatDataset of such ones a source with parts.
+-- A dataset says so by fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of
+-- such a one is the same source and a list of positions in it; a ConcatDataset of such ones a source with parts.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -64,13 +64,16 @@ end
 
 -- Item i by C, random transforms drawn by the CPU's generator.
 function source.get(dataset, i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > dataset:size() then fail("item %s is out of range for %d items", tostring(i), dataset:size()) end
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > dataset:size() then
+    fail("item %s is out of range for %d items", tostring(i), dataset:size())
+  end
   local random = dataset.transform and dataset.transform.random
   local function one(x, ...)
     if x == nil then return end
     return x[1], one(...)          -- a number where items are numbers
   end
-  return one(core.source_batch(own(dataset), core.from_value({i}, "int64"), random and ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() or 0, 0, false))
+  return one(core.source_batch(own(dataset), core.from_value({i}, "int64"),
+    random and ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() or 0, 0, false))
 end
 
 -- A table of numbers as a float64 tensor, and the names of its columns.

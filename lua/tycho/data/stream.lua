@@ -1,7 +1,9 @@
--- A loader of what comes one after another: a dataset that has iter(), which gives a function as Lua's for calls it, and neither size() nor get(i).
+-- A loader of what comes one after another: a dataset that has iter(), which gives a function as Lua's for calls it,
+-- and neither size() nor get(i).
 --
--- Each item is asked for under a seed of its own, made of the loader's seed, the epoch and the item's number, so that what an iterator draws at random depends on those
--- alone. A loader whose state is loaded asks for the items before its place again, and drops them.
+-- Each item is asked for under a seed of its own, made of the loader's seed, the epoch and the item's number, so that
+-- what an iterator draws at random depends on those alone. A loader whose state is loaded asks for the items before its
+-- place again, and drops them.
 local core = require "tycho.core"
 local collate = require "tycho.data.collate"
 local samplers = require "tycho.data.samplers"
@@ -18,7 +20,8 @@ local function new(dataset, o, place)
     if o[k] then fail("DataLoader: a dataset with iter() has an order of its own; %s can't be asked for", k) end
   end
   if o.num_workers > 0 then fail("DataLoader: a dataset with iter() is read in this process; num_workers must be 0") end
-  return setmetatable({dataset = dataset, batch_size = o.batch_size, drop_last = o.drop_last, collate = o.collate, seed = o.seed, place = place, epoch = 0, position = 0}, Stream)
+  return setmetatable({dataset = dataset, batch_size = o.batch_size, drop_last = o.drop_last, collate = o.collate,
+    seed = o.seed, place = place, epoch = 0, position = 0}, Stream)
 end
 
 function Stream:size() fail("DataLoader: a dataset with iter() doesn't say how many items it has") end
@@ -32,7 +35,9 @@ local function items_of(self)
     return samplers.seeded(core.mix_seeds(seed, count), fn, ...)
   end
   local step, state, control = drawn(self.dataset.iter, self.dataset)
-  if not require("tycho.modes").callable(step) then fail("DataLoader: the dataset's iter() must return an iterator, a function, got %s", options.shown(step)) end
+  if not require("tycho.modes").callable(step) then
+    fail("DataLoader: the dataset's iter() must return an iterator, a function, got %s", options.shown(step))
+  end
   local function fields(...)
     control = (...)
     if control ~= nil then return {n = select("#", ...), ...} end
@@ -69,7 +74,10 @@ function Stream:state_dict() return {epoch = self.epoch, position = self.positio
 function Stream:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got %s", type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
-  if d.batch_size ~= self.batch_size then fail("load_state_dict: the state is of batches of %s, this loader makes batches of %d", tostring(d.batch_size), self.batch_size) end
+  if d.batch_size ~= self.batch_size then
+    fail("load_state_dict: the state is of batches of %s, this loader makes batches of %d", tostring(d.batch_size),
+      self.batch_size)
+  end
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end
 

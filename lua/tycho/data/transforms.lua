@@ -33,7 +33,8 @@ end
 
 local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"}):item() end
 
--- The transforms of a list, one after the other, from the i-th. What comes beside the picture, such as its label, goes on where one gives nothing in its place.
+-- The transforms of a list, one after the other, from the i-th. What comes beside the picture, such as its label, goes
+-- on where one gives nothing in its place.
 local function in_turn(list, i, x, ...)
   if not list[i] then return x, ... end
   local out
@@ -77,7 +78,8 @@ local function interval(who, name, v, lo, hi)
   if type(v) == "number" then a, b = -v, v
   elseif type(v) == "table" then a, b = v[1], v[2] end
   if type(a) ~= "number" or type(b) ~= "number" or a > b or (lo and a < lo) or (hi and b > hi) then
-    fail("%s: %s must be a number or a list of two, {least, most}%s, got %s", who, name, lo and (" of %g to %g"):format(lo, hi) or "", core.json_encode {v}:sub(2, -2))
+    fail("%s: %s must be a number or a list of two, {least, most}%s, got %s", who, name,
+      lo and (" of %g to %g"):format(lo, hi) or "", core.json_encode {v}:sub(2, -2))
   end
   return a, b
 end
@@ -98,7 +100,9 @@ local function resize_step(size, nearest, antialias)
   for _, v in ipairs(type(size) == "table" and size or {size}) do
     if v % 1 ~= 0 or v < 1 or v > 32768 then fail("Resize: a size must be a whole number from 1 to 32768, got " .. tostring(v)) end
   end
-  if type(size) == "number" or #size == 1 then return {"resize_short", type(size) == "number" and size or size[1], bit(nearest), bit(antialias)} end
+  if type(size) == "number" or #size == 1 then
+    return {"resize_short", type(size) == "number" and size or size[1], bit(nearest), bit(antialias)}
+  end
   return {"resize", size[1], size[2], bit(nearest), bit(antialias)}
 end
 
@@ -129,15 +133,19 @@ define("Resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, an
   return make("Resize", false, resize_step(size, mode == "nearest", antialias))
 end)
 define("CenterCrop", "size:pair", function(size) return make("CenterCrop", false, {"center_crop", size[1], size[2]}) end)
-define("RandomCrop", "size:pair, padding:any?, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(size, padding, fill, mode)
-  local l, r, t, b = sides("RandomCrop", padding or 0)
-  return make("RandomCrop", true, {"random_crop", size[1], size[2], l, r, t, b, fill, borders[mode]})
-end)
-define("RandomResizedCrop", "size:pair, scale:any?, ratio:any?, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, scale, ratio, mode, antialias)
-  local a, b = interval("RandomResizedCrop", "scale", scale or {0.08, 1}, 1e-9, 1)
-  local c, d = interval("RandomResizedCrop", "ratio", ratio or {3 / 4, 4 / 3}, 1e-9, 1e6)
-  return make("RandomResizedCrop", true, {"resized_crop", size[1], size[2], a, b, c, d, bit(mode == "nearest"), bit(antialias)})
-end)
+define("RandomCrop",
+  "size:pair, padding:any?, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant",
+  function(size, padding, fill, mode)
+    local l, r, t, b = sides("RandomCrop", padding or 0)
+    return make("RandomCrop", true, {"random_crop", size[1], size[2], l, r, t, b, fill, borders[mode]})
+  end)
+define("RandomResizedCrop",
+  "size:pair, scale:any?, ratio:any?, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
+  function(size, scale, ratio, mode, antialias)
+    local a, b = interval("RandomResizedCrop", "scale", scale or {0.08, 1}, 1e-9, 1)
+    local c, d = interval("RandomResizedCrop", "ratio", ratio or {3 / 4, 4 / 3}, 1e-9, 1e6)
+    return make("RandomResizedCrop", true, {"resized_crop", size[1], size[2], a, b, c, d, bit(mode == "nearest"), bit(antialias)})
+  end)
 define("Pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
   local l, r, t, b = sides("Pad", padding)
   return make("Pad", false, {"pad", l, r, t, b, fill, borders[mode]})
@@ -150,24 +158,29 @@ define("RandomRotation", "degrees:any, *, interpolation:enum(nearest,bilinear)=n
   local a, b = interval("RandomRotation", "degrees", degrees)
   return make("RandomRotation", true, {"rotation", a, b, bit(mode == "nearest"), fill})
 end)
-define("RandomAffine", "degrees:any, *, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, translate, scale, shear, mode, fill)
-  local a, b = interval("RandomAffine", "degrees", degrees)
-  local s, t = interval("RandomAffine", "scale", scale or {1, 1}, 1e-9, 1e6)
-  local move = translate or {0, 0}
-  if type(move) ~= "table" or #move ~= 2 then fail("RandomAffine: translate must be a list of two shares, {of the width, of the height}") end
-  local x1, x2 = interval("RandomAffine", "shear", type(shear) == "table" and {shear[1], shear[2]} or shear or 0)
-  local y1, y2 = 0, 0
-  if type(shear) == "table" and #shear == 4 then y1, y2 = interval("RandomAffine", "shear", {shear[3], shear[4]}) end
-  return make("RandomAffine", true, {"affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2, bit(mode == "nearest"), fill})
-end)
+define("RandomAffine",
+  "degrees:any, *, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
+  function(degrees, translate, scale, shear, mode, fill)
+    local a, b = interval("RandomAffine", "degrees", degrees)
+    local s, t = interval("RandomAffine", "scale", scale or {1, 1}, 1e-9, 1e6)
+    local move = translate or {0, 0}
+    if type(move) ~= "table" or #move ~= 2 then
+      fail("RandomAffine: translate must be a list of two shares, {of the width, of the height}")
+    end
+    local x1, x2 = interval("RandomAffine", "shear", type(shear) == "table" and {shear[1], shear[2]} or shear or 0)
+    local y1, y2 = 0, 0
+    if type(shear) == "table" and #shear == 4 then y1, y2 = interval("RandomAffine", "shear", {shear[3], shear[4]}) end
+    return make("RandomAffine", true, {"affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2, bit(mode == "nearest"), fill})
+  end)
 
 -- Each corner moves inwards by up to distortion_scale of half the picture, with probability p.
-define("RandomPerspective", "distortion_scale:number=0.5, p:number=0.5, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0", function(scale, p, mode, fill)
-  return make("RandomPerspective", true, {"perspective", scale, p, bit(mode == "nearest"), fill})
-end)
+define("RandomPerspective",
+  "distortion_scale:number=0.5, p:number=0.5, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
+  function(scale, p, mode, fill) return make("RandomPerspective", true, {"perspective", scale, p, bit(mode == "nearest"), fill}) end)
 
 ---- colours ----
-local colours = {brightness = 0, contrast = 1, saturation = 2, hue = 3, sharpness = 4, posterize = 5, solarize = 6, autocontrast = 7, equalize = 8, invert = 9, grayscale = 10}
+local colours = {brightness = 0, contrast = 1, saturation = 2, hue = 3, sharpness = 4, posterize = 5, solarize = 6,
+  autocontrast = 7, equalize = 8, invert = 9, grayscale = 10}
 -- Each is a number x (a factor of 1 - x to 1 + x; hue: a shift of -x to x) or a list of two.
 define("ColorJitter", "brightness:any?, contrast:any?, saturation:any?, hue:any?", function(brightness, contrast, saturation, hue)
   local step = {"jitter"}
@@ -183,14 +196,24 @@ local function one_or_three(who, n)
   if n ~= 1 and n ~= 3 then fail(who .. ": num_output_channels must be 1 or 3, got " .. tostring(n)) end
   return n
 end
-define("Grayscale", "num_output_channels:int=1", function(n) return make("Grayscale", false, {"colour", colours.grayscale, one_or_three("Grayscale", n)}) end)
+define("Grayscale",
+  "num_output_channels:int=1",
+  function(n) return make("Grayscale", false, {"colour", colours.grayscale, one_or_three("Grayscale", n)}) end)
 define("RandomGrayscale", "p:number=0.1", function(p) return make("RandomGrayscale", true, {"random_colour", colours.grayscale, 0, p}) end)
 define("RandomInvert", "p:number=0.5", function(p) return make("RandomInvert", true, {"random_colour", colours.invert, 0, p}) end)
-define("RandomPosterize", "bits:int, p:number=0.5", function(bits, p) return make("RandomPosterize", true, {"random_colour", colours.posterize, bits, p}) end)
-define("RandomSolarize", "threshold:number, p:number=0.5", function(threshold, p) return make("RandomSolarize", true, {"random_colour", colours.solarize, threshold, p}) end)
-define("RandomAutocontrast", "p:number=0.5", function(p) return make("RandomAutocontrast", true, {"random_colour", colours.autocontrast, 0, p}) end)
+define("RandomPosterize",
+  "bits:int, p:number=0.5",
+  function(bits, p) return make("RandomPosterize", true, {"random_colour", colours.posterize, bits, p}) end)
+define("RandomSolarize",
+  "threshold:number, p:number=0.5",
+  function(threshold, p) return make("RandomSolarize", true, {"random_colour", colours.solarize, threshold, p}) end)
+define("RandomAutocontrast",
+  "p:number=0.5",
+  function(p) return make("RandomAutocontrast", true, {"random_colour", colours.autocontrast, 0, p}) end)
 define("RandomEqualize", "p:number=0.5", function(p) return make("RandomEqualize", true, {"random_colour", colours.equalize, 0, p}) end)
-define("RandomAdjustSharpness", "factor:number, p:number=0.5", function(factor, p) return make("RandomAdjustSharpness", true, {"random_colour", colours.sharpness, factor, p}) end)
+define("RandomAdjustSharpness",
+  "factor:number, p:number=0.5",
+  function(factor, p) return make("RandomAdjustSharpness", true, {"random_colour", colours.sharpness, factor, p}) end)
 -- sigma: a number, or a list of two between which it is drawn
 define("GaussianBlur", "kernel_size:pair, sigma:any?", function(size, sigma)
   if type(sigma) == "number" then sigma = {sigma, sigma} end
@@ -208,7 +231,9 @@ end)
 -- a square of this side, somewhere, becomes 0
 define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout", size}) end)
 -- num_ops of fourteen changes (shear, move, rotate, colours, ...), each as strong as magnitude (of 30) says
-define("RandAugment", "num_ops:int=2, magnitude:int=9", function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
+define("RandAugment",
+  "num_ops:int=2, magnitude:int=9",
+  function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
 -- one of them, of any strength
 define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", true, {"augment", 1, 0, 1}) end)
 
@@ -225,11 +250,18 @@ function transforms.Lambda(fn)
 end
 -- A list of transforms and functions: its text, its members' steps (nil: a function is among them), and whether one draws.
 local function members(who, list)
-  if type(list) ~= "table" or core.is_tensor(list) then fail("%s: argument 1 must be a list of transforms, got %s", who, core.is_tensor(list) and "tensor" or type(list)) end
-  if getmetatable(list) == Transform or table.maxn(list) ~= #list then fail(who .. ": argument 1 must be a list of transforms without holes") end
+  if type(list) ~= "table" or core.is_tensor(list) then
+    fail("%s: argument 1 must be a list of transforms, got %s", who, core.is_tensor(list) and "tensor" or type(list))
+  end
+  if getmetatable(list) == Transform or table.maxn(list) ~= #list then
+    fail(who .. ": argument 1 must be a list of transforms without holes")
+  end
   local steps, texts, random = {}, {}, false
   for i, t in ipairs(list) do
-    if type(t) ~= "function" and getmetatable(t) ~= Transform and not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then fail("%s: %d in the list is a %s, no transform and no function", who, i, type(t)) end
+    if type(t) ~= "function" and getmetatable(t) ~= Transform and
+        not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then
+      fail("%s: %d in the list is a %s, no transform and no function", who, i, type(t))
+    end
     texts[i] = tostring(t)
     if steps then steps[i] = transforms.steps(t) end
     if steps and not steps[i] then steps = nil end
@@ -252,7 +284,8 @@ end
 function transforms.Compose(list, ...)
   if select("#", ...) > 0 then fail("Compose: one list of transforms is needed, such as Compose{a, b}") end
   local text, steps, random = members("Compose", list)
-  return setmetatable({text = "Compose(" .. text .. ")", random = random, steps = steps and joined("Compose", steps, true), list = not steps and {unpack(list)} or nil}, Transform)
+  return setmetatable({text = "Compose(" .. text .. ")", random = random,
+    steps = steps and joined("Compose", steps, true), list = not steps and {unpack(list)} or nil}, Transform)
 end
 -- RandomApply({a, b, ...}, p=0.5): all of them or, with probability 1 - p, none
 function transforms.RandomApply(...)
@@ -300,10 +333,13 @@ local function five(x, size)
   local h, w, crop = M.size(x, -2), M.size(x, -1), functional.crop
   if size[1] > h or size[2] > w then fail("FiveCrop: the crop of %dx%d is larger than the picture of %dx%d", size[1], size[2], h, w) end
   local bottom, right = h - size[1] + 1, w - size[2] + 1
-  return {crop(x, 1, 1, size[1], size[2]), crop(x, 1, right, size[1], size[2]), crop(x, bottom, 1, size[1], size[2]), crop(x, bottom, right, size[1], size[2]), functional.center_crop(x, size)}
+  return {crop(x, 1, 1, size[1], size[2]), crop(x, 1, right, size[1], size[2]), crop(x, bottom, 1, size[1], size[2]),
+    crop(x, bottom, right, size[1], size[2]), functional.center_crop(x, size)}
 end
 -- FiveCrop(size): a list of the four corners and the centre; TenCrop(size, vertical_flip=false): with their mirror images
-transforms.FiveCrop = core.define("FiveCrop", "size:pair", function(size) return transforms.Lambda(function(x) return five(x, size) end) end)
+transforms.FiveCrop = core.define("FiveCrop",
+  "size:pair",
+  function(size) return transforms.Lambda(function(x) return five(x, size) end) end)
 transforms.TenCrop = core.define("TenCrop", "size:pair, vertical_flip:bool=false", function(size, vertical)
   return transforms.Lambda(function(x)
     local out = five(x, size)
@@ -371,38 +407,48 @@ local function fixed(name, signature, step)
 end
 fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h, w) return {"crop", top - 1, left - 1, h, w} end)
 fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
-fixed("resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, mode, antialias) return resize_step(size, mode == "nearest", antialias) end)
+fixed("resize",
+  "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
+  function(size, mode, antialias) return resize_step(size, mode == "nearest", antialias) end)
 fixed("pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
   local l, r, t, b = sides("pad", padding)
   return {"pad", l, r, t, b, fill, borders[mode]}
 end)
 fixed("hflip", "", function() return {"hflip", 1} end)
 fixed("vflip", "", function() return {"vflip", 1} end)
-fixed("rotate", "degrees:number, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, mode, fill) return {"rotate", degrees, bit(mode == "nearest"), fill} end)
-fixed("affine", "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, move, scale, shear, mode, fill)
-  if type(shear) == "number" then shear = {shear, 0} end
-  return {"warp", degrees, move[1], move[2], scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
-end)
+fixed("rotate",
+  "degrees:number, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
+  function(degrees, mode, fill) return {"rotate", degrees, bit(mode == "nearest"), fill} end)
+fixed("affine",
+  "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
+  function(degrees, move, scale, shear, mode, fill)
+    if type(shear) == "number" then shear = {shear, 0} end
+    return {"warp", degrees, move[1], move[2], scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
+  end)
 -- The map that takes four points {{x, y}, ...} of the picture (pixels from 1) to four others.
 local function projection(startpoints, endpoints)
   local rows, right = {}, {}
   for k = 1, 4 do
     local from, to = startpoints[k], endpoints[k]
     for _, point in ipairs {from or false, to or false} do
-      if type(point) ~= "table" or type(point[1]) ~= "number" or type(point[2]) ~= "number" then fail("perspective: startpoints and endpoints must be lists of four points {x, y}") end
+      if type(point) ~= "table" or type(point[1]) ~= "number" or type(point[2]) ~= "number" then
+        fail("perspective: startpoints and endpoints must be lists of four points {x, y}")
+      end
     end
     local x, y, u, v = to[1] - 1, to[2] - 1, from[1] - 1, from[2] - 1
-    rows[2 * k - 1], right[2 * k - 1] = {x, y, 1, 0, 0, 0, -u * x, -u * y}, u
-    rows[2 * k], right[2 * k] = {0, 0, 0, x, y, 1, -v * x, -v * y}, v
+    rows[2 * k - 1], right[2 * k - 1] = {x, y, 1, 0, 0, 0, -u * x, -u * y}, {u}
+    rows[2 * k], right[2 * k] = {0, 0, 0, x, y, 1, -v * x, -v * y}, {v}
   end
-  local ok, m = pcall(core.ops.solve_system, core.methods.to(core.from_value(rows, "float64"), "cpu"), core.methods.to(core.methods.unsqueeze(core.from_value(right, "float64"), 2), "cpu"))
+  local ok, m = pcall(core.ops.solve_system, M.cpu(core.from_value(rows, "float64")), M.cpu(core.from_value(right, "float64")))
   if not ok then fail("perspective: no map takes startpoints to endpoints: three of them lie on a line") end
   return m:flatten():totable()
 end
-fixed("perspective", "startpoints:any, endpoints:any, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0", function(startpoints, endpoints, mode, fill)
-  local m = projection(startpoints, endpoints)
-  return {"project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], bit(mode == "nearest"), fill}
-end)
+fixed("perspective",
+  "startpoints:any, endpoints:any, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
+  function(startpoints, endpoints, mode, fill)
+    local m = projection(startpoints, endpoints)
+    return {"project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], bit(mode == "nearest"), fill}
+  end)
 fixed("normalize", "mean:any, std:any", function(mean, std) return per_channel("normalize", mean, std) end)
 -- kernel_size: of x, or {x, y}; sigma: a number or {x, y}, by default what goes with the size
 fixed("gaussian_blur", "kernel_size:pair, sigma:any?", function(size, sigma)
@@ -417,7 +463,9 @@ for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness
 end
 fixed("posterize", "bits:int", function(bits) return {"colour", colours.posterize, bits} end)
 fixed("solarize", "threshold:number", function(threshold) return {"colour", colours.solarize, threshold} end)
-fixed("rgb_to_grayscale", "num_output_channels:int=1", function(n) return {"colour", colours.grayscale, one_or_three("rgb_to_grayscale", n)} end)
+fixed("rgb_to_grayscale",
+  "num_output_channels:int=1",
+  function(n) return {"colour", colours.grayscale, one_or_three("rgb_to_grayscale", n)} end)
 for name, step in pairs {autocontrast = "autocontrast", equalize = "equalize", invert = "invert"} do
   fixed(name, "", function() return {"colour", colours[step], 0} end)
 end

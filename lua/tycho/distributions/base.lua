@@ -1,8 +1,10 @@
 -- What distributions are made of.
 --
--- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so gradients flow to parameters: through
--- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its result has dims shape, then the
--- parameters' common (batch) dims, then those of one event. Parameters are checked where that waits for no device.
+-- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so
+-- gradients flow to parameters: through
+-- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its
+-- result has dims shape, then the parameters' common (batch) dims, then those of one event. Parameters are checked
+-- where that waits for no device.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -56,7 +58,8 @@ local function together(name, ...)
   end
   for i = 1, n do
     local v = select(i, ...)
-    list[i] = core.is_tensor(v) and (M.is_floating_point(v) and v or M.float(v)) or ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
+    list[i] = core.is_tensor(v) and (M.is_floating_point(v) and v or M.float(v)) or
+      ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
   end
   return F.broadcast_tensors(list)
 end
@@ -72,7 +75,9 @@ local function sizes(name, shape, ...)
     shape = shape.sample_shape
   end
   if type(shape) == "number" then return {shape} end
-  if type(shape) ~= "table" or core.is_tensor(shape) then fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape)) end
+  if type(shape) ~= "table" or core.is_tensor(shape) then
+    fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape))
+  end
   return shape
 end
 
@@ -89,15 +94,21 @@ local function parameters(c, names, above)
 end
 
 -- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
-function Distribution:sample(...) return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape))) end
+function Distribution:sample(...)
+  return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape)))
+end
 function Distribution:rsample(...)
-  if not self.has_rsample then fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name) end
+  if not self.has_rsample then
+    fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name)
+  end
   return self:draw(joined(sizes(self._name, ...), self.batch_shape, self.event_shape))
 end
 
 ---- one of two parameters ----
 local function one_given(name, probs, logits)
-  if (probs == nil) == (logits == nil) then fail("%s: one of probs and logits is needed, got %s", name, probs == nil and "neither" or "both") end
+  if (probs == nil) == (logits == nil) then
+    fail("%s: one of probs and logits is needed, got %s", name, probs == nil and "neither" or "both")
+  end
 end
 local function one_of(name, probs, logits)
   one_given(name, probs, logits)
@@ -107,4 +118,5 @@ local function one_of(name, probs, logits)
 end
 local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
 
-return {distributions = distributions, class = class, together = together, need = need, parameters = parameters, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}
+return {distributions = distributions, class = class, together = together, need = need, parameters = parameters,
+  same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}

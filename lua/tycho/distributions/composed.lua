@@ -1,11 +1,13 @@
--- Distributions made of others or of simple draws: Cauchy, HalfNormal, HalfCauchy, Gumbel, Weibull, Pareto, MultivariateNormal, MixtureSameFamily, TransformedDistribution; transforms.
+-- Distributions made of others or of simple draws: Cauchy, HalfNormal, HalfCauchy, Gumbel, Weibull, Pareto,
+-- MultivariateNormal, MixtureSameFamily, TransformedDistribution; transforms.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, parameters, same, joined, open_unit, KL = base.distributions, base.class, base.together, base.parameters, base.same, base.joined, base.open_unit, base.KL
+local distributions, class, together, parameters, same, joined, open_unit, KL = base.distributions, base.class,
+  base.together, base.parameters, base.same, base.joined, base.open_unit, base.KL
 local EULER = 0.57721566490153286
 
 local function nothing(self) return self.loc * 0 + 0 / 0 end
@@ -92,10 +94,13 @@ function MultivariateNormal:init(o)
   local n = (o.covariance_matrix and 1 or 0) + (o.precision_matrix and 1 or 0) + (o.scale_tril and 1 or 0)
   if n ~= 1 then fail("MultivariateNormal: one of covariance_matrix, precision_matrix and scale_tril is needed, got %d", n) end
   local matrix = given[1] or given[2] or given[3]
-  if not core.is_tensor(o.loc) or M.dim(o.loc) < 1 then fail("MultivariateNormal: loc must be a tensor of 1 dim or more, got %s", options.shown(o.loc)) end
+  if not core.is_tensor(o.loc) or M.dim(o.loc) < 1 then
+    fail("MultivariateNormal: loc must be a tensor of 1 dim or more, got %s", options.shown(o.loc))
+  end
   local k = o.loc.shape[M.dim(o.loc)]
   if not core.is_tensor(matrix) or M.dim(matrix) < 2 or matrix.shape[M.dim(matrix)] ~= k or matrix.shape[M.dim(matrix) - 1] ~= k then
-    fail("MultivariateNormal: the matrix must be %dx%d as loc has %d elements, got %s", k, k, k, core.is_tensor(matrix) and "shape " .. tostring(matrix.shape) or type(matrix))
+    fail("MultivariateNormal: the matrix must be %dx%d as loc has %d elements, got %s", k, k, k,
+      core.is_tensor(matrix) and "shape " .. tostring(matrix.shape) or type(matrix))
   end
   local tril = o.scale_tril
   if o.covariance_matrix then tril = F[L .. "cholesky"](matrix)
@@ -108,7 +113,9 @@ function MultivariateNormal.get.mean(self) return self.loc end
 function MultivariateNormal.get.variance(self) return ops.sum(ops.square(self.scale_tril), -1) end
 function MultivariateNormal.get.covariance_matrix(self) return ops.matmul(self.scale_tril, T(self.scale_tril)) end
 function MultivariateNormal.get.precision_matrix(self) return F.cholesky_inverse(self.scale_tril) end
-function MultivariateNormal:draw(shape) return self.loc + M.squeeze(ops.matmul(self.scale_tril, M.unsqueeze(ops.randn(shape, same(self.loc)), -1)), -1) end
+function MultivariateNormal:draw(shape)
+  return self.loc + M.squeeze(ops.matmul(self.scale_tril, M.unsqueeze(ops.randn(shape, same(self.loc)), -1)), -1)
+end
 local function half_log_det(self) return ops.sum(ops.log(ops.diagonal(self.scale_tril, 0, -2, -1)), -1) end
 function MultivariateNormal:log_prob(x)
   local y = F[L .. "solve_triangular"](self.scale_tril, M.unsqueeze(x - self.loc, -1), {upper = false})
@@ -126,7 +133,9 @@ end
 local Mixture = class("MixtureSameFamily", "mixture_distribution, component_distribution")
 function Mixture:init(o)
   local which, of = o.mixture_distribution, o.component_distribution
-  if type(which) ~= "table" or which._name ~= "Categorical" then fail("MixtureSameFamily: argument 1 must be a Categorical, got %s", options.shown(which)) end
+  if type(which) ~= "table" or which._name ~= "Categorical" then
+    fail("MixtureSameFamily: argument 1 must be a Categorical, got %s", options.shown(which))
+  end
   if type(of) ~= "table" or not of.batch_shape or #of.batch_shape == 0 or of.batch_shape[#of.batch_shape] ~= which.n then
     fail("MixtureSameFamily: argument 2 must be a distribution whose last batch dim has the %d components", which.n)
   end
@@ -147,7 +156,8 @@ end
 function Mixture.get.variance(self)
   local p, dim = weights(self)
   local mean = self.component_distribution.mean
-  return ops.sum(p * self.component_distribution.variance, dim) + ops.sum(p * ops.square(mean - ops.sum(p * mean, dim, {keepdim = true})), dim)
+  return ops.sum(p * self.component_distribution.variance, dim) +
+    ops.sum(p * ops.square(mean - ops.sum(p * mean, dim, {keepdim = true})), dim)
 end
 function Mixture:draw(shape)
   local outer, n = {}, self.mixture_distribution.n
@@ -174,15 +184,23 @@ local function transform(name, signature, t)
   t.__tostring = function() return name end
   t.is_transform = true
 end
-transform("ExpTransform", "", {forward = function(_, x) return ops.exp(x) end, inverse = function(_, y) return ops.log(y) end, slope = function(_, x) return x end})
+transform("ExpTransform", "",
+  {forward = function(_, x) return ops.exp(x) end, inverse = function(_, y) return ops.log(y) end,
+    slope = function(_, x) return x end})
 transform("TanhTransform", "", {forward = function(_, x) return ops.tanh(x) end, inverse = function(_, y) return ops.atanh(y) end,
   slope = function(_, x) return (math.log(2) - x - ops.softplus(x * -2)) * 2 end})
-transform("SigmoidTransform", "", {forward = function(_, x) return ops.sigmoid(x) end, inverse = function(_, y) return ops.log(y) - ops.log1p(-y) end,
+transform("SigmoidTransform", "", {forward = function(_, x) return ops.sigmoid(x) end,
+  inverse = function(_, y) return ops.log(y) - ops.log1p(-y) end,
   slope = function(_, x) return -ops.softplus(-x) - ops.softplus(x) end})
-transform("SoftplusTransform", "", {forward = function(_, x) return ops.softplus(x) end, inverse = function(_, y) return ops.log(-ops.expm1(-y)) + y end, slope = function(_, x) return -ops.softplus(-x) end})
-transform("AffineTransform", "loc, scale", {forward = function(t, x) return t.loc + t.scale * x end, inverse = function(t, y) return (y - t.loc) / t.scale end,
-  slope = function(t, x) return x * 0 + (core.is_tensor(t.scale) and ops.log(ops.abs(t.scale)) or math.log(math.abs(t.scale))) end})
-transform("PowerTransform", "exponent", {forward = function(t, x) return ops.pow(x, t.exponent) end, inverse = function(t, y) return ops.pow(y, 1 / t.exponent) end,
+transform("SoftplusTransform", "",
+  {forward = function(_, x) return ops.softplus(x) end,
+    inverse = function(_, y) return ops.log(-ops.expm1(-y)) + y end, slope = function(_, x) return -ops.softplus(-x) end})
+transform("AffineTransform", "loc, scale", {forward = function(t, x) return t.loc + t.scale * x end,
+  inverse = function(t, y) return (y - t.loc) / t.scale end,
+  slope = function(t, x) return x * 0 +
+  (core.is_tensor(t.scale) and ops.log(ops.abs(t.scale)) or math.log(math.abs(t.scale))) end})
+transform("PowerTransform", "exponent", {forward = function(t, x) return ops.pow(x, t.exponent) end,
+  inverse = function(t, y) return ops.pow(y, 1 / t.exponent) end,
   slope = function(t, x) return ops.log(ops.abs(t.exponent * ops.pow(x, t.exponent) / x)) end})
 distributions.transforms = options.told(transforms, "distributions.transforms")
 
@@ -191,9 +209,17 @@ local Transformed = class("TransformedDistribution", "base_distribution, transfo
 function Transformed:init(o)
   local list = o.transforms
   if type(list) == "table" and list.is_transform then list = {list} end
-  if type(o.base_distribution) ~= "table" or not o.base_distribution.batch_shape then fail("TransformedDistribution: argument 1 must be a distribution, got %s", options.shown(o.base_distribution)) end
-  if type(list) ~= "table" then fail("TransformedDistribution: argument 2 must be a transform or a list of them, got %s", options.shown(list)) end
-  for i, t in ipairs(list) do if type(t) ~= "table" or not t.is_transform then fail("TransformedDistribution: %d in the list is %s, no transform", i, options.shown(t)) end end
+  if type(o.base_distribution) ~= "table" or not o.base_distribution.batch_shape then
+    fail("TransformedDistribution: argument 1 must be a distribution, got %s", options.shown(o.base_distribution))
+  end
+  if type(list) ~= "table" then
+    fail("TransformedDistribution: argument 2 must be a transform or a list of them, got %s", options.shown(list))
+  end
+  for i, t in ipairs(list) do
+    if type(t) ~= "table" or not t.is_transform then
+      fail("TransformedDistribution: %d in the list is %s, no transform", i, options.shown(t))
+    end
+  end
   self.base_dist, self.transforms, self.has_rsample = o.base_distribution, list, o.base_distribution.has_rsample
   self.event_shape, self.batch_shape = joined(self.base_dist.event_shape), {}
   -- transforms of many parameters are of as many draws

@@ -1,11 +1,14 @@
--- Normal, LogNormal, Uniform, Exponential, Laplace, Bernoulli, Geometric, Categorical, OneHotCategorical, Independent. Categories count from 1.
+-- Normal, LogNormal, Uniform, Exponential, Laplace, Bernoulli, Geometric, Categorical, OneHotCategorical, Independent.
+-- Categories count from 1.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, need, parameters, same, joined, one_given, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_given, base.one_of, base.open_unit
+local distributions, class, together, need, parameters, same, joined, one_given, one_of,
+  open_unit = base.distributions, base.class, base.together, base.need, base.parameters, base.same, base.joined,
+  base.one_given, base.one_of, base.open_unit
 local KL = base.KL
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
@@ -105,9 +108,12 @@ function Categorical:init(o)
   local name = self._name
   one_given(name, o.probs, o.logits)
   local given = o.probs == nil and o.logits or o.probs
-  if not core.is_tensor(given) or M.dim(given) == 0 then fail("%s: probs and logits must be tensors whose last dim has the categories", name) end
+  if not core.is_tensor(given) or M.dim(given) == 0 then
+    fail("%s: probs and logits must be tensors whose last dim has the categories", name)
+  end
   if o.probs ~= nil then
-    need(name, "probs must not be negative, nor all 0", given, ops.logical_and(ops.all(ops.ge(given, 0), -1), ops.gt(ops.sum(given, -1), 0)))
+    need(name, "probs must not be negative, nor all 0", given,
+        ops.logical_and(ops.all(ops.ge(given, 0), -1), ops.gt(ops.sum(given, -1), 0)))
     self.p = given / ops.sum(given, -1, {keepdim = true})
   else self.l = ops.log_softmax(given, -1) end
   self.n = given.shape[M.dim(given)]
@@ -157,7 +163,9 @@ local Independent = class("Independent", "base_distribution, reinterpreted_batch
 function Independent:init(o)
   local of, n = o.base_distribution, o.reinterpreted_batch_ndims
   if type(of) ~= "table" or not of.batch_shape then fail("Independent: argument 1 must be a distribution, got %s", options.shown(of)) end
-  if type(n) ~= "number" or n < 0 or n > #of.batch_shape then fail("Independent: argument 2 must be a number of batch dims, from 0 to %d, got %s", #of.batch_shape, options.shown(n)) end
+  if type(n) ~= "number" or n < 0 or n > #of.batch_shape then
+    fail("Independent: argument 2 must be a number of batch dims, from 0 to %d, got %s", #of.batch_shape, options.shown(n))
+  end
   local event = {}
   self.base, self.n, self.has_rsample, self.batch_shape = of, n, of.has_rsample, {}
   for i, size in ipairs(of.batch_shape) do table.insert(i <= #of.batch_shape - n and self.batch_shape or event, size) end

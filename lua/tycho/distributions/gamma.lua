@@ -1,20 +1,22 @@
 -- The gamma function's family: Gamma, Chi2, Beta, Dirichlet, StudentT; counts: Poisson, Binomial, NegativeBinomial, Multinomial.
 --
--- Draws need no word from the device: rejection goes on for so many rounds that hardly any is left, which then keeps its last proposal. They are made in
--- float64, by their logarithms where they may be tiny.
+-- Draws need no word from the device: rejection goes on for so many rounds that hardly any is left, which then keeps
+-- its last proposal. They are made in float64, by their logarithms where they may be tiny.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, need, parameters, same, joined, one_of, open_unit = base.distributions, base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.open_unit
+local distributions, class, together, need, parameters, same, joined, one_of, open_unit = base.distributions,
+  base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.open_unit
 local KL = base.KL
 local lgamma, digamma = ops.lgamma, F.digamma
 
 local DOUBLE = "float64"
 
--- log of Gamma(alpha, 1) of this shape, float64 (Marsaglia and Tsang 2000); its gradient for alpha is that of the draw while its quantile stays, its second derivative isn't that.
+-- log of Gamma(alpha, 1) of this shape, float64 (Marsaglia and Tsang 2000); its gradient for alpha is that of the draw
+-- while its quantile stays, its second derivative isn't that.
 local function log_gamma_draw(shape, alpha)
   local a = M.to(ops.expand(M.detach(alpha), shape), DOUBLE)
   local like, small = same(a), ops.lt(a, 1)
@@ -34,7 +36,9 @@ local function log_gamma_draw(shape, alpha)
   if not (alpha.requires_grad and core.is_grad_enabled()) then return y end
   return y + (M.to(ops.expand(alpha, shape), DOUBLE) - a) * ops.gamma_draw_slope(y, a)
 end
-local function standard_gamma(shape, alpha) return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), lib.RANGE[alpha.dtype].tiny) end
+local function standard_gamma(shape, alpha)
+  return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), lib.RANGE[alpha.dtype].tiny)
+end
 
 local Gamma = class("Gamma", "concentration, rate")
 Gamma.has_rsample = true
@@ -65,7 +69,9 @@ local Dirichlet = class("Dirichlet", "concentration")
 Dirichlet.has_rsample = true
 function Dirichlet:init(o)
   local c = o.concentration
-  if not core.is_tensor(c) or M.dim(c) == 0 then fail("Dirichlet: concentration must be a tensor whose last dim is an event's, got %s", options.shown(c)) end
+  if not core.is_tensor(c) or M.dim(c) == 0 then
+    fail("Dirichlet: concentration must be a tensor whose last dim is an event's, got %s", options.shown(c))
+  end
   need("Dirichlet", "concentration must be above 0", c, ops.gt(c, 0))
   self.concentration, self.event_shape, self.batch_shape = c, {c.shape[M.dim(c)]}, joined(c.shape)
   table.remove(self.batch_shape)
@@ -112,14 +118,18 @@ function StudentT.get.variance(self)
   local v = ops.square(self.scale) * self.df / (self.df - 2)
   return ops.where(ops.gt(self.df, 2), v, ops.where(ops.gt(self.df, 1), math.huge, 0 / 0))
 end
-function StudentT:draw(shape) return self.loc + self.scale * ops.randn(shape, same(self.df)) * ops.rsqrt(standard_gamma(shape, self.df / 2) * 2 / self.df) end
+function StudentT:draw(shape)
+  return self.loc + self.scale * ops.randn(shape, same(self.df)) * ops.rsqrt(standard_gamma(shape, self.df / 2) * 2 / self.df)
+end
 function StudentT:log_prob(x)
   local y = (x - self.loc) / self.scale
-  return lgamma((self.df + 1) / 2) - lgamma(self.df / 2) - ops.log(self.scale) - (ops.log(self.df) + math.log(math.pi)) / 2 - (self.df + 1) / 2 * ops.log1p(y * y / self.df)
+  return lgamma((self.df + 1) / 2) - lgamma(self.df / 2) - ops.log(self.scale) -
+    (ops.log(self.df) + math.log(math.pi)) / 2 - (self.df + 1) / 2 * ops.log1p(y * y / self.df)
 end
 function StudentT:entropy()
   local half = (self.df + 1) / 2
-  return ops.log(self.scale) + half * (digamma(half) - digamma(self.df / 2)) + ops.log(self.df) / 2 + lgamma(self.df / 2) + math.log(math.pi) / 2 - lgamma(half)
+  return ops.log(self.scale) + half * (digamma(half) - digamma(self.df / 2)) + ops.log(self.df) / 2 +
+    lgamma(self.df / 2) + math.log(math.pi) / 2 - lgamma(half)
 end
 
 ---- counts ----
@@ -146,7 +156,8 @@ local function poisson(shape, rate)
     local at = ops.floor((a * 2 / us + b) * x + high + 0.43)
     local quick = ops.logical_and(ops.ge(us, 0.07), ops.le(v, v_r))
     local slow = ops.le(ops.log(v * inverse / (a / (us * us) + b)), at * ops.log(high) - high - lgamma(ops.clamp(at, 0) + 1))
-    local ok = ops.logical_and(ops.ge(at, 0), ops.logical_or(quick, ops.logical_and(slow, ops.logical_not(ops.logical_and(ops.lt(us, 0.013), ops.gt(v, us))))))
+    local ok = ops.logical_and(ops.ge(at, 0),
+      ops.logical_or(quick, ops.logical_and(slow, ops.logical_not(ops.logical_and(ops.lt(us, 0.013), ops.gt(v, us))))))
     count = round == 1 and ops.where(ok, at, ops.floor(high)) or ops.where(ops.logical_and(ok, ops.logical_not(done)), at, count)
     done = round == 1 and ok or ops.logical_or(done, ok)
   end
@@ -173,7 +184,8 @@ function Binomial:init(o)
   self.total_count = M.to(self.total_count, given.dtype)
   self.p, self.l, self.batch_shape = o.probs ~= nil and given or nil, o.logits ~= nil and given or nil, given.shape
 end
-Binomial.get.probs, Binomial.get.logits = function(self) return Bernoulli.get.probs(self) end, function(self) return Bernoulli.get.logits(self) end
+Binomial.get.probs, Binomial.get.logits = function(self) return Bernoulli.get.probs(self) end,
+  function(self) return Bernoulli.get.logits(self) end
 function Binomial.get.mean(self) return self.total_count * self.probs end
 function Binomial.get.variance(self) return self.total_count * self.probs * (1 - self.probs) end
 function Binomial:draw(shape)
@@ -186,16 +198,21 @@ function Binomial:draw(shape)
   return count
 end
 local function choices(n, k) return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) end
-function Binomial:log_prob(x) return choices(self.total_count, x) + x * self.logits - self.total_count * ops.softplus(self.logits, {threshold = 40}) end
+function Binomial:log_prob(x)
+  return choices(self.total_count, x) + x * self.logits - self.total_count * ops.softplus(self.logits, {threshold = 40})
+end
 
 -- Successes before total_count failures; probs: of a success.
 local NegativeBinomial = class("NegativeBinomial", "total_count, probs=nil, logits=nil")
 NegativeBinomial.init, NegativeBinomial.get.probs, NegativeBinomial.get.logits = Binomial.init, Binomial.get.probs, Binomial.get.logits
 function NegativeBinomial.get.mean(self) return self.total_count * ops.exp(self.logits) end
 function NegativeBinomial.get.variance(self) return self.mean / ops.sigmoid(-self.logits) end
-function NegativeBinomial:draw(shape) return poisson(shape, standard_gamma(shape, M.detach(self.total_count)) * ops.exp(ops.expand(M.detach(self.logits), shape))) end
+function NegativeBinomial:draw(shape)
+  return poisson(shape, standard_gamma(shape, M.detach(self.total_count)) * ops.exp(ops.expand(M.detach(self.logits), shape)))
+end
 function NegativeBinomial:log_prob(x)
-  return self.total_count * ops.logsigmoid(-self.logits) + x * ops.logsigmoid(self.logits) + lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
+  return self.total_count * ops.logsigmoid(-self.logits) + x * ops.logsigmoid(self.logits) +
+    lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
 end
 
 -- Of total_count (one number) draws, how many fell to each category, the last dim.
@@ -215,7 +232,9 @@ function Multinomial:draw(shape)
   local each = self.base:draw(joined({self.total_count}, outer))
   return M.to(ops.sum(F.one_hot(each, self.base.n), 1), self.base.probs.dtype)
 end
-function Multinomial:log_prob(x) return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(ops.where(ops.eq(x, 0), 0, x * self.base.logits), -1) end
+function Multinomial:log_prob(x)
+  return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(ops.where(ops.eq(x, 0), 0, x * self.base.logits), -1)
+end
 
 ---- divergences ----
 function KL.Gamma(p, q)

@@ -1,4 +1,5 @@
--- The gradient of what processes exchange (grad.lua's rule of `collective`): each has a loss of its own, and what it gave to others brings their gradients back.
+-- The gradient of what processes exchange (grad.lua's rule of `collective`): each has a loss of its own, and what it
+-- gave to others brings their gradients back.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 

@@ -1,16 +1,23 @@
 -- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
 local lib = require "tycho.functional.lib"
-for _, family in ipairs {"shape", "values", "products", "linalg", "places", "layers", "volumes", "sampling", "losses"} do require("tycho.functional." .. family) end
+for _, family in ipairs {"shape", "values", "products", "linalg", "places", "layers", "volumes", "sampling", "losses"} do
+  require("tycho.functional." .. family)
+end
 
 -- ops that PyTorch has in nn.functional
-for name in ([[relu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid threshold
-  softmax log_softmax hardtanh avg_pool2d adaptive_avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end
+for name in ([[
+  relu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid
+  threshold softmax log_softmax hardtanh avg_pool2d adaptive_avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end
 
 -- other names that PyTorch has
 for name, of in pairs {
-  absolute = "abs", negative = "neg", multiply = "mul", divide = "div", true_divide = "div", subtract = "sub", clip = "clamp", fix = "trunc", arcsin = "asin", arccos = "acos",
-  arctan = "atan", arctan2 = "atan2", arcsinh = "asinh", arccosh = "acosh", arctanh = "atanh", greater = "gt", greater_equal = "ge", less = "lt", less_equal = "le",
+  absolute = "abs", negative = "neg", multiply = "mul", divide = "div", true_divide = "div", subtract = "sub",
+  clip = "clamp", fix = "trunc", arcsin = "asin", arccos = "acos", arctan = "atan", arctan2 = "atan2",
+  arcsinh = "asinh", arccosh = "acosh", arctanh = "atanh", greater = "gt", greater_equal = "ge", less = "lt", less_equal = "le",
   not_equal = "ne", concat = "cat", concatenate = "cat", swapaxes = "transpose", swapdims = "transpose", moveaxis = "movedim", sgn = "sign",
-  ravel = "flatten", row_stack = "vstack", vdot = "dot", ger = "outer", expit = "sigmoid", upsample = "interpolate", log_sigmoid = "logsigmoid", split_with_sizes = "split"} do lib.alias(name, of) end
+  ravel = "flatten", row_stack = "vstack", vdot = "dot", ger = "outer", expit = "sigmoid", upsample = "interpolate",
+  log_sigmoid = "logsigmoid", split_with_sizes = "split"} do
+  lib.alias(name, of)
+end
 
 return lib

@@ -10,86 +10,123 @@ local F = lib.functions
 ---- convolution ----
 -- A 1-d layer as a 2-d one of height 1. x (N,C,L) or (C,L)
 local function flat2d(x) return M.unsqueeze(x, -2) end
-def("conv1d", "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1", "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
-  need("conv1d", 2, w, 3)
-  local p, more = lib.window_padding("conv1d", padding, {w.shape[3]}, {stride}, {dilation})
-  return batched("conv1d", x, 3, function(y)
-    if more[1] > 0 then y = ops.pad_constant(y, {0, more[1]}) end
-    return M.squeeze(ops.conv2d(flat2d(y), flat2d(w), b, {1, stride}, {0, p[1]}, {1, dilation}, groups), 3)
-  end)
-end, NN)
+def("conv1d",
+  "x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1",
+  "1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'",
+  function(x, w, b, stride, padding, dilation, groups)
+    need("conv1d", 2, w, 3)
+    local p, more = lib.window_padding("conv1d", padding, {w.shape[3]}, {stride}, {dilation})
+    return batched("conv1d", x, 3, function(y)
+      if more[1] > 0 then y = ops.pad_constant(y, {0, more[1]}) end
+      return M.squeeze(ops.conv2d(flat2d(y), flat2d(w), b, {1, stride}, {0, p[1]}, {1, dilation}, groups), 3)
+    end)
+  end, NN)
 -- The transpose of a convolution is its gradient with respect to the input.
 local function transposed(name, x, w, b, stride, padding, more, groups, dilation)
   local size = {x.shape[1], w.shape[2] * groups}
   for i = 1, 2 do
-    if more[i] < 0 or more[i] >= math.max(stride[i], dilation[i]) then fail(name, "output_padding %d must be smaller than stride or dilation", more[i]) end
+    if more[i] < 0 or more[i] >= math.max(stride[i], dilation[i]) then
+      fail(name, "output_padding %d must be smaller than stride or dilation", more[i])
+    end
     size[i + 2] = lib.transposed_size(x.shape[i + 2], w.shape[i + 2], stride[i], padding[i], dilation[i]) + more[i]
     if size[i + 2] < 1 then fail(name, "an input of shape %s leaves no output", tostring(x.shape)) end
   end
-  if x.shape[2] ~= w.shape[1] then fail(name, "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(x.shape), w.shape[1], tostring(w.shape)) end
+  if x.shape[2] ~= w.shape[1] then
+    fail(name, "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(x.shape),
+      w.shape[1], tostring(w.shape))
+  end
   local y = ops.conv2d_backward_input(x, w, size, stride, padding, dilation, groups)
   return b and y + M.to(M.view(b, 1, -1, 1, 1), y.dtype) or y
 end
-def("conv_transpose2d", "x, weight, bias:tensor?, stride:pair=1, padding:pair=0, output_padding:pair=0, groups:int=1, dilation:pair=1", "transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)", function(x, w, b, ...)
-  need("conv_transpose2d", 2, w, 4)
-  local o = {...}
-  return batched("conv_transpose2d", x, 4, function(y) return transposed("conv_transpose2d", y, w, b, unpack(o)) end)
-end, NN)
-def("conv_transpose1d", "x, weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1", "transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)", function(x, w, b, stride, padding, more, groups, dilation)
-  need("conv_transpose1d", 2, w, 3)
-  return batched("conv_transpose1d", x, 3, function(y)
-    return M.squeeze(transposed("conv_transpose1d", flat2d(y), flat2d(w), b, {1, stride}, {0, padding}, {0, more}, groups, {1, dilation}), 3)
-  end)
-end, NN)
-
-def("conv2d", "x, weight, bias:tensor?, stride:pair=1, padding:any?, dilation:pair=1, groups:int=1", "2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
-  if type(padding) == "string" then
-    need("conv2d", 2, w, 4)
-    local p, more = lib.window_padding("conv2d", padding, {w.shape[3], w.shape[4]}, stride, dilation)
-    return batched("conv2d", x, 4, function(y)
-      if more[1] + more[2] > 0 then y = ops.pad_constant(y, {0, more[2], 0, more[1]}) end
-      return ops.conv2d(y, w, b, stride, p, dilation, groups)
+def("conv_transpose2d",
+  "x, weight, bias:tensor?, stride:pair=1, padding:pair=0, output_padding:pair=0, groups:int=1, dilation:pair=1",
+  "transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)",
+  function(x, w, b, ...)
+    need("conv_transpose2d", 2, w, 4)
+    local o = {...}
+    return batched("conv_transpose2d", x, 4, function(y) return transposed("conv_transpose2d", y, w, b, unpack(o)) end)
+  end, NN)
+def("conv_transpose1d",
+  "x, weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1",
+  "transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)",
+  function(x, w, b, stride, padding, more, groups, dilation)
+    need("conv_transpose1d", 2, w, 3)
+    return batched("conv_transpose1d", x, 3, function(y)
+      return M.squeeze(transposed("conv_transpose1d", flat2d(y), flat2d(w), b, {1, stride}, {0, padding}, {0, more},
+        groups, {1, dilation}), 3)
     end)
-  end
-  if M.dim(x) == 4 then return ops.conv2d(x, w, b, stride, padding, dilation, groups) end
-  return batched("conv2d", x, 4, function(y) return ops.conv2d(y, w, b, stride, padding, dilation, groups) end)
-end, NN)
+  end, NN)
+
+def("conv2d",
+  "x, weight, bias:tensor?, stride:pair=1, padding:any?, dilation:pair=1, groups:int=1",
+  "2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'",
+  function(x, w, b, stride, padding, dilation, groups)
+    if type(padding) == "string" then
+      need("conv2d", 2, w, 4)
+      local p, more = lib.window_padding("conv2d", padding, {w.shape[3], w.shape[4]}, stride, dilation)
+      return batched("conv2d", x, 4, function(y)
+        if more[1] + more[2] > 0 then y = ops.pad_constant(y, {0, more[2], 0, more[1]}) end
+        return ops.conv2d(y, w, b, stride, p, dilation, groups)
+      end)
+    end
+    if M.dim(x) == 4 then return ops.conv2d(x, w, b, stride, padding, dilation, groups) end
+    return batched("conv2d", x, 4, function(y) return ops.conv2d(y, w, b, stride, padding, dilation, groups) end)
+  end, NN)
 
 ---- pooling ----
-def("max_pool2d", "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false", "maximum of each kernel_size window of the last two dims", function(x, k, stride, padding, dilation, ceil_mode, indices)
-  local y, i = ops.max_pool2d_indices(x, k, stride, padding, ceil_mode, dilation)
-  if indices then return y, i end
-  return y
-end, NN)
-def("max_pool1d", "x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false", "maximum of each kernel_size window of the last dim", function(x, k, stride, padding, dilation, ceil_mode, indices)
-  local y, i = ops.max_pool2d_indices(flat2d(x), {1, k}, {1, stride or k}, {0, padding}, ceil_mode, {1, dilation})
-  y = M.squeeze(y, -2)
-  if indices then return y, M.squeeze(i, -2) end
-  return y
-end, NN)
-def("avg_pool1d", "x, kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true", "mean of each kernel_size window of the last dim", function(x, k, stride, padding, ceil_mode, count_include_pad)
-  return M.squeeze(ops.avg_pool2d(flat2d(x), {1, k}, {1, stride or k}, {0, padding}, {ceil_mode = ceil_mode, count_include_pad = count_include_pad}), -2)
-end, NN)
+def("max_pool2d",
+  "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false",
+  "maximum of each kernel_size window of the last two dims",
+  function(x, k, stride, padding, dilation, ceil_mode, indices)
+    local y, i = ops.max_pool2d_indices(x, k, stride, padding, ceil_mode, dilation)
+    if indices then return y, i end
+    return y
+  end, NN)
+def("max_pool1d",
+  "x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false",
+  "maximum of each kernel_size window of the last dim",
+  function(x, k, stride, padding, dilation, ceil_mode, indices)
+    local y, i = ops.max_pool2d_indices(flat2d(x), {1, k}, {1, stride or k}, {0, padding}, ceil_mode, {1, dilation})
+    y = M.squeeze(y, -2)
+    if indices then return y, M.squeeze(i, -2) end
+    return y
+  end, NN)
+def("avg_pool1d",
+  "x, kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true",
+  "mean of each kernel_size window of the last dim",
+  function(x, k, stride, padding, ceil_mode, count_include_pad)
+    return M.squeeze(ops.avg_pool2d(flat2d(x), {1, k}, {1, stride or k}, {0, padding},
+      {ceil_mode = ceil_mode, count_include_pad = count_include_pad}), -2)
+  end, NN)
 def("adaptive_avg_pool1d", "x, output_size:int", "means of windows of the last dim chosen so that output_size results", function(x, size)
   return M.squeeze(ops.adaptive_avg_pool2d(flat2d(x), {1, size}), -2)
 end, NN)
-def("adaptive_max_pool2d", "x, output_size:pair, *, return_indices:bool=false", "maxima of windows chosen so that output_size results", function(x, size, indices)
-  local y, i = ops.adaptive_max_pool2d_indices(x, size)
-  if indices then return y, i end
-  return y
-end, NN)
-def("adaptive_max_pool1d", "x, output_size:int, *, return_indices:bool=false", "maxima of windows of the last dim chosen so that output_size results", function(x, size, indices)
-  local y, i = ops.adaptive_max_pool2d_indices(flat2d(x), {1, size})
-  y = M.squeeze(y, -2)
-  if indices then return y, M.squeeze(i, -2) end
-  return y
-end, NN)
-for dims, size in ipairs {"int", "pair", "triple"} do
-  def(("lp_pool%dd"):format(dims), ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size), "p-norm of each kernel_size window", function(x, p, k, stride, ceil_mode)
-    local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
-    for i = 1, dims do n = n * (dims == 1 and k or k[i]) end
-    return ops.pow(ops.sign(y) * ops.relu(ops.abs(y)) * n, 1 / p)
+def("adaptive_max_pool2d",
+  "x, output_size:pair, *, return_indices:bool=false",
+  "maxima of windows chosen so that output_size results",
+  function(x, size, indices)
+    local y, i = ops.adaptive_max_pool2d_indices(x, size)
+    if indices then return y, i end
+    return y
   end, NN)
+def("adaptive_max_pool1d",
+  "x, output_size:int, *, return_indices:bool=false",
+  "maxima of windows of the last dim chosen so that output_size results",
+  function(x, size, indices)
+    local y, i = ops.adaptive_max_pool2d_indices(flat2d(x), {1, size})
+    y = M.squeeze(y, -2)
+    if indices then return y, M.squeeze(i, -2) end
+    return y
+  end, NN)
+for dims, size in ipairs {"int", "pair", "triple"} do
+  def(("lp_pool%dd"):format(dims),
+    ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size),
+    "p-norm of each kernel_size window",
+    function(x, p, k, stride, ceil_mode)
+      local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
+      for i = 1, dims do n = n * (dims == 1 and k or k[i]) end
+      return ops.pow(ops.sign(y) * ops.relu(ops.abs(y)) * n, 1 / p)
+    end, NN)
 end
 
 ---- padding, windows, sizes ----
@@ -108,97 +145,132 @@ local function beyond(n, before, after, mode)
   end
   return core.from_value(at, "int64")
 end
-def("pad", "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0", "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on", function(x, pad, mode, value)
-  if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
-  if #pad % 2 == 1 or #pad / 2 > M.dim(x) then fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x)) end
-  local crop, any = {}, false
-  for i, k in ipairs(pad) do crop[i], any = math.min(k, 0), any or k < 0 end
-  if any then
-    x = ops.pad_constant(x, crop)
-    for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
-  end
-  for i = 1, #pad / 2 do
-    local d, before, after = M.dim(x) + 1 - i, pad[2 * i - 1], pad[2 * i]
-    local n = x.shape[d]
-    local most = mode == "reflect" and n - 1 or mode == "circular" and n or math.huge
-    if n < 1 or before > most or after > most then fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape)) end
-    if before ~= 0 or after ~= 0 then x = ops.index(x, {M.to(beyond(n, before, after, mode), x.device)}, d) end
-  end
-  return x
-end, NN)
+def("pad",
+  "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0",
+  "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on",
+  function(x, pad, mode, value)
+    if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
+    if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
+      fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x))
+    end
+    local crop, any = {}, false
+    for i, k in ipairs(pad) do crop[i], any = math.min(k, 0), any or k < 0 end
+    if any then
+      x = ops.pad_constant(x, crop)
+      for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
+    end
+    for i = 1, #pad / 2 do
+      local d, before, after = M.dim(x) + 1 - i, pad[2 * i - 1], pad[2 * i]
+      local n = x.shape[d]
+      local most = mode == "reflect" and n - 1 or mode == "circular" and n or math.huge
+      if n < 1 or before > most or after > most then
+        fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape))
+      end
+      if before ~= 0 or after ~= 0 then x = ops.index(x, {M.to(beyond(n, before, after, mode), x.device)}, d) end
+    end
+    return x
+  end, NN)
 local function windows_at(n, k, stride, padding, dilation, device)
   local count = math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1
   local index = {dtype = "int64", device = device}
   local at = ops.range(0, count - 1, 1, index):view(-1, 1) * stride + ops.range(0, k - 1, 1, index) * dilation + 1
   return at, count
 end
-def("im2col", "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1", "windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold", function(x, k, dilation, padding, stride)
-  return batched("im2col", x, 4, function(y)
-    local h, nh = windows_at(y.shape[3], k[1], stride[1], padding[1], dilation[1], y.device)
-    local w, nw = windows_at(y.shape[4], k[2], stride[2], padding[2], dilation[2], y.device)
-    if nh < 1 or nw < 1 then fail("im2col", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
-    local p = ops.pad_constant(y, {padding[2], padding[2], padding[1], padding[1]})
-    local v = ops.index(ops.index(p, {h}, 3), {w}, 5)      -- N, C, nh, kh, nw, kw
-    return M.reshape(ops.permute(v, {1, 2, 4, 6, 3, 5}), y.shape[1], y.shape[2] * k[1] * k[2], nh * nw)
-  end)
-end, NN)
-def("fold", "x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1", "columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose", function(x, size, k, dilation, padding, stride)
-  return batched("fold", x, 3, function(y)
-    local h, nh = windows_at(size[1], k[1], stride[1], padding[1], dilation[1], y.device)
-    local w, nw = windows_at(size[2], k[2], stride[2], padding[2], dilation[2], y.device)
-    local c = y.shape[2] / (k[1] * k[2])
-    if c % 1 ~= 0 or y.shape[3] ~= nh * nw then fail("fold", "argument 1 has shape %s; it must have channels in multiples of %d and %d columns", tostring(y.shape), k[1] * k[2], nh * nw) end
-    local H, W = size[1] + 2 * padding[1], size[2] + 2 * padding[2]
-    local v = ops.permute(M.reshape(y, y.shape[1], c, k[1], k[2], nh, nw), {1, 2, 5, 3, 6, 4})      -- N, C, nh, kh, nw, kw
-    local zero = ops.zeros({y.shape[1], c, nh, k[1], W}, {dtype = y.dtype, device = y.device})
-    v = ops.index_put(zero, v, {w}, 5, {accumulate = true})
-    v = ops.index_put(ops.zeros({y.shape[1], c, H, W}, {dtype = y.dtype, device = y.device}), v, {h}, 3, {accumulate = true})
-    return ops.pad_constant(v, {-padding[2], -padding[2], -padding[1], -padding[1]})
-  end)
-end, NN)
+def("im2col",
+  "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1",
+  "windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold",
+  function(x, k, dilation, padding, stride)
+    return batched("im2col", x, 4, function(y)
+      local h, nh = windows_at(y.shape[3], k[1], stride[1], padding[1], dilation[1], y.device)
+      local w, nw = windows_at(y.shape[4], k[2], stride[2], padding[2], dilation[2], y.device)
+      if nh < 1 or nw < 1 then fail("im2col", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
+      local p = ops.pad_constant(y, {padding[2], padding[2], padding[1], padding[1]})
+      local v = ops.index(ops.index(p, {h}, 3), {w}, 5)      -- N, C, nh, kh, nw, kw
+      return M.reshape(ops.permute(v, {1, 2, 4, 6, 3, 5}), y.shape[1], y.shape[2] * k[1] * k[2], nh * nw)
+    end)
+  end, NN)
+def("fold",
+  "x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1",
+  "columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose",
+  function(x, size, k, dilation, padding, stride)
+    return batched("fold", x, 3, function(y)
+      local h, nh = windows_at(size[1], k[1], stride[1], padding[1], dilation[1], y.device)
+      local w, nw = windows_at(size[2], k[2], stride[2], padding[2], dilation[2], y.device)
+      local c = y.shape[2] / (k[1] * k[2])
+      if c % 1 ~= 0 or y.shape[3] ~= nh * nw then
+        fail("fold", "argument 1 has shape %s; it must have channels in multiples of %d and %d columns",
+          tostring(y.shape), k[1] * k[2], nh * nw)
+      end
+      local H, W = size[1] + 2 * padding[1], size[2] + 2 * padding[2]
+      local v = ops.permute(M.reshape(y, y.shape[1], c, k[1], k[2], nh, nw), {1, 2, 5, 3, 6, 4})      -- N, C, nh, kh, nw, kw
+      local zero = ops.zeros({y.shape[1], c, nh, k[1], W}, {dtype = y.dtype, device = y.device})
+      v = ops.index_put(zero, v, {w}, 5, {accumulate = true})
+      v = ops.index_put(ops.zeros({y.shape[1], c, H, W}, {dtype = y.dtype, device = y.device}), v, {h}, 3, {accumulate = true})
+      return ops.pad_constant(v, {-padding[2], -padding[2], -padding[1], -padding[1]})
+    end)
+  end, NN)
 local FITS = {linear = 1, bilinear = 2, bicubic = 2, trilinear = 3}      -- modes by how many dims they resize
-def("interpolate", "x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false", "images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size", function(x, size, factor, mode, align_corners, recompute)
-  local n = M.dim(x) - 2
-  if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
-  if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
-  if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
-  local out, factors = {}, {0, 0, 0}
-  for i = 1, n do
-    local v = size ~= nil and size or factor
-    if type(v) == "table" then
-      if #v ~= n then fail("interpolate", "%s must be a number or a list of %d, got a list of %d", size ~= nil and "size" or "scale_factor", n, #v) end
-      v = v[i]
+def("interpolate",
+  "x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, \z
+    align_corners:bool=false, recompute_scale_factor:bool=false",
+  "images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size",
+  function(x, size, factor, mode, align_corners, recompute)
+    local n = M.dim(x) - 2
+    if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
+    if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
+    if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
+    local out, factors = {}, {0, 0, 0}
+    for i = 1, n do
+      local v = size ~= nil and size or factor
+      if type(v) == "table" then
+        if #v ~= n then
+          fail("interpolate", "%s must be a number or a list of %d, got a list of %d",
+            size ~= nil and "size" or "scale_factor", n, #v)
+        end
+        v = v[i]
+      end
+      if type(v) ~= "number" or v <= 0 or v ~= v then
+        fail("interpolate", "%s must be numbers above 0, got %s", size ~= nil and "size" or "scale_factor", tostring(v))
+      end
+      out[i] = size ~= nil and v or math.floor(x.shape[i + 2] * v)
+      if factor ~= nil and not recompute then factors[i] = v end
     end
-    if type(v) ~= "number" or v <= 0 or v ~= v then fail("interpolate", "%s must be numbers above 0, got %s", size ~= nil and "size" or "scale_factor", tostring(v)) end
-    out[i] = size ~= nil and v or math.floor(x.shape[i + 2] * v)
-    if factor ~= nil and not recompute then factors[i] = v end
-  end
-  if mode == "area" then return M[("adaptive_avg_pool%dd"):format(n)](x, n == 1 and out[1] or out) end
-  local kind = (mode == "linear" or mode == "trilinear") and "bilinear" or mode
-  if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, 0, factors[1]), 3) end
-  if n == 2 then return ops.resize(x, out, kind, align_corners, factors[1], factors[2]) end
-  local s = x.shape                        -- each plane, then depth
-  local y = ops.resize(M.reshape(x, s[1], s[2] * s[3], s[4], s[5]), {out[2], out[3]}, kind, align_corners, factors[2], factors[3])
-  y = ops.resize(M.reshape(y, s[1], s[2], s[3], out[2] * out[3]), {out[1], out[2] * out[3]}, kind, align_corners, factors[1], 0)
-  return M.reshape(y, s[1], s[2], out[1], out[2], out[3])
-end, NN)
+    if mode == "area" then return M[("adaptive_avg_pool%dd"):format(n)](x, n == 1 and out[1] or out) end
+    local kind = (mode == "linear" or mode == "trilinear") and "bilinear" or mode
+    if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, 0, factors[1]), 3) end
+    if n == 2 then return ops.resize(x, out, kind, align_corners, factors[1], factors[2]) end
+    local s = x.shape                        -- each plane, then depth
+    local y = ops.resize(M.reshape(x, s[1], s[2] * s[3], s[4], s[5]), {out[2], out[3]}, kind, align_corners, factors[2], factors[3])
+    y = ops.resize(M.reshape(y, s[1], s[2], s[3], out[2] * out[3]), {out[1], out[2] * out[3]}, kind, align_corners, factors[1], 0)
+    return M.reshape(y, s[1], s[2], out[1], out[2], out[3])
+  end, NN)
 
 ---- dropout and normalisation ----
-def("dropout", "x, p:number=0.5, training:bool=true", "elements set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
-  if not training or p == 0 then return x end
-  return (ops.dropout_mask(x, p))
-end, NN)
+def("dropout",
+  "x, p:number=0.5, training:bool=true",
+  "elements set to 0 with probability p, the others scaled by 1 / (1 - p)",
+  function(x, p, training)
+    if not training or p == 0 then return x end
+    return (ops.dropout_mask(x, p))
+  end, NN)
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5",
-  "each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted", function(x, mean, var, w, b, training, momentum, eps)
-  if training and modes.recomputing then mean, var = nil, nil end      -- they have been updated
-  return (ops.batch_norm_stats(x, mean, var, w, b, {training = training, momentum = momentum, eps = eps}))
-end, NN)
-def("layer_norm", "x, size:sizes, weight:tensor?, bias:tensor?, eps:number=1e-5", "normalised over the last dims, of shape size, then scaled and shifted", function(x, size, w, b, eps)
-  return (ops.layer_norm_stats(x, size, w, b, {eps = eps}))
-end, NN)
-def("rms_norm", "x, size:sizes, weight:tensor?, eps:number?", "divided by the root mean square over the last dims, of shape size, then scaled", function(x, size, w, eps)
-  return (ops.rms_norm_stats(x, size, w, {eps = eps or lib.EPS[x.dtype == "float64" and "float64" or "float32"]}))
-end, NN)
+  "each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted",
+  function(x, mean, var, w, b, training, momentum, eps)
+    if training and modes.recomputing then mean, var = nil, nil end      -- they have been updated
+    return (ops.batch_norm_stats(x, mean, var, w, b, {training = training, momentum = momentum, eps = eps}))
+  end, NN)
+def("layer_norm",
+  "x, size:sizes, weight:tensor?, bias:tensor?, eps:number=1e-5",
+  "normalised over the last dims, of shape size, then scaled and shifted",
+  function(x, size, w, b, eps)
+    return (ops.layer_norm_stats(x, size, w, b, {eps = eps}))
+  end, NN)
+def("rms_norm",
+  "x, size:sizes, weight:tensor?, eps:number?",
+  "divided by the root mean square over the last dims, of shape size, then scaled",
+  function(x, size, w, eps)
+    return (ops.rms_norm_stats(x, size, w, {eps = eps or lib.EPS[x.dtype == "float64" and "float64" or "float32"]}))
+  end, NN)
 local function per_channel(x, v)
   local shape = {1, -1}
   for i = 3, M.dim(x) do shape[i] = 1 end
@@ -209,46 +281,60 @@ local function affine(x, w, b)
   if w then return x * per_channel(x, w) end
   return b and x + per_channel(x, b) or x
 end
-def("group_norm", "x, groups:int, weight:tensor?, bias:tensor?, eps:number=1e-5", "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted", function(x, groups, w, b, eps)
-  if M.dim(x) < 2 or groups < 1 or x.shape[2] % groups ~= 0 then fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups) end
-  if M.numel(x) == 0 then return affine(x, w, b) end
-  local rows = M.reshape(x, x.shape[1] * groups, -1)
-  return affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b)
-end, NN)
-def("instance_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5", "each channel of each item normalised on its own, then scaled and shifted", function(x, mean, var, w, b, own, momentum, eps)
-  if M.dim(x) < 3 then fail("instance_norm", "argument 1 must have at least 3 dims, got shape %s", tostring(x.shape)) end
-  if not own then return F.batch_norm(x, mean, var, w, b, {eps = eps}) end
-  local n, c = x.shape[1], x.shape[2]
-  if mean and var then
-    no_grad(function()
-      local rows = M.reshape(x, n, c, -1)
-      M.lerp_(mean, M.to(ops.mean(ops.mean(rows, 3), 1), mean.dtype), momentum)
-      M.lerp_(var, M.to(ops.mean(M.var(rows, 3), 1), var.dtype), momentum)
-    end)
-  end
-  return F.group_norm(x, c, w, b, {eps = eps})
-end, NN)
-def("local_response_norm", "x, size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1", "divided by a power of the mean square over size neighbouring channels", function(x, size, alpha, beta, k)
-  local shape = {x.shape[1], 1, x.shape[2], -1}
-  local sq = M.reshape(ops.square(x), shape)
-  sq = ops.pad_constant(sq, {0, 0, math.floor(size / 2), math.floor((size - 1) / 2)})
-  local mean = M.reshape(ops.avg_pool2d(sq, {size, 1}, 1), x.shape)
-  return x / ops.pow(mean * alpha + k, beta)
-end, NN)
+def("group_norm",
+  "x, groups:int, weight:tensor?, bias:tensor?, eps:number=1e-5",
+  "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted",
+  function(x, groups, w, b, eps)
+    if M.dim(x) < 2 or groups < 1 or x.shape[2] % groups ~= 0 then
+      fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups)
+    end
+    if M.numel(x) == 0 then return affine(x, w, b) end
+    local rows = M.reshape(x, x.shape[1] * groups, -1)
+    return affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b)
+  end, NN)
+def("instance_norm",
+  "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5",
+  "each channel of each item normalised on its own, then scaled and shifted",
+  function(x, mean, var, w, b, own, momentum, eps)
+    if M.dim(x) < 3 then fail("instance_norm", "argument 1 must have at least 3 dims, got shape %s", tostring(x.shape)) end
+    if not own then return F.batch_norm(x, mean, var, w, b, {eps = eps}) end
+    local n, c = x.shape[1], x.shape[2]
+    if mean and var then
+      no_grad(function()
+        local rows = M.reshape(x, n, c, -1)
+        M.lerp_(mean, M.to(ops.mean(ops.mean(rows, 3), 1), mean.dtype), momentum)
+        M.lerp_(var, M.to(ops.mean(M.var(rows, 3), 1), var.dtype), momentum)
+      end)
+    end
+    return F.group_norm(x, c, w, b, {eps = eps})
+  end, NN)
+def("local_response_norm",
+  "x, size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1",
+  "divided by a power of the mean square over size neighbouring channels",
+  function(x, size, alpha, beta, k)
+    local shape = {x.shape[1], 1, x.shape[2], -1}
+    local sq = M.reshape(ops.square(x), shape)
+    sq = ops.pad_constant(sq, {0, 0, math.floor(size / 2), math.floor((size - 1) / 2)})
+    local mean = M.reshape(ops.avg_pool2d(sq, {size, 1}, 1), x.shape)
+    return x / ops.pow(mean * alpha + k, beta)
+  end, NN)
 def("normalize", "x, p:number=2, dim:int=2, eps:number=1e-12", "divided by its p-norm along dim", function(x, p, dim, eps)
   return x / ops.clamp(M.norm(x, p, dim, {keepdim = true}), eps)
 end, NN)
 
 ---- dropout of whole channels, or that keeps mean and variance ----
 local function channels(name, dims)
-  def(name, "x, p:number=0.5, training:bool=true", "whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)", function(x, p, training)
-    if not training or p == 0 then return x end
-    local shape = {}
-    local n = M.dim(x)
-    local first = n - math.min(dims, math.max(n - 2, 1))      -- (N,C,L) counts as a batch
-    for i = 1, n do shape[i] = i <= first and x.shape[i] or 1 end
-    return x * (ops.dropout_mask(ops.ones(shape, {dtype = x.dtype, device = x.device}), p))
-  end, NN)
+  def(name,
+    "x, p:number=0.5, training:bool=true",
+    "whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)",
+    function(x, p, training)
+      if not training or p == 0 then return x end
+      local shape = {}
+      local n = M.dim(x)
+      local first = n - math.min(dims, math.max(n - 2, 1))      -- (N,C,L) counts as a batch
+      for i = 1, n do shape[i] = i <= first and x.shape[i] or 1 end
+      return x * (ops.dropout_mask(ops.ones(shape, {dtype = x.dtype, device = x.device}), p))
+    end, NN)
 end
 channels("dropout1d", 1)
 channels("dropout2d", 2)
@@ -263,9 +349,12 @@ def("alpha_dropout", "x, p:number=0.5, training:bool=false", "dropout that keeps
 end, NN)
 
 ---- activations made of others ----
-def("gelu", "x, approximate:enum(none,tanh)=none", "Gaussian error linear unit: x times the normal distribution's value at x", function(x, approximate)
-  return (approximate == "tanh" and ops.gelu_tanh or ops.gelu_erf)(x)
-end, {nn = true, inplace = true})
+def("gelu",
+  "x, approximate:enum(none,tanh)=none",
+  "Gaussian error linear unit: x times the normal distribution's value at x",
+  function(x, approximate)
+    return (approximate == "tanh" and ops.gelu_tanh or ops.gelu_erf)(x)
+  end, {nn = true, inplace = true})
 def("relu6", "x", "x limited to 0..6", function(x) return ops.hardtanh(x, 0, 6) end, {nn = true, inplace = true})
 def("tanhshrink", "x", "x - tanh(x)", function(x) return x - ops.tanh(x) end, NN)
 def("softmin", "x, dim:int", "softmax of -x", function(x, dim) return ops.softmax(-x, dim) end, NN)
@@ -280,67 +369,82 @@ def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one elemen
   elseif M.numel(w) == 1 then w = M.view(w, {}) end
   return ops.where(ops.gt(x, 0), x, x * w)
 end, NN)
-def("rrelu", "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false", "leaky_relu whose slope is drawn from lower..upper while training", function(x, lower, upper, training)
-  if not training then return ops.leaky_relu(x, (lower + upper) / 2) end
-  return ops.where(ops.ge(x, 0), x, x * (ops.rand(x.shape, {dtype = x.dtype, device = x.device}) * (upper - lower) + lower))
-end, NN)
-def("gumbel_softmax", "x, tau:number=1, hard:bool=false, dim:int=-1", "a sample from the categories along dim that gradients flow through", function(x, tau, hard, dim)
-  local noise = -ops.log(ops.exponential(M.detach(x)))
-  local y = ops.softmax((x + noise) / tau, dim)
-  if not hard then return y end
-  local _, top = ops.max_dim(y, dim, true)
-  return ops.scatter(ops.fill(M.detach(y), 0), dim, top, 1) - M.detach(y) + y
-end, NN)
+def("rrelu",
+  "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false",
+  "leaky_relu whose slope is drawn from lower..upper while training",
+  function(x, lower, upper, training)
+    if not training then return ops.leaky_relu(x, (lower + upper) / 2) end
+    return ops.where(ops.ge(x, 0), x, x * (ops.rand(x.shape, {dtype = x.dtype, device = x.device}) * (upper - lower) + lower))
+  end, NN)
+def("gumbel_softmax",
+  "x, tau:number=1, hard:bool=false, dim:int=-1",
+  "a sample from the categories along dim that gradients flow through",
+  function(x, tau, hard, dim)
+    local noise = -ops.log(ops.exponential(M.detach(x)))
+    local y = ops.softmax((x + noise) / tau, dim)
+    if not hard then return y end
+    local _, top = ops.max_dim(y, dim, true)
+    return ops.scatter(ops.fill(M.detach(y), 0), dim, top, 1) - M.detach(y) + y
+  end, NN)
 
 ---- attention ----
 -- softmax(q k^T * scale + mask) v over (..., L, D). The tiled op needs memory that grows with L; a float mask that wants a gradient
 -- takes the plain way.
-def("scaled_dot_product_attention", "q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false",
-  "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)", function(q, k, v, mask, p, causal, scale, gqa)
-  local n = M.dim(q)
-  if n < 2 or M.dim(k) ~= n or M.dim(v) ~= n then fail("scaled_dot_product_attention", "shapes %s, %s and %s must have the same number of dims, at least 2", tostring(q.shape), tostring(k.shape), tostring(v.shape)) end
-  if mask and mask.dtype ~= "bool" and not M.is_floating_point(mask) then fail("scaled_dot_product_attention", "attn_mask must be bool or floating, got %s", mask.dtype) end
-  if mask and causal then fail("scaled_dot_product_attention", "attn_mask and is_causal exclude each other") end
-  scale = scale or 1 / math.sqrt(math.max(q.shape[n], 1))
-  if gqa and n >= 3 and k.shape[n - 2] ~= q.shape[n - 2] then
-    local times = q.shape[n - 2] / k.shape[n - 2]
-    if times % 1 ~= 0 then fail("scaled_dot_product_attention", "%d query heads can't share %d key heads", q.shape[n - 2], k.shape[n - 2]) end
-    k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
-  end
-  if mask and mask.requires_grad and core.is_grad_enabled() then
-    local w = lib.attention_weights(ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask)
-    return ops.matmul(p > 0 and ops.dropout_mask(w, p) or w, v)
-  end
-  local function leading(x)
-    local s = x.shape
-    table.remove(s)
-    table.remove(s)
-    return s
-  end
-  local lead = leading(q)
-  if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
-    lead = lib.common_shape("scaled_dot_product_attention", {lead, leading(k), leading(v)})
-    local function widened(x)
-      local s = {unpack(lead)}
-      s[n - 1], s[n] = x.shape[n - 1], x.shape[n]
-      return ops.expand(x, s)
+def("scaled_dot_product_attention",
+  "q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false",
+  "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)",
+  function(q, k, v, mask, p, causal, scale, gqa)
+    local n = M.dim(q)
+    if n < 2 or M.dim(k) ~= n or M.dim(v) ~= n then
+      fail("scaled_dot_product_attention", "shapes %s, %s and %s must have the same number of dims, at least 2",
+        tostring(q.shape), tostring(k.shape), tostring(v.shape))
     end
-    q, k, v = widened(q), widened(k), widened(v)
-  end
-  local function four(x)
-    if n == 4 then return x end
-    if n == 3 then return M.unsqueeze(x, 1) end
-    if n == 2 then return ops.view(x, {1, 1, x.shape[1], x.shape[2]}) end
-    return M.reshape(x, -1, x.shape[n - 2], x.shape[n - 1], x.shape[n])
-  end
-  if mask then
-    local shape = q.shape
-    shape[n] = k.shape[n - 1]
-    mask = four(ops.expand(mask, setmetatable(shape, nil)))
-    if mask.dtype ~= "bool" and mask.dtype ~= q.dtype then mask = M.to(mask, q.dtype) end
-  end
-  local y = ops.attention(four(q), four(k), four(v), mask, {causal = causal, scale = scale, dropout = p})
-  if n == 4 then return y end
-  lead[#lead + 1], lead[#lead + 2] = q.shape[n - 1], v.shape[n]
-  return M.view(y, setmetatable(lead, nil))
-end, NN)
+    if mask and mask.dtype ~= "bool" and not M.is_floating_point(mask) then
+      fail("scaled_dot_product_attention", "attn_mask must be bool or floating, got %s", mask.dtype)
+    end
+    if mask and causal then fail("scaled_dot_product_attention", "attn_mask and is_causal exclude each other") end
+    scale = scale or 1 / math.sqrt(math.max(q.shape[n], 1))
+    if gqa and n >= 3 and k.shape[n - 2] ~= q.shape[n - 2] then
+      local times = q.shape[n - 2] / k.shape[n - 2]
+      if times % 1 ~= 0 then
+        fail("scaled_dot_product_attention", "%d query heads can't share %d key heads", q.shape[n - 2], k.shape[n - 2])
+      end
+      k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
+    end
+    if mask and mask.requires_grad and core.is_grad_enabled() then
+      local w = lib.attention_weights(ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask)
+      return ops.matmul(p > 0 and ops.dropout_mask(w, p) or w, v)
+    end
+    local function leading(x)
+      local s = x.shape
+      table.remove(s)
+      table.remove(s)
+      return s
+    end
+    local lead = leading(q)
+    if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
+      lead = lib.common_shape("scaled_dot_product_attention", {lead, leading(k), leading(v)})
+      local function widened(x)
+        local s = {unpack(lead)}
+        s[n - 1], s[n] = x.shape[n - 1], x.shape[n]
+        return ops.expand(x, s)
+      end
+      q, k, v = widened(q), widened(k), widened(v)
+    end
+    local function four(x)
+      if n == 4 then return x end
+      if n == 3 then return M.unsqueeze(x, 1) end
+      if n == 2 then return ops.view(x, {1, 1, x.shape[1], x.shape[2]}) end
+      return M.reshape(x, -1, x.shape[n - 2], x.shape[n - 1], x.shape[n])
+    end
+    if mask then
+      local shape = q.shape
+      shape[n] = k.shape[n - 1]
+      mask = four(ops.expand(mask, setmetatable(shape, nil)))
+      if mask.dtype ~= "bool" and mask.dtype ~= q.dtype then mask = M.to(mask, q.dtype) end
+    end
+    local y = ops.attention(four(q), four(k), four(v), mask, {causal = causal, scale = scale, dropout = p})
+    if n == 4 then return y end
+    lead[#lead + 1], lead[#lead + 2] = q.shape[n - 1], v.shape[n]
+    return M.view(y, setmetatable(lead, nil))
+  end, NN)

@@ -66,9 +66,9 @@ local function of_list(fn)
   end
 end
 
--- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast; method = false: no method; list = true: of tensors, which
--- may also follow one another; inplace = true: the result has x's
--- shape, and there is a form with a trailing _
+-- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast;
+-- method = false: no method; list = true: of tensors, which may also follow one another; inplace = true: the result has
+-- x's shape, and there is a form with a trailing _
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
   local f = core.define(name, signature, options.float32 and lib.in_float32(fn) or fn)
@@ -80,7 +80,9 @@ function lib.def(name, signature, doc, fn, options)
   if options.inplace then
     local function in_place(x, ...)
       local y = f(x, ...)
-      if M.is_floating_point(y) and not M.is_floating_point(x) then fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype) end
+      if M.is_floating_point(y) and not M.is_floating_point(x) then
+        fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype)
+      end
       return M.copy_(x, y)
     end
     lib.functions[name .. "_"], M[name .. "_"] = in_place, in_place
@@ -119,7 +121,9 @@ function lib.common_shape(name, shapes)
     for _, s in ipairs(shapes) do
       local at = d - n + #s
       local size = at >= 1 and s[at] or 1
-      if size ~= 1 and out[d] ~= 1 and size ~= out[d] then lib.fail(name, "dim %d has %d and %d elements: the shapes don't broadcast", d, out[d], size) end
+      if size ~= 1 and out[d] ~= 1 and size ~= out[d] then
+        lib.fail(name, "dim %d has %d and %d elements: the shapes don't broadcast", d, out[d], size)
+      end
       if size ~= 1 then out[d] = size end
     end
   end
@@ -149,7 +153,9 @@ function lib.window_padding(name, padding, kernel, stride, dilation)
       both[i], more[i] = math.floor(total / 2), total % 2
     end
     local p = both[i]
-    if type(p) ~= "number" or p % 1 ~= 0 or p < 0 then lib.fail(name, "padding must be whole numbers from 0, 'valid' or 'same', got %s", shown(padding)) end
+    if type(p) ~= "number" or p % 1 ~= 0 or p < 0 then
+      lib.fail(name, "padding must be whole numbers from 0, 'valid' or 'same', got %s", shown(padding))
+    end
   end
   return both, more
 end
@@ -157,7 +163,9 @@ end
 -- A norm's order: a number, 'fro' or 'nuc'; infinities may be names.
 function lib.norm_order(name, p, usual)
   if p == nil then return usual elseif p == "inf" then return math.huge elseif p == "-inf" then return -math.huge end
-  if type(p) ~= "number" and p ~= "fro" and p ~= "nuc" then lib.fail(name, "the order must be a number, 'fro' or 'nuc', got %s", shown(p)) end
+  if type(p) ~= "number" and p ~= "fro" and p ~= "nuc" then
+    lib.fail(name, "the order must be a number, 'fro' or 'nuc', got %s", shown(p))
+  end
   return p
 end
 
@@ -165,7 +173,8 @@ function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
 
--- What floating dtypes can hold: their bits, the largest number, the least normal one; EPS: the least that 1 differs by from the next number.
+-- What floating dtypes can hold: their bits, the largest number, the least normal one; EPS: the least that 1 differs by
+-- from the next number.
 lib.RANGE, lib.EPS = {}, {}
 for dtype, f in pairs {float64 = {64, 52, 1023}, float32 = {32, 23, 127}, float16 = {16, 10, 15}, bfloat16 = {16, 7, 127}} do
   lib.EPS[dtype], lib.RANGE[dtype] = 2 ^ -f[2], {bits = f[1], max = (2 - 2 ^ -f[2]) * 2 ^ f[3], tiny = 2 ^ (1 - f[3])}
@@ -180,7 +189,9 @@ function lib.begins(x, dim, alike)
   local one = ops.ones(ops.slice(x, dim, 1, 1).shape, {dtype = "bool", device = x.device})
   local after, before = ops.slice(x, dim, 2), ops.slice(x, dim, 1, -2)
   local new = ops.ne(after, before)
-  if alike and M.is_floating_point(x) then new = ops.logical_and(new, ops.logical_not(ops.logical_and(ops.isnan(after), ops.isnan(before)))) end
+  if alike and M.is_floating_point(x) then
+    new = ops.logical_and(new, ops.logical_not(ops.logical_and(ops.isnan(after), ops.isnan(before))))
+  end
   return ops.cat({one, new}, dim)
 end
 

@@ -36,38 +36,50 @@ local function computed(op, x, ...)
 end
 
 ---- factors ----
-def("linalg.cholesky", "x, *, upper:bool=false", "the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)", function(x, upper)
-  local l = computed(ops.cholesky_factor, x)
-  return upper and T(l) or l
-end, NO_METHOD)
-def("linalg.qr", "x, mode:enum(reduced,complete,r)=reduced", "Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)", function(x, mode)
-  need_matrix("linalg.qr", x)
-  local packed = computed(ops.qr_rows, x, mode == "complete")
-  local r = columns(packed, rows(x) + 1)
-  if mode == "r" then return r end
-  return T(columns(packed, 1, rows(x))), r
-end, NO_METHOD)
-def("linalg.eigh", "x, UPLO:enum(L,U)=L", "eigenvalues of symmetric matrices in ascending order, and as columns their vectors; one triangle is read", function(x, uplo)
-  local packed = computed(ops.eigen_rows, x, uplo == "U")
-  return ops.select(packed, -1, 1), T(columns(packed, 2))
-end, NO_METHOD)
+def("linalg.cholesky",
+  "x, *, upper:bool=false",
+  "the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)",
+  function(x, upper)
+    local l = computed(ops.cholesky_factor, x)
+    return upper and T(l) or l
+  end, NO_METHOD)
+def("linalg.qr",
+  "x, mode:enum(reduced,complete,r)=reduced",
+  "Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)",
+  function(x, mode)
+    need_matrix("linalg.qr", x)
+    local packed = computed(ops.qr_rows, x, mode == "complete")
+    local r = columns(packed, rows(x) + 1)
+    if mode == "r" then return r end
+    return T(columns(packed, 1, rows(x))), r
+  end, NO_METHOD)
+def("linalg.eigh",
+  "x, UPLO:enum(L,U)=L",
+  "eigenvalues of symmetric matrices in ascending order, and as columns their vectors; one triangle is read",
+  function(x, uplo)
+    local packed = computed(ops.eigen_rows, x, uplo == "U")
+    return ops.select(packed, -1, 1), T(columns(packed, 2))
+  end, NO_METHOD)
 def("linalg.eigvalsh", "x, UPLO:enum(L,U)=L", "eigenvalues of symmetric matrices in ascending order", function(x, uplo)
   return (F["linalg.eigh"](x, uplo))
 end, NO_METHOD)
-def("linalg.svd", "x, full_matrices:bool=true", "U, S and V^T of x = U diag(S) V^T, S descending; without full_matrices as many columns and rows as there are values", function(x, full)
-  need_matrix("linalg.svd", x)
-  local m, n = rows(x), cols(x)
-  local packed = computed(ops.svd_rows, x)
-  local u, s, v = T(columns(packed, 1, m)), ops.select(packed, -1, m + 1), columns(packed, m + 2)
-  -- columns that complete an orthonormal basis
-  local function completed(q)
-    local have = cols(q)
-    return ops.cat({q, columns((F["linalg.qr"](M.detach(q), "complete")), have + 1)}, -1)
-  end
-  if full and m > n then u = completed(u) end
-  if full and n > m then v = T(completed(T(v))) end
-  return u, s, v
-end, NO_METHOD)
+def("linalg.svd",
+  "x, full_matrices:bool=true",
+  "U, S and V^T of x = U diag(S) V^T, S descending; without full_matrices as many columns and rows as there are values",
+  function(x, full)
+    need_matrix("linalg.svd", x)
+    local m, n = rows(x), cols(x)
+    local packed = computed(ops.svd_rows, x)
+    local u, s, v = T(columns(packed, 1, m)), ops.select(packed, -1, m + 1), columns(packed, m + 2)
+    -- columns that complete an orthonormal basis
+    local function completed(q)
+      local have = cols(q)
+      return ops.cat({q, columns((F["linalg.qr"](M.detach(q), "complete")), have + 1)}, -1)
+    end
+    if full and m > n then u = completed(u) end
+    if full and n > m then v = T(completed(T(v))) end
+    return u, s, v
+  end, NO_METHOD)
 def("linalg.svdvals", "x", "singular values, descending", function(x)
   local _, s = F["linalg.svd"](x, false)
   return s
@@ -77,12 +89,14 @@ end, NO_METHOD)
 -- Both operands with one batch; b's columns as a matrix, and what makes the result b's shape again. vectors: whether b may be such.
 local function system(name, a, b, left, vectors)
   need_square(name, a)
-  local vector = vectors and left and (M.dim(b) == 1 or (M.dim(b) == M.dim(a) - 1 and tostring(b.shape) == tostring(ops.select(a, -1, 1).shape)))
+  local vector = vectors and left and
+    (M.dim(b) == 1 or (M.dim(b) == M.dim(a) - 1 and tostring(b.shape) == tostring(ops.select(a, -1, 1).shape)))
   if vector then b = M.unsqueeze(b, -1) end
   if M.dim(b) < 2 then fail(name, "argument 2 must be a matrix or a batch of matrices, got shape %s", tostring(b.shape)) end
   if not left then a, b = T(a), T(b) end
   if rows(b) ~= rows(a) then
-    fail(name, "arguments 1 and 2 have shapes %s and %s; for each matrix argument 2 must have %d %s", tostring(a.shape), tostring(b.shape), rows(a), left and "rows" or "columns")
+    fail(name, "arguments 1 and 2 have shapes %s and %s; for each matrix argument 2 must have %d %s",
+      tostring(a.shape), tostring(b.shape), rows(a), left and "rows" or "columns")
   end
   local function batch(x)
     local shape = {}
@@ -101,7 +115,9 @@ def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a
   local p, q, shaped = system("linalg.solve", a, b, left, true)
   return shaped(computed(ops.solve_system, p, q))
 end, NO_METHOD)
-def("linalg.solve_triangular", "a, b, *, upper:bool, left:bool=true, unitriangular:bool=false", "x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read",
+def("linalg.solve_triangular",
+  "a, b, *, upper:bool, left:bool=true, unitriangular:bool=false",
+  "x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read",
   function(a, b, upper, left, unit)
     local p, q, shaped = system("linalg.solve_triangular", a, b, left)
     return shaped(computed(ops.solve_triangle, p, q, upper == left, unit))
@@ -129,8 +145,12 @@ local function lstsq(a, b)
   else x = F["linalg.solve_triangular"](r, ops.matmul(T(q), b), {upper = true}) end
   return vector and M.squeeze(x, -1) or x
 end
-def("linalg.lstsq", "a, b", "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank", function(a, b) return lib.exactly(lstsq, a, b) end, NO_METHOD)
--- The gradient of a pseudoinverse whose rank stays (Golub and Pereyra 1973): not by way of its factors, whose gradients repeated values spoil.
+def("linalg.lstsq",
+  "a, b",
+  "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank",
+  function(a, b) return lib.exactly(lstsq, a, b) end, NO_METHOD)
+-- The gradient of a pseudoinverse whose rank stays (Golub and Pereyra 1973): not by way of its factors, whose gradients
+-- repeated values spoil.
 local pseudoinverse
 local function pseudoinverse_of(x, rtol)
   pseudoinverse = pseudoinverse or require("tycho.autograd").Function {
@@ -146,51 +166,70 @@ local function pseudoinverse_of(x, rtol)
       local a, p = ctx:saved_tensors()
       local pt, gt = T(p), T(g)
       local left, right = eye(rows(a), a) - ops.matmul(a, p), eye(cols(a), a) - ops.matmul(p, a)
-      return ops.matmul(ops.matmul(left, gt), ops.matmul(p, pt)) + ops.matmul(ops.matmul(ops.matmul(pt, p), gt), right) - ops.matmul(ops.matmul(pt, g), pt)
+      return ops.matmul(ops.matmul(left, gt), ops.matmul(p, pt)) +
+        ops.matmul(ops.matmul(ops.matmul(pt, p), gt), right) - ops.matmul(ops.matmul(pt, g), pt)
     end}
   return pseudoinverse(x, rtol)
 end
-def("linalg.pinv", "x, *, rtol:number?", "Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0", function(x, rtol)
-  need_matrix("linalg.pinv", x)
-  return lib.exactly(pseudoinverse_of, x, rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
-end, NO_METHOD)
-def("linalg.matrix_rank", "x, *, atol:number=0, rtol:number?", "how many singular values are above atol and above rtol times the largest", function(x, atol, rtol)
-  local s = F["linalg.svdvals"](x)
-  if s.shape[M.dim(s)] == 0 then return ops.sum(M.long(s), -1) end
-  local least = ops.clamp(ops.amax(s, -1, {keepdim = true}) * (rtol or atol > 0 and 0 or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32)), atol)
-  return ops.sum(ops.gt(s, least), -1)
-end, NO_METHOD)
+def("linalg.pinv",
+  "x, *, rtol:number?",
+  "Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0",
+  function(x, rtol)
+    need_matrix("linalg.pinv", x)
+    return lib.exactly(pseudoinverse_of, x, rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
+  end, NO_METHOD)
+def("linalg.matrix_rank",
+  "x, *, atol:number=0, rtol:number?",
+  "how many singular values are above atol and above rtol times the largest",
+  function(x, atol, rtol)
+    local s = F["linalg.svdvals"](x)
+    if s.shape[M.dim(s)] == 0 then return ops.sum(M.long(s), -1) end
+    local least = ops.clamp(ops.amax(s, -1, {keepdim = true}) * (rtol or atol > 0 and 0 or
+      math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32)), atol)
+    return ops.sum(ops.gt(s, least), -1)
+  end, NO_METHOD)
 
 ---- norms, products ----
-def("linalg.vector_norm", "x, ord:any?, dim:any?, keepdim:bool=false", "ord-norm (2 where nil) over dim (all dims where nil)", function(x, ord, dim, keepdim) return M.norm(x, ord, dim, {keepdim = keepdim}) end, NO_METHOD)
-def("linalg.matrix_norm", "x, ord:any?, dim:any?, keepdim:bool=false", "norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2", function(x, ord, dim, keepdim)
-  local name = "linalg.matrix_norm"
-  need_matrix(name, x)
-  ord = lib.norm_order(name, ord, "fro")
-  if dim ~= nil and (type(dim) ~= "table" or #dim ~= 2) then fail(name, "dim must be a list of two dims") end
-  local p, q = wrap(name, dim and dim[1] or -2, M.dim(x)), wrap(name, dim and dim[2] or -1, M.dim(x))
-  if p == q then fail(name, "the two dims must differ") end
-  local y
-  if ord == "fro" then return M.norm(x, 2, {p, q}, {keepdim = keepdim}) end
-  if ord == "nuc" or ord == 2 or ord == -2 then
-    local s = F["linalg.svdvals"](F.movedim(x, {p, q}, {-2, -1}))
-    y = ord == "nuc" and ops.sum(s, -1) or ord == 2 and ops.amax(s, -1) or ops.amin(s, -1)
-  else
-    local over = math.abs(ord) == 1 and p or q
-    if math.abs(ord) ~= 1 and math.abs(ord) ~= math.huge then fail(name, "ord must be 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got %s", tostring(ord)) end
-    local other = (over == p) and q or p
-    y = ops.sum(ops.abs(x), over)
-    if other > over then other = other - 1 end
-    y = (ord > 0 and ops.amax or ops.amin)(y, other)
-  end
-  if keepdim then y = M.unsqueeze(M.unsqueeze(y, math.min(p, q)), math.max(p, q)) end
-  return y
-end, NO_METHOD)
-def("linalg.norm", "x, ord:any?, dim:any?, keepdim:bool=false", "vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm", function(x, ord, dim, keepdim)
-  local two = type(dim) == "table" and #dim == 2 or (dim == nil and M.dim(x) == 2)
-  if ord ~= nil and two then return F["linalg.matrix_norm"](x, ord, dim, keepdim) end
-  return F["linalg.vector_norm"](x, ord, dim, keepdim)
-end, NO_METHOD)
+def("linalg.vector_norm",
+  "x, ord:any?, dim:any?, keepdim:bool=false",
+  "ord-norm (2 where nil) over dim (all dims where nil)",
+  function(x, ord, dim, keepdim) return M.norm(x, ord, dim, {keepdim = keepdim}) end, NO_METHOD)
+def("linalg.matrix_norm",
+  "x, ord:any?, dim:any?, keepdim:bool=false",
+  "norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2",
+  function(x, ord, dim, keepdim)
+    local name = "linalg.matrix_norm"
+    need_matrix(name, x)
+    ord = lib.norm_order(name, ord, "fro")
+    if dim ~= nil and (type(dim) ~= "table" or #dim ~= 2) then fail(name, "dim must be a list of two dims") end
+    local p, q = wrap(name, dim and dim[1] or -2, M.dim(x)), wrap(name, dim and dim[2] or -1, M.dim(x))
+    if p == q then fail(name, "the two dims must differ") end
+    local y
+    if ord == "fro" then return M.norm(x, 2, {p, q}, {keepdim = keepdim}) end
+    if ord == "nuc" or ord == 2 or ord == -2 then
+      local s = F["linalg.svdvals"](F.movedim(x, {p, q}, {-2, -1}))
+      y = ord == "nuc" and ops.sum(s, -1) or ord == 2 and ops.amax(s, -1) or ops.amin(s, -1)
+    else
+      local over = math.abs(ord) == 1 and p or q
+      if math.abs(ord) ~= 1 and math.abs(ord) ~= math.huge then
+        fail(name, "ord must be 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got %s", tostring(ord))
+      end
+      local other = (over == p) and q or p
+      y = ops.sum(ops.abs(x), over)
+      if other > over then other = other - 1 end
+      y = (ord > 0 and ops.amax or ops.amin)(y, other)
+    end
+    if keepdim then y = M.unsqueeze(M.unsqueeze(y, math.min(p, q)), math.max(p, q)) end
+    return y
+  end, NO_METHOD)
+def("linalg.norm",
+  "x, ord:any?, dim:any?, keepdim:bool=false",
+  "vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm",
+  function(x, ord, dim, keepdim)
+    local two = type(dim) == "table" and #dim == 2 or (dim == nil and M.dim(x) == 2)
+    if ord ~= nil and two then return F["linalg.matrix_norm"](x, ord, dim, keepdim) end
+    return F["linalg.vector_norm"](x, ord, dim, keepdim)
+  end, NO_METHOD)
 def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of x times that of its inverse", function(x, p)
   p = p == nil and 2 or p
   if p == 2 or p == -2 then
@@ -200,30 +239,33 @@ def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of 
   return F["linalg.matrix_norm"](x, p) * F["linalg.matrix_norm"](F["linalg.inv"](x), p)
 end, NO_METHOD)
 def("linalg.vecdot", "a, b, dim:int=-1", "sums of products along dim", function(a, b, dim) return ops.sum(a * b, dim) end, NO_METHOD)
-def("linalg.multi_dot", "tensors:tensors", "product of two or more matrices, in the order that takes the fewest multiplications", function(list)
-  local n, name = #list, "linalg.multi_dot"
-  if n < 2 then fail(name, "2 or more matrices are needed, got %d", n) end
-  local first, last = M.dim(list[1]) == 1, M.dim(list[n]) == 1
-  list = {unpack(list)}
-  if first then list[1] = M.unsqueeze(list[1], 1) end
-  if last then list[n] = M.unsqueeze(list[n], 2) end
-  for i = 1, n do lib.need(name, i, list[i], 2) end
-  local cost, split = {}, {}
-  for i = 1, n do cost[i], split[i] = {[i] = 0}, {} end
-  for length = 2, n do
-    for i = 1, n - length + 1 do
-      local j = i + length - 1
-      for k = i, j - 1 do
-        local c = cost[i][k] + cost[k + 1][j] + rows(list[i]) * cols(list[k]) * cols(list[j])
-        if not cost[i][j] or c < cost[i][j] then cost[i][j], split[i][j] = c, k end
+def("linalg.multi_dot",
+  "tensors:tensors",
+  "product of two or more matrices, in the order that takes the fewest multiplications",
+  function(list)
+    local n, name = #list, "linalg.multi_dot"
+    if n < 2 then fail(name, "2 or more matrices are needed, got %d", n) end
+    local first, last = M.dim(list[1]) == 1, M.dim(list[n]) == 1
+    list = {unpack(list)}
+    if first then list[1] = M.unsqueeze(list[1], 1) end
+    if last then list[n] = M.unsqueeze(list[n], 2) end
+    for i = 1, n do lib.need(name, i, list[i], 2) end
+    local cost, split = {}, {}
+    for i = 1, n do cost[i], split[i] = {[i] = 0}, {} end
+    for length = 2, n do
+      for i = 1, n - length + 1 do
+        local j = i + length - 1
+        for k = i, j - 1 do
+          local c = cost[i][k] + cost[k + 1][j] + rows(list[i]) * cols(list[k]) * cols(list[j])
+          if not cost[i][j] or c < cost[i][j] then cost[i][j], split[i][j] = c, k end
+        end
       end
     end
-  end
-  local function product(i, j) return i == j and list[i] or ops.matmul(product(i, split[i][j]), product(split[i][j] + 1, j)) end
-  local y = product(1, n)
-  if last then y = M.squeeze(y, 2) end
-  return first and M.squeeze(y, 1) or y
-end, NO_METHOD)
+    local function product(i, j) return i == j and list[i] or ops.matmul(product(i, split[i][j]), product(split[i][j] + 1, j)) end
+    local y = product(1, n)
+    if last then y = M.squeeze(y, 2) end
+    return first and M.squeeze(y, 1) or y
+  end, NO_METHOD)
 -- e^x by squaring e^(x / 2^k), which a Pade approximant of degree 8 gives where the norm is below 1.
 local PADE = {1}
 for i = 1, 8 do PADE[i + 1] = PADE[i] * (8 - i + 1) / (i * (16 - i + 1)) end
@@ -244,10 +286,15 @@ local function matrix_exp(x)
   return e
 end
 def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return lib.exactly(matrix_exp, x) end, NO_METHOD)
-for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul", diagonal = "diagonal"} do F["linalg." .. name] = F[of] or ops[of] end
+for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul", diagonal = "diagonal"} do
+  F["linalg." .. name] = F[of] or ops[of]
+end
 
 ---- torch's own names ----
-for name, of in pairs {inverse = "inv", det = "det", slogdet = "slogdet", pinverse = "pinv", matrix_exp = "matrix_exp"} do lib.alias(name, "linalg." .. of); M[name] = F[name] end
+for name, of in pairs {inverse = "inv", det = "det", slogdet = "slogdet", pinverse = "pinv", matrix_exp = "matrix_exp"} do
+  lib.alias(name, "linalg." .. of)
+  M[name] = F[name]
+end
 def("logdet", "x", "logarithm of determinants, NaN where they are negative", function(x)
   local sign, log = F["linalg.slogdet"](x)
   return ops.where(ops.lt(sign, 0), 0 / 0, log)
@@ -264,12 +311,15 @@ def("cholesky_inverse", "l, upper:bool=false", "inverse of the matrix whose Chol
   need_square("cholesky_inverse", l)
   return F.cholesky_solve(ops.expand(eye(cols(l), l), l.shape), l, upper)
 end)
-def("trapezoid", "y, x:any?, dim:int=-1, *, dx:number=1", "integral along dim by the trapezoidal rule, at places x or dx apart", function(y, x, dim, dx)
-  local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
-  if x == nil then return ops.sum(means, dim) * dx end
-  if not core.is_tensor(x) then fail("trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end
-  local widths = F.diff(x, 1, M.dim(x) == 1 and 1 or dim)
-  if M.dim(x) == 1 then means = M.transpose(means, dim, -1); dim = -1 end
-  return ops.sum(means * widths, dim)
-end)
+def("trapezoid",
+  "y, x:any?, dim:int=-1, *, dx:number=1",
+  "integral along dim by the trapezoidal rule, at places x or dx apart",
+  function(y, x, dim, dx)
+    local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
+    if x == nil then return ops.sum(means, dim) * dx end
+    if not core.is_tensor(x) then fail("trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end
+    local widths = F.diff(x, 1, M.dim(x) == 1 and 1 or dim)
+    if M.dim(x) == 1 then means = M.transpose(means, dim, -1); dim = -1 end
+    return ops.sum(means * widths, dim)
+  end)
 lib.alias("trapz", "trapezoid")

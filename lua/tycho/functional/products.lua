@@ -42,45 +42,60 @@ for _, row in ipairs {{"addmm", 2, 2}, {"baddbmm", 3, 3}, {"addmv", 2, 1}} do
     return blend(x, beta, ops.matmul(a, b), alpha)
   end, {inplace = true})
 end
-def("addbmm", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * the sum over the batch of a @ b", function(x, a, b, beta, alpha)
-  need("addbmm", 2, a, 3)
-  need("addbmm", 3, b, 3)
-  return blend(x, beta, ops.sum(ops.matmul(a, b), 1), alpha)
-end, {inplace = true})
-def("addr", "x, a, b, *, beta:number=1, alpha:number=1", "beta * x + alpha * outer(a, b)", function(x, a, b, beta, alpha) return blend(x, beta, M.outer(a, b), alpha) end, {inplace = true})
+def("addbmm",
+  "x, a, b, *, beta:number=1, alpha:number=1",
+  "beta * x + alpha * the sum over the batch of a @ b",
+  function(x, a, b, beta, alpha)
+    need("addbmm", 2, a, 3)
+    need("addbmm", 3, b, 3)
+    return blend(x, beta, ops.sum(ops.matmul(a, b), 1), alpha)
+  end, {inplace = true})
+def("addr",
+  "x, a, b, *, beta:number=1, alpha:number=1",
+  "beta * x + alpha * outer(a, b)",
+  function(x, a, b, beta, alpha) return blend(x, beta, M.outer(a, b), alpha) end, {inplace = true})
 def("inner", "a, b", "sums of products over the last dims", function(a, b)
   if M.dim(a) == 0 or M.dim(b) == 0 then return a * b end
   return F.tensordot(a, b, {{-1}, {-1}})
 end)
-def("tensordot", "a, b, dims:any?", "sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}", function(a, b, dims)
-  dims = dims or 2
-  local da, db = {}, {}
-  if type(dims) == "number" then
-    if dims % 1 ~= 0 or dims < 0 or dims > math.min(M.dim(a), M.dim(b)) then fail("tensordot", "argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes %s and %s, got %s", tostring(a.shape), tostring(b.shape), tostring(dims)) end
-    for i = 1, dims do da[i], db[i] = M.dim(a) - dims + i, i end
-  elseif type(dims) == "table" and type(dims[1]) == "table" and type(dims[2]) == "table" and #dims[1] == #dims[2] then
-    for i = 1, #dims[1] do da[i], db[i] = wrap("tensordot", dims[1][i], M.dim(a)), wrap("tensordot", dims[2][i], M.dim(b)) end
-  else fail("tensordot", "argument 3 (dims) must be a number or two lists of as many dims") end
-  for i = 1, #da do
-    local p, q = a.shape[da[i]], b.shape[db[i]]
-    if p ~= q then fail("tensordot", "dim %d of shape %s and dim %d of shape %s must have one size", da[i], tostring(a.shape), db[i], tostring(b.shape)) end
-  end
-  local function split(x, over, last)
-    local inside, order, size, n, rest = {}, {}, {}, 1, 1
-    for _, d in ipairs(over) do
-      if d < 1 or d > M.dim(x) then fail("tensordot", "dim %d is out of range for shape %s", d, tostring(x.shape)) end
-      inside[d] = true
-      n = n * x.shape[d]
+def("tensordot",
+  "a, b, dims:any?",
+  "sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}",
+  function(a, b, dims)
+    dims = dims or 2
+    local da, db = {}, {}
+    if type(dims) == "number" then
+      if dims % 1 ~= 0 or dims < 0 or dims > math.min(M.dim(a), M.dim(b)) then
+        fail("tensordot", "argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes %s and %s, got %s",
+          tostring(a.shape), tostring(b.shape), tostring(dims))
+      end
+      for i = 1, dims do da[i], db[i] = M.dim(a) - dims + i, i end
+    elseif type(dims) == "table" and type(dims[1]) == "table" and type(dims[2]) == "table" and #dims[1] == #dims[2] then
+      for i = 1, #dims[1] do da[i], db[i] = wrap("tensordot", dims[1][i], M.dim(a)), wrap("tensordot", dims[2][i], M.dim(b)) end
+    else fail("tensordot", "argument 3 (dims) must be a number or two lists of as many dims") end
+    for i = 1, #da do
+      local p, q = a.shape[da[i]], b.shape[db[i]]
+      if p ~= q then
+        fail("tensordot", "dim %d of shape %s and dim %d of shape %s must have one size", da[i], tostring(a.shape),
+          db[i], tostring(b.shape))
+      end
     end
-    for d = 1, M.dim(x) do if not inside[d] then order[#order + 1] = d; size[#size + 1] = x.shape[d]; rest = rest * x.shape[d] end end
-    for i, d in ipairs(over) do table.insert(order, last and #order + 1 or i, d) end
-    return M.reshape(ops.permute(x, order), last and {rest, n} or {n, rest}), size
-  end
-  local x, sx = split(a, da, true)
-  local y, sy = split(b, db, false)
-  for _, s in ipairs(sy) do sx[#sx + 1] = s end
-  return M.reshape(lib.exactly(ops.matmul, lib.widest(x, y)), sx)
-end)
+    local function split(x, over, last)
+      local inside, order, size, n, rest = {}, {}, {}, 1, 1
+      for _, d in ipairs(over) do
+        if d < 1 or d > M.dim(x) then fail("tensordot", "dim %d is out of range for shape %s", d, tostring(x.shape)) end
+        inside[d] = true
+        n = n * x.shape[d]
+      end
+      for d = 1, M.dim(x) do if not inside[d] then order[#order + 1] = d; size[#size + 1] = x.shape[d]; rest = rest * x.shape[d] end end
+      for i, d in ipairs(over) do table.insert(order, last and #order + 1 or i, d) end
+      return M.reshape(ops.permute(x, order), last and {rest, n} or {n, rest}), size
+    end
+    local x, sx = split(a, da, true)
+    local y, sy = split(b, db, false)
+    for _, s in ipairs(sy) do sx[#sx + 1] = s end
+    return M.reshape(lib.exactly(ops.matmul, lib.widest(x, y)), sx)
+  end)
 def("kron", "a, b", "every element of a times the whole of b", function(a, b)
   local n = math.max(M.dim(a), M.dim(b))
   local sa, sb, size = {}, {}, {}
@@ -91,7 +106,9 @@ def("kron", "a, b", "every element of a times the whole of b", function(a, b)
   return M.reshape(M.reshape(a, sa) * M.reshape(b, sb), size)
 end)
 def("matrix_power", "x, n:int", "a square matrix n times with itself", function(x, n)
-  if M.dim(x) < 2 or x.shape[M.dim(x)] ~= x.shape[M.dim(x) - 1] then fail("matrix_power", "argument 1 must be square, got shape %s", tostring(x.shape)) end
+  if M.dim(x) < 2 or x.shape[M.dim(x)] ~= x.shape[M.dim(x) - 1] then
+    fail("matrix_power", "argument 1 must be square, got shape %s", tostring(x.shape))
+  end
   if n < 0 then fail("matrix_power", "argument 2 (n) must be at least 0, got %d", n) end
   local y, n0 = nil, n
   while n > 0 do
@@ -109,7 +126,9 @@ def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", functio
 end)
 def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
   local n, m = M.dim(a), M.dim(b)
-  if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then fail("cdist", "shapes %s and %s must be rows of one width", tostring(a.shape), tostring(b.shape)) end
+  if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then
+    fail("cdist", "shapes %s and %s must be rows of one width", tostring(a.shape), tostring(b.shape))
+  end
   if p ~= 2 or (a.shape[n - 1] <= 25 and b.shape[m - 1] <= 25) then return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1) end
   -- many rows: |a - b|^2 as products, which takes no memory for each difference
   local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
@@ -128,61 +147,84 @@ def("pdist", "x, p:number=2", "p-norms of the differences of all pairs of rows, 
   local function rows(k) return ops.index(x, {M.to(ops.select(pairs_, 1, k), x.device)}, 1) end
   return M.norm(rows(1) - rows(2), p, 2)
 end, NN)
-def("renorm", "x, p:number, dim:int, maxnorm:number", "x with each slice along dim whose p-norm is above maxnorm scaled down to it", function(x, p, dim, maxnorm)
-  local over, d = {}, wrap("renorm", dim, M.dim(x))
-  for i = 1, M.dim(x) do if i ~= d then over[#over + 1] = i end end
-  local norm = M.norm(x, p, over, {keepdim = true})
-  return x * ops.where(ops.gt(norm, maxnorm), maxnorm / (norm + 1e-7), 1)
-end, {inplace = true})
-def("pairwise_distance", "a, b, p:number=2, eps:number=1e-6, keepdim:bool=false", "p-norm of a - b + eps along the last dim", function(a, b, p, eps, keepdim)
-  return M.norm(a - b + eps, p, -1, {keepdim = keepdim})
-end, lib.LOSS)
+def("renorm",
+  "x, p:number, dim:int, maxnorm:number",
+  "x with each slice along dim whose p-norm is above maxnorm scaled down to it",
+  function(x, p, dim, maxnorm)
+    local over, d = {}, wrap("renorm", dim, M.dim(x))
+    for i = 1, M.dim(x) do if i ~= d then over[#over + 1] = i end end
+    local norm = M.norm(x, p, over, {keepdim = true})
+    return x * ops.where(ops.gt(norm, maxnorm), maxnorm / (norm + 1e-7), 1)
+  end, {inplace = true})
+def("pairwise_distance",
+  "a, b, p:number=2, eps:number=1e-6, keepdim:bool=false",
+  "p-norm of a - b + eps along the last dim",
+  function(a, b, p, eps, keepdim)
+    return M.norm(a - b + eps, p, -1, {keepdim = keepdim})
+  end, lib.LOSS)
 def("bilinear", "a, b, weight, bias:tensor?", "a^T weight[k] b + bias[k] for each k", function(a, b, w, bias)
   a, b, w = lib.widest(a, b, w)
   local y = lib.exactly(F.einsum, "...i,kij,...j->...k", a, w, b)
   return bias and y + bias or y
 end, NN)
 
-def("linear", "x, weight, bias:tensor?, *, activation:enum(none,relu)=none", "activation(x @ weight^T + bias)", function(x, weight, bias, activation)
-  return (activation == "relu" and ops.linear_relu or ops.linear)(x, weight, bias)
-end, NN)
+def("linear",
+  "x, weight, bias:tensor?, *, activation:enum(none,relu)=none",
+  "activation(x @ weight^T + bias)",
+  function(x, weight, bias, activation)
+    return (activation == "relu" and ops.linear_relu or ops.linear)(x, weight, bias)
+  end, NN)
 
 ---- indices ----
 local function whole(name, position, ids)
-  if M.is_floating_point(ids) or ids.dtype == "bool" then fail(name, "argument %d must hold indices (int64), got %s", position, ids.dtype) end
+  if M.is_floating_point(ids) or ids.dtype == "bool" then
+    fail(name, "argument %d must hold indices (int64), got %s", position, ids.dtype)
+  end
   return M.to(ids, "int64")
 end
 def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
   need("index_select", 3, index, 1)
   return ops.index(x, {whole("index_select", 3, index)}, dim)
 end)
-def("index_add", "x, dim:int, index, src, *, alpha:number=1", "x with alpha times src's slices added at index along dim", function(x, dim, index, src, alpha)
-  need("index_add", 3, index, 1)
-  if src.dtype ~= x.dtype then fail("index_add", "argument 4 has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
-  local want = x.shape
-  if M.dim(x) > 0 then want[wrap("index_add", dim, M.dim(x))] = index.shape[1] end
-  if src.shape ~= want then fail("index_add", "argument 4 has shape %s; it must be %s", tostring(src.shape), tostring(want)) end
-  return ops.index_put(x, alpha == 1 and src or src * alpha, {whole("index_add", 3, index)}, dim, {accumulate = true})
-end, {inplace = true})
+def("index_add",
+  "x, dim:int, index, src, *, alpha:number=1",
+  "x with alpha times src's slices added at index along dim",
+  function(x, dim, index, src, alpha)
+    need("index_add", 3, index, 1)
+    if src.dtype ~= x.dtype then fail("index_add", "argument 4 has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
+    local want = x.shape
+    if M.dim(x) > 0 then want[wrap("index_add", dim, M.dim(x))] = index.shape[1] end
+    if src.shape ~= want then fail("index_add", "argument 4 has shape %s; it must be %s", tostring(src.shape), tostring(want)) end
+    return ops.index_put(x, alpha == 1 and src or src * alpha, {whole("index_add", 3, index)}, dim, {accumulate = true})
+  end, {inplace = true})
 def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
   local shape = ops.logical_or(ops.zeros({}, {dtype = "bool", device = x.device}):expand(x.shape), mask).shape   -- what both broadcast to
   return ops.expand(x, shape)[ops.expand(mask, shape)]
 end)
-def("embedding", "ids, weight, padding_idx:int?", "the rows of weight that ids name; that of padding_idx gets no gradient", function(ids, weight, padding)
-  need("embedding", 2, weight, 2)
-  ids = whole("embedding", 1, ids)
-  if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
-  local y = ops.index(weight, {ids}, 1, {ids = true})
-  if not padding or not y.requires_grad then return y end
-  return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
-end, NN)
-def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?",
-  "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part",
+def("embedding",
+  "ids, weight, padding_idx:int?",
+  "the rows of weight that ids name; that of padding_idx gets no gradient",
+  function(ids, weight, padding)
+    need("embedding", 2, weight, 2)
+    ids = whole("embedding", 1, ids)
+    if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
+    local y = ops.index(weight, {ids}, 1, {ids = true})
+    if not padding or not y.requires_grad then return y end
+    return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
+  end, NN)
+def("embedding_bag",
+  "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, \z
+    include_last_offset:bool=false, padding_idx:int?",
+  "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset \z
+    (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part",
   function(ids, weight, offsets, mode, scale, ends, padding)
     local name = "embedding_bag"
     if M.dim(ids) == 1 and not offsets then fail(name, "a vector of ids needs offsets") end
     if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
-    if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s", tostring(ids.shape), mode, tostring(scale.shape)) end
+    if scale and (mode ~= "sum" or scale.shape ~= ids.shape) then
+      fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s",
+        tostring(ids.shape), mode, tostring(scale.shape))
+    end
     local n = M.numel(ids)
     local rows, taken = F.embedding(ids, weight), nil
     if scale then rows = rows * M.unsqueeze(scale, -1) end
@@ -214,34 +256,50 @@ def("embedding_bag", "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=m
     if dtype == "float16" or dtype == "bfloat16" then rows = M.float(rows) end
     local size, like = {#first, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
     if mode == "max" then
-      return M.to(or_nothing(F.scatter_reduce(ops.full(size, -math.huge, like), 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")), dtype)
+      return M.to(or_nothing(F.scatter_reduce(ops.full(size, -math.huge, like), 1,
+        ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")), dtype)
     end
     local y = F.index_add(ops.zeros(size, like), 1, bags, rows)
     if mode == "sum" then return M.to(y, dtype) end
-    local counts = F.index_add(ops.zeros({#first}, {dtype = "int64", device = rows.device}), 1, bags, padding and M.long(taken) or ops.ones({n}, {dtype = "int64", device = rows.device}))
+    local counts = F.index_add(ops.zeros({#first}, {dtype = "int64", device = rows.device}), 1, bags,
+      padding and M.long(taken) or ops.ones({n}, {dtype = "int64", device = rows.device}))
     return M.to(y / ops.clamp(M.unsqueeze(counts, 2), 1), dtype)
   end, NN)
-def("one_hot", "ids, num_classes:int?", "1 at each id's place along a new last dim of size num_classes (the largest id where nil)", function(ids, classes)
-  ids = whole("one_hot", 1, ids)
-  classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)
-  if ids.device == "cpu" and M.numel(ids) > 0 and ops.amax(ids):item() > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes) end
-  local size = ids.shape
-  size[#size + 1] = classes
-  return M.scatter_(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
-end, NN)
+def("one_hot",
+  "ids, num_classes:int?",
+  "1 at each id's place along a new last dim of size num_classes (the largest id where nil)",
+  function(ids, classes)
+    ids = whole("one_hot", 1, ids)
+    classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)
+    if ids.device == "cpu" and M.numel(ids) > 0 and ops.amax(ids):item() > classes then
+      fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes)
+    end
+    local size = ids.shape
+    size[#size + 1] = classes
+    return M.scatter_(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
+  end, NN)
 for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
   local name, value = unpack(row)
-  def(name, ("x, dim:int, index, %s:operand"):format(value), ("x with %s written at index along dim"):format(value), function(x, dim, index, v)
-    if M.dim(index) == 0 then index = M.view(index, 1) end
-    need(name, 3, index, 1)
-    return ops.index_put(x, v, {whole(name, 3, index)}, dim)
-  end, {inplace = true})
+  def(name,
+    ("x, dim:int, index, %s:operand"):format(value),
+    ("x with %s written at index along dim"):format(value),
+    function(x, dim, index, v)
+      if M.dim(index) == 0 then index = M.view(index, 1) end
+      need(name, 3, index, 1)
+      return ops.index_put(x, v, {whole(name, 3, index)}, dim)
+    end, {inplace = true})
 end
-def("take", "x, index", "the elements that index names in row-major order", function(x, index) return ops.index(M.flatten(x), {whole("take", 2, index)}, 1) end)
+def("take",
+  "x, index",
+  "the elements that index names in row-major order",
+  function(x, index) return ops.index(M.flatten(x), {whole("take", 2, index)}, 1) end)
 def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
   if not dim then return ops.gather(M.flatten(x), 1, M.flatten(index)) end
   local n = M.dim(x)
-  if M.dim(index) ~= n then fail("take_along_dim", "argument 2 has shape %s; it must have as many dims as argument 1 of shape %s", tostring(index.shape), tostring(x.shape)) end
+  if M.dim(index) ~= n then
+    fail("take_along_dim", "argument 2 has shape %s; it must have as many dims as argument 1 of shape %s",
+      tostring(index.shape), tostring(x.shape))
+  end
   dim = wrap("take_along_dim", dim, n)
   local sx, si = x.shape, index.shape
   for i = 1, n do if i ~= dim then
@@ -270,7 +328,9 @@ local function parse(equation, n)
   for term in (left .. ","):gmatch("(.-),") do terms[#terms + 1] = term end
   if #terms ~= n then fail("einsum", "the equation '%s' has %d operands, %d were given", equation, #terms, n) end
   for _, term in ipairs(terms) do
-    if not term:gsub("%.%.%.", "", 1):match("^%a*$") then fail("einsum", "'%s' in the equation '%s' isn't made of letters and one ...", term, equation) end
+    if not term:gsub("%.%.%.", "", 1):match("^%a*$") then
+      fail("einsum", "'%s' in the equation '%s' isn't made of letters and one ...", term, equation)
+    end
   end
   return terms, right
 end
@@ -279,7 +339,9 @@ local function labels_of(term, x, equation)
   local before, after = term:match("^(%a*)%.%.%.(%a*)$")
   local labels, letters = {}, before and before .. after or term
   local more = M.dim(x) - #letters
-  if more < 0 or (not before and more > 0) then fail("einsum", "'%s' in the equation '%s' doesn't fit shape %s", term, equation, tostring(x.shape)) end
+  if more < 0 or (not before and more > 0) then
+    fail("einsum", "'%s' in the equation '%s' doesn't fit shape %s", term, equation, tostring(x.shape))
+  end
   for c in (before or term):gmatch(".") do labels[#labels + 1] = c end
   if before then
     for i = more, 1, -1 do labels[#labels + 1] = i end
@@ -333,76 +395,82 @@ local function contract(a, la, b, lb, needed)
   local y = M.reshape(ops.expand(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right)), {nb, k, n})
   return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
 end
-def("einsum", "equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?", "sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims", function(equation, a, ...)
-  local list = type(a) == "table"
-  if list and (...) then fail("einsum", "the operands come as a list or one by one, not both") end
-  local operands = list and {unpack(a)} or {a, ...}
-  for i, x in ipairs(operands) do
-    if not core.is_tensor(x) then fail("einsum", "operand %d must be a tensor, got %s", i, type(x)) end
-  end
-  local terms, right = parse(equation, #operands)
-  local labels, count, most = {}, {}, 0
-  for i, term in ipairs(terms) do
-    labels[i] = labels_of(term, operands[i], equation)
-    for _, l in ipairs(labels[i]) do
-      if type(l) == "number" then most = math.max(most, l) end
-      count[l] = (count[l] or 0) + 1
+def("einsum",
+  "equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?",
+  "sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; \z
+    ... stands for further dims",
+  function(equation, a, ...)
+    local list = type(a) == "table"
+    if list and (...) then fail("einsum", "the operands come as a list or one by one, not both") end
+    local operands = list and {unpack(a)} or {a, ...}
+    for i, x in ipairs(operands) do
+      if not core.is_tensor(x) then fail("einsum", "operand %d must be a tensor, got %s", i, type(x)) end
     end
-    operands[i] = diagonal(operands[i], labels[i])
-  end
-  local out = {}
-  local function dots() for i = most, 1, -1 do out[#out + 1] = i end end
-  if right then
-    local before, after = right:match("^(%a*)%.%.%.(%a*)$")
-    for c in (before or right):gmatch(".") do out[#out + 1] = c end
-    if before then
-      dots()
-      for c in after:gmatch(".") do out[#out + 1] = c end
-    end
-    for i, l in ipairs(out) do
-      if not count[l] then fail("einsum", "'%s' stands right of -> in '%s' and nowhere left of it", tostring(l), equation) end
-      if index_of(out, l) ~= i then fail("einsum", "'%s' stands twice right of -> in '%s'", tostring(l), equation) end
-    end
-  else
-    dots()
-    local letters = {}
-    for l, k in pairs(count) do if k == 1 and type(l) == "string" then letters[#letters + 1] = l end end
-    table.sort(letters)
-    for _, l in ipairs(letters) do out[#out + 1] = l end
-  end
-  local size = {}
-  for i, x in ipairs(operands) do
-    for k, l in ipairs(labels[i]) do
-      local s = x.shape[k]
-      if size[l] and size[l] ~= s and size[l] ~= 1 and s ~= 1 then fail("einsum", "'%s' has size %d in one operand and %d in another", tostring(l), size[l], s) end
-      if not size[l] or size[l] == 1 then size[l] = s end
-    end
-  end
-  local x, lx = operands[1], labels[1]
-  for i = 2, #operands + 1 do
-    local needed = {}
-    for _, l in ipairs(out) do needed[l] = true end
-    for j = i, #operands do for _, l in ipairs(labels[j]) do needed[l] = true end end
-    local drop = {}
-    for k, l in ipairs(lx) do if not needed[l] then drop[#drop + 1] = k end end
-    if #drop > 0 then
-      x = ops.sum(x, drop)
-      for k = #drop, 1, -1 do table.remove(lx, drop[k]) end
-    end
-    if i <= #operands then
-      local later = {}
-      for _, l in ipairs(out) do later[l] = true end
-      for j = i + 1, #operands do for _, l in ipairs(labels[j]) do later[l] = true end end
-      local y, ly, own = operands[i], labels[i], {}
-      for k, l in ipairs(ly) do if not later[l] and not index_of(lx, l) then own[#own + 1] = k end end
-      if #own > 0 then
-        y = ops.sum(y, own)
-        for k = #own, 1, -1 do table.remove(ly, own[k]) end
+    local terms, right = parse(equation, #operands)
+    local labels, count, most = {}, {}, 0
+    for i, term in ipairs(terms) do
+      labels[i] = labels_of(term, operands[i], equation)
+      for _, l in ipairs(labels[i]) do
+        if type(l) == "number" then most = math.max(most, l) end
+        count[l] = (count[l] or 0) + 1
       end
-      x, lx = contract(x, lx, y, ly, later)
+      operands[i] = diagonal(operands[i], labels[i])
     end
-  end
-  local final = {}
-  for i, l in ipairs(out) do final[i] = size[l] end
-  return ops.expand(arrange(x, lx, out), final)
-end, {method = false})
+    local out = {}
+    local function dots() for i = most, 1, -1 do out[#out + 1] = i end end
+    if right then
+      local before, after = right:match("^(%a*)%.%.%.(%a*)$")
+      for c in (before or right):gmatch(".") do out[#out + 1] = c end
+      if before then
+        dots()
+        for c in after:gmatch(".") do out[#out + 1] = c end
+      end
+      for i, l in ipairs(out) do
+        if not count[l] then fail("einsum", "'%s' stands right of -> in '%s' and nowhere left of it", tostring(l), equation) end
+        if index_of(out, l) ~= i then fail("einsum", "'%s' stands twice right of -> in '%s'", tostring(l), equation) end
+      end
+    else
+      dots()
+      local letters = {}
+      for l, k in pairs(count) do if k == 1 and type(l) == "string" then letters[#letters + 1] = l end end
+      table.sort(letters)
+      for _, l in ipairs(letters) do out[#out + 1] = l end
+    end
+    local size = {}
+    for i, x in ipairs(operands) do
+      for k, l in ipairs(labels[i]) do
+        local s = x.shape[k]
+        if size[l] and size[l] ~= s and size[l] ~= 1 and s ~= 1 then
+          fail("einsum", "'%s' has size %d in one operand and %d in another", tostring(l), size[l], s)
+        end
+        if not size[l] or size[l] == 1 then size[l] = s end
+      end
+    end
+    local x, lx = operands[1], labels[1]
+    for i = 2, #operands + 1 do
+      local needed = {}
+      for _, l in ipairs(out) do needed[l] = true end
+      for j = i, #operands do for _, l in ipairs(labels[j]) do needed[l] = true end end
+      local drop = {}
+      for k, l in ipairs(lx) do if not needed[l] then drop[#drop + 1] = k end end
+      if #drop > 0 then
+        x = ops.sum(x, drop)
+        for k = #drop, 1, -1 do table.remove(lx, drop[k]) end
+      end
+      if i <= #operands then
+        local later = {}
+        for _, l in ipairs(out) do later[l] = true end
+        for j = i + 1, #operands do for _, l in ipairs(labels[j]) do later[l] = true end end
+        local y, ly, own = operands[i], labels[i], {}
+        for k, l in ipairs(ly) do if not later[l] and not index_of(lx, l) then own[#own + 1] = k end end
+        if #own > 0 then
+          y = ops.sum(y, own)
+          for k = #own, 1, -1 do table.remove(ly, own[k]) end
+        end
+        x, lx = contract(x, lx, y, ly, later)
+      end
+    end
+    local final = {}
+    for i, l in ipairs(out) do final[i] = size[l] end
+    return ops.expand(arrange(x, lx, out), final)
+  end, {method = false})

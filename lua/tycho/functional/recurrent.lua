@@ -1,10 +1,12 @@
--- A recurrent layer's gradients out of plain ops, so that they have gradients themselves: what R.recurrent in grad.lua gives where a graph is
--- asked for. The fused ops are src/cpu/recurrent.c's and src/cuda/recurrent.c's; all are the formulas of src/core/cells.h.
+-- A recurrent layer's gradients out of plain ops, so that they have gradients themselves: what R.recurrent in grad.lua
+-- gives where a graph is asked for. The fused ops are src/cpu/recurrent.c's and src/cuda/recurrent.c's; all are the
+-- formulas of src/core/cells.h.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
 -- forward(x, y, h, c): the input's and the hidden state's part of the gates, the states before -> new h, new c, what backward needs.
--- backward(d, dc, s, h, c): gradients of the new states, s, the states before -> those of x and y, of h as far as it doesn't go through y, of c.
+-- backward(d, dc, s, h, c): gradients of the new states, s, the states before -> those of x and y, of h as far as it
+-- doesn't go through y, of c.
 local kinds = {}
 
 for name, slope in pairs {tanh = function(o) return 1 - o * o end, relu = function(o) return M.to(ops.gt(o, 0), o.dtype) end} do

@@ -17,12 +17,17 @@ local function mirrored(v, size, align)
   return ops.where(ops.eq(ops.remainder(turns, 2), 0), rest, span - rest) + lo
 end
 
-def("grid_sample", "x, grid, *, mode:enum(bilinear,nearest)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false",
+def("grid_sample",
+  "x, grid, *, mode:enum(bilinear,nearest)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, \z
+    align_corners:bool=false",
   "x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders", function(x, grid, mode, padding, align)
   need("grid_sample", 1, x, 4)
   need("grid_sample", 2, grid, 4)
   local n, c, h, w = x.shape[1], x.shape[2], x.shape[3], x.shape[4]
-  if grid.shape[1] ~= n or grid.shape[4] ~= 2 then fail("grid_sample", "argument 2 has shape %s; it must be (%d, height, width, 2) to match argument 1 of shape %s", tostring(grid.shape), n, tostring(x.shape)) end
+  if grid.shape[1] ~= n or grid.shape[4] ~= 2 then
+    fail("grid_sample", "argument 2 has shape %s; it must be (%d, height, width, 2) to match argument 1 of shape %s",
+      tostring(grid.shape), n, tostring(x.shape))
+  end
   if h < 1 or w < 1 then fail("grid_sample", "argument 1 of shape %s has no pixels", tostring(x.shape)) end
   local tall, wide = grid.shape[2], grid.shape[3]
   grid = ops.where(ops.isnan(grid), -1, grid)
@@ -40,37 +45,51 @@ def("grid_sample", "x, grid, *, mode:enum(bilinear,nearest)=bilinear, padding_mo
   if mode == "nearest" then return read(M.detach(ops.round(py)), M.detach(ops.round(px))) end
   local x0, y0 = M.detach(ops.floor(px)), M.detach(ops.floor(py))
   local right, down = M.unsqueeze(px - x0, 2), M.unsqueeze(py - y0, 2)
-  return (read(y0, x0) * (1 - right) + read(y0, x0 + 1) * right) * (1 - down) + (read(y0 + 1, x0) * (1 - right) + read(y0 + 1, x0 + 1) * right) * down
+  return (read(y0, x0) * (1 - right) + read(y0, x0 + 1) * right) * (1 - down) +
+    (read(y0 + 1, x0) * (1 - right) + read(y0 + 1, x0 + 1) * right) * down
 end, NN)
 
-def("affine_grid", "theta, size:ints, *, align_corners:bool=false", "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}", function(theta, size, align)
-  need("affine_grid", 1, theta, 3)
-  if #size ~= 4 or theta.shape[1] ~= size[1] or theta.shape[2] ~= 2 or theta.shape[3] ~= 3 then fail("affine_grid", "theta has shape %s; it must be (N, 2, 3) for a size {N, C, H, W}", tostring(theta.shape)) end
-  local h, w = size[3], size[4]
-  local o = {dtype = theta.dtype, device = theta.device}
-  local function line(k) return k > 1 and ops.linspace(-1, 1, k, o) * (align and 1 or (k - 1) / k) or ops.zeros({k}, o) end
-  local places = M.reshape(lib.functions.stack({ops.expand(M.unsqueeze(line(w), 1), h, w), ops.expand(M.unsqueeze(line(h), 2), h, w), ops.ones({h, w}, o)}, 3), 1, h * w, 3)
-  return M.reshape(ops.matmul(ops.expand(places, size[1], h * w, 3), M.transpose(theta, 2, 3)), size[1], h, w, 2)
-end, NN)
+def("affine_grid",
+  "theta, size:ints, *, align_corners:bool=false",
+  "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}",
+  function(theta, size, align)
+    need("affine_grid", 1, theta, 3)
+    if #size ~= 4 or theta.shape[1] ~= size[1] or theta.shape[2] ~= 2 or theta.shape[3] ~= 3 then
+      fail("affine_grid", "theta has shape %s; it must be (N, 2, 3) for a size {N, C, H, W}", tostring(theta.shape))
+    end
+    local h, w = size[3], size[4]
+    local o = {dtype = theta.dtype, device = theta.device}
+    local function line(k) return k > 1 and ops.linspace(-1, 1, k, o) * (align and 1 or (k - 1) / k) or ops.zeros({k}, o) end
+    local places = M.reshape(lib.functions.stack({ops.expand(M.unsqueeze(line(w), 1), h, w),
+      ops.expand(M.unsqueeze(line(h), 2), h, w), ops.ones({h, w}, o)}, 3), 1, h * w, 3)
+    return M.reshape(ops.matmul(ops.expand(places, size[1], h * w, 3), M.transpose(theta, 2, 3)), size[1], h, w, 2)
+  end, NN)
 
 local function each(v, i) return type(v) == "table" and v[i] or v end
 for dims, size_type in ipairs {"int", "pair", "triple"} do
   local name = ("max_unpool%dd"):format(dims)
-  def(name, ("x, indices, kernel_size:%s, stride:%s?, padding:%s=0, *, output_size:any?"):format(size_type, size_type, size_type), ("x where max_pool%dd(..., {return_indices=true}) found its maxima, zeros elsewhere"):format(dims), function(x, indices, kernel, stride, padding, size)
-    if indices.shape ~= x.shape then fail(name, "argument 2 has shape %s; it must be argument 1's, %s", tostring(indices.shape), tostring(x.shape)) end
-    stride = stride or kernel
-    return lib.batched(name, x, dims + 2, function(y)
-      local n, c, area = y.shape[1], y.shape[2], 1
-      local out = {n, c}
-      for i = 1, dims do
-        local step = each(stride, i)
-        local usual = (y.shape[i + 2] - 1) * step - 2 * each(padding, i) + each(kernel, i)
-        local want = type(size) == "table" and size[#size - dims + i] or size or usual
-        if type(want) ~= "number" or want <= usual - step or want >= usual + step then fail(name, "output_size must be within a stride of %d along dim %d, got %s", usual, i + 2, tostring(want)) end
-        out[i + 2], area = want, area * want
+  def(name,
+    ("x, indices, kernel_size:%s, stride:%s?, padding:%s=0, *, output_size:any?"):format(size_type, size_type, size_type),
+    ("x where max_pool%dd(..., {return_indices=true}) found its maxima, zeros elsewhere"):format(dims),
+    function(x, indices, kernel, stride, padding, size)
+      if indices.shape ~= x.shape then
+        fail(name, "argument 2 has shape %s; it must be argument 1's, %s", tostring(indices.shape), tostring(x.shape))
       end
-      local zeros = ops.zeros({n, c, area}, {dtype = y.dtype, device = y.device})
-      return M.reshape(ops.scatter(zeros, 3, M.reshape(indices, n, c, -1), M.flatten(y, 3)), out)
-    end)
-  end, NN)
+      stride = stride or kernel
+      return lib.batched(name, x, dims + 2, function(y)
+        local n, c, area = y.shape[1], y.shape[2], 1
+        local out = {n, c}
+        for i = 1, dims do
+          local step = each(stride, i)
+          local usual = (y.shape[i + 2] - 1) * step - 2 * each(padding, i) + each(kernel, i)
+          local want = type(size) == "table" and size[#size - dims + i] or size or usual
+          if type(want) ~= "number" or want <= usual - step or want >= usual + step then
+            fail(name, "output_size must be within a stride of %d along dim %d, got %s", usual, i + 2, tostring(want))
+          end
+          out[i + 2], area = want, area * want
+        end
+        local zeros = ops.zeros({n, c, area}, {dtype = y.dtype, device = y.device})
+        return M.reshape(ops.scatter(zeros, 3, M.reshape(indices, n, c, -1), M.flatten(y, 3)), out)
+      end)
+    end, NN)
 end

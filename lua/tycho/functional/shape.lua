@@ -15,13 +15,19 @@ def("reshape", "x, size:sizes", "the elements in another shape; a view where tha
     if s == -1 then wild = wild and fail("reshape", "only one size may be -1") or i else n = n * s end
   end
   if wild then out[wild] = M.numel(x) / n end
-  if (wild and out[wild] % 1 or n - M.numel(x)) ~= 0 then fail("reshape", "a tensor of shape %s has %d elements; they don't fit shape %s", tostring(x.shape), M.numel(x), table.concat(size, "x")) end
+  if (wild and out[wild] % 1 or n - M.numel(x)) ~= 0 then
+    fail("reshape", "a tensor of shape %s has %d elements; they don't fit shape %s", tostring(x.shape), M.numel(x),
+      table.concat(size, "x"))
+  end
   return ops.view(ops.clone(x, {memory_format = "contiguous"}), out)
 end)
-def("contiguous", "x, memory_format:enum(contiguous,preserve,channels_last)=contiguous", "x, or a copy in row-major memory order, or with channels last", function(x, format)
-  if format == "preserve" or M.is_contiguous(x, format) then return x end
-  return ops.clone(x, {memory_format = format})
-end)
+def("contiguous",
+  "x, memory_format:enum(contiguous,preserve,channels_last)=contiguous",
+  "x, or a copy in row-major memory order, or with channels last",
+  function(x, format)
+    if format == "preserve" or M.is_contiguous(x, format) then return x end
+    return ops.clone(x, {memory_format = format})
+  end)
 def("flatten", "x, start_dim:int=1, end_dim:int=-1", "dims start_dim to end_dim as one", function(x, first, last)
   local shape, n = x.shape, M.dim(x)
   if n == 0 then return M.reshape(x, 1) end
@@ -82,7 +88,9 @@ def("sum_to_size", "x, size:sizes", "x summed over the dims along which size bro
   local over = {}
   for i = 1, #size do
     if size[i] == 1 and x.shape[lead + i] ~= 1 then over[#over + 1] = lead + i
-    elseif size[i] ~= x.shape[lead + i] then fail("sum_to_size", "shape %s doesn't broadcast to %s", table.concat(size, "x"), tostring(x.shape)) end
+    elseif size[i] ~= x.shape[lead + i] then
+      fail("sum_to_size", "shape %s doesn't broadcast to %s", table.concat(size, "x"), tostring(x.shape))
+    end
   end
   if #over > 0 then x = ops.sum(x, over, {keepdim = true}) end
   for _ = 1, lead do x = ops.sum(x, 1) end
@@ -90,38 +98,46 @@ def("sum_to_size", "x, size:sizes", "x summed over the dims along which size bro
 end)
 function M.is_same_size(x, other) return x.shape == other.shape end
 M.ndimension, M.nelement = M.dim, M.numel
-def("movedim", "x, from:any, to:any", "dim from, or several in a list, moved to place to, or places; the others keep their order", function(x, from, to)
-  local n, order, moved = M.dim(x), {}, {}
-  local function list(v, position)
-    v = type(v) == "table" and v or {v}
-    for _, d in ipairs(v) do
-      if type(d) ~= "number" or d % 1 ~= 0 then fail("movedim", "argument %s must be a whole number or a list of them, got %s", position, type(d)) end
+def("movedim",
+  "x, from:any, to:any",
+  "dim from, or several in a list, moved to place to, or places; the others keep their order",
+  function(x, from, to)
+    local n, order, moved = M.dim(x), {}, {}
+    local function list(v, position)
+      v = type(v) == "table" and v or {v}
+      for _, d in ipairs(v) do
+        if type(d) ~= "number" or d % 1 ~= 0 then
+          fail("movedim", "argument %s must be a whole number or a list of them, got %s", position, type(d))
+        end
+      end
+      return v
     end
-    return v
-  end
-  from, to = list(from, "2 (from)"), list(to, "3 (to)")
-  if #from ~= #to then fail("movedim", "arguments 2 (from) and 3 (to) list %d and %d dims", #from, #to) end
-  for i, d in ipairs(from) do
-    local f, t = wrap("movedim", d, n), wrap("movedim", to[i], n)
-    if moved[f] or order[t] then fail("movedim", "a dim is named twice") end
-    order[t], moved[f] = f, true
-  end
-  local place = 1
-  for d = 1, n do
-    if not moved[d] then
-      while order[place] do place = place + 1 end
-      order[place] = d
+    from, to = list(from, "2 (from)"), list(to, "3 (to)")
+    if #from ~= #to then fail("movedim", "arguments 2 (from) and 3 (to) list %d and %d dims", #from, #to) end
+    for i, d in ipairs(from) do
+      local f, t = wrap("movedim", d, n), wrap("movedim", to[i], n)
+      if moved[f] or order[t] then fail("movedim", "a dim is named twice") end
+      order[t], moved[f] = f, true
     end
-  end
-  return ops.permute(x, order)
-end)
+    local place = 1
+    for d = 1, n do
+      if not moved[d] then
+        while order[place] do place = place + 1 end
+        order[place] = d
+      end
+    end
+    return ops.permute(x, order)
+  end)
 def("expand_as", "x, other", "expanded to other's shape", function(x, other) return ops.expand(x, other.shape) end)
 def("view_as", "x, other", "viewed in other's shape", function(x, other) return ops.view(x, other.shape) end)
 def("narrow", "x, dim:int, start:int, length:int", "length elements of dim from start on", function(x, dim, first, length)
   local n = x.shape[wrap("narrow", dim, M.dim(x))]
   if first == 0 then fail("narrow", "argument 3 (start) is index 0: indices begin at 1") end
   if first < 0 then first = first + n + 1 end
-  if first < 1 or length < 0 or first + length - 1 > n then fail("narrow", "elements %d to %d are out of range for dim %d of shape %s", first, first + length - 1, dim, tostring(x.shape)) end
+  if first < 1 or length < 0 or first + length - 1 > n then
+    fail("narrow", "elements %d to %d are out of range for dim %d of shape %s", first, first + length - 1, dim,
+      tostring(x.shape))
+  end
   return ops.slice(x, dim, first, first + length - 1)
 end)
 def("stack", "tensors:tensors, dim:int=1", "tensors of one shape along a new dim", function(list, dim)
@@ -129,7 +145,9 @@ def("stack", "tensors:tensors, dim:int=1", "tensors of one shape along a new dim
   wrap("stack", dim, M.dim(list[1]) + 1)
   local out = {}
   for i, x in ipairs(list) do
-    if x.shape ~= list[1].shape then fail("stack", "tensor %d has shape %s; it must be %s as tensor 1's", i, tostring(x.shape), tostring(list[1].shape)) end
+    if x.shape ~= list[1].shape then
+      fail("stack", "tensor %d has shape %s; it must be %s as tensor 1's", i, tostring(x.shape), tostring(list[1].shape))
+    end
     out[i] = M.unsqueeze(x, dim)
   end
   return ops.cat(out, dim)
@@ -171,7 +189,9 @@ def("tile", "x, repeats:sizes", "x repeated along each dim (PyTorch's Tensor.rep
   if #shape > n then fail("tile", "%d repeats for shape %s", n, tostring(x.shape)) end
   local outer, inner, size = {}, {}, {}
   for i = 1, n do
-    if repeats[i] < 0 or repeats[i] > 2 ^ 31 then fail("tile", "repeat %.0f is %s", repeats[i], repeats[i] < 0 and "negative" or "too many") end
+    if repeats[i] < 0 or repeats[i] > 2 ^ 31 then
+      fail("tile", "repeat %.0f is %s", repeats[i], repeats[i] < 0 and "negative" or "too many")
+    end
     outer[2 * i - 1], outer[2 * i] = 1, shape[i]
     inner[2 * i - 1], inner[2 * i] = repeats[i], shape[i]
     size[i] = repeats[i] * shape[i]
@@ -195,20 +215,25 @@ local function rolled(x, shift, dim)
   if shift == 0 then return x end
   return ops.cat({ops.slice(x, dim, n - shift + 1, n), ops.slice(x, dim, 1, n - shift)}, dim)
 end
-def("roll", "x, shift:any, dim:dims?", "elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims", function(x, shift, dim)
-  local shifts = type(shift) == "table" and shift or {shift}
-  for _, k in ipairs(shifts) do
-    if type(k) ~= "number" or k % 1 ~= 0 then fail("roll", "argument 2 (shift) must be a whole number or a list of them, got %s", tostring(k)) end
-  end
-  if not dim then
-    if #shifts ~= 1 then fail("roll", "%d shifts without dims", #shifts) end
-    return M.reshape(rolled(M.flatten(x), shifts[1], 1), x.shape)
-  end
-  if #shifts ~= #dim then fail("roll", "%d shifts for %d dims", #shifts, #dim) end
-  local y = x
-  for i, d in ipairs(dim) do y = rolled(y, shifts[i], d) end
-  return rawequal(y, x) and ops.clone(x) or y
-end)
+def("roll",
+  "x, shift:any, dim:dims?",
+  "elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims",
+  function(x, shift, dim)
+    local shifts = type(shift) == "table" and shift or {shift}
+    for _, k in ipairs(shifts) do
+      if type(k) ~= "number" or k % 1 ~= 0 then
+        fail("roll", "argument 2 (shift) must be a whole number or a list of them, got %s", tostring(k))
+      end
+    end
+    if not dim then
+      if #shifts ~= 1 then fail("roll", "%d shifts without dims", #shifts) end
+      return M.reshape(rolled(M.flatten(x), shifts[1], 1), x.shape)
+    end
+    if #shifts ~= #dim then fail("roll", "%d shifts for %d dims", #shifts, #dim) end
+    local y = x
+    for i, d in ipairs(dim) do y = rolled(y, shifts[i], d) end
+    return rawequal(y, x) and ops.clone(x) or y
+  end)
 def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given sizes (one may be -1)", function(x, dim, size)
   local shape = {}
   dim = wrap("unflatten", dim, M.dim(x))
@@ -226,30 +251,39 @@ def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one sh
   for i, x in ipairs(list) do out[i] = ops.expand(x, shape) end
   return unpack(out)
 end, LIST)
-def("repeat_interleave", "x, repeats:any, dim:int?", "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts", function(x, repeats, dim)
-  if not dim then x, dim = M.flatten(x), 1 end
-  dim = wrap("repeat_interleave", dim, M.dim(x))
-  local n = x.shape[dim]
-  if core.is_tensor(repeats) then
-    if M.is_floating_point(repeats) or repeats.dtype == "bool" then fail("repeat_interleave", "argument 2 (repeats) must hold whole numbers, got %s", repeats.dtype) end
-    if M.numel(repeats) == 1 then repeats = ops.expand(M.flatten(repeats), {n}) end
-    if M.dim(repeats) ~= 1 or M.numel(repeats) ~= n then fail("repeat_interleave", "argument 2 (repeats) has shape %s; it must have %d elements", tostring(repeats.shape), n) end
-    local at = {}
-    for i, k in ipairs(M.totable(repeats)) do
-      if k < 0 or #at + k > 2 ^ 31 then fail("repeat_interleave", "repeat %.0f is %s", k, k < 0 and "negative" or "too many") end
-      for _ = 1, k do at[#at + 1] = i end
+def("repeat_interleave",
+  "x, repeats:any, dim:int?",
+  "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts",
+  function(x, repeats, dim)
+    if not dim then x, dim = M.flatten(x), 1 end
+    dim = wrap("repeat_interleave", dim, M.dim(x))
+    local n = x.shape[dim]
+    if core.is_tensor(repeats) then
+      if M.is_floating_point(repeats) or repeats.dtype == "bool" then
+        fail("repeat_interleave", "argument 2 (repeats) must hold whole numbers, got %s", repeats.dtype)
+      end
+      if M.numel(repeats) == 1 then repeats = ops.expand(M.flatten(repeats), {n}) end
+      if M.dim(repeats) ~= 1 or M.numel(repeats) ~= n then
+        fail("repeat_interleave", "argument 2 (repeats) has shape %s; it must have %d elements", tostring(repeats.shape), n)
+      end
+      local at = {}
+      for i, k in ipairs(M.totable(repeats)) do
+        if k < 0 or #at + k > 2 ^ 31 then fail("repeat_interleave", "repeat %.0f is %s", k, k < 0 and "negative" or "too many") end
+        for _ = 1, k do at[#at + 1] = i end
+      end
+      if #at == 0 then return ops.slice(x, dim, 1, 0) end
+      return ops.index(x, {M.to(core.from_value(at, "int64"), x.device)}, dim)
     end
-    if #at == 0 then return ops.slice(x, dim, 1, 0) end
-    return ops.index(x, {M.to(core.from_value(at, "int64"), x.device)}, dim)
-  end
-  if type(repeats) ~= "number" or repeats < 0 or repeats % 1 ~= 0 then fail("repeat_interleave", "argument 2 (repeats) must be a whole number from 0 or a tensor, got %s", tostring(repeats)) end
-  local wide, size = {}, {}
-  for i, s in ipairs(x.shape) do
-    wide[#wide + 1], size[i] = s, i == dim and s * repeats or s
-    if i == dim then wide[#wide + 1] = repeats end
-  end
-  return M.reshape(ops.expand(M.unsqueeze(x, dim + 1), wide), size)
-end)
+    if type(repeats) ~= "number" or repeats < 0 or repeats % 1 ~= 0 then
+      fail("repeat_interleave", "argument 2 (repeats) must be a whole number from 0 or a tensor, got %s", tostring(repeats))
+    end
+    local wide, size = {}, {}
+    for i, s in ipairs(x.shape) do
+      wide[#wide + 1], size[i] = s, i == dim and s * repeats or s
+      if i == dim then wide[#wide + 1] = repeats end
+    end
+    return M.reshape(ops.expand(M.unsqueeze(x, dim + 1), wide), size)
+  end)
 def("rot90", "x, k:int=1, dims:dims?", "turned k times by 90 degrees from the first of dims to the second", function(x, k, dims)
   local a, b = dims and dims[1] or 1, dims and dims[2] or 2
   k = k % 4
@@ -270,34 +304,41 @@ def("diag_embed", "x, offset:int=0", "matrices whose diagonal is x's last dim", 
   local stride, step = {}, size * size
   for i = #shape - 2, 1, -1 do stride[i], step = step, step * shape[i] end
   stride[#shape - 1] = size + 1
-  return ops.strided_put(ops.zeros(shape, {dtype = x.dtype, device = x.device}), x, {}, x.shape, stride, math.max(-offset, 0) * size + math.max(offset, 0))
+  return ops.strided_put(ops.zeros(shape, {dtype = x.dtype, device = x.device}), x, {}, x.shape, stride,
+    math.max(-offset, 0) * size + math.max(offset, 0))
 end)
 def("diag", "x, offset:int=0", "a matrix with the vector x on its diagonal, or the diagonal of the matrix x", function(x, offset)
   if M.dim(x) == 1 then return M.diag_embed(x, offset) end
   need("diag", 1, x, 2)
   return ops.diagonal(x, offset)
 end)
-def("diagflat", "x, offset:int=0", "a matrix with all elements of x on its diagonal", function(x, offset) return M.diag_embed(M.flatten(x), offset) end)
+def("diagflat",
+  "x, offset:int=0",
+  "a matrix with all elements of x on its diagonal",
+  function(x, offset) return M.diag_embed(M.flatten(x), offset) end)
 def("trace", "x", "sum of a matrix's diagonal", function(x)
   need("trace", 1, x, 2)
   return ops.sum(ops.diagonal(x))
 end)
-def("meshgrid", "tensors:tensors, *, indexing:enum(ij,xy)=ij", "the vectors, each expanded to the grid of all, as so many results", function(list, indexing)
-  local n, out = #list, {}
-  local flip = indexing == "xy" and n >= 2
-  local shape = {}
-  for i, x in ipairs(list) do
-    if M.dim(x) > 1 then fail("meshgrid", "tensor %d has shape %s; vectors are needed", i, tostring(x.shape)) end
-    shape[i] = M.numel(x)
-  end
-  if flip then shape[1], shape[2] = shape[2], shape[1] end
-  for i, x in ipairs(list) do
-    local at, size = flip and i <= 2 and 3 - i or i, {}
-    for k = 1, n do size[k] = k == at and shape[k] or 1 end
-    out[i] = ops.expand(M.reshape(x, size), shape)
-  end
-  return unpack(out)
-end, LIST)
+def("meshgrid",
+  "tensors:tensors, *, indexing:enum(ij,xy)=ij",
+  "the vectors, each expanded to the grid of all, as so many results",
+  function(list, indexing)
+    local n, out = #list, {}
+    local flip = indexing == "xy" and n >= 2
+    local shape = {}
+    for i, x in ipairs(list) do
+      if M.dim(x) > 1 then fail("meshgrid", "tensor %d has shape %s; vectors are needed", i, tostring(x.shape)) end
+      shape[i] = M.numel(x)
+    end
+    if flip then shape[1], shape[2] = shape[2], shape[1] end
+    for i, x in ipairs(list) do
+      local at, size = flip and i <= 2 and 3 - i or i, {}
+      for k = 1, n do size[k] = k == at and shape[k] or 1 end
+      out[i] = ops.expand(M.reshape(x, size), shape)
+    end
+    return unpack(out)
+  end, LIST)
 local function at_least(n)
   return function(x)
     if n == 3 and M.dim(x) == 2 then return M.unsqueeze(x, 3) end
@@ -326,33 +367,41 @@ def("column_stack", "tensors:tensors", "vectors as columns beside matrices", fun
   for i, x in ipairs(list) do out[i] = M.dim(x) < 2 and M.reshape(x, -1, 1) or x end
   return ops.cat(out, 2)
 end, MAKES)
-def("tensor_split", "x, sections:any, dim:int=1", "a list of parts: so many of near equal size, or cut before the indices in a list", function(x, sections, dim)
-  dim = wrap("tensor_split", dim, M.dim(x))
-  local n, cuts = x.shape[dim], {}
-  if type(sections) == "number" and sections > 2 ^ 20 then fail("tensor_split", "%g sections are too many", sections) end
-  if type(sections) == "number" and sections >= 1 and sections % 1 == 0 then
-    local small, more, at = math.floor(n / sections), n % sections, 1
-    for i = 1, sections - 1 do
-      at = at + small + (i <= more and 1 or 0)
-      cuts[i] = at
+def("tensor_split",
+  "x, sections:any, dim:int=1",
+  "a list of parts: so many of near equal size, or cut before the indices in a list",
+  function(x, sections, dim)
+    dim = wrap("tensor_split", dim, M.dim(x))
+    local n, cuts = x.shape[dim], {}
+    if type(sections) == "number" and sections > 2 ^ 20 then fail("tensor_split", "%g sections are too many", sections) end
+    if type(sections) == "number" and sections >= 1 and sections % 1 == 0 then
+      local small, more, at = math.floor(n / sections), n % sections, 1
+      for i = 1, sections - 1 do
+        at = at + small + (i <= more and 1 or 0)
+        cuts[i] = at
+      end
+    elseif type(sections) == "table" then cuts = sections
+    else fail("tensor_split", "argument 2 (sections) must be a whole number from 1 or a list of indices, got %s", tostring(sections)) end
+    local parts, first = {}, 1
+    for i = 1, #cuts + 1 do
+      local stop = cuts[i] or n + 1
+      if type(stop) ~= "number" or stop % 1 ~= 0 then
+        fail("tensor_split", "argument 2 (sections) must list whole numbers, got %s", tostring(stop))
+      end
+      if stop < 0 then stop = math.max(stop + n + 1, 1) end
+      stop = math.min(stop, n + 1)
+      parts[i] = stop > first and ops.slice(x, dim, first, stop - 1) or ops.slice(x, dim, 1, 0)
+      first = stop
     end
-  elseif type(sections) == "table" then cuts = sections
-  else fail("tensor_split", "argument 2 (sections) must be a whole number from 1 or a list of indices, got %s", tostring(sections)) end
-  local parts, first = {}, 1
-  for i = 1, #cuts + 1 do
-    local stop = cuts[i] or n + 1
-    if type(stop) ~= "number" or stop % 1 ~= 0 then fail("tensor_split", "argument 2 (sections) must list whole numbers, got %s", tostring(stop)) end
-    if stop < 0 then stop = math.max(stop + n + 1, 1) end
-    stop = math.min(stop, n + 1)
-    parts[i] = stop > first and ops.slice(x, dim, first, stop - 1) or ops.slice(x, dim, 1, 0)
-    first = stop
-  end
-  return parts
-end)
+    return parts
+  end)
 for _, keep in ipairs {"tril", "triu"} do
-  def(keep .. "_indices", "rows:int, cols:int, k:int=0", "a 2 x n tensor: row and column of each element of the triangle", function(rows, cols, k)
-    return M.t(ops.nonzero(ops[keep](ops.ones(rows, cols), k)))
-  end, MAKES)
+  def(keep .. "_indices",
+    "rows:int, cols:int, k:int=0",
+    "a 2 x n tensor: row and column of each element of the triangle",
+    function(rows, cols, k)
+      return M.t(ops.nonzero(ops[keep](ops.ones(rows, cols), k)))
+    end, MAKES)
 end
 def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' elements, one row each", function(list)
   if #list == 1 then return list[1] end
@@ -360,21 +409,24 @@ def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' eleme
   for i, g in ipairs {F.meshgrid(list)} do flat[i] = M.reshape(g, -1) end
   return F.stack(flat, 2)
 end, LIST)
-def("combinations", "x, r:int=2, *, with_replacement:bool=false", "all choices of r elements of a vector in order, one row each", function(x, r, again)
-  need("combinations", 1, x, 1)
-  if r < 0 then fail("combinations", "argument 2 (r) must not be negative, got %d", r) end
-  local n, rows, row = M.numel(x), {}, {}
-  local function choose(k, first)
-    if k > r then rows[#rows + 1] = {unpack(row)} return end
-    for i = first, n do
-      row[k] = i
-      choose(k + 1, again and i or i + 1)
+def("combinations",
+  "x, r:int=2, *, with_replacement:bool=false",
+  "all choices of r elements of a vector in order, one row each",
+  function(x, r, again)
+    need("combinations", 1, x, 1)
+    if r < 0 then fail("combinations", "argument 2 (r) must not be negative, got %d", r) end
+    local n, rows, row = M.numel(x), {}, {}
+    local function choose(k, first)
+      if k > r then rows[#rows + 1] = {unpack(row)} return end
+      for i = first, n do
+        row[k] = i
+        choose(k + 1, again and i or i + 1)
+      end
     end
-  end
-  choose(1, 1)
-  if r == 0 or #rows == 0 then return ops.empty({0, r}, {dtype = x.dtype, device = x.device}) end
-  return ops.index(x, {M.to(core.from_value(rows, "int64"), x.device)}, 1)
-end)
+    choose(1, 1)
+    if r == 0 or #rows == 0 then return ops.empty({0, r}, {dtype = x.dtype, device = x.device}) end
+    return ops.index(x, {M.to(core.from_value(rows, "int64"), x.device)}, 1)
+  end)
 def("block_diag", "tensors:tensors", "a matrix with the matrices along its diagonal", function(list)
   local rows, width = {}, 0
   for i, x in ipairs(list) do
@@ -390,7 +442,9 @@ def("block_diag", "tensors:tensors", "a matrix with the matrices along its diago
 end, LIST)
 def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", function(x, r)
   local n = M.dim(x)
-  if n < 3 or r < 1 or x.shape[n - 2] % (r * r) ~= 0 then fail("pixel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), r * r) end
+  if n < 3 or r < 1 or x.shape[n - 2] % (r * r) ~= 0 then
+    fail("pixel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), r * r)
+  end
   local c, h, w = x.shape[n - 2] / (r * r), x.shape[n - 1], x.shape[n]
   local lead = {}
   for i = 1, n - 3 do lead[i] = x.shape[i] end
@@ -400,14 +454,18 @@ def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", fu
 end, {nn = true})
 def("channel_shuffle", "x, groups:int", "channels (dim 2), which lie in groups, so that each group's first come first", function(x, groups)
   local n = M.dim(x)
-  if n < 3 or groups < 1 or x.shape[2] % groups ~= 0 then fail("channel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), groups) end
+  if n < 3 or groups < 1 or x.shape[2] % groups ~= 0 then
+    fail("channel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), groups)
+  end
   local shape = {x.shape[1], groups, x.shape[2] / groups}
   for i = 3, n do shape[i + 1] = x.shape[i] end
   return M.reshape(M.transpose(M.reshape(x, shape), 2, 3), x.shape)
 end, {nn = true})
 def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", function(x, r)
   local n = M.dim(x)
-  if n < 3 or r < 1 or x.shape[n - 1] % r ~= 0 or x.shape[n] % r ~= 0 then fail("pixel_unshuffle", "shape %s has no sizes in multiples of %d", tostring(x.shape), r) end
+  if n < 3 or r < 1 or x.shape[n - 1] % r ~= 0 or x.shape[n] % r ~= 0 then
+    fail("pixel_unshuffle", "shape %s has no sizes in multiples of %d", tostring(x.shape), r)
+  end
   local c, h, w = x.shape[n - 2], x.shape[n - 1] / r, x.shape[n] / r
   local lead = {}
   for i = 1, n - 3 do lead[i] = x.shape[i] end

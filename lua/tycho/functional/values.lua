@@ -8,7 +8,8 @@ local F = lib.functions
 ---- dtype, device, copies ----
 local DTYPES = {}
 for _, name in ipairs(core.dtypes) do DTYPES[name] = true end
--- A copy on the cpu in pinned memory, which the device fills after what it is doing: its values are there when the stream, or an event after it, has been waited for.
+-- A copy on the cpu in pinned memory, which the device fills after what it is doing: its values are there when the
+-- stream, or an event after it, has been waited for.
 local function to_pinned(x) return M.copy_(ops.empty(x.shape, {dtype = x.dtype, device = "cpu", pin_memory = true}), x, true) end
 local function to_device(x, device, non_blocking)
   if device == x.device or (device == "cuda" and x.device == "cuda:" .. core.gpu.current_device()) then return x end
@@ -18,27 +19,38 @@ end
 local function to_dtype(x, dtype, second)
   if not DTYPES[dtype] then
     local near = core.nearest(dtype, core.dtypes)
-    fail("to", (second and "argument 3 (dtype) must be a dtype such as 'float32'" or "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s", dtype, near and "; did you mean '" .. near .. "'?" or "")
+    fail("to", (second and "argument 3 (dtype) must be a dtype such as 'float32'" or
+      "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s",
+      dtype, near and "; did you mean '" .. near .. "'?" or "")
   end
   return dtype == x.dtype and x or ops.cast(x, dtype)
 end
-def("to", "x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve",
-  "x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting",
+def("to",
+  "x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, \z
+    memory_format:enum(preserve,contiguous,channels_last)=preserve",
+  "x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x \z
+    itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned \z
+    memory, without waiting",
   function(x, target, dtype, device, non_blocking, copy, format)
     local y = x
     if core.is_tensor(target) then target, device, dtype = nil, device or target.device, dtype or target.dtype end
     if type(dtype) == "boolean" then dtype, non_blocking = nil, dtype end            -- to(device, non_blocking)
-    if target ~= nil and type(target) ~= "string" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target)) end
+    if target ~= nil and type(target) ~= "string" then
+      fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target))
+    end
     if dtype ~= nil and type(dtype) ~= "string" then fail("to", "argument 3 (dtype) must be a dtype, got %s", type(dtype)) end
     if target and (target == "cpu" or target:match "^cuda") then y = to_device(y, target, non_blocking)
     elseif target then y = to_dtype(y, target)
-    elseif not (device or dtype or copy) and format == "preserve" then fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got nil") end
+    elseif not (device or dtype or copy) and format == "preserve" then
+      fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got nil")
+    end
     if device then y = to_device(y, device, non_blocking) end
     if dtype then y = to_dtype(y, dtype, true) end
     if format ~= "preserve" then y = M.contiguous(y, format) end
     return copy and rawequal(x, y) and ops.clone(x) or y
   end)
-for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64", int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
+for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64",
+    int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
   M[name] = function(x) return M.to(x, dtype) end
 end
 M.cpu = function(x) return M.to(x, "cpu") end
@@ -47,7 +59,8 @@ M.cuda = function(x, gpu, o)
   if type(gpu) == "table" then gpu, o = nil, gpu end
   return M.to(x, type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda", o)
 end
-M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end     -- without a GPU there is nothing to pin for
+-- without a GPU there is nothing to pin for
+M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end
 M.is_floating_point = function(x)
   if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
   return x.dtype:find("float", 1, true) ~= nil
@@ -70,79 +83,104 @@ M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
 -- make(shape), laid out as x is where that is channels-last.
 local function laid_out_as(x, make, requires_grad)
   local s, made = x.shape
-  if #s == 4 and not M.is_contiguous(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
+  if #s == 4 and not M.is_contiguous(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
+    made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
   return requires_grad and M.requires_grad_(made) or made
 end
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
-  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false", make .. " in x's shape, dtype and layout", function(x, dtype, device, requires_grad)
-    return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
-  end)
+  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false",
+    make .. " in x's shape, dtype and layout",
+    function(x, dtype, device, requires_grad)
+      return laid_out_as(x,
+        function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
+    end)
 end
-def("randint_like", "x, low:int, high:int, *, dtype:dtype?, device:device?", "whole numbers low to high, both included, in x's shape and dtype", function(x, low, high, dtype, device)
-  return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device or x.device})
-end)
-def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false", "x's shape, dtype and layout, all value", function(x, value, dtype, device, requires_grad)
-  return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
-end)
+def("randint_like", "x, low:int, high:int, *, dtype:dtype?, device:device?",
+  "whole numbers low to high, both included, in x's shape and dtype",
+  function(x, low, high, dtype, device)
+    return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device or x.device})
+  end)
+def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false",
+  "x's shape, dtype and layout, all value",
+  function(x, value, dtype, device, requires_grad)
+    return laid_out_as(x,
+      function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
+  end)
 
-def("normal", "mean:any, std:any?, size:any?, *, dtype:string?", "normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size", function(mean, std, size, dtype)
-  std = std or 1
-  for i, v in ipairs {mean, std} do
-    if type(v) ~= "number" and not core.is_tensor(v) then fail("normal", "argument %d must be a number or a tensor, got %s", i, type(v)) end
-  end
-  local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
-  if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
-  local like, shapes = nil, {}
-  for _, x in ipairs {mean, std} do
-    if core.is_tensor(x) then like, shapes[#shapes + 1] = like or x, x.shape end
-  end
-  if not like then
-    if not size then fail("normal", "a size is needed where mean and std are numbers") end
-    return ops.randn(size, {dtype = dtype}) * std + mean
-  end
-  if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
-  return ops.randn(lib.common_shape("normal", shapes), {dtype = dtype or like.dtype, device = like.device}) * std + mean
-end, lib.MAKES)
+def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
+  "normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers \z
+    for a given size",
+  function(mean, std, size, dtype)
+    std = std or 1
+    for i, v in ipairs {mean, std} do
+      if type(v) ~= "number" and not core.is_tensor(v) then
+        fail("normal", "argument %d must be a number or a tensor, got %s", i, type(v))
+      end
+    end
+    local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
+    if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
+    local like, shapes = nil, {}
+    for _, x in ipairs {mean, std} do
+      if core.is_tensor(x) then like, shapes[#shapes + 1] = like or x, x.shape end
+    end
+    if not like then
+      if not size then fail("normal", "a size is needed where mean and std are numbers") end
+      return ops.randn(size, {dtype = dtype}) * std + mean
+    end
+    if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
+    return ops.randn(lib.common_shape("normal", shapes), {dtype = dtype or like.dtype, device = like.device}) * std + mean
+  end, lib.MAKES)
 
 -- In place, like PyTorch's.
 local function open_unit(x) return lib.open_unit(x.shape, "float64", x.device) end
 local function drawn(name, fn)
   M[name] = function(x, ...)
     if not core.is_tensor(x) then fail(name, "argument 1 must be a tensor, got %s", type(x)) end
-    if x.requires_grad and x.is_leaf and core.is_grad_enabled() then fail(name, "a leaf that requires grad can't be changed in place outside no_grad") end
+    if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
+      fail(name, "a leaf that requires grad can't be changed in place outside no_grad")
+    end
     return M.copy_(x, fn(x, ...))
   end
 end
-drawn("log_normal_", function(x, mean, std) return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1)) end)
+drawn("log_normal_",
+  function(x, mean, std) return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) +
+    (mean or 1)) end)
 drawn("cauchy_", function(x, median, sigma) return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0) end)
 drawn("geometric_", function(x, p)
-  if type(p) ~= "number" or not (p > 0 and p < 1) then fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p)) end
+  if type(p) ~= "number" or not (p > 0 and p < 1) then
+    fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p))
+  end
   return ops.ceil(ops.log(open_unit(x)) / math.log(1 - p))
 end)
 drawn("random_", function(x, low, high)            -- low..high, both included; 0..high; or 0 to the largest that the dtype counts to
   if high == nil then low, high = 0, low end
-  local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1, int64 = 2 ^ 53, uint8 = 255, bool = 1}
+  local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
+    int64 = 2 ^ 53, uint8 = 255, bool = 1}
   return ops.randint(low, high or most[x.dtype], x.shape, {device = x.device})
 end)
 
 ---- reductions ----
-def("max", "x, dim:any?, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices", function(x, dim, keepdim)
-  if dim == nil then return ops.amax(x) end
-  if core.is_tensor(dim) then return ops.maximum(x, dim) end
-  return ops.max_dim(x, dim, keepdim)
-end)
-def("min", "x, dim:any?, keepdim:bool=false", "without dim the smallest element; with dim the minima and their indices", function(x, dim, keepdim)
-  if dim == nil then return ops.amin(x) end
-  if core.is_tensor(dim) then return ops.minimum(x, dim) end
-  return ops.min_dim(x, dim, keepdim)
-end)
-local function arg(name, op)
-  def(name, "x, dim:int?, keepdim:bool=false", "index of the " .. name:sub(4) .. "imum along dim (among all elements where dim is nil)", function(x, dim, keepdim)
-    if dim then return (select(2, op(x, dim, keepdim))) end
-    local _, i = op(M.flatten(x), 1, false)
-    return keepdim and lib.all_kept(i, x) or i
+def("max", "x, dim:any?, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices",
+  function(x, dim, keepdim)
+    if dim == nil then return ops.amax(x) end
+    if core.is_tensor(dim) then return ops.maximum(x, dim) end
+    return ops.max_dim(x, dim, keepdim)
   end)
+def("min", "x, dim:any?, keepdim:bool=false", "without dim the smallest element; with dim the minima and their indices",
+  function(x, dim, keepdim)
+    if dim == nil then return ops.amin(x) end
+    if core.is_tensor(dim) then return ops.minimum(x, dim) end
+    return ops.min_dim(x, dim, keepdim)
+  end)
+local function arg(name, op)
+  def(name, "x, dim:int?, keepdim:bool=false",
+    "index of the " .. name:sub(4) .. "imum along dim (among all elements where dim is nil)",
+    function(x, dim, keepdim)
+      if dim then return (select(2, op(x, dim, keepdim))) end
+      local _, i = op(M.flatten(x), 1, false)
+      return keepdim and lib.all_kept(i, x) or i
+    end)
 end
 arg("argmax", ops.max_dim)
 arg("argmin", ops.min_dim)
@@ -169,33 +207,39 @@ local function root(v, fn)
   local at0 = ops.eq(v, 0)
   return ops.masked_fill(fn(ops.masked_fill(v, at0, 1)), at0, 0)
 end
-def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true", "variance over dim; correction (0 where unbiased is false) is subtracted from the count", widened(function(x, dim, correction, keepdim, unbiased)
-  return variance(x, dim, unbiased and correction or 0, keepdim)
-end))
-def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true", "standard deviation over dim", widened(function(x, dim, correction, keepdim, unbiased)
-  return root(variance(x, dim, unbiased and correction or 0, keepdim), ops.sqrt)
-end))
+def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true",
+  "variance over dim; correction (0 where unbiased is false) is subtracted from the count",
+  widened(function(x, dim, correction, keepdim, unbiased)
+    return variance(x, dim, unbiased and correction or 0, keepdim)
+  end))
+def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true", "standard deviation over dim",
+  widened(function(x, dim, correction, keepdim, unbiased)
+    return root(variance(x, dim, unbiased and correction or 0, keepdim), ops.sqrt)
+  end))
 for _, of in ipairs {"var", "std"} do
-  def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim", function(x, dim, correction, keepdim)
-    return M[of](x, dim, {correction = correction, keepdim = keepdim}), ops.mean(x, dim, {keepdim = keepdim})
-  end)
+  def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim",
+    function(x, dim, correction, keepdim)
+      return M[of](x, dim, {correction = correction, keepdim = keepdim}), ops.mean(x, dim, {keepdim = keepdim})
+    end)
 end
-def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'", widened(function(x, p, dim, keepdim)
-  local o = {keepdim = keepdim}
-  p = lib.norm_order("norm", p, 2)
-  if p == "nuc" then return F["linalg.matrix_norm"](x, p, dim, keepdim) end
-  if p == 2 or p == "fro" then return ops.norm2(x, dim, o) end
-  local a = ops.abs(x)
-  if p > 0 and p < 1 then      -- no gradient where an element is 0
-    local at0 = ops.eq(a, 0)
-    return root(ops.sum(ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, 0), dim, o), function(v) return ops.pow(v, 1 / p) end)
-  end
-  if p == math.huge then return ops.amax(a, dim, o) end
-  if p == -math.huge then return ops.amin(a, dim, o) end
-  if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
-  if p == 1 then return ops.sum(a, dim, o) end
-  return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
-end), {float32 = true})
+def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'",
+  widened(function(x, p, dim, keepdim)
+    local o = {keepdim = keepdim}
+    p = lib.norm_order("norm", p, 2)
+    if p == "nuc" then return F["linalg.matrix_norm"](x, p, dim, keepdim) end
+    if p == 2 or p == "fro" then return ops.norm2(x, dim, o) end
+    local a = ops.abs(x)
+    if p > 0 and p < 1 then      -- no gradient where an element is 0
+      local at0 = ops.eq(a, 0)
+      return root(ops.sum(ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, 0), dim, o),
+        function(v) return ops.pow(v, 1 / p) end)
+    end
+    if p == math.huge then return ops.amax(a, dim, o) end
+    if p == -math.huge then return ops.amin(a, dim, o) end
+    if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
+    if p == 1 then return ops.sum(a, dim, o) end
+    return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
+  end), {float32 = true})
 def("logsumexp", "x, dim:dims, keepdim:bool=false", "log of the sum of exp(x) over dim, without overflow", function(x, dim, keepdim)
   if not M.is_floating_point(x) then x = M.float(x) end
   if M.numel(x) == 0 then return ops.log(ops.sum(x, dim, {keepdim = keepdim})) end
@@ -208,13 +252,16 @@ def("count_nonzero", "x, dim:dims?", "how many elements are not 0", function(x, 
 def("equal", "a, b", "whether both have the same shape and elements (a boolean)", function(a, b)
   return a.shape == b.shape and M.item(ops.all(ops.eq(a, b)))
 end)
-def("isclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|", function(a, b, rtol, atol, equal_nan)
-  local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(a - b), ops.le(ops.abs(a - b), ops.abs(b) * rtol + atol)))
-  return equal_nan and ops.logical_or(near, ops.logical_and(ops.isnan(a), ops.isnan(b))) or near
-end)
-def("allclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "whether all elements are close (a boolean)", function(a, b, rtol, atol, equal_nan)
-  return M.item(ops.all(F.isclose(a, b, {rtol = rtol, atol = atol, equal_nan = equal_nan})))
-end)
+def("isclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
+  function(a, b, rtol, atol, equal_nan)
+    local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(a - b), ops.le(ops.abs(a - b), ops.abs(b) * rtol + atol)))
+    return equal_nan and ops.logical_or(near, ops.logical_and(ops.isnan(a), ops.isnan(b))) or near
+  end)
+def("allclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false",
+  "whether all elements are close (a boolean)",
+  function(a, b, rtol, atol, equal_nan)
+    return M.item(ops.all(F.isclose(a, b, {rtol = rtol, atol = atol, equal_nan = equal_nan})))
+  end)
 def("aminmax", "x, *, dim:int?, keepdim:bool=false", "minimum and maximum over dim (all dims where nil)", function(x, dim, keepdim)
   return ops.amin(x, dim, {keepdim = keepdim}), ops.amax(x, dim, {keepdim = keepdim})
 end)
@@ -227,9 +274,10 @@ def("nanmean", "x, dim:dims?, keepdim:bool=false", "mean over dim of what isn't 
 end)
 
 ---- by order ----
-def("argsort", "x, dim:int=-1, *, descending:bool=false, stable:bool=false", "the indices that put x in order along dim", function(x, dim, descending)
-  return (select(2, ops.sort(x, dim, {descending = descending})))
-end)
+def("argsort", "x, dim:int=-1, *, descending:bool=false, stable:bool=false", "the indices that put x in order along dim",
+  function(x, dim, descending)
+    return (select(2, ops.sort(x, dim, {descending = descending})))
+  end)
 def("msort", "x", "x in order along dim 1", function(x) return (ops.sort(x, 1)) end)
 local function pick(x, k, dim, keepdim)      -- the k-th in order along dim, NaN where there is one
   local v, i = ops.sort(x, dim)
@@ -245,128 +293,155 @@ def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest a
   return value, index
 end)
 local function median(name, ignore)
-  def(name, "x, dim:int?, keepdim:bool=false", "the middle value (the lower of two), without dim of all elements; with dim its index too" .. (ignore and "; NaN is left out" or ""), function(x, dim, keepdim)
-    local whole = dim == nil
-    if whole then x, dim = M.flatten(x), 1 end
-    dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
-    local n = M.dim(x) == 0 and 1 or x.shape[dim]
-    if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-    local v, i = ops.sort(x, dim)
-    if M.dim(x) > 0 then
-      local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64", device = x.device})
-      if M.is_floating_point(x) then
-        local nan = ops.isnan(x)
-        local valid = n - ops.sum(nan, dim, {keepdim = true})
-        if ignore then at = ops.clamp(ops.floor_divide(valid + 1, 2), 1)
-        else at = ops.where(ops.lt(valid, n), valid + 1, at) end     -- the first NaN
+  def(name, "x, dim:int?, keepdim:bool=false",
+    "the middle value (the lower of two), without dim of all elements; with dim its index too" ..
+      (ignore and "; NaN is left out" or ""),
+    function(x, dim, keepdim)
+      local whole = dim == nil
+      if whole then x, dim = M.flatten(x), 1 end
+      dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
+      local n = M.dim(x) == 0 and 1 or x.shape[dim]
+      if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+      local v, i = ops.sort(x, dim)
+      if M.dim(x) > 0 then
+        local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64", device = x.device})
+        if M.is_floating_point(x) then
+          local nan = ops.isnan(x)
+          local valid = n - ops.sum(nan, dim, {keepdim = true})
+          if ignore then at = ops.clamp(ops.floor_divide(valid + 1, 2), 1)
+          else at = ops.where(ops.lt(valid, n), valid + 1, at) end     -- the first NaN
+        end
+        local shape = v.shape
+        shape[dim] = 1
+        at = ops.expand(at, setmetatable(shape, nil))
+        v, i = ops.gather(v, dim, at), ops.gather(i, dim, at)
+        if not keepdim or whole then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
       end
-      local shape = v.shape
-      shape[dim] = 1
-      at = ops.expand(at, setmetatable(shape, nil))
-      v, i = ops.gather(v, dim, at), ops.gather(i, dim, at)
-      if not keepdim or whole then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
-    end
-    if whole then return v end
-    return v, i
-  end)
+      if whole then return v end
+      return v, i
+    end)
 end
 median("median", false)
 median("nanmedian", true)
 local function quantile(name, ignore)
-  def(name, "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear", "the value below which a part q (a number or a vector, 0..1) of x lies along dim" .. (ignore and "; NaN is left out" or ""), function(x, q, dim, keepdim, how)
-    if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
-    local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
-    local whole = not dim and x
-    if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
-    dim = wrap(name, dim, M.dim(x))
-    local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN at the end
-    if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-    local valid = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
-    local last = M.to(ignore and ops.clamp(valid - 1, 0) or ops.fill(valid, n - 1), x.dtype)      -- positions count from 0 in x's dtype, as PyTorch's
-    local function read(at) return ops.gather(v, dim, M.long(at) + 1) end
-    for k, part in ipairs(parts) do
-      if type(part) ~= "number" or not (part >= 0 and part <= 1) then fail(name, "argument 2 (q) must lie in 0..1, got %s", tostring(part)) end
-      local at = last * part
-      if how == "nearest" then at = ops.round(at) end
-      local low, high = how == "higher" and ops.ceil(at) or ops.floor(at), how == "lower" and ops.floor(at) or ops.ceil(at)
-      local a = read(low)
-      local y = ops.where(ops.eq(low, high), a, ops.lerp(a, read(high), how == "midpoint" and 0.5 or at - low))
-      if not ignore then y = ops.masked_fill(y, ops.lt(valid, n), 0 / 0) end
-      out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
-    end
-    return core.is_tensor(q) and M.dim(q) > 0 and F.stack(out, 1) or out[1]
-  end)
+  def(name,
+    "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear",
+    "the value below which a part q (a number or a vector, 0..1) of x lies along dim" .. (ignore and "; NaN is left out" or ""),
+    function(x, q, dim, keepdim, how)
+      if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
+      local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
+      local whole = not dim and x
+      if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
+      dim = wrap(name, dim, M.dim(x))
+      local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN at the end
+      if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+      local valid = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
+      -- positions count from 0 in x's dtype, as PyTorch's
+      local last = M.to(ignore and ops.clamp(valid - 1, 0) or ops.fill(valid, n - 1), x.dtype)
+      local function read(at) return ops.gather(v, dim, M.long(at) + 1) end
+      for k, part in ipairs(parts) do
+        if type(part) ~= "number" or not (part >= 0 and part <= 1) then
+          fail(name, "argument 2 (q) must lie in 0..1, got %s", tostring(part))
+        end
+        local at = last * part
+        if how == "nearest" then at = ops.round(at) end
+        local low, high = how == "higher" and ops.ceil(at) or ops.floor(at), how == "lower" and ops.floor(at) or ops.ceil(at)
+        local a = read(low)
+        local y = ops.where(ops.eq(low, high), a, ops.lerp(a, read(high), how == "midpoint" and 0.5 or at - low))
+        if not ignore then y = ops.masked_fill(y, ops.lt(valid, n), 0 / 0) end
+        out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
+      end
+      return core.is_tensor(q) and M.dim(q) > 0 and F.stack(out, 1) or out[1]
+    end)
 end
 quantile("quantile", false)
 quantile("nanquantile", true)
-def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false", "the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs", function(x, _, inverse, counts)
-  local v, i, n = ops.unique_values(M.detach(x))
-  if inverse and counts then return v, i, n end
-  if inverse then return v, i end
-  if counts then return v, n end
-  return v
-end)
-def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false", "the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row", function(x, inverse, counts)
-  local flat = M.flatten(M.detach(x))
-  local first = M.numel(flat) == 0 and ops.ne(flat, flat) or lib.begins(flat, 1)
-  local v, at = flat[first], ops.cumsum(M.long(first), 1)
-  local n = counts and ops.bincount(at) or nil
-  at = inverse and M.reshape(at, x.shape) or nil
-  if inverse then return v, at, n end
-  return v, n
-end)
-def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along dim (the least of several) and its last index", function(x, dim, keepdim)
-  if M.dim(x) == 0 then return ops.clone(x), ops.ones({}, {dtype = "int64", device = x.device}) end
-  dim = wrap("mode", dim, M.dim(x))
-  local n, shape = x.shape[dim], {}
-  if n == 0 then fail("mode", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-  for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end
-  local v, i = ops.sort(x, dim)
-  local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
-  local begins = lib.begins(v, dim, true)
-  local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)      -- the end of the first of the longest runs
-  v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
-  if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
-  return v, i
-end)
-def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false", "how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges", function(x, bins, range, weight, density)
-  if not M.is_floating_point(x) then fail("histogram", "argument 1 must have a floating dtype, got %s", x.dtype) end
-  local flat, edges = M.flatten(M.detach(x)), bins
-  if not core.is_tensor(bins) then
-    if type(bins) ~= "number" or bins < 1 or bins % 1 ~= 0 then fail("histogram", "argument 2 (bins) must be a whole number from 1 or a tensor, got %s", tostring(bins)) end
-    local least, most = 0, 0
-    if range then least, most = range[1], range[2]
-    elseif M.numel(flat) > 0 then least, most = ops.amin(flat):item(), ops.amax(flat):item() end
-    if type(least) ~= "number" or type(most) ~= "number" or least > most or least ~= least or most ~= most then fail("histogram", "range must be {least, most}") end
-    if least == most then least, most = least - 0.5, most + 0.5 end
-    edges = ops.linspace(least, most, bins + 1, {dtype = x.dtype, device = x.device})
-  end
-  need("histogram", 2, edges, 1)
-  local n = M.numel(edges) - 1
-  local top = ops.slice(edges, 1, n + 1, n + 1)
-  local inside = ops.logical_and(ops.ge(flat, ops.slice(edges, 1, 1, 1)), ops.le(flat, top))
-  local at = ops.clamp(ops.searchsorted(edges, flat, {right = true}) - 1, 1, n)
-  local amount = M.to(inside, edges.dtype)
-  if weight then amount = amount * M.flatten(weight) end
-  local h = ops.index_put(ops.zeros({n}, {dtype = edges.dtype, device = x.device}), amount, {at}, 1, {accumulate = true})
-  if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
-  return h, edges
-end)
-def("bucketize", "x, boundaries, *, right:bool=false", "for each element the index before which it would be put into boundaries", function(x, boundaries, right)
-  need("bucketize", 2, boundaries, 1)
-  return ops.searchsorted(boundaries, x, {right = right})
-end)
-def("histc", "x, bins:int=100, min:number=0, max:number=0", "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)", function(x, bins, min, max)
-  x = M.flatten(M.detach(x))
-  if x.dtype == "bool" then fail("histc", "argument 1 must hold numbers, got bool") end
-  if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
-  if min == 0 and max == 0 and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
-  if min == max then min, max = min - 1, max + 1 end
-  if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
-  local inside = x[ops.logical_and(ops.ge(x, min), ops.le(x, max))]
-  local at = ops.clamp(M.long(ops.floor((inside - min) * (bins / (max - min)))) + 1, 1, bins)
-  return M.to(ops.bincount(at, {minlength = bins}), x.dtype)
-end)
+def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false",
+  "the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs",
+  function(x, _, inverse, counts)
+    local v, i, n = ops.unique_values(M.detach(x))
+    if inverse and counts then return v, i, n end
+    if inverse then return v, i end
+    if counts then return v, n end
+    return v
+  end)
+def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false",
+  "the elements in row-major order without those that repeat the one before; then, where asked for, each element's \z
+    index among them, and how often each occurs in a row",
+  function(x, inverse, counts)
+    local flat = M.flatten(M.detach(x))
+    local first = M.numel(flat) == 0 and ops.ne(flat, flat) or lib.begins(flat, 1)
+    local v, at = flat[first], ops.cumsum(M.long(first), 1)
+    local n = counts and ops.bincount(at) or nil
+    at = inverse and M.reshape(at, x.shape) or nil
+    if inverse then return v, at, n end
+    return v, n
+  end)
+def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along dim (the least of several) and its last index",
+  function(x, dim, keepdim)
+    if M.dim(x) == 0 then return ops.clone(x), ops.ones({}, {dtype = "int64", device = x.device}) end
+    dim = wrap("mode", dim, M.dim(x))
+    local n, shape = x.shape[dim], {}
+    if n == 0 then fail("mode", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
+    for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end
+    local v, i = ops.sort(x, dim)
+    local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
+    local begins = lib.begins(v, dim, true)
+    -- the end of the first of the longest runs
+    local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)
+    v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
+    if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
+    return v, i
+  end)
+def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false",
+  "how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, \z
+    x's own where nil, or a tensor of edges; and the edges",
+  function(x, bins, range, weight, density)
+    if not M.is_floating_point(x) then fail("histogram", "argument 1 must have a floating dtype, got %s", x.dtype) end
+    local flat, edges = M.flatten(M.detach(x)), bins
+    if not core.is_tensor(bins) then
+      if type(bins) ~= "number" or bins < 1 or bins % 1 ~= 0 then
+        fail("histogram", "argument 2 (bins) must be a whole number from 1 or a tensor, got %s", tostring(bins))
+      end
+      local least, most = 0, 0
+      if range then least, most = range[1], range[2]
+      elseif M.numel(flat) > 0 then least, most = ops.amin(flat):item(), ops.amax(flat):item() end
+      if type(least) ~= "number" or type(most) ~= "number" or least > most or least ~= least or most ~= most then
+        fail("histogram", "range must be {least, most}")
+      end
+      if least == most then least, most = least - 0.5, most + 0.5 end
+      edges = ops.linspace(least, most, bins + 1, {dtype = x.dtype, device = x.device})
+    end
+    need("histogram", 2, edges, 1)
+    local n = M.numel(edges) - 1
+    local top = ops.slice(edges, 1, n + 1, n + 1)
+    local inside = ops.logical_and(ops.ge(flat, ops.slice(edges, 1, 1, 1)), ops.le(flat, top))
+    local at = ops.clamp(ops.searchsorted(edges, flat, {right = true}) - 1, 1, n)
+    local amount = M.to(inside, edges.dtype)
+    if weight then amount = amount * M.flatten(weight) end
+    local h = ops.index_put(ops.zeros({n}, {dtype = edges.dtype, device = x.device}), amount, {at}, 1, {accumulate = true})
+    if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
+    return h, edges
+  end)
+def("bucketize", "x, boundaries, *, right:bool=false",
+  "for each element the index before which it would be put into boundaries",
+  function(x, boundaries, right)
+    need("bucketize", 2, boundaries, 1)
+    return ops.searchsorted(boundaries, x, {right = right})
+  end)
+def("histc", "x, bins:int=100, min:number=0, max:number=0",
+  "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)",
+  function(x, bins, min, max)
+    x = M.flatten(M.detach(x))
+    if x.dtype == "bool" then fail("histc", "argument 1 must hold numbers, got bool") end
+    if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
+    if min == 0 and max == 0 and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
+    if min == max then min, max = min - 1, max + 1 end
+    if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
+    local inside = x[ops.logical_and(ops.ge(x, min), ops.le(x, max))]
+    local at = ops.clamp(M.long(ops.floor((inside - min) * (bins / (max - min)))) + 1, 1, bins)
+    return M.to(ops.bincount(at, {minlength = bins}), x.dtype)
+  end)
 def("isin", "x, values, *, invert:bool=false", "true where an element of x is among values (invert: is not)", function(x, values, invert)
   local found = ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
   return invert and ops.logical_not(found) or found
@@ -388,12 +463,14 @@ def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dim
   for i = 0, p - 1 do y = ops.lgamma(x - i / 2) + y end
   return y
 end)
-def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?", "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest", function(x, nan, posinf, neginf)
-  if not M.is_floating_point(x) then return ops.clone(x) end
-  local y = ops.masked_fill(x, ops.isnan(x), nan)
-  y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
-  return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
-end, PLACE)
+def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
+  "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest",
+  function(x, nan, posinf, neginf)
+    if not M.is_floating_point(x) then return ops.clone(x) end
+    local y = ops.masked_fill(x, ops.isnan(x), nan)
+    y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
+    return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
+  end, PLACE)
 -- Borders that are numbers decide the dtype as operands do.
 local function limited(x, min, max)
   local fraction = (min and min % 1 ~= 0 and math.abs(min) < math.huge) or (max and max % 1 ~= 0 and math.abs(max) < math.huge)
@@ -412,14 +489,16 @@ M.clamp_ = core.define("clamp_", "x, min:operand?, max:operand?", function(x, mi
   return (core.is_tensor(min) or core.is_tensor(max)) and with_tensors(x, min, max) or ops.clamp_(x, min, max)
 end)
 F.clamp_ = M.clamp_
-def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none", "a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype", function(a, b, mode)
-  if mode == "floor" then return ops.floor_divide(a, b) end
-  if mode == "none" then return ops.div(a, b) end
-  local function whole(x) if core.is_tensor(x) then return not M.is_floating_point(x) end return x % 1 == 0 end
-  if not whole(a) or not whole(b) then return ops.trunc(ops.div(a, b)) end
-  local q = ops.floor_divide(a, b)
-  return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))
-end)
+def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
+  "a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype",
+  function(a, b, mode)
+    if mode == "floor" then return ops.floor_divide(a, b) end
+    if mode == "none" then return ops.div(a, b) end
+    local function whole(x) if core.is_tensor(x) then return not M.is_floating_point(x) end return x % 1 == 0 end
+    if not whole(a) or not whole(b) then return ops.trunc(ops.div(a, b)) end
+    local q = ops.floor_divide(a, b)
+    return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))
+  end)
 def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
   if core.is_tensor(min) then return ops.maximum(x, min) end
   return limited(x, min)
@@ -477,35 +556,41 @@ def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, a
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
   return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)
 end)
-def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?", "differences of neighbours along dim, n times; prepend and append: what comes before x and after it", function(x, n, dim, before, after)
-  dim = wrap("diff", dim, M.dim(x))
-  if before or after then
-    local parts = {before or x, before and x or after}
-    parts[3] = before and after or nil
-    x = ops.cat(parts, dim)
-  end
-  for _ = 1, n do
-    local size = x.shape[dim]
-    if size == 0 then return x end
-    x = ops.slice(x, dim, 2, math.max(size, 1)) - ops.slice(x, dim, 1, size - 1 > 0 and size - 1 or 0)
-  end
-  return x
-end)
+def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?",
+  "differences of neighbours along dim, n times; prepend and append: what comes before x and after it",
+  function(x, n, dim, before, after)
+    dim = wrap("diff", dim, M.dim(x))
+    if before or after then
+      local parts = {before or x, before and x or after}
+      parts[3] = before and after or nil
+      x = ops.cat(parts, dim)
+    end
+    for _ = 1, n do
+      local size = x.shape[dim]
+      if size == 0 then return x end
+      x = ops.slice(x, dim, 2, math.max(size, 1)) - ops.slice(x, dim, 1, size - 1 > 0 and size - 1 or 0)
+    end
+    return x
+  end)
 def("dist", "a, b, p:number=2", "the p-norm of a - b", function(a, b, p) return M.norm(a - b, p) end, {float32 = true})
-def("nonzero", "x, *, as_tuple:bool=false", "indices of the elements that are not 0, one row each; as_tuple: a result for each dim", function(x, as_tuple)
-  local rows = ops.nonzero(x)
-  if not as_tuple then return rows end
-  local out = {}
-  for d = 1, M.dim(x) do out[d] = ops.select(rows, 2, d) end
-  return unpack(out)
-end)
+def("nonzero", "x, *, as_tuple:bool=false",
+  "indices of the elements that are not 0, one row each; as_tuple: a result for each dim",
+  function(x, as_tuple)
+    local rows = ops.nonzero(x)
+    if not as_tuple then return rows end
+    local out = {}
+    for d = 1, M.dim(x) do out[d] = ops.select(rows, 2, d) end
+    return unpack(out)
+  end)
 def("argwhere", "x", "indices of the elements that are not 0, one row each", function(x) return ops.nonzero(x) end)
 
 ---- random numbers ----
 def("bernoulli", "x, p:any?", "1 with probability x, else 0; with p like x, 1 with probability p", function(x, p)
   if p == nil then return ops.bernoulli(x) end
   if core.is_tensor(p) then return M.to(ops.bernoulli(ops.expand(p, x.shape)), x.dtype) end
-  if type(p) ~= "number" or not (p >= 0 and p <= 1) then fail("bernoulli", "argument 2 (p) must be a probability or a tensor of them, got %s", tostring(p)) end
+  if type(p) ~= "number" or not (p >= 0 and p <= 1) then
+    fail("bernoulli", "argument 2 (p) must be a probability or a tensor of them, got %s", tostring(p))
+  end
   return M.to(ops.bernoulli(ops.full(x.shape, p, {dtype = M.is_floating_point(x) and x.dtype or "float32", device = x.device})), x.dtype)
 end)
 -- x becomes 1 with probability p, else 0, whatever it held

@@ -1,7 +1,8 @@
 -- Layers over depth, height and width, x (N,C,D,H,W), made of those over height and width.
 --
--- Idea: what a window of three dims holds is found in two goes. A pool goes over height and width at each depth, then over depth; a convolution
--- takes the slices of depth that a window covers as further channels. So both run as the 2-d ones do, on every device, in every dtype.
+-- Idea: what a window of three dims holds is found in two goes. A pool goes over height and width at each depth, then
+-- over depth; a convolution takes the slices of depth that a window covers as further channels. So both run as the 2-d
+-- ones do, on every device, in every dtype.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -11,47 +12,66 @@ local F = lib.functions
 local function plane(v) return {v[2], v[3]} end        -- what is left of a triple without depth
 
 ---- convolution ----
-def("conv3d", "x, weight, bias:tensor?, stride:triple=1, padding:any?, dilation:triple=1, groups:int=1", "3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'", function(x, w, b, stride, padding, dilation, groups)
-  need("conv3d", 2, w, 5)
-  for i = 1, 3 do if stride[i] < 1 or dilation[i] < 1 then fail("conv3d", "stride %d and dilation %d must be at least 1", stride[i], dilation[i]) end end
-  local p, after = lib.window_padding("conv3d", padding, {w.shape[3], w.shape[4], w.shape[5]}, stride, dilation)
-  return batched("conv3d", x, 5, function(y)
-    if y.shape[2] ~= w.shape[2] * groups then fail("conv3d", "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(y.shape), w.shape[2] * groups, tostring(w.shape)) end
-    if math.max(unpack(after)) > 0 or p[1] > 0 then y = ops.pad_constant(y, {0, after[3], 0, after[2], p[1], p[1] + after[1]}) end
-    local taps, reach = w.shape[3], dilation[1] * (w.shape[3] - 1) + 1
-    if y.shape[3] < reach then fail("conv3d", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
-    local v = ops.unfold(y, 3, reach, stride[1])                                -- N, C, D', H, W, reach
-    if dilation[1] > 1 then v = ops.slice(v, 6, 1, reach, dilation[1]) end
-    local n, depth = v.shape[1], v.shape[3]
-    v = M.reshape(ops.permute(v, {1, 3, 2, 6, 4, 5}), n * depth, v.shape[2] * taps, v.shape[4], v.shape[5])
-    local z = ops.conv2d(v, M.flatten(w, 2, 3), b, plane(stride), plane(p), plane(dilation), groups)
-    z = M.reshape(z, n, depth, z.shape[2], z.shape[3], z.shape[4])
-    return M.contiguous(M.transpose(z, 2, 3))
-  end)
-end, NN)
+def("conv3d",
+  "x, weight, bias:tensor?, stride:triple=1, padding:any?, dilation:triple=1, groups:int=1",
+  "3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'",
+  function(x, w, b, stride, padding, dilation, groups)
+    need("conv3d", 2, w, 5)
+    for i = 1, 3 do
+      if stride[i] < 1 or dilation[i] < 1 then
+        fail("conv3d", "stride %d and dilation %d must be at least 1", stride[i], dilation[i])
+      end
+    end
+    local p, after = lib.window_padding("conv3d", padding, {w.shape[3], w.shape[4], w.shape[5]}, stride, dilation)
+    return batched("conv3d", x, 5, function(y)
+      if y.shape[2] ~= w.shape[2] * groups then
+        fail("conv3d", "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(y.shape),
+          w.shape[2] * groups, tostring(w.shape))
+      end
+      if math.max(unpack(after)) > 0 or p[1] > 0 then y = ops.pad_constant(y, {0, after[3], 0, after[2], p[1], p[1] + after[1]}) end
+      local taps, reach = w.shape[3], dilation[1] * (w.shape[3] - 1) + 1
+      if y.shape[3] < reach then fail("conv3d", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
+      local v = ops.unfold(y, 3, reach, stride[1])                                -- N, C, D', H, W, reach
+      if dilation[1] > 1 then v = ops.slice(v, 6, 1, reach, dilation[1]) end
+      local n, depth = v.shape[1], v.shape[3]
+      v = M.reshape(ops.permute(v, {1, 3, 2, 6, 4, 5}), n * depth, v.shape[2] * taps, v.shape[4], v.shape[5])
+      local z = ops.conv2d(v, M.flatten(w, 2, 3), b, plane(stride), plane(p), plane(dilation), groups)
+      z = M.reshape(z, n, depth, z.shape[2], z.shape[3], z.shape[4])
+      return M.contiguous(M.transpose(z, 2, 3))
+    end)
+  end, NN)
 
-def("conv_transpose3d", "x, weight, bias:tensor?, stride:triple=1, padding:triple=0, output_padding:triple=0, groups:int=1, dilation:triple=1", "transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)", function(x, w, b, stride, padding, more, groups, dilation)
-  need("conv_transpose3d", 2, w, 5)
-  return batched("conv_transpose3d", x, 5, function(y)
-    local n, depth, taps = y.shape[1], y.shape[3], w.shape[3]
-    if stride[1] < 1 or dilation[1] < 1 or padding[1] < 0 then fail("conv_transpose3d", "stride %d and dilation %d must be at least 1, padding %d at least 0", stride[1], dilation[1], padding[1]) end
-    if more[1] < 0 or more[1] >= math.max(stride[1], dilation[1]) then fail("conv_transpose3d", "output_padding %d must be smaller than stride or dilation", more[1]) end
-    local full = lib.transposed_size(depth, taps, stride[1], 0, dilation[1])
-    if full - 2 * padding[1] + more[1] < 1 then fail("conv_transpose3d", "an input of shape %s leaves no output", tostring(y.shape)) end
-    local flat = M.reshape(M.transpose(y, 2, 3), n * depth, y.shape[2], y.shape[4], y.shape[5])
-    local z = F.conv_transpose2d(flat, M.flatten(w, 2, 3), nil, plane(stride), plane(padding), plane(more), groups, plane(dilation))
-    local out = z.shape[2] / taps
-    z = ops.permute(M.reshape(z, n, depth, out, taps, z.shape[3], z.shape[4]), {1, 3, 2, 4, 5, 6})      -- N, O, D, kD, H', W'
-    local index = {dtype = "int64", device = y.device}
-    local at = ops.range(0, depth - 1, 1, index):view(-1, 1) * stride[1] + ops.range(0, taps - 1, 1, index) * dilation[1] + 1
-    local zero = ops.zeros({n, out, full, z.shape[5], z.shape[6]}, {dtype = z.dtype, device = y.device})
-    z = ops.pad_constant(ops.index_put(zero, z, {at}, 3, {accumulate = true}), {0, 0, 0, 0, -padding[1], more[1] - padding[1]})
-    return b and z + M.to(M.view(b, 1, -1, 1, 1, 1), z.dtype) or z
-  end)
-end, NN)
+def("conv_transpose3d",
+  "x, weight, bias:tensor?, stride:triple=1, padding:triple=0, output_padding:triple=0, groups:int=1, dilation:triple=1",
+  "transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)",
+  function(x, w, b, stride, padding, more, groups, dilation)
+    need("conv_transpose3d", 2, w, 5)
+    return batched("conv_transpose3d", x, 5, function(y)
+      local n, depth, taps = y.shape[1], y.shape[3], w.shape[3]
+      if stride[1] < 1 or dilation[1] < 1 or padding[1] < 0 then
+        fail("conv_transpose3d", "stride %d and dilation %d must be at least 1, padding %d at least 0", stride[1],
+          dilation[1], padding[1])
+      end
+      if more[1] < 0 or more[1] >= math.max(stride[1], dilation[1]) then
+        fail("conv_transpose3d", "output_padding %d must be smaller than stride or dilation", more[1])
+      end
+      local full = lib.transposed_size(depth, taps, stride[1], 0, dilation[1])
+      if full - 2 * padding[1] + more[1] < 1 then fail("conv_transpose3d", "an input of shape %s leaves no output", tostring(y.shape)) end
+      local flat = M.reshape(M.transpose(y, 2, 3), n * depth, y.shape[2], y.shape[4], y.shape[5])
+      local z = F.conv_transpose2d(flat, M.flatten(w, 2, 3), nil, plane(stride), plane(padding), plane(more), groups, plane(dilation))
+      local out = z.shape[2] / taps
+      z = ops.permute(M.reshape(z, n, depth, out, taps, z.shape[3], z.shape[4]), {1, 3, 2, 4, 5, 6})      -- N, O, D, kD, H', W'
+      local index = {dtype = "int64", device = y.device}
+      local at = ops.range(0, depth - 1, 1, index):view(-1, 1) * stride[1] + ops.range(0, taps - 1, 1, index) * dilation[1] + 1
+      local zero = ops.zeros({n, out, full, z.shape[5], z.shape[6]}, {dtype = z.dtype, device = y.device})
+      z = ops.pad_constant(ops.index_put(zero, z, {at}, 3, {accumulate = true}), {0, 0, 0, 0, -padding[1], more[1] - padding[1]})
+      return b and z + M.to(M.view(b, 1, -1, 1, 1, 1), z.dtype) or z
+    end)
+  end, NN)
 
 ---- pooling ----
--- over(y, in_plane): a pool of (N, C', H, W), first of height and width for each depth, then of depth for each place. What it gives besides values comes as it is.
+-- over(y, in_plane): a pool of (N, C', H, W), first of height and width for each depth, then of depth for each place.
+-- What it gives besides values comes as it is.
 local function by_planes(name, x, over)
   return batched(name, x, 5, function(y)
     local n, c, d = y.shape[1], y.shape[2], y.shape[3]
@@ -73,21 +93,39 @@ local function only_values(indices, y, i)
   return y
 end
 
-def("max_pool3d", "x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, return_indices:bool=false", "maximum of each kernel_size window of the last three dims", function(x, k, stride, padding, dilation, ceil_mode, indices)
-  stride = stride or k
-  return only_values(indices, by_planes("max_pool3d", x, function(y, p)
-    return ops.max_pool2d_indices(y, split(k, p), split(stride, p), split_padding(padding, p), ceil_mode, split(dilation, p))
-  end))
-end, NN)
-def("avg_pool3d", "x, kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0", "mean of each kernel_size window of the last three dims", function(x, k, stride, padding, ceil_mode, count, divisor)
-  stride = stride or k
-  return by_planes("avg_pool3d", x, function(y, p)
-    return ops.avg_pool2d(y, split(k, p), split(stride, p), split_padding(padding, p), {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = p and math.min(divisor, 1) or divisor})
-  end)
-end, NN)
-def("adaptive_avg_pool3d", "x, output_size:triple", "means of windows of the last three dims chosen so that output_size results", function(x, size)
-  return by_planes("adaptive_avg_pool3d", x, function(y, p) return ops.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
-end, NN)
-def("adaptive_max_pool3d", "x, output_size:triple, *, return_indices:bool=false", "maxima of windows of the last three dims chosen so that output_size results", function(x, size, indices)
-  return only_values(indices, by_planes("adaptive_max_pool3d", x, function(y, p) return ops.adaptive_max_pool2d_indices(y, p and plane(size) or {size[1], y.shape[4]}) end))
-end, NN)
+def("max_pool3d",
+  "x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, \z
+    return_indices:bool=false",
+  "maximum of each kernel_size window of the last three dims",
+  function(x, k, stride, padding, dilation, ceil_mode, indices)
+    stride = stride or k
+    return only_values(indices, by_planes("max_pool3d", x, function(y, p)
+      return ops.max_pool2d_indices(y, split(k, p), split(stride, p), split_padding(padding, p), ceil_mode, split(dilation, p))
+    end))
+  end, NN)
+def("avg_pool3d",
+  "x, kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, \z
+    divisor_override:int=0",
+  "mean of each kernel_size window of the last three dims",
+  function(x, k, stride, padding, ceil_mode, count, divisor)
+    stride = stride or k
+    return by_planes("avg_pool3d", x, function(y, p)
+      return ops.avg_pool2d(y, split(k, p), split(stride, p), split_padding(padding, p),
+        {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = p and math.min(divisor, 1) or divisor})
+    end)
+  end, NN)
+def("adaptive_avg_pool3d",
+  "x, output_size:triple",
+  "means of windows of the last three dims chosen so that output_size results",
+  function(x, size)
+    return by_planes("adaptive_avg_pool3d", x,
+      function(y, p) return ops.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
+  end, NN)
+def("adaptive_max_pool3d",
+  "x, output_size:triple, *, return_indices:bool=false",
+  "maxima of windows of the last three dims chosen so that output_size results",
+  function(x, size, indices)
+    return only_values(indices,
+      by_planes("adaptive_max_pool3d", x,
+      function(y, p) return ops.adaptive_max_pool2d_indices(y, p and plane(size) or {size[1], y.shape[4]}) end))
+  end, NN)

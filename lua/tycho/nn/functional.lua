@@ -4,7 +4,9 @@ local functional = require "tycho.functional"
 local F = {}
 for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
 -- Those that PyTorch can do in place take {inplace = true}.
-for name in ([[relu relu6 leaky_relu elu selu celu silu mish hardswish hardsigmoid hardtanh threshold rrelu dropout dropout1d dropout2d dropout3d alpha_dropout]]):gmatch "%S+" do
+for name in ([[
+  relu relu6 leaky_relu elu selu celu silu mish hardswish hardsigmoid hardtanh threshold rrelu
+  dropout dropout1d dropout2d dropout3d alpha_dropout]]):gmatch "%S+" do
   local f = F[name]
   F[name] = function(x, ...)
     local n = select("#", ...)

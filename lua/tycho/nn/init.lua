@@ -42,7 +42,9 @@ local function extend(self, list)
 end
 local function insert(self, at, m)
   if #self:children() > #self then fail("%s:insert: it has members with names, which have no positions to be put between", self._name) end
-  if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at)) end
+  if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then
+    fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at))
+  end
   self:append(m)
   table.insert(self, at, table.remove(self))
   return self
@@ -61,7 +63,9 @@ local Sequential = container("Sequential")
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     for i, item in ipairs(first) do
-      if type(item) ~= "table" or type(item[1]) ~= "string" then fail("Sequential: item %d must be {name, module}; modules without names are given one by one", i) end
+      if type(item) ~= "table" or type(item[1]) ~= "string" then
+        fail("Sequential: item %d must be {name, module}; modules without names are given one by one", i)
+      end
       self:add_module(item[1], item[2])
     end
     return
@@ -91,15 +95,18 @@ function Sequential:forward(x)
 end
 
 local Checkpoint = layer("Checkpoint")
--- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again (tycho.utils.checkpoint); of a
--- Sequential in so many parts, each recomputed by itself. saved_bytes: what the last backward had to make anew.
+-- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again
+-- (tycho.utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. saved_bytes: what the last
+-- backward had to make anew.
 function Checkpoint:init(...)
   local o = arguments("Checkpoint", "module, segments=1", ...)
   local m = o.module
   if not module.is_module(m) then fail("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   self.segments = whole("Checkpoint", "segments", o.segments)
   self.module = m
-  if self.segments > 1 and getmetatable(m)._class ~= Sequential then fail("Checkpoint: segments= is for a Sequential, got a " .. m._name) end
+  if self.segments > 1 and getmetatable(m)._class ~= Sequential then
+    fail("Checkpoint: segments= is for a Sequential, got a " .. m._name)
+  end
   self.saved_bytes, self._open = 0, 0
 end
 function Checkpoint:forward(...)
@@ -177,7 +184,9 @@ function ModuleDict:init(map, ...)
   map = only_list("ModuleDict", map, ...)
   if map and map[1] then
     for i, pair_ in ipairs(map) do
-      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then fail("ModuleDict: item %d must be {name, module}", i) end
+      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then
+        fail("ModuleDict: item %d must be {name, module}", i)
+      end
       self:add_module(pair_[1], pair_[2])
     end
     return
@@ -197,7 +206,9 @@ function ParameterDict:init(map, ...)
   for k, v in pairs(map) do list[#list + 1] = type(k) == "number" and v or {k, v} end
   if #map == 0 then table.sort(list, function(a, b) return tostring(a[1]) < tostring(b[1]) end) end
   for i, item in ipairs(list) do
-    if type(item) ~= "table" or type(item[1]) ~= "string" or not core.is_tensor(item[2]) then fail("ParameterDict: item %d must be {name, tensor}", i) end
+    if type(item) ~= "table" or type(item[1]) ~= "string" or not core.is_tensor(item[2]) then
+      fail("ParameterDict: item %d must be {name, tensor}", i)
+    end
     self:register_parameter(item[1], module.is_parameter(item[2]) and item[2] or Parameter(item[2]))
   end
 end
@@ -233,12 +244,17 @@ function Linear:init(...)
   if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
 end
 function Linear:forward(x) return ops.linear(x, self.weight, self.bias) end
-function Linear:extra_repr() return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, tostring(self.bias ~= nil)) end
+function Linear:extra_repr()
+  return ("in_features=%d, out_features=%d, bias=%s"):format(self.in_features, self.out_features, tostring(self.bias ~= nil))
+end
 
 local Embedding = layer("Embedding")
--- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2): ids from 1 to count -> vectors; padding_idx's is 0 and stays so
+-- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2): ids from 1 to count -> vectors;
+-- padding_idx's is 0 and stays so
 function Embedding:init(...)
-  local o = arguments("Embedding", "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, *, _weight=nil", ...)
+  local o = arguments("Embedding",
+    "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, \z
+      *, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("Embedding: there is no %s: gradients are dense", k) end end
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
@@ -246,14 +262,18 @@ function Embedding:init(...)
   if type(at) == "number" and at < 0 then at = count + 1 + at end      -- from the end
   self.padding_idx = at and whole("Embedding", "padding_idx", at) or nil
   if at and at > count then fail("Embedding: padding_idx %d is not one of %d", at, count) end
-  self.max_norm, self.norm_type = o.max_norm and number("Embedding", "max_norm", o.max_norm) or nil, number("Embedding", "norm_type", o.norm_type)
+  self.max_norm, self.norm_type = o.max_norm and number("Embedding", "max_norm", o.max_norm) or nil,
+    number("Embedding", "norm_type", o.norm_type)
   self.weight = Parameter(o._weight or ops.randn(count, size))
   if at and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
 -- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=): weight's own memory, rows as they are
 function Embedding.from_pretrained(weight, ...)
   local o = arguments("Embedding.from_pretrained", "freeze=true, padding_idx=nil", ...)
-  if not core.is_tensor(weight) or M.dim(weight) ~= 2 then fail("Embedding.from_pretrained: argument 1 must be a tensor of 2 dims, got %s", core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight)) end
+  if not core.is_tensor(weight) or M.dim(weight) ~= 2 then
+    fail("Embedding.from_pretrained: argument 1 must be a tensor of 2 dims, got %s",
+      core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight))
+  end
   local e = Embedding(weight.shape[1], weight.shape[2], {padding_idx = o.padding_idx, _weight = weight:detach()})
   e.weight:requires_grad_(not o.freeze)
   return e
@@ -281,8 +301,9 @@ end
 function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) end
 
 ---- convolution ----
--- Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0 | "same", dilation=1, groups=1, bias=true, padding_mode="zeros"): (N, in, H, W) ->
--- (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'); Conv3d: (N, in, D, H, W) -> (N, out, D', H', W'). The transposed ones go the other way.
+-- Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0 | "same", dilation=1, groups=1, bias=true,
+-- padding_mode="zeros"): (N, in, H, W) -> (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'); Conv3d: (N, in, D, H,
+-- W) -> (N, out, D', H', W'). The transposed ones go the other way.
 local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
 local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1"
 local function conv(name, dims, transposed)
@@ -292,12 +313,17 @@ local function conv(name, dims, transposed)
     local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
     local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
     self.in_channels, self.out_channels, self.groups = n_in, n_out, whole(name, "groups", o.groups)
-    if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then fail("%s: groups %d must divide %d and %d channels", name, o.groups, n_in, n_out) end
-    self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(o.kernel_size), many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
+    if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then
+      fail("%s: groups %d must divide %d and %d channels", name, o.groups, n_in, n_out)
+    end
+    self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(o.kernel_size),
+      many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
     local k, taps = self.kernel_size, 1
     for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
-    if not transposed and not borders[o.padding_mode] then fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode)) end
+    if not transposed and not borders[o.padding_mode] then
+      fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode))
+    end
     if transposed and type(o.padding) == "string" then fail("%s: padding must be whole numbers, got '%s'", name, o.padding) end
     local more                             -- elements more at the end of a dim
     self.padding, more = shapes.window_padding(name, o.padding, k, self.stride, self.dilation)
@@ -316,12 +342,18 @@ local function conv(name, dims, transposed)
       if type(output_size) == "table" and output_size.output_size then output_size = output_size.output_size end
       local more = self.output_padding
       if output_size ~= nil then
-        if type(output_size) ~= "table" or #output_size < dims then fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size)) end
+        if type(output_size) ~= "table" or #output_size < dims then
+          fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size))
+        end
         more = {}
         for i = 1, dims do
-          local least = shapes.transposed_size(x.shape[M.dim(x) - dims + i], self.kernel_size[i], self.stride[i], self.padding[i], self.dilation[i])
+          local least = shapes.transposed_size(x.shape[M.dim(x) - dims + i], self.kernel_size[i], self.stride[i],
+              self.padding[i], self.dilation[i])
           more[i] = output_size[#output_size - dims + i] - least
-          if more[i] < 0 or more[i] >= self.stride[i] then fail("%s: output_size %d of dim %d must be from %d to %d", name, more[i] + least, i, least, least + self.stride[i] - 1) end
+          if more[i] < 0 or more[i] >= self.stride[i] then
+            fail("%s: output_size %d of dim %d must be from %d to %d", name, more[i] + least, i, least,
+                least + self.stride[i] - 1)
+          end
         end
         more = plain(more)
       end
@@ -340,7 +372,8 @@ local function conv(name, dims, transposed)
     end
   end
   function Conv:extra_repr()
-    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s"):format(self.in_channels, self.out_channels, text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding),
+    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s"):format(self.in_channels, self.out_channels,
+      text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding),
       self.padding_mode and self.padding_mode ~= "zeros" and ", padding_mode=" .. self.padding_mode or "")
   end
 end
@@ -364,9 +397,11 @@ function lib.batch_norm(self, x)
   local momentum = self.momentum
   if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
   if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
-    return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias, self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
+    return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias,
+      self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
   end
-  return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
+  return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
+    {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
 end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
@@ -437,15 +472,21 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
   end
   function Norm:forward(x)
     local own, n = self.training or self.running_mean == nil, M.dim(x)
-    if n ~= dims + 1 and n ~= dims + 2 then fail("%s: the input has shape %s; %d or %d dims are needed", name, tostring(x.shape), dims + 1, dims + 2) end
+    if n ~= dims + 1 and n ~= dims + 2 then
+      fail("%s: the input has shape %s; %d or %d dims are needed", name, tostring(x.shape), dims + 1, dims + 2)
+    end
     if n == dims + 1 then return M.squeeze(self:forward(M.unsqueeze(x, 1)), 1) end
-    if x.shape[2] ~= self.num_features then fail("%s: the input has shape %s; dim 2 must be %d", name, tostring(x.shape), self.num_features) end
-    return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, {use_input_stats = own, momentum = self.momentum, eps = self.eps})
+    if x.shape[2] ~= self.num_features then
+      fail("%s: the input has shape %s; dim 2 must be %d", name, tostring(x.shape), self.num_features)
+    end
+    return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
+      {use_input_stats = own, momentum = self.momentum, eps = self.eps})
   end
   function Norm:extra_repr() return ("%d, eps=%g"):format(self.num_features, self.eps) end
 end
 
-for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d", AlphaDropout = "alpha_dropout"} do
+for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d",
+    AlphaDropout = "alpha_dropout"} do
   local Drop = layer(name)
   function Drop:init(...)                   -- (p=0.5); inplace is taken, and of no effect
     self.p = arguments(name, "p=0.5, inplace=false", ...).p

@@ -1,4 +1,5 @@
--- tycho.nn.init: fill a parameter in place, and return it; arguments in PyTorch's order or by name. Formulas: Glorot & Bengio 2010, He et al. 2015.
+-- tycho.nn.init: fill a parameter in place, and return it; arguments in PyTorch's order or by name. Formulas: Glorot &
+-- Bengio 2010, He et al. 2015.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods
@@ -62,7 +63,9 @@ define("xavier_normal_", "gain=1", function(x, o)
 end)
 local KAIMING = "a=0, mode=fan_in, nonlinearity=leaky_relu"
 local function kaiming(name, x, o)
-  if o.mode ~= "fan_in" and o.mode ~= "fan_out" then error(("%s: mode must be 'fan_in' or 'fan_out', got %s"):format(name, options.shown(o.mode)), 0) end
+  if o.mode ~= "fan_in" and o.mode ~= "fan_out" then
+    error(("%s: mode must be 'fan_in' or 'fan_out', got %s"):format(name, options.shown(o.mode)), 0)
+  end
   local n_in, n_out = fans(name, x)
   return init.calculate_gain(o.nonlinearity, number(name, o, "a")) / math.sqrt(o.mode == "fan_out" and n_out or n_in)
 end
@@ -92,7 +95,8 @@ define("dirac_", "groups=1", function(x, o)
   end
   return x
 end)
--- Rows (or columns, where there are fewer of them) that are orthogonal and of length gain: Saxe et al. 2013. Modified Gram-Schmidt, twice, in float64.
+-- Rows (or columns, where there are fewer of them) that are orthogonal and of length gain: Saxe et al. 2013. Modified
+-- Gram-Schmidt, twice, in float64.
 define("orthogonal_", "gain=1", function(x, o)
   if M.dim(x) < 2 then error("orthogonal_: a tensor of at least 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)

@@ -20,8 +20,9 @@ lib.number = given.number
 
 function lib.text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end
 
--- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is fn(x..., those of first by position,
--- a table of those of second). inplace: PyTorch's, taken at the end, and of no effect: results are always fresh.
+-- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is
+-- fn(x..., those of first by position, a table of those of second). inplace: PyTorch's, taken at the end, and of no
+-- effect: results are always fresh.
 function lib.plain(name, fn, first, second, inplace)
   local class = lib.layer(name)
   local args, order, parts = {}, {}, {}

@@ -1,5 +1,6 @@
--- Layers that learn from their first input how many features it has, and are then what they are named after: LazyLinear(10) becomes a Linear(n, 10).
--- Their parameters are there from that moment on, so an optimizer is made after it.
+-- Layers that learn from their first input how many features it has, and are then what they are named after:
+-- LazyLinear(10) becomes a Linear(n, 10). Their parameters are there from that moment on, so an optimizer is made after
+-- it.
 local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
 local M = core.methods

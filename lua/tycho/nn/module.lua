@@ -36,8 +36,8 @@ local function part(m, name)
   return stands_for[v] or v
 end
 
--- The names of a module's parts, in order. A list's members are its raw fields, whatever put them there, Lua's own table functions too: they are
--- counted anew, without the holes that m[2] = nil leaves, and come before what has a name.
+-- The names of a module's parts, in order. A list's members are its raw fields, whatever put them there, Lua's own table functions
+-- too: they are counted anew, without the holes that m[2] = nil leaves, and come before what has a name.
 local function order_of(m)
   if not m._is_list then return m._order end
   local order, kinds, n = {}, m._kinds, 0
@@ -72,7 +72,9 @@ local function shown_name(name) return type(name) == "number" and tostring(name 
 local function put(self, kind, name, value)
   local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
   self._plain[name] = nil
-  if not parts then fail(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)") end
+  if not parts then
+    fail(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)")
+  end
   if value == nil and kind ~= "buffer" then        -- a buffer may be nil until it is assigned
     if kinds[name] then
       for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
@@ -146,7 +148,8 @@ end
 local function pack(...) return {n = select("#", ...), ...} end
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
--- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives them back.
+-- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
+-- them back.
 local function passed_through(list, fn)
   local tensors, places = {}, {}
   for i = 1, list.n do
@@ -159,7 +162,9 @@ local function passed_through(list, fn)
     local grads, out = {n = list.n}, {}
     for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
     local new = fn(grads)
-    if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then fail("register_full_backward_hook: a hook gives a list of gradients or nil, got %s", options.shown(new)) end
+    if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then
+      fail("register_full_backward_hook: a hook gives a list of gradients or nil, got %s", options.shown(new))
+    end
     grads = new or grads
     for k, i in ipairs(places) do out[k] = grads[i] end
     return unpack(out, 1, #places)
@@ -196,7 +201,8 @@ local function hooked(self, ...)
       inputs = {n = n, unpack(new, 1, n)}
     elseif new ~= nil then inputs = pack(new) end
   end
-  local outputs = #hooks.back > 0 and core.is_grad_enabled() and watched(self, hooks, inputs) or pack(self:forward(unpack(inputs, 1, inputs.n)))
+  local outputs = #hooks.back > 0 and core.is_grad_enabled() and watched(self, hooks, inputs) or
+    pack(self:forward(unpack(inputs, 1, inputs.n)))
   for _, h in ipairs(hooks.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
   return unpack(outputs, 1, outputs.n)
 end
@@ -215,10 +221,11 @@ local function add_hook(self, name, when, fn, o)
   end
   return h
 end
--- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it. {prepend = true}: before the hooks that are there.
+-- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it. {prepend = true}: before the
+-- hooks that are there.
 function Module:register_forward_hook(fn, o) return add_hook(self, "register_forward_hook", "after", fn, o) end
--- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A list that it
--- returns takes the place of the first.
+-- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A
+-- list that it returns takes the place of the first.
 function Module:register_full_backward_hook(fn, o) return add_hook(self, "register_full_backward_hook", "back", fn, o) end
 -- fn(module, inputs) before each forward; inputs is a list. What it returns, a list or the one input, takes their place.
 function Module:register_forward_pre_hook(fn, o) return add_hook(self, "register_forward_pre_hook", "before", fn, o) end
@@ -264,9 +271,13 @@ function Module.init() end
 function Module:forward() fail(self._name .. " has no forward") end
 
 local function taken(who, self, name, kind)
-  if type(name) ~= "string" or name == "" or name:find(".", 1, true) then fail("%s: argument 1 must be a name without dots, got %s", who, options.shown(name)) end
+  if type(name) ~= "string" or name == "" or name:find(".", 1, true) then
+    fail("%s: argument 1 must be a name without dots, got %s", who, options.shown(name))
+  end
   local has = rawget(self, "_kinds")[name]
-  if type(rawget(getmetatable(self), "_class")[name]) == "function" or name == "training" then fail("%s: '%s' is a method of modules", who, name) end
+  if type(rawget(getmetatable(self), "_class")[name]) == "function" or name == "training" then
+    fail("%s: '%s' is a method of modules", who, name)
+  end
   if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
 end
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.
@@ -281,7 +292,9 @@ function Module:register_buffer(name, value, o)
   rawset(self, "_passing", passing)
 end
 function Module:register_parameter(name, value)
-  if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then fail("register_parameter: argument 2 must be a Parameter or nil") end
+  if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then
+    fail("register_parameter: argument 2 must be a Parameter or nil")
+  end
   taken("register_parameter", self, name, "parameter")
   put(self, "parameter", name, value)
 end
@@ -334,7 +347,9 @@ local function iterate(m, kind, prefix, recurse)
     local o = options.fill(who, prefix, {prefix = "", recurse = true})
     prefix, recurse = o.prefix, o.recurse
   end
-  if prefix ~= nil and type(prefix) ~= "string" then options.fail("%s: argument 1 (prefix) must be a string, got %s", who, options.shown(prefix)) end
+  if prefix ~= nil and type(prefix) ~= "string" then
+    options.fail("%s: argument 1 (prefix) must be a string, got %s", who, options.shown(prefix))
+  end
   local names, values = collect(m, kind, recursing(who, recurse))
   local i = 0
   return function()
@@ -413,8 +428,8 @@ function Module:state_dict(o)
   return out
 end
 
--- Copies a state dict's tensors in. Everything is checked before anything changes. Gives the module and, for {strict = false}, what didn't fit:
--- {missing_keys = names, unexpected_keys = names}.
+-- Copies a state dict's tensors in. Everything is checked before anything changes. Gives the module and, for {strict = false}, what
+-- didn't fit: {missing_keys = names, unexpected_keys = names}.
 function Module:load_state_dict(state, o)
   local list, unfit = self:check_state_dict(state, o)
   no_grad(function()
@@ -439,7 +454,8 @@ function Module:check_state_dict(state, o)
       if new == nil then
         if strict then wrong[#wrong + 1] = "missing '" .. name .. "'" else table.insert(unfit.missing_keys, name) end
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
-      elseif new.shape ~= v.shape then wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
+      elseif new.shape ~= v.shape then
+        wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
       else pairs_[#pairs_ + 1] = {v, new} end
     end)
   end
@@ -456,8 +472,8 @@ function Module:check_state_dict(state, o)
 end
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
--- to(dtype | device | tensor), to(device, dtype), {device=, dtype=, non_blocking=, memory_format=}: parameters and buffers; gives the module. Of memory_format nothing
--- follows: filters lie as the library reads them best, whatever the activations' layout.
+-- to(dtype | device | tensor), to(device, dtype), {device=, dtype=, non_blocking=, memory_format=}: parameters and buffers; gives
+-- the module. Of memory_format nothing follows: filters lie as the library reads them best, whatever the activations' layout.
 function Module:to(target, dtype, o)
   if type(target) == "table" and not core.is_tensor(target) then target, o = nil, target end
   if type(dtype) == "table" and not core.is_tensor(dtype) then dtype, o = nil, dtype end
@@ -469,7 +485,9 @@ function Module:to(target, dtype, o)
   local non_blocking = o and o.non_blocking or dtype == true
   if dtype and dtype ~= true then return self:to(target, {non_blocking = non_blocking}):to(dtype) end
   if core.is_tensor(target) then return self:to(target.device):to(target.dtype) end
-  if type(target) == "string" and (target:match("^u?int") or target == "bool") then fail("to: parameters need a floating dtype, got " .. target) end
+  if type(target) == "string" and (target:match("^u?int") or target == "bool") then
+    fail("to: parameters need a floating dtype, got " .. target)
+  end
   local ok, err = pcall(no_grad, function()
     for _, kind in ipairs {"parameter", "buffer"} do
       walk(self, kind, "", {}, function(_, v)
@@ -556,7 +574,8 @@ function Module:requires_grad_(on)
   return self
 end
 
-options.colon(Module, "net", function(self) return is_module[self] or self == Module or type(self) == "table" and rawget(self, "_super") ~= nil end)
+options.colon(Module, "net",
+  function(self) return is_module[self] or self == Module or type(self) == "table" and rawget(self, "_super") ~= nil end)
 Module._loads = Module.load_state_dict
 
 exports.Module, exports.Parameter, exports.put = Module, Parameter, put

@@ -1,5 +1,6 @@
--- Weights made of others before each forward: weight_norm (Salimans & Kingma 2016) and spectral_norm (Miyato et al. 2018). Names in state dicts are
--- those of PyTorch's torch.nn.utils: weight_g and weight_v; weight_orig, weight_u and weight_v.
+-- Weights made of others before each forward: weight_norm (Salimans & Kingma 2016) and spectral_norm (Miyato et al.
+-- 2018). Names in state dicts are those of PyTorch's torch.nn.utils: weight_g and weight_v; weight_orig, weight_u and
+-- weight_v.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
@@ -60,8 +61,9 @@ function normalized.weight_norm(m, ...)
 end
 function normalized.remove_weight_norm(m, name) return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"}) end
 
--- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the weight divided by its largest singular value, which a step of
--- power iteration at each forward in training finds. dim: that of the outputs, 1, of transposed convolutions 2
+-- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the weight divided by its largest
+-- singular value, which a step of power iteration at each forward in training finds. dim: that of the outputs, 1, of
+-- transposed convolutions 2
 function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   local name, w = o.name, begin("spectral_norm", m, o.name)
@@ -70,7 +72,9 @@ function normalized.spectral_norm(m, ...)
   local function unit(x) return x / ops.clamp(M.norm(x), o.eps) end
   local rows, cols = unpack(no_grad(matrix, w).shape)
   m:register_parameter(name .. "_orig", w)
-  for _, part in ipairs {{"_u", rows}, {"_v", cols}} do m:register_buffer(name .. part[1], unit(ops.randn({part[2]}, {dtype = w.dtype, device = w.device}))) end
+  for _, part in ipairs {{"_u", rows}, {"_v", cols}} do
+    m:register_buffer(name .. part[1], unit(ops.randn({part[2]}, {dtype = w.dtype, device = w.device})))
+  end
   return install(m, name, "spectral_norm", function(self, still)
     local x, u, v = self[name .. "_orig"], self[name .. "_u"], self[name .. "_v"]
     local flat = matrix(x)
@@ -86,6 +90,8 @@ function normalized.spectral_norm(m, ...)
     return x / ops.sum(u * ops.matmul(flat, v))
   end)
 end
-function normalized.remove_spectral_norm(m, name) return remove("remove_spectral_norm", "spectral_norm", m, name or "weight", {"_orig", "_u", "_v"}) end
+function normalized.remove_spectral_norm(m, name)
+  return remove("remove_spectral_norm", "spectral_norm", m, name or "weight", {"_orig", "_u", "_v"})
+end
 
 return normalized

@@ -1,8 +1,9 @@
 -- Modules that several processes train together: DistributedDataParallel and SyncBatchNorm, over tycho.distributed.
 --
--- Idea: each process has the whole model and a share of the batch. Parameters stand in buckets, last layers first, as backward reaches them; as soon as a bucket has its gradients
--- they are put into one tensor, whose mean among the processes is made while backward goes on. Invariant: parameters are equal in all processes, for they
--- began so (those of rank 0) and have had the same gradients since.
+-- Idea: each process has the whole model and a share of the batch. Parameters stand in buckets, last layers first, as
+-- backward reaches them; as soon as a bucket has its gradients they are put into one tensor, whose mean among the
+-- processes is made while backward goes on. Invariant: parameters are equal in all processes, for they began so (those
+-- of rank 0) and have had the same gradients since.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
@@ -76,12 +77,15 @@ end
 -- Before anything is exchanged: the models must be of the same build.
 local function compare(net, group)
   local mine = {}
-  for name, p in net:named_parameters() do mine[#mine + 1] = ("%s: %s %s%s"):format(name, p.dtype, tostring(p.shape), p.requires_grad and "" or ", frozen") end
+  for name, p in net:named_parameters() do
+    mine[#mine + 1] = ("%s: %s %s%s"):format(name, p.dtype, tostring(p.shape), p.requires_grad and "" or ", frozen")
+  end
   local theirs = {mine}
   distributed.broadcast_object_list(theirs, group.ranks[1], group)
   for i = 1, math.max(#mine, #theirs[1]) do
     if mine[i] ~= theirs[1][i] then
-      fail("DistributedDataParallel: parameter %d is %s here and %s in process %d", i, mine[i] or "missing", theirs[1][i] or "missing", group.ranks[1])
+      fail("DistributedDataParallel: parameter %d is %s here and %s in process %d", i, mine[i] or "missing",
+        theirs[1][i] or "missing", group.ranks[1])
     end
   end
 end
@@ -151,16 +155,20 @@ local function check(self)
   for p, name in pairs(self.names) do if not self.came[p] then missing[#missing + 1] = name end end
   table.sort(missing)
   begin(self)
-  fail("DistributedDataParallel: the last backward gave no gradient for %s; {find_unused_parameters = true} allows for that", table.concat(missing, ", "))
+  fail("DistributedDataParallel: the last backward gave no gradient for %s; {find_unused_parameters = true} allows for that",
+    table.concat(missing, ", "))
 end
 
--- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=}): the module, whose
--- gradients are the means of those of all processes when backward ends. Each process has its own share of the data. broadcast_buffers: each training forward begins
--- with rank 0's buffers. find_unused_parameters: forward doesn't use all of them each time. overlap = false: gradients stay this process's own until
--- reduce_gradients() is called, which a compiled step can do.
+-- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false,
+-- overlap=true, process_group=}): the module, whose gradients are the means of those of all processes when backward
+-- ends. Each process has its own share of the data. broadcast_buffers: each training forward begins with rank 0's
+-- buffers. find_unused_parameters: forward doesn't use all of them each time. overlap = false: gradients stay this
+-- process's own until reduce_gradients() is called, which a compiled step can do.
 function Parallel:init(net, o)
   if not module.is_module(net) then fail("DistributedDataParallel: argument 1 must be a module, got %s", options.shown(net)) end
-  o = options.fill("DistributedDataParallel", o, {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true, process_group = false, device_ids = false, output_device = false})
+  o = options.fill("DistributedDataParallel", o,
+    {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true,
+      process_group = false, device_ids = false, output_device = false})
   options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
   self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
   self.module = net
@@ -216,11 +224,14 @@ end
 
 ---- SyncBatchNorm ----
 local Sync = lib.layer "SyncBatchNorm"
--- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch norm by the statistics of all processes' batches
+-- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch
+-- norm by the statistics of all processes' batches
 function Sync:init(...)
-  local o = lib.arguments("SyncBatchNorm", "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
+  local o = lib.arguments("SyncBatchNorm",
+    "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
   self.group = o.process_group
-  lib.classes.BatchNorm1d.init(self, o.num_features, {eps = o.eps, momentum = o.momentum, affine = o.affine, track_running_stats = o.track_running_stats})
+  lib.classes.BatchNorm1d.init(self, o.num_features,
+    {eps = o.eps, momentum = o.momentum, affine = o.affine, track_running_stats = o.track_running_stats})
 end
 Sync.extra_repr = lib.classes.BatchNorm1d.extra_repr
 
@@ -262,12 +273,17 @@ function Sync:forward(x)
   return M.to(y, x.dtype)
 end
 
--- SyncBatchNorm.convert_sync_batchnorm(module, process_group): the module with each BatchNorm in it replaced, parameters and buffers the same tensors.
+-- SyncBatchNorm.convert_sync_batchnorm(module, process_group): the module with each BatchNorm in it replaced,
+-- parameters and buffers the same tensors.
 function Sync.convert_sync_batchnorm(net, group)
   local nn = lib.classes
   if nn.isinstance(net, nn.BatchNorm1d) or nn.isinstance(net, nn.BatchNorm2d) or nn.isinstance(net, nn.BatchNorm3d) then
-    local new = nn.SyncBatchNorm(net.num_features, {eps = net.eps, momentum = net.momentum, affine = net.weight ~= nil, track_running_stats = net.running_mean ~= nil, process_group = group})
-    for _, name in ipairs {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"} do if net[name] then new[name] = net[name] end end
+    local new = nn.SyncBatchNorm(net.num_features,
+      {eps = net.eps, momentum = net.momentum, affine = net.weight ~= nil,
+        track_running_stats = net.running_mean ~= nil, process_group = group})
+    for _, name in ipairs {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"} do
+      if net[name] then new[name] = net[name] end
+    end
     new:train(net.training)
     return new
   end

@@ -53,7 +53,11 @@ plain("PixelShuffle", M.pixel_shuffle, "factor")
 plain("PixelUnshuffle", M.pixel_unshuffle, "factor")
 plain("ChannelShuffle", M.channel_shuffle, "groups")
 plain("UpsamplingNearest2d", F.interpolate, "", "size=nil, scale_factor=nil")
-plain("UpsamplingBilinear2d", function(x, o) return F.interpolate(x, {size = o.size, scale_factor = o.scale_factor, mode = "bilinear", align_corners = true}) end, "", "size=nil, scale_factor=nil")
+plain("UpsamplingBilinear2d",
+  function(x, o)
+    return F.interpolate(x, {size = o.size, scale_factor = o.scale_factor, mode = "bilinear", align_corners = true})
+  end,
+  "", "size=nil, scale_factor=nil")
 plain("Upsample", F.interpolate, "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil")
 plain("Unfold", F.unfold, "kernel_size", "dilation=1, padding=0, stride=1")
 plain("Fold", F.fold, "output_size, kernel_size", "dilation=1, padding=0, stride=1")
@@ -63,13 +67,15 @@ local function on_all_sides(p, dims)
   for i = 1, 2 * dims do out[i] = p end
   return out
 end
-for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"}, {"CircularPad", "circular"}} do
+for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"},
+    {"CircularPad", "circular"}} do
   for dims = 1, 3 do
     plain(row[1] .. dims .. "d", function(x, p) return F.pad(x, on_all_sides(p, dims), {mode = row[2]}) end, "padding")
   end
 end
 for dims = 1, 3 do
-  plain(("ConstantPad%dd"):format(dims), function(x, p, value) return F.pad(x, on_all_sides(p, dims), {value = value}) end, "padding, value")
+  plain(("ConstantPad%dd"):format(dims),
+    function(x, p, value) return F.pad(x, on_all_sides(p, dims), {value = value}) end, "padding, value")
 end
 
 ---- pooling ----
@@ -101,17 +107,25 @@ plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 local EmbeddingBag = layer("EmbeddingBag")
 -- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=})
 function EmbeddingBag:init(...)
-  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, *, mode=mean, include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
+  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, *, mode=mean, include_last_offset=false, \z
+    padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("EmbeddingBag: there is no %s: gradients are dense", k) end end
-  self.mode, self.include_last_offset, self.padding_idx = o.mode, o.include_last_offset, o.padding_idx and whole("EmbeddingBag", "padding_idx", o.padding_idx) or nil
-  self.weight = module.Parameter(o._weight or init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings), whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
+  self.mode, self.include_last_offset, self.padding_idx = o.mode, o.include_last_offset,
+    o.padding_idx and whole("EmbeddingBag", "padding_idx", o.padding_idx) or nil
+  self.weight = module.Parameter(o._weight or
+    init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings),
+    whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
   if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
 -- EmbeddingBag.from_pretrained(weight (count, size), freeze=true, options): weight's own memory
 function EmbeddingBag.from_pretrained(weight, ...)
   local o = lib.arguments("EmbeddingBag.from_pretrained", "freeze=true, *, mode=mean, include_last_offset=false, padding_idx=nil", ...)
-  if not core.is_tensor(weight) or M.dim(weight) ~= 2 then fail("EmbeddingBag.from_pretrained: argument 1 must be a tensor of 2 dims, got %s", core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight)) end
-  local e = EmbeddingBag(weight.shape[1], weight.shape[2], {mode = o.mode, include_last_offset = o.include_last_offset, padding_idx = o.padding_idx, _weight = weight:detach()})
+  if not core.is_tensor(weight) or M.dim(weight) ~= 2 then
+    fail("EmbeddingBag.from_pretrained: argument 1 must be a tensor of 2 dims, got %s",
+      core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight))
+  end
+  local e = EmbeddingBag(weight.shape[1], weight.shape[2],
+    {mode = o.mode, include_last_offset = o.include_last_offset, padding_idx = o.padding_idx, _weight = weight:detach()})
   e.weight:requires_grad_(not o.freeze)
   return e
 end
@@ -121,15 +135,21 @@ function EmbeddingBag:forward(ids, offsets, per_sample_weights)
     require("tycho.options").check("EmbeddingBag", offsets, {offsets = true, per_sample_weights = true})
     offsets, per_sample_weights = offsets.offsets, offsets.per_sample_weights
   end
-  return F.embedding_bag(ids, self.weight, offsets, {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset, padding_idx = self.padding_idx})
+  return F.embedding_bag(ids, self.weight, offsets,
+    {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset,
+      padding_idx = self.padding_idx})
 end
 
 ---- losses: options are the functions' ----
-for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_loss"}, {"MSELoss", "mse_loss"}, {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"},
-  {"HuberLoss", "huber_loss"}, {"KLDivLoss", "kl_div"}, {"BCELoss", "binary_cross_entropy"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"},
-  {"PoissonNLLLoss", "poisson_nll_loss"}, {"GaussianNLLLoss", "gaussian_nll_loss"}, {"HingeEmbeddingLoss", "hinge_embedding_loss"}, {"MarginRankingLoss", "margin_ranking_loss"},
-  {"SoftMarginLoss", "soft_margin_loss"}, {"CosineEmbeddingLoss", "cosine_embedding_loss"}, {"TripletMarginLoss", "triplet_margin_loss"}, {"MultiMarginLoss", "multi_margin_loss"},
-  {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"}, {"CTCLoss", "ctc_loss"}} do
+for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_loss"}, {"MSELoss", "mse_loss"},
+    {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"},
+  {"HuberLoss", "huber_loss"}, {"KLDivLoss", "kl_div"}, {"BCELoss", "binary_cross_entropy"},
+  {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}, {"PoissonNLLLoss", "poisson_nll_loss"},
+  {"GaussianNLLLoss", "gaussian_nll_loss"}, {"HingeEmbeddingLoss", "hinge_embedding_loss"},
+  {"MarginRankingLoss", "margin_ranking_loss"}, {"SoftMarginLoss", "soft_margin_loss"},
+  {"CosineEmbeddingLoss", "cosine_embedding_loss"}, {"TripletMarginLoss", "triplet_margin_loss"},
+  {"MultiMarginLoss", "multi_margin_loss"}, {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"},
+  {"CTCLoss", "ctc_loss"}} do
   local name, fn = unpack(row)
   local Loss = layer(name)
   -- (options), or (weight, options) where the loss has weights
@@ -138,14 +158,20 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
     for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
     local weight, o = nil, ...
     if core.is_tensor(o) and signature:find "[ ,]weight:" then weight, o = ... end      -- PyTorch's first argument
-    if select(weight and 3 or 2, ...) ~= nil then fail("%s: at most %s and a table of options are taken", name, weight and "a weight" or "nothing") end
-    if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then fail("%s: options must be a table, got %s", name, core.is_tensor(o) and "tensor" or type(o)) end
+    if select(weight and 3 or 2, ...) ~= nil then
+      fail("%s: at most %s and a table of options are taken", name, weight and "a weight" or "nothing")
+    end
+    if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then
+      fail("%s: options must be a table, got %s", name, core.is_tensor(o) and "tensor" or type(o))
+    end
     self.options = {weight = weight}
     local known = {}
     for k in signature:gsub("%b()", ""):gmatch "([%w_]+):" do known[k] = true end
     require("tycho.options").check(name, o or {}, known)
     local reductions = signature:match "reduction:enum(%b())"
-    if o and o.reduction ~= nil and not reductions:find("[(,]" .. tostring(o.reduction) .. "[,)]") then fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(o.reduction)) end
+    if o and o.reduction ~= nil and not reductions:find("[(,]" .. tostring(o.reduction) .. "[,)]") then
+      fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(o.reduction))
+    end
     for k, v in pairs(o or {}) do
       if self.options[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
       self.options[k] = v

@@ -58,16 +58,20 @@ end
 -- dims, or one more: a batch
 local function check_input(name, x, dims, size)
   if not core.is_tensor(x) or M.dim(x) < dims or M.dim(x) > dims + 1 or x.shape[M.dim(x)] ~= size then
-    fail("%s: the input must have %d or %d dims, the last of size %d, got %s", name, dims, dims + 1, size, core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
+    fail("%s: the input must have %d or %d dims, the last of size %d, got %s", name, dims, dims + 1, size,
+      core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
   end
 end
 
 local function state(name, what, given, shape, x)
   if not given then return ops.zeros(shape, {dtype = x.dtype, device = x.device}) end
   if not core.is_tensor(given) or tostring(given.shape) ~= table.concat(shape, "x") then
-    fail("%s: %s must be a tensor of shape %s, got %s", name, what, table.concat(shape, "x"), core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given))
+    fail("%s: %s must be a tensor of shape %s, got %s", name, what, table.concat(shape, "x"),
+      core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given))
   end
-  if given.dtype ~= x.dtype and not core.autocast(x.device ~= "cpu") then fail("%s: %s has dtype %s; it must be %s as the input's", name, what, given.dtype, x.dtype) end
+  if given.dtype ~= x.dtype and not core.autocast(x.device ~= "cpu") then
+    fail("%s: %s has dtype %s; it must be %s as the input's", name, what, given.dtype, x.dtype)
+  end
   return given
 end
 
@@ -75,21 +79,29 @@ for name, kind in pairs(KINDS) do
   local Layer = layer(name)
   local nonlinear = name == "RNN" and "nonlinearity=tanh, " or ""
 
-  -- (input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false); RNN, before bias: nonlinearity="tanh"|"relu"
+  -- (input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false); RNN, before
+  -- bias: nonlinearity="tanh"|"relu"
   function Layer:init(...)
-    local o = arguments(name, "input_size, hidden_size, num_layers=1, " .. nonlinear .. "bias=true, batch_first=false, dropout=0, bidirectional=false", ...)
+    local o = arguments(name,
+      "input_size, hidden_size, num_layers=1, " .. nonlinear ..
+        "bias=true, batch_first=false, dropout=0, bidirectional=false", ...)
     local inputs, hidden = whole(name, "input_size", o.input_size), whole(name, "hidden_size", o.hidden_size)
     self.input_size, self.hidden_size, self.num_layers = inputs, hidden, whole(name, "num_layers", o.num_layers)
     self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, nonlinearity(name, o)
-    if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then fail(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout)) end
+    if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then
+      fail(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout))
+    end
     local ways = o.bidirectional and 2 or 1
     for l = 0, self.num_layers - 1 do
-      for way = 1, ways do weights(self, kind, l == 0 and inputs or ways * hidden, hidden, o.bias, "_l" .. l .. (way == 2 and "_reverse" or "")) end
+      for way = 1, ways do
+        weights(self, kind, l == 0 and inputs or ways * hidden, hidden, o.bias, "_l" .. l .. (way == 2 and "_reverse" or ""))
+      end
     end
   end
 
   -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states.
-  -- x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
+  -- x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or
+  -- lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
   function Layer:forward(x, h0, c0)
     local pack = sequences.is(x) and x
     if pack then x = pack.data end
@@ -101,7 +113,8 @@ for name, kind in pairs(KINDS) do
     local n, H, ways = pack and pack.batch_sizes[1] or x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
     if x.shape[1] == 0 then fail(name .. ": there must be at least one step") end
     local shape = alone and {self.num_layers * ways, H} or {self.num_layers * ways, n, H}
-    local h_in, c_in = state(name, "argument 2 (h0)", h0, shape, x), kind.states == 2 and state(name, "argument 3 (c0)", c0, shape, x) or nil
+    local h_in, c_in = state(name, "argument 2 (h0)", h0, shape, x),
+      kind.states == 2 and state(name, "argument 3 (c0)", c0, shape, x) or nil
     if alone then h_in, c_in = M.unsqueeze(h_in, 2), c_in and M.unsqueeze(c_in, 2) end
     if pack then h_in, c_in = sequences.reordered(h_in, pack.sorted_indices), sequences.reordered(c_in, pack.sorted_indices) end
     local last_h, last_c = {}, {}
@@ -121,12 +134,17 @@ for name, kind in pairs(KINDS) do
     end
     local h, c = functions.stack(last_h, 1), c_in and functions.stack(last_c, 1) or nil
     if alone then return M.squeeze(x, 2), M.squeeze(h, 2), c and M.squeeze(c, 2) end
-    if pack then return sequences.with(pack, x), sequences.reordered(h, pack.unsorted_indices), sequences.reordered(c, pack.unsorted_indices) end
+    if pack then
+      return sequences.with(pack, x), sequences.reordered(h, pack.unsorted_indices),
+        sequences.reordered(c, pack.unsorted_indices)
+    end
     return self.batch_first and M.transpose(x, 1, 2) or x, h, c
   end
   function Layer:flatten_parameters() return self end       -- nothing to do: one op reads them where they lie
   function Layer:extra_repr()
-    return ("%d, %d"):format(self.input_size, self.hidden_size) .. (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") .. (self.bidirectional and ", bidirectional=true" or "")
+    return ("%d, %d"):format(self.input_size, self.hidden_size) ..
+      (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") ..
+      (self.bidirectional and ", bidirectional=true" or "")
   end
 
   local Cell = layer(name .. "Cell")

@@ -1,7 +1,8 @@
 -- Sequences of several lengths: padded; or packed as PyTorch packs them, step after step, each with those that last so long.
 --
--- Idea: of packed ones the longest come first, so that a step's sequences are the first ones of the step before. data: (sum of lengths, *); batch_sizes: a list, how
--- many sequences each step has; sorted_indices, unsorted_indices: vectors, which sequence stands at each place, and where each stands; nil: as given.
+-- Idea: of packed ones the longest come first, so that a step's sequences are the first ones of the step before. data:
+-- (sum of lengths, *); batch_sizes: a list, how many sequences each step has; sorted_indices, unsorted_indices:
+-- vectors, which sequence stands at each place, and where each stands; nil: as given.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local ops, M = core.ops, core.methods
@@ -14,10 +15,15 @@ local sequences = {}
 function sequences.pad_sequence(list, o)
   o = options.fill("pad_sequence", o, {batch_first = false, padding_value = 0, padding_side = "right"})
   if type(list) ~= "table" or #list == 0 then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
-  if o.padding_side ~= "right" and o.padding_side ~= "left" then fail("pad_sequence: padding_side must be right or left, got %s", tostring(o.padding_side)) end
+  if o.padding_side ~= "right" and o.padding_side ~= "left" then
+    fail("pad_sequence: padding_side must be right or left, got %s", tostring(o.padding_side))
+  end
   local most, out = 0, {}
   for i, x in ipairs(list) do
-    if not core.is_tensor(x) or M.dim(x) == 0 then fail("pad_sequence: item %d must be a tensor of at least 1 dim, got %s", i, core.is_tensor(x) and "a 0-dim tensor" or type(x)) end
+    if not core.is_tensor(x) or M.dim(x) == 0 then
+      fail("pad_sequence: item %d must be a tensor of at least 1 dim, got %s", i,
+        core.is_tensor(x) and "a 0-dim tensor" or type(x))
+    end
     most = math.max(most, x.shape[1])
   end
   for i, x in ipairs(list) do
@@ -45,7 +51,10 @@ Packed.__tostring = function(p) return ("PackedSequence of %d sequences, data %s
 function sequences.is(v) return type(v) == "table" and getmetatable(v) == Packed end
 
 -- The same sequences with other data.
-function sequences.with(p, data) return setmetatable({data = data, batch_sizes = p.batch_sizes, sorted_indices = p.sorted_indices, unsorted_indices = p.unsorted_indices}, Packed) end
+function sequences.with(p, data)
+  return setmetatable({data = data, batch_sizes = p.batch_sizes, sorted_indices = p.sorted_indices,
+    unsorted_indices = p.unsorted_indices}, Packed)
+end
 -- To a device, or of another dtype: as a tensor's to.
 function Packed:to(...)
   local p = sequences.with(self, M.to(self.data, ...))
@@ -69,18 +78,27 @@ local function vector(list, device) return M.to(core.from_value(list, "int64"), 
 -- x (L,N,*), batch_first: (N,L,*), and each sequence's length, a list or a tensor. enforce_sorted: they come longest first.
 function sequences.pack_padded_sequence(x, lengths, ...)
   local o = options.arguments("pack_padded_sequence", "batch_first=false, enforce_sorted=true", ...)
-  if not core.is_tensor(x) or M.dim(x) < 2 then fail("pack_padded_sequence: argument 1 must be a tensor of at least 2 dims, got %s", core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x)) end
+  if not core.is_tensor(x) or M.dim(x) < 2 then
+    fail("pack_padded_sequence: argument 1 must be a tensor of at least 2 dims, got %s",
+      core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
+  end
   if o.batch_first then x = M.transpose(x, 1, 2) end
   local most, n = x.shape[1], x.shape[2]
   lengths = core.is_tensor(lengths) and M.flatten(lengths):totable() or lengths
-  if type(lengths) ~= "table" or #lengths ~= n then fail("pack_padded_sequence: argument 2 (lengths) must be %d whole numbers, one for each sequence", n) end
+  if type(lengths) ~= "table" or #lengths ~= n then
+    fail("pack_padded_sequence: argument 2 (lengths) must be %d whole numbers, one for each sequence", n)
+  end
   local order, back, sorted = {}, {}, true
   for i, v in ipairs(lengths) do
-    if type(v) ~= "number" or v % 1 ~= 0 or v < 1 or v > most then fail("pack_padded_sequence: length %d is %s; it must be whole, from 1 to %d", i, tostring(v), most) end
+    if type(v) ~= "number" or v % 1 ~= 0 or v < 1 or v > most then
+      fail("pack_padded_sequence: length %d is %s; it must be whole, from 1 to %d", i, tostring(v), most)
+    end
     sorted = sorted and (i == 1 or v <= lengths[i - 1])
     order[i] = i
   end
-  if o.enforce_sorted and not sorted then fail("pack_padded_sequence: the lengths must come longest first; with enforce_sorted = false they are sorted here") end
+  if o.enforce_sorted and not sorted then
+    fail("pack_padded_sequence: the lengths must come longest first; with enforce_sorted = false they are sorted here")
+  end
   table.sort(order, function(a, b) return lengths[a] > lengths[b] or (lengths[a] == lengths[b] and a < b) end)
   for place, i in ipairs(order) do back[i] = place end
   local sizes, rows, lasting = {}, {}, n
@@ -90,7 +108,8 @@ function sequences.pack_padded_sequence(x, lengths, ...)
     for i = 1, lasting do rows[#rows + 1] = (t - 1) * n + order[i] end
   end
   return setmetatable({data = ops.index(M.flatten(x, 1, 2), {vector(rows, x.device)}, 1), batch_sizes = sizes,
-    sorted_indices = not o.enforce_sorted and vector(order, x.device) or nil, unsorted_indices = not o.enforce_sorted and vector(back, x.device) or nil}, Packed)
+    sorted_indices = not o.enforce_sorted and vector(order, x.device) or nil,
+    unsorted_indices = not o.enforce_sorted and vector(back, x.device) or nil}, Packed)
 end
 
 -- A list of (L_i, *).
@@ -102,12 +121,16 @@ function sequences.pack_sequence(list, ...)
   return sequences.pack_padded_sequence(x, lengths, {enforce_sorted = o.enforce_sorted})
 end
 
--- The padded tensor, (L,N,*) or, batch_first, (N,L,*), and the lengths, an int64 vector on the CPU. total_length: steps in all, padding included.
+-- The padded tensor, (L,N,*) or, batch_first, (N,L,*), and the lengths, an int64 vector on the CPU. total_length: steps
+-- in all, padding included.
 function sequences.pad_packed_sequence(p, ...)
   local o = options.arguments("pad_packed_sequence", "batch_first=false, padding_value=0, total_length=nil", ...)
   if not sequences.is(p) then fail("pad_packed_sequence: argument 1 must be a PackedSequence, got %s", options.shown(p)) end
   local n, steps = p.batch_sizes[1], o.total_length or #p.batch_sizes
-  if steps < #p.batch_sizes then fail("pad_packed_sequence: total_length must be at least %d, the longest sequence's, got %s", #p.batch_sizes, tostring(steps)) end
+  if steps < #p.batch_sizes then
+    fail("pad_packed_sequence: total_length must be at least %d, the longest sequence's, got %s", #p.batch_sizes,
+      tostring(steps))
+  end
   local order = p.sorted_indices and M.cpu(p.sorted_indices):totable()
   local rows, lengths, at, missing = {}, {}, 0, #p.data + 1
   for i = 1, steps * n do rows[i] = missing end
@@ -123,8 +146,9 @@ function sequences.pad_packed_sequence(p, ...)
   return o.batch_first and M.transpose(x, 1, 2) or x, core.from_value(lengths, "int64")
 end
 
--- What a recurrent layer takes along a packed sequence: all (rows, gates) are the input's part; h0, c0 (N,H). fn(x (steps,batch,gates), h, c, reverse)
--- gives hidden states, the last one, the last cell. Gives hidden states as rows, and each sequence's last states.
+-- What a recurrent layer takes along a packed sequence: all (rows, gates) are the input's part; h0, c0 (N,H). fn(x
+-- (steps,batch,gates), h, c, reverse) gives hidden states, the last one, the last cell. Gives hidden states as rows,
+-- and each sequence's last states.
 function sequences.recur(p, all, h0, c0, reverse, fn)
   local runs, outs = sequences.runs(p), {}
   local ended_h, ended_c = {}, {}

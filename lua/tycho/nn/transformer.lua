@@ -1,4 +1,5 @@
--- Attention layers: PyTorch's, whose state dicts they load. Sequences come first, (L, N, E), or batches, (N, L, E), with batch_first. Masks follow
+-- Attention layers: PyTorch's, whose state dicts they load. Sequences come first, (L, N, E), or batches, (N, L, E),
+-- with batch_first. Masks follow
 -- PyTorch: a bool mask is true where attention is forbidden, a float mask is added to the scores.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
@@ -16,7 +17,10 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
   local mask = attn_mask
   if mask and mask.dtype == "bool" then mask = ops.logical_not(mask) end
   if causal and not mask then mask = ops.tril(ops.ones(rows, cols, {dtype = "bool", device = device})) end
-  if mask and M.dim(mask) == 3 then mask = mask.shape[1] == n and n ~= n * heads and M.unsqueeze(mask, 2) or M.view(mask, n, heads, mask.shape[2], mask.shape[3]) end
+  if mask and M.dim(mask) == 3 then
+    mask = mask.shape[1] == n and n ~= n * heads and M.unsqueeze(mask, 2) or
+      M.view(mask, n, heads, mask.shape[2], mask.shape[3])
+  end
   if not padding then return mask end
   if M.dim(padding) == 1 then padding = M.unsqueeze(padding, 1) end
   local p = padding.dtype == "bool" and ops.logical_not(padding) or padding
@@ -29,8 +33,9 @@ end
 
 local MHA = layer("MultiheadAttention")
 -- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, {kdim=, vdim=, batch_first=false})
--- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true}) -> output (L,N,E), or (N,L,E) with batch_first,
--- and the weights (N,L,S), mean over heads; without them (need_weights = false) it is faster. key and value default to query.
+-- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true}) -> output (L,N,E), or
+-- (N,L,E) with batch_first, and the weights (N,L,S), mean over heads; without them (need_weights = false) it is faster.
+-- key and value default to query.
 function MHA:init(...)
   local o = arguments("MultiheadAttention", "embed_dim, num_heads, dropout=0, bias=true, *, kdim=nil, vdim=nil, batch_first=false", ...)
   local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
@@ -60,7 +65,8 @@ function MHA:forward(query, key, value, o)
   local alone = M.dim(query) == 2
   local swapped = not alone and not self.batch_first
   if not alone and (M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim) then
-    fail("MultiheadAttention: the query has shape %s; (%s, %d) is needed", tostring(query.shape), swapped and "L, N" or "N, L", self.embed_dim)
+    fail("MultiheadAttention: the query has shape %s; (%s, %d) is needed", tostring(query.shape),
+      swapped and "L, N" or "N, L", self.embed_dim)
   end
   if alone or swapped then               -- to (N, L, E); one tensor stays one
     local function turned(x) return alone and M.unsqueeze(x, 1) or M.transpose(x, 1, 2) end
@@ -83,7 +89,8 @@ function MHA:forward(query, key, value, o)
   q, k, v = heads(q), heads(k), heads(v)
   -- alone, is_causal needs no mask in memory
   local causal = o.is_causal and not o.attn_mask and not o.key_padding_mask and not o.need_weights
-  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, q.device, o.is_causal and not causal, q.shape[3], k.shape[3])
+  local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, q.device,
+    o.is_causal and not causal, q.shape[3], k.shape[3])
   local y, weights
   if o.need_weights then
     local s = ops.matmul(q, M.transpose(k, -2, -1)) * (1 / math.sqrt(E / h))
@@ -101,7 +108,8 @@ function MHA:forward(query, key, value, o)
 end
 function MHA:extra_repr() return ("embed_dim=%d, num_heads=%d"):format(self.embed_dim, self.num_heads) end
 
-local LAYER = "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=relu, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true"
+local LAYER = "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=relu, layer_norm_eps=1e-5, \z
+  batch_first=false, norm_first=false, bias=true"
 local function feed_forward(self, o, norms)
   local d = o.d_model
   whole(self._name, "dim_feedforward", o.dim_feedforward)
@@ -117,7 +125,8 @@ end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end
 
 local EncoderLayer = layer("TransformerEncoderLayer")
--- TransformerEncoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)
+-- TransformerEncoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
+-- batch_first=false, norm_first=false, bias=true)
 -- layer(x, src_mask, src_key_padding_mask, is_causal)
 function EncoderLayer:init(...)
   local o = arguments("TransformerEncoderLayer", LAYER, ...)
@@ -126,7 +135,10 @@ function EncoderLayer:init(...)
 end
 function EncoderLayer:forward(x, ...)
   local o = arguments("TransformerEncoderLayer", "src_mask=nil, src_key_padding_mask=nil, is_causal=false", ...)
-  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask, is_causal = o.is_causal, need_weights = false}))) end
+  local function attend(y)
+    return self.dropout1((self.self_attn(y, {attn_mask = o.src_mask, key_padding_mask = o.src_key_padding_mask,
+      is_causal = o.is_causal, need_weights = false})))
+  end
   if self.norm_first then
     x = x + attend(self.norm1(x))
     return x + self.dropout2(fed(self, self.norm2(x)))
@@ -146,8 +158,14 @@ end
 local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, tgt_is_causal=false"
 function DecoderLayer:forward(x, memory, ...)
   local o = arguments("TransformerDecoderLayer", TARGET, ...)
-  local function attend(y) return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask, is_causal = o.tgt_is_causal, need_weights = false}))) end
-  local function cross(y) return self.dropout2((self.multihead_attn(y, memory, memory, {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask, need_weights = false}))) end
+  local function attend(y)
+    return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask,
+      is_causal = o.tgt_is_causal, need_weights = false})))
+  end
+  local function cross(y)
+    return self.dropout2((self.multihead_attn(y, memory, memory,
+      {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask, need_weights = false})))
+  end
   if self.norm_first then
     x = x + attend(self.norm1(x))
     x = x + cross(self.norm2(x))
@@ -158,7 +176,8 @@ function DecoderLayer:forward(x, memory, ...)
   return self.norm3(x + self.dropout3(fed(self, x)))
 end
 
--- So many copies of a layer, one after the other, then norm, if given: (layer, num_layers, norm). Called as the layer is; the encoder's mask is src_mask.
+-- So many copies of a layer, one after the other, then norm, if given: (layer, num_layers, norm). Called as the layer
+-- is; the encoder's mask is src_mask.
 for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
@@ -186,31 +205,42 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
 end
 
 local Transformer = layer("Transformer")
--- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu", custom_encoder, custom_decoder,
--- layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)
--- model(src, tgt, {src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal, tgt_is_causal})
+-- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,
+-- activation="relu", custom_encoder, custom_decoder, layer_norm_eps=1e-5, batch_first=false, norm_first=false,
+-- bias=true)
+-- model(src, tgt, {src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+-- memory_key_padding_mask, src_is_causal, tgt_is_causal})
 function Transformer:init(...)
-  local o = arguments("Transformer", "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation=relu, custom_encoder=nil, custom_decoder=nil, " ..
+  local o = arguments("Transformer", "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, \z
+    dim_feedforward=2048, dropout=0.1, activation=relu, custom_encoder=nil, custom_decoder=nil, " ..
     "layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true", ...)
-  local shared = {dim_feedforward = o.dim_feedforward, dropout = o.dropout, activation = o.activation, layer_norm_eps = o.layer_norm_eps, batch_first = o.batch_first, norm_first = o.norm_first, bias = o.bias}
+  local shared = {dim_feedforward = o.dim_feedforward, dropout = o.dropout, activation = o.activation,
+    layer_norm_eps = o.layer_norm_eps, batch_first = o.batch_first, norm_first = o.norm_first, bias = o.bias}
   local function norm() return nn.LayerNorm(o.d_model, {eps = o.layer_norm_eps, bias = o.bias}) end
-  self.encoder = o.custom_encoder or nn.TransformerEncoder(nn.TransformerEncoderLayer(o.d_model, o.nhead, shared), o.num_encoder_layers, norm())
-  self.decoder = o.custom_decoder or nn.TransformerDecoder(nn.TransformerDecoderLayer(o.d_model, o.nhead, shared), o.num_decoder_layers, norm())
+  self.encoder = o.custom_encoder or
+    nn.TransformerEncoder(nn.TransformerEncoderLayer(o.d_model, o.nhead, shared), o.num_encoder_layers, norm())
+  self.decoder = o.custom_decoder or
+    nn.TransformerDecoder(nn.TransformerDecoderLayer(o.d_model, o.nhead, shared), o.num_decoder_layers, norm())
   self.d_model, self.nhead, self.batch_first = o.d_model, o.nhead, o.batch_first
   for _, p in ipairs(self:parameters()) do
     if M.dim(p) > 1 then init.xavier_uniform_(p) end
   end
 end
 function Transformer:forward(src, tgt, ...)
-  local o = arguments("Transformer", "src_mask=nil, tgt_mask=nil, memory_mask=nil, src_key_padding_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, src_is_causal=false, tgt_is_causal=false", ...)
+  local o = arguments("Transformer", "src_mask=nil, tgt_mask=nil, memory_mask=nil, src_key_padding_mask=nil, \z
+    tgt_key_padding_mask=nil, memory_key_padding_mask=nil, src_is_causal=false, tgt_is_causal=false", ...)
   for name, x in pairs {src = src or false, tgt = tgt or false} do
     if not core.is_tensor(x) then lib.fail("Transformer: %s must be a tensor, got %s", name, x and lib.shown(x) or "nil") end
   end
   local n, batch = M.dim(src), self.batch_first and 1 or 2
   if n < 2 or n > 3 or M.dim(tgt) ~= n or src.shape[n] ~= self.d_model or tgt.shape[n] ~= self.d_model then
-    lib.fail("Transformer: src and tgt have shapes %s and %s; both need 2 dims, or 3 with batches, of which the last is %d", tostring(src.shape), tostring(tgt.shape), self.d_model)
+    lib.fail("Transformer: src and tgt have shapes %s and %s; both need 2 dims, or 3 with batches, of which the last is %d",
+      tostring(src.shape), tostring(tgt.shape), self.d_model)
   end
-  if n == 3 and src.shape[batch] ~= tgt.shape[batch] then lib.fail("Transformer: src and tgt have shapes %s and %s; dim %d, the batch, must be alike", tostring(src.shape), tostring(tgt.shape), batch) end
+  if n == 3 and src.shape[batch] ~= tgt.shape[batch] then
+    lib.fail("Transformer: src and tgt have shapes %s and %s; dim %d, the batch, must be alike", tostring(src.shape),
+      tostring(tgt.shape), batch)
+  end
   local memory = self.encoder(src, {src_mask = o.src_mask, src_key_padding_mask = o.src_key_padding_mask, is_causal = o.src_is_causal})
   return self.decoder(tgt, memory, {tgt_mask = o.tgt_mask, memory_mask = o.memory_mask, tgt_key_padding_mask = o.tgt_key_padding_mask,
     memory_key_padding_mask = o.memory_key_padding_mask, tgt_is_causal = o.tgt_is_causal})
@@ -219,5 +249,6 @@ end
 function Transformer.generate_square_subsequent_mask(model, n, o)
   if not module.is_module(model) then n, o = model, n end
   n = whole("generate_square_subsequent_mask", "the size", n)
-  return ops.triu(ops.full({n, n}, -math.huge, lib.options("generate_square_subsequent_mask", o, {dtype = "float32", device = core.gpu.default_device()})), 1)
+  return ops.triu(ops.full({n, n}, -math.huge,
+    lib.options("generate_square_subsequent_mask", o, {dtype = "float32", device = core.gpu.default_device()})), 1)
 end

@@ -34,8 +34,9 @@ local function norm_of(list, p)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
--- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales gradients so that their common norm (math.huge: the largest element) is at
--- most max_norm. Returns the norm they had. No value comes to the host, but for error_if_nonfinite.
+-- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales gradients so that their common norm
+-- (math.huge: the largest element) is at most max_norm. Returns the norm they had. No value comes to the host, but for
+-- error_if_nonfinite.
 function utils.clip_grad_norm_(params, ...)
   local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", ...)
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
@@ -45,14 +46,18 @@ function utils.clip_grad_norm_(params, ...)
   if #list == 0 then return ops.zeros({}) end
   local ok, total = pcall(norm_of, list, o.norm_type)
   if not ok then fail((options.bare(total):gsub("^multi_norm", "clip_grad_norm_"))) end
-  if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled") end
+  if o.error_if_nonfinite and not ops.isfinite(total):item() then
+    fail("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled")
+  end
   ops.multi_scale(list, ops.clamp(o.max_norm / (total + 1e-6), nil, 1))
   return total
 end
 
 -- Limits every gradient's elements to -max..max.
 function utils.clip_grad_value_(params, max)
-  if type(max) ~= "number" or max < 0 or max ~= max then fail("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max)) end
+  if type(max) ~= "number" or max < 0 or max ~= max then
+    fail("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max))
+  end
   for _, g in ipairs(grads("clip_grad_value_", params)) do M.clamp_(g, -max, max) end
 end
 
@@ -65,7 +70,9 @@ end
 function utils.vector_to_parameters(v, params)
   local at, total = 1, 0
   for _, p in ipairs(params) do total = total + M.numel(p) end
-  if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then fail("vector_to_parameters: argument 1 must be a vector of %d elements", total) end
+  if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then
+    fail("vector_to_parameters: argument 1 must be a vector of %d elements", total)
+  end
   no_grad(function()
     for _, p in ipairs(params) do
       local n = M.numel(p)
@@ -77,7 +84,9 @@ end
 
 -- Sequences of several lengths: padded, cut again, packed.
 utils.rnn = {}
-for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"} do utils.rnn[name] = sequences[name] end
+for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"} do
+  utils.rnn[name] = sequences[name]
+end
 options.told(utils.rnn, "nn.utils.rnn")
 
 for name, fn in pairs(require "tycho.nn.normalized") do utils[name] = fn end

@@ -1,7 +1,8 @@
 -- Optimizers whose steps are made of ops, parameter by parameter: Rprop, ASGD, Adafactor, Muon.
 --
--- Idea: a class gives rule(group, p, g, state, t, write), which computes what the parameter and its state become and hands each to `write`; so do users' own
--- (optim.Optimizer:extend). Invariant: a GradScaler's skipped step, decided on the device, writes nothing and isn't counted; nothing comes to the host.
+-- Idea: a class gives rule(group, p, g, state, t, write), which computes what the parameter and its state become and
+-- hands each to `write`; so do users' own (optim.Optimizer:extend). Invariant: a GradScaler's skipped step, decided on
+-- the device, writes nothing and isn't counted; nothing comes to the host.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
@@ -38,7 +39,9 @@ return function(new_class)
   function Rprop:check(group) -- luacheck: ignore
     for _, name in ipairs {"etas", "step_sizes"} do
       local v = group[name]
-      if type(v) ~= "table" or #v ~= 2 or type(v[1]) ~= "number" or type(v[2]) ~= "number" or v[1] >= v[2] then fail("Rprop: %s must be two numbers, the smaller first", name) end
+      if type(v) ~= "table" or #v ~= 2 or type(v[1]) ~= "number" or type(v[2]) ~= "number" or v[1] >= v[2] then
+        fail("Rprop: %s must be two numbers, the smaller first", name)
+      end
     end
   end
   function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), like(p, group.lr) end
@@ -71,7 +74,8 @@ return function(new_class)
   end
 
   ---- Adafactor (Shazeer & Stern 2018): a matrix's second moments as those of its rows and columns ----
-  local Adafactor = class("Adafactor", {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
+  local Adafactor = class("Adafactor",
+    {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
   function Adafactor:check(group) if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end end -- luacheck: ignore
   function Adafactor:state_shape(name, p) -- luacheck: ignore
     local n = M.dim(p)
@@ -112,9 +116,13 @@ return function(new_class)
   end
 
   ---- Muon (Jordan et al. 2024): the momentum of a matrix made orthogonal, by Newton and Schulz's iteration (on a GPU in bfloat16) ----
-  local Muon = class("Muon", {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315}, eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
+  local Muon = class("Muon",
+    {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315},
+      eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
   function Muon:check(group) -- luacheck: ignore
-    if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then fail("Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got %s", shown(group.adjust_lr_fn)) end
+    if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then
+      fail("Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got %s", shown(group.adjust_lr_fn))
+    end
     if type(group.ns_coefficients) ~= "table" or #group.ns_coefficients ~= 3 then fail "Muon: ns_coefficients must be three numbers" end
   end
   function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore

@@ -15,7 +15,8 @@ local Optimizer = {}
 Optimizer.__index = Optimizer
 
 -- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
-local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true, lr_decay = true, initial_accumulator_value = true}
+local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
+  lr_decay = true, initial_accumulator_value = true}
 local function check_settings(self, group)
   local name = self._name
   for k, default in pairs(self.defaults_of) do
@@ -23,7 +24,10 @@ local function check_settings(self, group)
     if k == "betas" then
       local ok = type(v) == "table" and #v == 2
       for i = 1, ok and 2 or 0 do ok = ok and type(v[i]) == "number" and v[i] >= 0 and v[i] < 1 end
-      if not ok then fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name, type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v)) end
+      if not ok then
+        fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name,
+          type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v))
+      end
     elseif type(default) == "boolean" and k ~= "line_search_fn" then      -- which is a name, or false
       if type(v) ~= "boolean" then fail("%s: %s must be a boolean, got %s", name, k, shown(v)) end
     elseif type(default) == "number" and not (k == "lr" and core.is_tensor(v)) then
@@ -33,7 +37,9 @@ local function check_settings(self, group)
     end
   end
   if self.check then self:check(group) end
-  if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then fail("%s: nesterov needs momentum above 0 and no dampening", name) end
+  if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
+    fail("%s: nesterov needs momentum above 0 and no dampening", name)
+  end
 end
 
 -- What PyTorch's optimizers and their groups say besides: how they do it, which is always in one op here.
@@ -43,21 +49,26 @@ local function without_theirs(name, given, known)
   if type(given) ~= "table" then check(name, given, known) end
   for k, v in pairs(given) do
     if known[k] ~= nil or not THEIRS[k] then out[k] = v
-    elseif v and (k == "differentiable" or k == "decoupled_weight_decay") then fail("%s: there is no %s%s", name, k, k == "differentiable" and "" or "; AdamW decouples") end
+    elseif v and (k == "differentiable" or k == "decoupled_weight_decay") then
+      fail("%s: there is no %s%s", name, k, k == "differentiable" and "" or "; AdamW decouples")
+    end
   end
   return out
 end
 
 -- A list of parameters; a ParameterList is one, another module isn't.
 local function check_list(name, params)
-  if is_module(params) and not (params[1] == nil or core.is_tensor(params[1])) or (is_module(params) and params._name ~= "ParameterList") then
+  if is_module(params) and not (params[1] == nil or core.is_tensor(params[1])) or
+      (is_module(params) and params._name ~= "ParameterList") then
     fail("%s: argument 1 is a module; give its parameters: %s(net:parameters(), ...)", name, name)
   end
 end
 
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
-  if type(given) ~= "table" or core.is_tensor(given) then fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given)) end
+  if type(given) ~= "table" or core.is_tensor(given) then
+    fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
+  end
   given = without_theirs(name, given, known)
   check(name, given, known)
   if core.is_tensor(given.params) then given.params = {given.params} end
@@ -108,7 +119,10 @@ local function new_class(name, defaults, own)
   local function construct(_, params, lr, o, more)         -- (params, {lr=, ...}), (params, lr, {...})
     if type(lr) == "table" then lr, o, more = nil, lr, o end
     check_list(name, params)
-    if type(params) ~= "table" or core.is_tensor(params) then fail("%s: argument 1 must be a list of parameters or of groups, got %s", name, core.is_tensor(params) and "tensor" or type(params)) end
+    if type(params) ~= "table" or core.is_tensor(params) then
+      fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,
+        core.is_tensor(params) and "tensor" or type(params))
+    end
     if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
     o = without_theirs(name, o or {}, defaults)
     check(name, o, defaults)
@@ -126,7 +140,9 @@ local function new_class(name, defaults, own)
   end
   -- A group more: {params = list, lr = ...}; what it doesn't name is as the optimizer was made with.
   function class:add_param_group(group)
-    if type(group) ~= "table" or core.is_tensor(group) then fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group)) end
+    if type(group) ~= "table" or core.is_tensor(group) then
+      fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group))
+    end
     add_group(self, group, known)
   end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = construct})
@@ -161,7 +177,9 @@ end
 -- State for a parameter that has none, or that lacks what the group's options now ask for. fresh: this step's new counts.
 local function begin(self, p, group, s, fresh)
   refuse_capture(self, "makes state")
-  if group.master_weights and is_half(p) and not (s and s.master) then s = {master = core.keep(M.to(p:detach(), "float32")), version = M._version(p)} end
+  if group.master_weights and is_half(p) and not (s and s.master) then
+    s = {master = core.keep(M.to(p:detach(), "float32")), version = M._version(p)}
+  end
   s = s or {}
   self:new_state(s.master or p, group, s)
   for _, v in pairs(s) do if core.is_tensor(v) then core.keep(v) end end
@@ -292,13 +310,19 @@ end
 
 -- Raises if load_state_dict would.
 function Optimizer:check_state_dict(d)
-  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then fail "load_state_dict: a table with state and param_groups is needed" end
-  if #d.param_groups ~= #self.param_groups then fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups) end
+  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then
+    fail "load_state_dict: a table with state and param_groups is needed"
+  end
+  if #d.param_groups ~= #self.param_groups then
+    fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
+  end
   local needed = {}                        -- of each group's parameters: names of their state
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}
-    if #g.params ~= #own.params then fail("load_state_dict: group %d has %d parameters, the optimizer's has %d", i, #g.params, #own.params) end
+    if #g.params ~= #own.params then
+      fail("load_state_dict: group %d has %d parameters, the optimizer's has %d", i, #g.params, #own.params)
+    end
     for k, v in pairs(own) do all[k] = v end
     for k, v in pairs(g) do all[k] = v end
     check_settings(self, all)
@@ -321,72 +345,96 @@ function Optimizer:check_state_dict(d)
         end
       end
       local count = s and s.step
-      if core.is_tensor(count) and M.numel(count) ~= 1 or (count ~= nil and not core.is_tensor(count) and type(count) ~= "number") then fail("load_state_dict: 'step' of parameter %d must be a number", n) end
+      if core.is_tensor(count) and M.numel(count) ~= 1 or
+          (count ~= nil and not core.is_tensor(count) and type(count) ~= "number") then
+        fail("load_state_dict: 'step' of parameter %d must be a number", n)
+      end
     end
   end
 end
 
 ---- SGD ----
-local SGD = new_class("SGD", {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
+local SGD = new_class("SGD",
+  {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
 -- Momentum begins with the first gradient after it was asked for.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
 function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end
 function SGD:update(group, b)
-  ops.sgd_step(b.params, b.grads, group.momentum ~= 0 and field(b.state, "momentum_buffer") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale,
-    group.momentum, group.dampening, group.weight_decay, group.nesterov, group.maximize)
+  ops.sgd_step(b.params, b.grads, group.momentum ~= 0 and field(b.state, "momentum_buffer") or nil, b.copies or nil,
+    b.step, b.lr, b.found, b.scale, group.momentum, group.dampening, group.weight_decay, group.nesterov, group.maximize)
 end
 
 ---- Adam: weight decay in the gradient; AdamW: decoupled ----
 for name, decay in pairs {Adam = 0, AdamW = 0.01} do
-  local Adam = new_class(name, {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false, master_weights = false})
+  local Adam = new_class(name,
+    {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false,
+      master_weights = false})
   function Adam:new_state(p, group, s)
     s.exp_avg, s.exp_avg_sq, s.max_exp_avg_sq = like(p), like(p), group.amsgrad and like(p) or nil
   end
   function Adam:update(group, b)
-    ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), group.amsgrad and field(b.state, "max_exp_avg_sq") or nil,
-      b.copies or nil, b.step, b.lr, b.found, b.scale, group.betas[1], group.betas[2], group.eps, group.weight_decay, name == "AdamW", group.maximize)
+    ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"),
+      group.amsgrad and field(b.state, "max_exp_avg_sq") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale,
+      group.betas[1], group.betas[2], group.eps, group.weight_decay, name == "AdamW", group.maximize)
   end
 end
 
 -- NAdam's schedule of momentum follows from the count, the betas and momentum_decay of the step, as if they had always been these.
 ---- NAdam (Dozat 2016), RAdam (Liu et al. 2019), Adamax (Kingma & Ba 2014), Adadelta (Zeiler 2012) ----
-local NAdam = new_class("NAdam", {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3, decoupled_weight_decay = false, maximize = false, master_weights = false})
-local RAdam = new_class("RAdam", {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false, master_weights = false})
-local Adamax = new_class("Adamax", {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
+local NAdam = new_class("NAdam",
+  {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3,
+    decoupled_weight_decay = false, maximize = false, master_weights = false})
+local RAdam = new_class("RAdam",
+  {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false,
+    master_weights = false})
+local Adamax = new_class("Adamax",
+  {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
 local Adadelta = new_class("Adadelta", {lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0, maximize = false, master_weights = false})
-for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"}, [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
+for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"},
+    [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
   function class:new_state(p, _, s) s[names[1]], s[names[2]] = like(p), like(p) end
 end
 function NAdam:update(group, b)
-  ops.nadam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step, b.lr, b.found, b.scale,
-    group.betas[1], group.betas[2], group.eps, group.weight_decay, group.decoupled_weight_decay, group.momentum_decay, group.maximize)
+  ops.nadam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step,
+    b.lr, b.found, b.scale, group.betas[1], group.betas[2], group.eps, group.weight_decay,
+    group.decoupled_weight_decay, group.momentum_decay, group.maximize)
 end
 function RAdam:update(group, b)
-  ops.radam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step, b.lr, b.found, b.scale,
-    group.betas[1], group.betas[2], group.eps, group.weight_decay, group.decoupled_weight_decay, group.maximize)
+  ops.radam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step,
+    b.lr, b.found, b.scale, group.betas[1], group.betas[2], group.eps, group.weight_decay,
+    group.decoupled_weight_decay, group.maximize)
 end
 function Adamax:update(group, b)
   ops.adamax_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_inf"), b.copies or nil, b.step, b.lr, b.found, b.scale,
     group.betas[1], group.betas[2], group.eps, group.weight_decay, group.maximize)
 end
 function Adadelta:update(group, b)
-  ops.adadelta_step(b.params, b.grads, field(b.state, "square_avg"), field(b.state, "acc_delta"), b.copies or nil, b.step, b.lr, b.found, b.scale, group.rho, group.eps, group.weight_decay, group.maximize)
+  ops.adadelta_step(b.params, b.grads, field(b.state, "square_avg"), field(b.state, "acc_delta"), b.copies or nil,
+    b.step, b.lr, b.found, b.scale, group.rho, group.eps, group.weight_decay, group.maximize)
 end
 
 ---- RMSprop (Hinton), Adagrad (Duchi et al. 2011) ----
-local RMSprop = new_class("RMSprop", {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false, master_weights = false})
+local RMSprop = new_class("RMSprop",
+  {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false,
+    master_weights = false})
 function RMSprop:new_state(p, group, s)
   s.square_avg, s.momentum_buffer, s.grad_avg = like(p), group.momentum > 0 and like(p) or nil, group.centered and like(p) or nil
 end
 function RMSprop:update(group, b)
   ops.rmsprop_step(b.params, b.grads, field(b.state, "square_avg"), group.momentum > 0 and field(b.state, "momentum_buffer") or nil,
-    group.centered and field(b.state, "grad_avg") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale, group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
+    group.centered and field(b.state, "grad_avg") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale,
+    group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
 end
 
-local Adagrad = new_class("Adagrad", {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false, master_weights = false})
-function Adagrad:new_state(p, group, s) s.sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device})) end
+local Adagrad = new_class("Adagrad",
+  {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false,
+    master_weights = false})
+function Adagrad:new_state(p, group, s)
+  s.sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device}))
+end
 function Adagrad:update(group, b)
-  ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), b.copies or nil, b.step, b.lr, b.found, b.scale, group.lr_decay, group.eps, group.weight_decay, group.maximize)
+  ops.adagrad_step(b.params, b.grads, field(b.state, "sum"), b.copies or nil, b.step, b.lr, b.found, b.scale,
+    group.lr_decay, group.eps, group.weight_decay, group.maximize)
 end
 
 options.colon(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
@@ -397,8 +445,10 @@ local composed = require("tycho.optim.composed")(new_class)
 optim.Optimizer = {}
 -- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with methods
 --   Lion:new_state(p, group, s)                puts a parameter's state, tensors and numbers, into s at its first step
---   Lion:rule(group, p, grad, s, t, write)     computes what the parameter and its state become from ops, and hands each to write(tensor, new value); t counts steps
--- and then Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps go with it.
+--   Lion:rule(group, p, grad, s, t, write)     computes what the parameter and its state become from ops, and hands each
+-- to write(tensor, new value); t counts steps
+-- and then Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
+-- and compiled steps go with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
   local all = {lr = 1e-3, maximize = false, master_weights = false}

@@ -76,11 +76,15 @@ local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, mo
 end
 
 return function(new_class)
-  local LBFGS = new_class("LBFGS", {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100, line_search_fn = false})
+  local LBFGS = new_class("LBFGS",
+    {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100,
+      line_search_fn = false})
 
   local function flat_grad(params)
     local list = {}
-    for i, p in ipairs(params) do list[i] = p.grad and M.reshape(p.grad, -1) or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device}) end
+    for i, p in ipairs(params) do
+      list[i] = p.grad and M.reshape(p.grad, -1) or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device})
+    end
     return ops.cat(list)
   end
   local function move(params, t, d)                  -- params += t d
@@ -99,7 +103,9 @@ return function(new_class)
     if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
     local o = self.param_groups[1]
     local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
-    if o.line_search_fn and o.line_search_fn ~= "strong_wolfe" then fail("LBFGS: line_search_fn must be 'strong_wolfe', got " .. tostring(o.line_search_fn)) end
+    if o.line_search_fn and o.line_search_fn ~= "strong_wolfe" then
+      fail("LBFGS: line_search_fn must be 'strong_wolfe', got " .. tostring(o.line_search_fn))
+    end
     self.state[params[1]] = s
     local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
     local function evaluate()
@@ -185,10 +191,16 @@ return function(new_class)
     return {state = s and {saved} or {}, param_groups = {copy}}
   end
   function LBFGS:check_state_dict(d)
-    if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then fail "load_state_dict: a table with state and param_groups is needed" end
+    if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then
+      fail "load_state_dict: a table with state and param_groups is needed"
+    end
     local g, s = d.param_groups[1], d.state[1]
-    if #d.param_groups ~= 1 or type(g) ~= "table" or type(g.params) ~= "table" or #g.params ~= #self.param_groups[1].params then fail "load_state_dict: the parameters differ in number" end
-    if d.state[0] ~= nil or (s ~= nil and (type(s) ~= "table" or not core.is_tensor(s.d))) then fail "load_state_dict: no state of this L-BFGS; PyTorch's has other parts, which aren't taken over" end
+    if #d.param_groups ~= 1 or type(g) ~= "table" or type(g.params) ~= "table" or #g.params ~= #self.param_groups[1].params then
+      fail "load_state_dict: the parameters differ in number"
+    end
+    if d.state[0] ~= nil or (s ~= nil and (type(s) ~= "table" or not core.is_tensor(s.d))) then
+      fail "load_state_dict: no state of this L-BFGS; PyTorch's has other parts, which aren't taken over"
+    end
     local n = 0
     for _, p in ipairs(self.param_groups[1].params) do n = n + M.numel(p) end
     if s and M.numel(s.d) ~= n then fail("load_state_dict: its direction has %d elements, the parameters %d", M.numel(s.d), n) end

@@ -1,5 +1,5 @@
--- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each optimizer step (or epoch). Formulas and
--- names are PyTorch's; epochs count from 0.
+-- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each
+-- optimizer step (or epoch). Formulas and names are PyTorch's; epochs count from 0.
 local options = require "tycho.options"
 local fail = options.fail
 local schedulers = {}
@@ -7,7 +7,8 @@ local schedulers = {}
 local Scheduler = {}
 Scheduler.__index = Scheduler
 
--- signature: as tycho.options says. Gives the class, and what is called to make one, which is schedulers' of that name unless it is a user's own.
+-- signature: as tycho.options says. Gives the class, and what is called to make one, which is schedulers' of that name
+-- unless it is a user's own.
 local function new_class(name, signature, own)
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
@@ -28,8 +29,9 @@ local function new_class(name, signature, own)
 end
 
 schedulers.LRScheduler = {}
--- A scheduler of one's own: local Halved = LRScheduler:extend("Halved", "every=10"); function Halved:lr_at(epoch, base) return base * 0.5 ^ math.floor(epoch / self.every) end;
--- then Halved(optimizer, {every = 5}). signature: the arguments' names in order, with defaults. lr_at(epoch, base, i): the rate of group i, whose first rate base is, at an
+-- A scheduler of one's own: local Halved = LRScheduler:extend("Halved", "every=10"); function Halved:lr_at(epoch, base)
+-- return base * 0.5 ^ math.floor(epoch / self.every) end; then Halved(optimizer, {every = 5}). signature: the
+-- arguments' names in order, with defaults. lr_at(epoch, base, i): the rate of group i, whose first rate base is, at an
 -- epoch, from 0.
 function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
@@ -95,7 +97,9 @@ end
 local function each(self, k, i)
   local v = self[k]
   if type(v) == "table" then v = v[i] end
-  if type(v) ~= "number" or v <= 0 then fail("%s: %s must be a number above 0, or a list of one for each group, got %s", self._name, k, tostring(v)) end
+  if type(v) ~= "number" or v <= 0 then
+    fail("%s: %s must be a number above 0, or a list of one for each group, got %s", self._name, k, tostring(v))
+  end
   return v
 end
 local function set_momentum(group, m)
@@ -141,7 +145,9 @@ function CosineAnnealingLR:begin()
   need(self, "T_max")
   Scheduler.begin(self)
 end
-function CosineAnnealingLR:lr_at(epoch, base) return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2 end
+function CosineAnnealingLR:lr_at(epoch, base)
+  return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+end
 function CosineAnnealingLR:next_lr(epoch, lr, base)
   if epoch == 0 then return lr end
   local T = self.T_max
@@ -153,7 +159,9 @@ end
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
   need(self, "T_0")
-  if self.T_mult < 1 or self.T_mult % 1 ~= 0 then fail("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult)) end
+  if self.T_mult < 1 or self.T_mult % 1 ~= 0 then
+    fail("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult))
+  end
   Scheduler.begin(self)
 end
 -- epoch: a fraction too, such as that of the batches done.
@@ -205,7 +213,8 @@ function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lam
 
 -- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
 -- Momentum runs opposite, from max_momentum to base_momentum.
-local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
+local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, \z
+  gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
 function CyclicLR:begin()
   one_of(self, "mode", "triangular", "triangular2", "exp_range")
   self.base_lrs = {}
@@ -217,12 +226,15 @@ function CyclicLR:lr_at(step, base, i)
   local x = 1 + step / total - cycle
   local height = x <= up / total and x / (up / total) or (x - 1) / (up / total - 1)
   local scale = self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
-  if self.cycle_momentum then set_momentum(self.optimizer.param_groups[i], self.max_momentum - (self.max_momentum - self.base_momentum) * height * scale) end
+  if self.cycle_momentum then
+    set_momentum(self.optimizer.param_groups[i], self.max_momentum - (self.max_momentum - self.base_momentum) * height * scale)
+  end
   return base + (each(self, "max_lr", i) - base) * height * scale
 end
 
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
-local OneCycleLR = new_class("OneCycleLR", "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
+local OneCycleLR = new_class("OneCycleLR",
+  "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
   .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4, three_phase=false")
 function OneCycleLR:begin()
   one_of(self, "anneal_strategy", "cos", "linear")
@@ -250,7 +262,9 @@ function OneCycleLR:lr_at(step, base, i)
     if step > self.total_steps then fail("OneCycleLR: step %d is past total_steps %d", step, self.total_steps) end
     step = self.total_steps - 1
   end
-  if self.cycle_momentum then set_momentum(self.optimizer.param_groups[i], self:along(step, self.max_momentum, self.base_momentum, self.max_momentum)) end
+  if self.cycle_momentum then
+    set_momentum(self.optimizer.param_groups[i], self:along(step, self.max_momentum, self.base_momentum, self.max_momentum))
+  end
   return self:along(step, base, each(self, "max_lr", i), base / self.final_div_factor)
 end
 
@@ -274,7 +288,9 @@ end
 -- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
-  if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then fail("SequentialLR: there must be one milestone less than schedulers") end
+  if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then
+    fail("SequentialLR: there must be one milestone less than schedulers")
+  end
   for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
   for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end
   self.schedulers[1].last_epoch = 0
@@ -320,7 +336,9 @@ local SWALR = new_class("SWALR", "swa_lr, anneal_epochs=10, anneal_strategy=cos"
 function SWALR:begin()
   Scheduler.begin(self)
   one_of(self, "anneal_strategy", "cos", "linear")
-  if type(self.swa_lr) ~= "number" and type(self.swa_lr) ~= "table" then fail("SWALR: swa_lr must be a number or a list of one for each group, got %s", options.shown(self.swa_lr)) end
+  if type(self.swa_lr) ~= "number" and type(self.swa_lr) ~= "table" then
+    fail("SWALR: swa_lr must be a number or a list of one for each group, got %s", options.shown(self.swa_lr))
+  end
   for i, g in ipairs(self.optimizer.param_groups) do
     g.swa_lr = type(self.swa_lr) == "table" and self.swa_lr[i] or self.swa_lr
   end
@@ -340,9 +358,12 @@ function SWALR:next_lr(epoch, lr, _, i)
 end
 
 -- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
-local Plateau = new_class("ReduceLROnPlateau", "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
+local Plateau = new_class("ReduceLROnPlateau",
+  "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
 function Plateau:begin()
-  if not (type(self.factor) == "number" and self.factor < 1) then fail("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor)) end
+  if not (type(self.factor) == "number" and self.factor < 1) then
+    fail("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor))
+  end
   one_of(self, "mode", "min", "max")
   one_of(self, "threshold_mode", "rel", "abs")
   self.best, self.num_bad_epochs, self.cooldown_counter = self.mode == "min" and math.huge or -math.huge, 0, 0
@@ -350,7 +371,10 @@ end
 function Plateau:set() self.last_lr = self:get_last_lr() end
 function Plateau:is_better(v)
   local sign = self.mode == "min" and -1 or 1
-  if self.threshold_mode == "rel" then return self.mode == "min" and v < self.best * (1 - self.threshold) or self.mode == "max" and v > self.best * (1 + self.threshold) end
+  if self.threshold_mode == "rel" then
+    return self.mode == "min" and v < self.best * (1 - self.threshold) or self.mode == "max" and
+      v > self.best * (1 + self.threshold)
+  end
   return (v - self.best) * sign > self.threshold
 end
 function Plateau:step(metric)

@@ -1,5 +1,5 @@
--- Averages of a model's parameters over training: by a function of one's own, an exponential moving average where decay is given, else the mean of all
--- updates (stochastic weight averaging, Izmailov et al. 2018).
+-- Averages of a model's parameters over training: by a function of one's own, an exponential moving average where decay
+-- is given, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018).
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -17,7 +17,9 @@ function swa_utils.get_swa_multi_avg_fn()
 end
 function swa_utils.get_ema_multi_avg_fn(decay)
   decay = decay or 0.999
-  if type(decay) ~= "number" or not (decay >= 0 and decay <= 1) then fail("AveragedModel: decay must be in 0..1, got " .. options.shown(decay)) end
+  if type(decay) ~= "number" or not (decay >= 0 and decay <= 1) then
+    fail("AveragedModel: decay must be in 0..1, got " .. options.shown(decay))
+  end
   return function(average, values)
     for i, p in ipairs(average) do M.lerp_(p, values[i], 1 - decay) end
   end
@@ -38,20 +40,24 @@ local AveragedModel = Module:extend("AveragedModel")
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
   o = options.fill("AveragedModel", o, {decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
-  if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then fail "AveragedModel: one of decay, avg_fn and multi_avg_fn is taken" end
+  if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then
+    fail "AveragedModel: one of decay, avg_fn and multi_avg_fn is taken"
+  end
   for _, name in ipairs {"avg_fn", "multi_avg_fn"} do
     if o[name] and type(o[name]) ~= "function" then fail("AveragedModel: %s must be a function, got %s", name, options.shown(o[name])) end
   end
   self.module = model:clone():requires_grad_(false)
   self.use_buffers = o.use_buffers
-  self.average = o.multi_avg_fn or (o.decay and swa_utils.get_ema_multi_avg_fn(o.decay)) or (not o.avg_fn and swa_utils.get_swa_multi_avg_fn()) or function(average, values, n)
-    for i, p in ipairs(average) do M.copy_(p, o.avg_fn(p, values[i], n)) end
-  end
+  self.average = o.multi_avg_fn or (o.decay and swa_utils.get_ema_multi_avg_fn(o.decay)) or
+    (not o.avg_fn and swa_utils.get_swa_multi_avg_fn()) or function(average, values, n)
+      for i, p in ipairs(average) do M.copy_(p, o.avg_fn(p, values[i], n)) end
+    end
   self:register_buffer("n_averaged", core.ops.zeros({}, {dtype = "int64"}))
 end
 function AveragedModel:forward(...) return self.module(...) end
 
--- How many updates there have been. The count is asked of the device where it isn't what was last written here, so that updates can be compiled.
+-- How many updates there have been. The count is asked of the device where it isn't what was last written here, so that
+-- updates can be compiled.
 local function updates(self)
   local last = self.counted
   if last and last.tensor == self.n_averaged and last.version == M._version(self.n_averaged) then return last.n end
@@ -80,7 +86,8 @@ function AveragedModel:update_parameters(model)
   if not ok then fail(err) end
 end
 
--- update_bn(loader, model, device): batch_norm's running statistics anew, as means over the loader's batches (their first field is the input).
+-- update_bn(loader, model, device): batch_norm's running statistics anew, as means over the loader's batches (their
+-- first field is the input).
 function swa_utils.update_bn(loader, model, device)
   local norms = {}
   for _, m in ipairs(model:modules()) do if m.running_mean then norms[m] = m.momentum or false end end
