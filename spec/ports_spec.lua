@@ -354,3 +354,51 @@ describe("ports: pictures", function()
     os.execute("rm -r " .. dir)
   end)
 end)
+
+describe("ports: schedules", function()
+  local L = optim.lr_scheduler
+  -- A schedule that goes on from PyTorch's state dict: the rates that PyTorch gives then.
+  local function goes_on(make, state, lr, want, metric)
+    local opt = optim.SGD({tycho.zeros(1, {requires_grad = true})}, {lr = 0.01})
+    local s = make(opt)
+    s:load_state_dict(state)
+    assert.near(lr, opt.param_groups[1].lr, 1e-12)
+    for _, rate in ipairs(want) do
+      opt:step()
+      s:step(metric)
+      assert.near(rate, opt.param_groups[1].lr, 1e-12)
+    end
+    return s, opt
+  end
+
+  it("go on from PyTorch's states", function()
+    goes_on(function(o) return L.CosineAnnealingLR(o, 30) end, {T_max = 30, eta_min = 0, base_lrs = {0.01}, last_epoch = 10,
+      _step_count = 11, _is_initial = false, _last_lr = {0.007499999999999999}}, 0.0075,
+      {0.007033683215379001, 0.0065450849718747366, 0.006039558454088796, 0.0055226423163382676})
+    goes_on(function(o) return L.SequentialLR(o, {L.LinearLR(o, 0.1, {total_iters = 5}), L.ExponentialLR(o, 0.9)}, {5}) end,
+      {_milestones = {5}, last_epoch = 10, _last_lr = {0.0059049}, _schedulers = {
+        {start_factor = 0.1, end_factor = 1, total_iters = 5, base_lrs = {0.01}, last_epoch = 4, _last_lr = {0.0082}},
+        {gamma = 0.9, base_lrs = {0.01}, last_epoch = 5, _last_lr = {0.0059049}}}}, 0.0059049,
+      {0.00531441, 0.004782969, 0.0043046721, 0.00387420489})
+    goes_on(function(o) return L.ReduceLROnPlateau(o, {patience = 3}) end, {factor = 0.1, min_lrs = {0}, patience = 3, cooldown = 0,
+      eps = 1e-8, last_epoch = 10, _last_lr = {0.0001}, mode_worse = math.huge, mode = "min", threshold = 1e-4,
+      threshold_mode = "rel", best = 1, cooldown_counter = 0, num_bad_epochs = 1}, 1e-4, {1e-4, 1e-4, 1e-5, 1e-5}, 1)
+    goes_on(function(o) return L.ChainedScheduler {L.ConstantLR(o, 0.5, 12), L.StepLR(o, 4, 0.5)} end, {_last_lr = {0.00125},
+      _schedulers = {{factor = 0.5, total_iters = 12, base_lrs = {0.01}, last_epoch = 10, _last_lr = {0.00125}},
+        {step_size = 4, gamma = 0.5, base_lrs = {0.01}, last_epoch = 10, _last_lr = {0.00125}}}}, 0.00125, {0.00125, 0.00125})
+  end)
+
+  it("take nothing else for a state", function()
+    local opt = optim.SGD({tycho.zeros(1, {requires_grad = true})}, {lr = 0.01})
+    local s = L.StepLR(opt, 3)
+    fails("has a last_epoch; got none", s.load_state_dict, s, {})
+    fails("has a last_epoch; got 3", s.load_state_dict, s, 3)
+    fails("'last_lr' must be a list of 1 rates", s.load_state_dict, s, {last_epoch = 1, last_lr = {}})
+    fails("has a list of 2 schedulers", function()
+      L.ChainedScheduler({s, L.ExponentialLR(opt, 0.9)}):load_state_dict {schedulers = {{last_epoch = 1}}}
+    end)
+    s:load_state_dict {last_epoch = 2, step = 5, gamma = "x", optimizer = 3}       -- a state can't be a method, nor of another type
+    s:step()
+    assert.near(0.001, opt.param_groups[1].lr, 1e-12)
+  end)
+end)

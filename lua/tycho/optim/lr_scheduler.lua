@@ -77,9 +77,33 @@ function Scheduler:state_dict()
   end
   return out
 end
+-- The list of rates of a state, one for each group, under one of two names; nil where it has neither.
+local function rates_in(self, d, name, other)
+  local list = d[name] or d[other]
+  if list == nil then return nil end
+  for i = 1, #self.optimizer.param_groups do
+    if type(list) ~= "table" or type(list[i]) ~= "number" then
+      fail("load_state_dict: '%s' must be a list of %d rates", name, #self.optimizer.param_groups)
+    end
+  end
+  return {unpack(list, 1, #self.optimizer.param_groups)}
+end
+local function take_rates(self, list)
+  self.last_lr = list or self:get_last_lr()
+  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr[i] end
+end
+-- d: its own, or PyTorch's
 function Scheduler:load_state_dict(d)
-  for k, v in pairs(d) do if k ~= "optimizer" then self[k] = v end end
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr and self.last_lr[i] or g.lr end
+  if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
+    fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
+  end
+  local base, last = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr")
+  for k, v in pairs(d) do
+    local plain = type(v) == "number" or type(v) == "boolean" or type(v) == "string"
+    if plain and type(k) == "string" and not k:find "^_" and (self[k] == nil or type(self[k]) == type(v)) then self[k] = v end
+  end
+  self.base_lrs = base or self.base_lrs
+  take_rates(self, last)
 end
 
 options.colon(Scheduler, "scheduler", function(self) return type(self) == "table" and self.optimizer ~= nil end)
@@ -279,10 +303,15 @@ local function member_states(self)
   return out
 end
 local function load_members(self, d)
-  local now = self:get_last_lr()                         -- each member sets the rate that it gave last, also one whose turn is to come
-  for i, s in ipairs(self.schedulers) do s:load_state_dict(d.schedulers[i]) end
-  self.last_epoch, self.last_lr = d.last_epoch, d.last_lr or now
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr[i] or g.lr end
+  local list = type(d) == "table" and (d.schedulers or d._schedulers)
+  if type(list) ~= "table" or #list ~= #self.schedulers then
+    fail("load_state_dict: the state of a %s has a list of %d schedulers", self._name, #self.schedulers)
+  end
+  -- each member sets the rate that it gave last, also one whose turn is to come
+  local last = rates_in(self, d, "last_lr", "_last_lr") or self:get_last_lr()
+  for i, s in ipairs(self.schedulers) do s:load_state_dict(list[i]) end
+  self.last_epoch = type(d.last_epoch) == "number" and d.last_epoch or self.schedulers[1].last_epoch
+  take_rates(self, last)
 end
 
 -- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
