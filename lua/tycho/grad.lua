@@ -45,6 +45,7 @@ R.ceil = {x = zero}
 R.round = {x = zero}
 R.trunc = {x = zero}
 R.square = {x = function(g, x) return g * x * 2 end}
+R.cube = {x = function(g, x) return g * ops.square(x) * 3 end}
 R.exp = {x = function(g, out) return g * out end}
 R.expm1 = {x = function(g, out) return g * (out + 1) end}
 R.log = {x = function(g, x) return g / x end}

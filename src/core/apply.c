@@ -283,6 +283,17 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   return s;
 }
 
+/* The op that gives the power of a floating x by this number more directly, as PyTorch computes it; NULL: none does. */
+static ty_op *as_plainer_power(const ty_call *c) {
+  static const struct { double by; ty_op_id id; } plainer[] = {{2, TY_OP_square}, {3, TY_OP_cube}, {0.5, TY_OP_sqrt},
+    {-0.5, TY_OP_rsqrt}, {-1, TY_OP_reciprocal}, {1, TY_OP_mul}};
+  const ty_operand *x = &c->in[0], *b = &c->in[1];
+  if (!x->t || !ty_is_float((ty_dtype)x->t->dtype) || (b->kind != TY_INT && b->kind != TY_FLOAT)) return NULL;
+  for (unsigned i = 0; i < sizeof plainer / sizeof *plainer; i++)
+    if ((b->kind == TY_INT ? (double)b->i : b->f) == plainer[i].by) return &ty_ops[plainer[i].id];
+  return NULL;
+}
+
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out) {
   ty_call c;
   c.ctx = ctx;
@@ -298,6 +309,11 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   ty_dtype to;
   if (op->cast_first >= 0 && at[op->cast_first].set) return apply_to_cast(&c, b, into, out);
   if (!into && ty_autocasts(&c, b, &to)) return ty_apply_autocast(&c, b, to, out);
+  ty_op *plainer = op->id == TY_OP_pow ? as_plainer_power(&c) : NULL;
+  if (plainer) {
+    c.op = plainer;
+    c.nin = plainer->nin;                  /* x times the 1, or x alone */
+  }
   return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
 }
 

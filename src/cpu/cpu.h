@@ -29,6 +29,13 @@ typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int6
    NULL (core/cells.h). */
 typedef struct { void *o, *c, *s; const void *x, *y, *b, *h; } ty_cell;
 typedef struct { void *dh, *dc, *dx, *dy; const void *g, *s, *o, *h, *c; } ty_cell_back;
+/* Of n lines side by side, TY_BLOCK at most; xs, os ...: elements from one row to the next (column_loops.c). */
+typedef struct {
+  void (*softmax[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, int lg);
+  void (*softmax_backward[2])(void *o, int64_t os, const void *g, int64_t gs, const void *y, int64_t ys, int64_t rows, int64_t n, int lg);
+  void (*cumsum[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n);
+  void (*extreme[3])(void *o, int64_t *at, const void *x, int64_t xs, int64_t rows, int64_t n, int max);
+} ty_column_loops;
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][3];
@@ -78,6 +85,7 @@ typedef struct {
   void (*normal)(float *out, const uint32_t *words, int64_t n);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   const ty_pool_loop (*pool)[2];
+  const ty_column_loops *columns;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }

@@ -334,6 +334,13 @@ static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, cha
   const int64_t *p = ty_data(w->idx);
   int64_t i, l, s;
   line_at(w, line, &i, &l, &s);
+  if (!gather && w->istep == 0 && w->lstep == 1 && w->sstep == 1 && (!add || d == TY_F32 || d == TY_F64)) {      /* a row at one place */
+    char *q = large + (l + from + (p[i] - 1) * w->dstep) * size;
+    const char *r = small + (s + from) * size;
+    if (add) ty_cpu_loops()->pointwise[TY_OP_add][ty_k(d)](q, q, r, NULL, to - from, 1, 0);
+    else memcpy(q, r, (size_t)((to - from) * size));
+    return;
+  }
   if (add && d == TY_F32) { ADD(float); return; }
   if (add && d == TY_F64) { ADD(double); return; }
   if (add)

@@ -10,9 +10,10 @@
 
 typedef struct { int n; int64_t shape[TY_MAXDIM], stride[TY_MAXDIM], total; } dims;
 
+/* The outermost first: those that repeat the same memory (stride 0), then those of the larger strides. */
 static void add_dim(dims *d, int64_t shape, int64_t stride) {
   int i = d->n++;
-  for (; i > 0 && llabs(d->stride[i - 1]) < llabs(stride); i--) { d->shape[i] = d->shape[i - 1]; d->stride[i] = d->stride[i - 1]; }
+  for (; i > 0 && d->stride[i - 1] && (!stride || llabs(d->stride[i - 1]) < llabs(stride)); i--) { d->shape[i] = d->shape[i - 1]; d->stride[i] = d->stride[i - 1]; }
   d->shape[i] = shape;
   d->stride[i] = stride;
   d->total *= shape;
@@ -102,7 +103,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
   void (*store)(void *, int64_t, const void *, int64_t) = r.l->store[o->dtype][acck];
   double count = (double)r.red.total;
   int64_t work = r.red.total * keep.total;
-  int64_t red_inner = r.red.n ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX,
+  int64_t red_inner = r.red.n && r.red.stride[r.red.n - 1] ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX,
     keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
   if (keep_inner <= 1 && keep_inner < red_inner) {
     int64_t inner = keep.shape[keep.n - 1], tiles = (inner + TY_BLOCK - 1) / TY_BLOCK, all = keep.total / inner * tiles;
@@ -313,6 +314,51 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
+/* Lines that lie side by side, across memory, many at a time as they are: where loops for columns take the dtypes. t: operands and results,
+   those without the dim with stride 0 there; the first `same` of them must be of the loops' type. False: nothing was done. */
+typedef void (*columns_run)(const lines *w, char *const *ptr, int64_t n);
+static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim, columns_run run) {
+  const ty_dtype type = w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64;
+  const ty_tensor *x = &t[0];
+  int side = -1;
+  for (int k = 0; k < same; k++) if (t[k].dtype != type) return false;
+  for (int d = 0; d < x->ndim; d++) {
+    bool fits = d != dim && x->shape[d] >= 16;
+    for (int k = 0; k < nt; k++) fits = fits && t[k].stride[d] == 1;
+    if (fits) side = d;
+  }
+  if (side < 0 || ty_numel(x) == 0) return false;
+  const int64_t many = ((int64_t)1 << 18) / (w->n * ty_itemsize(x)), width = TY_MIN(TY_MAX(many / 16 * 16, 16), TY_BLOCK);   /* within the cache */
+  const int64_t tiles = (x->shape[side] + width - 1) / width, jobs = ty_numel(x) / w->n / x->shape[side] * tiles;
+  #pragma omp parallel for num_threads(ty_threads_for(ty_numel(x) * 2)) schedule(static)
+  for (int64_t job = 0; job < jobs; job++) {
+    const int64_t at = job % tiles * width;
+    int64_t rest = job / tiles;
+    char *ptr[3];
+    for (int k = 0; k < nt; k++) ptr[k] = (char *)ty_data(&t[k]) + at * ty_itemsize(&t[k]);
+    for (int d = x->ndim - 1; d >= 0; d--) {
+      if (d == dim || d == side) continue;
+      for (int k = 0; k < nt; k++) ptr[k] += rest % x->shape[d] * t[k].stride[d] * ty_itemsize(&t[k]);
+      rest /= x->shape[d];
+    }
+    run(w, ptr, TY_MIN(width, x->shape[side] - at));
+  }
+  return true;
+}
+
+static void columns_softmax(const lines *w, char *const *ptr, int64_t n) {
+  const int id = w->c->op->id, lg = id == TY_OP_log_softmax || id == TY_OP_log_softmax_backward;
+  const ty_column_loops *l = w->l->columns;
+  if (w->c->nin == 1) l->softmax[w->k](ptr[1], w->stride[1], ptr[0], w->stride[0], w->n, n, lg);
+  else l->softmax_backward[w->k](ptr[2], w->stride[2], ptr[0], w->stride[0], ptr[1], w->stride[1], w->n, n, lg);
+}
+static void columns_cumsum(const lines *w, char *const *ptr, int64_t n) {
+  w->l->columns->cumsum[w->k](ptr[1], w->stride[1], ptr[0], w->stride[0], w->n, n);
+}
+static void columns_extreme(const lines *w, char *const *ptr, int64_t n) {
+  w->l->columns->extreme[w->k](ptr[1], (int64_t *)(void *)ptr[2], ptr[0], w->stride[0], w->n, n, w->c->op->id == TY_OP_max_dim);
+}
+
 /* Lines that lie side by side, across memory, are turned a few at a time, so that each cache line is read and written
    once. False: nothing was done. */
 #define BUNCH 16
@@ -362,8 +408,8 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
 }
 
 /* Lines run over the operands and so many of the results as have their shape. */
-static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn) {
-  ty_tensor *t[3];
+static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn, columns_run columns) {
+  ty_tensor *t[3], all[3];                 /* all: results that lack the dim too */
   int nt = 0;
   lines w = {.c = c, .k = ty_k(compute), .l = ty_cpu_loops()};
   ty_tensor flat[3];                       /* 0-dim tensors as lines of one */
@@ -377,15 +423,27 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
   }
   w.n = t[0]->shape[dim];
   if (ty_numel(t[0]) == 0) return TY_OK;
+  if (w.stride[0] != 1 && w.n > 1 && w.n < INT32_MAX && columns) {
+    const int n = c->nin + c->op->nout;
+    for (int k = 0; k < n; k++) {
+      all[k] = k < c->nin ? *c->in[k].t : *c->out[k - c->nin];
+      if (k < nt) continue;
+      for (int d = all[k].ndim++; d > dim; d--) { all[k].shape[d] = all[k].shape[d - 1]; all[k].stride[d] = all[k].stride[d - 1]; }
+      all[k].shape[dim] = w.n;
+      all[k].stride[dim] = 0;
+    }
+    if (run_columns(&w, all, n, results ? n : 2, dim, columns)) return TY_OK;
+  }
   if (!results || !run_bunches(&w, t, nt, c->nin, dim, fn)) ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
   return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
 
-ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, 0, line_extreme); }
+ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, 0, line_extreme, columns_extreme); }
 ty_status ty_cpu_scan(ty_call *c) {
   bool back = c->op->id == TY_OP_cumprod_backward;
-  return run_lines(c, (int)c->at[0].i, c->compute, c->op->nout, back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan);
+  return run_lines(c, (int)c->at[0].i, c->compute, c->op->nout, back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan,
+    c->op->id == TY_OP_cumsum && c->compute != TY_I64 ? columns_cumsum : NULL);
 }
 ty_status ty_cpu_softmax(ty_call *c) {
-  return run_lines(c, (int)c->at[0].i, ty_compute_dtype((ty_dtype)c->in[0].t->dtype), 1, line_softmax);
+  return run_lines(c, (int)c->at[0].i, ty_compute_dtype((ty_dtype)c->in[0].t->dtype), 1, line_softmax, columns_softmax);
 }

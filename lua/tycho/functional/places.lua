@@ -78,16 +78,19 @@ local function extremes(flat, at, v, smallest)
   return ops.slice(ops.index_put(wide, ops.index(v, {order}, 1), {ops.where(last, places, n + 1)}, 1), 1, 1, n)
 end
 
-local REDUCE = {}
-function REDUCE.sum(flat, at, v) return added(flat, at, v) end
-function REDUCE.mean(flat, at, v, include)
-  local ones = ops.ones({M.numel(v)}, {dtype = flat.dtype, device = flat.device})
-  local count = added(include and ops.ones({M.numel(flat)}, {dtype = flat.dtype, device = flat.device}) or
-    ops.zeros({M.numel(flat)}, {dtype = flat.dtype, device = flat.device}), at, ones)
-  local sum = added(flat, at, v)
-  if M.is_floating_point(flat) then return sum / ops.clamp(count, 1) end
-  return ops.floor_divide(sum, ops.clamp(count, 1))
+-- x with src's elements added at index along dim, or the mean of what meets there.
+local function sums(name, x, dim, index, src, mean, include)
+  same_dtype(name, x, src)
+  index = M.long(index)
+  local function counted(from) return ops.scatter_add(from, dim, index, ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)) end
+  local count = (mean or not include) and counted(ops.fill(M.detach(x), include and 1 or 0))
+  local base = include and x or ops.where(ops.eq(count, 0), x, 0)
+  local sum = ops.scatter_add(base, dim, index, src)
+  if not mean then return sum end
+  count = ops.clamp(count, 1)
+  return M.is_floating_point(x) and sum / count or ops.floor_divide(sum, count)
 end
+local REDUCE = {}
 -- One factor of each place at a time.
 function REDUCE.prod(flat, at, v)
   if M.numel(v) == 0 then return flat end
@@ -116,18 +119,16 @@ for name, pick in pairs {amax = ops.maximum, amin = ops.minimum} do
     return y + nothing(flat, own) * share + added(ops.fill(y, 0), at, nothing(v, from) * ops.index(share, {at}, 1))
   end
 end
-local NEUTRAL = {sum = 0, mean = 0, prod = 1}
 
 def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's elements at index along dim; without include_self only src's count where there are any",
   function(x, dim, index, src, reduce, include)
+    if reduce == "sum" or reduce == "mean" then return sums("scatter_reduce", x, dim, index, src, reduce == "mean", include) end
     local at, v = flat_places("scatter_reduce", x, dim, index, src)
     local flat = M.flatten(x)
-    if not include and NEUTRAL[reduce] then flat = ops.masked_fill(flat, marked(x, at), NEUTRAL[reduce]) end
-    local y = REDUCE[reduce](flat, at, v, include)
-    if reduce == "mean" and not include then y = ops.where(marked(x, at), y, flat) end
-    return M.reshape(y, x.shape)
+    if not include and reduce == "prod" then flat = ops.masked_fill(flat, marked(x, at), 1) end
+    return M.reshape(REDUCE[reduce](flat, at, v, include), x.shape)
   end, INPLACE)
 def("index_reduce",
   "x, dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true",

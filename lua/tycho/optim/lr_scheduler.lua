@@ -340,8 +340,14 @@ function SequentialLR:restart()
 end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
 
--- All schedules at every step, each on what the others left.
-local ChainedScheduler = new_class("ChainedScheduler", "schedulers")
+-- All schedules at every step, each on what the others left. (schedulers), as PyTorch's, or (optimizer, schedulers)
+local ChainedScheduler, chained = new_class("ChainedScheduler", "schedulers")
+local of_optimizer = getmetatable(chained).__call
+getmetatable(chained).__call = function(self, first, second, ...)
+  local list = type(first) == "table" and type(first[1]) == "table" and first[1].optimizer and first
+  if list then return of_optimizer(self, type(second) == "table" and second.param_groups and second or list[1].optimizer, list, ...) end
+  return of_optimizer(self, first, second, ...)
+end
 function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers) end
 function ChainedScheduler:set() self.last_lr = self:get_last_lr() end
 function ChainedScheduler:step()

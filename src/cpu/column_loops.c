@@ -1,0 +1,77 @@
+/* Lines that lie side by side, across memory: softmax, extremes and running sums of up to TY_BLOCK of them at a time; built once for each
+ * instruction set, as loops.c is.
+ *
+ * Idea: row i has element i of every line, so that all lines go on together. Invariants: rows are xs, os ... elements apart; o may be x exactly; a
+ * line's result doesn't depend on the lines beside it. */
+#include <math.h>
+#include <string.h>
+#include "cpu.h"
+#include "math.h"
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#define FLOATS(k, T, X) \
+  static void softmax_##k(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n, int lg) { \
+    T *o = o_; const T *x = x_; T top[TY_BLOCK]; double sum[TY_BLOCK]; \
+    for (int64_t j = 0; j < n; j++) { top[j] = -INFINITY; sum[j] = 0; } \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs; \
+      for (int64_t j = 0; j < n; j++) top[j] = row[j] > top[j] ? row[j] : top[j]; }          /* a NaN shows in the sum */ \
+    for (int64_t j = 0; j < n; j++) top[j] = top[j] == -INFINITY ? 0 : top[j];               /* all masked: 0 / 0, as PyTorch */ \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs; T *to = o + i * os, e[TY_BLOCK], *const keep = lg ? e : to; \
+      for (int64_t j = 0; j < n; j++) keep[j] = ty_exp_down_##X(row[j] - top[j]); \
+      for (int64_t j = 0; j < n; j++) sum[j] += (double)keep[j]; } \
+    T by[TY_BLOCK]; \
+    if (lg) for (int64_t j = 0; j < n; j++) by[j] = log_##X((T)sum[j]); \
+    else for (int64_t j = 0; j < n; j++) by[j] = 1 / (T)sum[j]; \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs; T *to = o + i * os; \
+      if (lg) for (int64_t j = 0; j < n; j++) to[j] = (row[j] - top[j]) - by[j]; \
+      else for (int64_t j = 0; j < n; j++) to[j] *= by[j]; } } \
+  static void softmax_backward_##k(void *o_, int64_t os, const void *g_, int64_t gs, const void *y_, int64_t ys, int64_t rows, \
+                                   int64_t n, int lg) { \
+    T *o = o_; const T *g = g_, *y = y_; double sum[TY_BLOCK]; \
+    for (int64_t j = 0; j < n; j++) sum[j] = 0; \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *a = g + i * gs, *b = y + i * ys; \
+      if (lg) for (int64_t j = 0; j < n; j++) sum[j] += (double)a[j]; \
+      else for (int64_t j = 0; j < n; j++) sum[j] += (double)(a[j] * b[j]); } \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *a = g + i * gs, *b = y + i * ys; T *to = o + i * os; \
+      if (lg) for (int64_t j = 0; j < n; j++) to[j] = a[j] - ty_exp_down_##X(b[j]) * (T)sum[j]; \
+      else for (int64_t j = 0; j < n; j++) to[j] = b[j] * (a[j] - (T)sum[j]); } } \
+  static void cumsum_##k(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n) { \
+    T *o = o_; const T *x = x_; double sum[TY_BLOCK]; \
+    for (int64_t j = 0; j < n; j++) sum[j] = 0; \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs; T *to = o + i * os; \
+      for (int64_t j = 0; j < n; j++) { sum[j] += (double)row[j]; to[j] = (T)sum[j]; } } }
+FLOATS(0, float, f32)
+FLOATS(1, double, f64)
+
+/* The extreme and its place, from 1: a NaN wins, of equals the first. P: places of as many bytes as elements. */
+#define EXTREME(k, T, P) \
+  static void extreme_##k(void *o_, int64_t *at, const void *x_, int64_t xs, int64_t rows, int64_t n, int max) { \
+    T *o = o_; const T *x = x_; T best[TY_BLOCK]; P place[TY_BLOCK]; \
+    memcpy(best, x, sizeof(T) * (size_t)n); \
+    for (int64_t j = 0; j < n; j++) place[j] = 1; \
+    for (P i = 1; i < (P)rows; i++) { \
+      const T *row = x + (int64_t)i * xs; const P here = i + 1; \
+      for (int64_t j = 0; j < n; j++) { \
+        const T v = row[j], b = best[j]; \
+        const int better = ((max ? v > b : v < b) | (v != v)) & (b == b); \
+        best[j] = better ? v : b; place[j] = better ? here : place[j]; } } \
+    memcpy(o, best, sizeof(T) * (size_t)n); \
+    for (int64_t j = 0; j < n; j++) at[j] = place[j]; }
+EXTREME(0, float, int32_t)
+EXTREME(1, double, int64_t)
+EXTREME(2, int64_t, int64_t)
+
+const ty_column_loops PASTE(ty_column_loops_, TY_ISA) = {
+  .softmax = {softmax_0, softmax_1},
+  .softmax_backward = {softmax_backward_0, softmax_backward_1},
+  .cumsum = {cumsum_0, cumsum_1},
+  .extreme = {extreme_0, extreme_1, extreme_2},
+};
