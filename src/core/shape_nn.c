@@ -1,5 +1,5 @@
-/* Infer rules of matrix products, convolution, pooling, resizing, normalisation, attention, losses and optimizer steps. As in
- * shape.c: every check of arguments stands here. */
+/* Infer rules of matrix products, attention, recurrent layers, normalisation, losses and optimizer steps. As in shape.c: every
+ * check of arguments stands here. */
 #include <string.h>
 #include "shape.h"
 
@@ -23,7 +23,8 @@ ty_status ty_infer_matmul(ty_call *c) {
   int db = b->ndim > 1 ? b->ndim - 2 : 0;
   int64_t k = a->shape[a->ndim - 1];
   if (b->shape[db] != k)
-    return ty_fail(c, "argument 2 has shape %s; dim %d must be %lld to match argument 1 of shape %s", ty_shape_of(b), db + 1, (long long)k, ty_shape_of(a));
+    return ty_fail(c, "argument 2 has shape %s; dim %d must be %lld to match argument 1 of shape %s",
+      ty_shape_of(b), db + 1, (long long)k, ty_shape_of(a));
   int nd = 0;
   ty_tensor ba = *a, bb = *b;  /* their batch dims alone */
   ba.ndim = (uint8_t)TY_MAX(a->ndim - 2, 0);
@@ -47,9 +48,11 @@ ty_status ty_infer_linear(ty_call *c) {
   TY_TRY(blas_sizes(c, w));
   if (ty_numel(x) / TY_MAX(w->shape[1], 1) > INT32_MAX) return ty_fail(c, "argument 1 of shape %s has too many rows", ty_shape_of(x));
   if (x->ndim == 0 || x->shape[x->ndim - 1] != w->shape[1])
-    return ty_fail(c, "argument 1 has shape %s; its last dim must be %lld to match argument 2 of shape %s", ty_shape_of(x), (long long)w->shape[1], ty_shape_of(w));
+    return ty_fail(c, "argument 1 has shape %s; its last dim must be %lld to match argument 2 of shape %s",
+      ty_shape_of(x), (long long)w->shape[1], ty_shape_of(w));
   if (b && b->shape[0] != w->shape[0])
-    return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s", ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
+    return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s",
+      ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
   c->meta[0].shape[x->ndim - 1] = w->shape[0];
   return TY_OK;
@@ -64,205 +67,11 @@ ty_status ty_infer_linear_backward_weight(ty_call *c) {
   TY_TRY(ty_need_dims(c, 0, 2));
   TY_TRY(ty_need_dims(c, 1, 2));
   TY_TRY(blas_sizes(c, x));
-  if (g->shape[0] != x->shape[0]) return ty_fail(c, "arguments 1 and 2 have shapes %s and %s; they must have as many rows", ty_shape_of(g), ty_shape_of(x));
+  if (g->shape[0] != x->shape[0])
+    return ty_fail(c, "arguments 1 and 2 have shapes %s and %s; they must have as many rows", ty_shape_of(g), ty_shape_of(x));
   c->compute = ty_compute_dtype((ty_dtype)g->dtype);
   ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 2, shape);
   ty_set_shape(&c->meta[1], (ty_dtype)g->dtype, 1, shape);
-  return TY_OK;
-}
-
-/* ---- convolution ---- */
-
-/* first: where stride, padding and dilation stand among the attributes */
-static ty_status conv_size(ty_call *c, int first, int64_t in, int64_t kernel, int dim, int64_t *out) {
-  int64_t s = c->at[first].v[dim], p = c->at[first + 1].v[dim], d = c->at[first + 2].v[dim];
-  if (s < 1 || d < 1 || p < 0) return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0", (long long)s, (long long)d, (long long)p);
-  if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20) return ty_fail(c, "stride, dilation or padding is too large");
-  int64_t span = in + 2 * p - d * (kernel - 1) - 1;
-  if (span < 0)
-    return ty_fail(c, "the kernel of size %lld (dilation %lld) is larger than the padded input of size %lld",
-      (long long)kernel, (long long)d, (long long)(in + 2 * p));
-  *out = span / s + 1;
-  return TY_OK;
-}
-
-/* Logical order stays N, C, H, W; in memory channels come last where the backend is faster so. */
-static void conv_layout(ty_call *c) {
-  ty_meta *m = &c->meta[0];
-  const ty_backend *b = c->in[0].t->storage->backend;
-  if (b->channels_last && b->channels_last((ty_dtype)m->dtype)) ty_lay_channels_last(m);
-}
-
-void ty_lay_channels_last(ty_meta *m) {
-  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
-  const int64_t stride[4] = {h * w * n, 1, w * n, n};
-  m->has_stride = m->own_layout = true;
-  memcpy(m->stride, stride, sizeof stride);
-}
-
-ty_status ty_infer_conv2d(ty_call *c) {
-  const ty_tensor *x = c->in[0].t, *w = c->in[1].t, *b = c->in[2].t;
-  int64_t groups = c->at[3].i, shape[4];
-  for (int i = 0; i < 3; i++) {
-    TY_TRY(ty_need_float(c, i));
-    if (i) TY_TRY(ty_need_same_dtype(c, i, 0));
-  }
-  TY_TRY(ty_need_dims(c, 0, 4));
-  TY_TRY(ty_need_dims(c, 1, 4));
-  TY_TRY(ty_need_dims(c, 2, 1));
-  if (groups < 1 || w->shape[0] % groups) return ty_fail(c, "groups %lld doesn't divide the %lld output channels of argument 2", (long long)groups, (long long)w->shape[0]);
-  if (x->shape[1] != w->shape[1] * groups)
-    return ty_fail(c, "argument 1 has shape %s; dim 2 must be %lld to match argument 2 of shape %s with groups %lld",
-      ty_shape_of(x), (long long)(w->shape[1] * groups), ty_shape_of(w), (long long)groups);
-  if (b && b->shape[0] != w->shape[0])
-    return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s",
-      ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
-  if (w->shape[2] < 1 || w->shape[3] < 1) return ty_fail(c, "argument 2 of shape %s has an empty kernel", ty_shape_of(w));
-  shape[0] = x->shape[0];
-  shape[1] = w->shape[0];
-  TY_TRY(conv_size(c, 0, x->shape[2], w->shape[2], 0, &shape[2]));
-  TY_TRY(conv_size(c, 0, x->shape[3], w->shape[3], 1, &shape[3]));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
-  conv_layout(c);
-  return TY_OK;
-}
-
-/* x and w: the shapes that conv2d had; grad must have its result's. */
-static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w) {
-  const ty_tensor *g = c->in[0].t;
-  int64_t groups = c->at[4].i, oh, ow;
-  for (int i = 0; i < 2; i++) {
-    TY_TRY(ty_need_float(c, i));
-    TY_TRY(ty_need_dims(c, i, 4));
-  }
-  TY_TRY(ty_need_same_dtype(c, 1, 0));
-  for (int i = 0; i < 4; i++)
-    if (c->at[0].v[i] < 0) return ty_fail(c, "size %s is negative", ty_shape_text(c->at[0].v, 4));
-  TY_TRY(conv_size(c, 1, x[2], w[2], 0, &oh));
-  TY_TRY(conv_size(c, 1, x[3], w[3], 1, &ow));
-  if (groups < 1 || w[0] % groups || w[2] < 1 || w[3] < 1 || x[1] != w[1] * groups || g->shape[0] != x[0] || g->shape[1] != w[0] || g->shape[2] != oh || g->shape[3] != ow)
-    return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and a weight of shape %s", ty_shape_of(g), ty_shape_text(x, 4), ty_shape_text(w, 4));
-  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, c->at[0].v);
-  return TY_OK;
-}
-
-ty_status ty_infer_conv2d_weight(ty_call *c) {
-  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
-  TY_TRY(conv_gradient(c, c->in[1].t->shape, c->at[0].v));
-  if (c->in[0].t->storage->backend->filters_last) conv_layout(c);
-  return TY_OK;
-}
-
-ty_status ty_infer_conv2d_input(ty_call *c) {
-  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
-  TY_TRY(conv_gradient(c, c->at[0].v, c->in[1].t->shape));
-  conv_layout(c);
-  return TY_OK;
-}
-
-/* ---- pooling: over the last two dims of 3 or 4 ---- */
-
-/* Channels-last goes in, channels-last comes out. */
-static void pool_layout(ty_meta *m, const ty_tensor *x) {
-  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
-  const int64_t stride[4] = {h * w * n, 1, w * n, n};
-  if (x->ndim != 4 || !x->own_layout || !ty_is_channels_last(x)) return;
-  m->has_stride = m->own_layout = true;
-  memcpy(m->stride, stride, sizeof stride);
-}
-
-/* How many windows go along dim k of the last two, of n elements. The window's attributes begin at `first`: kernel_size, stride, padding, ceil_mode and,
- * where the op has it, dilation. */
-static ty_status pool_windows(ty_call *c, int first, int k, int64_t n, int64_t *out) {
-  ty_attr *a = c->at + first;
-  const bool max = c->op->id == TY_OP_max_pool2d_indices || c->op->id == TY_OP_max_pool2d_backward;
-  if (!a[1].set) a[1] = a[0];
-  const int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
-  if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
-    return ty_fail(c,
-      "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel",
-      (long long)kernel, (long long)s, (long long)d, (long long)p);
-  const int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
-  if (free < 0 && !(a[3].i && free > -s)) return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld", (long long)reach, (long long)(n + 2 * p));
-  *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
-  if (a[3].i && (*out - 1) * s >= n + p) (*out)--;         /* ceil_mode: the last window must begin inside */
-  if (*out < 1) return ty_fail(c, "no window of size %lld begins within the input of size %lld", (long long)reach, (long long)n);
-  return TY_OK;
-}
-
-ty_status ty_infer_pool(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  const ty_attr *a = c->at;
-  int64_t shape[4];
-  if (x->ndim != 3 && x->ndim != 4) return ty_fail(c, "argument 1 must have 3 or 4 dims, got shape %s", ty_shape_of(x));
-  TY_TRY(ty_need_float(c, 0));
-  memcpy(shape, x->shape, sizeof(int64_t) * x->ndim);
-  for (int k = 0; k < 2; k++) {
-    if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));
-    int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
-    if (c->op->id == TY_OP_adaptive_avg_pool2d || c->op->id == TY_OP_adaptive_max_pool2d_indices) {
-      if (a[0].v[k] < 1 || n < 1) return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
-      *out = a[0].v[k];
-      continue;
-    }
-    TY_TRY(pool_windows(c, 0, k, n, out));
-  }
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
-  pool_layout(&c->meta[0], x);
-  c->meta[1] = c->meta[0];
-  c->meta[1].dtype = TY_I64;
-  return TY_OK;
-}
-
-ty_status ty_infer_unpool(ty_call *c) {
-  const ty_tensor *g = c->in[0].t, *idx = c->op->id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
-  ty_attr *size = &c->at[0];
-  bool fits = (size->n == 3 || size->n == 4) && g->ndim == size->n;
-  for (int i = 0; fits && i < size->n; i++) fits = size->v[i] >= 0 && (i >= size->n - 2 || g->shape[i] == size->v[i]);
-  if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s", ty_shape_of(g), ty_shape_text(size->v, size->n));
-  TY_TRY(ty_need_float(c, 0));
-  if (idx) {
-    TY_TRY(ty_need_dtype(c, 1, TY_I64));
-    if (!TY_SAME_SHAPE(idx, g)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
-  }
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
-  pool_layout(&c->meta[0], idx ? idx : g);
-  if (c->op->id == TY_OP_adaptive_avg_pool2d_backward || !c->at[1].set) return TY_OK;      /* windows by size alone, or places by indices alone */
-  for (int k = 0; k < 2; k++) {
-    const int d = size->n - 2 + k;
-    int64_t n;
-    TY_TRY(pool_windows(c, 1, k, size->v[d], &n));
-    if (n != g->shape[d])
-      return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and these windows",
-        ty_shape_of(g), ty_shape_text(size->v, size->n));
-  }
-  return TY_OK;
-}
-
-/* ---- resizing: the last two of 4 dims ---- */
-
-ty_status ty_infer_resize(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  TY_TRY(ty_need_float(c, 0));
-  TY_TRY(ty_need_dims(c, 0, 4));
-  int64_t shape[4] = {x->shape[0], x->shape[1], c->at[0].v[0], c->at[0].v[1]};
-  for (int i = 2; i < 4; i++)
-    if (shape[i] < 1 || x->shape[i] < 1) return ty_fail(c, "an image of shape %s can't become %lldx%lld", ty_shape_of(x), (long long)shape[2], (long long)shape[3]);
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
-  pool_layout(&c->meta[0], x);
-  return TY_OK;
-}
-
-ty_status ty_infer_resize_backward(ty_call *c) {
-  const ty_tensor *g = c->in[0].t;
-  const ty_attr *size = &c->at[0];
-  TY_TRY(ty_need_float(c, 0));
-  bool fits = g->ndim == 4 && size->n == 4 && size->v[0] == g->shape[0] && size->v[1] == g->shape[1] && size->v[2] > 0 && size->v[3] > 0;
-  if (!fits || g->shape[2] != c->at[1].v[0] || g->shape[3] != c->at[1].v[1])
-    return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g),
-      ty_shape_text(size->v, size->n));
-  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size->v);
-  pool_layout(&c->meta[0], g);
   return TY_OK;
 }
 
@@ -280,7 +89,8 @@ static ty_status attention_operands(ty_call *c, int first) {
   if (!fits)
     return ty_fail(c, "query, key and value have shapes %s, %s and %s; (N,H,L,D), (N,H,S,D) and (N,H,S,E) are needed",
       ty_shape_of(q), ty_shape_of(k), ty_shape_of(v));
-  if (m && (m->ndim != 4 || m->shape[0] != q->shape[0] || m->shape[1] != q->shape[1] || m->shape[2] != q->shape[2] || m->shape[3] != k->shape[2]))
+  if (m && (m->ndim != 4 || m->shape[0] != q->shape[0] || m->shape[1] != q->shape[1] ||
+      m->shape[2] != q->shape[2] || m->shape[3] != k->shape[2]))
     return ty_fail(c, "the mask has shape %s; it must be %lldx%lldx%lldx%lld", ty_shape_of(m), (long long)q->shape[0],
       (long long)q->shape[1], (long long)q->shape[2], (long long)k->shape[2]);
   if (m && m->dtype != TY_BOOL && m->dtype != q->dtype)
@@ -311,7 +121,8 @@ ty_status ty_infer_attention(ty_call *c) {
 ty_status ty_infer_attention_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *q = c->in[1].t, *o = c->in[5].t, *lse = c->in[6].t, *rng = c->in[7].t;
   TY_TRY(attention_operands(c, 1));
-  bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) && !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
+  bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) &&
+              !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
               g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) &&
               lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
               rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
@@ -370,7 +181,8 @@ ty_status ty_infer_recurrent_backward(ty_call *c) {
   TY_TRY(ty_need_dims(c, 2, 2));
   TY_TRY(ty_need_dims(c, 4, 3));
   const ty_recurrence r = ty_recurrence_of(c);
-  const int64_t out[3] = {r.steps + lstm, r.n, r.h}, state[2] = {r.n, r.h}, saved[3] = {r.steps, r.n, r.kept * r.h}, weight[2] = {r.gates * r.h, r.h};
+  const int64_t out[3] = {r.steps + lstm, r.n, r.h}, state[2] = {r.n, r.h}, saved[3] = {r.steps, r.n, r.kept * r.h},
+    weight[2] = {r.gates * r.h, r.h};
   TY_TRY(need_shape(c, 0, 3, out));
   TY_TRY(need_shape(c, 1, 2, weight));
   TY_TRY(need_shape(c, 2, 2, state));
@@ -394,9 +206,11 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   int64_t n = x->shape[1];
   for (int i = 1; i < 5; i++) {
     const ty_tensor *t = c->in[i].t;
-    if (t && i < 3 && c->at[0].i && ty_overlaps_itself(t)) return ty_fail(c, "%s is changed in place, and its elements share memory", c->op->param[i].name);
+    if (t && i < 3 && c->at[0].i && ty_overlaps_itself(t))
+      return ty_fail(c, "%s is changed in place, and its elements share memory", c->op->param[i].name);
     if (t && (t->ndim != 1 || t->shape[0] != n))
-      return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s", c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
+      return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s",
+        c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
     TY_TRY(ty_need_float(c, i));
   }
   const ty_tensor *tracked = c->in[5].t;
@@ -440,7 +254,8 @@ ty_status ty_infer_layer_norm(ty_call *c) {
       return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[i + 1].name, ty_shape_of(t), ty_shape_text(s->v, s->n));
     TY_TRY(ty_need_float(c, i));
     if (t && ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype))
-      return ty_fail(c, "%s has dtype %s beside an input of %s", c->op->param[i + 1].name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
+      return ty_fail(c, "%s has dtype %s beside an input of %s",
+        c->op->param[i + 1].name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
   }
   ty_meta_of(x, &c->meta[0]);
   ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
@@ -451,7 +266,9 @@ ty_status ty_infer_layer_norm(ty_call *c) {
 }
 
 /* A float32 weight's gradient stays float32 beside 16-bit data: sums over the data would overflow. */
-static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) { return w && w->dtype == TY_F32 && ty_is_half((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype; }
+static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) {
+  return w && w->dtype == TY_F32 && ty_is_half((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype;
+}
 
 /* Gradients of x, weight and bias; the latter two in the shape of weight (or of the statistics' complement). */
 ty_status ty_infer_norm_backward(ty_call *c) {
@@ -462,14 +279,18 @@ ty_status ty_infer_norm_backward(ty_call *c) {
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   bool fits = TY_SAME_SHAPE(g, x) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
               ty_is_contiguous(rstd) && TY_SAME_SHAPE(mean, rstd);
-  if (batch) fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] && (!w || (w->ndim == 1 && w->shape[0] == x->shape[1]));
+  if (batch)
+    fits = fits && x->ndim >= 2 && mean->ndim == 1 && mean->shape[0] == x->shape[1] &&
+      (!w || (w->ndim == 1 && w->shape[0] == x->shape[1]));
   else {
     fits = fits && mean->ndim < x->ndim && !memcmp(mean->shape, x->shape, sizeof(int64_t) * mean->ndim);
     fits = fits &&
       (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
         w->ndim == x->ndim - mean->ndim && !memcmp(w->shape, x->shape + mean->ndim, sizeof(int64_t) * w->ndim)));
   }
-  if (!fits) return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
+  if (!fits)
+    return ty_fail(c, "the gradient, the input and the statistics don't belong together: shapes %s, %s and %s",
+      ty_shape_of(g), ty_shape_of(x), ty_shape_of(mean));
   ty_meta_of(x, &c->meta[0]);
   if (batch) {
     if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
@@ -488,7 +309,9 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
   fits = fits &&
     (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
       w->ndim == x->ndim - rstd->ndim && !memcmp(w->shape, x->shape + rstd->ndim, sizeof(int64_t) * w->ndim)));
-  if (!fits) return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
+  if (!fits)
+    return ty_fail(c, "the gradient, the input and the statistic don't belong together: shapes %s, %s and %s",
+      ty_shape_of(g), ty_shape_of(x), ty_shape_of(rstd));
   ty_meta_of(x, &c->meta[0]);
   ty_set_shape(&c->meta[1], weight_gradient(x, w), x->ndim - rstd->ndim, x->shape + rstd->ndim);
   return TY_OK;
@@ -503,13 +326,15 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
   TY_TRY(ty_need_dims(c, 0, 2));
   TY_TRY(ty_need_dtype(c, 1, TY_I64));
   if (y->ndim != 1 || y->shape[0] != x->shape[0])
-    return ty_fail(c, "argument 2 has shape %s; it must have %lld elements to match argument 1 of shape %s", ty_shape_of(y), (long long)x->shape[0], ty_shape_of(x));
+    return ty_fail(c, "argument 2 has shape %s; it must have %lld elements to match argument 1 of shape %s",
+      ty_shape_of(y), (long long)x->shape[0], ty_shape_of(x));
   if (w && (w->ndim != 1 || w->shape[0] != x->shape[1] || w->dtype != x->dtype))
     return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1],
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = x->dtype == TY_F64 ? TY_F64 : TY_F32;
-  const bool mean = c->op->id == TY_OP_cross_entropy_mean;       /* the loss, log-sum-exps of rows, what the rows' losses count for together */
+  /* the loss, log-sum-exps of rows, what the rows' losses count for together */
+  const bool mean = c->op->id == TY_OP_cross_entropy_mean;
   ty_set_shape(&c->meta[0], d, mean ? 0 : 1, x->shape);
   ty_set_shape(&c->meta[1], d, 1, x->shape);
   if (mean) ty_set_shape(&c->meta[2], d, 0, x->shape);
@@ -518,7 +343,8 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
 
 ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   const bool mean = c->op->id == TY_OP_cross_entropy_mean_backward;
-  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *y = c->in[2].t, *l = c->in[3].t, *w = c->in[4 + mean].t, *total = mean ? c->in[4].t : NULL;
+  const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *y = c->in[2].t, *l = c->in[3].t, *w = c->in[4 + mean].t,
+    *total = mean ? c->in[4].t : NULL;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_float(c, 1));
   TY_TRY(ty_need_dims(c, 1, 2));
@@ -527,7 +353,9 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
               (!mean || (total->ndim == 0 && total->dtype == l->dtype)) && y->shape[0] == x->shape[0] &&
               l->shape[0] == x->shape[0] && l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) &&
               (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
-  if (!fits) return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s", ty_shape_of(g), ty_shape_of(x), ty_shape_of(y));
+  if (!fits)
+    return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s",
+      ty_shape_of(g), ty_shape_of(x), ty_shape_of(y));
   ty_meta_of(c->in[1].t, &c->meta[0]);
   return TY_OK;
 }
@@ -558,13 +386,18 @@ ty_status ty_infer_optim(ty_call *c) {
   for (int k = 0; k < c->op->nin; k++) {
     ty_span s = c->span[k];
     if (c->op->param[k].type != TY_P_TENSORS) { TY_TRY(need_number(c, k)); continue; }
-    if (s.count != n && !(s.count == 0 && c->op->param[k].optional)) return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
+    if (s.count != n && !(s.count == 0 && c->op->param[k].optional))
+      return ty_fail(c, "argument %d has %d tensors for %d parameters", k + 1, s.count, n);
     for (int i = 0; i < s.count; i++) {
       const ty_tensor *p = c->in[c->span[0].start + i].t, *t = c->in[s.start + i].t;
       bool fits = TY_SAME_SHAPE(t, p);
-      if (!fits) return ty_fail(c, "tensor %d of argument %d has shape %s; it must be %s as its parameter's", i + 1, k + 1, ty_shape_of(t), ty_shape_of(p));
-      if (!ty_is_float((ty_dtype)t->dtype)) return ty_fail(c, "tensor %d of argument %d has dtype %s; it must be floating", i + 1, k + 1, ty_dtype_names[t->dtype]);
-      if (c->op->param[k].mutated && ty_overlaps_itself(t)) return ty_fail(c, "tensor %d of argument %d overlaps itself in memory", i + 1, k + 1);
+      if (!fits)
+        return ty_fail(c, "tensor %d of argument %d has shape %s; it must be %s as its parameter's",
+          i + 1, k + 1, ty_shape_of(t), ty_shape_of(p));
+      if (!ty_is_float((ty_dtype)t->dtype))
+        return ty_fail(c, "tensor %d of argument %d has dtype %s; it must be floating", i + 1, k + 1, ty_dtype_names[t->dtype]);
+      if (c->op->param[k].mutated && ty_overlaps_itself(t))
+        return ty_fail(c, "tensor %d of argument %d overlaps itself in memory", i + 1, k + 1);
     }
   }
   if (id == TY_OP_multi_scale) TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
@@ -587,7 +420,8 @@ ty_step ty_step_of(const ty_call *c) {
 
 ty_status ty_infer_multi_norm(ty_call *c) {
   for (int i = 0; i < c->nin; i++)
-    if (!ty_is_float((ty_dtype)c->in[i].t->dtype)) return ty_fail(c, "tensor %d has dtype %s; it must be floating", i + 1, ty_dtype_names[c->in[i].t->dtype]);
+    if (!ty_is_float((ty_dtype)c->in[i].t->dtype))
+      return ty_fail(c, "tensor %d has dtype %s; it must be floating", i + 1, ty_dtype_names[c->in[i].t->dtype]);
   TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
   ty_set_shape(&c->meta[0], c->nin && c->in[0].t->dtype == TY_F64 ? TY_F64 : TY_F32, 0, c->meta[0].shape);
   return TY_OK;

@@ -1,0 +1,168 @@
+-- Gradient rules of layers, losses and dropout (for grad.lua, which says how rules are written, and registers these). Most give a
+-- fused backward op's results, and where a graph is asked for the same gradients out of plain ops.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local attention_weights = require("tycho.functional.lib").attention_weights
+local recurrent_gradients = require "tycho.functional.recurrent"
+local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
+
+local R = {}
+
+---- convolution, pooling: each is linear in each operand ----
+R.conv2d = {
+  x = function(g, weight, x_shape, stride, padding, dilation, groups)
+    return ops.conv2d_backward_input(g, weight, x_shape, stride, padding, dilation, groups)
+  end,
+  weight = function(g, x, weight_shape, stride, padding, dilation, groups)
+    return ops.conv2d_backward_weight(g, x, weight_shape, stride, padding, dilation, groups)
+  end,
+  bias = function(g) return ops.sum(g, {1, 3, 4}) end}
+R.conv2d_backward_input = {
+  grad = function(g, weight, stride, padding, dilation, groups) return ops.conv2d(g, weight, nil, stride, padding, dilation, groups) end,
+  weight = function(g, grad, weight_shape, stride, padding, dilation, groups)
+    return ops.conv2d_backward_weight(grad, g, weight_shape, stride, padding, dilation, groups)
+  end}
+R.conv2d_backward_weight = {
+  grad = function(g, x, stride, padding, dilation, groups) return ops.conv2d(x, g, nil, stride, padding, dilation, groups) end,
+  x = function(g, grad, x_shape, stride, padding, dilation, groups)
+    return ops.conv2d_backward_input(grad, g, x_shape, stride, padding, dilation, groups)
+  end}
+R.max_pool2d_indices = {x = function(g, out2, x_shape, kernel_size, stride, padding, ceil_mode, dilation)
+  return ops.max_pool2d_backward(g, out2, x_shape, kernel_size, stride, padding, ceil_mode, dilation)
+end}
+R.max_pool2d_backward = {grad = function(g, indices, grad_shape)
+  return ops.gather(M.flatten(g, -2), -1, M.flatten(indices, -2)):view(grad_shape)
+end}
+R.adaptive_max_pool2d_indices = {x = function(g, out2, x_shape) return ops.max_pool2d_backward(g, out2, x_shape) end}
+R.avg_pool2d = {x = function(g, x_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+  return ops.avg_pool2d_backward(g, x_shape, kernel_size, stride, padding,
+    {ceil_mode = ceil_mode, count_include_pad = count_include_pad, divisor_override = divisor_override})
+end}
+R.avg_pool2d_backward = {grad = function(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+  return ops.avg_pool2d(g, kernel_size, stride, padding,
+    {ceil_mode = ceil_mode, count_include_pad = count_include_pad, divisor_override = divisor_override})
+end}
+R.adaptive_avg_pool2d = {x = function(g, x_shape) return ops.adaptive_avg_pool2d_backward(g, x_shape) end}
+R.adaptive_avg_pool2d_backward = {grad = function(g, grad_shape)
+  return ops.adaptive_avg_pool2d(g, {grad_shape[#grad_shape - 1], grad_shape[#grad_shape]})
+end}
+R.resize = {x = function(g, x_shape, size, mode, align_corners, factor_h, factor_w)
+  return ops.resize_backward(g, x_shape, size, mode, align_corners, factor_h, factor_w)
+end}
+R.resize_backward = {grad = function(g, size, mode, align_corners, factor_h, factor_w)
+  return ops.resize(g, size, mode, align_corners, factor_h, factor_w)
+end}
+
+---- attention ----
+R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
+  if not recording() then
+    return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
+  end
+  if dropout > 0 then error("attention: there is no second derivative through its dropout") end
+  local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
+  if causal then
+    s = ops.masked_fill(s,
+      ops.logical_not(ops.tril(ops.ones(q.shape[3], k.shape[3], {dtype = "bool", device = q.device}))), -math.huge)
+  end
+  if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
+  local p = attention_weights(s)
+  local dp = ops.matmul(g, M.transpose(v, -2, -1))
+  local ds = p * (dp - ops.sum(dp * p, -1, {keepdim = true})) * scale
+  return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)
+end}
+
+---- recurrent layers ----
+R.recurrent = {["x weight bias h0 c0"] = function(g, x, weight, bias, h0, c0, out, out2, kind, reverse)
+  if recording() then return recurrent_gradients(g, x, weight, bias, h0, c0, kind, reverse) end
+  local dx, dy, dh0, dc0 = ops.recurrent_backward(g, weight, h0, c0, out, out2, kind, {reverse = reverse})
+  if kind ~= "gru" then dy = dx end
+  local steps, last = x.shape[1], reverse and x.shape[1] or 1                       -- the weight has met h0 there, elsewhere the results
+  local dw = ops.matmul(M.t(M.select(dy, 1, last)), h0)
+  if steps > 1 then
+    local later, before = ops.slice(dy, 1, reverse and 1 or 2, reverse and steps - 1 or steps),
+      ops.slice(out, 1, reverse and 2 or 1, reverse and steps or steps - 1)
+    dw = dw + ops.matmul(M.t(M.flatten(later, 1, 2)), M.flatten(before, 1, 2))
+  end
+  return dx, dw, ops.sum(dy, {1, 2}), dh0, c0 and dc0
+end}
+
+---- normalisation ----
+-- The same gradients out of plain ops: x is normalised over dims, whose statistics depend on x where own is true.
+local function normalised(g, x, mean, rstd, scale, dims, own, eps)
+  if own then
+    mean = ops.mean(x, dims, {keepdim = true})
+    rstd = ops.rsqrt(ops.mean(ops.square(x - mean), dims, {keepdim = true}) + eps)
+  end
+  local h, gw = (x - mean) * rstd, scale and g * scale or g
+  local dx = gw * rstd
+  if own then dx = (gw - ops.mean(gw, dims, {keepdim = true}) - h * ops.mean(gw * h, dims, {keepdim = true})) * rstd end
+  return dx, g * h
+end
+R.batch_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, training, eps)
+  if not recording() then return ops.batch_norm_backward(g, x, weight, out2, out3, {training = training}) end
+  local dims, shape = {1}, {1, x.shape[2]}
+  for i = 3, #x.shape do dims[#dims + 1] = i; shape[i] = 1 end
+  local dx, gh = normalised(g, x, M.view(out2, shape), M.view(out3, shape), weight and M.view(weight, shape), dims, training, eps)
+  return dx, ops.sum(gh, dims), ops.sum(g, dims)
+end}
+R.layer_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, size, eps)
+  if not recording() then return ops.layer_norm_backward(g, x, weight, out2, out3) end
+  local dims, before = {}, {}
+  for i = 1, #x.shape do
+    local list = i > #x.shape - #size and dims or before
+    list[#list + 1] = i
+  end
+  local dx, gh = normalised(g, x, nil, nil, weight, dims, true, eps)
+  if #before == 0 then return dx, gh, g end
+  return dx, ops.sum(gh, before), ops.sum(g, before)
+end}
+
+R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
+  if not recording() then return ops.rms_norm_backward(g, x, weight, out2) end
+  local dims, before = {}, {}
+  for i = 1, #x.shape do
+    local list = i > #x.shape - #size and dims or before
+    list[#list + 1] = i
+  end
+  local r = ops.rsqrt(ops.mean(ops.square(x), dims, {keepdim = true}) + eps)
+  local gw = weight and g * weight or g
+  local dx = gw * r - x * (r * r * r) * ops.mean(gw * x, dims, {keepdim = true})
+  local dw = g * x * r
+  return dx, #before == 0 and dw or ops.sum(dw, before)
+end}
+
+---- losses, dropout ----
+local function slope(x, y, beta) return beta == 0 and ops.sign(x - y) or ops.clamp((x - y) / beta, -1, 1) end
+R.smooth_l1_terms = {x = function(g, x, y, beta) return g * slope(x, y, beta) end,
+  y = function(g, x, y, beta) return g * slope(y, x, beta) end}
+R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
+  y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
+
+-- Of rows' gradients g, in terms of other ops; of 16-bit scores in float32, as the op.
+local function cross_entropy(g, x, target, weight, ignore_index, label_smoothing)
+  if x.dtype ~= "float64" then x, weight = M.float(x), weight and M.float(weight) end
+  local valid = ops.ne(target, ignore_index)
+  local label = M.unsqueeze(ops.where(valid, target, 1), 2)
+  local q = ops.zeros(x.shape, {dtype = x.dtype, device = x.device})
+  local picked = weight and ops.gather(ops.expand(weight, x.shape), 2, label) or ops.fill(M.to(label, x.dtype), 1)
+  q = ops.scatter(q, 2, label, picked * (1 - label_smoothing))
+  q = q + (weight and weight * (label_smoothing / x.shape[2]) or label_smoothing / x.shape[2])
+  return ops.where(M.unsqueeze(valid, 2), g * (ops.softmax(x, 2) * ops.sum(q, 2, {keepdim = true}) - q), 0)
+end
+R.cross_entropy_rows = {x = function(g, x, target, weight, out2, ignore_index, label_smoothing)
+  if not recording() then
+    return ops.cross_entropy_backward(g, x, target, out2, weight,
+      {ignore_index = ignore_index, label_smoothing = label_smoothing})
+  end
+  return cross_entropy(M.unsqueeze(g, 2), x, target, weight, ignore_index, label_smoothing)
+end}
+R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_index, label_smoothing)
+  if not recording() then
+    return ops.cross_entropy_mean_backward(g, x, target, out2, out3, weight,
+      {ignore_index = ignore_index, label_smoothing = label_smoothing})
+  end
+  return cross_entropy(g / out3, x, target, weight, ignore_index, label_smoothing)
+end}
+R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
+
+return R

@@ -1,0 +1,210 @@
+/* Infer rules of convolution, pooling and resizing: what goes over the last two dims. Results lie channels-last in memory where
+ * the backend is faster so or the operand does. As in shape.c: every check of arguments stands here. */
+#include <string.h>
+#include "shape.h"
+
+/* ---- convolution ---- */
+
+/* first: where stride, padding and dilation stand among the attributes */
+static ty_status conv_size(ty_call *c, int first, int64_t in, int64_t kernel, int dim, int64_t *out) {
+  int64_t s = c->at[first].v[dim], p = c->at[first + 1].v[dim], d = c->at[first + 2].v[dim];
+  if (s < 1 || d < 1 || p < 0)
+    return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0",
+      (long long)s, (long long)d, (long long)p);
+  if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20) return ty_fail(c, "stride, dilation or padding is too large");
+  int64_t span = in + 2 * p - d * (kernel - 1) - 1;
+  if (span < 0)
+    return ty_fail(c, "the kernel of size %lld (dilation %lld) is larger than the padded input of size %lld",
+      (long long)kernel, (long long)d, (long long)(in + 2 * p));
+  *out = span / s + 1;
+  return TY_OK;
+}
+
+/* Logical order stays N, C, H, W; in memory channels come last where the backend is faster so. */
+static void conv_layout(ty_call *c) {
+  ty_meta *m = &c->meta[0];
+  const ty_backend *b = c->in[0].t->storage->backend;
+  if (b->channels_last && b->channels_last((ty_dtype)m->dtype)) ty_lay_channels_last(m);
+}
+
+void ty_lay_channels_last(ty_meta *m) {
+  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
+  const int64_t stride[4] = {h * w * n, 1, w * n, n};
+  m->has_stride = m->own_layout = true;
+  memcpy(m->stride, stride, sizeof stride);
+}
+
+ty_status ty_infer_conv2d(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *w = c->in[1].t, *b = c->in[2].t;
+  int64_t groups = c->at[3].i, shape[4];
+  for (int i = 0; i < 3; i++) {
+    TY_TRY(ty_need_float(c, i));
+    if (i) TY_TRY(ty_need_same_dtype(c, i, 0));
+  }
+  TY_TRY(ty_need_dims(c, 0, 4));
+  TY_TRY(ty_need_dims(c, 1, 4));
+  TY_TRY(ty_need_dims(c, 2, 1));
+  if (groups < 1 || w->shape[0] % groups)
+    return ty_fail(c, "groups %lld doesn't divide the %lld output channels of argument 2", (long long)groups, (long long)w->shape[0]);
+  if (x->shape[1] != w->shape[1] * groups)
+    return ty_fail(c, "argument 1 has shape %s; dim 2 must be %lld to match argument 2 of shape %s with groups %lld",
+      ty_shape_of(x), (long long)(w->shape[1] * groups), ty_shape_of(w), (long long)groups);
+  if (b && b->shape[0] != w->shape[0])
+    return ty_fail(c, "argument 3 has shape %s; it must have %lld elements to match argument 2 of shape %s",
+      ty_shape_of(b), (long long)w->shape[0], ty_shape_of(w));
+  if (w->shape[2] < 1 || w->shape[3] < 1) return ty_fail(c, "argument 2 of shape %s has an empty kernel", ty_shape_of(w));
+  shape[0] = x->shape[0];
+  shape[1] = w->shape[0];
+  TY_TRY(conv_size(c, 0, x->shape[2], w->shape[2], 0, &shape[2]));
+  TY_TRY(conv_size(c, 0, x->shape[3], w->shape[3], 1, &shape[3]));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
+  conv_layout(c);
+  return TY_OK;
+}
+
+/* x and w: the shapes that conv2d had; grad must have its result's. */
+static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w) {
+  const ty_tensor *g = c->in[0].t;
+  int64_t groups = c->at[4].i, oh, ow;
+  for (int i = 0; i < 2; i++) {
+    TY_TRY(ty_need_float(c, i));
+    TY_TRY(ty_need_dims(c, i, 4));
+  }
+  TY_TRY(ty_need_same_dtype(c, 1, 0));
+  for (int i = 0; i < 4; i++)
+    if (c->at[0].v[i] < 0) return ty_fail(c, "size %s is negative", ty_shape_text(c->at[0].v, 4));
+  TY_TRY(conv_size(c, 1, x[2], w[2], 0, &oh));
+  TY_TRY(conv_size(c, 1, x[3], w[3], 1, &ow));
+  if (groups < 1 || w[0] % groups || w[2] < 1 || w[3] < 1 || x[1] != w[1] * groups ||
+      g->shape[0] != x[0] || g->shape[1] != w[0] || g->shape[2] != oh || g->shape[3] != ow)
+    return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and a weight of shape %s",
+      ty_shape_of(g), ty_shape_text(x, 4), ty_shape_text(w, 4));
+  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, c->at[0].v);
+  return TY_OK;
+}
+
+ty_status ty_infer_conv2d_weight(ty_call *c) {
+  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
+  TY_TRY(conv_gradient(c, c->in[1].t->shape, c->at[0].v));
+  if (c->in[0].t->storage->backend->filters_last) conv_layout(c);
+  return TY_OK;
+}
+
+ty_status ty_infer_conv2d_input(ty_call *c) {
+  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
+  TY_TRY(conv_gradient(c, c->at[0].v, c->in[1].t->shape));
+  conv_layout(c);
+  return TY_OK;
+}
+
+/* ---- pooling: over the last two dims of 3 or 4 ---- */
+
+/* Channels-last goes in, channels-last comes out. */
+static void pool_layout(ty_meta *m, const ty_tensor *x) {
+  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
+  const int64_t stride[4] = {h * w * n, 1, w * n, n};
+  if (x->ndim != 4 || !x->own_layout || !ty_is_channels_last(x)) return;
+  m->has_stride = m->own_layout = true;
+  memcpy(m->stride, stride, sizeof stride);
+}
+
+/* How many windows go along dim k of the last two, of n elements. The window's attributes begin at `first`: kernel_size, stride,
+ * padding, ceil_mode and, where the op has it, dilation. */
+static ty_status pool_windows(ty_call *c, int first, int k, int64_t n, int64_t *out) {
+  ty_attr *a = c->at + first;
+  const bool max = c->op->id == TY_OP_max_pool2d_indices || c->op->id == TY_OP_max_pool2d_backward;
+  if (!a[1].set) a[1] = a[0];
+  const int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
+  if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
+    return ty_fail(c,
+      "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel",
+      (long long)kernel, (long long)s, (long long)d, (long long)p);
+  const int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
+  if (free < 0 && !(a[3].i && free > -s))
+    return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld",
+      (long long)reach, (long long)(n + 2 * p));
+  *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
+  if (a[3].i && (*out - 1) * s >= n + p) (*out)--;         /* ceil_mode: the last window must begin inside */
+  if (*out < 1) return ty_fail(c, "no window of size %lld begins within the input of size %lld", (long long)reach, (long long)n);
+  return TY_OK;
+}
+
+ty_status ty_infer_pool(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const ty_attr *a = c->at;
+  int64_t shape[4];
+  if (x->ndim != 3 && x->ndim != 4) return ty_fail(c, "argument 1 must have 3 or 4 dims, got shape %s", ty_shape_of(x));
+  TY_TRY(ty_need_float(c, 0));
+  memcpy(shape, x->shape, sizeof(int64_t) * x->ndim);
+  for (int k = 0; k < 2; k++) {
+    if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));
+    int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
+    if (c->op->id == TY_OP_adaptive_avg_pool2d || c->op->id == TY_OP_adaptive_max_pool2d_indices) {
+      if (a[0].v[k] < 1 || n < 1)
+        return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
+      *out = a[0].v[k];
+      continue;
+    }
+    TY_TRY(pool_windows(c, 0, k, n, out));
+  }
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
+  pool_layout(&c->meta[0], x);
+  c->meta[1] = c->meta[0];
+  c->meta[1].dtype = TY_I64;
+  return TY_OK;
+}
+
+ty_status ty_infer_unpool(ty_call *c) {
+  const ty_tensor *g = c->in[0].t, *idx = c->op->id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
+  ty_attr *size = &c->at[0];
+  bool fits = (size->n == 3 || size->n == 4) && g->ndim == size->n;
+  for (int i = 0; fits && i < size->n; i++) fits = size->v[i] >= 0 && (i >= size->n - 2 || g->shape[i] == size->v[i]);
+  if (!fits)
+    return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s", ty_shape_of(g), ty_shape_text(size->v, size->n));
+  TY_TRY(ty_need_float(c, 0));
+  if (idx) {
+    TY_TRY(ty_need_dtype(c, 1, TY_I64));
+    if (!TY_SAME_SHAPE(idx, g)) return ty_fail(c, "indices have shape %s, the gradient %s", ty_shape_of(idx), ty_shape_of(g));
+  }
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
+  pool_layout(&c->meta[0], idx ? idx : g);
+  /* windows by size alone, or places by indices alone */
+  if (c->op->id == TY_OP_adaptive_avg_pool2d_backward || !c->at[1].set) return TY_OK;
+  for (int k = 0; k < 2; k++) {
+    const int d = size->n - 2 + k;
+    int64_t n;
+    TY_TRY(pool_windows(c, 1, k, size->v[d], &n));
+    if (n != g->shape[d])
+      return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and these windows",
+        ty_shape_of(g), ty_shape_text(size->v, size->n));
+  }
+  return TY_OK;
+}
+
+/* ---- resizing: the last two of 4 dims ---- */
+
+ty_status ty_infer_resize(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_dims(c, 0, 4));
+  int64_t shape[4] = {x->shape[0], x->shape[1], c->at[0].v[0], c->at[0].v[1]};
+  for (int i = 2; i < 4; i++)
+    if (shape[i] < 1 || x->shape[i] < 1)
+      return ty_fail(c, "an image of shape %s can't become %lldx%lld", ty_shape_of(x), (long long)shape[2], (long long)shape[3]);
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
+  pool_layout(&c->meta[0], x);
+  return TY_OK;
+}
+
+ty_status ty_infer_resize_backward(ty_call *c) {
+  const ty_tensor *g = c->in[0].t;
+  const ty_attr *size = &c->at[0];
+  TY_TRY(ty_need_float(c, 0));
+  bool fits = g->ndim == 4 && size->n == 4 && size->v[0] == g->shape[0] && size->v[1] == g->shape[1] && size->v[2] > 0 && size->v[3] > 0;
+  if (!fits || g->shape[2] != c->at[1].v[0] || g->shape[3] != c->at[1].v[1])
+    return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g),
+      ty_shape_text(size->v, size->n));
+  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size->v);
+  pool_layout(&c->meta[0], g);
+  return TY_OK;
+}

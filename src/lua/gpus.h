@@ -1,0 +1,14 @@
+/* The opened library of GPUs, as gpu.c and stream.c use it. */
+#ifndef TY_GPUS_H
+#define TY_GPUS_H
+#include "binding.h"
+#include "gpu.h"
+
+extern ty_gpu ty_gpus;                     /* what the library gave; count is 0 while there is none */
+/* The GPU of argument i: a number, a name, or nil for the current one. Opens the library; raises where there is no such GPU. */
+int ty_gpu_at(lua_State *L, int i, const char *who);
+void ty_open_streams(lua_State *L);        /* adds functions to the table on top */
+
+static inline ty_ctx *context(lua_State *L) { return ty_ctx_of(L, ty_state_of(L)); }
+static inline int answer(lua_State *L, ty_ctx *ctx, ty_status s, int n) { return s == TY_OK ? n : ty_raise(L, ctx); }
+#endif

@@ -1,0 +1,233 @@
+/* Streams, events and graphs of GPUs as lua/tycho/cuda.lua and compile.lua want them, and the profiler's events.
+ *
+ * Idea: each is a userdata {gpu, pointer}, made before the library is asked for what it stands for, so that an error leaks
+ * nothing; the collector gives back what it owns. Invariant: its size and magic are checked before the pointer is used, since
+ * metatables can be forged. */
+#include "gpus.h"
+
+typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
+#define STREAM 0x54795374u
+#define EVENT 0x54794576u
+#define GRAPH 0x54794772u
+
+static resource *resource_at(lua_State *L, int i, uint32_t magic, const char *who) {
+  resource *r = lua_touserdata(L, i);
+  if (!r || lua_type(L, i) != LUA_TUSERDATA || lua_objlen(L, i) != sizeof *r || r->magic != magic)
+    ty_throw(L, "%s: argument %d must be %s", who, i, magic == STREAM ? "a stream" : magic == EVENT ? "an event" : "a graph");
+  return r;
+}
+
+static int resource_gc(lua_State *L) {
+  resource *r = lua_touserdata(L, 1);
+  if (r && lua_objlen(L, 1) == sizeof *r && r->owned && r->p) {
+    if (r->magic == STREAM) ty_gpus.stream_free(r->gpu, r->p);
+    else if (r->magic == EVENT) ty_gpus.event_free(r->gpu, r->p);
+    else if (r->magic == GRAPH) ty_gpus.graph_free(r->p);
+    r->p = NULL;
+  }
+  return 0;
+}
+
+/* Pushes one without what it stands for, so that an error leaks nothing. The metatable is upvalue TY_UPVALUES + 1. */
+static resource *resource_new(lua_State *L, uint32_t magic, int k) {
+  resource *r = lua_newuserdata(L, sizeof *r);
+  *r = (resource){magic, k, NULL, false};
+  lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 1));
+  lua_setmetatable(L, -2);
+  return r;
+}
+
+static int stream_new(lua_State *L) {
+  int k = ty_gpu_at(L, 1, "Stream");
+  ty_ctx *ctx = context(L);
+  resource *r = resource_new(L, STREAM, k);
+  if (ty_gpus.stream_new(ctx, k, &r->p) != TY_OK) return ty_raise(L, ctx);
+  r->owned = true;
+  return 1;
+}
+
+static int same(lua_State *L) {          /* two streams: whether they are one */
+  const resource *a = resource_at(L, 1, STREAM, "stream"), *b = resource_at(L, 2, STREAM, "stream");
+  lua_pushboolean(L, a->gpu == b->gpu && a->p == b->p);
+  return 1;
+}
+
+static int default_stream(lua_State *L) { resource_new(L, STREAM, ty_gpu_at(L, 1, "default_stream")); return 1; }
+
+static int current_stream(lua_State *L) {
+  int k = ty_gpu_at(L, 1, "current_stream");
+  resource_new(L, STREAM, k)->p = context(L)->stream[k];
+  return 1;
+}
+
+/* (stream) -> the one that was current on its device; Lua keeps both alive */
+static int set_stream(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  resource *r = resource_at(L, 1, STREAM, "stream");
+  resource_new(L, STREAM, r->gpu)->p = ty_ctx_of(L, s)->stream[r->gpu];
+  ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
+  ty_modes_settle(L, s);
+  return 1;
+}
+
+static int stream_synchronize(lua_State *L) {
+  resource *r = resource_at(L, 1, STREAM, "synchronize");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, ty_gpus.stream_synchronize(ctx, r->gpu, r->p), 0);
+}
+
+static int stream_query(lua_State *L) {
+  resource *r = resource_at(L, 1, STREAM, "query");
+  ty_ctx *ctx = context(L);
+  bool done = false;
+  ty_status s = ty_gpus.stream_query(ctx, r->gpu, r->p, &done);
+  lua_pushboolean(L, done);
+  return answer(L, ctx, s, 1);
+}
+
+static int event_new(lua_State *L) {
+  int k = ty_gpu_at(L, 2, "Event");
+  ty_ctx *ctx = context(L);
+  resource *r = resource_new(L, EVENT, k);
+  if (ty_gpus.event_new(ctx, k, lua_toboolean(L, 1), &r->p) != TY_OK) return ty_raise(L, ctx);
+  r->owned = true;
+  return 1;
+}
+
+/* The stream of argument i, or the current one of the event's device. */
+static void *stream_or_current(lua_State *L, int i, int k, const char *who) {
+  return lua_isnoneornil(L, i) ? context(L)->stream[k] : resource_at(L, i, STREAM, who)->p;
+}
+
+static int event_record(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "record");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, ty_gpus.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
+}
+
+static int event_wait(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "wait"), *s = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, STREAM, "wait");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, ty_gpus.event_wait(ctx, s ? s->gpu : e->gpu, e->p, s ? s->p : ctx->stream[e->gpu]), 0);
+}
+
+static int event_synchronize(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "synchronize");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, ty_gpus.event_synchronize(ctx, e->p), 0);
+}
+
+static int event_query(lua_State *L) {
+  resource *e = resource_at(L, 1, EVENT, "query");
+  ty_ctx *ctx = context(L);
+  bool done = false;
+  ty_status s = ty_gpus.event_query(ctx, e->p, &done);
+  lua_pushboolean(L, done);
+  return answer(L, ctx, s, 1);
+}
+
+static int event_elapsed(lua_State *L) {
+  resource *a = resource_at(L, 1, EVENT, "elapsed_time"), *b = resource_at(L, 2, EVENT, "elapsed_time");
+  ty_ctx *ctx = context(L);
+  double ms = 0;
+  ty_status s = ty_gpus.event_elapsed(ctx, a->p, b->p, &ms);
+  lua_pushnumber(L, ms);
+  return answer(L, ctx, s, 1);
+}
+
+void *ty_gpu_mark(ty_ctx *ctx, int k) {
+  void *e = NULL;
+  if (ty_gpus.capturing() || ty_gpus.event_new(ctx, k, true, &e) != TY_OK) return NULL;
+  if (ty_gpus.event_record(ctx, k, e, ctx->stream[k]) == TY_OK) return e;
+  ty_gpus.event_free(k, e);
+  return NULL;
+}
+void ty_gpu_unmark(int k, void *e) { ty_gpus.event_free(k, e); }
+bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
+  if (!a || ty_gpus.event_synchronize(ctx, b) != TY_OK || ty_gpus.event_elapsed(ctx, a, b, us) != TY_OK) return false;
+  *us *= 1e3;
+  return true;
+}
+
+/* graph_begin(device) -> graph, whose stream is now the current one; from here to graph_end this thread's work on the device is recorded */
+static int graph_begin(lua_State *L) {
+  const int k = ty_gpu_at(L, 1, "graph");
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = context(L);
+  void *stream = NULL;
+  resource *g = resource_new(L, GRAPH, k);
+  if (ty_gpus.graph_begin(ctx, k, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
+  g->owned = true;
+  ty_own_modes(L, s)->ctx.stream[k] = stream;
+  return 1;
+}
+
+static int capturing(lua_State *L) {
+  lua_pushboolean(L, ty_gpus.count > 0 && ty_gpus.capturing());
+  return 1;
+}
+
+static int graphs(lua_State *L) {        /* whether there can be graphs */
+  lua_pushboolean(L, ty_gpus.count > 0 && ty_gpus.graphs());
+  return 1;
+}
+
+static int graph_end(lua_State *L) {     /* (graph, keep) -> kernels and copies in it */
+  size_t nodes = 0;
+  resource *g = resource_at(L, 1, GRAPH, "graph");
+  ty_ctx *ctx = context(L);
+  const ty_status s = ty_gpus.graph_end(ctx, g->p, lua_toboolean(L, 2), &nodes);
+  lua_pushnumber(L, (lua_Number)nodes);
+  return answer(L, ctx, s, 1);
+}
+
+static int graph_reset(lua_State *L) {
+  resource_at(L, 1, GRAPH, "reset");
+  return resource_gc(L);
+}
+
+static int graph_replay(lua_State *L) {
+  const resource *g = resource_at(L, 1, GRAPH, "replay");
+  ty_ctx *ctx = context(L);
+  if (!g->p) return ty_throw(L, "replay: the graph has been reset");
+  ty_profiler *told = ctx->profiler;
+  if (told) told->begin(told, ctx, "graph", &ty_gpus.device[g->gpu], NULL);
+  const ty_status s = ty_gpus.graph_replay(ctx, g->p);
+  if (told) told->end(told, ctx);
+  return answer(L, ctx, s, 0);
+}
+
+static int resource_gpu(lua_State *L) {
+  resource *r = lua_touserdata(L, 1);
+  if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT && r->magic != GRAPH))
+    return ty_throw(L, "device: argument 1 must be a stream, an event or a graph");
+  lua_pushinteger(L, r->gpu);
+  return 1;
+}
+
+void ty_open_streams(lua_State *L) {
+  static const struct { const char *name; lua_CFunction f; } plain[] = {
+    {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
+    {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing},
+    {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"graph_reset", graph_reset},
+    {"device_of", resource_gpu}, {"same", same}};
+  for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
+  static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
+    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0},
+    {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};
+  int top = lua_gettop(L);
+  static const char *const metas[] = {"stream_meta", "event_meta", "graph_meta"};
+  for (int k = 0; k < 3; k++) {
+    lua_newtable(L);
+    ty_closure(L, resource_gc, 0);
+    lua_setfield(L, -2, "__gc");
+    lua_pushvalue(L, -1);
+    lua_setfield(L, top, metas[k]);
+  }
+  for (unsigned i = 0; i < sizeof makers / sizeof *makers; i++) {
+    lua_pushvalue(L, top + 1 + makers[i].meta);
+    ty_closure(L, makers[i].f, 1);
+    lua_setfield(L, top, makers[i].name);
+  }
+  lua_settop(L, top);
+}
