@@ -247,8 +247,12 @@ describe("loaders", function()
     end
     local some = set(64)
     epoch(data.DataLoader(some, {num_workers = 3}))
-    collectgarbage()
-    collectgarbage()
+    local held
+    repeat                                         -- what earlier specs have left goes first
+      held = core.allocated()
+      collectgarbage()
+      collectgarbage()
+    until core.allocated() == held
     local before, files, bytes = threads(), #core.list_folder "/proc/self/fd", core.allocated()
     local l = data.DataLoader(some, {batch_size = 4, num_workers = 3, shuffle = true})
     for k = 1, 1000 do

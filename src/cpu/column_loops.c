@@ -1,8 +1,8 @@
 /* Lines that lie side by side, across memory: softmax, extremes and running sums of up to TY_BLOCK of them at a time; built once for each
  * instruction set, as loops.c is.
  *
- * Idea: row i has element i of every line, so that all lines go on together. Invariants: rows are xs, os ... elements apart; o may be x exactly; a
- * line's result doesn't depend on the lines beside it. */
+ * Idea: row i has element i of every line, so that all lines go on together. Invariants: rows are xs, os ... elements apart; o may
+ * be x exactly; a line's result doesn't depend on the lines beside it. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"

@@ -13,7 +13,10 @@ typedef struct { int n; int64_t shape[TY_MAXDIM], stride[TY_MAXDIM], total; } di
 /* The outermost first: those that repeat the same memory (stride 0), then those of the larger strides. */
 static void add_dim(dims *d, int64_t shape, int64_t stride) {
   int i = d->n++;
-  for (; i > 0 && d->stride[i - 1] && (!stride || llabs(d->stride[i - 1]) < llabs(stride)); i--) { d->shape[i] = d->shape[i - 1]; d->stride[i] = d->stride[i - 1]; }
+  for (; i > 0 && d->stride[i - 1] && (!stride || llabs(d->stride[i - 1]) < llabs(stride)); i--) {
+    d->shape[i] = d->shape[i - 1];
+    d->stride[i] = d->stride[i - 1];
+  }
   d->shape[i] = shape;
   d->stride[i] = stride;
   d->total *= shape;
@@ -328,7 +331,8 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
     if (fits) side = d;
   }
   if (side < 0 || ty_numel(x) == 0) return false;
-  const int64_t many = ((int64_t)1 << 18) / (w->n * ty_itemsize(x)), width = TY_MIN(TY_MAX(many / 16 * 16, 16), TY_BLOCK);   /* within the cache */
+  const int64_t many = ((int64_t)1 << 18) / (w->n * ty_itemsize(x));         /* so that a tile stays within the cache */
+  const int64_t width = TY_MIN(TY_MAX(many / 16 * 16, 16), TY_BLOCK);
   const int64_t tiles = (x->shape[side] + width - 1) / width, jobs = ty_numel(x) / w->n / x->shape[side] * tiles;
   #pragma omp parallel for num_threads(ty_threads_for(ty_numel(x) * 2)) schedule(static)
   for (int64_t job = 0; job < jobs; job++) {

@@ -82,8 +82,8 @@ end
 local function sums(name, x, dim, index, src, mean, include)
   same_dtype(name, x, src)
   index = M.long(index)
-  local function counted(from) return ops.scatter_add(from, dim, index, ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)) end
-  local count = (mean or not include) and counted(ops.fill(M.detach(x), include and 1 or 0))
+  local ones = ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)
+  local count = (mean or not include) and ops.scatter_add(ops.fill(M.detach(x), include and 1 or 0), dim, index, ones)
   local base = include and x or ops.where(ops.eq(count, 0), x, 0)
   local sum = ops.scatter_add(base, dim, index, src)
   if not mean then return sum end
