@@ -247,13 +247,7 @@ describe("loaders", function()
     end
     local some = set(64)
     epoch(data.DataLoader(some, {num_workers = 3}))
-    local held
-    repeat                                         -- what earlier specs have left goes first
-      held = core.allocated()
-      collectgarbage()
-      collectgarbage()
-    until core.allocated() == held
-    local before, files, bytes = threads(), #core.list_folder "/proc/self/fd", core.allocated()
+    local bytes, before, files = helper.collected(), threads(), #core.list_folder "/proc/self/fd"
     local l = data.DataLoader(some, {batch_size = 4, num_workers = 3, shuffle = true})
     for k = 1, 1000 do
       local n = 0

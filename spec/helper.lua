@@ -38,6 +38,17 @@ function helper.drawer(seed)
   end
 end
 
+-- Collects until nothing more goes, what earlier specs have left too; gives the bytes of tensors that stay.
+function helper.collected()
+  local bytes
+  repeat
+    bytes = core.allocated()
+    collectgarbage()
+    collectgarbage()
+  until core.allocated() == bytes
+  return bytes
+end
+
 -- fn must raise an error that contains pattern (plain text).
 function helper.fails(pattern, fn, ...)
   if helper.device ~= "cpu" then tycho.cuda.set_sync_debug(true) end   -- else a bad index is reported later
