@@ -348,7 +348,7 @@ describe("compile", function()
     assert.is_true(compiled(f))
   end)
 
-  it("leaves what was returned, kept or assigned as it was, and refuses what has ended with the call", function()
+  it("leaves what was returned, kept, assigned or put into a table as it was", function()
     local kept, module, plain, results = {}, nn.Module:extend("M")(), {}, {}
     local f = tycho.compile(function(x)
       local y = x * 2
@@ -367,9 +367,33 @@ describe("compile", function()
       assert.same({2 * i, 2 * i}, results[i][1]:totable())
       helper.close(results[i][2], tycho.full({2}, 2 * i):exp(), "result " .. i, 0)
       assert.same({2 * i + 1, 2 * i + 1}, kept[i]:totable())
-      helper.fails("", function() return plain[i]:totable() end)
+      assert.same({4 * i * i, 4 * i * i}, plain[i]:totable())
     end
     assert.is_true(compiled(f))
+  end)
+
+  it("goes on with what fn keeps for its next call, in upvalues", function()
+    same(function()
+      local mean = 0
+      return function(x)
+        local loss = x:square():mean()
+        mean = mean * 0.9 + loss:detach() * 0.1
+        return loss
+      end, function() return {mean} end, function() return {tycho.randn(10)} end
+    end, 12)
+    same(function()
+      local lstm, h, c = nn.LSTM(4, 8), tycho.zeros(1, 2, 8), tycho.zeros(1, 2, 8)
+      local opt = optim.SGD(lstm:parameters(), {lr = 0.1})
+      return function(x)
+        local y, h1, c1 = lstm(x, h, c)
+        local loss = y:square():mean()
+        opt:zero_grad()
+        loss:backward()
+        opt:step()
+        h, c = h1:detach(), c1:detach()
+        return loss
+      end, function() return {h, c, unpack(lstm:parameters())} end, function() return {tycho.randn(3, 2, 4)} end
+    end, 12)
   end)
 
   it("sees parameters, hooks and modules that were replaced", function()

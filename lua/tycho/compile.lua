@@ -5,8 +5,8 @@
 -- memory, on a GPU as one captured graph; pointwise ones together (src/core/fuse.c). Any difference is seen, and the
 -- call then goes on as it would have without a record. A variant is kept for each shape, dtype and layout of the
 -- arguments, value of those that are no tensors, and training mode of the modules that ran.
--- Invariant: what fn leaves behind is what it would have left without compile, but for tensors in tables of the user's
--- own: those made within fn end with the call, unless returned, kept (tycho.keep) or assigned to a module.
+-- Invariant: what fn leaves behind is what it would have left without compile. Tensors that it makes and that nobody has after the
+-- recorded call end with each call; which these are the collector says, once for a record.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local tree = require "tycho.tree"
@@ -279,14 +279,20 @@ local function call(self, v, check, given, list)
   return out
 end
 
--- Gives what fn gave, as pcall does; then whether the steps are to run, what fn was given, and why there is no record (or nil).
-local function record_or_check(self, v, args)
+-- Gives what fn gave, as pcall does; then whether the steps are to run, and why there is no record (or nil). scope: fn's. What
+-- it has put where others find it (an upvalue, a table) is kept, as v.left numbers it.
+local function record_or_check(self, v, given, list, scope)
   local check = v.program ~= nil and program.recorded(v.program)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion)
-  local given, list = inputs_of(v, args)
   local out = call(self, v, check, given, list)
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
+  if not ok or v.misses >= self.max_variants then v.left = nil
+  elseif not check then
+    collectgarbage()
+    v.left = core.scope_left(scope, tensors)
+  end
+  if v.left then core.scope_keep(scope, v.left) end
   local due, why = program.finish(v.program, ok, tensors), nil
   if due then v.misses = 0
   elseif program.dead(v.program) then why = program.why(v.program) or "?"
@@ -298,13 +304,14 @@ local function record_or_check(self, v, args)
     debug_print("recorded: %d steps", #program.steps(v.program))
     print_kernels(program.kernels(v.program))
   end
-  return ok, results, due, given, why
+  return ok, results, due, why
 end
 
 -- The handles that fn has made end before the steps run: what is held then is what someone has kept.
 local function call_and_run(self, v, args)
+  local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local done, ok, results, due, given, why = pcall(record_or_check, self, v, args)
+  local done, ok, results, due, why = pcall(record_or_check, self, v, given, list, scope)
   if not done then
     core.scope_end(scope)
     error(ok, 0)
@@ -364,7 +371,7 @@ function Compiled.__call(self, ...)
   if why then self.why = why else v.calls = v.calls + 1 end
   -- the first call makes what is made once; a coroutine may come in the middle of another's call
   if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
-    return in_scope(core.scope_begin(), pcall(self.fn, ...))
+    return self.fn(...)
   end
   if self.guard == "inputs" and v.results and program.recorded(v.program) then
     local results = trusted(v, args)

@@ -17,13 +17,14 @@ typedef struct ty_handle {
   uint32_t magic;
   bool anchored;             /* its environment table holds hooks or Function contexts, its own or its operands' */
   enum { TY_LIVE, TY_FREED, TY_SCOPED } state;
+  uint32_t number;           /* in the scope: the first that was made, or handed to it, is 1 */
   ty_tensor *t;
   ty_scope *scope;
   struct ty_handle *prev, *next;   /* in the scope's list */
 } ty_handle;
 
 /* Handles made while the scope was the innermost one. */
-struct ty_scope { ty_handle *first; ty_scope *outer; };
+struct ty_scope { ty_handle *first; ty_scope *outer; uint32_t count; };
 
 /* The modes of a coroutine. Coroutines in the default mode share the state's. */
 struct ty_state;
@@ -73,6 +74,7 @@ void ty_register(lua_State *L, int index);                /* this handle stands 
 ty_handle *ty_is_handle(lua_State *L, int index);         /* NULL: no tensor handle */
 ty_tensor *ty_test(lua_State *L, int index);              /* NULL: no live tensor */
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);  /* raises */
+void ty_scope_enter(ty_scope *sc, ty_handle *h);          /* scope.c */
 void ty_scope_detach(ty_handle *h);
 void ty_scope_end(ty_scope *sc);                          /* drops its handles' references */
 /* Keeps the value on top for something in C, until *drop is called with what this returns. NULL: out of memory. */
@@ -170,6 +172,7 @@ void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);
 void ty_open_process(lua_State *L);
 void ty_open_group(lua_State *L);
+void ty_open_scope(lua_State *L);
 void ty_open_profile(lua_State *L);
 double ty_now(void);                       /* seconds of a clock that only goes forward */
 void ty_open_archive(lua_State *L);

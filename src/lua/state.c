@@ -168,34 +168,9 @@ ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
   lua_setmetatable(L, -2);
   if (s->special) {
     ty_scope *sc = ty_modes_of(L, s)->scope;
-    if (sc) {
-      h->scope = sc;
-      h->next = sc->first;
-      if (sc->first) sc->first->prev = h;
-      sc->first = h;
-    }
+    if (sc) ty_scope_enter(sc, h);
   }
   return h;
-}
-
-void ty_scope_detach(ty_handle *h) {
-  if (!h->scope) return;
-  if (h->prev) h->prev->next = h->next;
-  else h->scope->first = h->next;
-  if (h->next) h->next->prev = h->prev;
-  h->prev = h->next = NULL;
-  h->scope = NULL;
-}
-
-void ty_scope_end(ty_scope *sc) {
-  while (sc->first) {
-    ty_handle *h = sc->first;
-    ty_tensor *t = h->t;
-    ty_scope_detach(h);
-    h->t = NULL;
-    h->state = TY_SCOPED;
-    ty_release(t);
-  }
 }
 
 void ty_push(lua_State *L, ty_state *s, ty_tensor *t) {
@@ -221,6 +196,7 @@ void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t) {
   if (h && h->t == t) { lua_remove(L, -2); return; }
   lua_pop(L, 2);
   h = ty_new_handle(L, s);
+  if (h->scope) h->scope->count--;
   ty_scope_detach(h);                  /* C holds it too: no scope decides over it */
   h->t = ty_retain(t);
   ty_register(L, -1);
@@ -390,99 +366,6 @@ static int autocast(lua_State *L) {
   return 1;
 }
 
-/* ---- scopes ---- */
-
-static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles go on alone */
-  ty_scope *sc = lua_touserdata(L, 1);
-  while (sc && sc->first) ty_scope_detach(sc->first);
-  return 0;
-}
-
-static int scope_begin(lua_State *L) { /* -> scope */
-  ty_state *s = ty_state_of(L);
-  ty_scope *sc = lua_newuserdata(L, sizeof *sc);
-  memset(sc, 0, sizeof *sc);
-  lua_newtable(L);
-  ty_closure(L, scope_gc, 0);
-  lua_setfield(L, -2, "__gc");
-  lua_setmetatable(L, -2);
-  ty_modes *m = ty_own_modes(L, s);
-  sc->outer = m->scope;
-  m->scope = sc;
-  lua_pushvalue(L, -1);                /* the scope stays reachable while its coroutine is inside */
-  ty_private(L, TY_R_KEPT);
-  lua_insert(L, -2);
-  lua_pushboolean(L, true);
-  lua_rawset(L, -3);
-  lua_pop(L, 1);
-  return 1;
-}
-
-/* Hands what value holds (a tensor, or a table of tensors) to the scope outside. */
-static void keep(lua_State *L, int index, const ty_scope *from, ty_scope *outer, int seen) {
-  ty_handle *h = ty_is_handle(L, index);
-  if (h) {
-    if (from && h->scope != from) return;  /* older than the scope, or kept already */
-    ty_scope_detach(h);
-    if (outer && h->t) {
-      h->scope = outer;
-      h->next = outer->first;
-      if (outer->first) outer->first->prev = h;
-      outer->first = h;
-    }
-  } else if (lua_type(L, index) == LUA_TTABLE) {
-    luaL_checkstack(L, 8, "tables nested too deeply");
-    lua_pushvalue(L, index);
-    lua_rawget(L, seen);
-    bool known = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    if (known) return;
-    lua_pushvalue(L, index);
-    lua_pushboolean(L, true);
-    lua_rawset(L, seen);
-    lua_pushnil(L);
-    while (lua_next(L, index)) {
-      keep(L, lua_gettop(L), from, outer, seen);
-      lua_pop(L, 1);
-    }
-  }
-}
-
-static int scope_end(lua_State *L) {   /* scope, results... */
-  ty_state *s = ty_state_of(L);
-  ty_scope *sc = lua_touserdata(L, 1);
-  ty_private(L, TY_R_KEPT);
-  lua_pushvalue(L, 1);
-  lua_rawget(L, -2);
-  if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is no open scope");
-  lua_pop(L, 2);
-  ty_modes *m = ty_own_modes(L, s);
-  int top = lua_gettop(L);
-  lua_newtable(L);
-  for (int i = 2; i <= top; i++) keep(L, i, sc, sc->outer, top + 1);
-  while (m->scope && m->scope != sc) { /* an inner scope that was left by an error */
-    ty_scope_end(m->scope);
-    m->scope = m->scope->outer;
-  }
-  ty_scope_end(sc);
-  m->scope = sc->outer;
-  ty_modes_settle(L, s);
-  ty_private(L, TY_R_KEPT);
-  lua_pushvalue(L, 1);
-  lua_pushnil(L);
-  lua_rawset(L, -3);
-  return 0;
-}
-
-static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope, and returns it */
-  ty_state_of(L);
-  lua_settop(L, 1);
-  lua_newtable(L);
-  keep(L, 1, NULL, NULL, 2);
-  lua_settop(L, 1);
-  return 1;
-}
-
 /* ---- opening ---- */
 
 static int set_private(lua_State *L) {   /* name, value: what Lua gives the binding */
@@ -522,9 +405,7 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_add(L, "set_grad_enabled", set_grad_enabled);
   ty_add(L, "is_grad_enabled", is_grad_enabled);
   ty_add(L, "autocast", autocast);
-  ty_add(L, "scope_begin", scope_begin);
-  ty_add(L, "scope_end", scope_end);
-  ty_add(L, "keep", keep_value);
+  ty_open_scope(L);
   ty_add(L, "set_private", set_private);
   ty_add(L, "set_library", set_library);
   ty_add(L, "where", where);

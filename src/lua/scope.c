@@ -1,0 +1,165 @@
+/* Scopes: what is made inside ends with them, unless it is handed out.
+ *
+ * Idea: a scope lists the handles that were made while it was the innermost one of its coroutine, and drops their references at its end.
+ * Invariant: a handle is in one scope's list, or in none; its number within the scope tells when it came there. */
+#include <string.h>
+#include "binding.h"
+
+void ty_scope_enter(ty_scope *sc, ty_handle *h) {
+  h->scope = sc;
+  h->number = ++sc->count;
+  h->prev = NULL;
+  h->next = sc->first;
+  if (sc->first) sc->first->prev = h;
+  sc->first = h;
+}
+
+void ty_scope_detach(ty_handle *h) {
+  if (!h->scope) return;
+  if (h->prev) h->prev->next = h->next;
+  else h->scope->first = h->next;
+  if (h->next) h->next->prev = h->prev;
+  h->prev = h->next = NULL;
+  h->scope = NULL;
+}
+
+void ty_scope_end(ty_scope *sc) {
+  while (sc->first) {
+    ty_handle *h = sc->first;
+    ty_tensor *t = h->t;
+    ty_scope_detach(h);
+    h->t = NULL;
+    h->state = TY_SCOPED;
+    ty_release(t);
+  }
+}
+
+static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles go on alone */
+  ty_scope *sc = lua_touserdata(L, 1);
+  while (sc && sc->first) ty_scope_detach(sc->first);
+  return 0;
+}
+
+static int scope_begin(lua_State *L) { /* -> scope */
+  ty_state *s = ty_state_of(L);
+  ty_scope *sc = lua_newuserdata(L, sizeof *sc);
+  memset(sc, 0, sizeof *sc);
+  lua_newtable(L);
+  ty_closure(L, scope_gc, 0);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  ty_modes *m = ty_own_modes(L, s);
+  sc->outer = m->scope;
+  m->scope = sc;
+  lua_pushvalue(L, -1);                /* the scope stays reachable while its coroutine is inside */
+  ty_private(L, TY_R_KEPT);
+  lua_insert(L, -2);
+  lua_pushboolean(L, true);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+  return 1;
+}
+
+/* Hands what value holds (a tensor, or a table of tensors) to the scope outside. */
+static void keep(lua_State *L, int index, const ty_scope *from, ty_scope *outer, int seen) {
+  ty_handle *h = ty_is_handle(L, index);
+  if (h) {
+    if (from && h->scope != from) return;  /* older than the scope, or kept already */
+    ty_scope_detach(h);
+    if (outer && h->t) ty_scope_enter(outer, h);
+  } else if (lua_type(L, index) == LUA_TTABLE) {
+    luaL_checkstack(L, 8, "tables nested too deeply");
+    lua_pushvalue(L, index);
+    lua_rawget(L, seen);
+    bool known = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    if (known) return;
+    lua_pushvalue(L, index);
+    lua_pushboolean(L, true);
+    lua_rawset(L, seen);
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+      keep(L, lua_gettop(L), from, outer, seen);
+      lua_pop(L, 1);
+    }
+  }
+}
+
+static int scope_end(lua_State *L) {   /* scope, results... */
+  ty_state *s = ty_state_of(L);
+  ty_scope *sc = lua_touserdata(L, 1);
+  ty_private(L, TY_R_KEPT);
+  lua_pushvalue(L, 1);
+  lua_rawget(L, -2);
+  if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is no open scope");
+  lua_pop(L, 2);
+  ty_modes *m = ty_own_modes(L, s);
+  int top = lua_gettop(L);
+  lua_newtable(L);
+  for (int i = 2; i <= top; i++) keep(L, i, sc, sc->outer, top + 1);
+  while (m->scope && m->scope != sc) { /* an inner scope that was left by an error */
+    ty_scope_end(m->scope);
+    m->scope = m->scope->outer;
+  }
+  ty_scope_end(sc);
+  m->scope = sc->outer;
+  ty_modes_settle(L, s);
+  ty_private(L, TY_R_KEPT);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  return 0;
+}
+
+static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope, and returns it */
+  ty_state_of(L);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  keep(L, 1, NULL, NULL, 2);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* scope_left(scope, {tensor, ...}) -> the numbers of the tensors that are still there, but for those in the list; nil: none. After a collection these
+ * are the ones that somebody else has kept. */
+static int scope_left(lua_State *L) {
+  const ty_scope *sc = lua_touserdata(L, 1);
+  int n = 0;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_newtable(L);
+  for (const ty_handle *h = sc ? sc->first : NULL; h; h = h->next) {
+    bool listed = !h->t;
+    for (int i = (int)lua_objlen(L, 2); i > 0 && !listed; i--) {
+      lua_rawgeti(L, 2, i);
+      listed = lua_touserdata(L, -1) == h;
+      lua_pop(L, 1);
+    }
+    if (listed) continue;
+    lua_pushinteger(L, (lua_Integer)h->number);
+    lua_rawseti(L, -2, ++n);
+  }
+  return n > 0;
+}
+
+/* scope_keep(scope, numbers): the tensors of these numbers outlive every scope */
+static int scope_keep(lua_State *L) {
+  const ty_scope *sc = lua_touserdata(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  for (ty_handle *h = sc ? sc->first : NULL, *next; h; h = next) {
+    next = h->next;
+    for (int i = (int)lua_objlen(L, 2); i > 0 && h->scope; i--) {
+      lua_rawgeti(L, 2, i);
+      if (lua_tonumber(L, -1) == (lua_Number)h->number) ty_scope_detach(h);
+      lua_pop(L, 1);
+    }
+  }
+  return 0;
+}
+
+void ty_open_scope(lua_State *L) {
+  ty_add(L, "scope_begin", scope_begin);
+  ty_add(L, "scope_end", scope_end);
+  ty_add(L, "scope_left", scope_left);
+  ty_add(L, "scope_keep", scope_keep);
+  ty_add(L, "keep", keep_value);
+}
