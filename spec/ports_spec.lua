@@ -402,3 +402,48 @@ describe("ports: schedules", function()
     assert.near(0.001, opt.param_groups[1].lr, 1e-12)
   end)
 end)
+
+describe("ports: functions", function()
+  it("of a module's parameters give gradients through steps", function()
+    local net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    local x, y = tycho.randn(5, 3), tycho.randn(5, 1)
+    local before = net:state_dict()
+    -- one inner step of gradient descent, and the gradient of the loss after it
+    local function after_step(params)
+      local loss = F.mse_loss(tycho.func.functional_call(net, params, x), y)
+      local list, names = {}, {}
+      for name, p in pairs(params) do list[#list + 1], names[#names + 1] = p, name end
+      local grads, fast = tycho.grad(loss, list, nil, nil, true), {}
+      for i, name in ipairs(names) do fast[name] = list[i] - grads[i] * 0.1 end
+      return F.mse_loss(tycho.func.functional_call(net, fast, x), y)
+    end
+    local params = {}
+    for name, p in net:named_parameters() do params[name] = p:detach():double():requires_grad_(true) end
+    x, y = x:double(), y:double()
+    after_step(params):backward()
+    local w, h = params["0.weight"], 1e-6
+    local function moved(by) return tycho.no_grad(function() w[{1, 1}] = w[{1, 1}] + by end) end
+    moved(h)
+    local up = after_step(params):item()
+    moved(-2 * h)
+    local down = after_step(params):item()
+    assert.near((up - down) / (2 * h), w.grad[{1, 1}], 1e-7)
+    for name, p in pairs(net:state_dict()) do assert.is_true(p:equal(before[name])) end
+    assert.equal("float32", net[1].weight.dtype)
+    fails("has no parameter or buffer 'weigth'", tycho.func.functional_call, net, {weigth = w}, x)
+    fails("mat", tycho.func.functional_call, net, {["0.weight"] = tycho.zeros(4, 9)}, tycho.randn(5, 3))
+    for _, p in ipairs(net:parameters()) do assert.is_true(p.is_leaf and p.dtype == "float32") end
+    local tied = nn.Sequential(nn.Linear(2, 2, {bias = false}), nn.Linear(2, 2, {bias = false}))
+    tied[2].weight = tied[1].weight
+    close(tycho.func.functional_call(tied, {["0.weight"] = tycho.eye(2) * 3}, tycho.ones(1, 2)), tycho.full({1, 2}, 9))
+  end)
+
+  it("take PyTorch's places, and say what a class needs", function()
+    local a = tycho.tensor({1, 2}, {requires_grad = true})
+    close(tycho.grad(a * a, a, tycho.tensor {1, 10}), tycho.tensor {2, 40})
+    assert.is_true(a:allclose(a + 0.1, 0, 0.2))
+    assert.is_false(a:allclose(a + 0.1, 0, 0.05))
+    assert.same({{1, 2}, {3, 4.5}}, tycho.tensor({{a[1], tycho.tensor(2)}, {tycho.tensor(3), 4.5}}):totable())
+    fails("Sequential: a module is needed, got the class ReLU; ReLU() makes one", nn.Sequential, nn.Linear(2, 2), nn.ReLU)
+  end)
+end)

@@ -50,7 +50,7 @@ autograd.backward = core.define("autograd.backward",
 
 -- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
 autograd.grad = core.define("grad",
-  "outputs:any, inputs:any, *, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, \z
+  "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
     allow_unused:bool=false, materialize_grads:bool=false",
   function(outputs, inputs, grads, retain, create, unused, zeros)
     for k, v in pairs {outputs = outputs, inputs = inputs} do

@@ -57,12 +57,22 @@ end
 require "tycho.grad"
 
 ---- creation ----
+-- A nested list as a tensor; tensors of one element (0 dims) in it count as their numbers, as torch.tensor takes them.
+local function from_list(value, dtype)
+  local ok, x = pcall(core.from_value, value, dtype)
+  if ok then return x end
+  if not tostring(x):find("holds a tensor", 1, true) then error(x, 0) end
+  return core.from_value(require("tycho.tree").map(value, function(v)
+    return core.is_tensor(v) and M.dim(v) == 0 and M.item(v) or v
+  end), dtype)
+end
+
 tycho.tensor = core.define("tensor",
   "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false",
   function(value, dtype, device, requires_grad, pin_memory)
     local x
     if core.is_tensor(value) then x = ops.clone(dtype and M.to(value:detach(), dtype) or value:detach())
-    else x = core.from_value(value, dtype) end
+    else x = from_list(value, dtype) end
     if not device and not core.is_tensor(value) then device = core.gpu.default_device() end
     if device and device ~= x.device then x = M.to(x, device) end
     if pin_memory then x = M.pin_memory(x) end
@@ -281,7 +291,7 @@ for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- l
 -- Loaded when first used.
 local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
-  checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed"}
+  checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then
     local m = require(parts[k])

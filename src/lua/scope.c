@@ -120,8 +120,8 @@ static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope,
   return 1;
 }
 
-/* scope_left(scope, {tensor, ...}) -> the numbers of the tensors that are still there, but for those in the list; nil: none. After a collection these
- * are the ones that somebody else has kept. */
+/* scope_left(scope, {tensor, ...}) -> the numbers of the tensors that are still there, but for those in the list; nil: none. After a
+ * collection these are the ones that somebody else has kept. */
 static int scope_left(lua_State *L) {
   const ty_scope *sc = lua_touserdata(L, 1);
   int n = 0;

@@ -252,12 +252,12 @@ def("count_nonzero", "x, dim:dims?", "how many elements are not 0", function(x, 
 def("equal", "a, b", "whether both have the same shape and elements (a boolean)", function(a, b)
   return a.shape == b.shape and M.item(ops.all(ops.eq(a, b)))
 end)
-def("isclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
+def("isclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
   function(a, b, rtol, atol, equal_nan)
     local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(a - b), ops.le(ops.abs(a - b), ops.abs(b) * rtol + atol)))
     return equal_nan and ops.logical_or(near, ops.logical_and(ops.isnan(a), ops.isnan(b))) or near
   end)
-def("allclose", "a, b, *, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false",
+def("allclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false",
   "whether all elements are close (a boolean)",
   function(a, b, rtol, atol, equal_nan)
     return M.item(ops.all(F.isclose(a, b, {rtol = rtol, atol = atol, equal_nan = equal_nan})))

@@ -27,6 +27,9 @@ local function container(name)
 end
 
 local function append(self, m)
+  if type(m) == "table" and rawget(m, "_super") then
+    fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
+  end
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   local n = #self:children()               -- which closes holes
   if n == #self then module.put(self, "module", n + 1, m)

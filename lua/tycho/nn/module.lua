@@ -578,7 +578,7 @@ options.colon(Module, "net",
   function(self) return is_module[self] or self == Module or type(self) == "table" and rawget(self, "_super") ~= nil end)
 Module._loads = Module.load_state_dict
 
-exports.Module, exports.Parameter, exports.put = Module, Parameter, put
+exports.Module, exports.Parameter, exports.put, exports.walk = Module, Parameter, put, walk
 -- Whether v is a module of a class, such as nn.Linear, or of one that extends it.
 function exports.isinstance(v, class)
   local c = is_module[v] and rawget(getmetatable(stands_for[v] or v), "_class")
