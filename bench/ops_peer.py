@@ -19,7 +19,8 @@ E = dict(
     perm0=t.randperm(1024), gi0=I(0, 1024, (1024, 1024)), z0=t.zeros(1024, 1024), flat=R(1000000),
     sorted=R(10000).sort()[0], x2=R(1024, 1024), xc=x.clone(), lab0=I(0, 1024, (1024,)),
     grid=t.rand(8, 56, 56, 2) * 2 - 1, lp=R(50, 16, 30).log_softmax(2), tg0=I(1, 30, (16, 20)), il=t.full((16,), 50),
-    tl=t.full((16,), 20), spd=square.mm(square.t()) + t.eye(256) * 10, s3=R(8, 8), s0=R(1).sum(), flat4=R(10000))
+    tl=t.full((16,), 20), spd=square.mm(square.t()) + t.eye(256) * 10, s3=R(8, 8), s0=R(1).sum(), flat4=R(10000),
+    l4=R(4, 256, 1024), zn=t.zeros(500, 64), es=R(2000, 64), ed0=I(0, 500, (2000, 1)).expand(2000, 64))
 E["list_"] = E["flat4"].tolist()
 FIXED = ("ch", "p64", "u")
 now = time.perf_counter

@@ -1,19 +1,30 @@
 /* The op `collective` on a GPU: into the current stream, without waiting.
  *
- * Idea: a group's communicator for a GPU is made when the first of its tensors there is exchanged; the processes agree
- * on it over the transport. Invariant: this is the same call in all of them, so none waits in vain. */
+ * Idea: a group's link for a GPU is made when the first of its tensors there is exchanged; the processes agree on it over the
+ * transport. Invariants: this is the same call in all of them, so none waits in vain; exchanges of a link happen one after another,
+ * whatever streams they are put into, for two at once may wait for each other. */
 #include "ccl.h"
 
-static ty_status communicator(ty_call *c, int gpu, ty_group *g, void **out) {
-  ty_ccl_id id;
-  if (!g->gpu[gpu]) {
-    TY_TRY(ty_refuse_capture(c->ctx, "distributed: the first exchange of a group"));
-    if (g->rank == 0) TY_TRY(ty_ccl_new_id(c->ctx, &id));
-    const ty_message tell = {TY_BROADCAST, TY_BY_SUM, TY_U8, 0, 0, &id, &id, sizeof id};
-    TY_TRY(ty_exchange(c->ctx, g, &tell));
-    TY_TRY(ty_ccl_open(c->ctx, gpu, &id, g, &g->gpu[gpu]));
-  }
+typedef struct { void *comm; ty_stream *last; } link_of;       /* last: the stream of the exchange before */
+
+static ty_status open_link(ty_call *c, int gpu, ty_group *g, link_of **out) {
+  struct { ty_ccl_id id; bool made; } first = {.made = false};
   *out = g->gpu[gpu];
+  if (*out) return TY_OK;
+  TY_TRY(ty_refuse_capture(c->ctx, "distributed: the first exchange of a group"));
+  const ty_status made = g->rank == 0 ? ty_ccl_new_id(c->ctx, &first.id) : TY_OK;
+  first.made = made == TY_OK;
+  const ty_message tell = {TY_BROADCAST, TY_BY_SUM, TY_U8, 0, 0, &first, &first, sizeof first};
+  const ty_status told = ty_exchange(c->ctx, g, &tell);        /* a failure too, which nobody waits for then */
+  if (made != TY_OK) return made;
+  TY_TRY(told);
+  if (!first.made) return ty_error(c->ctx, "distributed: the first process of the group couldn't begin");
+  link_of *l = ty_malloc(sizeof *l);
+  if (!l) return ty_no_memory(c->ctx, "distributed");
+  *l = (link_of){0};
+  const ty_status s = ty_ccl_open(c->ctx, gpu, &first.id, g, &l->comm);
+  if (s != TY_OK) { ty_free(l); return s; }
+  g->gpu[gpu] = *out = l;
   return TY_OK;
 }
 
@@ -21,15 +32,18 @@ ty_status ty_cuda_collective(ty_call *c) {
   ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
   ty_message m;
   ty_tensor *in, *out;
-  void *comm;
+  link_of *l;
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  TY_TRY(communicator(c, gpu, g, &comm));
+  TY_TRY(open_link(c, gpu, g, &l));
+  ty_stream *const here = ty_stream_of(c->ctx, gpu);
   ty_status st = ty_message_of(c, &m, &in, &out);
   if (st == TY_OK) st = ty_exchange_agreed(c->ctx, g, &m);
-  if (st == TY_OK && in) ty_uses(ty_stream_of(c->ctx, gpu), in->storage);          /* it may be a copy */
-  if (st == TY_OK) st = ty_ccl_exchange(c->ctx, gpu, comm, g, &m, s);
+  if (st == TY_OK && in) ty_uses(here, in->storage);           /* it may be a copy */
+  if (st == TY_OK && l->last && l->last != here && !ty_capturing()) ty_wait_for(here, l->last);
+  if (st == TY_OK) st = ty_ccl_exchange(c->ctx, gpu, l->comm, g, &m, s);
+  if (!ty_capturing()) l->last = here;
   ty_release(in);
   ty_release(out);
   return st;
