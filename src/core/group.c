@@ -178,7 +178,7 @@ ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor 
     return ty_error(ctx, "distributed: the result must be %s of shape %s, got %s of shape %s",
       ty_dtype_names[c.meta[0].dtype], ty_shape_text(c.meta[0].shape, c.meta[0].ndim), ty_dtype_names[to->dtype],
       ty_shape_of(to));
-  if (!ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
+  if (at[TY_AT_KIND].i != TY_SEND && !ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
   ty_status s = ty_message_of(&c, &m, in, out);
   if (s == TY_OK) s = ty_exchange_agreed(ctx, ty_group_at(at[TY_AT_GROUP].i), &m);
   if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[TY_AT_GROUP].i), &m, request);
