@@ -226,6 +226,52 @@ describe("tensor", function()
     local loss = tycho.scope(function() return (w * 2):exp():sum() end)
     loss:backward()
     helper.close(w.grad, tycho.full({3}, 2 * math.exp(2)))
+    local twice = tycho.autograd.Function {
+      forward = function(ctx, x)
+        local y = x * 2
+        ctx:save_for_backward(y)
+        return y * 1
+      end,
+      backward = function(ctx, g) return g * ctx:saved_tensors() end,
+    }
+    tycho.scope(function() return twice(w):sum() end):backward()
+    helper.close(w.grad, tycho.full({3}, 2 * math.exp(2) + 2))
+  end)
+
+  it("holds nothing after a call but what the function made of ops gave", function()
+    local core = require "tycho.core"
+    local x, y = tycho.randn(1000), tycho.randn(1000)
+    local F, var = tycho.nn.functional, tycho.ones(7)
+    local function held(fn, ...)           -- bytes, beside what is returned
+      collectgarbage() collectgarbage()
+      local before = core.allocated()
+      collectgarbage "stop"
+      local result = {pcall(fn, ...)}
+      local now = core.allocated()
+      collectgarbage "restart"
+      for i = 2, result[1] and #result or 0 do now = now - 4 * result[i]:numel() end
+      return now - before, unpack(result)
+    end
+    assert.equal(0, (held(F.mse_loss, x, y)))
+    assert.equal(0, (held(F.huber_loss, x, y)))
+    assert.equal(0, (held(tycho.logsumexp, x, 1)))
+    assert.equal(0, (held(tycho.svd, tycho.randn(5, 3))))
+    local left, fine, message = held(F.gaussian_nll_loss, x, y, var)
+    assert.equal(0, left)
+    assert.is_false(fine)
+    assert.matches("gaussian_nll_loss", message)
+    assert.equal(2000, (tycho.ones(1000) * 2):sum():item(), "after an error tensors last as before")
+  end)
+
+  it("leaves tensors of the user's to the user, in functions that call one's own", function()
+    local seen = {}
+    local loss = tycho.nn.functional.triplet_margin_with_distance_loss(tycho.ones(2, 3), tycho.zeros(2, 3), tycho.ones(2, 3),
+      {distance_function = function(a, b)
+        seen[#seen + 1] = a - b
+        return tycho.scope(function() return (a - b):square():sum(2) end)
+      end})
+    assert.equal(4, loss:item())
+    assert.equal(6, seen[1]:sum():item())
   end)
 
   it("counts ranges from first to last, both included", function()

@@ -118,6 +118,7 @@ function Context:save_for_backward(...)
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i] = M._version(x)
+      core.keep(x)                                       -- whatever scope it was made in
     end
   end
 end

@@ -269,7 +269,7 @@ static ty_status protected(rule_call *r, int which) {
   r->s = s;
   if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
-  ty_scope inner = {NULL, m->scope, 0}, *outer = m->scope;
+  ty_scope inner = {NULL, m->scope, L, 0}, *outer = m->scope;
   if (which == RULES) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
   push_protected(L);
   lua_rawgeti(L, -1, which);

@@ -23,8 +23,8 @@ typedef struct ty_handle {
   struct ty_handle *prev, *next;   /* in the scope's list */
 } ty_handle;
 
-/* Handles made while the scope was the innermost one. */
-struct ty_scope { ty_handle *first; ty_scope *outer; uint32_t count; };
+/* Handles made while the scope was the innermost one of its coroutine. */
+struct ty_scope { ty_handle *first; ty_scope *outer; lua_State *L; uint32_t count; };
 
 /* The modes of a coroutine. Coroutines in the default mode share the state's. */
 struct ty_state;
@@ -77,6 +77,8 @@ ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);
 void ty_scope_enter(ty_scope *sc, ty_handle *h);          /* scope.c */
 void ty_scope_detach(ty_handle *h);
 void ty_scope_end(ty_scope *sc);                          /* drops its handles' references */
+void ty_push_scoped(lua_State *L);                        /* what ty_scope_call needs below the function on the stack */
+void ty_scope_call(lua_State *L, ty_state *s, int n);     /* as lua_call(L, n, LUA_MULTRET), in a scope that ends with it */
 /* Keeps the value on top for something in C, until *drop is called with what this returns. NULL: out of memory. */
 void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *));
 void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */

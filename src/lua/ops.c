@@ -50,14 +50,20 @@ static void push_ops(lua_State *L) {
   }
 }
 
-static int lua_function(lua_State *L) {  /* upvalues: signature, function */
+static int lua_function(lua_State *L) {  /* upvalues: signature, function, what calls it in a scope (nil: it has none of its own) */
   ty_state *s = ty_state_of(L);
   ty_op *sig = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
+  const bool scoped = !lua_isnil(L, lua_upvalueindex(TY_UPVALUES + 3));
   ty_parse_to_stack(L, s, sig, 1);
+  const int base = lua_gettop(L) - sig->nparam;
+  if (scoped) {
+    lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 3));
+    lua_insert(L, base + 1);
+  }
   lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 2));
-  lua_insert(L, -sig->nparam - 1);
-  int base = lua_gettop(L) - sig->nparam - 1;
-  lua_call(L, sig->nparam, LUA_MULTRET);
+  lua_insert(L, base + 1 + scoped);
+  if (scoped) ty_scope_call(L, s, sig->nparam);
+  else lua_call(L, sig->nparam, LUA_MULTRET);
   return lua_gettop(L) - base;
 }
 
@@ -70,17 +76,22 @@ const ty_op *ty_defined_at(lua_State *L, int index) {
   return op;
 }
 
-static int define(lua_State *L) {        /* name, signature, function -> function with checked, ordered arguments */
+/* name, signature, function, scoped -> function with checked, ordered arguments; scoped: what it makes and doesn't return ends with
+   the call */
+static int define(lua_State *L) {
   char err[TY_ERRLEN];
   const char *name = luaL_checkstring(L, 1), *sig = luaL_checkstring(L, 2);
   luaL_checktype(L, 3, LUA_TFUNCTION);
+  lua_settop(L, 4);
   ty_op *op = lua_newuserdata(L, sizeof *op + strlen(name) + 1);
   memset(op, 0, sizeof *op);
   op->name = op->shown = strcpy((char *)(op + 1), name);
   op->nout = 1;
   if (ty_sig_parse(sig, op, err) != TY_OK) return ty_throw(L, "%s", err);
   lua_pushvalue(L, 3);
-  ty_closure(L, lua_function, 2);
+  if (lua_toboolean(L, 4)) ty_push_scoped(L);
+  else lua_pushnil(L);
+  ty_closure(L, lua_function, 3);
   return 1;
 }
 

@@ -49,6 +49,7 @@ static int scope_begin(lua_State *L) { /* -> scope */
   lua_setfield(L, -2, "__gc");
   lua_setmetatable(L, -2);
   ty_modes *m = ty_own_modes(L, s);
+  sc->L = L;
   sc->outer = m->scope;
   m->scope = sc;
   lua_pushvalue(L, -1);                /* the scope stays reachable while its coroutine is inside */
@@ -66,7 +67,7 @@ static void keep(lua_State *L, int index, const ty_scope *from, ty_scope *outer,
   if (h) {
     if (from && h->scope != from) return;  /* older than the scope, or kept already */
     ty_scope_detach(h);
-    if (outer && h->t) ty_scope_enter(outer, h);
+    if (outer && outer->L == L && h->t) ty_scope_enter(outer, h);
   } else if (lua_type(L, index) == LUA_TTABLE) {
     luaL_checkstack(L, 8, "tables nested too deeply");
     lua_pushvalue(L, index);
@@ -85,6 +86,24 @@ static void keep(lua_State *L, int index, const ty_scope *from, ty_scope *outer,
   }
 }
 
+/* Hands the values from first to the stack's top to the scope outside. */
+static void keep_results(lua_State *L, int first, const ty_scope *from, ty_scope *outer) {
+  const int top = lua_gettop(L);
+  int seen = 0;
+  for (int i = first; i <= top; i++) {
+    if (!seen && lua_type(L, i) == LUA_TTABLE) { lua_newtable(L); seen = top + 1; }
+    keep(L, i, from, outer, seen);
+  }
+  lua_settop(L, top);
+}
+
+/* Ends sc, and the scopes within it that an error left open. */
+static void end_with_inner(ty_modes *m, ty_scope *sc) {
+  for (; m->scope && m->scope != sc && m->scope != sc->outer; m->scope = m->scope->outer) ty_scope_end(m->scope);
+  ty_scope_end(sc);
+  m->scope = sc->outer;
+}
+
 static int scope_end(lua_State *L) {   /* scope, results... */
   ty_state *s = ty_state_of(L);
   ty_scope *sc = lua_touserdata(L, 1);
@@ -94,21 +113,39 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is no open scope");
   lua_pop(L, 2);
   ty_modes *m = ty_own_modes(L, s);
-  int top = lua_gettop(L);
-  lua_newtable(L);
-  for (int i = 2; i <= top; i++) keep(L, i, sc, sc->outer, top + 1);
-  while (m->scope && m->scope != sc) { /* an inner scope that was left by an error */
-    ty_scope_end(m->scope);
-    m->scope = m->scope->outer;
-  }
-  ty_scope_end(sc);
-  m->scope = sc->outer;
+  keep_results(L, 2, sc, sc->outer);
+  end_with_inner(m, sc);
   ty_modes_settle(L, s);
   ty_private(L, TY_R_KEPT);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
   lua_rawset(L, -3);
   return 0;
+}
+
+static int called(lua_State *L) {      /* scope, function, arguments... -> the function's results, kept */
+  const ty_scope *sc = lua_touserdata(L, 1);
+  lua_call(L, lua_gettop(L) - 2, LUA_MULTRET);
+  keep_results(L, 2, sc, sc->outer);
+  return lua_gettop(L) - 1;
+}
+
+void ty_push_scoped(lua_State *L) { lua_pushcfunction(L, called); }
+
+/* The scope is in C's memory and the modes may be the shared ones: neither outlives the call, since no coroutine yields across it. */
+void ty_scope_call(lua_State *L, ty_state *s, int n) {
+  ty_modes *m = ty_modes_of(L, s), *now;
+  ty_scope sc = {NULL, m->scope, L, 0};
+  m->scope = &sc;
+  lua_pushlightuserdata(L, &sc);
+  lua_insert(L, -n - 2);
+  int status = lua_pcall(L, n + 2, LUA_MULTRET, 0);
+  s->L = L;
+  now = ty_modes_of(L, s);             /* others than before, where the function has changed one for good */
+  end_with_inner(now, &sc);
+  m->scope = sc.outer;
+  if (now != m) ty_modes_settle(L, s);
+  if (status) lua_error(L);
 }
 
 static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope, and returns it */

@@ -166,10 +166,8 @@ ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
   h->magic = TY_MAGIC;
   lua_pushvalue(L, lua_upvalueindex(3));
   lua_setmetatable(L, -2);
-  if (s->special) {
-    ty_scope *sc = ty_modes_of(L, s)->scope;
-    if (sc) ty_scope_enter(sc, h);
-  }
+  ty_scope *sc = ty_modes_of(L, s)->scope;
+  if (sc && sc->L == L) ty_scope_enter(sc, h);
   return h;
 }
 
@@ -261,10 +259,11 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 
 /* ---- modes ---- */
 
-static bool is_default(const ty_modes *m) {
+static bool is_default(const ty_modes *m, const ty_state *s) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
-  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->scope && !m->pinned && !m->ctx.program;
+  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && m->scope == s->modes.scope && !m->pinned
+    && !m->ctx.program;
 }
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
@@ -319,8 +318,7 @@ static void modes_end(ty_modes *m) {
 
 void ty_modes_settle(lua_State *L, ty_state *s) {
   ty_modes *m = find_modes(L);
-  (void)s;
-  if (!m || !is_default(m)) return;
+  if (!m || !is_default(m, s)) return;
   ty_private(L, TY_R_MODES);
   lua_pushthread(L);
   lua_pushnil(L);

@@ -317,4 +317,4 @@ def("triplet_margin_with_distance_loss",
     local d, e = distance(anchor, near), distance(anchor, far)
     if swap then e = ops.minimum(e, distance(near, far)) end
     return reduced(ops.relu(d - e + margin), reduction)
-  end, LOSS)
+  end, {nn = true, float32 = true, calls = true})
