@@ -2,7 +2,7 @@
  *
  * Idea: a walk over the indexed part's shape; in the large tensor dims move by strides, and indices by what they say. Indices are 1-based;
  * a bad one is reported and nothing is read or written for it. Writes that meet: additions are atomic, in no fixed order, and of plain
- * writes any stays; or positions are sorted by where they lead, and one thread makes all that meet in one element, in the walk's order,
+ * writes any stays; or, always for products and extremes, positions are sorted by where they lead, and one thread makes all that meet in one element, in the walk's order,
  * rounding once. Invariant: both ways give the same but for that. */
 #include "rows.cuh"
 
@@ -109,6 +109,17 @@ static bool in_fours(const ty_k_indexing *a) {
 
 #define BAD INT64_MIN
 
+/* NaN stays */
+template <class T> static __device__ __forceinline__ T together(int how, T a, T b) {
+  switch (how) {
+    case TY_K_PUT: return b;
+    case TY_K_ADD: return a + b;
+    case TY_K_PROD: return a * b;
+    case TY_K_AMAX: return a > b || a != a ? a : b;
+    default: return a < b || a != a ? a : b;
+  }
+}
+
 static __global__ void __launch_bounds__(THREADS) targets(const ty_k_indexing a, int64_t *o) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   int64_t large = 0, small = 0, at[TY_K_DIMS];
@@ -125,11 +136,11 @@ template <class T> __global__ void __launch_bounds__(THREADS) in_order(const ty_
   const int64_t here = target[order[p] - 1];
   if (here == BAD || (p && target[order[p - 1] - 1] == here)) return;    /* the first of those that meet does it */
   locate(a, i % each, a.lead, a.ndim, at, &large, &small);
-  T v = a.how == TY_K_ADD ? load<T>(a.p, a.dtype, here + large) : (T)0;
+  T v = a.how != TY_K_PUT ? load<T>(a.p, a.dtype, here + large) : (T)0;
   for (; p < a.positions && target[order[p] - 1] == here; p++) {
     int64_t more = small, unused = 0;
     locate(a, order[p] - 1, 0, a.lead, at, &unused, &more);
-    v = a.how == TY_K_ADD ? v + value_of<T>(a, more) : value_of<T>(a, more);
+    v = together(a.how, v, value_of<T>(a, more));
   }
   store(a.p, a.dtype, here + large, v);
 }

@@ -180,7 +180,8 @@ typedef struct { int count, dtype; const float *scale; float *found; int64_t n[T
 TY_K cudaError_t ty_k_unscale(const ty_k_unscaling *a, cudaStream_t s);
 
 /* ---- index ops (index.cu) ---- */
-enum { TY_K_TAKE, TY_K_PUT, TY_K_ADD };                  /* small = large at the indices; large there = small; += small */
+/* small = large at the indices; large there = small; += small; *= small; the larger, the smaller of both */
+enum { TY_K_TAKE, TY_K_PUT, TY_K_ADD, TY_K_PROD, TY_K_AMAX, TY_K_AMIN };
 typedef struct {
   int op, how, dtype, small_dtype, ndim, nindex, negative;   /* negative: indices may count from the end */
   int64_t n, shape[TY_K_DIMS];                           /* the walk: the indexed part's shape */

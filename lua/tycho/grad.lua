@@ -418,6 +418,23 @@ end
 R.scatter = {x = function(g, dim, index) return ops.scatter(g, dim, index, 0) end,
   src = function(g, dim, index, src_shape) return read_part(g, dim, index, src_shape) end}
 R.scatter_add = {x = function(g) return g end, src = R.scatter.src}
+local product_of_others
+R.scatter_combine = {["x src"] = function(g, x, dim, index, src, how, out)
+  if how == "prod" then return product_of_others(g, x, dim, index, src, out) end
+  local own, from = M.to(ops.eq(x, out), g.dtype), M.to(ops.eq(src, ops.gather(out, dim, index)), g.dtype)
+  local share = g / ops.scatter_add(own, dim, index, from)                          -- those that are the extreme share it
+  return own * share, from * ops.gather(share, dim, index)
+end}
+-- Quotients by a factor that isn't 0; where one alone is 0, the product without it.
+function product_of_others(g, x, dim, index, src, out)
+  local none, none_x = ops.eq(src, 0), ops.eq(x, 0)
+  local many = ops.scatter_add(zero(g), dim, index, M.to(none, g.dtype))
+  local alone = ops.logical_and(none, ops.eq(ops.gather(many, dim, index), 1))
+  local filled = ops.masked_fill(x, none_x, 1)
+  local others = ops.scatter_combine(x, dim, index, ops.masked_fill(src, alone, 1), "prod")
+  return g * ops.scatter_combine(filled, dim, index, src, "prod") / filled,
+    ops.where(alone, ops.gather(g * others, dim, index), ops.gather(g * out, dim, index) / ops.masked_fill(src, none, 1))
+end
 
 ---- rules that stand elsewhere ----
 for name, rules in pairs(require "tycho.grad_layers") do R[name] = rules end

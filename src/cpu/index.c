@@ -325,29 +325,41 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
 #define MOVE(T) for (int64_t j = from; j < to; j++) \
     if (gather) ((T *)small)[s + j * w->sstep] = ((const T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep]; \
     else ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] = ((const T *)small)[s + j * w->sstep]
-#define ADD(T) \
-  for (int64_t j = from; j < to; j++) \
-    ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] += ((const T *)small)[s + j * w->sstep]
+/* What a write does to what it meets. */
+typedef enum { PUT, ADD, PROD, AMAX, AMIN } meeting;
+#define TOGETHER(a, b, S) \
+  (how == ADD ? (a) + (b) : how == PROD ? (a) * (b) : how == AMAX ? max_##S((a), (b)) : min_##S((a), (b)))
+#define MEET(T, S) \
+  for (int64_t j = from; j < to; j++) { \
+    T *q = (T *)large + l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep; \
+    *q = TOGETHER(*q, ((const T *)small)[s + j * w->sstep], S); }
+
 /* Elements from .. to - 1 of a line. */
 static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, char *large, char *small, int size,
-  bool gather, bool add, ty_dtype d) {
+  bool gather, meeting how, ty_dtype d) {
+  static const ty_op_id op_of[] = {[ADD] = TY_OP_add, [PROD] = TY_OP_mul, [AMAX] = TY_OP_maximum, [AMIN] = TY_OP_minimum};
   const int64_t *p = ty_data(w->idx);
+  const bool loops = how == PUT || d == TY_F32 || d == TY_F64;
   int64_t i, l, s;
   line_at(w, line, &i, &l, &s);
-  if (!gather && w->istep == 0 && w->lstep == 1 && w->sstep == 1 && (!add || d == TY_F32 || d == TY_F64)) {      /* a row at one place */
+  if (!gather && w->istep == 0 && w->lstep == 1 && w->sstep == 1 && loops) {      /* a row at one place */
     char *q = large + (l + from + (p[i] - 1) * w->dstep) * size;
     const char *r = small + (s + from) * size;
-    if (add) ty_cpu_loops()->pointwise[TY_OP_add][ty_k(d)](q, q, r, NULL, to - from, 1, 0);
-    else memcpy(q, r, (size_t)((to - from) * size));
+    if (how == PUT) memcpy(q, r, (size_t)((to - from) * size));
+    else ty_cpu_loops()->pointwise[op_of[how]][ty_k(d)](q, q, r, NULL, to - from, 1, 0);
     return;
   }
-  if (add && d == TY_F32) { ADD(float); return; }
-  if (add && d == TY_F64) { ADD(double); return; }
-  if (add)
+  if (how != PUT && d == TY_F32) { MEET(float, f32) }
+  else if (how != PUT && d == TY_F64) { MEET(double, f64) }
+  else if (how != PUT)
     for (int64_t j = from; j < to; j++) {
       char *q = large + (l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep) * size, *r = small + (s + j * w->sstep) * size;
-      if (ty_is_float(d)) ty_set(q, d, ty_get(q, d) + ty_get(r, d));
-      else ty_set_int(q, d, (int64_t)((uint64_t)ty_get_int(q, d) + (uint64_t)ty_get_int(r, d)));
+      if (ty_is_float(d)) ty_set(q, d, TOGETHER(ty_get(q, d), ty_get(r, d), f64));
+      else if (how == AMAX || how == AMIN) ty_set_int(q, d, TOGETHER(ty_get_int(q, d), ty_get_int(r, d), i64));
+      else {
+        const uint64_t a = (uint64_t)ty_get_int(q, d), b = (uint64_t)ty_get_int(r, d);
+        ty_set_int(q, d, (int64_t)(how == ADD ? a + b : a * b));
+      }
     }
   else if (size == 4) { MOVE(uint32_t); }
   else if (size == 8) { MOVE(uint64_t); }
@@ -364,12 +376,12 @@ static ty_status gather(ty_call *c) {
   walk w = walk_of(&k, x, o);
   #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n * 2)) schedule(static)
   for (int64_t line = 0; line < w.lines; line++)
-    move_line(&w, line, 0, w.n, ty_data(x), ty_data(o), ty_itemsize(x), true, false, (ty_dtype)x->dtype);
+    move_line(&w, line, 0, w.n, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, (ty_dtype)x->dtype);
   ty_release(idx);
   return TY_OK;
 }
 
-/* scatter, scatter_add: in order, so that the last of equal indices wins. Where dim is the last one, lines write to
+/* scatter, scatter_add, scatter_combine: in order, so that the last of equal indices wins. Where dim is the last one, lines write to
  * places of their own and threads share them; else lines may meet, and each thread takes a part of every line. */
 static ty_status scatter(ty_call *c) {
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0], *src = c->in[2].t;
@@ -389,12 +401,14 @@ static ty_status scatter(ty_call *c) {
   const walk w = walk_of(&k, o, src);
   const int threads = s == TY_OK ? ty_threads_for(w.lines * w.n) : 0;
   const bool own = w.d == w.last;
+  const int id = c->op->id;
+  const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(PROD + c->at[1].i);
   #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)
   for (int t = 0; t < threads; t++) {
     const int64_t first = own ? w.lines * t / threads : 0, end = own ? w.lines * (t + 1) / threads : w.lines;
     const int64_t from = own ? 0 : w.n * t / threads, to = own ? w.n : w.n * (t + 1) / threads;
     for (int64_t line = first; line < end; line++)
-      move_line(&w, line, from, to, ty_data(o), ty_data(src), ty_itemsize(x), false, c->op->id == TY_OP_scatter_add, (ty_dtype)x->dtype);
+      move_line(&w, line, from, to, ty_data(o), ty_data(src), ty_itemsize(x), false, how, (ty_dtype)x->dtype);
   }
   ty_release(idx);
   return s;

@@ -124,7 +124,7 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
   const bool floats = ty_is_float((ty_dtype)k->dtype);
   if (k->n == 0) return TY_OK;
   /* whole numbers' sums don't depend on the order; atomics of 16 bits are slow, and round each time */
-  if ((k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_half((ty_dtype)k->dtype))) ||
+  if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_half((ty_dtype)k->dtype))) ||
       (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
     return in_order(c, gpu, s, k);
   return ty_launched(c, gpu, ty_k_index(k, s));
@@ -152,7 +152,9 @@ ty_status ty_cuda_index(ty_call *c) {
   } else {
     st = ty_cast(c->ctx, c->in[1].t, TY_I64, &idx);
     if (st != TY_OK) return st;
-    k = walk(c, gpu, id == TY_OP_gather ? TY_K_TAKE : id == TY_OP_scatter ? TY_K_PUT : TY_K_ADD, id == TY_OP_gather ? x : o);
+    const int how = id == TY_OP_gather ? TY_K_TAKE : id == TY_OP_scatter ? TY_K_PUT : id == TY_OP_scatter_add ? TY_K_ADD
+      : TY_K_PROD + (int)c->at[1].i;
+    k = walk(c, gpu, how, id == TY_OP_gather ? x : o);
     set_along(&k, id == TY_OP_gather ? x : o, (int)c->at[0].i, idx);
     const ty_operand out = ty_op_tensor(o);
     set_small(&k, id == TY_OP_gather ? &out : &c->in[2]);

@@ -37,51 +37,9 @@ def("put",
   end, INPLACE)
 
 ---- reductions by places ----
--- Each element of src, with its place in x's row-major order (from 1).
-local function flat_places(name, x, dim, index, src)
-  local n = M.dim(x)
-  if M.dim(index) ~= n or M.dim(src) ~= n then
-    fail(name, "shapes %s, %s and %s must have the same number of dims", tostring(x.shape), tostring(index.shape),
-      tostring(src.shape))
-  end
-  same_dtype(name, x, src)
-  dim = n > 0 and wrap(name, dim, n) or 1
-  if M.numel(index) > 0 and n > 0 then ops.gather(M.detach(x), dim, M.long(index)) end       -- refuses what is out of range
-  local window, stride, at = {}, 1, ops.ones({}, {dtype = "int64", device = x.device})
-  for d = 1, n do
-    if index.shape[d] > src.shape[d] or (d ~= dim and index.shape[d] > x.shape[d]) then
-      fail(name, "index of shape %s reaches past src of shape %s or argument 1 of shape %s", tostring(index.shape),
-        tostring(src.shape), tostring(x.shape))
-    end
-    window[d] = {1, index.shape[d]}
-  end
-  for d = n, 1, -1 do
-    local shape = {}
-    for k = 1, n do shape[k] = k == d and index.shape[d] or 1 end
-    at = at + (d == dim and M.long(index) - 1 or
-      ops.range(0, index.shape[d] - 1, 1, {dtype = "int64", device = x.device}):view(shape)) * stride
-    stride = stride * x.shape[d]
-  end
-  return M.reshape(ops.expand(at, index.shape), -1), M.reshape(n > 0 and src[window] or src, -1)
-end
-local function marked(x, at) return ops.index_put(ops.zeros({M.numel(x)}, {dtype = "bool", device = x.device}), true, {at}, 1) end
-local function added(flat, at, v) return ops.index_put(flat, v, {at}, 1, {accumulate = true}) end
-
--- flat with the largest (or smallest) of v written at each place: of v in order, the last of each place is written, the others beside flat.
-local function extremes(flat, at, v, smallest)
-  local _, by_value = ops.sort(v, 1, smallest)
-  local _, by_place = ops.sort(ops.index(at, {by_value}, 1), 1)
-  local order = ops.index(by_value, {by_place}, 1)
-  local places, n = ops.index(at, {order}, 1), M.numel(flat)
-  local last = ops.cat({ops.slice(lib.begins(places, 1), 1, 2), ops.ones({1}, {dtype = "bool", device = flat.device})}, 1)
-  local wide = ops.cat({flat, ops.slice(flat, 1, 1, 1)}, 1)
-  return ops.slice(ops.index_put(wide, ops.index(v, {order}, 1), {ops.where(last, places, n + 1)}, 1), 1, 1, n)
-end
-
 -- x with src's elements added at index along dim, or the mean of what meets there.
 local function sums(name, x, dim, index, src, mean, include)
   same_dtype(name, x, src)
-  index = M.long(index)
   local ones = ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)
   local count = (mean or not include) and ops.scatter_add(ops.fill(M.detach(x), include and 1 or 0), dim, index, ones)
   local base = include and x or ops.where(ops.eq(count, 0), x, 0)
@@ -90,45 +48,24 @@ local function sums(name, x, dim, index, src, mean, include)
   count = ops.clamp(count, 1)
   return M.is_floating_point(x) and sum / count or ops.floor_divide(sum, count)
 end
-local REDUCE = {}
--- One factor of each place at a time.
-function REDUCE.prod(flat, at, v)
-  if M.numel(v) == 0 then return flat end
-  local places, order = ops.sort(at, 1)
-  local position = ops.range(1, M.numel(v), 1, {dtype = "int64", device = v.device})
-  local first = lib.begins(places, 1)
-  local rank = position - (ops.cummax(ops.where(first, position, 0), 1))
-  local sorted = ops.index(v, {order}, 1)
-  for k = 0, ops.amax(rank):item() do
-    local now = ops.nonzero(ops.eq(rank, k)):view(-1)
-    flat = flat * ops.index_put(ops.ones({M.numel(flat)}, {dtype = flat.dtype, device = flat.device}),
-      ops.index(sorted, {now}, 1), {ops.index(places, {now}, 1)}, 1)
-  end
-  return flat
-end
-for name, pick in pairs {amax = ops.maximum, amin = ops.minimum} do
-  REDUCE[name] = function(flat, at, v, include)
-    if M.numel(v) == 0 then return flat end
-    local y = extremes(M.detach(flat), at, M.detach(v), name == "amin")
-    if include then y = pick(M.detach(flat), y) end
-    if not core.is_grad_enabled() or not (flat.requires_grad or v.requires_grad) then return y end
-    -- those that are the extreme share its gradient; `nothing` is 0 with the gradient of its argument
-    local own, from = include and ops.eq(flat, y) or ops.logical_not(marked(flat, at)), ops.eq(v, ops.index(y, {at}, 1))
-    local share = 1 / added(M.to(own, y.dtype), at, M.to(from, y.dtype))
-    local function nothing(x, where) return ops.where(ops.logical_and(where, ops.isfinite(x)), x - M.detach(x), 0) end
-    return y + nothing(flat, own) * share + added(ops.fill(y, 0), at, nothing(v, from) * ops.index(share, {at}, 1))
-  end
+
+-- x where nothing is reduced, elsewhere what changes nothing
+local function neutral(x, dim, index, src, reduce)
+  if reduce ~= "prod" and not M.is_floating_point(x) then return ops.scatter(x, dim, index, src) end      -- any of those that meet
+  local met = ops.scatter(ops.zeros(x.shape, {dtype = "bool", device = x.device}), dim, index, true)
+  return ops.masked_fill(x, met, reduce == "prod" and 1 or reduce == "amax" and -math.huge or math.huge)
 end
 
 def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's elements at index along dim; without include_self only src's count where there are any",
   function(x, dim, index, src, reduce, include)
+    index = M.long(index)
     if reduce == "sum" or reduce == "mean" then return sums("scatter_reduce", x, dim, index, src, reduce == "mean", include) end
-    local at, v = flat_places("scatter_reduce", x, dim, index, src)
-    local flat = M.flatten(x)
-    if not include and reduce == "prod" then flat = ops.masked_fill(flat, marked(x, at), 1) end
-    return M.reshape(REDUCE[reduce](flat, at, v, include), x.shape)
+    for d = 1, math.min(M.dim(index), M.dim(src)) do
+      if src.shape[d] > index.shape[d] then src = ops.slice(src, d, 1, index.shape[d]) end
+    end
+    return ops.scatter_combine(include and x or neutral(x, dim, index, src, reduce), dim, index, src, reduce)
   end, INPLACE)
 def("index_reduce",
   "x, dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true",
