@@ -1,9 +1,9 @@
 /* Index ops: a thread for each element of the indexed part.
  *
- * Idea: a walk over the indexed part's shape; in the large tensor dims move by strides, and indices by what they say. Indices are 1-based;
- * a bad one is reported and nothing is read or written for it. Writes that meet: additions are atomic, in no fixed order, and of plain
- * writes any stays; or, always for products and extremes, positions are sorted by where they lead, and one thread makes all that meet in one element, in the walk's order,
- * rounding once. Invariant: both ways give the same but for that. */
+ * Idea: a walk over the indexed part's shape; in the large tensor dims move by strides, and indices by what they say. Indices are
+ * 1-based; a bad one is reported and nothing is read or written for it. Writes that meet: additions are atomic, in no fixed order, and of
+ * plain writes any stays; or, always for products and extremes, positions are sorted by where they lead, and one thread makes all that
+ * meet in one element, in the walk's order, rounding once. Invariant: both ways give the same but for that. */
 #include "rows.cuh"
 
 #define THREADS 256

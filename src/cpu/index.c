@@ -287,8 +287,8 @@ static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *s
 static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t *s) {
   *i = *l = *s = 0;
   for (int k = w->last - 1; k >= 0; k--) {
-    int64_t at = line % w->idx->shape[k];
-    line /= w->idx->shape[k];
+    int64_t at = k ? line % w->idx->shape[k] : line;
+    if (k) line /= w->idx->shape[k];
     *i += at * w->idx->stride[k];
     if (k != w->d) *l += at * w->large->stride[k];
     if (w->src) *s += at * w->src->stride[k];
@@ -309,7 +309,8 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
     int64_t i, l, s;
     uint64_t bad = 0;
     line_at(&w, line, &i, &l, &s);
-    if (w.istep == 1) for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
+    if (w.istep == 0) bad = (uint64_t)(p[i] - 1) >= (uint64_t)limit;
+    else if (w.istep == 1) for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
     else for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j * w.istep] - 1) >= (uint64_t)limit;
     if (bad) first = TY_MIN(first, line);
   }

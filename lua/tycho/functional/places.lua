@@ -37,11 +37,22 @@ def("put",
   end, INPLACE)
 
 ---- reductions by places ----
+-- How many meet in each place of x, and initial more; of size 1 in dims along which one index is repeated.
+local function counts(name, x, dim, index, initial)
+  local like = M.detach(x)
+  for d = 1, M.dim(x) == M.dim(index) and M.dim(x) or 0 do
+    if d ~= wrap(name, dim, M.dim(x)) and index.shape[d] == x.shape[d] and index.shape[d] > 0 and M.stride(index, d) == 0 then
+      like, index = ops.slice(like, d, 1, 1), ops.slice(index, d, 1, 1)
+    end
+  end
+  local ones = ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)
+  return ops.scatter_add(ops.fill(like, initial), dim, index, ones)
+end
+
 -- x with src's elements added at index along dim, or the mean of what meets there.
 local function sums(name, x, dim, index, src, mean, include)
   same_dtype(name, x, src)
-  local ones = ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)
-  local count = (mean or not include) and ops.scatter_add(ops.fill(M.detach(x), include and 1 or 0), dim, index, ones)
+  local count = (mean or not include) and counts(name, x, dim, index, include and 1 or 0)
   local base = include and x or ops.where(ops.eq(count, 0), x, 0)
   local sum = ops.scatter_add(base, dim, index, src)
   if not mean then return sum end
