@@ -287,11 +287,9 @@ R.diagonal = {x = function(g, x_shape, offset, dim1, dim2)
   if M.numel(g) == 0 then return zeros(x_shape, g) end
   return ops.strided_put(zeros(x_shape, g), g, {}, g.shape, at, math.max(-offset, 0) * stride[dim1] + math.max(offset, 0) * stride[dim2])
 end}
-R.unfold = {x = function(g, x_shape, dim, size, step)   -- windows may overlap: what they share adds up
-  local windows = (x_shape[dim] - size) / step + 1
-  local index = {dtype = "int64", device = g.device}
-  local at = ops.range(0, math.floor(windows) - 1, 1, index):view(-1, 1) * step + ops.range(1, size, 1, index)
-  return ops.index_put(zeros(x_shape, g), M.movedim(g, -1, dim + 1), {at}, dim, {accumulate = true})
+R.unfold = {x = function(g, x_shape, dim, step, dilation) return ops.overlap_add(g, dim, x_shape[dim], step, dilation) end}
+R.overlap_add = {x = function(g, x_shape, dim, step, dilation)
+  return ops.unfold(g, dim, x_shape[#x_shape], step, {dilation = dilation})
 end}
 R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
 -- Whether a window sees an element twice: sorted by stride, a dim must step beyond the reach of those before it.

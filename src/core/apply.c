@@ -357,7 +357,7 @@ ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format for
 /* Straight to the backend: dst may be any tensor, also one that apply would refuse to change in place. */
 static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand v) {
   ty_operand in[2] = {ty_op_tensor(dst), v};
-  ty_attr at[1] = {{0}};
+  ty_attr at[1] = {{.f = 1}};              /* add's alpha; nobody else looks */
   ty_call c = {.ctx = ctx, .op = &ty_ops[id], .in = in, .nin = 2, .at = at};
   TY_TRY(c.op->infer(&c));
   c.out[0] = dst;
@@ -365,6 +365,7 @@ static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand
 }
 
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_copy, dst, ty_op_tensor(src)); }
+ty_status ty_add_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src) { return write_into(ctx, TY_OP_add, dst, ty_op_tensor(src)); }
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value) { return write_into(ctx, TY_OP_fill, dst, value); }
 
 /* ---- layouts ---- */

@@ -1,4 +1,5 @@
-/* Rearrangements: pad, flip, cat, strided take and put. Each sets up strides; the devices' copies and fills do the rest. */
+/* Rearrangements: pad, flip, cat, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do the
+ * rest. */
 #include <string.h>
 #include "tycho.h"
 
@@ -96,6 +97,29 @@ static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout
   return s;
 }
 
+/* An element of every window at a time, or a window at a time, whichever are fewer. */
+static ty_status overlap_add(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const int d = (int)c->at[0].i, last = x->ndim - 1;
+  const int64_t step = c->at[2].i, dilation = c->at[3].i, count = x->shape[d], size = x->shape[last];
+  const bool whole = count < size;
+  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_op_float(0)));
+  for (int64_t k = 0; k < TY_MIN(count, size); k++) {
+    ty_tensor src = *x, dst = *c->out[0];
+    if (whole) {
+      window(&src, d, k, size, 1);
+      src.stride[d] = x->stride[last];
+      window(&dst, d, k * step, size, dilation);
+    } else {
+      src.offset += k * x->stride[last];
+      window(&dst, d, k * dilation, count, step);
+    }
+    src.ndim = (uint8_t)last;
+    TY_TRY(ty_add_into(c->ctx, &dst, &src));
+  }
+  return TY_OK;
+}
+
 ty_status ty_rearrange(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_pad_constant: return pad(c);
@@ -103,6 +127,7 @@ ty_status ty_rearrange(ty_call *c) {
     case TY_OP_cat: return cat(c);
     case TY_OP_strided_take: return strided_take(c);
     case TY_OP_strided_put: return strided_put(c);
+    case TY_OP_overlap_add: return overlap_add(c);
     default: return ty_fail(c, "is no rearrangement");
   }
 }

@@ -127,28 +127,60 @@ ty_status ty_infer_diagonal(ty_call *c) {
   return TY_OK;
 }
 
-/* Windows of size elements of dim, every step-th, along a new last dim. */
+/* How many windows of size elements, dilation apart and every step-th, n elements have; -1: not one. */
+static int64_t windows(int64_t n, int64_t size, int64_t step, int64_t dilation) {
+  int64_t reach;                           /* from a window's first element to its last one */
+  if (__builtin_mul_overflow(TY_MAX(size, 1) - 1, dilation, &reach) || reach >= n + (size == 0)) return -1;
+  return (n - reach - (size > 0)) / step + 1;
+}
+
+static ty_status need_steps(ty_call *c, int64_t step, int64_t dilation) {
+  if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
+  if (dilation < 1) return ty_fail(c, "dilation must be at least 1, got %lld", (long long)dilation);
+  return TY_OK;
+}
+
+/* Windows of size elements of dim, dilation apart, every step-th, along a new last dim. */
 ty_status ty_infer_unfold(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_meta *m = &c->meta[0];
-  int64_t size = c->at[1].i, step = c->at[2].i;
+  const int64_t size = c->at[1].i, step = c->at[2].i, dilation = c->at[3].i;
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
   if (x->ndim == 0 || x->ndim == TY_MAXDIM)
     return ty_fail(c, "argument 1 must have 1 to %d dims, got shape %s", TY_MAXDIM - 1, ty_shape_of(x));
-  int64_t d = c->at[0].i, n = x->shape[d];
-  if (size < 0 || size > n)
+  TY_TRY(need_steps(c, step, dilation));
+  const int64_t d = c->at[0].i, n = x->shape[d], count = size < 0 ? -1 : windows(n, size, step, dilation);
+  if (count < 0 && dilation > 1)
+    return ty_fail(c, "%lld elements, %lld apart, don't fit dim %lld of size %lld", (long long)size, (long long)dilation, (long long)d + 1,
+      (long long)n);
+  if (count < 0)
     return ty_fail(c, "size %lld must be in 0..%lld, the size of dim %lld", (long long)size, (long long)n, (long long)d + 1);
-  if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
   m->dtype = x->dtype;
   m->ndim = (uint8_t)(x->ndim + 1);
   m->has_stride = true;
   m->own_layout = false;
   memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
-  m->shape[d] = (n - size) / step + 1;
+  m->shape[d] = count;
   m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));   /* one window: its stride says nothing */
   m->shape[x->ndim] = size;
-  m->stride[x->ndim] = x->stride[d];
+  m->stride[x->ndim] = x->stride[d] * TY_MIN(dilation, TY_MAX(n, 1));
+  return TY_OK;
+}
+
+/* unfold's transpose: windows along dim, their elements along the last dim, add up in n elements. */
+ty_status ty_infer_overlap_add(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const int last = x->ndim - 1;
+  const int64_t n = c->at[1].i;
+  if (last < 1) return ty_fail(c, "argument 1 must have at least 2 dims, got shape %s", ty_shape_of(x));
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, last, x));
+  TY_TRY(need_steps(c, c->at[2].i, c->at[3].i));
+  const int64_t d = c->at[0].i;
+  if (n < 0 || windows(n, x->shape[last], c->at[2].i, c->at[3].i) != x->shape[d])
+    return ty_fail(c, "shape %s doesn't hold the windows of %lld elements", ty_shape_of(x), (long long)n);
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, last, x->shape);
+  c->meta[0].shape[d] = n;
   return TY_OK;
 }
 

@@ -398,6 +398,7 @@ typedef enum { TY_PRESERVE, TY_CONTIGUOUS, TY_CHANNELS_LAST } ty_memory_format; 
 /* a copy, also where t is so already */
 ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
+ty_status ty_add_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);    /* of one shape and dtype */
 ty_status ty_rearrange(ty_call *c);                      /* what COPY and CAT ops a device has no kernel of its own for */
 /* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);

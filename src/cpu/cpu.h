@@ -82,6 +82,7 @@ typedef struct {
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
   void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
+  void (*repeat[2])(void *out, const void *x, int64_t step, int64_t n, int64_t rows);   /* of 4 and 8 bytes: each step-th of x n times */
   void (*normal)(float *out, const uint32_t *words, int64_t n);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   const ty_pool_loop (*pool)[2];
@@ -105,7 +106,7 @@ typedef struct {
   int64_t shape[TY_MAXDIM], stride[TY_ITER_MAX][TY_MAXDIM];  /* elements; dims merged where that is possible */
   char *data[TY_ITER_MAX];
   int size[TY_ITER_MAX];                                     /* bytes of an element */
-  int64_t numel;
+  int64_t numel, each;                                       /* each: how much work an element is, 1 but where it stands for several */
 } ty_iter;
 typedef void (*ty_run)(void *arg, char *const *ptr, const int64_t *stride, int64_t n);
 void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim);

@@ -17,7 +17,7 @@ int ty_threads_for(int64_t work) {
 void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim) {
   it->nop = 0;
   it->ndim = ndim;
-  it->numel = 1;
+  it->numel = it->each = 1;
   memcpy(it->shape, shape, sizeof(int64_t) * (size_t)ndim);
   for (int i = 0; i < ndim; i++) it->numel *= shape[i];
 }
@@ -161,7 +161,7 @@ void ty_iter_each(const ty_iter *it, ty_run run, void *arg) {
   if (it->numel == 0) return;
   int d = across(it);
   if (d >= 0) { ty_iter_tiles(it, d, each_row, &(rows){it, run, arg}); return; }
-  int threads = ty_threads_for(it->numel);
+  int threads = ty_threads_for(it->numel * it->each);
   if (threads == 1) { each(it, 0, it->numel, run, arg); return; }
   #pragma omp parallel num_threads(threads)
   {

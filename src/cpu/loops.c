@@ -174,6 +174,21 @@ CONVERT_INT(i64, int64_t, TO_WHOLE, AS_IS)
 CONVERT_INT(u8, uint8_t, TO_WHOLE, AS_IS)
 CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 
+/* ---- values that stand for rows ---- */
+#define REPEAT_N(N) for (int64_t r = 0; r < rows; r++) for (int64_t j = 0; j < (N); j++) o[r * (N) + j] = x[r * step]; break
+#define REPEAT(name, T) \
+  static void name(void *o_, const void *x_, int64_t step, int64_t n, int64_t rows) { \
+    T *restrict o = o_; const T *restrict x = x_; \
+    switch (n) {                           /* short ones that compilers know the length of take half the time */ \
+      case 2: REPEAT_N(2); \
+      case 3: REPEAT_N(3); \
+      case 4: REPEAT_N(4); \
+      case 8: REPEAT_N(8); \
+      case 16: REPEAT_N(16); \
+      default: REPEAT_N(n); } }
+REPEAT(repeat_4, uint32_t)
+REPEAT(repeat_8, uint64_t)
+
 /* ---- softmax, normalisation, optimizers: for float and double ---- */
 
 #define SUM_LANES(s, lane) do { \
@@ -547,6 +562,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .recurrent = {recurrent_0, recurrent_1},
   .recurrent_backward = {recurrent_backward_0, recurrent_backward_1},
   .philox = philox,
+  .repeat = {repeat_4, repeat_8},
   .normal = normal,
   .keep = keep,
   .pool = PASTE(ty_pool_loops_, TY_ISA),

@@ -7,6 +7,7 @@ typedef struct {
   ty_loop loop;
   int nin, k, size[TY_ITER_MAX];
   double p, q;
+  int64_t n, inner[TY_ITER_MAX];                   /* of short rows: their elements, and the steps between those */
   bool direct[TY_ITER_MAX];                        /* already in the loop's type */
   void (*load[TY_ITER_MAX])(void *, const void *, int64_t, int64_t);
   void (*store)(void *, int64_t, const void *, int64_t);
@@ -37,6 +38,62 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
     w->loop(straight ? dst : (char *)buf[0], in[1], in[2], in[3], m, w->p, w->q);
     if (!straight) w->store(dst, stride[0], buf[0], m);
   }
+}
+
+/* ---- short rows, of which several make a block ---- */
+
+/* rows rows of an operand, one after the other, in the loop's type; step: from one to the next. */
+static void gather_rows(const point *w, int i, void *to, const char *from, int64_t step, int64_t rows) {
+  const int wide = ty_ksize[w->k];
+  const int64_t n = w->n, stride = w->inner[i];
+  double value[TY_BLOCK];
+  if (stride == 0) {                       /* each is one value */
+    if (!w->direct[i]) {
+      w->load[i](value, from, step, rows);
+      from = (const char *)value;
+      step = 1;
+    }
+    ty_cpu_loops()->repeat[wide == 8](to, from, step, n, rows);
+  } else if (stride == 1 && step == n) w->load[i](to, from, 1, rows * n);
+  else for (int64_t r = 0; r < rows; r++) w->load[i]((char *)to + r * n * wide, from + r * step * w->size[i], stride, n);
+}
+
+static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m) {
+  const point *w = arg;
+  const int64_t n = w->n, most = TY_BLOCK / n;
+  double buf[4][TY_BLOCK];
+  const void *in[4] = {NULL, NULL, NULL, NULL};
+  for (int64_t at = 0; at < m; at += most) {
+    const int64_t rows = TY_MIN(most, m - at);
+    for (int i = 1; i <= w->nin; i++) {
+      const char *src = ptr[i] + at * step[i] * w->size[i];
+      if (w->direct[i] && w->inner[i] == 1 && step[i] == n) in[i] = src;
+      else if (step[i] || !at) gather_rows(w, i, buf[i], src, step[i], rows), in[i] = buf[i];    /* the same row: the block holds it */
+    }
+    char *dst = ptr[0] + at * n * w->size[0];
+    w->loop(w->direct[0] ? dst : (char *)buf[0], in[1], in[2], in[3], rows * n, w->p, w->q);
+    if (!w->direct[0]) w->store(dst, 1, buf[0], rows * n);
+  }
+}
+
+/* Leaves the walk to the rows, where the result's are short and follow one another, but not all the operands' do. */
+static bool in_rows(point *w, ty_iter *it) {
+  const int last = it->ndim - 1;
+  for (int k = last; k >= 0 && k >= last - 1; k--) {
+    const int next = last > 0 ? 2 * last - 1 - k : k;    /* the other of the two innermost */
+    if (last == 0 || it->shape[k] > TY_BLOCK / 2 || it->stride[0][k] != 1 || it->stride[0][next] != it->shape[k]) continue;
+    w->n = it->shape[k];
+    for (int i = 0; i < it->nop; i++) {
+      w->inner[i] = it->stride[i][k];
+      it->stride[i][last - 1] = it->stride[i][next];
+    }
+    it->shape[last - 1] = it->shape[next];
+    it->ndim--;
+    it->numel /= w->n;
+    it->each = w->n;
+    return true;
+  }
+  return false;
 }
 
 /* All operands contiguous, of the result's shape, in the loop's type. */
@@ -88,6 +145,6 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   }
   memcpy(w.size, it.size, sizeof w.size);
   ty_iter_done(&it);
-  ty_iter_each(&it, run_point, &w);
+  ty_iter_each(&it, in_rows(&w, &it) ? run_rows : run_point, &w);
   return TY_OK;
 }

@@ -170,23 +170,21 @@ def("pad",
     end
     return x
   end, NN)
-local function windows_at(n, k, stride, padding, dilation, device)
-  local count = math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1
-  local index = {dtype = "int64", device = device}
-  local at = ops.range(0, count - 1, 1, index):view(-1, 1) * stride + ops.range(0, k - 1, 1, index) * dilation + 1
-  return at, count
-end
+-- how many windows n elements have
+local function windows_of(n, k, stride, padding, dilation) return math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1 end
 def("im2col",
   "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1",
   "windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold",
   function(x, k, dilation, padding, stride)
     return batched("im2col", x, 4, function(y)
-      local h, nh = windows_at(y.shape[3], k[1], stride[1], padding[1], dilation[1], y.device)
-      local w, nw = windows_at(y.shape[4], k[2], stride[2], padding[2], dilation[2], y.device)
+      local n, c = y.shape[1], y.shape[2]
+      local nh = windows_of(y.shape[3], k[1], stride[1], padding[1], dilation[1])
+      local nw = windows_of(y.shape[4], k[2], stride[2], padding[2], dilation[2])
       if nh < 1 or nw < 1 then fail("im2col", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
-      local p = ops.pad_constant(y, {padding[2], padding[2], padding[1], padding[1]})
-      local v = ops.index(ops.index(p, {h}, 3), {w}, 5)      -- N, C, nh, kh, nw, kw
-      return M.reshape(ops.permute(v, {1, 2, 4, 6, 3, 5}), y.shape[1], y.shape[2] * k[1] * k[2], nh * nw)
+      local v = ops.pad_constant(y, {padding[2], padding[2], padding[1], padding[1]})
+      v = ops.unfold(v, 3, k[1], stride[1], {dilation = dilation[1]})
+      v = ops.unfold(v, 4, k[2], stride[2], {dilation = dilation[2]})      -- N, C, nh, nw, kh, kw
+      return M.reshape(ops.permute(v, {1, 2, 5, 6, 3, 4}), n, c * k[1] * k[2], nh * nw)
     end)
   end, NN)
 def("fold",
@@ -194,18 +192,17 @@ def("fold",
   "columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose",
   function(x, size, k, dilation, padding, stride)
     return batched("fold", x, 3, function(y)
-      local h, nh = windows_at(size[1], k[1], stride[1], padding[1], dilation[1], y.device)
-      local w, nw = windows_at(size[2], k[2], stride[2], padding[2], dilation[2], y.device)
+      local nh = windows_of(size[1], k[1], stride[1], padding[1], dilation[1])
+      local nw = windows_of(size[2], k[2], stride[2], padding[2], dilation[2])
       local c = y.shape[2] / (k[1] * k[2])
       if c % 1 ~= 0 or y.shape[3] ~= nh * nw then
         fail("fold", "argument 1 has shape %s; it must have channels in multiples of %d and %d columns",
           tostring(y.shape), k[1] * k[2], nh * nw)
       end
       local H, W = size[1] + 2 * padding[1], size[2] + 2 * padding[2]
-      local v = ops.permute(M.reshape(y, y.shape[1], c, k[1], k[2], nh, nw), {1, 2, 5, 3, 6, 4})      -- N, C, nh, kh, nw, kw
-      local zero = ops.zeros({y.shape[1], c, nh, k[1], W}, {dtype = y.dtype, device = y.device})
-      v = ops.index_put(zero, v, {w}, 5, {accumulate = true})
-      v = ops.index_put(ops.zeros({y.shape[1], c, H, W}, {dtype = y.dtype, device = y.device}), v, {h}, 3, {accumulate = true})
+      local v = ops.permute(M.reshape(y, y.shape[1], c, k[1], k[2], nh, nw), {1, 2, 3, 5, 6, 4})      -- N, C, kh, nh, nw, kw
+      v = ops.permute(ops.overlap_add(v, 5, W, stride[2], dilation[2]), {1, 2, 4, 5, 3})               -- N, C, nh, W, kh
+      v = ops.overlap_add(v, 3, H, stride[1], dilation[1])
       return ops.pad_constant(v, {-padding[2], -padding[2], -padding[1], -padding[1]})
     end)
   end, NN)

@@ -34,19 +34,27 @@ def("grid_sample",
   local px, py = pixel_of(ops.select(grid, 4, 1), w, align), pixel_of(ops.select(grid, 4, 2), h, align)
   if padding == "reflection" then px, py = mirrored(px, w, align), mirrored(py, h, align) end
   if padding ~= "zeros" then px, py = ops.clamp(px, 0, w - 1), ops.clamp(py, 0, h - 1) end
-  local flat = M.flatten(x, 3)
+  -- a pixel's channels as a row; beyond the borders there is one more, of zeros
+  local many = tall * wide
+  local rows = M.reshape(ops.permute(x, {1, 3, 4, 2}), n * h * w, c)
+  if padding == "zeros" then rows = ops.pad_constant(rows, {0, 0, 0, 1}) end
+  local first = ops.range(0, n - 1, 1, {dtype = "int64", device = x.device}):view(n, 1, 1) * (h * w) + 1
   local function read(iy, ix)
     local y, z = ops.clamp(iy, 0, h - 1), ops.clamp(ix, 0, w - 1)
-    local at = ops.expand(M.reshape(M.long(y * w + z + 1), n, 1, tall * wide), n, c, tall * wide)
-    local v = M.reshape(ops.gather(flat, 3, at), n, c, tall, wide)
-    if padding ~= "zeros" then return v end
-    return ops.where(M.unsqueeze(ops.logical_and(ops.eq(y, iy), ops.eq(z, ix)), 2), v, 0)
+    local at = M.long(y) * w + M.long(z) + first
+    if padding == "zeros" then at = ops.where(ops.logical_and(ops.eq(y, iy), ops.eq(z, ix)), at, n * h * w + 1) end
+    return ops.index(rows, {M.reshape(at, n * many)}, 1)
   end
-  if mode == "nearest" then return read(M.detach(ops.round(py)), M.detach(ops.round(px))) end
+  local function picture(v) return ops.permute(M.reshape(v, n, tall, wide, c), {1, 4, 2, 3}) end
+  if mode == "nearest" then return picture(read(M.detach(ops.round(py)), M.detach(ops.round(px)))) end
   local x0, y0 = M.detach(ops.floor(px)), M.detach(ops.floor(py))
-  local right, down = M.unsqueeze(px - x0, 2), M.unsqueeze(py - y0, 2)
-  return (read(y0, x0) * (1 - right) + read(y0, x0 + 1) * right) * (1 - down) +
-    (read(y0 + 1, x0) * (1 - right) + read(y0 + 1, x0 + 1) * right) * down
+  local function column(v) return M.reshape(v, n * many, 1) end
+  local right, down = px - x0, py - y0
+  local left, up = 1 - right, 1 - down
+  local v = read(y0, x0) * column(left * up)
+  v = ops.addcmul(v, read(y0, x0 + 1), column(right * up))
+  v = ops.addcmul(v, read(y0 + 1, x0), column(left * down))
+  return picture(ops.addcmul(v, read(y0 + 1, x0 + 1), column(right * down)))
 end, NN)
 
 def("affine_grid",

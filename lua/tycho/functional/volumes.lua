@@ -31,8 +31,7 @@ def("conv3d",
       if math.max(unpack(after)) > 0 or p[1] > 0 then y = ops.pad_constant(y, {0, after[3], 0, after[2], p[1], p[1] + after[1]}) end
       local taps, reach = w.shape[3], dilation[1] * (w.shape[3] - 1) + 1
       if y.shape[3] < reach then fail("conv3d", "the window is larger than the padded input of shape %s", tostring(y.shape)) end
-      local v = ops.unfold(y, 3, reach, stride[1])                                -- N, C, D', H, W, reach
-      if dilation[1] > 1 then v = ops.slice(v, 6, 1, reach, dilation[1]) end
+      local v = ops.unfold(y, 3, taps, stride[1], {dilation = dilation[1]})       -- N, C, D', H, W, taps
       local n, depth = v.shape[1], v.shape[3]
       v = M.reshape(ops.permute(v, {1, 3, 2, 6, 4, 5}), n * depth, v.shape[2] * taps, v.shape[4], v.shape[5])
       local z = ops.conv2d(v, M.flatten(w, 2, 3), b, plane(stride), plane(p), plane(dilation), groups)
