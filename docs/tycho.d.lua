@@ -1313,21 +1313,23 @@ function tycho.diagonal(x, offset, dim1, dim2) end
 ---@return tycho.Tensor
 function Tensor.diagonal(x, offset, dim1, dim2) end
 
---- windows of size elements of dim, every step-th, along a new last dim
+--- windows of size elements of dim, dilation apart, every step-th, along a new last dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param size integer
 ---@param step integer
+---@param dilation? integer
 ---@return tycho.Tensor
-function tycho.unfold(x, dim, size, step) end
+function tycho.unfold(x, dim, size, step, dilation) end
 
---- windows of size elements of dim, every step-th, along a new last dim
+--- windows of size elements of dim, dilation apart, every step-th, along a new last dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param size integer
 ---@param step integer
+---@param dilation? integer
 ---@return tycho.Tensor
-function Tensor.unfold(x, dim, size, step) end
+function Tensor.unfold(x, dim, size, step, dilation) end
 
 --- element index of dim; that dim goes away
 ---@param x tycho.Tensor

@@ -355,4 +355,44 @@ describe("optimizers", function()
       end
     end
   end)
+
+  it("add up windows as they took them apart, dilated ones too", function()
+    tycho.manual_seed(5)
+    for _, c in ipairs {{1, 1, 1, 0}, {3, 2, 1, 1}, {3, 1, 2, 2}, {2, 3, 2, 0}, {7, 4, 1, 0}} do
+      local size, step, dilation, pad = unpack(c)
+      local x = tycho.randn(2, 3, 9, 8, {dtype = "float64"})
+      local o = {padding = pad, stride = step, dilation = dilation}
+      local columns = F.unfold(x, size, o)
+      local y = tycho.randn(columns.shape, {dtype = "float64"})
+      -- fold is unfold's transpose: both products are one sum
+      helper.close((columns * y):sum(), (F.fold(y, {9, 8}, size, o) * x):sum(), table.concat(c, " "), 1e-10)
+    end
+    local function leaf(...) return tycho.randn(..., {dtype = "float64", requires_grad = true}) end
+    for _, c in ipairs {{11, 3, 2, 2}, {11, 2, 1, 4}, {12, 9, 1, 1}, {5, 5, 3, 1}} do
+      local n, size, step, dilation = unpack(c)
+      assert.is_true(tycho.autograd.gradgradcheck(function(x)
+        return x:unfold(2, size, step, {dilation = dilation}):square()
+      end, {leaf {2, n, 2}}))
+    end
+    helper.fails("fit dim", function() return tycho.ones(5):unfold(1, 3, 1, {dilation = 3}) end)
+    helper.fails("dilation", function() return tycho.ones(5):unfold(1, 3, 1, {dilation = 0}) end)
+    assert.same({6, 0}, {unpack(tycho.ones(5):unfold(1, 0, 1).shape)})
+  end)
+
+  it("compute short rows as long ones", function()
+    tycho.manual_seed(6)
+    for _, n in ipairs {1, 2, 3, 4, 5, 8, 10, 16, 33, 256, 257} do
+      for _, dtype in ipairs {"float32", "float64", "int64", "float16"} do
+        local m = 700
+        local x = (tycho.randn(m, n) * 8):to(dtype)
+        local col, row, across = x:narrow(2, 1, 1):clone(), x[1]:clone(), (tycho.randn(n, m) * 8):to(dtype):t()
+        local function whole(t) return t:expand(m, n):contiguous() end
+        for i, pair in ipairs {{x, col}, {row, col}, {across, row}, {col, across}, {x:narrow(2, 1, n), row}} do
+          assert.is_true(tycho.equal(pair[1] * pair[2], whole(pair[1]) * whole(pair[2])), dtype .. n .. " case " .. i)
+        end
+        assert.is_true(tycho.equal(x:to("float64") + row:float(), whole(x):to("float64") + whole(row:float())))
+        assert.is_true(tycho.equal(x:clone():add_(col), x + whole(col)))
+      end
+    end
+  end)
 end)
