@@ -264,4 +264,22 @@ describe("compile", function()
     v = true
     assert.equal("bool", h().dtype)
   end)
+
+  it("keeps what a call puts elsewhere, also where it goes another way than the record's", function()
+    local hidden, held, more
+    local step = tycho.compile(function(x)
+      if not hidden then hidden = x * 0 end
+      if more then x = x + tycho.zeros(3) end
+      hidden = (hidden + x):detach()
+      held = x * 2
+      return hidden:sum()
+    end)
+    for i = 1, 12 do
+      if i == 5 or i == 9 then hidden = nil end
+      more = i > 7
+      step(tycho.ones(3))
+      assert.equal(3 * (i < 5 and i or i < 9 and i - 4 or i - 8), hidden:sum():item())
+      assert.equal(6, held:sum():item())
+    end
+  end)
 end)

@@ -287,13 +287,16 @@ local function record_or_check(self, v, given, list, scope)
   local out = call(self, v, check, given, list)
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
-  if not ok or v.misses >= self.max_variants then v.left = nil
-  elseif not check then
-    collectgarbage()
-    v.left = core.scope_left(scope, tensors)
+  local function keep(anew)
+    if anew then
+      collectgarbage()
+      v.left = core.scope_left(scope, tensors)
+    end
+    if v.left then core.scope_keep(scope, v.left) end
   end
-  if v.left then core.scope_keep(scope, v.left) end
+  if ok then keep(not check) end
   local due, why = program.finish(v.program, ok, tensors), nil
+  if ok and check and not due then keep(true) end            -- it went another way than the record's
   if due then v.misses = 0
   elseif program.dead(v.program) then why = program.why(v.program) or "?"
   elseif check then

@@ -126,7 +126,13 @@ local function exchange(who, kind, x, into, async, group, reduction, peer, tag)
   local function run()
     if into == x then ops.collective_(x, kind, reduction, peer, tag, group.id)
     elseif not into then ops.collective(x, kind, reduction, peer, tag, group.id)
-    else M.copy_(into, ops.collective(x, kind, reduction, peer, tag, group.id)) end
+    else
+      local y = ops.collective(x, kind, reduction, peer, tag, group.id)
+      if into.shape ~= y.shape or into.dtype ~= y.dtype then
+        fail("%s: the result must be %s of shape %s, got %s of shape %s", who, y.dtype, tostring(y.shape), into.dtype, tostring(into.shape))
+      end
+      M.copy_(into, y)
+    end
   end
   if x.device ~= "cpu" then
     local s, current = no_grad(beside, x.device, run)
@@ -189,7 +195,14 @@ local function check_list(who, list, n)
       core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list))
   end
 end
-local function fill_list(list, parts) for i, part in ipairs(parts) do no_grad(M.copy_, list[i], part) end end
+local function fill_list(list, parts)
+  for i, part in ipairs(parts) do
+    if list[i].shape ~= part.shape then
+      fail("distributed: tensor %d of the list has shape %s; it must be %s", i, tostring(list[i].shape), tostring(part.shape))
+    end
+    no_grad(M.copy_, list[i], part)
+  end
+end
 local function joined(list)
   local rows = {}
   for i, x in ipairs(list) do rows[i] = M.unsqueeze(x:detach(), 1) end

@@ -29,7 +29,8 @@ typedef struct { const ty_group *group; ty_message m; } task;
 static void carry_out(void *arg) {
   const task *t = arg;
   ty_ctx own = {0};
-  if (ty_exchange(&own, t->group, &t->m) != TY_OK) sim_fault(own.err);
+  bool pending;
+  if (ty_exchange(&own, t->group, &t->m, &pending) != TY_OK) sim_fault(own.err);
 }
 
 ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, const ty_message *m, cudaStream_t s) {

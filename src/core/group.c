@@ -84,10 +84,12 @@ ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
   return TY_OK;
 }
 
-ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m) {
+ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m, bool *pending) {
   void *request = NULL;
-  TY_TRY(ty_exchange_start(ctx, g, m, &request));
-  return ty_exchange_test(ctx, &request, true);
+  ty_status s = ty_exchange_start(ctx, g, m, &request);
+  if (s == TY_OK) s = ty_exchange_test(ctx, &request, true);
+  *pending = request != NULL;
+  return s;
 }
 
 static const char *text_of(const int64_t what[5], char *out, size_t size) {
@@ -101,16 +103,18 @@ static const char *text_of(const int64_t what[5], char *out, size_t size) {
 ty_status ty_exchange_agreed(ty_ctx *ctx, const ty_group *g, const ty_message *m) {
   if (!compares || m->kind == TY_SEND || m->kind == TY_RECV) return TY_OK;
   const int64_t mine[5] = {m->kind, m->reduction, m->peer, m->n, m->dtype};
-  int64_t *all = ty_malloc(sizeof mine * (size_t)g->size);
+  int64_t *all = ty_malloc(sizeof mine * (size_t)(g->size + 1)), *const sent = all ? all + 5 * g->size : NULL;
   if (!all) return ty_no_memory(ctx, "distributed");
-  const ty_message ask = {TY_ALL_GATHER, TY_BY_SUM, TY_I64, 0, 0, mine, all, 5};
-  ty_status s = ty_exchange(ctx, g, &ask);
+  memcpy(sent, mine, sizeof mine);
+  const ty_message ask = {TY_ALL_GATHER, TY_BY_SUM, TY_I64, 0, 0, sent, all, 5};
+  bool pending;
+  ty_status s = ty_exchange(ctx, g, &ask, &pending);
   char here[120], there[120];
   for (int k = 0; k < g->size && s == TY_OK; k++)
     if (memcmp(mine, all + 5 * k, sizeof mine))
       s = ty_error(ctx, "distributed: process %d of the group is about to do %s, this one %s", k,
         text_of(all + 5 * k, there, sizeof there), text_of(mine, here, sizeof here));
-  ty_free(all);
+  if (!pending) ty_free(all);
   return s;
 }
 
@@ -158,10 +162,12 @@ ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **o
 ty_status ty_cpu_collective(ty_call *c) {
   ty_message m;
   ty_tensor *in, *out;
+  bool pending = false;
   ty_status s = ty_message_of(c, &m, &in, &out);
   const ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
   if (s == TY_OK) s = ty_exchange_agreed(c->ctx, g, &m);
-  if (s == TY_OK) s = ty_exchange(c->ctx, g, &m);
+  if (s == TY_OK) s = ty_exchange(c->ctx, g, &m, &pending);
+  if (pending) return s;                     /* the others may still come: their numbers arrive in this memory */
   ty_release(in);
   ty_release(out);
   return s;

@@ -55,7 +55,8 @@ void ty_groups_set(double seconds, bool compare);
 ty_status ty_exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m, void **request);
 /* *request becomes NULL once it is done; wait: until then. */
 ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait);
-ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m);   /* start, and wait */
+/* Start, and wait. pending: it failed for the time it took, and uses the message's memory still, which mustn't be released. */
+ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m, bool *pending);
 
 /* The op's work on the CPU, begun: x, attributes as the op's, out of the result's shape (x itself: in place). What it
  * reads and writes is *in and *out, new references to be kept until it is done. */

@@ -8,16 +8,22 @@
 typedef struct { void *comm; ty_stream *last; } link_of;       /* last: the stream of the exchange before */
 
 static ty_status open_link(ty_call *c, int gpu, ty_group *g, link_of **out) {
-  struct { ty_ccl_id id; bool made; } first = {.made = false};
+  struct { ty_ccl_id id; bool made; } first = {.made = false}, *told;
+  bool pending;
   *out = g->gpu[gpu];
   if (*out) return TY_OK;
   TY_TRY(ty_refuse_capture(c->ctx, "distributed: the first exchange of a group"));
   const ty_status made = g->rank == 0 ? ty_ccl_new_id(c->ctx, &first.id) : TY_OK;
   first.made = made == TY_OK;
-  const ty_message tell = {TY_BROADCAST, TY_BY_SUM, TY_U8, 0, 0, &first, &first, sizeof first};
-  const ty_status told = ty_exchange(c->ctx, g, &tell);        /* a failure too, which nobody waits for then */
+  told = ty_malloc(sizeof *told);
+  if (!told) return ty_no_memory(c->ctx, "distributed");
+  *told = first;
+  const ty_message tell = {TY_BROADCAST, TY_BY_SUM, TY_U8, 0, 0, told, told, sizeof *told};
+  const ty_status heard = ty_exchange(c->ctx, g, &tell, &pending);        /* a failure too, which nobody waits for then */
+  first = *told;
+  if (!pending) ty_free(told);
   if (made != TY_OK) return made;
-  TY_TRY(told);
+  TY_TRY(heard);
   if (!first.made) return ty_error(c->ctx, "distributed: the first process of the group couldn't begin");
   link_of *l = ty_malloc(sizeof *l);
   if (!l) return ty_no_memory(c->ctx, "distributed");

@@ -92,7 +92,7 @@ end
 
 -- A pass begins: no gradient has come.
 local function begin(self)
-  self.next, self.came = 1, {}
+  self.next, self.came, self.unused = 1, {}, nil
   for _, b in ipairs(self.buckets) do b.left, b.whole, b.work = #b.params, nil, nil end
 end
 
@@ -117,18 +117,32 @@ local function used_by_any(self)
   if not self.finds then return nil end
   local order, flags, used = {}, {}, {}
   for _, b in ipairs(self.buckets) do
-    for _, p in ipairs(b.params) do order[#order + 1], flags[#flags + 1] = p, self.came[p] == "used" and 1 or 0 end
+    for _, p in ipairs(b.params) do order[#order + 1], flags[#flags + 1] = p, (self.came[p] == "used" or p.grad) and 1 or 0 end
   end
   local all = core.from_value(flags, "int32")
   distributed.all_reduce(all, "max", self.group)
-  for i, v in ipairs(all:totable()) do used[order[i]] = v == 1 or order[i].grad ~= nil end
+  for i, v in ipairs(all:totable()) do used[order[i]] = v == 1 end
   return used
 end
 
--- p's gradient is there, or won't come (how: "unused"). Buckets go in their order, which is the same in all processes.
-local function arrived(self, p, how)
-  if not self.syncing or self.came[p] then return end
+-- p's gradient is there, or won't come (how: "unused"; said in backward, so that what processes exchange after forward comes first in
+-- all of them). Buckets go in their order, which is the same in all processes.
+local arrived
+function arrived(self, p, how)
+  if not self.syncing then return end
+  local unused = self.unused
+  self.unused = nil
+  for _, q in ipairs(unused or {}) do arrived(self, q, "unused") end
+  if not how and self.absent[p] then
+    fail("DistributedDataParallel: forward's results didn't show that %s is used, and it got a gradient: checkpointed layers need \z
+      {overlap = false} where there is find_unused_parameters", self.names[p])
+  end
+  if self.came[p] then
+    fail("DistributedDataParallel: %s got a gradient twice in one backward: a layer in several checkpointed parts needs {overlap = false}",
+      self.names[p])
+  end
   self.came[p] = how or "used"
+  if how then self.absent[p] = true end
   local b = self.bucket_of[p]
   b.left = b.left - 1
   no_grad(function()
@@ -155,8 +169,8 @@ local function check(self)
   for p, name in pairs(self.names) do if not self.came[p] then missing[#missing + 1] = name end end
   table.sort(missing)
   begin(self)
-  fail("DistributedDataParallel: the last backward gave no gradient for %s; {find_unused_parameters = true} allows for that",
-    table.concat(missing, ", "))
+  fail("DistributedDataParallel: the last backward gave no gradient for %s; %s", table.concat(missing, ", "), self.finds
+    and "it must begin at all that forward gave" or "{find_unused_parameters = true} allows for that")
 end
 
 -- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false,
@@ -181,6 +195,7 @@ function Parallel:init(net, o)
   share(net:parameters(), self.group)
   share(net:buffers(), self.group)
   self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
+  self.overlaps, self.absent = o.overlap, {}             -- absent: what the last forward didn't use
   self.buckets, self.bucket_of = buckets_of(params, o.bucket_cap_mb * 2 ^ 20)
   begin(self)
   if not o.overlap then return end
@@ -199,11 +214,12 @@ end
 function Parallel:forward(...)
   if not core.is_grad_enabled() then return self.module(...) end
   if self.syncing then
-    if not self.finds then check(self) end
+    check(self)
     if self.broadcasts and self.training then share(self.module:buffers(), self.group) end
   end
-  if not (self.finds and self.syncing) then return self.module(...) end
+  if not (self.finds and self.syncing and self.overlaps) then return self.module(...) end
   begin(self)
+  self.absent = {}
   local results, outputs, params = {self.module(...)}, {}, {}
   tree.map(results, function(v)
     if core.is_tensor(v) and v.requires_grad then outputs[#outputs + 1] = v end
@@ -211,7 +227,10 @@ function Parallel:forward(...)
   end)
   for p in pairs(self.names) do params[#params + 1] = p end
   local reached = core.reached(outputs, params)
-  for i, p in ipairs(params) do if not reached[i] then arrived(self, p, "unused") end end
+  local unused = {}
+  for i, p in ipairs(params) do if not reached[i] then unused[#unused + 1] = p end end
+  if #unused < #params then self.unused = unused
+  else for _, p in ipairs(unused) do arrived(self, p, "unused") end end                    -- no gradient will come at all
   return unpack(results, 1, table.maxn(results))
 end
 
@@ -240,7 +259,7 @@ local function moments(x, group)
   local dims, wide = {1}, x.dtype == "float64" and x or M.float(x)
   for d = 3, M.dim(x) do dims[#dims + 1] = d end
   local c = x.shape[2]
-  local mean = ops.mean(wide, dims, {keepdim = true})
+  local mean = (M.numel(x) > 0 and ops.mean or ops.sum)(wide, dims, {keepdim = true})           -- of nothing: 0, counted 0 times
   local around = ops.sum(ops.square(wide - mean), dims)
   local own = ops.cat({M.reshape(mean, -1), around, ops.full({1}, M.numel(x) / c, {dtype = wide.dtype, device = x.device})}, 1)
   local all = ops.collective(M.unsqueeze(own, 1), "all_gather", "sum", 0, 0, group.id)          -- a row for each process
@@ -252,8 +271,7 @@ end
 
 function Sync:forward(x)
   if M.dim(x) < 2 then fail("SyncBatchNorm: the input has shape %s; at least 2 dims are needed", tostring(x.shape)) end
-  local training = self.training or self.running_mean == nil
-  local group = training and distributed.is_initialized() and distributed.group_of("SyncBatchNorm", self.group)
+  local group = self.training and distributed.is_initialized() and distributed.group_of("SyncBatchNorm", self.group)
   if not group or #group.ranks == 1 then return lib.batch_norm(self, x) end
   local wide, mean, var, total = moments(x, group)
   if self.running_mean and not modes.recomputing then
