@@ -79,9 +79,9 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m
 /* Leaves the walk to the rows, where the result's are short and follow one another, but not all the operands' do. */
 static bool in_rows(point *w, ty_iter *it) {
   const int last = it->ndim - 1;
-  for (int k = last; k >= 0 && k >= last - 1; k--) {
-    const int next = last > 0 ? 2 * last - 1 - k : k;    /* the other of the two innermost */
-    if (last == 0 || it->shape[k] > TY_BLOCK / 2 || it->stride[0][k] != 1 || it->stride[0][next] != it->shape[k]) continue;
+  for (int k = last; last > 0 && k >= last - 1; k--) {
+    const int next = 2 * last - 1 - k;                     /* the other of the two innermost */
+    if (it->shape[k] > TY_BLOCK / 2 || it->stride[0][k] != 1 || it->stride[0][next] != it->shape[k]) continue;
     w->n = it->shape[k];
     for (int i = 0; i < it->nop; i++) {
       w->inner[i] = it->stride[i][k];

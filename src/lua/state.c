@@ -262,8 +262,8 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 static bool is_default(const ty_modes *m, const ty_state *s) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
-  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && m->scope == s->modes.scope && !m->pinned
-    && !m->ctx.program;
+  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->pinned &&
+    !m->ctx.program && (!m->scope || m->scope == s->modes.scope);
 }
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
@@ -286,6 +286,7 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   if (m) return m;
   m = lua_newuserdata(L, sizeof *m);
   *m = s->modes;
+  if (m->scope && m->scope->L != L) m->scope = NULL;       /* another coroutine is within a function that has one */
   m->owner = NULL;                     /* set last: until then there is nothing to count off */
   ty_private(L, TY_R_MODES_META);
   lua_setmetatable(L, -2);

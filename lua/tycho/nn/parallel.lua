@@ -127,8 +127,7 @@ end
 
 -- p's gradient is there, or won't come (how: "unused"; said in backward, so that what processes exchange after forward comes first in
 -- all of them). Buckets go in their order, which is the same in all processes.
-local arrived
-function arrived(self, p, how)
+local function arrived(self, p, how)
   if not self.syncing then return end
   local unused = self.unused
   self.unused = nil
