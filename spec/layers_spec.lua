@@ -356,6 +356,9 @@ describe("optimizers", function()
     end
   end)
 
+end)
+
+describe("windows and rows", function()
   it("add up windows as they took them apart, dilated ones too", function()
     tycho.manual_seed(5)
     for _, c in ipairs {{1, 1, 1, 0}, {3, 2, 1, 1}, {3, 1, 2, 2}, {2, 3, 2, 0}, {7, 4, 1, 0}} do
@@ -394,5 +397,43 @@ describe("optimizers", function()
         assert.is_true(tycho.equal(x:clone():add_(col), x + whole(col)))
       end
     end
+  end)
+
+  it("compute rows of nothing", function()
+    local none = tycho.ones(0, 1):expand(0, 8)
+    assert.same({0, 8}, {unpack((none + tycho.ones(8)).shape)})
+    assert.same({0, 8}, {unpack((none * 2).shape)})
+    assert.same({8, 0}, {unpack((tycho.ones(1, 0):expand(8, 0):t():t() * tycho.ones(8, 1)).shape)})
+    for _, fn in ipairs {function(x) return x:norm(2, 2) end, function(x) return x:std(2) end, function(x) return x:prod(2) end,
+        function(x) return F.normalize(x) end, function(x) return F.softplus(x):mean(2) end} do
+      local x = tycho.zeros(0, 5, {requires_grad = true})
+      fn(x):sum():backward()
+      assert.same({0, 5}, {unpack(x.grad.shape)})
+    end
+    assert.equal(0, tycho.ones(3):gather(1, tycho.tensor({99}, {dtype = "int64"}):expand(0)):numel())
+  end)
+
+  it("round sums of 16-bit floats once", function()
+    for _, dtype in ipairs {"bfloat16", "float16"} do
+      local n, index = 4000, tycho.ones(4000, {dtype = "int64"})
+      local x, ones = tycho.zeros(2, {dtype = dtype}), tycho.ones(n, {dtype = dtype})
+      local function gives(y) assert.same({n == 4000 and tycho.tensor({4000}, {dtype = dtype}):item(), 0}, y:double():totable()) end
+      gives(x:scatter_add(1, index, ones))
+      gives(x:clone():scatter_add_(1, index, ones))
+      gives(x:index_add(1, index, ones))
+      gives(x:clone():index_put_({index}, ones, {accumulate = true}))
+      assert.same({1, 0}, x:scatter_reduce(1, index, ones, "mean", {include_self = false}):double():totable())
+      local src = ones:clone():requires_grad_()
+      x:scatter_reduce(1, index, src, "amax"):sum():backward()
+      assert.is_true(math.abs(src.grad:double():sum():item() - 1) < 0.01)
+      local y = tycho.ones(2000, {dtype = dtype, requires_grad = true})
+      y:unfold(1, 1000, 1):backward(tycho.ones(1001, 1000, {dtype = dtype}))
+      assert.equal(1000, y.grad:double():max():item())
+    end
+    local x, src = tycho.ones(1, {requires_grad = true}), tycho.zeros(2, {requires_grad = true})
+    local y = x:scatter_reduce(1, tycho.ones(2, {dtype = "int64"}), src, "prod"):sum()
+    helper.fails("no second derivative", function() return tycho.autograd.grad(y, {src}, {create_graph = true}) end)
+    assert.equal(300, tycho.zeros(1, {dtype = "int64"}):scatter_reduce(1, tycho.ones(300, {dtype = "int64"}),
+      tycho.ones(300, {dtype = "int64"}) * 300, "mean", {include_self = false}):item())
   end)
 end)

@@ -517,4 +517,14 @@ describe("regression", function()
     assert.is_nil(debug.getmetatable(keep).__gc(io.stdout))
     collectgarbage() collectgarbage()
   end)
+
+  it("block_diag leaves its list as it is", function()
+    local list = {tycho.ones(3), tycho.ones(2, 2)}
+    for _ = 1, 2 do assert.same({3, 5}, {unpack(tycho.block_diag(list).shape)}) end
+    assert.same({3}, {unpack(list[1].shape)})
+  end)
+
+  it("fold says that a window doesn't fit", function()
+    helper.fails("fold: the window is larger", function() return tycho.nn.functional.fold(tycho.ones(1, 9, 1), {1, 1}, 3) end)
+  end)
 end)

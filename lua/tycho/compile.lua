@@ -288,13 +288,12 @@ local function record_or_check(self, v, given, list, scope)
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
   local function keep(anew)
-    if anew then
-      collectgarbage()
-      v.left = core.scope_left(scope, tensors)
-    end
-    if v.left then core.scope_keep(scope, v.left) end
+    if anew then collectgarbage() end
+    local left = anew and core.scope_left(scope, tensors) or v.left
+    if not check then v.left = left end
+    if left then core.scope_keep(scope, left) end
   end
-  if ok then keep(not check) end
+  keep(not (check and ok))
   local due, why = program.finish(v.program, ok, tensors), nil
   if ok and check and not due then keep(true) end            -- it went another way than the record's
   if due then v.misses = 0

@@ -195,10 +195,11 @@ local function check_list(who, list, n)
       core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list))
   end
 end
-local function fill_list(list, parts)
+local function fill_list(who, list, parts)
   for i, part in ipairs(parts) do
-    if list[i].shape ~= part.shape then
-      fail("distributed: tensor %d of the list has shape %s; it must be %s", i, tostring(list[i].shape), tostring(part.shape))
+    if list[i].shape ~= part.shape or list[i].dtype ~= part.dtype then
+      fail("%s: tensor %d of the list is %s of shape %s; it must be %s of shape %s", who, i, list[i].dtype, tostring(list[i].shape),
+        part.dtype, tostring(part.shape))
     end
     no_grad(M.copy_, list[i], part)
   end
@@ -213,7 +214,7 @@ end
 distributed.all_gather = core.define("distributed.all_gather", "list:any, x, group:any?", function(list, x, group)
   local g = group_of("all_gather", group)
   check_list("all_gather", list, #g.ranks)
-  fill_list(list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
+  fill_list("all_gather", list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
 end)
 -- out becomes the sum of what the processes have in list for this one.
 distributed.reduce_scatter = core.define("distributed.reduce_scatter", "out, list:any, op:any?, group:any?", function(out, list, op, group)
@@ -226,7 +227,7 @@ distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inp
   local g = group_of("all_to_all", group)
   check_list("all_to_all", outputs, #g.ranks)
   check_list("all_to_all", inputs, #g.ranks)
-  fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
+  fill_list("all_to_all", outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
 end)
 
 -- x goes to the process of rank dst; gives a Work. tag: tells apart messages between two (CPU).

@@ -419,14 +419,18 @@ R.scatter_add = {x = function(g) return g end, src = R.scatter.src}
 local product_of_others
 R.scatter_combine = {["x src"] = function(g, x, dim, index, src, how, out)
   if how == "prod" then return product_of_others(g, x, dim, index, src, out) end
-  local own, from = M.to(ops.eq(x, out), g.dtype), M.to(ops.eq(src, ops.gather(out, dim, index)), g.dtype)
+  local wide = g.dtype == "float64" and "float64" or "float32"                      -- which holds the count
+  local own, from = M.to(ops.eq(x, out), wide), M.to(ops.eq(src, ops.gather(out, dim, index)), wide)
   local share = g / ops.scatter_add(own, dim, index, from)                          -- those that are the extreme share it
-  return own * share, from * ops.gather(share, dim, index)
+  return M.to(own * share, g.dtype), M.to(from * ops.gather(share, dim, index), g.dtype)
 end}
 -- Quotients by a factor that isn't 0; where one alone is 0, the product without it.
 function product_of_others(g, x, dim, index, src, out)
   local none, none_x = ops.eq(src, 0), ops.eq(x, 0)
   local many = ops.scatter_add(zero(g), dim, index, M.to(none, g.dtype))
+  if recording() and ops.any(ops.gt(many, 1)):item() then
+    error("scatter_reduce: 'prod' has no second derivative here where several zeros meet in one place", 0)
+  end
   local alone = ops.logical_and(none, ops.eq(ops.gather(many, dim, index), 1))
   local filled = ops.masked_fill(x, none_x, 1)
   local others = ops.scatter_combine(x, dim, index, ops.masked_fill(src, alone, 1), "prod")
@@ -443,7 +447,7 @@ R.collective = {x = collective_gradient}
 local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
-  silu_backward gelu_erf_backward gelu_tanh_backward softmax_backward log_softmax_backward batch_norm_backward
+  silu_backward gelu_erf_backward gelu_tanh_backward smooth_l1_backward bce_logits_backward prelu_backward softmax_backward log_softmax_backward batch_norm_backward
   layer_norm_backward cross_entropy_backward cross_entropy_mean_backward linear_backward_weight
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal
   exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount

@@ -132,9 +132,19 @@ R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
 end}
 
 ---- losses, dropout ----
-local function slope(x, y, beta) return beta == 0 and ops.sign(x - y) or ops.clamp((x - y) / beta, -1, 1) end
-R.smooth_l1_terms = {x = function(g, x, y, beta) return g * slope(x, y, beta) end,
-  y = function(g, x, y, beta) return g * slope(y, x, beta) end}
+local function smooth_l1_slope(g, x, y, beta)
+  if not recording() then return ops.smooth_l1_backward(g, x, y, beta) end
+  return g * (beta == 0 and ops.sign(x - y) or ops.clamp((x - y) / beta, -1, 1))
+end
+R.smooth_l1_terms = {x = smooth_l1_slope, y = function(g, x, y, beta) return smooth_l1_slope(g, y, x, beta) end}
+R.bce_logits_terms = {x = function(g, x, y)
+  if not recording() then return ops.bce_logits_backward(g, x, y) end
+  return g * (ops.sigmoid(x) - y)
+end, y = function(g, x) return -g * x end}
+R.prelu_values = {x = function(g, x, weight)
+  if not recording() then return ops.prelu_backward(g, x, weight) end
+  return ops.where(ops.gt(x, 0), g, g * weight)
+end, weight = function(g, x) return g * ops.clamp(x, nil, 0) end}
 R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
   y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
 

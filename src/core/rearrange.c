@@ -98,14 +98,12 @@ static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout
 }
 
 /* An element of every window at a time, or a window at a time, whichever are fewer. */
-static ty_status overlap_add(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
+static ty_status add_windows(ty_call *c, const ty_tensor *x, const ty_tensor *sum) {
   const int d = (int)c->at[0].i, last = x->ndim - 1;
   const int64_t step = c->at[2].i, dilation = c->at[3].i, count = x->shape[d], size = x->shape[last];
   const bool whole = count < size;
-  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_op_float(0)));
   for (int64_t k = 0; k < TY_MIN(count, size); k++) {
-    ty_tensor src = *x, dst = *c->out[0];
+    ty_tensor src = *x, dst = *sum;
     if (whole) {
       window(&src, d, k, size, 1);
       src.stride[d] = x->stride[last];
@@ -118,6 +116,19 @@ static ty_status overlap_add(ty_call *c) {
     TY_TRY(ty_add_into(c->ctx, &dst, &src));
   }
   return TY_OK;
+}
+
+static ty_status overlap_add(ty_call *c) {
+  ty_tensor *x = c->in[0].t, *o = c->out[0], *wide, *sum = NULL;
+  TY_TRY(ty_fill_into(c->ctx, o, ty_op_float(0)));
+  if (x->dtype != TY_F16 && x->dtype != TY_BF16) return add_windows(c, x, o);
+  TY_TRY(ty_cast(c->ctx, x, TY_F32, &wide));                 /* rounded once, when all is added */
+  ty_status s = ty_cast(c->ctx, o, TY_F32, &sum);
+  if (s == TY_OK) s = add_windows(c, wide, sum);
+  if (s == TY_OK) s = ty_copy_into(c->ctx, o, sum);
+  ty_release(sum);
+  ty_release(wide);
+  return s;
 }
 
 ty_status ty_rearrange(ty_call *c) {

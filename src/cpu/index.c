@@ -309,7 +309,7 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
     int64_t i, l, s;
     uint64_t bad = 0;
     line_at(&w, line, &i, &l, &s);
-    if (w.istep == 0) bad = (uint64_t)(p[i] - 1) >= (uint64_t)limit;
+    if (w.istep == 0) bad = w.n && (uint64_t)(p[i] - 1) >= (uint64_t)limit;
     else if (w.istep == 1) for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
     else for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j * w.istep] - 1) >= (uint64_t)limit;
     if (bad) first = TY_MIN(first, line);
@@ -477,12 +477,35 @@ static ty_status nonzero(ty_call *c) {
   return s;
 }
 
+/* What meets in 16-bit floats is put together in float32 and rounded once. src: the operand that is put in. */
+static ty_status in_float32(ty_call *c, int src, ty_status (*put)(ty_call *)) {
+  const ty_operand x = c->in[0], v = c->in[src];
+  ty_tensor *o = c->out[0], *wide_x, *wide_v = NULL;
+  TY_TRY(ty_cast_to(c->ctx, x.t, TY_F32, TY_CONTIGUOUS, &wide_x));
+  ty_status s = v.t ? ty_cast(c->ctx, v.t, TY_F32, &wide_v) : TY_OK;
+  if (s == TY_OK) {
+    c->in[0] = ty_op_tensor(wide_x);
+    if (v.t) c->in[src] = ty_op_tensor(wide_v);
+    c->out[0] = wide_x;
+    s = put(c);
+    c->in[0] = x;
+    c->in[src] = v;
+    c->out[0] = o;
+  }
+  if (s == TY_OK) s = copy_at(c, o, wide_x, false);
+  ty_release(wide_v);
+  ty_release(wide_x);
+  return s;
+}
+
 ty_status ty_cpu_index(ty_call *c) {
+  const bool narrow = c->out[0] && (c->out[0]->dtype == TY_F16 || c->out[0]->dtype == TY_BF16);
   switch (c->op->id) {
     case TY_OP_index: return take_out(c);
-    case TY_OP_index_put: return put_in(c);
+    case TY_OP_index_put: return narrow && c->at[1].i ? in_float32(c, 1, put_in) : put_in(c);
     case TY_OP_gather: return gather(c);
     case TY_OP_nonzero: return nonzero(c);
-    default: return scatter(c);
+    case TY_OP_scatter: return scatter(c);
+    default: return narrow ? in_float32(c, 2, scatter) : scatter(c);     /* scatter_add, scatter_combine */
   }
 }

@@ -18,6 +18,18 @@
     T *o = o_; ARGS##n; const T p = TO_T(p_), q = TO_T(q_); \
     (void)p; (void)q; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n_; i++) { LOADS##n; o[i] = (T)(expr); } }
+/* A quick pass over each piece where the near form holds, else the exact one. */
+#define PIECE 512
+#define DIVIDE(name) \
+  static void PASTE(PASTE(point_##name, _), S)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, \
+                                                   double p_, double q_) { \
+    (void)c_; (void)p_; (void)q_; \
+    for (int64_t from = 0; from < n_; from += PIECE) { \
+      T *o = (T *)o_ + from; const T *as = (const T *)a_ + from, *bs = (const T *)b_ + from; \
+      const int n = (int)TY_MIN(n_ - from, PIECE); int far = 0; \
+      for (int i = 0; i < n; i++) far |= !(M(abs)(as[i] / bs[i]) < TY_NEAR); \
+      if (far) for (int i = 0; i < n; i++) o[i] = M(name)(as[i], bs[i]); \
+      else for (int i = 0; i < n; i++) o[i] = M(near_##name)(as[i], bs[i]); } }
 #define ARGS1 const T *xs = a_
 #define ARGS2 const T *as = a_, *bs = b_
 #define ARGS3 const T *as = a_, *bs = b_, *cs = c_
@@ -109,6 +121,7 @@
 #define A double
 #define SA f64
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
+#define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #include "ops.def"
 #undef T
@@ -116,6 +129,7 @@
 #define T double
 #define S f64
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
+#define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
 #define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #include "ops.def"
 #undef T

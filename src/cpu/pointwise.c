@@ -121,6 +121,7 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   if (c->op->nattr > 0) w.p = ty_parameter(c, 0);
   if (c->op->nattr > 1) w.q = ty_parameter(c, 1);
   int64_t n = ty_numel(o);
+  if (n == 0) return TY_OK;
   if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
     w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);
     return TY_OK;

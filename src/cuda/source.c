@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "block_text.h"
+#include "elementary_text.h"
 #include "fused.h"
 #include "fused_text.h"
 #include "kernels.h"
@@ -293,7 +294,8 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
 
 char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w) {
   text t = {0};
-  say(&t, "%s%s%s", TY_MATH_TEXT, TY_BLOCK_TEXT, TY_FUSED_TEXT);       /* math.h, kernels/block.cuh, kernels/fused.cuh */
+  /* elementary.h, math.h, kernels/block.cuh, kernels/fused.cuh */
+  say(&t, "%s%s%s%s", TY_ELEMENTARY_TEXT, TY_MATH_TEXT, TY_BLOCK_TEXT, TY_FUSED_TEXT);
   functions(&t, f);
   arguments(&t);
   if (f->nred) rows(&t, f, w);

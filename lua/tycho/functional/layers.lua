@@ -195,6 +195,7 @@ def("fold",
       local nh = windows_of(size[1], k[1], stride[1], padding[1], dilation[1])
       local nw = windows_of(size[2], k[2], stride[2], padding[2], dilation[2])
       local c = y.shape[2] / (k[1] * k[2])
+      if nh < 1 or nw < 1 then fail("fold", "the window is larger than the padded output of size %d x %d", size[1], size[2]) end
       if c % 1 ~= 0 or y.shape[3] ~= nh * nw then
         fail("fold", "argument 1 has shape %s; it must have channels in multiples of %d and %d columns",
           tostring(y.shape), k[1] * k[2], nh * nw)
@@ -364,7 +365,7 @@ end, NN)
 def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)", function(x, w)
   if M.numel(w) > 1 and M.dim(x) > 1 then w = per_channel(x, w)
   elseif M.numel(w) == 1 then w = M.view(w, {}) end
-  return ops.where(ops.gt(x, 0), x, x * w)
+  return ops.prelu_values(x, w)
 end, NN)
 def("rrelu",
   "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false",

@@ -40,7 +40,8 @@ def("huber_loss",
   "half the squared differences below delta, delta times absolute ones above",
   function(x, y, delta, reduction)
     if delta <= 0 then fail("huber_loss", "delta must be above 0, got %g", delta) end
-    return compared("huber_loss", x, y, ops.smooth_l1_terms(x, y, delta) * delta, reduction)
+    local loss = ops.smooth_l1_terms(x, y, delta)
+    return compared("huber_loss", x, y, delta == 1 and loss or loss * delta, reduction)
   end, LOSS)
 local KL = "reduction:enum(none,mean,sum,batchmean)=mean"
 def("kl_div",
@@ -67,8 +68,8 @@ def("binary_cross_entropy_with_logits",
   "cross-entropy of sigmoid(x) with y in 0..1",
   function(x, y, weight, pos_weight, reduction)
     same_shape("binary_cross_entropy_with_logits", x, y)
-    local softplus = ops.softplus(-x, {threshold = 40})                 -- log(1 + exp(-x))
-    local loss = pos_weight and (1 - y) * x + softplus * (y * (pos_weight - 1) + 1) or (1 - y) * x + softplus
+    local loss = pos_weight and (1 - y) * x + ops.softplus(-x, {threshold = 40}) * (y * (pos_weight - 1) + 1)
+      or ops.bce_logits_terms(x, y)
     if weight then loss = loss * weight end
     return reduced(loss, reduction)
   end, LOSS)

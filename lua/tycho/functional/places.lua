@@ -45,19 +45,21 @@ local function counts(name, x, dim, index, initial)
       like, index = ops.slice(like, d, 1, 1), ops.slice(index, d, 1, 1)
     end
   end
-  local ones = ops.expand(ops.ones({}, {dtype = x.dtype, device = x.device}), index.shape)
-  return ops.scatter_add(ops.fill(like, initial), dim, index, ones)
+  local dtype = x.dtype == "float64" and "float64" or M.is_floating_point(x) and "float32" or "int64"     -- that hold the count
+  local ones = ops.expand(ops.ones({}, {dtype = dtype, device = x.device}), index.shape)
+  return ops.scatter_add(ops.fill(M.to(like, dtype), initial), dim, index, ones)
 end
 
 -- x with src's elements added at index along dim, or the mean of what meets there.
 local function sums(name, x, dim, index, src, mean, include)
+  if x.dtype == "bool" then lib.fail(name, "argument 1 (x) has dtype bool: there are no sums of it") end
   same_dtype(name, x, src)
   local count = (mean or not include) and counts(name, x, dim, index, include and 1 or 0)
   local base = include and x or ops.where(ops.eq(count, 0), x, 0)
   local sum = ops.scatter_add(base, dim, index, src)
   if not mean then return sum end
   count = ops.clamp(count, 1)
-  return M.is_floating_point(x) and sum / count or ops.floor_divide(sum, count)
+  return M.to(M.is_floating_point(x) and sum / count or ops.floor_divide(sum, count), x.dtype)
 end
 
 -- x where nothing is reduced, elsewhere what changes nothing

@@ -428,13 +428,13 @@ def("combinations",
     return ops.index(x, {M.to(core.from_value(rows, "int64"), x.device)}, 1)
   end)
 def("block_diag", "tensors:tensors", "a matrix with the matrices along its diagonal", function(list)
-  local rows, width = {}, 0
+  local blocks, rows, width = {}, {}, 0
   for i, x in ipairs(list) do
-    list[i] = M.atleast_2d(x)
-    width = width + list[i].shape[2]
+    blocks[i] = M.atleast_2d(x)
+    width = width + blocks[i].shape[2]
   end
   local left = 0
-  for i, x in ipairs(list) do
+  for i, x in ipairs(blocks) do
     rows[i] = ops.pad_constant(x, {left, width - left - x.shape[2]})
     left = left + x.shape[2]
   end

@@ -133,8 +133,8 @@ local function arrived(self, p, how)
   self.unused = nil
   for _, q in ipairs(unused or {}) do arrived(self, q, "unused") end
   if not how and self.absent[p] then
-    fail("DistributedDataParallel: forward's results didn't show that %s is used, and it got a gradient: checkpointed layers need \z
-      {overlap = false} where there is find_unused_parameters", self.names[p])
+    fail("DistributedDataParallel: the last forward's results didn't show that %s is used, and it got a gradient: with \z
+      find_unused_parameters, several forwards before backward and checkpointed layers need {overlap = false}", self.names[p])
   end
   if self.came[p] then
     fail("DistributedDataParallel: %s got a gradient twice in one backward: a layer in several checkpointed parts needs {overlap = false}",
@@ -263,7 +263,7 @@ local function moments(x, group)
   local own = ops.cat({M.reshape(mean, -1), around, ops.full({1}, M.numel(x) / c, {dtype = wide.dtype, device = x.device})}, 1)
   local all = ops.collective(M.unsqueeze(own, 1), "all_gather", "sum", 0, 0, group.id)          -- a row for each process
   local means, squares, counts = M.narrow(all, 2, 1, c), M.narrow(all, 2, c + 1, c), M.narrow(all, 2, 2 * c + 1, 1):detach()
-  local total = ops.sum(counts)
+  local total = ops.clamp(ops.sum(counts), 1e-30)                                             -- where all have nothing, zeros
   local whole = ops.sum(means * counts, 1) / total
   return wide, whole, (ops.sum(squares, 1) + ops.sum(ops.square(means - whole) * counts, 1)) / total, total
 end
@@ -276,7 +276,7 @@ function Sync:forward(x)
   if self.running_mean and not modes.recomputing then
     no_grad(function()
       M.add_(self.num_batches_tracked, 1)
-      local momentum = self.momentum or 1 / self.num_batches_tracked:item()
+      local momentum = ops.clamp(total, 0, 1) * (self.momentum or 1 / self.num_batches_tracked:item())      -- 0 where there is nothing
       M.lerp_(self.running_mean, M.to(mean:detach(), self.running_mean.dtype), momentum)
       M.lerp_(self.running_var, M.to(var:detach() * (total / (total - 1)), self.running_var.dtype), momentum)
     end)
