@@ -9,7 +9,8 @@ local EDGES = {0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 7.25, -7.25, 1e-45, -1e-
 -- 40,000 numbers of either sign over the exponents of `low .. high`, and the edges.
 local function operands(low, high)
   local n = 40000
-  local x = (tycho.rand(n, {dtype = "float64", device = "cpu"}) * (high - low) + low):exp2() * tycho.where(tycho.rand(n, {device = "cpu"}):gt(0.5), 1, -1)
+  local sign = tycho.where(tycho.rand(n, {device = "cpu"}):gt(0.5), 1, -1)
+  local x = (tycho.rand(n, {dtype = "float64", device = "cpu"}) * (high - low) + low):exp2() * sign
   return tycho.cat({x:float(), tycho.tensor(EDGES, {device = "cpu"})}, 1)
 end
 
@@ -31,7 +32,8 @@ local function check(name, y, truth, most, ...)
   if worst:item() > most then
     local of = {}
     for i, x in ipairs {...} do of[i] = ("%.9g"):format(x[at:item()]) end
-    error(("%s(%s) is %.9g, not %.12g: %.2f units"):format(name, table.concat(of, ", "), y:cpu()[at:item()], truth[at:item()], worst:item()), 2)
+    local got, want = y:cpu()[at:item()], truth[at:item()]
+    error(("%s(%s) is %.9g, not %.12g: %.2f units"):format(name, table.concat(of, ", "), got, want, worst:item()), 2)
   end
 end
 
