@@ -45,5 +45,10 @@ for red in ("none", "mean", "sum"):
     add("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t, reduction=red), [R(3, 4), labels], opts={"reduction": red}, index=[2])
     add("triplet_margin_with_distance_loss", lambda a, b, c: F.triplet_margin_with_distance_loss(a, b, c, margin=0.5, swap=red == "sum", reduction=red), [R(3, 4), R(3, 4, salt=1), R(3, 4, salt=2)], opts={"margin": 0.5, "swap": red == "sum", "reduction": red})
 add("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t), [R(4), labels[0]], index=[2])
+words = torch.tensor([4, 0, 2, 2, 1])
+for red in ("none", "mean", "sum"):
+    add("linear_cross_entropy", lambda x, w, t: F.cross_entropy(F.linear(x, w), t, reduction=red), [R(5, 3), R(6, 3, salt=1), words], opts={"reduction": red}, index=[3])
+add("linear_cross_entropy", lambda x, w, t: F.cross_entropy(F.linear(x, w), t, label_smoothing=0.1), [R(5, 3), R(6, 3, salt=1), words], opts={"label_smoothing": 0.1, "chunk_size": 2}, index=[3], check_grad=False)
+add("linear_cross_entropy", lambda x, w, t: F.cross_entropy(F.linear(x, w), t, ignore_index=2, reduction="sum"), [values((5, 3), torch.float32), values((6, 3), torch.float32, salt=1), words], opts={"ignore_index": 3, "reduction": "sum", "chunk_size": 3}, index=[3], check_grad=False)
 add("cdist", lambda a, b: torch.cdist(a, b), [R(30, 3), R(28, 3, salt=1)], check_grad=False); add("cdist", lambda a, b: torch.cdist(a, b), [values((2, 27, 4), torch.float32), values((2, 3, 4), torch.float32, salt=1)])
 add("atan2", torch.atan2, [torch.tensor([0.0, 0.0, -1.0, 2.0], dtype=f64), torch.tensor([0.0, 2.0, 0.0, -1.5], dtype=f64)], check_grad=False)

@@ -358,6 +358,66 @@ describe("optimizers", function()
 
 end)
 
+describe("linear_cross_entropy", function()
+  local N, D, C = 50, 8, 30
+  local function leaf(...) return tycho.randn(..., {dtype = "float64", requires_grad = true}) end
+  it("is linear and cross_entropy, whatever the size of its parts", function()
+    tycho.manual_seed(7)
+    for _, case in ipairs {{}, {reduction = "sum"}, {label_smoothing = 0.1, bias = true}, {ignore = true, classes = true}} do
+      local x, w, b = leaf {5, 10, D}, leaf {C, D}, case.bias and leaf {C}
+      local target = tycho.randint(1, C, {5, 10})
+      if case.ignore then target[{1, 1}] = -100 end
+      local weight = case.classes and tycho.rand(C, {dtype = "float64"}) + 0.1 or nil
+      local o = {weight = weight, reduction = case.reduction, label_smoothing = case.label_smoothing}
+      local leaves = b and {x, w, b} or {x, w}
+      local want = F.cross_entropy(F.linear(x, w, b):view(N, C), target:view(N), o)
+      local grads = tycho.autograd.grad(want * 3, leaves)
+      o.linear_bias = b
+      for _, size in ipairs {1, 7, 49, 50, 1000} do
+        o.chunk_size = size
+        local got = F.linear_cross_entropy(x, w, target, o)
+        helper.close(got, want)
+        for i, g in ipairs(tycho.autograd.grad(got * 3, leaves)) do helper.close(g, grads[i], "gradient " .. i) end
+        helper.close(tycho.no_grad(F.linear_cross_entropy, x, w, target, o), want)
+      end
+    end
+  end)
+
+  it("works in 16 bits, compiled, and as a layer", function()
+    local loss = nn.LinearCrossEntropyLoss(D, C, {bias = true, chunk_size = 16, label_smoothing = 0.1})
+    local x, target = tycho.randn(N, D), tycho.randint(1, C, {N})
+    local function step()
+      loss:zero_grad()
+      local y = loss(x, target)
+      y:backward()
+      return y:detach()
+    end
+    local want, grad = step(), loss.linear.weight.grad:clone()
+    local compiled = tycho.compile(step)
+    for _ = 1, 5 do
+      helper.close(compiled(), want)
+      helper.close(loss.linear.weight.grad, grad)
+    end
+    tycho.amp.autocast(helper.device, function()
+      local y = step()
+      assert.equal("float32", y.dtype)
+      helper.close(y, want, "bfloat16", 0.02)
+      helper.close(loss.linear.weight.grad, grad, "bfloat16", 0.02)
+    end, {dtype = "bfloat16"})
+    assert.is_false(tycho.no_grad(function() return loss(x, target) end).requires_grad)
+  end)
+
+  it("says what doesn't fit, and that parts have no second derivative", function()
+    local x, w, target = leaf {N, D}, leaf {C, D}, tycho.randint(1, C, {N})
+    helper.fails("no second derivative", function()
+      return tycho.autograd.grad(F.linear_cross_entropy(x, w, target, {chunk_size = 9}), {x}, {create_graph = true})
+    end)
+    helper.fails("(classes, in_features)", F.linear_cross_entropy, x, w:t(), target)
+    helper.fails("argument 3 (target) has shape", F.linear_cross_entropy, x, w, target:narrow(1, 1, 3))
+    helper.fails("chunk_size must be at least 1", F.linear_cross_entropy, x, w, target, {chunk_size = 0})
+  end)
+end)
+
 describe("windows and rows", function()
   it("add up windows as they took them apart, dilated ones too", function()
     tycho.manual_seed(5)

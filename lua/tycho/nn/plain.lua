@@ -149,6 +149,7 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
   {"MarginRankingLoss", "margin_ranking_loss"}, {"SoftMarginLoss", "soft_margin_loss"},
   {"CosineEmbeddingLoss", "cosine_embedding_loss"}, {"TripletMarginLoss", "triplet_margin_loss"},
   {"MultiMarginLoss", "multi_margin_loss"}, {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"},
+  {"MultiLabelMarginLoss", "multilabel_margin_loss"}, {"TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss"},
   {"CTCLoss", "ctc_loss"}} do
   local name, fn = unpack(row)
   local Loss = layer(name)
@@ -184,4 +185,20 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_lo
     values[n + 1] = o
     return F[fn](unpack(values, 1, n + 1))
   end
+end
+
+local LinearCrossEntropyLoss = layer "LinearCrossEntropyLoss"
+-- LinearCrossEntropyLoss(in_features, num_classes, bias=false, weight=, reduction="mean", ignore_index=-100, label_smoothing=0,
+-- chunk_size=): a linear layer and cross-entropy of its scores, as F.linear_cross_entropy
+function LinearCrossEntropyLoss:init(...)
+  local o = lib.arguments("LinearCrossEntropyLoss", "in_features, num_classes, bias=false, *, weight=nil, reduction=mean, \z
+    ignore_index=-100, label_smoothing=0, chunk_size=nil", ...)
+  self.linear = lib.classes.Linear(o.in_features, o.num_classes, {bias = o.bias})
+  if o.weight then self:register_buffer("weight", o.weight) end
+  self.options = {reduction = o.reduction, ignore_index = o.ignore_index, label_smoothing = o.label_smoothing, chunk_size = o.chunk_size}
+end
+function LinearCrossEntropyLoss:forward(x, target)
+  local o = {linear_bias = self.linear.bias, weight = self.weight}
+  for k, v in pairs(self.options) do o[k] = v end
+  return F.linear_cross_entropy(x, self.linear.weight, target, o)
 end

@@ -1,0 +1,100 @@
+-- Cross-entropy of a linear layer's scores, without the scores: of a language model's last layer they are its largest tensor.
+--
+-- Idea: some rows at a time; each part's scores give its losses and at once the gradients of the losses' sum, and go. The gradients are
+-- kept unscaled, so that 16-bit ones don't vanish, and backward multiplies them by what comes in. Invariant: beyond the first
+-- derivative, and where one part is enough, it is linear and cross_entropy.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local given = require "tycho.options"
+local def, fail = lib.def, lib.fail
+
+local PART = 2^24          -- elements of scores at a time, where chunk_size isn't given
+local LEAST = 256          -- rows, below which products are slow
+
+-- fn(...) in a scope: nothing that it makes stays.
+local function within(fn, ...)
+  local scope = core.scope_begin()
+  given.finally(function() core.scope_end(scope) end, fn, ...)
+end
+
+local sums                 -- the Function (made when first used: tycho.autograd needs this library)
+local function make_sums()
+  return require("tycho.autograd").Function {
+    -- The sum of rows' losses, each times its label's weight. o: target, weight, chunk and the loss's options.
+    forward = function(ctx, x, w, bias, o)
+      local n, wide = x.shape[1], {dtype = o.wide, device = x.device}
+      local function zeros(like) return ops.zeros(like.shape, wide) end
+      local total = ops.zeros({}, wide)
+      local need = o.recording and ctx.needs_input_grad or {}
+      local dx, dw, db = need[1] and ops.empty(x.shape, {dtype = x.dtype, device = x.device}), need[2] and zeros(w), need[3] and zeros(bias)
+      for first = 1, n, o.chunk do
+        within(function()
+          local rows = math.min(o.chunk, n - first + 1)
+          local part, labels = M.narrow(x, 1, first, rows), M.narrow(o.target, 1, first, rows)
+          local scores = ops.linear(part, w, bias)
+          local losses, lse = ops.cross_entropy_rows(scores, labels, o.weight, o.loss)
+          M.add_(total, ops.sum(losses))
+          if not (dx or dw or db) then return end
+          local d = ops.cross_entropy_backward(ops.ones(losses.shape, wide), scores, labels, lse,
+            o.weight, o.loss)
+          if dx then M.copy_(M.narrow(dx, 1, first, rows), ops.matmul(d, w)) end
+          if dw then M.add_(dw, ops.matmul(M.t(d), part)) end
+          if db then M.add_(db, ops.sum(d, 1, {dtype = o.wide})) end
+        end)
+      end
+      ctx:save_for_backward(dx or nil, dw or nil, db or nil)
+      ctx.dtypes = {x.dtype, w.dtype, bias and bias.dtype}
+      return total
+    end,
+    backward = function(ctx, g)
+      if core.is_grad_enabled() then
+        fail("linear_cross_entropy", "there is no second derivative of parts: give chunk_size, the number of rows, for one part")
+      end
+      local dx, dw, db = ctx:saved_tensors()
+      local function scaled(d, dtype) return d and M.to(M.to(d, g.dtype) * g, dtype) end
+      return scaled(dx, ctx.dtypes[1]), scaled(dw, ctx.dtypes[2]), scaled(db, ctx.dtypes[3])
+    end}
+end
+
+def("linear_cross_entropy",
+  "x, linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, \z
+    label_smoothing:number=0, chunk_size:int?",
+  "cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; \z
+    chunk_size rows at a time, so that the scores are never there together",
+  function(x, w, target, bias, weight, reduction, ignore_index, smoothing, chunk)
+    if M.dim(x) < 1 or M.dim(w) ~= 2 or x.shape[M.dim(x)] ~= w.shape[2] then
+      fail("linear_cross_entropy", "arguments 1 and 2 have shapes %s and %s; they must be (..., in_features) and (classes, in_features)",
+        tostring(x.shape), tostring(w.shape))
+    end
+    if chunk and chunk < 1 then fail("linear_cross_entropy", "chunk_size must be at least 1, got %d", chunk) end
+    local before = x.shape
+    table.remove(before)
+    local in_labels = not M.is_floating_point(target)
+    if in_labels and target.shape ~= before then
+      fail("linear_cross_entropy", "argument 3 (target) has shape %s; it must be %s to match argument 1 of shape %s",
+        tostring(target.shape), tostring(before), tostring(x.shape))
+    end
+    local rows = M.reshape(x, -1, w.shape[2])
+    local n = rows.shape[1]
+    local loss = {ignore_index = ignore_index, label_smoothing = smoothing}
+    chunk = chunk or math.max(LEAST, math.floor(PART / math.max(w.shape[1], 1)))
+    if not in_labels or reduction == "none" or n <= chunk then
+      local options = {weight = weight, reduction = reduction, ignore_index = ignore_index, label_smoothing = smoothing}
+      if in_labels and reduction == "none" then
+        return M.view(lib.functions.cross_entropy(ops.linear(rows, w, bias), M.reshape(target, -1), options), before)
+      end
+      return lib.functions.cross_entropy(ops.linear(in_labels and rows or x, w, bias), in_labels and M.reshape(target, -1) or target, options)
+    end
+    local labels = M.reshape(M.long(target), -1)
+    local half = core.autocast(x.device ~= "cpu")
+    if half then rows, w, bias = M.to(rows, half), M.to(w, half), bias and M.to(bias, half) end
+    local wide = rows.dtype == "float64" and "float64" or "float32"
+    sums = sums or make_sums()
+    local total = sums(rows, w, bias, {target = labels, wide = wide, weight = weight and M.to(weight, wide), chunk = chunk, loss = loss,
+      recording = core.is_grad_enabled()})
+    if reduction == "sum" then return total end
+    local valid = ops.ne(labels, ignore_index)
+    if not weight then return total / ops.sum(valid) end
+    return total / ops.sum(ops.index(M.to(weight, wide), {ops.where(valid, labels, 1)}, 1) * valid)
+  end, lib.NN)
