@@ -31,9 +31,15 @@ local function documented(path, skip)
       name, args = line:match 'core%.define%("([%w_.]+)", "([^"]*)"'
       args = args and "(" .. args .. ")"
     end
+    local set = line:match '^define%("(%w+)"'
+    if set and (comment[1] or ""):find "^{" then                       -- a dataset: its comment begins with its options
+      name, args = "datasets." .. set, ""
+      comment[1] = name .. comment[1]
+    end
     if text then comment[#comment + 1] = text
     elseif not begun then
-      if name and #comment > 0 and not name:find(skip) and not INTERNAL[name] then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
+      local public = name and (not name:find(skip) or (comment[1] or ""):find "^nn%.")
+      if public and #comment > 0 and not INTERNAL[name] then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
       comment = {}
     end
   end

@@ -3,7 +3,7 @@
     PYTHON spec/golden_files.py             # needs numpy, torch, safetensors
     PYTHON spec/golden_files.py --check     # LUAJIT writes files of every dtype; numpy and safetensors read them
 """
-import os, subprocess, sys, tempfile
+import collections, os, subprocess, sys, tempfile
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
@@ -61,6 +61,8 @@ def golden():
     m[0](torch.randn(1, 3, 5, 5)).sum().backward()
     o.step()
     x = torch.randn(4, 5)
+    torch.save({"device": torch.device("cuda", 1), "plain": torch.device("cpu"), "dtype": torch.float16, "set": {7},
+                "count": collections.Counter("aab")}, d + "/settings.pt")
     torch.save({"model": m.state_dict(), "opt": o.state_dict(), "epoch": 7, "lr": 1e-3, "name": "hello", "t": x.t(), "s": x[1:3, ::2], "none": None, "list": [1, True, (2, 3.5)],
                 "bf": x.bfloat16(), "p": torch.nn.Parameter(x), "size": x.shape, "big": 2**40, "neg": -5, "e": torch.zeros(0, 3), "x": x.expand(2, 4, 5)}, d + "/state.pt")
     for k, v in m.state_dict().items():

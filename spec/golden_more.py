@@ -218,6 +218,8 @@ LAYERS = [
     ("nn.Conv3d(4, 6, {3, 2, 1}, {stride={1, 2, 1}, padding={1, 0, 2}, groups=2})", nn.Conv3d(4, 6, (3, 2, 1), stride=(1, 2, 1), padding=(1, 0, 2), groups=2), [(2, 4, 3, 4, 2)]), ("nn.Conv3d(2, 3, 2, {padding='same', padding_mode='circular'})", nn.Conv3d(2, 3, 2, padding="same", padding_mode="circular"), [(1, 2, 3, 4, 5)]),
     ("nn.ConvTranspose3d(2, 3, 3, {stride=2, output_padding=1})", nn.ConvTranspose3d(2, 3, 3, stride=2, output_padding=1), [(1, 2, 3, 2, 2)]), ("nn.BatchNorm3d(3)", nn.BatchNorm3d(3), [(2, 3, 2, 3, 2)]), ("nn.InstanceNorm3d(3, {affine=true})", nn.InstanceNorm3d(3, affine=True), [(2, 3, 2, 3, 2)]),
     ("nn.MaxPool3d(2, {stride=1, dilation=2})", nn.MaxPool3d(2, stride=1, dilation=2), [(1, 2, 4, 4, 3)]), ("nn.AvgPool3d({1, 2, 2})", nn.AvgPool3d((1, 2, 2)), [(1, 2, 3, 4, 4)]), ("nn.ReplicationPad3d({1, 0, 2, 1, 0, 1})", nn.ReplicationPad3d((1, 0, 2, 1, 0, 1)), [(1, 2, 3, 3, 2)]), ("nn.LPPool1d(2, 3, {stride=2})", nn.LPPool1d(2, 3, stride=2), [(1, 2, 7)]),
+    ("nn.MultiheadAttention(8, 2, {add_bias_kv=true, add_zero_attn=true})", nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True), [(3, 2, 8), (5, 2, 8), (5, 2, 8)]),
+    ("nn.ConvTranspose2d(2, 3, 2, {stride={1, 2}, dilation={2, 3}, output_padding={1, 2}, padding=1})", nn.ConvTranspose2d(2, 3, 2, stride=(1, 2), dilation=(2, 3), output_padding=(1, 2), padding=1), [(2, 2, 3, 4)]),
 ]
 store, cases = {}, []
 for i, (text, net, shapes) in enumerate(LAYERS):

@@ -54,7 +54,7 @@ describe("arguments", function()
     fails("LeakyReLU: argument 'negative_slope' is given twice", nn.LeakyReLU, 0.1, {negative_slope = 0.5})
     local y = tycho.tensor({1, 2, 3, 1}, {dtype = "int64"})
     assert.equal("4", tostring(nn.CrossEntropyLoss(tycho.ones(3), {reduction = "none"})(tycho.randn(4, 3), y).shape))
-    fails("CrossEntropyLoss: at most a weight and a table of options", nn.CrossEntropyLoss, tycho.ones(3), {}, 1)
+    fails("CrossEntropyLoss: it takes weight and a table of options, got 1", nn.CrossEntropyLoss, tycho.ones(3), {}, 1)
     fails("'weight' is given twice", nn.CrossEntropyLoss, tycho.ones(3), {weight = tycho.ones(3)})
   end)
 

@@ -358,6 +358,84 @@ describe("optimizers", function()
 
 end)
 
+describe("what PyTorch users write", function()
+  it("LBFGS searches lines as PyTorch's does", function()      -- 2.15's results on Rosenbrock's valley
+    for _, want in ipairs {{0.591571477453122, 0.343888334106431},
+        {0.315084937209887, 0.0980820075264111, 0.00884427622086564, -0.00183471395231346},
+        {0.711261535662287, 0.508791157189237, 0.217193980221139, 0.0352984037823686, 0.00700730259554129, -0.00200093871601754}} do
+      local n = #want
+      local p = tycho.linspace(-1.2, 1, n, {dtype = "float64"}):requires_grad_()
+      local o = optim.LBFGS({p}, {lr = 0.1, max_iter = 4, line_search_fn = "strong_wolfe"})
+      for _ = 1, 12 do
+        o:step(function()
+          o:zero_grad()
+          local a, b = p[{{2, n}}], p[{{1, n - 1}}]
+          local loss = (100 * (b:square() - a):square() + (1 - b):square()):sum()
+          loss:backward()
+          return loss
+        end)
+      end
+      helper.close(p:detach(), tycho.tensor(want, {dtype = "float64"}), n .. " numbers", 1e-8)
+    end
+  end)
+
+  it("attention gives each head's weights", function()
+    local m, x = nn.MultiheadAttention(8, 2, {batch_first = true}), tycho.randn(3, 5, 8)
+    local y, mean = m(x)
+    local z, each = m(x, {average_attn_weights = false})
+    helper.close(y, z)
+    assert.same({3, 2, 5, 5}, {unpack(each.shape)})
+    helper.close(each:mean(2), mean)
+    local more = nn.MultiheadAttention(8, 2, {batch_first = true, add_bias_kv = true, add_zero_attn = true})
+    local mask = tycho.zeros(3, 5, {dtype = "bool"})
+    mask[{1, {3, 5}}] = true
+    local slow, weights = more(x, {key_padding_mask = mask})
+    helper.close(more(x, {key_padding_mask = mask, need_weights = false}), slow)
+    assert.same({3, 5, 7}, {unpack(weights.shape)})
+    assert.equal(0, weights[{1, {}, {3, 5}}]:sum():item())
+    helper.close(weights:sum(3), tycho.ones(3, 5))
+  end)
+
+  it("optimizers and losses take their arguments by name or place", function()
+    local net, x, y = nn.Linear(3, 2), tycho.randn(4, 3), tycho.randn(4, 3)
+    assert.equal(0.25, optim.SGD {params = net:parameters(), lr = 0.25}.param_groups[1].lr)
+    helper.fails("unknown option 'foo'", optim.SGD, {params = net:parameters(), foo = 1})
+    helper.close(nn.HuberLoss("sum", 2)(x, y), F.huber_loss(x, y, {reduction = "sum", delta = 2}))
+    helper.close(nn.TripletMarginLoss(0.5, 1)(x, y, x), F.triplet_margin_loss(x, y, x, {margin = 0.5, p = 1}))
+    local target, weight = tycho.tensor({1, 3, 2, 2}, {dtype = "int64"}), tycho.tensor {1, 2, 3}
+    helper.close(F.cross_entropy(x, target, weight), nn.CrossEntropyLoss(weight)(x, target))
+    helper.close(F.nll_loss(x, target, weight), nn.NLLLoss({weight = weight})(x, target))
+    helper.close(F.softplus(x, 2, 1), F.softplus(x, {beta = 2, threshold = 1}))
+    helper.fails("HuberLoss: it takes reduction, delta and a table of options, got 3", nn.HuberLoss, "sum", 2, 3)
+    helper.fails("MSELoss: it takes a table of options, got 'sum'", nn.MSELoss, "sum")
+    helper.fails("weight must be a tensor", nn.CrossEntropyLoss, 3)
+  end)
+
+  it("parts of a module don't hide its methods", function()
+    local net = nn.Module:extend "Net" ()
+    helper.fails("a module can't be named 'modules'", function() net.modules = nn.ModuleList {} end)
+    helper.fails("a parameter can't be named 'to'", function() net.to = nn.Parameter(tycho.ones(1)) end)
+    helper.fails("names have no dots", function() net["a.b"] = nn.Linear(1, 1) end)
+    net.keys, net.half_size = nn.Linear(1, 1), 3
+    assert.equal(2, #net:parameters())
+  end)
+
+  it("dots for colons, and settings among elements, are told", function()
+    local x = tycho.ones(2, 3)
+    for _, fn in ipairs {function() x.view(3, 2) end, function() x.sum() end, function() x.add(1) end, function() x.numel() end} do
+      helper.fails("a method is called with a colon", fn)
+    end
+    helper.fails("are two tables", function() return tycho.zeros {2, 3, dtype = "float64"} end)
+    helper.fails("more indices than the 2 dims of shape 2x3", function() return x[{1, 2, 3}] end)
+    helper.fails("must be a tensor or a list of tensors", function() return tycho.grad(x:sum(), {x}, 1) end)
+    helper.fails("dtype bool", function() return tycho.normal(x, x:gt(0)) end)
+    helper.fails("lengths are needed", function() return nn.utils.rnn.unpad_sequence(x) end)
+    helper.fails("LazyLinear: argument 1 must be a tensor", function() return nn.LazyLinear(3)(5) end)
+    assert.equal(1, x:clamp_max(true):max():item())
+    if helper.device == "cpu" then helper.fails("they go from 0 to 1", tycho.bernoulli, tycho.tensor {0.5, 1.5}) end
+  end)
+end)
+
 describe("linear_cross_entropy", function()
   local N, D, C = 50, 8, 30
   local function leaf(...) return tycho.randn(..., {dtype = "float64", requires_grad = true}) end

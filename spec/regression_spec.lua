@@ -524,6 +524,10 @@ describe("regression", function()
     assert.same({3}, {unpack(list[1].shape)})
   end)
 
+  it("mvlgamma of a dimension beyond memory is an error", function()
+    assert.is_false((pcall(tycho.mvlgamma, tycho.ones(2), 2 ^ 53)))
+  end)
+
   it("fold says that a window doesn't fit", function()
     helper.fails("fold: the window is larger", function() return tycho.nn.functional.fold(tycho.ones(1, 9, 1), {1, 1}, 3) end)
   end)

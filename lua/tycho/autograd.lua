@@ -38,14 +38,22 @@ M.backward = core.define("backward",
     run(asked, {x}, {grad or false}, all, retain, create, true)
     for i, g in pairs(asked.besides) do asked.list[i].grad = asked.list[i].grad and asked.list[i].grad + g or g end
   end)
+-- A gradient for each output, false where there is none.
+local function by_output(who, grads, outputs)
+  if grads ~= nil and type(grads) ~= "table" and not core.is_tensor(grads) then
+    fail("%s: the outputs' gradients must be a tensor or a list of tensors, got %s", who, type(grads))
+  end
+  local given, filled = list(grads or {}), {}
+  for i = 1, #list(outputs) do filled[i] = given[i] or false end
+  return filled
+end
+
 -- backward of several outputs at once; grads: a gradient for each, false or nil for one of a single element
 autograd.backward = core.define("autograd.backward",
   "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false",
   function(outputs, grads, retain, create)
     if retain == nil then retain = create end
-    local given, filled = list(grads or {}), {}
-    for i = 1, #list(outputs) do filled[i] = given[i] or false end
-    run(nil, list(outputs), filled, nil, retain, create)
+    run(nil, list(outputs), by_output("autograd.backward", grads, outputs), nil, retain, create)
   end)
 
 -- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
@@ -59,12 +67,10 @@ autograd.grad = core.define("grad",
       end
     end
     if retain == nil then retain = create end
-    local given, filled = list(grads or {}), {}
-    for i = 1, #list(outputs) do filled[i] = given[i] or false end
     local asked, all = {list = list(inputs), besides = {}}, {}
     for i, x in ipairs(asked.list) do all[i] = x end
     all[#all + 1] = modes.anchor                         -- which checkpoints on the way need
-    local out = run(asked, list(outputs), filled, all, retain, create)
+    local out = run(asked, list(outputs), by_output("grad", grads, outputs), all, retain, create)
     out[#asked.list + 1] = nil
     for i = 1, #asked.list do
       local more = asked.besides[i]

@@ -1,7 +1,8 @@
 -- PyTorch's files (torch.save: a zip archive with a pickle and the tensors' bytes), read as data.
 --
 -- Idea: a pickle is a program for a stack machine that may call anything. This machine knows the few instructions that state dicts are made
--- of, and the only things it "calls" build a tensor, a storage's name, an ordered dict or a size. Anything else is an error that names it.
+-- of, and the only things it "calls" build a tensor, a storage's name, an ordered dict, a size or another plain value. Anything else is
+-- an error that names it.
 -- Invariant: sizes and strides are checked against the storage before a tensor is made.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
@@ -11,6 +12,9 @@ local storages = {FloatStorage = "<f4", DoubleStorage = "<f8", HalfStorage = "<f
   LongStorage = "<i8", IntStorage = "<i4", ShortStorage = "<i2", CharStorage = "|i1", ByteStorage = "|u1", BoolStorage = "|b1"}
 local width = {["<f4"] = 4, ["<f8"] = 8, ["<f2"] = 2, bf16 = 2, ["<i8"] = 8, ["<i4"] = 4, ["<i2"] = 2, ["|i1"] = 1,
   ["|u1"] = 1, ["|b1"] = 1}
+
+local dtypes = {}          -- as values: strings
+for name in ("float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool"):gmatch "%S+" do dtypes[name] = true end
 
 local function fail(...) error(string.format(...), 0) end
 local function whole(v, least) return type(v) == "number" and v % 1 == 0 and v >= least and v <= 2 ^ 48 end
@@ -119,11 +123,24 @@ local function machine(text, read)
     ["torch._utils._rebuild_parameter"] = function(args) return core.is_tensor(args.values[1]) and args.values[1] or
     fail "its pickle is damaged: a parameter" end,
     ["torch.Size"] = function(args) return args.values[1] end,
+    -- of settings that are saved beside: a device as its name, a set as a list, a Counter as a table
+    ["torch.device"] = function(args)
+      local kind, index = args.values[1], args.values[2]
+      if type(kind) ~= "string" or not (index == nil or whole(index, 0)) then fail "its pickle is damaged: a device" end
+      return index and ("%s:%d"):format(kind, index) or kind
+    end,
+    ["__builtin__.set"] = function(args)
+      return getmetatable(args.values[1]) == List and args.values[1] or fail "its pickle is damaged: a set"
+    end,
+    ["collections.Counter"] = function(args)
+      return getmetatable(args.values[1]) == Dict and args.values[1] or fail "its pickle is damaged: a Counter"
+    end,
   }
   local function global(module, name)
     local full = module .. "." .. name
     if module == "torch" and storages[name] then return {class = storages[name]} end
     if calls[full] then return {call = calls[full]} end
+    if module == "torch" and dtypes[name] then return name end
     fail("it would call '%s'; only tensors, tables, numbers and strings are read", full:sub(1, 80))
   end
   local function reduce()

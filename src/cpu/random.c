@@ -206,6 +206,16 @@ ty_status ty_cpu_random(ty_call *c) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     j.x = ty_data(x);
   }
+  bool fits = true;
+  for (int64_t i = 0; c->op->id == TY_OP_bernoulli && i < n && fits; i++) {
+    const double p = ty_get(j.x + i * ty_itemsize(x), (ty_dtype)x->dtype);
+    fits = p >= 0 && p <= 1;
+    if (!fits) ty_fail(c, "a probability is %g; they go from 0 to 1", p);
+  }
+  if (!fits) {
+    ty_release(x);
+    return TY_ERR;
+  }
   g->offset += (uint64_t)(n + 3) / 4;
   int64_t chunk = 4 * BLOCKS;
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)

@@ -32,7 +32,10 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   if (index && lua_type(L, index) == LUA_TNUMBER) snprintf(got, sizeof got, "%.14g", lua_tonumber(L, index));
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
-  return ty_throw(L, "%s: argument %d (%s) must be %s, got %s", op->shown, k + 1, p->name, expected, got);
+  /* x.sum() for x:sum(), x.add(1) for x:add(1): the first mistake of who comes from Python */
+  const bool dot = p->type <= TY_P_OPERAND && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
+  return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s", op->shown, k + 1, p->name, expected, got,
+    dot ? "; a method is called with a colon" : "");
 }
 
 /* ---- where values stand ---- */
@@ -132,7 +135,8 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_ma
   while (lua_next(L, options)) {
     int i = 0;
     if (lua_type(L, -2) != LUA_TSTRING)
-      ty_throw(L, "%s: options are named, got one at index %s", op->shown, lua_tostring(L, (lua_pushvalue(L, -2), -1)));
+      ty_throw(L, "%s: options are named, got one at index %s: a list and options are two tables, ({...}, {name = ...})", op->shown,
+        lua_tostring(L, (lua_pushvalue(L, -2), -1)));
     const char *key = lua_tostring(L, -2);
     while (i < op->nparam && strcmp(op->param[i].name, key)) i++;
     if (i == op->nparam) i = by_other_name(op, key);

@@ -30,8 +30,10 @@ static ty_tensor *current(lua_State *L, const path *p) { return ty_check(L, p->v
 
 static void need_dim(lua_State *L, path *p) {
   if (current(L, p)->ndim == 0 && p->view == 1) ty_throw(L, "index: a 0-dim tensor can't be indexed: use item()");
-  if (p->dim >= current(L, p)->ndim)
-    ty_throw(L, "index: more indices than the %d dims left of shape %s", current(L, p)->ndim, ty_shape_of(current(L, p)));
+  if (p->dim >= current(L, p)->ndim) {
+    const ty_tensor *whole = ty_check(L, 1, "index", "the tensor");
+    ty_throw(L, "index: more indices than the %d dims of shape %s", whole->ndim, ty_shape_of(whole));
+  }
 }
 
 static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at) {

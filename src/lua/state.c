@@ -152,7 +152,8 @@ const char *ty_type_text(lua_State *L, int index) { return ty_is_handle(L, index
 
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
   ty_handle *h = ty_is_handle(L, index);
-  if (!h) ty_throw(L, "%s: %s must be a tensor, got %s", who, what, luaL_typename(L, index));
+  if (!h) ty_throw(L, "%s: %s must be a tensor, got %s%s", who, what, luaL_typename(L, index),
+    index == 1 && lua_type(L, index) != LUA_TTABLE ? "; a method is called with a colon" : "");
   if (!h->t)
     ty_throw(L,
       h->state == TY_FREED ? "%s: %s was freed" : "%s: %s was released at the end of its scope: return it or keep() it",

@@ -23,6 +23,13 @@ def("conv1d",
   end, NN)
 -- The transpose of a convolution is its gradient with respect to the input.
 local function transposed(name, x, w, b, stride, padding, more, groups, dilation)
+  local function left_over(i) return more[i] > 0 and more[i] >= stride[i] and more[i] < dilation[i] end
+  if left_over(1) or left_over(2) then
+    -- more than a convolution leaves over: cut from the whole
+    local y = transposed(name, x, w, nil, stride, {0, 0}, {0, 0}, groups, dilation)
+    y = ops.pad_constant(y, {-padding[2], more[2] - padding[2], -padding[1], more[1] - padding[1]})
+    return b and y + M.to(M.view(b, 1, -1, 1, 1), y.dtype) or y
+  end
   local size = {x.shape[1], w.shape[2] * groups}
   for i = 1, 2 do
     if more[i] < 0 or more[i] >= math.max(stride[i], dilation[i]) then

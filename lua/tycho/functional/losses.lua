@@ -117,7 +117,7 @@ local soft_cross_entropy = lib.in_float32(function(x, target, weight, smoothing,
   return reduced(-ops.sum(target * logp, dim), reduction)
 end)
 local both_in_float32 = lib.in_float32(function(x, weight) return x, weight end)
-def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label_smoothing:number=0, " .. REDUCTION,
+def("cross_entropy", "x, target, weight:tensor?, *, ignore_index:int=-100, label_smoothing:number=0, " .. REDUCTION,
   "cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape",
   function(x, target, weight, ignore_index, smoothing, reduction)
     if M.is_floating_point(target) then return soft_cross_entropy(x, target, weight, smoothing, reduction) end
@@ -131,7 +131,7 @@ def("cross_entropy", "x, target, *, weight:tensor?, ignore_index:int=-100, label
     return M.view(loss, shape)
   end, lib.NN)
 def("nll_loss",
-  "x, target, *, weight:tensor?, ignore_index:int=-100, " .. REDUCTION,
+  "x, target, weight:tensor?, *, ignore_index:int=-100, " .. REDUCTION,
   "minus the log-probability in x of each label",
   function(x, target, weight, ignore_index, reduction)
     local rows, labels, shape = class_rows("nll_loss", x, target)

@@ -84,7 +84,8 @@ def("linear_cross_entropy",
       if in_labels and reduction == "none" then
         return M.view(lib.functions.cross_entropy(ops.linear(rows, w, bias), M.reshape(target, -1), options), before)
       end
-      return lib.functions.cross_entropy(ops.linear(in_labels and rows or x, w, bias), in_labels and M.reshape(target, -1) or target, options)
+      return lib.functions.cross_entropy(ops.linear(in_labels and rows or x, w, bias), in_labels and M.reshape(target, -1) or target,
+        options)
     end
     local labels = M.reshape(M.long(target), -1)
     local half = core.autocast(x.device ~= "cpu")

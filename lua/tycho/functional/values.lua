@@ -114,9 +114,8 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
   function(mean, std, size, dtype)
     std = std or 1
     for i, v in ipairs {mean, std} do
-      if type(v) ~= "number" and not core.is_tensor(v) then
-        fail("normal", "argument %d must be a number or a tensor, got %s", i, type(v))
-      end
+      if type(v) ~= "number" and not core.is_tensor(v) then fail("normal", "argument %d must be a number or a tensor, got %s", i, type(v)) end
+      if core.is_tensor(v) and v.dtype == "bool" then fail("normal", "argument %d has dtype bool; numbers are needed", i) end
     end
     local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
     if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
@@ -459,9 +458,9 @@ end, {method = false})
 function M.polygamma(x, n) return F.polygamma(n, x) end
 def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dimension p", function(x, p)
   if p < 1 then fail("mvlgamma", "argument 2 (p) must be at least 1, got %d", p) end
-  local y = p * (p - 1) / 4 * math.log(math.pi)
-  for i = 0, p - 1 do y = ops.lgamma(x - i / 2) + y end
-  return y
+  if not M.is_floating_point(x) then x = M.float(x) end
+  local halves = ops.range(0, p - 1, 1, {dtype = x.dtype, device = x.device}) * 0.5
+  return ops.sum(ops.lgamma(M.unsqueeze(x, -1) - halves), -1) + p * (p - 1) / 4 * math.log(math.pi)
 end)
 def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
   "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest",
@@ -473,6 +472,8 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
   end, PLACE)
 -- Borders that are numbers decide the dtype as operands do.
 local function limited(x, min, max)
+  if type(min) == "boolean" then min = min and 1 or 0 end
+  if type(max) == "boolean" then max = max and 1 or 0 end
   local fraction = (min and min % 1 ~= 0 and math.abs(min) < math.huge) or (max and max % 1 ~= 0 and math.abs(max) < math.huge)
   if fraction and not M.is_floating_point(x) then x = M.float(x) elseif x.dtype == "bool" then x = M.long(x) end
   return ops.clamp(x, min, max)

@@ -4,6 +4,7 @@
 local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
 local M = core.methods
+local fail, shown = require("tycho.options").fail, require("tycho.options").shown
 
 -- of(x): the dim of x that has the features
 local function lazy(name, of)
@@ -11,6 +12,7 @@ local function lazy(name, of)
   function Lazy:init(...) self.arguments = {n = select("#", ...), ...} end
   function Lazy:forward(x, ...)
     local given = self.arguments
+    if not core.is_tensor(x) then fail("Lazy%s: argument 1 must be a tensor, got %s", name, shown(x)) end
     local real = lib.classes[name](x.shape[of(x)], unpack(given, 1, given.n)):to(x.device)
     if not core.autocast(x.device ~= "cpu") and M.is_floating_point(x) then real:to(x.dtype) end
     for k, v in pairs(real) do if k ~= "training" then rawset(self, k, v) end end

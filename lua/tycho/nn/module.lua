@@ -69,21 +69,23 @@ end
 -- As state dicts and trees name it: positions count from 0, as PyTorch's.
 local function shown_name(name) return type(name) == "number" and tostring(name - 1) or name end
 
+local function class_of(m) return rawget(getmetatable(m), "_class") end
 local function put(self, kind, name, value)
   local parts, kinds, order = rawget(self, "_parts"), rawget(self, "_kinds"), rawget(self, "_order")
   self._plain[name] = nil
-  if not parts then
-    fail(rawget(getmetatable(self), "_class")._name .. ": set '" .. tostring(name) .. "' after the base class's init(self)")
-  end
+  if not parts then fail("%s: set '%s' after the base class's init(self)", class_of(self)._name, tostring(name)) end
   if value == nil and kind ~= "buffer" then        -- a buffer may be nil until it is assigned
-    if kinds[name] then
-      for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
-    end
+    for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
     rawset(parts, name, nil)
     kinds[name] = nil
     return
   end
-  if kinds[name] == nil then order[#order + 1] = name end
+  if kinds[name] == nil then
+    local why = type(name) == "string" and (name:find(".", 1, true) and "names have no dots" or
+      type(exports.Module[name]) == "function" and "that is a method of modules")
+    if why then fail("%s: a %s can't be named '%s': %s", class_of(self)._name, kind, name, why) end
+    order[#order + 1] = name
+  end
   rawset(parts, name, value)
   kinds[name] = kind
   if kind == "module" then rawset(value, "_label", shown_name(name)) end
@@ -275,9 +277,7 @@ local function taken(who, self, name, kind)
     fail("%s: argument 1 must be a name without dots, got %s", who, options.shown(name))
   end
   local has = rawget(self, "_kinds")[name]
-  if type(rawget(getmetatable(self), "_class")[name]) == "function" or name == "training" then
-    fail("%s: '%s' is a method of modules", who, name)
-  end
+  if type(class_of(self)[name]) == "function" or name == "training" then fail("%s: '%s' is a method of modules", who, name) end
   if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
 end
 -- A tensor that moves with the module; {persistent = false}: left out of its state dict.
@@ -579,12 +579,13 @@ options.colon(Module, "net",
 Module._loads = Module.load_state_dict
 
 exports.Module, exports.Parameter, exports.put, exports.walk = Module, Parameter, put, walk
--- Whether v is a module of a class, such as nn.Linear, or of one that extends it.
+-- nn.isinstance(v, class): whether v is a module of a class, such as nn.Linear, or of one that extends it.
 function exports.isinstance(v, class)
-  local c = is_module[v] and rawget(getmetatable(stands_for[v] or v), "_class")
+  local c = is_module[v] and class_of(stands_for[v] or v)
   while c and c ~= class do c = rawget(c, "_super") end
   return c == class and c ~= nil and c ~= false
 end
+-- nn.is_module(v): whether v is a module of any class
 function exports.is_module(v) return is_module[v] == true end
 function exports.is_parameter(v) return is_parameter[v] == true end
 -- fn(module, results...) is called after each forward, and whatever observed before too if chained. Returns what observed before.

@@ -141,31 +141,36 @@ function EmbeddingBag:forward(ids, offsets, per_sample_weights)
 end
 
 ---- losses: options are the functions' ----
-for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy"}, {"NLLLoss", "nll_loss"}, {"MSELoss", "mse_loss"},
-    {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"},
-  {"HuberLoss", "huber_loss"}, {"KLDivLoss", "kl_div"}, {"BCELoss", "binary_cross_entropy"},
-  {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}, {"PoissonNLLLoss", "poisson_nll_loss"},
-  {"GaussianNLLLoss", "gaussian_nll_loss"}, {"HingeEmbeddingLoss", "hinge_embedding_loss"},
-  {"MarginRankingLoss", "margin_ranking_loss"}, {"SoftMarginLoss", "soft_margin_loss"},
-  {"CosineEmbeddingLoss", "cosine_embedding_loss"}, {"TripletMarginLoss", "triplet_margin_loss"},
-  {"MultiMarginLoss", "multi_margin_loss"}, {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"},
-  {"MultiLabelMarginLoss", "multilabel_margin_loss"}, {"TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss"},
-  {"CTCLoss", "ctc_loss"}} do
-  local name, fn = unpack(row)
+for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss", "nll_loss", "weight"}, {"MSELoss", "mse_loss"},
+  {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"}, {"HuberLoss", "huber_loss", "reduction delta"}, {"KLDivLoss", "kl_div"},
+  {"BCELoss", "binary_cross_entropy", "weight"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits", "weight"},
+  {"PoissonNLLLoss", "poisson_nll_loss", "log_input full"}, {"GaussianNLLLoss", "gaussian_nll_loss"},
+  {"HingeEmbeddingLoss", "hinge_embedding_loss", "margin"}, {"MarginRankingLoss", "margin_ranking_loss", "margin"},
+  {"SoftMarginLoss", "soft_margin_loss"}, {"CosineEmbeddingLoss", "cosine_embedding_loss", "margin"},
+  {"TripletMarginLoss", "triplet_margin_loss", "margin p eps swap"}, {"MultiMarginLoss", "multi_margin_loss", "p margin weight"},
+  {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss", "weight"}, {"MultiLabelMarginLoss", "multilabel_margin_loss"},
+  {"TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss"}, {"CTCLoss", "ctc_loss", "blank reduction zero_infinity"}} do
+  local name, fn, order = unpack(row)
   local Loss = layer(name)
-  -- (options), or (weight, options) where the loss has weights
+  -- (options), or what PyTorch has first by place, then options
   function Loss:init(...)
     local signature
     for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
-    local weight, o = nil, ...
-    if core.is_tensor(o) and signature:find "[ ,]weight:" then weight, o = ... end      -- PyTorch's first argument
-    if select(weight and 3 or 2, ...) ~= nil then
-      fail("%s: at most %s and a table of options are taken", name, weight and "a weight" or "nothing")
+    local n, o = select("#", ...), nil
+    if n > 0 and type((select(n, ...))) == "table" and not core.is_tensor((select(n, ...))) then
+      o, n = select(n, ...), n - 1
     end
-    if o ~= nil and (type(o) ~= "table" or core.is_tensor(o)) then
-      fail("%s: options must be a table, got %s", name, core.is_tensor(o) and "tensor" or type(o))
+    self.options = {}
+    local at = 0
+    for k in (order or ""):gmatch "%S+" do
+      at = at + 1
+      if at <= n then self.options[k] = select(at, ...) end
     end
-    self.options = {weight = weight}
+    if n > at then
+      fail("%s: it takes %sa table of options, got %s", name, order and order:gsub(" ", ", ") .. " and " or "", shown((select(n, ...))))
+    end
+    local weight = self.options.weight
+    if weight ~= nil and not core.is_tensor(weight) then fail("%s: weight must be a tensor, got %s", name, shown(weight)) end
     local known = {}
     for k in signature:gsub("%b()", ""):gmatch "([%w_]+):" do known[k] = true end
     require("tycho.options").check(name, o or {}, known)

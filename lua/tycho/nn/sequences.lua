@@ -39,6 +39,9 @@ end
 function sequences.unpad_sequence(padded, lengths, o)
   o = options.fill("unpad_sequence", o, {batch_first = false})
   lengths = core.is_tensor(lengths) and M.totable(lengths) or lengths
+  if not core.is_tensor(padded) or type(lengths) ~= "table" then
+    fail("unpad_sequence: a tensor and the sequences' lengths are needed, got %s and %s", options.shown(padded), options.shown(lengths))
+  end
   local out = {}
   for i, n in ipairs(lengths) do out[i] = ops.slice(M.select(padded, o.batch_first and 1 or 2, i), 1, 1, n) end
   return out

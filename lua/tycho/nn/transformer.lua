@@ -32,12 +32,14 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
 end
 
 local MHA = layer("MultiheadAttention")
--- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, {kdim=, vdim=, batch_first=false})
--- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true}) -> output (L,N,E), or
--- (N,L,E) with batch_first, and the weights (N,L,S), mean over heads; without them (need_weights = false) it is faster.
+-- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, {kdim=, vdim=, batch_first=false})
+-- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true, average_attn_weights=true}) -> output
+-- (L,N,E), or (N,L,E) with batch_first, and the weights (N,L,S), mean over heads, or (N,heads,L,S); without them
+-- (need_weights = false) it is faster. add_bias_kv: one more key and value, learned; add_zero_attn: one more, of zeros.
 -- key and value default to query.
 function MHA:init(...)
-  local o = arguments("MultiheadAttention", "embed_dim, num_heads, dropout=0, bias=true, *, kdim=nil, vdim=nil, batch_first=false", ...)
+  local o = arguments("MultiheadAttention",
+    "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false", ...)
   local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
   self.batch_first = o.batch_first
   self.embed_dim, self.num_heads, self.dropout = embed_dim, heads, lib.number("MultiheadAttention", "dropout", o.dropout, 0)
@@ -54,8 +56,13 @@ function MHA:init(...)
   if o.bias then self.in_proj_bias = module.Parameter(ops.zeros(3 * embed_dim)) end
   self.out_proj = nn.Linear(embed_dim, embed_dim, {bias = o.bias})
   if o.bias then init.zeros_(self.out_proj.bias) end
+  if o.add_bias_kv then
+    self.bias_k = module.Parameter(init.xavier_normal_(ops.empty(1, 1, embed_dim)))
+    self.bias_v = module.Parameter(init.xavier_normal_(ops.empty(1, 1, embed_dim)))
+  end
+  self.add_zero_attn = o.add_zero_attn
 end
-local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true}
+local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
 function MHA:forward(query, key, value, o)
   if type(key) == "table" and not core.is_tensor(key) then key, o = nil, key end
   if type(value) == "table" and not core.is_tensor(value) then value, o = nil, value end
@@ -85,18 +92,26 @@ function MHA:forward(query, key, value, o)
     local c = b and M.chunk(b, 3, 1) or {}
     q, k, v = ops.linear(query, w[1], c[1]), ops.linear(key, w[2], c[2]), ops.linear(value, w[3], c[3])
   end
+  local S = k.shape[2]
+  if self.bias_k then
+    k = ops.cat({k, M.to(ops.expand(self.bias_k, n, 1, E), k.dtype)}, 2)
+    v = ops.cat({v, M.to(ops.expand(self.bias_v, n, 1, E), v.dtype)}, 2)
+  end
+  if self.add_zero_attn then k, v = ops.pad_constant(k, {0, 0, 0, 1}), ops.pad_constant(v, {0, 0, 0, 1}) end
+  local more = k.shape[2] - S                                 -- keys that all attend to
   local function heads(x) return ops.permute(M.view(x, n, x.shape[2], h, E / h), {1, 3, 2, 4}) end
   q, k, v = heads(q), heads(k), heads(v)
   -- alone, is_causal needs no mask in memory
-  local causal = o.is_causal and not o.attn_mask and not o.key_padding_mask and not o.need_weights
+  local causal = o.is_causal and not o.attn_mask and not o.key_padding_mask and not o.need_weights and more == 0
   local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, q.device,
-    o.is_causal and not causal, q.shape[3], k.shape[3])
+    o.is_causal and not causal, q.shape[3], S)
+  if mask and more > 0 then mask = ops.pad_constant(mask, {0, more}, {value = mask.dtype == "bool" and 1 or 0}) end
   local y, weights
   if o.need_weights then
     local s = ops.matmul(q, M.transpose(k, -2, -1)) * (1 / math.sqrt(E / h))
     if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
     local p = F.dropout(attention_weights(s), self.dropout, {training = self.training})
-    weights = ops.mean(p, 2)
+    weights = o.average_attn_weights and ops.mean(p, 2) or p
     y = ops.matmul(p, v)
   else
     y = F.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0, causal)

@@ -116,7 +116,14 @@ local function new_class(name, defaults, own)
   class.__index, class.defaults_of, class.__tostring = class, defaults, describe
   local known = {params = true}
   for k in pairs(defaults) do known[k] = true end
-  local function construct(_, params, lr, o, more)         -- (params, {lr=, ...}), (params, lr, {...})
+  -- (params, {lr=, ...}), (params, lr, {...}), ({params=, lr=, ...})
+  local function construct(_, params, lr, o, more)
+    if type(params) == "table" and not core.is_tensor(params) and params[1] == nil and type(params.params) == "table" and lr == nil then
+      lr, params = params, params.params
+      local rest = {}
+      for k, v in pairs(lr) do if k ~= "params" then rest[k] = v end end
+      lr = rest
+    end
     if type(lr) == "table" then lr, o, more = nil, lr, o end
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then

@@ -24,7 +24,7 @@ local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, mo
   local evals, done, bracket = 1, false, nil
   local t_old, f_old, g_old, slope_old = 0, f, g, slope
   for i = 0, most - 1 do
-    if f_new > f + c1 * t * slope or (i > 0 and f_new >= f_old) then
+    if f_new > f + c1 * t * slope or (i > 1 and f_new >= f_old) then
       bracket = {{t_old, f_old, g_old, slope_old}, {t, f_new, g_new, slope_new}}
       break
     end
@@ -160,7 +160,7 @@ return function(new_class)
             local f = number(evaluate())
             local grad = flat_grad(params)
             return f, grad, dot(grad, d)
-          end, t, ops.amax(ops.abs(d)):item(), loss, g, slope, 1e-4, 0.9, 1e-9, 25)
+          end, t, ops.amax(ops.abs(d)):item(), loss, g, slope, 1e-4, 0.9, 1e-9, most - evals)
           at(t)
         else
           move(params, t, d)
