@@ -114,7 +114,7 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
   function(mean, std, size, dtype)
     std = std or 1
     for i, v in ipairs {mean, std} do
-      if type(v) ~= "number" and not core.is_tensor(v) then fail("normal", "argument %d must be a number or a tensor, got %s", i, type(v)) end
+      if type(v) ~= "number" and not core.is_tensor(v) then fail("normal", "argument %d must be a number or tensor, got %s", i, type(v)) end
       if core.is_tensor(v) and v.dtype == "bool" then fail("normal", "argument %d has dtype bool; numbers are needed", i) end
     end
     local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
