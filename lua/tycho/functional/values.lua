@@ -114,8 +114,9 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
   function(mean, std, size, dtype)
     std = std or 1
     for i, v in ipairs {mean, std} do
-      if type(v) ~= "number" and not core.is_tensor(v) then fail("normal", "argument %d must be a number or tensor, got %s", i, type(v)) end
-      if core.is_tensor(v) and v.dtype == "bool" then fail("normal", "argument %d has dtype bool; numbers are needed", i) end
+      local kind = core.is_tensor(v) and v.dtype or type(v)
+      local fits = kind == "number" or core.is_tensor(v) and kind ~= "bool"
+      if not fits then fail("normal", "argument %d must be a number or a tensor, got %s", i, kind) end
     end
     local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
     if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
