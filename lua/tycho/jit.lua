@@ -51,8 +51,17 @@ local function inside(self)
 end
 Traced._inside = inside
 
+-- The dims of input i that may differ: "1, 3".
+local function free_dims(p, i)
+  local out = {p.batch and "1"}
+  for _, d in ipairs(p.free or {}) do if p.inputs[i].shape[d] == p.inputs[1].shape[d] then out[#out + 1] = tostring(d) end end
+  return table.concat(out, ", ")
+end
+
 function Traced:forward(...)
   local p, tensors = inside(self)
+  local free = {}
+  for _, d in ipairs(p.free or {}) do free[d] = true end
   local value, given, batch = {}, {...}, nil
   if select("#", ...) ~= #p.inputs then fail("Traced: %d arguments, the trace has %d inputs", select("#", ...), #p.inputs) end
   for i, want in ipairs(p.inputs) do
@@ -60,10 +69,14 @@ function Traced:forward(...)
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
     local fits = M.dim(x) == #want.shape
     batch = batch or (fits and p.batch and x.shape[1]) or nil
-    for d = 1, fits and #want.shape or 0 do fits = fits and x.shape[d] == (d == 1 and batch or want.shape[d]) end
+    for d = 1, fits and #want.shape or 0 do
+      local other = free[d] and want.shape[d] == p.inputs[1].shape[d]
+      fits = fits and (other or x.shape[d] == (d == 1 and batch or want.shape[d]))
+    end
     if not fits then
+      local dims = free_dims(p, i)
       fail("Traced: argument %d has shape %s; the trace was made for %s%s", i, tostring(x.shape),
-        table.concat(want.shape, "x"), p.batch and " (dim 1 may differ, in all alike)" or "")
+        table.concat(want.shape, "x"), dims ~= "" and (" (dim %s may differ%s)"):format(dims, p.batch and ", 1 in all alike" or "") or "")
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
       fail("Traced: argument %d is %s; the trace was made for %s", i, x.dtype, want.dtype)
@@ -111,7 +124,7 @@ function Traced:graph()
   local p, lines = inside(self), {}
   for i, x in ipairs(p.inputs) do
     lines[#lines + 1] = ("%%%d = input %s %s%s"):format(i, x.dtype, table.concat(x.shape, "x"),
-      p.batch and " (any dim 1)" or "")
+      free_dims(p, i) ~= "" and (" (any dim %s)"):format(free_dims(p, i)) or "")
   end
   for i, t in ipairs(p.tensors) do lines[#lines + 1] = ("%%%d = %s %s"):format(#p.inputs + i, t.kind, t.name) end
   for _, node in ipairs(p.nodes) do
@@ -232,9 +245,23 @@ local function generalise(a, b, n, m)
   return true
 end
 
+-- The dims that may differ by themselves: with twice their size, in all inputs where it is the first one's, the model does the very
+-- same ops, of the same numbers.
+local function other_dims(model, copies, a)
+  local free, first = {}, copies[1].shape
+  for d = 1, #first do
+    local twice = {}
+    for i, x in ipairs(copies) do twice[i] = M.dim(x) >= d and x.shape[d] == first[d] and ops.cat({x, x}, d) or x end
+    local ok, b = pcall(record, model, twice)
+    if ok and first[d] > 0 and generalise(a, b, math.huge, math.huge) then free[#free + 1] = d end
+  end
+  return #free > 0 and free or nil
+end
+
 -- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs once with them,
 -- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
--- model does the same for two sizes of it. Errors where the model's course depends on values. The trace has the ops'
+-- model does the same for two sizes of it, and so may other dims that no argument of an op follows (a picture's height and width where all
+-- is convolution and pooling, a sequence's length). Errors where the model's course depends on values. The trace has the ops'
 -- own gradients: detach() within the model, and the backward of an autograd.Function, are not part of it.
 function jit.trace(model, ...)
   model = module.behind(model)
@@ -253,11 +280,13 @@ function jit.trace(model, ...)
   local n, mutates = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0, false
   for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
   for _, e in ipairs(a.events) do mutates = mutates or (allowed[e.op] and changes(e)) end
+  if not mutates then p.free = other_dims(model, copies, a) end
   if n > 0 and not mutates then
     local twice = {}
     for i, x in ipairs(copies) do twice[i] = ops.cat({x, x}, 1) end
     local ok, b = pcall(record, model, twice)
     if ok and generalise(a, b, n, 2 * n) then p.batch = true end
+    if p.batch and p.free and p.free[1] == 1 then p.free = #p.free > 1 and {unpack(p.free, 2)} or nil end
   end
 
   local number, tensors, names, kinds, next_value = {}, {}, {}, {}, #copies
@@ -352,7 +381,7 @@ function Traced:save(path)
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, tensors,
     core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes,
-    results = p.results, batch = p.batch, several = p.several}})
+    results = p.results, batch = p.batch, free = p.free, several = p.several}})
 end
 
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.

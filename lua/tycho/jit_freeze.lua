@@ -85,7 +85,7 @@ local function freeze(Traced, traced)
   nodes = P.sweep(nodes, results)
   -- numbers anew: inputs, the constants in use, results
   local number, q, tensors, n = {},
-    {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, several = p.several}, {}, #p.inputs
+    {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, free = p.free, several = p.several}, {}, #p.inputs
   for i = 1, n do number[i] = i end
   local function use(v)
     if const[v] and not number[v] then

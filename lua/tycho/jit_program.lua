@@ -1,9 +1,10 @@
 -- Traced programs as data: what jit.lua makes, saves and runs, and jit_freeze.lua changes.
 --
 -- A program is {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes = {{op, args by name, out,
--- inplace}}, results, batch, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
+-- inplace}}, results, batch, free, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
 -- the nodes' results. In arguments a value is {v = n}, a size that follows the batch {batch = times it}, and a number
--- that JSON can't say {n = "inf"}.
+-- that JSON can't say {n = "inf"}. batch: dim 1 of the inputs may differ; free: a list of dims that may by themselves, of those inputs that
+-- have there what the first has.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local P = {VERSION = 1}
@@ -130,7 +131,10 @@ function P.validate(p, tensors, reserved)
     for _, n in ipairs(list(x.shape, "a shape")) do need(n == 0 or whole(n, 2^48), "input %d has size %s", i, tostring(n)) end
     need(not p.batch or #x.shape > 0, "input %d has no dim 1", i)
   end
-  need(not p.batch or #p.inputs > 0, "there are no inputs")
+  need(not (p.batch or p.free) or #p.inputs > 0, "there are no inputs")
+  for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
+    need(whole(d, 8) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
+  end
   local seen = {}
   for i, t in ipairs(list(p.tensors, "tensors")) do
     need(type(t) == "table" and type(t.name) == "string" and tensors[t.name], "tensor %d isn't in the file", i)

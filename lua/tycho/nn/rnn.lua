@@ -19,10 +19,9 @@ local KINDS = {RNN = {gates = 1, states = 1}, LSTM = {gates = 4, states = 2, op 
 
 -- All steps of x (L,N,gates*H), what the input gives to the gates -> hidden states (L,N,H), the last one, the last cell
 local function run(self, kind, x, w, b, h, c, reverse)
-  local steps = x.shape[1]
   local out = ops.recurrent(x, w, b, h, c, kind.op or self.nonlinearity, {reverse = reverse})
-  if kind.states == 2 then c, out = M.select(out, 1, steps + 1), ops.slice(out, 1, 1, steps) end
-  return out, M.select(out, 1, reverse and 1 or steps), c
+  if kind.states == 2 then c, out = M.select(out, 1, -1), ops.slice(out, 1, 1, -2) end
+  return out, M.select(out, 1, reverse and 1 or -1), c
 end
 
 local function weights(self, kind, inputs, hidden, bias, suffix)
