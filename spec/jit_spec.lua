@@ -244,9 +244,9 @@ describe("a trace file", function()
     local net = nn.Sequential(nn.Conv2d(2, 4, 3, {padding = 1}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
       nn.AdaptiveAvgPool2d(3)):eval()
     local traced = jit.trace(net, tycho.randn(1, 2, 8, 8))
-    local path = os.tmpname()
-    traced:save(path)
-    for _, t in ipairs {traced, jit.load(path), jit.freeze(traced)} do
+    local file = os.tmpname()
+    traced:save(file)
+    for _, t in ipairs {traced, jit.load(file), jit.freeze(traced)} do
       for _, size in ipairs {{1, 2, 8, 8}, {3, 2, 16, 12}, {2, 2, 7, 31}} do
         local x = tycho.randn(size)
         helper.close(t(x), net(x), "result", 1e-5)
@@ -254,7 +254,7 @@ describe("a trace file", function()
       helper.fails("argument 1 has shape 1x3x8x8; the trace was made for 1x2x8x8 (dim 1, 3, 4 may differ", t, tycho.randn(1, 3, 8, 8))
     end
     assert.truthy(traced:graph():find("(any dim 1, 3, 4)", 1, true))
-    os.remove(path)
+    os.remove(file)
     local lstm = nn.LSTM(3, 4, {batch_first = true})
     local sequence = jit.trace(function(x) return (lstm(x)) end, tycho.randn(2, 5, 3))
     local x = tycho.randn(3, 9, 3)
