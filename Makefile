@@ -33,7 +33,7 @@ ISAS += avx2 avx512
 ISA_avx2 := -march=haswell
 ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
-OBJ  += $(ISAS:%=$(BUILD)/cpu/loops_%.o) $(ISAS:%=$(BUILD)/cpu/pool_loops_%.o) $(ISAS:%=$(BUILD)/cpu/column_loops_%.o)
+OBJ  += $(ISAS:%=$(BUILD)/cpu/loops_%.o) $(ISAS:%=$(BUILD)/cpu/pool_loops_%.o) $(ISAS:%=$(BUILD)/cpu/column_loops_%.o) $(ISAS:%=$(BUILD)/cpu/sample_loops_%.o)
 INTERFACE := $(shell cat src/core/*.h src/core/*.def | cksum | cut -d' ' -f1)
 HDR  := $(wildcard src/*/*.h src/core/*.def)
 
@@ -65,7 +65,7 @@ $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 	@mkdir -p $$(@D)
 	$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
 endef
-$(foreach f,loops pool_loops column_loops,$(eval $(call VECTOR,$(f))))
+$(foreach f,loops pool_loops column_loops sample_loops,$(eval $(call VECTOR,$(f))))
 
 # ---- the library of several processes: where there is MPI's compiler ----
 
@@ -86,7 +86,7 @@ CUDA_ARCHS ?= 80 89 90
 CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
-KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h cells.h steps.h augment.h taps.h ops.def)    # all that kernels see
+KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h cells.h steps.h augment.h taps.h places.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
 CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))

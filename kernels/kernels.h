@@ -327,6 +327,16 @@ typedef struct {
 } ty_k_resizing;
 TY_K cudaError_t ty_k_resize(const ty_k_resizing *a, cudaStream_t s);
 
+/* ---- grid_sample (sample.cu): x (n, c, h, w), grid (n, points, 2), y (n, c, points), all contiguous ---- */
+typedef enum { TY_SAMPLE_TAKE, TY_SAMPLE_SLOPES, TY_SAMPLE_SPREAD } ty_sample_kind;   /* writes y; slopes, from x and y; x, from y */
+typedef struct {
+  int kind, dtype, nearest, padding, corners;
+  int64_t n, c, h, w, points;
+  void *x, *y, *slopes;
+  const void *grid;
+} ty_k_sampling;
+TY_K cudaError_t ty_k_sample(const ty_k_sampling *a, cudaStream_t s);
+
 /* ---- recurrent layers (recurrent.cu): one step ----
  * Contiguous; n rows of h units. stat: float32, or float64 with that dtype. Forward: o = the new state of x and y (n x
  * gates*h; y: the product with the state before and its bias), cell changed, saved (n x kept*h, or NULL) and last (or

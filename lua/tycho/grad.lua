@@ -441,6 +441,7 @@ end
 ---- rules that stand elsewhere ----
 for name, rules in pairs(require "tycho.grad_layers") do R[name] = rules end
 for name, rules in pairs(require "tycho.functional.linalg_gradients") do R[name] = rules end
+for name, rules in pairs(require "tycho.functional.sampling_gradients") do R[name] = rules end
 R.collective = {x = collective_gradient}
 
 ---- no gradient ----
@@ -448,7 +449,7 @@ local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward prelu_backward
-  smooth_l1_backward bce_logits_backward softmax_backward log_softmax_backward batch_norm_backward
+  smooth_l1_backward bce_logits_backward grid_sample_slopes grid_sample_spread softmax_backward log_softmax_backward batch_norm_backward
   layer_norm_backward cross_entropy_backward cross_entropy_mean_backward linear_backward_weight
   empty zeros ones full range linspace eye rand randn randint randperm uniform normal
   exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount

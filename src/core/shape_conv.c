@@ -181,6 +181,46 @@ ty_status ty_infer_unpool(ty_call *c) {
   return TY_OK;
 }
 
+/* ---- grid_sample: pictures (N, C, H, W) at the points of grids (N, Ho, Wo, 2) ---- */
+
+/* pictures' shape, and slots of the grid and of what lies at its points (-1: that comes yet) */
+static ty_status samples(ty_call *c, const int64_t x[4], int grid, int y) {
+  const ty_tensor *g = c->in[grid].t;
+  for (int i = 0; i < c->nin; i++) {
+    TY_TRY(ty_need_float(c, i));
+    TY_TRY(ty_need_dims(c, i, 4));
+    TY_TRY(ty_need_same_dtype(c, i, 0));
+  }
+  if (x[2] < 1 || x[3] < 1 || x[0] < 0 || x[1] < 0) return ty_fail(c, "pictures of shape %s have no pixels", ty_shape_text(x, 4));
+  if (x[2] > INT32_MAX / x[3]) return ty_fail(c, "pictures of shape %s are too large", ty_shape_text(x, 4));
+  if (g->shape[0] != x[0] || g->shape[3] != 2)
+    return ty_fail(c, "argument %d has shape %s; it must be (%lld, height, width, 2) to match pictures of shape %s", grid + 1,
+      ty_shape_of(g), (long long)x[0], ty_shape_text(x, 4));
+  const int64_t want[4] = {x[0], x[1], g->shape[1], g->shape[2]};
+  if (y >= 0 && memcmp(c->in[y].t->shape, want, sizeof want))
+    return ty_fail(c, "a gradient of shape %s doesn't belong to a grid of shape %s", ty_shape_of(c->in[y].t), ty_shape_of(g));
+  return TY_OK;
+}
+ty_status ty_infer_grid_sample(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *g = c->in[1].t;
+  TY_TRY(ty_need_dims(c, 0, 4));
+  TY_TRY(samples(c, x->shape, 1, -1));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, (const int64_t[4]){x->shape[0], x->shape[1], g->shape[1], g->shape[2]});
+  return TY_OK;
+}
+ty_status ty_infer_grid_sample_slopes(ty_call *c) {
+  TY_TRY(ty_need_dims(c, 1, 4));
+  TY_TRY(samples(c, c->in[1].t->shape, 2, 0));
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->in[2].t->shape);
+  return TY_OK;
+}
+ty_status ty_infer_grid_sample_spread(ty_call *c) {
+  if (c->at[0].n != 4) return ty_fail(c, "a picture's shape has 4 sizes, got %d", c->at[0].n);
+  TY_TRY(samples(c, c->at[0].v, 1, 0));
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->at[0].v);
+  return TY_OK;
+}
+
 /* ---- resizing: the last two of 4 dims ---- */
 
 ty_status ty_infer_resize(ty_call *c) {

@@ -36,6 +36,14 @@ typedef struct {
   void (*cumsum[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n);
   void (*extreme[3])(void *o, int64_t *at, const void *x, int64_t xs, int64_t rows, int64_t n, int max);
 } ty_column_loops;
+/* Of n points of grid_sample, TY_BLOCK at most (sample_loops.c): what they read, and what that makes of a channel of a picture. */
+typedef struct { int64_t h, w; int nearest, padding, corners; } ty_sampling;
+typedef struct {
+  void (*points[2])(const ty_sampling *p, const void *grid, int64_t n, int32_t *at, void *k, void *kx, void *ky);
+  void (*blend[2])(void *o, const void *x, const int32_t *at, const void *k, int64_t n, int taps);
+  void (*slopes[2])(void *dx, void *dy, const void *g, const void *x, const int32_t *at, const void *kx, const void *ky, int64_t n);
+  void (*spread[2])(void *x, const void *g, const int32_t *at, const void *k, int64_t n, int taps);
+} ty_sample_loops;
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][3];
@@ -87,6 +95,7 @@ typedef struct {
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   const ty_pool_loop (*pool)[2];
   const ty_column_loops *columns;
+  const ty_sample_loops *sample;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
@@ -160,6 +169,7 @@ ty_status ty_cpu_scan(ty_call *c);
 ty_status ty_cpu_copy(ty_call *c);
 ty_status ty_cpu_sort(ty_call *c);
 ty_status ty_cpu_resize(ty_call *c);
+ty_status ty_cpu_sample(ty_call *c);
 ty_status ty_cpu_attention(ty_call *c);
 ty_status ty_cpu_fill(ty_call *c);
 ty_status ty_cpu_random(ty_call *c);

@@ -512,6 +512,7 @@ RECURRENT(1, double, f64)
 #define TEXT(x) TEXT_(x)
 extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[4][2];
 extern const ty_column_loops PASTE(ty_column_loops_, TY_ISA);
+extern const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA);
 extern const ty_loops PASTE(ty_loops_, TY_ISA);
 const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .isa = TEXT(TY_ISA),
@@ -581,4 +582,5 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .keep = keep,
   .pool = PASTE(ty_pool_loops_, TY_ISA),
   .columns = &PASTE(ty_column_loops_, TY_ISA),
+  .sample = &PASTE(ty_sample_loops_, TY_ISA),
 };

@@ -104,6 +104,7 @@ ty_status ty_cuda_index(ty_call *c);                         /* index.c */
 ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
 ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
 ty_status ty_cuda_resize(ty_call *c);
+ty_status ty_cuda_sample(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);                          /* conv.c */
 ty_status ty_cuda_collective(ty_call *c);                    /* group.c */
 ty_status ty_cuda_attention(ty_call *c);                     /* attention.c */

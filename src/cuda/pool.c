@@ -1,4 +1,4 @@
-/* Pooling and resizing: geometry to the kernels' struct; any strides. */
+/* Pooling, resizing and grid_sample: geometry to the kernels' struct; any strides. */
 #include "cuda.h"
 
 void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
@@ -60,4 +60,29 @@ ty_status ty_cuda_resize(ty_call *c) {
   ty_plane_strides(x, k.xs);
   ty_plane_strides(y, k.ys);
   return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_resize(&k, s)) : TY_OK;
+}
+
+ty_status ty_cuda_sample(ty_call *c) {
+  const int id = c->op->id;
+  const ty_sample_kind kind = id == TY_OP_grid_sample_take ? TY_SAMPLE_TAKE :
+    id == TY_OP_grid_sample_slopes ? TY_SAMPLE_SLOPES : TY_SAMPLE_SPREAD;
+  const ty_attr *a = c->at + (kind == TY_SAMPLE_SPREAD) - (kind == TY_SAMPLE_SLOPES);     /* the mode; slopes has none */
+  ty_tensor *in[3] = {NULL}, *o = c->out[0];
+  ty_status st = TY_OK;
+  int gpu;
+  cudaStream_t s;
+  if (ty_numel(o) == 0) return TY_OK;
+  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
+  if (st == TY_OK) st = ty_begin(c, &gpu, &s);
+  if (st == TY_OK) {
+    const ty_tensor *x = kind == TY_SAMPLE_TAKE ? in[0] : kind == TY_SAMPLE_SLOPES ? in[1] : o;
+    const ty_tensor *y = kind == TY_SAMPLE_TAKE ? o : in[0];
+    const ty_tensor *grid = in[kind == TY_SAMPLE_SLOPES ? 2 : 1];
+    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = kind != TY_SAMPLE_SLOPES && a[0].i == 1, .padding = (int)a[1].i,
+      .corners = a[2].i != 0, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
+      .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};
+    st = ty_launched(c, gpu, ty_k_sample(&k, s));
+  }
+  for (int i = 0; i < 3; i++) ty_release(in[i]);
+  return st;
 }

@@ -100,7 +100,7 @@ static int define(lua_State *L) {
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {"pointwise", "reduce", "reduce_index", "scan", "view", "move", "copy",
                                                  "fill", "random", "matmul", "linalg", "softmax",
-                                                 "index", "sort", "cat", "conv", "pool", "resize", "norm", "attention",
+                                                 "index", "sort", "cat", "conv", "pool", "resize", "sample", "norm", "attention",
                                                  "recurrent", "loss", "optim", "collective"};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {

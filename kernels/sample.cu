@@ -1,0 +1,68 @@
+/* grid_sample: pictures read at the points of grids, and both gradients (core/places.h).
+ *
+ * Idea: a thread has a point, with all channels; where pixels are written to, a picture's channel, with all points. Invariant: sums have
+ * one order, so results repeat. */
+#include "device.cuh"
+#include "places.h"
+
+#define THREADS 128
+
+template <class T> struct four { int32_t at[4]; T k[4], kx[4], ky[4]; };
+static __device__ __forceinline__ void find(const ty_k_sampling &a, int64_t i, four<float> *f) {
+  ty_four_f32(load<float>(a.grid, a.dtype, 2 * i), load<float>(a.grid, a.dtype, 2 * i + 1), a.h, a.w, a.nearest, a.padding, a.corners,
+    f->at, f->k, f->kx, f->ky);
+}
+static __device__ __forceinline__ void find(const ty_k_sampling &a, int64_t i, four<double> *f) {
+  ty_four_f64(load<double>(a.grid, a.dtype, 2 * i), load<double>(a.grid, a.dtype, 2 * i + 1), a.h, a.w, a.nearest, a.padding, a.corners,
+    f->at, f->k, f->kx, f->ky);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_sampling a) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, plane = a.h * a.w;
+  const int taps = a.nearest ? 1 : 4;
+  four<T> f;
+  if (a.kind == TY_SAMPLE_SPREAD) {
+    if (i >= a.n * a.c) return;
+    const int64_t image = i / a.c;
+    for (int64_t p = 0; p < plane; p++) store<T>(a.x, a.dtype, i * plane + p, 0);
+    for (int64_t p = 0; p < a.points; p++) {
+      const T g = load<T>(a.y, a.dtype, i * a.points + p);
+      find(a, image * a.points + p, &f);
+      for (int j = 0; j < taps; j++) {
+        const int64_t at = i * plane + f.at[j];
+        store<T>(a.x, a.dtype, at, load<T>(a.x, a.dtype, at) + f.k[j] * g);
+      }
+    }
+    return;
+  }
+  if (i >= a.n * a.points) return;
+  const int64_t image = i / a.points, p = i % a.points;
+  T dx = 0, dy = 0;
+  find(a, i, &f);
+  for (int64_t c = image * a.c; c < (image + 1) * a.c; c++) {
+    T sum = 0, sx = 0, sy = 0;
+    for (int j = 0; j < taps; j++) {             /* outside there is no pixel */
+      const T v = f.k[j] != 0 || f.kx[j] != 0 || f.ky[j] != 0 ? load<T>(a.x, a.dtype, c * plane + f.at[j]) : 0;
+      sum += f.k[j] != 0 ? taps == 1 ? v : f.k[j] * v : 0;
+      sx += f.kx[j] != 0 ? f.kx[j] * v : 0;
+      sy += f.ky[j] != 0 ? f.ky[j] * v : 0;
+    }
+    if (a.kind == TY_SAMPLE_TAKE) store<T>(a.y, a.dtype, c * a.points + p, sum);
+    else {
+      const T g = load<T>(a.y, a.dtype, c * a.points + p);
+      dx += g * sx;
+      dy += g * sy;
+    }
+  }
+  if (a.kind == TY_SAMPLE_TAKE) return;
+  store<T>(a.slopes, a.dtype, 2 * i, dx);
+  store<T>(a.slopes, a.dtype, 2 * i + 1, dy);
+}
+
+/* ---- launchers ---- */
+
+cudaError_t ty_k_sample(const ty_k_sampling *p, cudaStream_t s) {
+  const ty_k_sampling a = *p;
+  const unsigned blocks = blocks_for(a.kind == TY_SAMPLE_SPREAD ? a.n * a.c : a.n * a.points, THREADS);
+  return a.dtype == TY_F64 ? TY_LAUNCH(sample<double>, blocks, THREADS, s, a) : TY_LAUNCH(sample<float>, blocks, THREADS, s, a);
+}
