@@ -20,6 +20,8 @@ describe("distributions", function()
       local got, wanted = {log_prob = d:log_prob(x)}, {}
       for _, name in ipairs(case.names) do wanted[name] = true end
       if wanted.entropy then got.entropy = d:entropy() end
+      if wanted.cdf then got.cdf = d:cdf(x) end
+      if wanted.icdf then got.icdf = d:icdf(tensors.inside) end
       if wanted.kl then
         got.kl = D.kl_divergence(d,
           (made(function(p) return p * 0.9 + ((p:dim() < 2 or not case.make:find "Multivariate") and 0.05 or 0) end)))

@@ -39,14 +39,14 @@ for i, (text, make, x, params) in enumerate(CASES):
     other = make(*[p * 0.9 + (0.05 if p.dim() < 2 or "Multivariate" not in text else 0) for p in params])
     store.update({key + "x": x + (0 if x.is_floating_point() else 1), key + "log_prob": lp.detach()})
     names = ["log_prob"]
-    for name, value in (("entropy", lambda: d.entropy()), ("kl", lambda: D.kl_divergence(d, other)), ("mean", lambda: d.mean), ("variance", lambda: d.variance)):
+    for name, value in (("entropy", lambda: d.entropy()), ("kl", lambda: D.kl_divergence(d, other)), ("mean", lambda: d.mean), ("variance", lambda: d.variance), ("mode", lambda: d.mode), ("cdf", lambda: d.cdf(x)), ("icdf", lambda: d.icdf(inside))):
         if name in ("mean", "variance") and "D.Categorical" in text and "Mixture" not in text: continue
-        if name == "kl" and ("Weibull" in text or "Gumbel" in text or "Cauchy" in text or "HalfNormal" in text or "Pareto" in text or "Transformed" in text): continue
-        if name == "entropy" and ("Binomial" in text or "Poisson" in text or "Multinomial" in text): continue
-        try: store[key + name] = value().detach().clone()
+        if name == "kl" and ("Weibull" in text or "HalfCauchy" in text or "Transformed" in text): continue
+        if name in ("cdf", "icdf") and ("Gamma" in text or "Chi2" in text or "Mixture" in text or "Transformed" in text or "Independent" in text): continue
+        try: store[key + name] = value().detach().clone() + (name == "mode" and text.startswith("D.Categorical"))
         except NotImplementedError: continue
         names.append(name)
     cases.append({"make": text, "params": len(params), "names": names, "event": len(d.event_shape)})
 d = D.Normal(a, b)
-store.update({"cdf": d.cdf(reals), "icdf": d.icdf(unit), "a": a, "b": b, "reals": reals, "unit": unit})
+store.update({"cdf": d.cdf(reals), "icdf": d.icdf(unit), "a": a, "b": b, "reals": reals, "unit": unit, "inside": inside})
 save_file({k: v.contiguous() for k, v in store.items()}, os.path.join(OUT, "distributions.safetensors"), {"tycho": json.dumps(cases)})

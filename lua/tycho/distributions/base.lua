@@ -24,10 +24,14 @@ local function joined(...)
   return out
 end
 
--- Fields that follow from others are found by name: dist.mean, dist.variance, dist.stddev, dist.probs, dist.logits.
+-- Fields that follow from others are found by name: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits.
+local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true}
+for _, name in ipairs {"cdf", "icdf", "entropy"} do
+  Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
+end
 local function class(name, signature)
   local c = setmetatable({_name = name, get = {}}, {__index = Distribution, __newindex = function(t, k, v)
-    if k == "log_prob" then                  -- of a number too
+    if k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
       local fn = v
       v = function(self, x) return fn(self, type(x) == "number" and ops.full({}, x, {dtype = "float32", device = "cpu"}) or x) end
     end
@@ -36,7 +40,9 @@ local function class(name, signature)
   function c.__index(self, k)
     if c.get[k] then return c.get[k](self) end
     if k == "stddev" and c.get.variance then return ops.sqrt(c.get.variance(self)) end
-    return c[k]
+    local v = c[k]
+    if v == nil and FIELDS[k] then fail("%s: there is no %s of it", name, k) end
+    return v
   end
   c.__tostring = function(self) return ("%s(batch %s, event %s)"):format(name, tostring(self.batch_shape), tostring(self.event_shape)) end
   distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)

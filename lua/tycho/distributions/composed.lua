@@ -20,6 +20,8 @@ function Cauchy.get.variance(self) return self.scale + math.huge end
 function Cauchy:draw(shape) return self.loc + self.scale * ops.tan((open_unit(shape, self.loc) - 0.5) * math.pi) end
 function Cauchy:log_prob(x) return -math.log(math.pi) - ops.log(self.scale) - ops.log1p(ops.square((x - self.loc) / self.scale)) end
 function Cauchy:entropy() return ops.log(self.scale) + math.log(4 * math.pi) end
+function Cauchy.get.mode(self) return self.loc end
+function Cauchy:icdf(p) return self.loc + self.scale * ops.tan((p - 0.5) * math.pi) end
 function Cauchy:cdf(x) return ops.atan((x - self.loc) / self.scale) / math.pi + 0.5 end
 
 local Gumbel = class("Gumbel", "loc, scale")
@@ -32,6 +34,9 @@ function Gumbel:log_prob(x)
   local y = (self.loc - x) / self.scale
   return y - ops.exp(y) - ops.log(self.scale)
 end
+function Gumbel.get.mode(self) return self.loc end
+function Gumbel:cdf(x) return ops.exp(-ops.exp((self.loc - x) / self.scale)) end
+function Gumbel:icdf(p) return self.loc - self.scale * ops.log(-ops.log(p)) end
 function Gumbel:entropy() return ops.log(self.scale) + (1 + EULER) end
 
 -- The absolute values of Normal(0, scale) and Cauchy(0, scale).
@@ -47,6 +52,10 @@ local function half(name, whole)
     return ops.where(ops.ge(x, 0), self.base:log_prob(x) + math.log(2), -math.huge)
   end
   function c:entropy() return self.base:entropy() - math.log(2) end
+  function c.get.mode(self) return ops.fill(self.scale, 0) end
+  function c:cdf(x) return ops.clamp(self.base:cdf(x) * 2 - 1, 0) end
+  function c:icdf(p) return self.base:icdf((p + 1) / 2) end
+  KL[name] = function(p, q) return KL[whole](p.base, q.base) end
   return c
 end
 local HalfNormal, HalfCauchy = half("HalfNormal", "Normal"), half("HalfCauchy", "Cauchy")
@@ -66,6 +75,11 @@ function Weibull:log_prob(x)
   local y = ops.log(x / self.scale)
   return ops.log(self.concentration / self.scale) + (self.concentration - 1) * y - ops.exp(self.concentration * y)
 end
+function Weibull.get.mode(self)
+  return self.scale * ops.pow(ops.clamp((self.concentration - 1) / self.concentration, 0), 1 / self.concentration)
+end
+function Weibull:cdf(x) return -ops.expm1(-ops.pow(x / self.scale, self.concentration)) end
+function Weibull:icdf(p) return self.scale * ops.pow(-ops.log1p(-p), 1 / self.concentration) end
 function Weibull:entropy() return EULER * (1 - 1 / self.concentration) + ops.log(self.scale / self.concentration) + 1 end
 
 local Pareto = class("Pareto", "scale, alpha")
@@ -81,7 +95,22 @@ function Pareto.get.variance(self)
 end
 function Pareto:draw(shape) return self.scale * ops.exp(-ops.log(open_unit(shape, self.scale)) / self.alpha) end
 function Pareto:log_prob(x) return ops.log(self.alpha) + self.alpha * ops.log(self.scale) - (self.alpha + 1) * ops.log(x) end
+function Pareto.get.mode(self) return self.scale end
+function Pareto:cdf(x) return 1 - ops.pow(ops.minimum(self.scale / x, 1), self.alpha) end
+function Pareto:icdf(p) return self.scale * ops.exp(-ops.log1p(-p) / self.alpha) end
 function Pareto:entropy() return ops.log(self.scale / self.alpha) + (1 + 1 / self.alpha) end
+
+function KL.Cauchy(p, q)
+  return ops.log(ops.square(p.scale + q.scale) + ops.square(p.loc - q.loc)) - ops.log(p.scale * q.scale * 4)
+end
+function KL.Gumbel(p, q)
+  local ratio, off = p.scale / q.scale, (p.loc - q.loc) / q.scale
+  return off - ops.log(ratio) + ratio * EULER + ops.exp(ops.lgamma(ratio + 1) - off) - (1 + EULER)
+end
+function KL.Pareto(p, q)
+  local ratio = q.alpha / p.alpha
+  return ops.where(ops.lt(p.scale, q.scale), math.huge, q.alpha * ops.log(p.scale / q.scale) - ops.log(ratio) + ratio - 1)
+end
 
 ---- of vectors ----
 -- MultivariateNormal(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=}): events are vectors of the last dim.
@@ -110,6 +139,7 @@ function MultivariateNormal:init(o)
   self.loc, self.scale_tril = ops.expand(o.loc, joined(batch, {k})), ops.expand(tril, joined(batch, {k, k}))
 end
 function MultivariateNormal.get.mean(self) return self.loc end
+function MultivariateNormal.get.mode(self) return self.loc end
 function MultivariateNormal.get.variance(self) return ops.sum(ops.square(self.scale_tril), -1) end
 function MultivariateNormal.get.covariance_matrix(self) return ops.matmul(self.scale_tril, T(self.scale_tril)) end
 function MultivariateNormal.get.precision_matrix(self) return F.cholesky_inverse(self.scale_tril) end

@@ -17,6 +17,7 @@ local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 parameters(Normal, {"loc", "scale"}, {"scale"})
 function Normal.get.mean(self) return self.loc end
+function Normal.get.mode(self) return self.loc end
 function Normal.get.variance(self) return ops.square(self.scale) end
 function Normal:draw(shape) return ops.randn(shape, same(self.loc)) * self.scale + self.loc end
 function Normal:log_prob(x) return -ops.square((x - self.loc) / self.scale) / 2 - ops.log(self.scale) - LOG_ROOT_TWO_PI end
@@ -31,6 +32,9 @@ function LogNormal:init(o)
   self.loc, self.scale, self.batch_shape = self.base.loc, self.base.scale, self.base.batch_shape
 end
 function LogNormal.get.mean(self) return ops.exp(self.loc + ops.square(self.scale) / 2) end
+function LogNormal.get.mode(self) return ops.exp(self.loc - ops.square(self.scale)) end
+function LogNormal:cdf(x) return self.base:cdf(ops.log(x)) end
+function LogNormal:icdf(p) return ops.exp(self.base:icdf(p)) end
 function LogNormal.get.variance(self)
   local v = ops.square(self.scale)
   return ops.expm1(v) * ops.exp(self.loc * 2 + v)
@@ -57,6 +61,9 @@ function Uniform:log_prob(x)
   local inside = ops.logical_and(ops.ge(x, self.low), ops.lt(x, self.high))
   return ops.where(inside, -ops.log(self.high - self.low), -math.huge)
 end
+function Uniform.get.mode(self) return self.high * (0 / 0) end                     -- every place is as likely
+function Uniform:cdf(x) return ops.clamp((x - self.low) / (self.high - self.low), 0, 1) end
+function Uniform:icdf(p) return p * (self.high - self.low) + self.low end
 function Uniform:entropy() return ops.log(self.high - self.low) end
 
 local Exponential = class("Exponential", "rate")
@@ -66,6 +73,9 @@ function Exponential.get.mean(self) return 1 / self.rate end
 function Exponential.get.variance(self) return 1 / ops.square(self.rate) end
 function Exponential:draw(shape) return -ops.log(open_unit(shape, self.rate)) / self.rate end
 function Exponential:log_prob(x) return ops.log(self.rate) - self.rate * x end
+function Exponential.get.mode(self) return ops.fill(self.rate, 0) end
+function Exponential:cdf(x) return -ops.expm1(-self.rate * x) end
+function Exponential:icdf(p) return -ops.log1p(-p) / self.rate end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
 
 local Laplace = class("Laplace", "loc, scale")
@@ -77,6 +87,12 @@ function Laplace:draw(shape)
   return self.loc - self.scale * ops.sign(u) * ops.log1p(-ops.clamp(ops.abs(u) * 2, nil, 1 - 2 ^ -24))
 end
 function Laplace:log_prob(x) return -ops.log(self.scale * 2) - ops.abs(x - self.loc) / self.scale end
+Laplace.get.mode = Normal.get.mode
+function Laplace:cdf(x)
+  local d = x - self.loc
+  return 0.5 - ops.sign(d) * ops.expm1(-ops.abs(d) / self.scale) * 0.5
+end
+function Laplace:icdf(p) return self.loc - self.scale * ops.sign(p - 0.5) * ops.log1p(ops.abs(p - 0.5) * -2) end
 function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
 
 ---- by probabilities or logits ----
@@ -89,6 +105,10 @@ function Bernoulli.get.probs(self) return rawget(self, "p") or ops.sigmoid(rawge
 function Bernoulli.get.logits(self) return rawget(self, "l") or M.logit(rawget(self, "p"), lib.EPS[rawget(self, "p").dtype]) end
 function Bernoulli.get.mean(self) return self.probs end
 function Bernoulli.get.variance(self) return self.probs * (1 - self.probs) end
+function Bernoulli.get.mode(self)
+  local p = self.probs
+  return ops.masked_fill(M.to(ops.ge(p, 0.5), p.dtype), ops.eq(p, 0.5), 0 / 0)     -- either
+end
 function Bernoulli:draw(shape) return ops.bernoulli(ops.expand(self.probs, shape)) end
 function Bernoulli:log_prob(x) return x * self.logits - ops.softplus(self.logits, {threshold = 40}) end
 function Bernoulli:entropy() return ops.softplus(self.logits, {threshold = 40}) - self.logits * self.probs end
@@ -98,6 +118,7 @@ local Geometric = class("Geometric", "probs=nil, logits=nil")
 Geometric.init, Geometric.get.probs, Geometric.get.logits = Bernoulli.init, Bernoulli.get.probs, Bernoulli.get.logits
 function Geometric.get.mean(self) return 1 / self.probs - 1 end
 function Geometric.get.variance(self) return (1 / self.probs - 1) / self.probs end
+function Geometric.get.mode(self) return ops.fill(self.probs, 0) end
 function Geometric:draw(shape) return ops.floor(ops.log(open_unit(shape, self.probs)) / ops.log1p(-self.probs)) end
 function Geometric:log_prob(x) return x * ops.log1p(-self.probs) + ops.log(self.probs) end
 function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
@@ -127,6 +148,7 @@ function Categorical.get.logits(self)
   local eps = lib.EPS[p.dtype]
   return ops.log(ops.clamp(p, eps, 1 - eps))
 end
+function Categorical.get.mode(self) return M.argmax(self.probs, -1) end
 function Categorical:draw(shape)
   local p, total = M.reshape(self.probs, -1, self.n), 1
   for i = 1, #shape - #self.batch_shape do total = total * shape[i] end
@@ -150,6 +172,7 @@ function OneHot.get.probs(self) return self.base.probs end
 function OneHot.get.logits(self) return self.base.logits end
 function OneHot.get.mean(self) return self.base.probs end
 function OneHot.get.variance(self) return self.base.probs * (1 - self.base.probs) end
+function OneHot.get.mode(self) return M.to(F.one_hot(self.base.mode, self.base.n), self.base.probs.dtype) end
 function OneHot:draw(shape)
   local outer = joined(shape)
   table.remove(outer)
@@ -172,6 +195,7 @@ function Independent:init(o)
   self.event_shape = joined(event, of.event_shape)
 end
 function Independent.get.mean(self) return self.base.mean end
+function Independent.get.mode(self) return self.base.mode end
 function Independent.get.variance(self) return self.base.variance end
 function Independent:over(x)
   local dims = {}

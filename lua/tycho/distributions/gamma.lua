@@ -45,6 +45,7 @@ Gamma.has_rsample = true
 parameters(Gamma, {"concentration", "rate"}, {"concentration", "rate"})
 function Gamma.get.mean(self) return self.concentration / self.rate end
 function Gamma.get.variance(self) return self.concentration / ops.square(self.rate) end
+function Gamma.get.mode(self) return ops.clamp((self.concentration - 1) / self.rate, 0) end
 function Gamma:draw(shape) return standard_gamma(shape, self.concentration) / self.rate end
 function Gamma:log_prob(x)
   local a = self.concentration
@@ -62,7 +63,7 @@ function Chi2:init(o)
   self.concentration, self.rate, self.batch_shape = self.df / 2, ops.full(self.df.shape, 0.5, same(self.df)), self.df.shape
 end
 for _, name in ipairs {"draw", "log_prob", "entropy", "has_rsample"} do Chi2[name] = Gamma[name] end
-Chi2.get.mean, Chi2.get.variance = Gamma.get.mean, Gamma.get.variance
+Chi2.get.mean, Chi2.get.mode, Chi2.get.variance = Gamma.get.mean, Gamma.get.mode, Gamma.get.variance
 
 -- Dirichlet(concentration): events are vectors of the last dim, of numbers from 0 that add up to 1.
 local Dirichlet = class("Dirichlet", "concentration")
@@ -80,6 +81,12 @@ function Dirichlet.get.mean(self) return self.concentration / ops.sum(self.conce
 function Dirichlet.get.variance(self)
   local total = ops.sum(self.concentration, -1, {keepdim = true})
   return self.concentration * (total - self.concentration) / (ops.square(total) * (total + 1))
+end
+function Dirichlet.get.mode(self)
+  local c = self.concentration
+  local over = ops.clamp(c - 1, 0)
+  local corner = M.to(F.one_hot(M.argmax(c, -1), c.shape[M.dim(c)]), c.dtype)          -- where no part is inside
+  return ops.where(ops.all(ops.lt(c, 1), -1, {keepdim = true}), corner, over / ops.sum(over, -1, {keepdim = true}))
 end
 function Dirichlet:draw(shape)
   return M.to(ops.softmax(log_gamma_draw(shape, self.concentration), -1), self.concentration.dtype)
@@ -104,6 +111,7 @@ function Beta.get.variance(self)
   local total = self.concentration1 + self.concentration0
   return self.concentration1 * self.concentration0 / (ops.square(total) * (total + 1))
 end
+function Beta.get.mode(self) return ops.select(self.pair.mode, -1, 1) end
 function Beta:draw(shape) return ops.select(self.pair:draw(joined(shape, {2})), -1, 1) end
 function Beta:log_prob(x)
   return self.pair:log_prob(F.stack({x, 1 - x}, -1))
@@ -114,6 +122,7 @@ local StudentT = class("StudentT", "df, loc=0, scale=1")
 StudentT.has_rsample = true
 parameters(StudentT, {"df", "loc", "scale"}, {"df", "scale"})
 function StudentT.get.mean(self) return ops.where(ops.gt(self.df, 1), self.loc, 0 / 0) end
+function StudentT.get.mode(self) return self.loc end
 function StudentT.get.variance(self)
   local v = ops.square(self.scale) * self.df / (self.df - 2)
   return ops.where(ops.gt(self.df, 2), v, ops.where(ops.gt(self.df, 1), math.huge, 0 / 0))
@@ -172,6 +181,7 @@ function Poisson:init(o)
 end
 function Poisson.get.mean(self) return self.rate end
 function Poisson.get.variance(self) return self.rate end
+function Poisson.get.mode(self) return ops.floor(self.rate) end
 function Poisson:draw(shape) return poisson(shape, self.rate) end
 function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma(x + 1) end
 
@@ -188,6 +198,7 @@ Binomial.get.probs, Binomial.get.logits = function(self) return Bernoulli.get.pr
   function(self) return Bernoulli.get.logits(self) end
 function Binomial.get.mean(self) return self.total_count * self.probs end
 function Binomial.get.variance(self) return self.total_count * self.probs * (1 - self.probs) end
+function Binomial.get.mode(self) return ops.minimum(ops.floor((self.total_count + 1) * self.probs), self.total_count) end
 function Binomial:draw(shape)
   local most, p = M.numel(self.total_count) > 0 and ops.amax(self.total_count):item() or 0, ops.expand(M.detach(self.probs), shape)
   local count = ops.zeros(shape, same(p))
@@ -202,11 +213,26 @@ function Binomial:log_prob(x)
   return choices(self.total_count, x) + x * self.logits - self.total_count * ops.softplus(self.logits, {threshold = 40})
 end
 
+-- 0 .. most beside the batch's dims, for sums over all counts
+local function counts_to(most, like, dims)
+  local k = ops.range(0, most, 1, same(like))
+  for _ = 1, dims do k = M.unsqueeze(k, -1) end
+  return k
+end
+function Binomial:entropy()
+  local n = self.total_count
+  local most = M.numel(n) > 0 and ops.amax(n):item() or 0
+  if M.numel(n) > 0 and ops.amin(n):item() ~= most then fail("Binomial: entropy needs one total_count for all") end
+  local l = self:log_prob(counts_to(most, n, M.dim(n)))
+  return -ops.sum(ops.exp(l) * l, 1)
+end
+
 -- Successes before total_count failures; probs: of a success.
 local NegativeBinomial = class("NegativeBinomial", "total_count, probs=nil, logits=nil")
 NegativeBinomial.init, NegativeBinomial.get.probs, NegativeBinomial.get.logits = Binomial.init, Binomial.get.probs, Binomial.get.logits
 function NegativeBinomial.get.mean(self) return self.total_count * ops.exp(self.logits) end
 function NegativeBinomial.get.variance(self) return self.mean / ops.sigmoid(-self.logits) end
+function NegativeBinomial.get.mode(self) return ops.clamp(ops.floor((self.total_count - 1) * ops.exp(self.logits)), 0) end
 function NegativeBinomial:draw(shape)
   return poisson(shape, standard_gamma(shape, M.detach(self.total_count)) * ops.exp(ops.expand(M.detach(self.logits), shape)))
 end
@@ -234,6 +260,13 @@ function Multinomial:draw(shape)
 end
 function Multinomial:log_prob(x)
   return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(ops.where(ops.eq(x, 0), 0, x * self.base.logits), -1)
+end
+
+function Multinomial:entropy()
+  local n, p = self.total_count, self.base.probs
+  local k = counts_to(n, p, M.dim(p))
+  local each = ops.exp(distributions.Binomial(n, {probs = p}):log_prob(k)) * lgamma(k + 1)
+  return self.base:entropy() * n - lgamma(ops.full({}, n + 1, same(p))) + ops.sum(each, {1, -1})
 end
 
 ---- divergences ----

@@ -7,7 +7,8 @@ local fail, distributions, KL = options.fail, base.distributions, base.KL
 -- kl_divergence(p, q): of two distributions of one kind
 function distributions.kl_divergence(p, q)
   local a, b = type(p) == "table" and p._name, type(q) == "table" and q._name
-  if not a or a ~= b or not KL[a] then
+  if a and a == b and not KL[a] then fail("kl_divergence: there is none known of %s", a) end
+  if not a or a ~= b then
     fail("kl_divergence: two distributions of one kind are needed, got %s and %s", a or options.shown(p), b or options.shown(q))
   end
   return KL[a](p, q)
