@@ -23,7 +23,7 @@ static ty_transport transport;
 static bool over;                          /* the process ends: other threads of it may still ask */
 static MPI_Comm world;
 static MPI_Datatype type[TY_NDTYPE];
-static MPI_Op of_halves[REDUCTIONS];
+static MPI_Op own[REDUCTIONS];           /* where MPI's don't do */
 static __thread char text[MPI_MAX_ERROR_STRING + 80];
 
 static const char *failed(const char *call, int code) {
@@ -53,12 +53,24 @@ static void halves(ty_reduction r, const uint16_t *in, uint16_t *io, int n, bool
 
 static void sum_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_SUM, in, io, *n, *t == type[TY_BF16]); }
 static void multiply_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_PRODUCT, in, io, *n, *t == type[TY_BF16]); }
-static void min_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_MIN, in, io, *n, *t == type[TY_BF16]); }
-static void max_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_MAX, in, io, *n, *t == type[TY_BF16]); }
+
+/* Extremes of all floats, where a NaN wins; MPI's own may lose it. */
+static void extremes(ty_reduction r, const void *in, void *io, int n, MPI_Datatype t) {
+  if (t == MPI_FLOAT) for (int i = 0; i < n; i++) ((float *)io)[i] = combine(r, ((const float *)in)[i], ((float *)io)[i]);
+  else if (t == MPI_DOUBLE)
+    for (int i = 0; i < n; i++) {
+      const double a = ((const double *)in)[i], b = ((double *)io)[i];
+      ((double *)io)[i] = r == TY_BY_MIN ? min_f64(a, b) : max_f64(a, b);
+    }
+  else halves(r, in, io, n, t == type[TY_BF16]);
+}
+static void min_floats(void *in, void *io, int *n, MPI_Datatype *t) { extremes(TY_BY_MIN, in, io, *n, *t); }
+static void max_floats(void *in, void *io, int *n, MPI_Datatype *t) { extremes(TY_BY_MAX, in, io, *n, *t); }
 
 static MPI_Op op_of(const ty_message *m) {
   static const ty_reduction of_bool[REDUCTIONS] = {TY_BY_MAX, TY_BY_MAX, TY_BY_MIN, TY_BY_MIN, TY_BY_MAX};
-  if (ty_is_half(m->dtype)) return of_halves[m->reduction];
+  const bool extreme = m->reduction == TY_BY_MIN || m->reduction == TY_BY_MAX;
+  if (ty_is_half(m->dtype) || (extreme && ty_is_float(m->dtype))) return own[m->reduction];
   switch (m->dtype == TY_BOOL ? of_bool[m->reduction] : m->reduction) {
     case TY_BY_PRODUCT: return MPI_PROD;
     case TY_BY_MIN: return MPI_MIN;
@@ -77,6 +89,9 @@ static void divide(const ty_message *m, int64_t n, int size) {
     else *h = ty_f32_to_f16(ty_f16_to_f32(*h) / (float)size);
   }
 }
+
+/* float16 gradients whose sum would be infinite have a mean: each process divides its own. */
+static bool divides_first(const ty_message *m) { return m->reduction == TY_BY_MEAN && m->kind == TY_ALL_REDUCE && m->dtype == TY_F16; }
 
 /* ---- exchanges ---- */
 
@@ -98,6 +113,11 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   const bool root = m->peer == r->rank;
   if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))      /* the result is what came in */
     if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
+  if (divides_first(m)) {
+    if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
+    divide(m, m->n, size);
+    in = MPI_IN_PLACE;
+  }
   switch (m->kind) {
     case TY_ALL_REDUCE: e = MPI_Iallreduce(in, m->out, n, t, op_of(m), c, &r->r); break;
     case TY_REDUCE: e = MPI_Ireduce(root ? in : m->in, root ? m->out : NULL, n, t, op_of(m), m->peer, c, &r->r); break;
@@ -133,7 +153,7 @@ static const char *test(void *req, bool *done) {
     snprintf(text, sizeof text, "rank %d sent %d elements where %lld were expected", m.peer, got, (long long)m.n);
     return text;
   }
-  if (m.reduction == TY_BY_MEAN &&
+  if (m.reduction == TY_BY_MEAN && !divides_first(&m) &&
       (m.kind == TY_ALL_REDUCE || m.kind == TY_REDUCE_SCATTER || (m.kind == TY_REDUCE && m.peer == rank)))
     divide(&m, m.n, size);
   return NULL;
@@ -180,7 +200,7 @@ static void at_exit(int status, void *unused) {
 }
 
 static const char *begin(void) {
-  MPI_User_function *const combine_halves[REDUCTIONS] = {sum_halves, sum_halves, multiply_halves, min_halves, max_halves};
+  MPI_User_function *const combine_own[REDUCTIONS] = {sum_halves, sum_halves, multiply_halves, min_floats, max_floats};
   MPI_Comm machine;
   int there = 0, level;
   MPI_Initialized(&there);
@@ -207,7 +227,7 @@ static const char *begin(void) {
     MPI_Type_contiguous(2, MPI_BYTE, &type[d]);
     MPI_Type_commit(&type[d]);
   }
-  for (int r = 0; r < REDUCTIONS; r++) MPI_Op_create(combine_halves[r], 1, &of_halves[r]);
+  for (int r = 0; r < REDUCTIONS; r++) MPI_Op_create(combine_own[r], 1, &own[r]);
   transport.group_new = group_new;
   transport.again = again;
   transport.start = start;
