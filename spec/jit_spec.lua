@@ -263,6 +263,8 @@ describe("a trace file", function()
     helper.fails("(dim 1 may differ", flat, tycho.randn(2, 3, 8))
     local sized = jit.trace(function(y) return y * tycho.range(1, y.shape[2]) end, tycho.randn(2, 3))        -- follows dim 2
     helper.fails("the trace was made for 2x3 (dim 1 may differ", sized, tycho.randn(2, 4))
+    local even = jit.trace(function(y) return y.shape[2] % 2 == 0 and y * 2 or y end, tycho.randn(2, 4))
+    helper.fails("the trace was made for 2x4 (dim 1 may differ", even, tycho.randn(2, 5))
   end)
 
   it("that was damaged anywhere gives an error or a model, and nothing else", function()

@@ -245,14 +245,16 @@ local function generalise(a, b, n, m)
   return true
 end
 
--- The dims that may differ by themselves: with twice their size, in all inputs where it is the first one's, the model does the very
--- same ops, of the same numbers.
+-- The dims that may differ by themselves: with twice their size and one more (odd where that was even), in all inputs where it is the
+-- first one's, the model does the very same ops, of the same numbers.
 local function other_dims(model, copies, a)
   local free, first = {}, copies[1].shape
   for d = 1, #first do
-    local twice = {}
-    for i, x in ipairs(copies) do twice[i] = M.dim(x) >= d and x.shape[d] == first[d] and ops.cat({x, x}, d) or x end
-    local ok, b = pcall(record, model, twice)
+    local more = {}
+    for i, x in ipairs(copies) do
+      more[i] = first[d] > 0 and M.dim(x) >= d and x.shape[d] == first[d] and ops.cat({x, x, ops.slice(x, d, 1, 1)}, d) or x
+    end
+    local ok, b = pcall(record, model, more)
     if ok and first[d] > 0 and generalise(a, b, math.huge, math.huge) then free[#free + 1] = d end
   end
   return #free > 0 and free or nil
