@@ -5426,7 +5426,7 @@ function tycho.triplet_margin_with_distance_loss(anchor, near, far, distance_fun
 ---@return tycho.Tensor
 function Tensor.triplet_margin_with_distance_loss(anchor, near, far, distance_function, margin, swap, reduction) end
 
---- cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together
+--- cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
 ---@param x tycho.Tensor
 ---@param linear_weight tycho.Tensor
 ---@param target tycho.Tensor
@@ -5439,7 +5439,7 @@ function Tensor.triplet_margin_with_distance_loss(anchor, near, far, distance_fu
 ---@return tycho.Tensor
 function tycho.linear_cross_entropy(x, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, chunk_size) end
 
---- cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together
+--- cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
 ---@param x tycho.Tensor
 ---@param linear_weight tycho.Tensor
 ---@param target tycho.Tensor

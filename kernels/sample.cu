@@ -30,7 +30,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_
       find(a, image * a.points + p, &f);
       for (int j = 0; j < taps; j++) {
         const int64_t at = i * plane + f.at[j];
-        store<T>(a.x, a.dtype, at, load<T>(a.x, a.dtype, at) + f.k[j] * g);
+        if (f.k[j] != 0) store<T>(a.x, a.dtype, at, load<T>(a.x, a.dtype, at) + f.k[j] * g);
       }
     }
     return;

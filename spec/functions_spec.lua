@@ -52,6 +52,23 @@ describe("linear_cross_entropy", function()
     assert.is_false(tycho.no_grad(function() return loss(x, target) end).requires_grad)
   end)
 
+  it("takes 16 bits with weights, and labels that are all ignored", function()
+    for _, dtype in ipairs {"float16", "bfloat16"} do
+      local x, w = tycho.randn(6, 4):to(dtype):requires_grad_(), tycho.randn(6, 4):to(dtype):requires_grad_()
+      local y, weight = tycho.randint(1, 6, {6}), (tycho.rand(6) + 0.1):to(dtype)
+      local want = F.linear_cross_entropy(x, w, y, {weight = weight, chunk_size = 100})
+      local got = F.linear_cross_entropy(x, w, y, {weight = weight, chunk_size = 2})
+      helper.close(got:float(), want:float(), dtype, 0.02)
+      helper.close(tycho.autograd.grad(got, {w})[1]:float(), tycho.autograd.grad(want, {w})[1]:float(), dtype, 0.02)
+    end
+    for _, size in ipairs {2, 100} do
+      local x, w = leaf {6, 4}, leaf {5, 4}
+      local none = F.linear_cross_entropy(x, w, tycho.full({6}, -100, {dtype = "int64"}), {chunk_size = size})
+      assert.is_true(none:isnan():item())
+      for _, g in ipairs(tycho.autograd.grad(none, {x, w})) do assert.equal(0, g:abs():sum():item()) end
+    end
+  end)
+
   it("says what doesn't fit, and that parts have no second derivative", function()
     local x, w, target = leaf {N, D}, leaf {C, D}, tycho.randint(1, C, {N})
     helper.fails("no second derivative", function()
@@ -96,6 +113,15 @@ describe("grid_sample", function()
     local p = tycho.ones(1, 2, 4, 4, {dtype = "bfloat16", requires_grad = true})
     F.grid_sample(p, tycho.zeros(1, 600, 1, 2, {dtype = "bfloat16"})):sum():backward()
     assert.equal(1200, p.grad:float():sum():item())
+    local infinite = tycho.ones(1, 1, 2, 2, {requires_grad = true})
+    F.grid_sample(infinite, tycho.tensor {{{{-5, -5}, {0, 0}}}}):backward(tycho.tensor {{{{math.huge, 1}}}})
+    assert.equal(1, infinite.grad:sum():item())
+    local wide = tycho.range(1, 300):view(1, 1, 1, 300):bfloat16():requires_grad_()
+    local y = F.grid_sample(wide, tycho.tensor({{{{0.503, 0}}}}, {dtype = "bfloat16"}))
+    for _, recorded in ipairs {false, true} do
+      local g = tycho.autograd.grad(y, {wide}, nil, {create_graph = recorded, retain_graph = true})[1]
+      assert.is_true(math.abs((g:float():flatten() * tycho.range(1, 300, {dtype = "float32"})):sum():item() - 226.1) < 0.5)
+    end
     assert.same({2, 3, 0, 4}, {unpack(F.grid_sample(tycho.ones(2, 3, 4, 4), tycho.zeros(2, 0, 4, 2)).shape)})
     helper.fails("have no pixels", F.grid_sample, tycho.ones(1, 1, 0, 3), tycho.zeros(1, 2, 2, 2))
   end)

@@ -144,7 +144,7 @@ end, y = function(g, x) return -g * x end}
 R.prelu_values = {x = function(g, x, weight)
   if not recording() then return ops.prelu_backward(g, x, weight) end
   return ops.where(ops.gt(x, 0), g, g * weight)
-end, weight = function(g, x) return g * ops.clamp(x, nil, 0) end}
+end, weight = function(g, x) return ops.where(ops.gt(x, 0), 0, g * x) end}
 R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
   y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
 

@@ -51,17 +51,19 @@ local function inside(self)
 end
 Traced._inside = inside
 
--- The dims of input i that may differ: "1, 3".
-local function free_dims(p, i)
+-- Whether input i's dim d may have another size: then all that had the first one's there have the same one.
+local function is_free(p, i, d)
+  for _, free in ipairs(p.free or {}) do if free == d then return p.inputs[i].shape[d] == p.inputs[1].shape[d] end end
+  return false
+end
+local function free_text(p, i)
   local out = {p.batch and "1"}
-  for _, d in ipairs(p.free or {}) do if p.inputs[i].shape[d] == p.inputs[1].shape[d] then out[#out + 1] = tostring(d) end end
+  for d = 1, #p.inputs[i].shape do if is_free(p, i, d) then out[#out + 1] = tostring(d) end end
   return table.concat(out, ", ")
 end
 
 function Traced:forward(...)
   local p, tensors = inside(self)
-  local free = {}
-  for _, d in ipairs(p.free or {}) do free[d] = true end
   local value, given, batch = {}, {...}, nil
   if select("#", ...) ~= #p.inputs then fail("Traced: %d arguments, the trace has %d inputs", select("#", ...), #p.inputs) end
   for i, want in ipairs(p.inputs) do
@@ -70,13 +72,13 @@ function Traced:forward(...)
     local fits = M.dim(x) == #want.shape
     batch = batch or (fits and p.batch and x.shape[1]) or nil
     for d = 1, fits and #want.shape or 0 do
-      local other = free[d] and want.shape[d] == p.inputs[1].shape[d]
-      fits = fits and (other or x.shape[d] == (d == 1 and batch or want.shape[d]))
+      local size = is_free(p, i, d) and M.dim(given[1]) >= d and given[1].shape[d]
+      fits = fits and x.shape[d] == (size or d == 1 and batch or want.shape[d])
     end
     if not fits then
-      local dims = free_dims(p, i)
+      local dims = free_text(p, i)
       fail("Traced: argument %d has shape %s; the trace was made for %s%s", i, tostring(x.shape),
-        table.concat(want.shape, "x"), dims ~= "" and (" (dim %s may differ%s)"):format(dims, p.batch and ", 1 in all alike" or "") or "")
+        table.concat(want.shape, "x"), dims ~= "" and (" (dim %s may differ, in all alike)"):format(dims) or "")
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
       fail("Traced: argument %d is %s; the trace was made for %s", i, x.dtype, want.dtype)
@@ -124,7 +126,7 @@ function Traced:graph()
   local p, lines = inside(self), {}
   for i, x in ipairs(p.inputs) do
     lines[#lines + 1] = ("%%%d = input %s %s%s"):format(i, x.dtype, table.concat(x.shape, "x"),
-      free_dims(p, i) ~= "" and (" (any dim %s)"):format(free_dims(p, i)) or "")
+      free_text(p, i) ~= "" and (" (any dim %s)"):format(free_text(p, i)) or "")
   end
   for i, t in ipairs(p.tensors) do lines[#lines + 1] = ("%%%d = %s %s"):format(#p.inputs + i, t.kind, t.name) end
   for _, node in ipairs(p.nodes) do
@@ -245,26 +247,42 @@ local function generalise(a, b, n, m)
   return true
 end
 
--- The dims that may differ by themselves: with twice their size and one more (odd where that was even), in all inputs where it is the
--- first one's, the model does the very same ops, of the same numbers.
-local function other_dims(model, copies, a)
-  local free, first = {}, copies[1].shape
-  for d = 1, #first do
-    local more = {}
+-- x with size elements along d: its own, over and over
+local function resized(x, d, size)
+  local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
+  return ops.index(x, {at}, d)
+end
+-- The dims whose size no number in the model follows: with a larger and a smaller one, odd or even as it wasn't, and with all of them
+-- changed at once, the model does the very same ops, of the same numbers. In all inputs where the size is the first one's.
+local function free_dims(model, copies, a)
+  local first = copies[1].shape
+  local function same(sizes)
+    local other = {}
     for i, x in ipairs(copies) do
-      more[i] = first[d] > 0 and M.dim(x) >= d and x.shape[d] == first[d] and ops.cat({x, x, ops.slice(x, d, 1, 1)}, d) or x
+      for d, size in pairs(sizes) do if M.dim(x) >= d and x.shape[d] == first[d] then x = resized(x, d, size) end end
+      other[i] = x
     end
-    local ok, b = pcall(record, model, more)
-    if ok and first[d] > 0 and generalise(a, b, math.huge, math.huge) then free[#free + 1] = d end
+    local ok, b = pcall(record, model, other)
+    return ok and generalise(a, b, math.huge, math.huge)
   end
-  return #free > 0 and free or nil
+  local free, at_once = {}, {}
+  for d = 1, #first do
+    local n = first[d]
+    local less = math.max(math.floor(n / 2) + (math.floor(n / 2) % 2 == n % 2 and 1 or 0), 1)
+    if n > 0 and same({[d] = 2 * n + 1}) and (less == n or same({[d] = less})) then
+      free[#free + 1] = d
+      at_once[d] = (#free + 1) * n + 1
+    end
+  end
+  return (#free == 1 or #free > 1 and same(at_once)) and free or nil
 end
 
--- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs once with them,
+-- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs with them,
 -- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
--- model does the same for two sizes of it, and so may other dims that no argument of an op follows (a picture's height and width where all
--- is convolution and pooling, a sequence's length). Errors where the model's course depends on values. The trace has the ops'
--- own gradients: detach() within the model, and the backward of an autograd.Function, are not part of it.
+-- model does the same for two sizes of it, and so may other dims where it does the very same for several sizes (a picture's height and
+-- width where all is convolution and pooling, a sequence's length): the model runs with each of them. Errors where the model's course
+-- depends on values. The trace has the ops' own gradients: detach() within the model, and the backward of an autograd.Function, are not
+-- part of it.
 function jit.trace(model, ...)
   model = module.behind(model)
   if not modes.callable(model) then
@@ -282,7 +300,7 @@ function jit.trace(model, ...)
   local n, mutates = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0, false
   for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
   for _, e in ipairs(a.events) do mutates = mutates or (allowed[e.op] and changes(e)) end
-  if not mutates then p.free = other_dims(model, copies, a) end
+  if not mutates then p.free = free_dims(model, copies, a) end
   if n > 0 and not mutates then
     local twice = {}
     for i, x in ipairs(copies) do twice[i] = ops.cat({x, x}, 1) end

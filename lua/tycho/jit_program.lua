@@ -133,7 +133,7 @@ function P.validate(p, tensors, reserved)
   end
   need(not (p.batch or p.free) or #p.inputs > 0, "there are no inputs")
   for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
-    need(whole(d, 8) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
+    need(whole(d, 8) and not (p.batch and d == 1) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
   end
   local seen = {}
   for i, t in ipairs(list(p.tensors, "tensors")) do

@@ -477,7 +477,7 @@ static ty_status nonzero(ty_call *c) {
   return s;
 }
 
-/* What meets in 16-bit floats is put together in float32 and rounded once. src: the operand that is put in. */
+/* What meets in 16-bit floats is put together in a float32 copy of all of x, and rounded once. src: the operand that is put in. */
 static ty_status in_float32(ty_call *c, int src, ty_status (*put)(ty_call *)) {
   const ty_operand x = c->in[0], v = c->in[src];
   ty_tensor *o = c->out[0], *wide_x, *wide_v = NULL;

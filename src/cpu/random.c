@@ -191,6 +191,14 @@ static ty_status augment(ty_call *c) {
   return st;
 }
 
+static bool probabilities(const char *x, ty_dtype d, int64_t n) {
+  bool fits = true;
+  const float *f = (const void *)x;
+  if (d == TY_F32) for (int64_t i = 0; i < n; i++) fits &= (f[i] >= 0) & (f[i] <= 1);
+  else for (int64_t i = 0; i < n; i++) { const double p = ty_get(x + i * ty_dtype_size[d], d); fits &= (p >= 0) & (p <= 1); }
+  return fits;
+}
+
 ty_status ty_cpu_random(ty_call *c) {
   ty_generator *g = &ty_cpu_generator;
   int64_t n = ty_numel(c->out[0]);
@@ -206,15 +214,9 @@ ty_status ty_cpu_random(ty_call *c) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     j.x = ty_data(x);
   }
-  bool fits = true;
-  for (int64_t i = 0; c->op->id == TY_OP_bernoulli && i < n && fits; i++) {
-    const double p = ty_get(j.x + i * ty_itemsize(x), (ty_dtype)x->dtype);
-    fits = p >= 0 && p <= 1;
-    if (!fits) ty_fail(c, "a probability is %g; they go from 0 to 1", p);
-  }
-  if (!fits) {
+  if (c->op->id == TY_OP_bernoulli && !probabilities(j.x, (ty_dtype)x->dtype, n)) {
     ty_release(x);
-    return TY_ERR;
+    return ty_fail(c, "a probability isn't from 0 to 1");
   }
   g->offset += (uint64_t)(n + 3) / 4;
   int64_t chunk = 4 * BLOCKS;

@@ -41,7 +41,7 @@
   static void spread_##n_(void *x_, const void *g_, const int32_t *at, const void *k_, int64_t n, int taps) { \
     T *x = x_; const T *g = g_, *k = k_; \
     for (int64_t i = 0; i < n; i++) \
-      for (int j = 0; j < taps; j++) x[ROW(at, j)[i]] += ROW(k, j)[i] * g[i]; }
+      for (int j = 0; j < taps; j++) if (ROW(k, j)[i] != 0) x[ROW(at, j)[i]] += ROW(k, j)[i] * g[i]; }
 LOOPS(0, float, f32)
 LOOPS(1, double, f64)
 

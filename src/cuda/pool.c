@@ -66,7 +66,8 @@ ty_status ty_cuda_sample(ty_call *c) {
   const int id = c->op->id;
   const ty_sample_kind kind = id == TY_OP_grid_sample_take ? TY_SAMPLE_TAKE :
     id == TY_OP_grid_sample_slopes ? TY_SAMPLE_SLOPES : TY_SAMPLE_SPREAD;
-  const ty_attr *a = c->at + (kind == TY_SAMPLE_SPREAD) - (kind == TY_SAMPLE_SLOPES);     /* the mode; slopes has none */
+  const ty_attr none = {0}, *mode = kind == TY_SAMPLE_TAKE ? c->at : kind == TY_SAMPLE_SPREAD ? c->at + 1 : &none;
+  const ty_attr *rest = kind == TY_SAMPLE_SLOPES ? c->at : mode + 1;                      /* padding, corners */
   ty_tensor *in[3] = {NULL}, *o = c->out[0];
   ty_status st = TY_OK;
   int gpu;
@@ -78,8 +79,8 @@ ty_status ty_cuda_sample(ty_call *c) {
     const ty_tensor *x = kind == TY_SAMPLE_TAKE ? in[0] : kind == TY_SAMPLE_SLOPES ? in[1] : o;
     const ty_tensor *y = kind == TY_SAMPLE_TAKE ? o : in[0];
     const ty_tensor *grid = in[kind == TY_SAMPLE_SLOPES ? 2 : 1];
-    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = kind != TY_SAMPLE_SLOPES && a[0].i == 1, .padding = (int)a[1].i,
-      .corners = a[2].i != 0, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
+    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = mode->i == 1, .padding = (int)rest[0].i,
+      .corners = rest[1].i != 0, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
       .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};
     st = ty_launched(c, gpu, ty_k_sample(&k, s));
   }

@@ -23,7 +23,12 @@ def("conv1d",
   end, NN)
 -- The transpose of a convolution is its gradient with respect to the input.
 local function transposed(name, x, w, b, stride, padding, more, groups, dilation)
-  local function left_over(i) return more[i] > 0 and more[i] >= stride[i] and more[i] < dilation[i] end
+  for i = 1, 2 do
+    if more[i] < 0 or more[i] >= math.max(stride[i], dilation[i]) then
+      fail(name, "output_padding %d must be smaller than stride or dilation", more[i])
+    end
+  end
+  local function left_over(i) return more[i] > 0 and more[i] >= stride[i] end
   if left_over(1) or left_over(2) then
     -- more than a convolution leaves over: cut from the whole
     local y = transposed(name, x, w, nil, stride, {0, 0}, {0, 0}, groups, dilation)
@@ -32,9 +37,6 @@ local function transposed(name, x, w, b, stride, padding, more, groups, dilation
   end
   local size = {x.shape[1], w.shape[2] * groups}
   for i = 1, 2 do
-    if more[i] < 0 or more[i] >= math.max(stride[i], dilation[i]) then
-      fail(name, "output_padding %d must be smaller than stride or dilation", more[i])
-    end
     size[i + 2] = lib.transposed_size(x.shape[i + 2], w.shape[i + 2], stride[i], padding[i], dilation[i]) + more[i]
     if size[i + 2] < 1 then fail(name, "an input of shape %s leaves no output", tostring(x.shape)) end
   end

@@ -4,7 +4,8 @@ local ops, M = core.ops, core.methods
 local recording = core.is_grad_enabled
 local R = {}
 
--- Where the points read along a dim, as pixels from 0 (core/places.h), and how fast that moves with the grid.
+-- Where the points read along a dim, as pixels from 0, and how fast that moves with the grid: as core/places.h says it, with which this
+-- agrees.
 local function place(g, size, padding, align)
   local span, low = align and size - 1 or size, align and 0 or -0.5
   g = ops.where(ops.isnan(g), -1, g)
@@ -50,31 +51,38 @@ end
 -- (N, C, h, w) as a row of channels for each place
 local function rows(x) return M.reshape(ops.permute(x, {1, 3, 4, 2}), x.shape[1] * x.shape[3] * x.shape[4], x.shape[2]) end
 
+-- 16-bit floats are computed as float32, as the op does; fn's result comes back in g's dtype.
+local function in_float32(fn)
+  return function(g, x, grid, ...)
+    local dtype = g.dtype
+    if dtype == "float64" or dtype == "float32" then return fn(g, x, grid, ...) end
+    return M.to(fn(M.float(g), core.is_tensor(x) and M.float(x) or x, M.float(grid), ...), dtype)
+  end
+end
+local to_x = in_float32(function(g, shape, grid, mode, padding, align)
+  if not recording() then return ops.grid_sample_spread(g, grid, shape, mode, padding, align) end
+  local n, c, h, w = unpack(shape)
+  local flat, sum = rows(g), ops.zeros({n * h * w + 1, c}, {dtype = g.dtype, device = g.device})
+  for _, f in ipairs(four(grid, shape, mode, padding, align)) do
+    sum = ops.index_put(sum, flat * M.reshape(f.k, -1, 1), {f.at}, 1, {accumulate = true})
+  end
+  return ops.permute(M.view(ops.slice(sum, 1, 1, n * h * w), n, h, w, c), {1, 4, 2, 3})
+end)
+local to_grid = in_float32(function(g, x, grid, padding, align)
+  if not recording() then return ops.grid_sample_slopes(g, x, grid, padding, align) end
+  local flat, pixels, dx, dy = rows(g), ops.pad_constant(rows(x), {0, 0, 0, 1}), 0, 0
+  for _, f in ipairs(four(grid, x.shape, "bilinear", padding, align)) do
+    local dot = M.view(ops.sum(flat * ops.index(pixels, {f.at}, 1), 2), f.kx.shape)
+    dx, dy = dx + dot * f.kx, dy + dot * f.ky
+  end
+  return ops.cat({M.unsqueeze(dx, 4), M.unsqueeze(dy, 4)}, 4)
+end)
+
 R.grid_sample_take = {
-  x = function(g, x_shape, grid, mode, padding_mode, align_corners)
-    if not recording() then
-      local dtype = g.dtype
-      local half = dtype ~= "float64" and dtype ~= "float32"        -- sums of 16-bit floats are rounded once
-      if half then g, grid = M.float(g), M.float(grid) end
-      local dx = ops.grid_sample_spread(g, grid, x_shape, mode, padding_mode, align_corners)
-      return half and M.to(dx, dtype) or dx
-    end
-    local n, c, h, w = unpack(x_shape)
-    local flat, sum = rows(g), ops.zeros({n * h * w + 1, c}, {dtype = g.dtype, device = g.device})
-    for _, f in ipairs(four(grid, x_shape, mode, padding_mode, align_corners)) do
-      sum = ops.index_put(sum, flat * M.reshape(f.k, -1, 1), {f.at}, 1, {accumulate = true})
-    end
-    return ops.permute(M.view(ops.slice(sum, 1, 1, n * h * w), n, h, w, c), {1, 4, 2, 3})
-  end,
+  x = function(g, x_shape, grid, mode, padding_mode, align_corners) return to_x(g, x_shape, grid, mode, padding_mode, align_corners) end,
   grid = function(g, x, grid, mode, padding_mode, align_corners)
     if mode == "nearest" then return ops.zeros(grid.shape, {dtype = grid.dtype, device = grid.device}) end
-    if not recording() then return ops.grid_sample_slopes(g, x, grid, padding_mode, align_corners) end
-    local flat, pixels, dx, dy = rows(g), ops.pad_constant(rows(x), {0, 0, 0, 1}), 0, 0
-    for _, f in ipairs(four(grid, x.shape, mode, padding_mode, align_corners)) do
-      local dot = M.view(ops.sum(flat * ops.index(pixels, {f.at}, 1), 2), f.kx.shape)
-      dx, dy = dx + dot * f.kx, dy + dot * f.ky
-    end
-    return ops.cat({M.unsqueeze(dx, 4), M.unsqueeze(dy, 4)}, 4)
+    return to_grid(g, x, grid, padding_mode, align_corners)
   end}
 
 return R

@@ -1,8 +1,8 @@
 -- Cross-entropy of a linear layer's scores, without the scores: of a language model's last layer they are its largest tensor.
 --
 -- Idea: some rows at a time; each part's scores give its losses and at once the gradients of the losses' sum, and go. The gradients are
--- kept unscaled, so that 16-bit ones don't vanish, and backward multiplies them by what comes in. Invariant: beyond the first
--- derivative, and where one part is enough, it is linear and cross_entropy.
+-- kept unscaled, so that 16-bit ones don't vanish, and backward multiplies them by what comes in. Where one part is enough it is linear and
+-- cross_entropy. Parts have no second derivative, and a function that tycho.compile was given stays uncompiled with them.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -33,11 +33,13 @@ local function make_sums()
           local rows = math.min(o.chunk, n - first + 1)
           local part, labels = M.narrow(x, 1, first, rows), M.narrow(o.target, 1, first, rows)
           local scores = ops.linear(part, w, bias)
+          if o.weight then scores = M.to(scores, o.wide) end              -- as the classes' weights
           local losses, lse = ops.cross_entropy_rows(scores, labels, o.weight, o.loss)
           M.add_(total, ops.sum(losses))
           if not (dx or dw or db) then return end
           local d = ops.cross_entropy_backward(ops.ones(losses.shape, wide), scores, labels, lse,
             o.weight, o.loss)
+          d = M.to(d, w.dtype)
           if dx then M.copy_(M.narrow(dx, 1, first, rows), ops.matmul(d, w)) end
           if dw then M.add_(dw, ops.matmul(M.t(d), part)) end
           if db then M.add_(db, ops.sum(d, 1, {dtype = o.wide})) end
@@ -61,7 +63,7 @@ def("linear_cross_entropy",
   "x, linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, \z
     label_smoothing:number=0, chunk_size:int?",
   "cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; \z
-    chunk_size rows at a time, so that the scores are never there together",
+    chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled",
   function(x, w, target, bias, weight, reduction, ignore_index, smoothing, chunk)
     if M.dim(x) < 1 or M.dim(w) ~= 2 or x.shape[M.dim(x)] ~= w.shape[2] then
       fail("linear_cross_entropy", "arguments 1 and 2 have shapes %s and %s; they must be (..., in_features) and (classes, in_features)",
@@ -96,6 +98,7 @@ def("linear_cross_entropy",
       recording = core.is_grad_enabled()})
     if reduction == "sum" then return total end
     local valid = ops.ne(labels, ignore_index)
-    if not weight then return total / ops.sum(valid) end
-    return total / ops.sum(ops.index(M.to(weight, wide), {ops.where(valid, labels, 1)}, 1) * valid)
+    local count = weight and ops.sum(ops.index(M.to(weight, wide), {ops.where(valid, labels, 1)}, 1) * valid) or M.to(ops.sum(valid), wide)
+    local none = ops.eq(count, 0)                        -- the mean of nothing is NaN, its gradient 0
+    return total / ops.where(none, 1, count) + ops.where(none, ops.full({}, 0 / 0, {dtype = wide, device = x.device}), 0)
   end, lib.NN)

@@ -141,6 +141,7 @@ function EmbeddingBag:forward(ids, offsets, per_sample_weights)
 end
 
 ---- losses: options are the functions' ----
+-- The third: what PyTorch takes first, in its order.
 for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss", "nll_loss", "weight"}, {"MSELoss", "mse_loss"},
   {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"}, {"HuberLoss", "huber_loss", "reduction delta"}, {"KLDivLoss", "kl_div"},
   {"BCELoss", "binary_cross_entropy", "weight"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits", "weight"},
@@ -157,6 +158,7 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss
     local signature
     for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
     local n, o = select("#", ...), nil
+    while n > 0 and select(n, ...) == nil do n = n - 1 end
     if n > 0 and type((select(n, ...))) == "table" and not core.is_tensor((select(n, ...))) then
       o, n = select(n, ...), n - 1
     end
@@ -174,13 +176,13 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss
     local known = {}
     for k in signature:gsub("%b()", ""):gmatch "([%w_]+):" do known[k] = true end
     require("tycho.options").check(name, o or {}, known)
-    local reductions = signature:match "reduction:enum(%b())"
-    if o and o.reduction ~= nil and not reductions:find("[(,]" .. tostring(o.reduction) .. "[,)]") then
-      fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(o.reduction))
-    end
     for k, v in pairs(o or {}) do
       if self.options[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
       self.options[k] = v
+    end
+    local reductions, reduction = signature:match "reduction:enum(%b())", self.options.reduction
+    if reduction ~= nil and not reductions:find("[(,]" .. tostring(reduction) .. "[,)]") then
+      fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(reduction))
     end
     for k, v in pairs(self.options) do if core.is_tensor(v) then self:register_buffer(k, v) end end
   end
