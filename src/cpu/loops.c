@@ -6,6 +6,7 @@
 #include <string.h>
 #include "cells.h"
 #include "cpu.h"
+#include "halves.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -173,15 +174,20 @@
     D *d = d_; const T *s = s_; \
     if (st == 1) for (int64_t i = 0; i < n; i++) d[i] = (D)to(s[i]); \
     else for (int64_t i = 0; i < n; i++) d[i * st] = (D)to(s[i]); }
+#define CONVERT_MORE(name, D, from, to) \
+  LOAD(name, D, 1, double, from, AS_IS) LOAD(name, D, 2, int64_t, from, TO_WHOLE) \
+  STORE(name, D, 1, double, to) STORE(name, D, 2, int64_t, to)
 #define CONVERT_FLOAT(name, D, from, to) \
-  LOAD(name, D, 0, float, from, AS_IS) LOAD(name, D, 1, double, from, AS_IS) LOAD(name, D, 2, int64_t, from, TO_WHOLE) \
-  STORE(name, D, 0, float, to) STORE(name, D, 1, double, to) STORE(name, D, 2, int64_t, to)
+  LOAD(name, D, 0, float, from, AS_IS) STORE(name, D, 0, float, to) CONVERT_MORE(name, D, from, to)
 #define CONVERT_INT(name, D, toint, to) \
   LOAD(name, D, 0, float, AS_IS, AS_IS) LOAD(name, D, 1, double, AS_IS, AS_IS) LOAD(name, D, 2, int64_t, AS_IS, AS_IS) \
   STORE(name, D, 0, float, toint) STORE(name, D, 1, double, toint) STORE(name, D, 2, int64_t, to)
 CONVERT_FLOAT(f32, float, AS_IS, AS_IS)
 CONVERT_FLOAT(f64, double, AS_IS, AS_IS)
-CONVERT_FLOAT(f16, uint16_t, FROM_F16, TO_F16)
+#ifndef __F16C__            /* else halves.h has them */
+LOAD(f16, uint16_t, 0, float, FROM_F16, AS_IS) STORE(f16, uint16_t, 0, float, TO_F16)
+#endif
+CONVERT_MORE(f16, uint16_t, FROM_F16, TO_F16)
 CONVERT_FLOAT(bf16, uint16_t, FROM_BF16, TO_BF16)
 CONVERT_INT(i32, int32_t, TO_WHOLE, AS_IS)
 CONVERT_INT(i64, int64_t, TO_WHOLE, AS_IS)
