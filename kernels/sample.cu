@@ -1,7 +1,7 @@
 /* grid_sample: pictures read at the points of grids, and both gradients (core/places.h).
  *
- * Idea: a thread has a point, with all channels; where pixels are written to, a picture's channel, with all points. Invariant: sums have
- * one order, so results repeat. */
+ * Idea: a thread has a point, with all channels; where pixels are written to, a picture's channel, with all points (slow where those are
+ * few). Invariant: sums have one order, so results repeat. */
 #include "device.cuh"
 #include "places.h"
 

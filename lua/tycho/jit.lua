@@ -303,7 +303,7 @@ function jit.trace(model, ...)
   if not mutates then p.free = free_dims(model, copies, a) end
   if n > 0 and not mutates then
     local twice = {}
-    for i, x in ipairs(copies) do twice[i] = ops.cat({x, x}, 1) end
+    for i, x in ipairs(copies) do twice[i] = resized(x, 1, 2 * n) end
     local ok, b = pcall(record, model, twice)
     if ok and generalise(a, b, n, 2 * n) then p.batch = true end
     if p.batch and p.free and p.free[1] == 1 then p.free = #p.free > 1 and {unpack(p.free, 2)} or nil end

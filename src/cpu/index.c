@@ -477,35 +477,13 @@ static ty_status nonzero(ty_call *c) {
   return s;
 }
 
-/* What meets in 16-bit floats is put together in a float32 copy of all of x, and rounded once. src: the operand that is put in. */
-static ty_status in_float32(ty_call *c, int src, ty_status (*put)(ty_call *)) {
-  const ty_operand x = c->in[0], v = c->in[src];
-  ty_tensor *o = c->out[0], *wide_x, *wide_v = NULL;
-  TY_TRY(ty_cast_to(c->ctx, x.t, TY_F32, TY_CONTIGUOUS, &wide_x));
-  ty_status s = v.t ? ty_cast(c->ctx, v.t, TY_F32, &wide_v) : TY_OK;
-  if (s == TY_OK) {
-    c->in[0] = ty_op_tensor(wide_x);
-    if (v.t) c->in[src] = ty_op_tensor(wide_v);
-    c->out[0] = wide_x;
-    s = put(c);
-    c->in[0] = x;
-    c->in[src] = v;
-    c->out[0] = o;
-  }
-  if (s == TY_OK) s = copy_at(c, o, wide_x, false);
-  ty_release(wide_v);
-  ty_release(wide_x);
-  return s;
-}
-
 ty_status ty_cpu_index(ty_call *c) {
-  const bool narrow = c->out[0] && (c->out[0]->dtype == TY_F16 || c->out[0]->dtype == TY_BF16);
-  switch (c->op->id) {
+  switch (c->op->id) {                       /* what meets in 16-bit floats is put together in float32, and rounded once */
     case TY_OP_index: return take_out(c);
-    case TY_OP_index_put: return narrow && c->at[1].i ? in_float32(c, 1, put_in) : put_in(c);
+    case TY_OP_index_put: return c->at[1].i ? ty_widened(c, put_in) : put_in(c);
     case TY_OP_gather: return gather(c);
     case TY_OP_nonzero: return nonzero(c);
     case TY_OP_scatter: return scatter(c);
-    default: return narrow ? in_float32(c, 2, scatter) : scatter(c);     /* scatter_add, scatter_combine */
+    default: return ty_widened(c, scatter);   /* scatter_add, scatter_combine */
   }
 }

@@ -191,12 +191,16 @@ static ty_status augment(ty_call *c) {
   return st;
 }
 
-static bool probabilities(const char *x, ty_dtype d, int64_t n) {
-  bool fits = true;
+/* The first of n numbers that is no probability, or n. */
+static int64_t improbable(const char *x, ty_dtype d, int64_t n) {
   const float *f = (const void *)x;
-  if (d == TY_F32) for (int64_t i = 0; i < n; i++) fits &= (f[i] >= 0) & (f[i] <= 1);
-  else for (int64_t i = 0; i < n; i++) { const double p = ty_get(x + i * ty_dtype_size[d], d); fits &= (p >= 0) & (p <= 1); }
-  return fits;
+  bool fits = d == TY_F32;
+  for (int64_t i = 0; d == TY_F32 && i < n; i++) fits &= (f[i] >= 0) & (f[i] <= 1);
+  for (int64_t i = 0; !fits && i < n; i++) {
+    const double p = ty_get(x + i * ty_dtype_size[d], d);
+    if (!(p >= 0 && p <= 1)) return i;
+  }
+  return n;
 }
 
 ty_status ty_cpu_random(ty_call *c) {
@@ -214,9 +218,11 @@ ty_status ty_cpu_random(ty_call *c) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     j.x = ty_data(x);
   }
-  if (c->op->id == TY_OP_bernoulli && !probabilities(j.x, (ty_dtype)x->dtype, n)) {
+  const int64_t bad = c->op->id == TY_OP_bernoulli ? improbable(j.x, (ty_dtype)x->dtype, n) : n;
+  if (bad < n) {
+    const double p = ty_get(j.x + bad * ty_itemsize(x), (ty_dtype)x->dtype);
     ty_release(x);
-    return ty_fail(c, "a probability isn't from 0 to 1");
+    return ty_fail(c, "argument 1 must hold probabilities, from 0 to 1, got %g", p);
   }
   g->offset += (uint64_t)(n + 3) / 4;
   int64_t chunk = 4 * BLOCKS;

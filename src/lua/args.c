@@ -33,7 +33,8 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
   /* x.sum() for x:sum(), x.add(1) for x:add(1): the first mistake of who comes from Python */
-  const bool dot = p->type <= TY_P_OPERAND && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
+  const bool dot = p->type <= TY_P_OPERAND && !ty_is_handle(L, 1)
+    && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s", op->shown, k + 1, p->name, expected, got,
     dot ? "; a method is called with a colon" : "");
 }

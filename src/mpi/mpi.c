@@ -111,10 +111,10 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   if (over) { pthread_mutex_unlock(&lock); free(r); return "the process ends"; }
   MPI_Comm_rank(c, &r->rank);
   const bool root = m->peer == r->rank;
-  if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))      /* the result is what came in */
+  /* the result is, or begins as, what came in */
+  if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root) || divides_first(m))
     if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
   if (divides_first(m)) {
-    if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
     divide(m, m->n, size);
     in = MPI_IN_PLACE;
   }

@@ -83,11 +83,9 @@ def("linear_cross_entropy",
     chunk = chunk or math.max(LEAST, math.floor(PART / math.max(w.shape[1], 1)))
     if not in_labels or reduction == "none" or n <= chunk then
       local options = {weight = weight, reduction = reduction, ignore_index = ignore_index, label_smoothing = smoothing}
-      if in_labels and reduction == "none" then
-        return M.view(lib.functions.cross_entropy(ops.linear(rows, w, bias), M.reshape(target, -1), options), before)
-      end
-      return lib.functions.cross_entropy(ops.linear(in_labels and rows or x, w, bias), in_labels and M.reshape(target, -1) or target,
-        options)
+      if not in_labels then return lib.functions.cross_entropy(ops.linear(x, w, bias), target, options) end
+      local y = lib.functions.cross_entropy(ops.linear(rows, w, bias), M.reshape(target, -1), options)
+      return reduction == "none" and M.view(y, before) or y
     end
     local labels = M.reshape(M.long(target), -1)
     local half = core.autocast(x.device ~= "cpu")
