@@ -254,4 +254,95 @@ describe("graphs", function()
     g:replay()
     helper.close(x:cpu(), tycho.full({4}, 2))
   end)
+
+  it("use one pool where that is asked for", function()
+    local x = tycho.ones(300000, {device = "cuda"})
+    local function chain(k) return function() return ((x * k + 1) * 3 - 2):exp():log() + 1 end end
+    local function reserved(options)
+      collectgarbage() collectgarbage()
+      tycho.cuda.empty_cache()
+      local before, held, results = tycho.cuda.memory_reserved(), {}, {}
+      for k = 1, 4 do
+        local o = type(options) == "function" and options(held) or options
+        held[k], results[k] = tycho.cuda.graph(o, chain(k))
+      end
+      local bytes = tycho.cuda.memory_reserved() - before
+      for round = 1, 2 do
+        x:fill_(round)
+        for k = 1, 4 do held[k]:replay() end
+        for k = 1, 4 do helper.close(results[k]:cpu(), tycho.full({300000}, (round * k + 1) * 3 - 1), 1e-4) end
+      end
+      held[2] = nil                                              -- the pool stays with the others
+      collectgarbage() collectgarbage()
+      x:fill_(0)
+      held[4]:replay()
+      helper.close(results[4]:cpu(), tycho.full({300000}, 2), 1e-4)
+      return bytes
+    end
+    local alone = reserved {}
+    assert.is_true(reserved({pool = tycho.cuda.graph_pool_handle()}) < alone)
+    assert.is_true(reserved(function(held) return {pool = held[1] and held[#held]:pool() or nil} end) < alone)
+    local g = tycho.cuda.graph(chain(1))
+    g:reset()
+    helper.fails("the pool's graph has been reset", tycho.cuda.graph, {pool = g:pool()}, chain(2))
+    helper.fails("option 'pool' must be what", tycho.cuda.graph, {pool = 3}, chain(2))
+    helper.fails("unknown option 'pol'; did you mean 'pool'", tycho.cuda.graph, {pol = 3}, chain(2))
+  end)
+
+  it("are replayed within compiled functions as they stand there", function()
+    local x, y = tycho.ones(4, {device = "cuda"}), tycho.zeros(4, {device = "cuda"})
+    local g = tycho.cuda.graph(function() y:copy_(x * 2) end)
+    local f = tycho.compile(function(a) x:copy_(a) g:replay() return y + 1 end)
+    for i = 1, 5 do helper.close(f(tycho.full({4}, i, {device = "cuda"})):cpu(), tycho.full({4}, 2 * i + 1)) end
+    assert.equal("a graph is replayed", f:report()[1].why)
+  end)
+
+  local function trained(graphed, wrap)
+    local nn, on = tycho.nn, {device = "cuda"}
+    tycho.manual_seed(3)
+    local body = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(0.25), nn.Linear(16, 8)):to("cuda")
+    local head = nn.Sequential(nn.ReLU(), nn.Linear(8, 3)):to("cuda")
+    local opt = tycho.optim.SGD({{params = body:parameters()}, {params = head:parameters()}}, {lr = 0.1, momentum = 0.9})
+    tycho.manual_seed(4)
+    if graphed then
+      local given = tycho.cuda.make_graphed_callables({body, head},
+        {{tycho.zeros(5, 6, on)}, {tycho.zeros(5, 8, {device = "cuda", requires_grad = true})}})
+      assert.is_true(rawequal(given[1], body) and rawequal(given[2], head))
+    end
+    tycho.manual_seed(9)
+    local losses = {}
+    for i = 1, 4 do
+      local x, y = tycho.randn(5, 6, on), tycho.randint(1, 3, {5}, on)
+      local loss = wrap(function() return tycho.nn.functional.cross_entropy(head(body(x) * i), y) end)     -- between them: as it comes
+      opt:zero_grad()
+      loss:backward()
+      opt:step()
+      losses[i] = loss:cpu()
+    end
+    body:eval()
+    losses[5] = body(tycho.ones(2, 6, on)):detach():cpu()        -- another mode, another shape: not by the graphs
+    return losses
+  end
+
+  it("stand for parts of a model, with what surrounds them free", function()
+    local function plain(fn) return fn() end
+    local want, got = trained(false, plain), trained(true, plain)
+    for i = 1, 5 do assert.is_true(want[i]:equal(got[i])) end
+  end)
+
+  it("of parts say what they can't take", function()
+    local nn, x = tycho.nn, tycho.ones(2, 3, {device = "cuda"})
+    local make = tycho.cuda.make_graphed_callables
+    local double = make(function(a, b) return a * 2, b + 1 end, {x:clone(), x:clone()})
+    local a, b = double(x, x * 3)
+    helper.close(a:cpu(), tycho.full({2, 3}, 2))
+    helper.close(b:cpu(), tycho.full({2, 3}, 4))
+    helper.fails("argument 2 must be a float32 tensor of shape 2x3 on cuda:0 as the sample, got float32 of shape 3 on cuda:0",
+      double, x, x[1])
+    helper.fails("2 arguments were recorded, got 1", double, x)
+    helper.fails("argument 1 must be a module, a function or a list", make, 3, {x})
+    helper.fails("sample argument 1 of callable 1 must be a tensor on a GPU, got one on the cpu", make, nn.Linear(3, 3), {x:cpu()})
+    helper.fails("2 callables, but sample arguments for 1", make, {nn.ReLU(), nn.ReLU()}, {{x}})
+    helper.fails("result 1 must be a tensor, got 3", make, function() return 3 end, {x})
+  end)
 end)

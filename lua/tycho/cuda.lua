@@ -1,14 +1,45 @@
 -- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the rest raises it.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local modes = require "tycho.modes"
 local fail = options.fail
 local gpu = core.gpu
 local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, current_device = gpu.current_device,
   set_device = gpu.set_device, get_device_properties = gpu.get_device_properties, synchronize = gpu.synchronize,
-  sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info, memory_stats = gpu.memory_stats,
+  sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info,
   reset_peak_memory_stats = gpu.reset_peak_memory_stats, empty_cache = gpu.empty_cache, current_stream = gpu.current_stream}
 
 function cuda.get_device_name(device) return gpu.get_device_properties(device).name end
+-- The compute capability: two numbers, 9 and 0 for sm_90.
+function cuda.get_device_capability(device)
+  local p = gpu.get_device_properties(device)
+  return p.major, p.minor
+end
+-- Whether the GPU computes in bfloat16 (sm_80 and later).
+function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_device_capability(device)) >= 8 end
+
+---- memory ----
+-- What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments,
+-- num_alloc_retries (the cache was given back for one), num_ooms, blocks (by size, {most=, used=, free=}); by PyTorch's names too,
+-- such as "allocated_bytes.all.peak".
+function cuda.memory_stats(device)
+  local s = gpu.memory_stats(device)
+  for name, now in pairs {allocated_bytes = "allocated", active_bytes = "allocated", reserved_bytes = "reserved"} do
+    s[name .. ".all.current"], s[name .. ".all.peak"] = s[now], s["max_" .. now]
+  end
+  s["allocation.all.current"], s["segment.all.current"] = s.allocations, s.segments
+  return s
+end
+
+-- A share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it is out of memory.
+function cuda.set_per_process_memory_fraction(fraction, device)
+  if type(fraction) ~= "number" or not (fraction > 0 and fraction <= 1) then
+    fail("set_per_process_memory_fraction: argument 1 must be a number above 0 and up to 1, got %s", options.shown(fraction))
+  end
+  gpu.share(device, fraction)
+end
+function cuda.get_per_process_memory_fraction(device) return gpu.share(device) end
+
 for name, field in pairs {memory_allocated = "allocated", max_memory_allocated = "max_allocated",
     memory_reserved = "reserved", max_memory_reserved = "max_reserved"} do
   cuda[name] = function(device) return gpu.is_available() and gpu.memory_stats(device)[field] or 0 end    -- bytes
@@ -85,8 +116,15 @@ end
 -- What is put into this stream from now on waits for what is in the other one now.
 function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) end
 
--- A stream of a device (nil: the current one).
-function cuda.Stream(device) return gpu.stream_new(device) end
+-- A stream of a device (nil: the current one). {priority=0}: -1 goes before 0 where both have work.
+function cuda.Stream(device, o)
+  if type(device) == "table" then device, o = nil, device end
+  o = options.fill("Stream", o, {device = device or false, priority = 0})
+  options.whole("Stream", "priority", o.priority, -2 ^ 31)
+  return gpu.stream_new(o.device or nil, o.priority)
+end
+-- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries that are called through FFI.
+function Stream:cuda_stream() return gpu.stream_raw(self) end
 function cuda.default_stream(device) return gpu.default_stream(device) end
 -- s is the current stream of its device from now on; it stays for the process's life.
 function cuda.set_stream(s)
@@ -119,6 +157,18 @@ function Graph:reset() gpu.graph_reset(self) end
 -- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
 function Graph:replay() gpu.graph_replay(self) end
 
+-- What graph's option `pool` takes: graphs with one pool use the same memory, and so are replayed in the order in which they were recorded.
+function Graph:pool() return self end
+local Pool = {}                                          -- graph: the last one that was recorded with it
+function cuda.graph_pool_handle() return setmetatable({}, Pool) end
+local function graph_of(pool)
+  if getmetatable(pool) == Pool then return pool.graph end
+  if not rawequal(getmetatable(pool), gpu.graph_meta) then
+    fail("graph: option 'pool' must be what a graph's pool() or graph_pool_handle() gave, got %s", options.shown(pool))
+  end
+  return pool
+end
+
 local function finish(graph, old, ok, ...)
   gpu.set_stream(old)
   if not ok then
@@ -130,11 +180,37 @@ local function finish(graph, old, ok, ...)
 end
 -- graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph and fn's results, which hold
 -- values after g:replay(). Sizes stay as they are, new inputs are copied into the old ones (copy_), and fn must not wait for the device.
--- What is made once at first use (plans, an optimizer's state) must be there: call fn once before.
-function cuda.graph(fn, ...)
-  if type(fn) ~= "function" then fail("graph: argument 1 must be a function, got " .. type(fn)) end
-  local old = gpu.current_stream()
-  return finish(gpu.graph_begin(), old, pcall(fn, ...))
+-- What is made once at first use (plans, an optimizer's state) must be there: call fn once before. Options, where there are any, come
+-- first: {pool=} another graph's g:pool(), or a graph_pool_handle(), to use its memory again.
+function cuda.graph(o, fn, ...)
+  if modes.callable(o) then return cuda.graph({}, o, fn, ...) end
+  if not modes.callable(fn) then fail("graph: argument 1 must be a function, got " .. type(fn or o)) end
+  local pool = options.fill("graph", o, {pool = false}).pool
+  local beside, old = pool and graph_of(pool) or nil, gpu.current_stream()
+  local graph = gpu.graph_begin(nil, beside)
+  if pool and getmetatable(pool) == Pool then pool.graph = graph end
+  return finish(graph, old, pcall(fn, ...))
 end
+
+---- profilers outside ----
+-- Names for the timelines of Nsight and its like. range(name, fn, ...) calls fn(...) and gives its results.
+cuda.nvtx = options.told({range_pop = function() gpu.range() end}, "cuda.nvtx")
+for name, tell in pairs {range_push = gpu.range, mark = gpu.moment} do
+  cuda.nvtx[name] = function(text)
+    if type(text) ~= "string" then fail("%s: argument 1 must be a string, got %s", name, type(text)) end
+    tell(text)
+  end
+end
+function cuda.nvtx.range(text, fn, ...)
+  if not modes.callable(fn) then fail("range: argument 2 must be a function, got " .. type(fn)) end
+  cuda.nvtx.range_push(text)
+  return options.finally(gpu.range, fn, ...)
+end
+-- What a profiler that was told to wait records lies between start() and stop().
+cuda.profiler = options.told({start = function() gpu.recording(true) end, stop = function() gpu.recording(false) end},
+  "cuda.profiler")
+
+function cuda.make_graphed_callables(...) return require("tycho.graphed")(...) end
+
 
 return require("tycho.options").told(cuda, "cuda")

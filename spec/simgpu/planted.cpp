@@ -41,7 +41,7 @@ static float *device(int n) {
 
 static cudaStream_t stream() {
   cudaStream_t s = nullptr;
-  cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+  cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, 0);
   return s;
 }
 

@@ -105,7 +105,7 @@ thread_local bool working = false;         /* what a key's rights are: each thre
 struct sigaction faults_before;
 
 void note_open(char *mapping, size_t size) {
-  if (nopened == 1 << 14) { mprotect(opened[--nopened], opened_size[nopened], PROT_NONE); }
+  if (nopened == 1 << 14) { nopened--; mprotect(opened[nopened], opened_size[nopened], PROT_NONE); }
   opened[nopened] = mapping;
   opened_size[nopened++] = size;
 }
@@ -415,7 +415,7 @@ cudaError_t cudaFreeHost(void *p) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int) {
   ENTER;
   std::lock_guard<std::mutex> hold(streams_lock);
   *s = new CUstream_st;

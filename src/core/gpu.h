@@ -33,6 +33,7 @@ typedef struct { char name[256]; int major, minor, multiprocessors; size_t memor
 #define TY_GPU_SIZE(k) ((size_t)4096 << 4 * (k))
 typedef struct {
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments;   /* bytes; counts */
+  long long retries, failures;         /* how often the device had no more: at first, and also after the cache was given back */
   long long used[TY_GPU_SIZES], free[TY_GPU_SIZES];                                       /* blocks in tensors' use, and in the cache */
 } ty_gpu_stats;
 
@@ -45,8 +46,11 @@ typedef struct {
   ty_status (*memory_info)(ty_ctx *ctx, int gpu, size_t *free, size_t *total);
   void (*stats)(int gpu, ty_gpu_stats *out);
   void (*reset_peaks)(int gpu);
-  ty_status (*stream_new)(ty_ctx *ctx, int gpu, void **out);
+  /* No more than a share of the device's memory is reserved; share < 0: asks. Gives the share so far. */
+  ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
+  ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* the lower the number, the sooner: -1 before 0 */
   void (*stream_free)(int gpu, void *stream);
+  void *(*stream_raw)(int gpu, void *stream);                                /* CUDA's handle of it */
   ty_status (*stream_synchronize)(ty_ctx *ctx, int gpu, void *stream);
   ty_status (*stream_query)(ty_ctx *ctx, int gpu, void *stream, bool *done);
   ty_status (*event_new)(ty_ctx *ctx, int gpu, bool timing, void **out);
@@ -58,13 +62,18 @@ typedef struct {
   ty_status (*event_elapsed)(ty_ctx *ctx, void *from, void *to, double *ms);
   ty_status (*pin)(ty_ctx *ctx, size_t n, void **out);                        /* host memory that copies reach without the host's help */
   void (*unpin)(void *p);
-  /* Between begin and end what the calling thread puts into stream is recorded, not done; keep false: end forgets it. */
-  ty_status (*graph_begin)(ty_ctx *ctx, int gpu, void **graph, void **stream);
+  /* Between begin and end what the calling thread puts into stream is recorded, not done; keep false: end forgets it.
+     beside: NULL, or a graph whose memory this one shares: what that has given back is used again. */
+  ty_status (*graph_begin)(ty_ctx *ctx, int gpu, void *beside, void **graph, void **stream);
   ty_status (*graph_end)(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
   ty_status (*graph_replay)(ty_ctx *ctx, void *graph);
   void (*graph_free)(void *graph);
   bool (*capturing)(void);             /* whether the calling thread does */
   bool (*graphs)(void);                /* whether there can be graphs: they need the caching allocator */
+  /* For profilers outside: a named range of the calling thread begins (text) or ends (NULL), a moment is marked, recording is switched. */
+  void (*range)(const char *text);
+  void (*moment)(const char *text);
+  ty_status (*recording)(ty_ctx *ctx, bool on);
   /* Which ways libraries have taken where they are timed: words that are saved (how many; those that fit are written),
      given back, and whose they are. */
   size_t (*ways)(int64_t *words, size_t room);

@@ -22,7 +22,7 @@ ty_k_fault *ty_fault_of(int gpu);                            /* where kernels re
 
 /* ---- stream.c ---- */
 /* captured: a graph's; tickets: see ty_tickets */
-typedef struct ty_stream { cudaStream_t s; int gpu; bool captured; unsigned *tickets; struct ty_stream *next; } ty_stream;
+typedef struct ty_stream { cudaStream_t s; int gpu, priority; bool captured; unsigned *tickets; struct ty_stream *next; } ty_stream;
 /* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in
  * kernels/device.cuh) and leaves them 0. *made: NULL, or to be released after it. */
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
@@ -32,8 +32,9 @@ ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
-ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out);
+ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
 void ty_stream_free(int gpu, void *stream);
+void *ty_stream_raw(int gpu, void *stream);
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done);
 ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out);
@@ -49,7 +50,7 @@ void ty_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
-ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream);
+ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **stream);
 ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
@@ -72,6 +73,7 @@ void ty_cuda_empty_cache(const ty_backend *b);
 void ty_cuda_memory(const ty_backend *b, char *text, size_t size);
 void ty_cuda_stats(int gpu, ty_gpu_stats *out);
 void ty_cuda_reset_peaks(int gpu);
+ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
 void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream works with s: its memory isn't given to others until that is done */
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);
 void ty_unpin(void *p);

@@ -1,4 +1,6 @@
 /* The devices: opening them, errors, what they are, random generators. */
+#include <cuda_profiler_api.h>
+#include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -118,6 +120,16 @@ static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool 
 
 static void uses(ty_ctx *ctx, const ty_backend *b, ty_storage *s) { ty_uses(ty_stream_of(ctx, b->gpu), s); }
 
+static void range(const char *text) {
+  if (text) nvtxRangePushA(text);
+  else nvtxRangePop();
+}
+
+static ty_status recording(ty_ctx *ctx, bool on) {
+  CUDA(ctx, ctx->gpu, on ? cudaProfilerStart() : cudaProfilerStop());
+  return TY_OK;
+}
+
 static bool channels_last(ty_dtype d) { return ty_is_half(d); }
 
 static cudaError_t open_device(int gpu) {
@@ -162,6 +174,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
   }
   *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize,
     .sync_count = sync_count, .memory_info = memory_info, .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks,
+    .share = ty_cuda_share, .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
     .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free,
     .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,

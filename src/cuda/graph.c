@@ -1,17 +1,22 @@
 /* CUDA graphs: what a function puts into streams is recorded once and then launched as one piece of work.
  *
- * Idea: a graph has a stream of its own. While it captures, everything is allocated for that stream, whose blocks nobody else gets, so they
- * are its private pool; the pool ends with the graph, when the stream goes back. Memory from outside that the recorded work reads or
- * writes is kept alive by the graph. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event
- * and gives no memory back to the driver. */
+ * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
+ * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back.
+ * Memory from outside that the recorded work reads or writes is kept alive by the graph. Invariants: capture belongs to one thread;
+ * meanwhile that thread waits for nothing, queries no event and gives no memory back to the driver; launches over one pool follow one
+ * another. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cuda.h"
 
+typedef struct { atomic_int graphs; ty_stream *stream, *ran; } pool;      /* ran: the stream of the last launch */
+
 struct ty_graph {
   int gpu;
   uint64_t id;                             /* never used twice */
-  ty_stream *stream, *ran, *drew;          /* ran: the stream of the last launch; drew: of the last random numbers within */
+  pool *pool;
+  ty_stream *drew;                         /* the stream of the last random numbers within */
   cudaGraphExec_t exec;
   ty_storage **kept;
   int nkept, room;
@@ -19,7 +24,7 @@ struct ty_graph {
 
 static __thread ty_graph *capturing;
 
-ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->stream : NULL; }
+ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
 
 ty_stream **ty_captured_draw(int gpu) { return ty_captures(gpu) ? &capturing->drew : NULL; }
 
@@ -58,32 +63,39 @@ static void keep(ty_graph *g, ty_storage *s) {
 
 void ty_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
-  if (g && ty_owner_of(s) != g->stream) keep(g, s);        /* the pool's own blocks come and go within it */
+  if (g && ty_owner_of(s) != g->pool->stream) keep(g, s);        /* the pool's own blocks come and go within it */
   else ty_used_on(s, stream);
+}
+
+static void pool_release(int gpu, pool *p) {
+  if (atomic_fetch_sub(&p->graphs, 1) > 1) return;
+  if (p->ran && p->ran != p->stream) ty_wait_for(p->stream, p->ran);     /* whoever gets the blocks comes after the last launch */
+  p->stream->captured = false;
+  ty_stream_free(gpu, p->stream);
+  ty_free(p);
 }
 
 void ty_graph_free(void *graph) {
   ty_graph *g = graph;
+  ty_stream *ran = g->pool->ran;
   if (capturing == g) {                    /* never ended */
     cudaGraph_t made = NULL;
-    if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->stream->s, &made);
+    if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->pool->stream->s, &made);
     if (made) cudaGraphDestroy(made);
     cudaGetLastError();
     capturing = NULL;
   }
-  if (g->ran && g->ran != g->stream) ty_wait_for(g->stream, g->ran);     /* whoever gets the blocks comes after the last launch */
   /* Lua may collect it while another is captured */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   ty_capture_mode(mode);
   for (int i = 0; i < g->nkept; i++) {
-    if (g->ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], g->ran);
-    else if (g->ran && g->kept[i]->backend->gpu < 0) ty_pinned_used_on(g->kept[i]->data, g->ran);
+    if (ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], ran);
+    else if (ran && g->kept[i]->backend->gpu < 0) ty_pinned_used_on(g->kept[i]->data, ran);
     ty_storage_release(g->kept[i]);
   }
   free(g->kept);
-  g->stream->captured = false;
-  ty_stream_free(g->gpu, g->stream);
+  pool_release(g->gpu, g->pool);
   ty_free(g);
 }
 
@@ -94,27 +106,38 @@ static void make_room(int gpu) {
   cudaGetLastError();
 }
 
-ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void **out, void **stream) {
+static pool *pool_new(ty_ctx *ctx, int gpu) {
+  void *s;
+  pool *p = ty_malloc(sizeof *p);
+  if (!p) return ty_no_memory(ctx, "graph"), NULL;
+  if (ty_stream_new(ctx, gpu, 0, &s) != TY_OK) return ty_free(p), NULL;
+  *p = (pool){.stream = s};
+  p->stream->captured = true;
+  return p;
+}
+
+ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **stream) {
+  static _Atomic uint64_t captures;
+  const ty_graph *other = beside;
   if (capturing) return ty_error(ctx, "graph: a graph is being captured already");
   if (!ty_cuda_cached()) return ty_error(ctx, "graph: graphs need the caching allocator (TYCHO_CUDA_CACHE=0 is set)");
-  ty_graph *g = ty_malloc(sizeof *g);
-  void *s;
-  if (!g) return ty_no_memory(ctx, "graph");
+  if (other && other->gpu != gpu) return ty_error(ctx, "graph: the pool is of cuda:%d, the current device is cuda:%d", other->gpu, gpu);
+  pool *p = other ? other->pool : pool_new(ctx, gpu);
+  ty_graph *g = p ? ty_malloc(sizeof *g) : NULL;
+  if (!p) return TY_ERR;
+  atomic_fetch_add(&p->graphs, 1);
+  if (!g) return pool_release(gpu, p), ty_no_memory(ctx, "graph");
   memset(g, 0, sizeof *g);
-  static _Atomic uint64_t captures;
   g->gpu = gpu;
   g->id = ++captures;                      /* below any address */
-  ty_status st = ty_stream_new(ctx, gpu, &s);
-  if (st != TY_OK) { ty_free(g); return st; }
-  g->stream = s;
-  g->stream->captured = true;
+  g->pool = p;
   make_room(gpu);
   cudaError_t e = ty_use(gpu);
-  if (e == cudaSuccess) e = cudaStreamBeginCapture(g->stream->s, cudaStreamCaptureModeThreadLocal);
+  if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
   if (e != cudaSuccess) { ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
   capturing = g;
   *out = g;
-  *stream = s;
+  *stream = p->stream;
   return TY_OK;
 }
 
@@ -123,12 +146,12 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   *nodes = 0;
   cudaGraph_t made = NULL;
   cudaError_t e = ty_use(g->gpu);
-  if (e == cudaSuccess) e = cudaStreamEndCapture(g->stream->s, &made);
+  if (e == cudaSuccess) e = cudaStreamEndCapture(g->pool->stream->s, &made);
   capturing = NULL;
   if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
   if (made) cudaGraphDestroy(made);
-  if (e == cudaSuccess && keep) g->ran = g->stream;        /* its blocks may have work of that stream before them */
+  if (e == cudaSuccess && keep && !g->pool->ran) g->pool->ran = g->pool->stream;   /* its blocks may have work of that stream before them */
   if (!keep) { cudaGetLastError(); return TY_OK; }
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "graph: capture", g->gpu);
 }
@@ -140,10 +163,10 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   TY_TRY(ty_refuse_capture(ctx, "replay: a graph can't be launched"));
   CUDA(ctx, g->gpu, ty_use(g->gpu));
   TY_TRY(ty_reported(ctx, g->gpu));
-  if (g->ran != s) ty_wait_for(s, g->ran);             /* launches of one graph share its memory, so they follow one another */
+  if (g->pool->ran != s) ty_wait_for(s, g->pool->ran);
   ty_generator_begin(ctx, g->gpu);
   const cudaError_t e = ty_generator_end(g->gpu, cudaGraphLaunch(g->exec, s->s));
   if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaGraphLaunch", g->gpu);
-  g->ran = s;
+  g->pool->ran = s;
   return TY_OK;
 }

@@ -32,7 +32,9 @@ typedef struct block {
 typedef struct {
   block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
   block *waiting;
-  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
+  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES], retries, failures;
+  double share;                            /* of the device's memory, which reserved stays within; 0: no limit */
+  size_t most;                             /* the bytes of that */
 } heap;
 
 static heap heaps[TY_MAXGPU];
@@ -148,11 +150,13 @@ static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
   if (!b) return NULL;
   /* the pool of a graph grows: not part of what is recorded */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
-  cudaError_t e = cudaMalloc(&p, size);
+  const bool beyond = h->share && (size_t)h->reserved + size > h->most;
+  cudaError_t e = beyond ? cudaErrorMemoryAllocation : cudaMalloc(&p, size);
   ty_capture_mode(mode);
   if (e != cudaSuccess) {
     cudaGetLastError();
     free(b);
+    h->retries++;
     return NULL;
   }
   *b = (block){.p = p, .size = size, .stream = s, .small = small};
@@ -260,21 +264,28 @@ ty_stream *ty_owner_of(const ty_storage *s) { return s->block ? ((const block *)
 
 void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   size_t left = 0, total = 0;
-  const heap *h = &heaps[dev->gpu];
+  heap *h = &heaps[dev->gpu];
+  char limit[64] = "";
   cudaError_t e = ty_use(dev->gpu);
   if (e == cudaSuccess) e = cudaMemGetInfo(&left, &total);
+  pthread_mutex_lock(&lock);
+  h->failures++;
+  pthread_mutex_unlock(&lock);
+  if (h->share) snprintf(limit, sizeof limit, ", at most %zu may be", h->most);
   if (e != cudaSuccess) {                  /* an earlier kernel's end may look like too little memory */
     cudaGetLastError();
     snprintf(text, size, "; but the device fails: %s (%s)%s", cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
   } else
-    snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use", total, left,
-      h->reserved, h->allocated);
+    snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use%s", total, left,
+      h->reserved, h->allocated, limit);
 }
 
 void ty_cuda_stats(int gpu, ty_gpu_stats *out) {
   pthread_mutex_lock(&lock);
   const heap *h = &heaps[gpu];
-  *out = (ty_gpu_stats){h->allocated, h->peak_allocated, h->reserved, h->peak_reserved, h->allocations, h->segments, {0}, {0}};
+  *out = (ty_gpu_stats){.allocated = h->allocated, .peak_allocated = h->peak_allocated, .reserved = h->reserved,
+    .peak_reserved = h->peak_reserved, .allocations = h->allocations, .segments = h->segments, .retries = h->retries,
+    .failures = h->failures};
   memcpy(out->used, h->used, sizeof out->used);
   for (int k = 0; k < 2 * BINS; k++)
     for (const block *b = h->bin[k / BINS][k % BINS]; b; b = b->next) out->free[size_class(b->size)]++;
@@ -286,6 +297,21 @@ void ty_cuda_reset_peaks(int gpu) {
   heaps[gpu].peak_allocated = heaps[gpu].allocated;
   heaps[gpu].peak_reserved = heaps[gpu].reserved;
   pthread_mutex_unlock(&lock);
+}
+
+ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before) {
+  size_t left, total;
+  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, cudaMemGetInfo(&left, &total));
+  pthread_mutex_lock(&lock);
+  heap *h = &heaps[gpu];
+  *before = h->share ? h->share : 1;
+  if (share >= 0) {
+    h->share = share < 1 ? share : 0;
+    h->most = (size_t)(share * (double)total);
+  }
+  pthread_mutex_unlock(&lock);
+  return TY_OK;
 }
 
 /* ---- pinned host memory: few blocks, so lists; those given back wait here for the next that wants as much ---- */

@@ -19,7 +19,7 @@ static cudaError_t give_tickets(ty_stream *s) {
 
 cudaError_t ty_streams_open(int gpu) {
   defaults[gpu].gpu = gpu;
-  const cudaError_t e = cudaStreamCreateWithFlags(&defaults[gpu].s, cudaStreamNonBlocking);
+  const cudaError_t e = cudaStreamCreateWithPriority(&defaults[gpu].s, cudaStreamNonBlocking, 0);
   return e == cudaSuccess ? give_tickets(&defaults[gpu]) : e;
 }
 
@@ -36,18 +36,20 @@ ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
 static ty_stream *stream_or_default(int gpu, void *stream) { return stream ? stream : &defaults[gpu]; }
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
 
-ty_status ty_stream_new(ty_ctx *ctx, int gpu, void **out) {
+ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
   pthread_mutex_lock(&lock);
-  ty_stream *s = pool[gpu];
-  if (s) pool[gpu] = s->next;
+  ty_stream **at = &pool[gpu], *s;
+  while (*at && (*at)->priority != priority) at = &(*at)->next;
+  s = *at;
+  if (s) *at = s->next;
   pthread_mutex_unlock(&lock);
   if (!s) {
     cudaStream_t made;
     CUDA(ctx, gpu, ty_use(gpu));
-    CUDA(ctx, gpu, cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    CUDA(ctx, gpu, cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority));
     s = ty_malloc(sizeof *s);
     if (!s) { cudaStreamDestroy(made); return ty_no_memory(ctx, "Stream"); }
-    *s = (ty_stream){.s = made, .gpu = gpu};
+    *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority};
   }
   if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
     cudaError_t e = ty_use(gpu);
@@ -65,6 +67,8 @@ void ty_stream_free(int gpu, void *stream) {
   pool[gpu] = s;
   pthread_mutex_unlock(&lock);
 }
+
+void *ty_stream_raw(int gpu, void *stream) { return stream_or_default(gpu, stream)->s; }
 
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));

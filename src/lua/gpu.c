@@ -235,6 +235,7 @@ static int get_device_properties(lua_State *L) {
 
 static int synchronize(lua_State *L) {
   int k = ty_gpu_at(L, 1, "synchronize");
+  ty_settle(L, "the device is waited for");
   ty_ctx *ctx = context(L);
   return answer(L, ctx, ty_gpus.synchronize(ctx, k), 0);
 }
@@ -256,8 +257,9 @@ static int memory_stats(lua_State *L) {
   ty_gpus.stats(ty_gpu_at(L, 1, "memory_stats"), &st);
   const struct { const char *name; long long v; } f[] = {
     {"allocated", st.allocated}, {"max_allocated", st.peak_allocated}, {"reserved", st.reserved},
-    {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}};
-  lua_createtable(L, 0, 6);
+    {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}, {"num_alloc_retries", st.retries},
+    {"num_ooms", st.failures}};
+  lua_createtable(L, 0, 8);
   for (unsigned i = 0; i < sizeof f / sizeof *f; i++) { lua_pushnumber(L, (lua_Number)f[i].v); lua_setfield(L, -2, f[i].name); }
   lua_createtable(L, TY_GPU_SIZES, 0);   /* blocks by size */
   for (int i = 0; i < TY_GPU_SIZES; i++) {
@@ -272,6 +274,32 @@ static int memory_stats(lua_State *L) {
 }
 
 static int reset_peaks(lua_State *L) { ty_gpus.reset_peaks(ty_gpu_at(L, 1, "reset_peak_memory_stats")); return 0; }
+
+/* share(device, share or nil) -> the share of the device's memory that may be reserved, so far */
+static int share(lua_State *L) {
+  const int k = ty_gpu_at(L, 1, "set_per_process_memory_fraction");
+  double before = 1;
+  ty_ctx *ctx = context(L);
+  const ty_status s = ty_gpus.share(ctx, k, luaL_optnumber(L, 2, -1), &before);
+  lua_pushnumber(L, before);
+  return answer(L, ctx, s, 1);
+}
+
+/* What profilers outside are told: range(text or nil), moment(text), recording(on). */
+static int range(lua_State *L) {
+  if (available(L)) ty_gpus.range(lua_isnoneornil(L, 1) ? NULL : luaL_checkstring(L, 1));
+  return 0;
+}
+static int moment(lua_State *L) {
+  const char *text = luaL_checkstring(L, 1);
+  if (available(L)) ty_gpus.moment(text);
+  return 0;
+}
+static int recording(lua_State *L) {
+  ty_gpu_at(L, 2, "profiler");
+  ty_ctx *ctx = context(L);
+  return answer(L, ctx, ty_gpus.recording(ctx, lua_toboolean(L, 1)), 0);
+}
 
 static int empty_gpu_cache(lua_State *L) {
   if (available(L)) for (int i = 0; i < ty_gpus.count; i++) ty_gpus.device[i].empty_cache(&ty_gpus.device[i]);
@@ -371,6 +399,7 @@ void ty_open_gpu(lua_State *L) {
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
     {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways},
+    {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording},
     {"set_ways", set_ways}, {"ways_set", ways_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   ty_open_streams(L);

@@ -41,8 +41,14 @@ static int stream_new(lua_State *L) {
   int k = ty_gpu_at(L, 1, "Stream");
   ty_ctx *ctx = context(L);
   resource *r = resource_new(L, STREAM, k);
-  if (ty_gpus.stream_new(ctx, k, &r->p) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpus.stream_new(ctx, k, (int)luaL_optinteger(L, 2, 0), &r->p) != TY_OK) return ty_raise(L, ctx);
   r->owned = true;
+  return 1;
+}
+
+static int stream_raw(lua_State *L) {    /* stream -> CUDA's handle of it */
+  const resource *r = resource_at(L, 1, STREAM, "cuda_stream");
+  lua_pushlightuserdata(L, ty_gpus.stream_raw(r->gpu, r->p));
   return 1;
 }
 
@@ -72,6 +78,7 @@ static int set_stream(lua_State *L) {
 
 static int stream_synchronize(lua_State *L) {
   resource *r = resource_at(L, 1, STREAM, "synchronize");
+  ty_settle(L, "a stream is waited for");
   ty_ctx *ctx = context(L);
   return answer(L, ctx, ty_gpus.stream_synchronize(ctx, r->gpu, r->p), 0);
 }
@@ -101,6 +108,7 @@ static void *stream_or_current(lua_State *L, int i, int k, const char *who) {
 
 static int event_record(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "record");
+  ty_settle(L, "an event is recorded");    /* who waits for it means the work so far */
   ty_ctx *ctx = context(L);
   return answer(L, ctx, ty_gpus.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
 }
@@ -149,14 +157,18 @@ bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
   return true;
 }
 
-/* graph_begin(device) -> graph, whose stream is now the current one; from here to graph_end this thread's work on the device is recorded */
+/* graph_begin(device, graph whose memory is shared, or nil) -> graph, whose stream is now the current one; from here to graph_end
+   this thread's work on the device is recorded */
 static int graph_begin(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "graph");
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = context(L);
   void *stream = NULL;
+  const resource *beside = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, GRAPH, "graph");
   resource *g = resource_new(L, GRAPH, k);
-  if (ty_gpus.graph_begin(ctx, k, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
+  ty_settle(L, "a graph is captured");
+  if (beside && !beside->p) return ty_throw(L, "graph: the pool's graph has been reset");
+  if (ty_gpus.graph_begin(ctx, k, beside ? beside->p : NULL, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
   g->owned = true;
   ty_own_modes(L, s)->ctx.stream[k] = stream;
   return 1;
@@ -190,6 +202,7 @@ static int graph_replay(lua_State *L) {
   const resource *g = resource_at(L, 1, GRAPH, "replay");
   ty_ctx *ctx = context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
+  ty_settle(L, "a graph is replayed");
   ty_profiler *told = ctx->profiler;
   if (told) told->begin(told, ctx, "graph", &ty_gpus.device[g->gpu], NULL);
   const ty_status s = ty_gpus.graph_replay(ctx, g->p);
@@ -207,7 +220,8 @@ static int resource_gpu(lua_State *L) {
 
 void ty_open_streams(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
-    {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"event_record", event_record}, {"event_wait", event_wait},
+    {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"stream_raw", stream_raw},
+    {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing},
     {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"graph_reset", graph_reset},
     {"device_of", resource_gpu}, {"same", same}};
