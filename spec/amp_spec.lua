@@ -169,6 +169,42 @@ describe("autocast", function()
   end)
 end)
 
+describe("an autograd.Function under autocast", function()
+  it("runs its backward as its forward, or both without it", function()
+    local seen = {}
+    local function see(x) seen[#seen + 1] = x.dtype .. " " .. tostring((amp.is_autocast_enabled())) end
+    local Product = tycho.autograd.Function {
+      forward = amp.custom_fwd(function(ctx, a, b)
+        ctx:save_for_backward(a, b)
+        return a:mm(b)
+      end),
+      backward = amp.custom_bwd(function(ctx, g)
+        local a, b = ctx:saved_tensors()
+        local da = g:mm(b:t())
+        see(da)
+        return da, a:t():mm(g)
+      end)}
+    local Twice = tycho.autograd.Function {
+      forward = amp.custom_fwd(function(_, x, k) see(x) return x * k end, {cast_inputs = "float32"}),
+      backward = amp.custom_bwd(function(_, g) see(g) return g * 2 end)}
+    local a, b = tycho.randn(3, 4, {requires_grad = true}), tycho.randn(4, 2, {requires_grad = true})
+    local function run() return Twice(Product(a, b), 2) end
+    local y = amp.autocast({dtype = "bfloat16"}, run)
+    assert.equal("float32", y.dtype)
+    y:sum():backward()
+    assert.same({"float32 false", "float32 false", "bfloat16 true"}, seen)
+    assert.equal("float32", a.grad.dtype)
+    helper.close(a.grad, tycho.grad(a:mm(b):sum() * 2, a), nil, 0.05)
+    seen = {}
+    run():sum():backward()                                       -- outside of autocast nothing is cast
+    assert.same({"float32 false", "float32 false", "float32 false"}, seen)
+    helper.fails("forward must be from custom_fwd", function()
+      local G = tycho.autograd.Function {forward = function(_, x) return x * 1 end, backward = amp.custom_bwd(function(_, g) return g end)}
+      G(a):sum():backward()
+    end)
+  end)
+end)
+
 describe("GradScaler", function()
   it("gives PyTorch's scales and weights over 10,000 steps of numbers, infinities and NaN", function()
     local t = helper.read("spec/golden/amp.safetensors")

@@ -52,6 +52,42 @@ function amp.is_autocast_enabled(device)
   return dtype ~= nil, dtype
 end
 
+-- What autocast is set to, by kind of device; and fn(...) under such a setting.
+local function setting()
+  return {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
+end
+local function under(state, fn, ...)
+  local old = setting()
+  for kind, dtype in pairs(state) do core.autocast(kind == "cuda", dtype or nil) end
+  return restore(old, pcall(fn, ...))
+end
+
+-- custom_fwd(fn, {cast_inputs=}): the forward of an autograd.Function whose backward, from custom_bwd, shall run under forward's autocast.
+-- cast_inputs: where autocast is on, floating tensors among the arguments (but float64) are given this dtype, and fn runs without it.
+function amp.custom_fwd(fn, o)
+  if not callable(fn) then fail("custom_fwd: argument 1 must be a function, got " .. type(fn)) end
+  local cast = fill("custom_fwd", o, {cast_inputs = false, device_type = false}).cast_inputs
+  return function(ctx, ...)
+    local state, args, n = setting(), {...}, select("#", ...)
+    if cast and (state.cpu or state.cuda) then
+      state = {cpu = false, cuda = false}
+      for i = 1, n do
+        local x = args[i]
+        if core.is_tensor(x) and M.is_floating_point(x) and x.dtype ~= "float64" then args[i] = M.to(x, cast) end
+      end
+    end
+    ctx._autocast = state
+    return under(state, fn, ctx, unpack(args, 1, n))
+  end
+end
+function amp.custom_bwd(fn)
+  if not callable(fn) then fail("custom_bwd: argument 1 must be a function, got " .. type(fn)) end
+  return function(ctx, ...)
+    if not ctx._autocast then fail("custom_bwd: the Function's forward must be from custom_fwd") end
+    return under(ctx._autocast, fn, ctx, ...)
+  end
+end
+
 ---- loss scaling ----
 local Scaler = {}
 Scaler.__index = Scaler

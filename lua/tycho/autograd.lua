@@ -112,6 +112,42 @@ function M.retain_grad(x)
   M.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
 end
 
+---- what is saved for backward ----
+autograd.graph = options.told({}, "autograd.graph")
+-- Calls fn(...); of each tensor that is saved for backward meanwhile, pack(tensor) makes a value that stands in its place, and backward
+-- calls unpack(value) for it: a tensor of the same shape, dtype and device. Both run without recording; fn isn't compiled. What an
+-- in-place op saves of its result stays as it is. Within another saved_tensors_hooks the inner one alone counts.
+function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
+  for i, f in ipairs {pack or false, unpack or false, fn or false} do
+    if not modes.callable(f) then fail("saved_tensors_hooks: argument %d must be a function, got %s", i, options.shown(f or nil)) end
+  end
+  local hooks = {function(x)
+    local v = pack(x)
+    if core.is_tensor(v) then core.keep(v)                -- backward comes after whatever scope this is
+    elseif type(v) == "table" then for _, part in pairs(v) do if core.is_tensor(part) then core.keep(part) end end end
+    return v
+  end, unpack}
+  local before = core.saved_hooks(hooks)
+  return finally(function()
+    core.saved_hooks(before or false)
+    return hooks                                         -- the core doesn't keep them alive; this does
+  end, fn, ...)
+end
+
+-- Calls fn(...); what a GPU's ops save for backward meanwhile is moved to the CPU, to pinned memory unless {pin_memory = false}, and is
+-- back when backward needs it: memory of the GPU for the time of two copies. Leaves, which are there anyway, stay.
+function autograd.graph.save_on_cpu(o, fn, ...)
+  if modes.callable(o) then return autograd.graph.save_on_cpu({}, o, fn, ...) end
+  local pin = options.fill("save_on_cpu", o, {pin_memory = true}).pin_memory
+  return autograd.graph.saved_tensors_hooks(function(x)
+    if x.device == "cpu" or x.requires_grad then return x end
+    return {pin and core.gpu.to_pinned(x) or M.cpu(x), x.device}
+  end, function(kept)
+    if core.is_tensor(kept) then return kept end
+    return M.to(kept[1], kept[2], {non_blocking = true})
+  end, fn, ...)
+end
+
 ---- autograd.Function ----
 -- A context holds what forward leaves for backward; it goes when the last tensor that needs it is collected.
 local Context = {}
@@ -119,18 +155,26 @@ Context.__index = Context
 function Context:save_for_backward(...)
   self._saved = {n = select("#", ...), ...}
   self._versions = {}
+  local hooks = core.saved_hooks()
   for i = 1, self._saved.n do
     local x = self._saved[i]
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i] = M._version(x)
       core.keep(x)                                       -- whatever scope it was made in
+      if hooks then self._saved[i] = hooks[1](M.detach(x)) end
     end
   end
+  self._unpack = hooks and hooks[2]
 end
 function Context:saved_tensors()
   local s = self._saved
   if not s then return end
+  if self._unpack then
+    local out = {}
+    for i = 1, s.n do out[i] = self._versions[i] and self._unpack(s[i]) or nil end
+    return unpack(out, 1, s.n)
+  end
   for i = 1, s.n do
     if s[i] and M._version(s[i]) ~= self._versions[i] then
       fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")

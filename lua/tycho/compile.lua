@@ -366,7 +366,7 @@ function Compiled:__tostring() return "compiled function" end -- luacheck: no se
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
   -- part of another one's record, of the user's graph, or looked at for anomalies
-  if program.active() or gpu.capturing() or modes.watching then return self.fn(...) end
+  if program.active() or gpu.capturing() or modes.watching or core.saved_hooks() then return self.fn(...) end
   local args = pack(...)
   local why = refused(self, args)
   local v = not why and variant_for(self, args)

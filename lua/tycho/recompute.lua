@@ -28,6 +28,12 @@ local function keep_all(...)
 end
 local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
 
+local function settled()                                 -- bytes of what somebody holds
+  collectgarbage()
+  collectgarbage()
+  return core.allocated()
+end
+
 -- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next
 -- turn, where it is much. Where a collection gave little back, the next one comes later.
 local LEAST = 2^24
@@ -66,9 +72,9 @@ local function computed_again(ctx)
   local now, casts, before = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
   restore(ctx.rng)
   modes.recomputing = true
-  local grad, held = core.set_grad_enabled(true), core.allocated()
+  local grad, held = core.set_grad_enabled(true), ctx.report and settled()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-  if ctx.report then ctx.report(core.allocated() - held) end
+  if ctx.report then ctx.report(settled() - held) end
   core.set_grad_enabled(grad)
   modes.recomputing = before
   autocasts(casts)

@@ -40,7 +40,8 @@ static ty_node *node_new(ty_op *op, int nin, int nout, int nattr) {
 static void drop_saved(ty_node *n) {
   for (int i = 0; i < n->nin + n->nout; i++) {
     ty_release(n->saved[i].t);
-    n->saved[i].t = NULL;
+    if (n->saved[i].packed) ty_hooks_free(n->saved[i].packed);
+    n->saved[i] = (ty_saved){0};
   }
 }
 
@@ -98,12 +99,6 @@ static void set_node(ty_tensor *t, ty_node *n, int out) {
   ty_node_release(old);
 }
 
-static bool save(ty_saved *s, const ty_tensor *t) {
-  s->t = ty_alias(t);
-  if (!s->t) return false;
-  s->version = ty_version(t);
-  return true;
-}
 
 /* ---- recording ---- */
 
@@ -135,11 +130,26 @@ static ty_status no_memory(ty_ctx *ctx) {
   return TY_OOM;
 }
 
+static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
+  if (pack && t->requires_grad) return ctx->host->pack(ctx, t, true, &s->packed);
+  ty_tensor *alias = ty_alias(t);
+  if (!alias) return no_memory(ctx);
+  if (pack) {
+    const ty_status st = ctx->host->pack(ctx, alias, false, &s->packed);
+    ty_release(alias);
+    return st;
+  }
+  *s = (ty_saved){.t = alias, .version = ty_version(t)};
+  return TY_OK;
+}
+
 /* before[i], where given: operand i as it was before an in-place change. */
-static ty_node *make_node(ty_call *c, ty_tensor *const *before) {
+static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) {
   ty_op *op = c->op;
   ty_node *n = node_new(op, c->nin, op->nout, op->nattr);
-  if (!n) return NULL;
+  const bool pack = c->ctx->packs;
+  ty_status st = TY_OK;
+  if (!n) return no_memory(c->ctx);
   uint32_t mask = n->saved_mask = ty_save_mask(c);
   if (op->has_list) memcpy(n->span, c->span, sizeof n->span);
   memcpy(n->at, c->at, sizeof(ty_attr) * (size_t)op->nattr);
@@ -151,21 +161,21 @@ static ty_node *make_node(ty_call *c, ty_tensor *const *before) {
     if (!t) continue;
     ty_meta_of(t, &n->meta[i]);
     if (ty_needs_grad(t) && op->diff >> s & 1) set_edge(&n->edge[i], t);
-    if (mask >> s & 1 && !save(&n->saved[i], before && i < TY_MAXPARAM && before[i] ? before[i] : t)) goto fail;
+    if (mask >> s & 1 && st == TY_OK) st = save(c->ctx, &n->saved[i], before && i < TY_MAXPARAM && before[i] ? before[i] : t, pack);
   }
   for (int j = 0; j < op->nout; j++) {
     ty_meta_of(c->out[j], &n->meta[c->nin + j]);
-    if (mask >> (24 + j) & 1 && !save(&n->saved[c->nin + j], c->out[j])) goto fail;
+    /* in place: what the result will be isn't there to be packed yet */
+    if (mask >> (24 + j) & 1 && st == TY_OK) st = save(c->ctx, &n->saved[c->nin + j], c->out[j], pack && !before);
   }
-  return n;
-fail:
-  ty_node_release(n);
-  return NULL;
+  if (st != TY_OK) ty_node_release(n);
+  else *out = n;
+  return st;
 }
 
 ty_status ty_record(ty_call *c) {
-  ty_node *n = make_node(c, NULL);
-  if (!n) return no_memory(c->ctx);
+  ty_node *n;
+  TY_TRY(make_node(c, NULL, &n));
   if (ty_is_float((ty_dtype)c->out[0]->dtype)) set_node(c->out[0], n, 0);   /* further results are indices, masks, statistics */
   ty_node_release(n);
   return TY_OK;
@@ -249,7 +259,7 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
 ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p) {
   ty_tensor *base = target->base;
   *p = (ty_pending){NULL, NULL};
-  if (ty_will_record(c) && !(p->call = make_node(c, before))) return no_memory(c->ctx);
+  if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
   if (!base) return TY_OK;
   p->put = node_new(&ty_ops[TY_OP_strided_put], 2, 1, 4);
   if (!p->put) { ty_abandon_inplace(p); return no_memory(c->ctx); }
@@ -291,16 +301,30 @@ void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
 static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **out) {
   ty_saved *s = &n->saved[i];
   const char *name = n->op ? n->op->name : "Function";
-  if (!s->t)
+  if (!s->t && !s->packed)
     return ty_error(ctx,
       "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);
-  uint32_t now = ty_version(s->t);
-  if (now != s->version)
+  ty_tensor *kept = s->t;
+  if (s->packed) {
+    const ty_meta *m = &n->meta[i];
+    TY_TRY(ctx->host->unpack(ctx, s->packed, &kept));
+    if (kept->dtype != m->dtype || !TY_SAME_SHAPE(kept, m) || ty_device_of(kept) != ty_devices[m->device]) {
+      ty_error(ctx, "saved_tensors_hooks: unpack returned a %s tensor of shape %s on %s; '%s' saved a %s of shape %s on %s",
+        ty_dtype_names[kept->dtype], ty_shape_of(kept), ty_device_of(kept)->name, name, ty_dtype_names[m->dtype],
+        ty_shape_text(m->shape, m->ndim), ty_devices[m->device]->name);
+      ty_release(kept);
+      return TY_ERR;
+    }
+  }
+  uint32_t now = ty_version(kept);
+  if (!s->packed && now != s->version)
     return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",
-                    ty_shape_of(s->t), name, now, s->version);
-  if (!ctx->grad_enabled || (!e.leaf && !e.node)) { *out = ty_retain(s->t); return TY_OK; }
-  if (e.leaf) { *out = ty_retain(e.leaf); return TY_OK; }
-  ty_tensor *t = ty_alias(s->t);
+                    ty_shape_of(kept), name, now, s->version);
+  if (!s->packed) ty_retain(kept);
+  if (!ctx->grad_enabled || (!e.leaf && !e.node)) { *out = kept; return TY_OK; }
+  ty_tensor *t = e.leaf ? ty_retain(e.leaf) : ty_alias(kept);
+  ty_release(kept);
+  if (e.leaf) { *out = t; return TY_OK; }
   if (!t) return no_memory(ctx);
   t->node = node_retain(e.node);
   t->out = e.out;

@@ -306,6 +306,9 @@ typedef struct {
   ty_status (*rule)(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
   /* may replace *grad; or (grad is NULL) after leaf has its .grad */
   ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
+  /* what stands for t, which is saved for backward (a leaf itself, else an alias); and, each time that is needed, a tensor of it again */
+  ty_status (*pack)(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);
+  ty_status (*unpack)(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out);
   void (*reclaim)(ty_ctx *ctx);        /* out of memory: collect what can be collected */
 } ty_host;
 
@@ -318,6 +321,7 @@ typedef struct ty_profiler {
 struct ty_ctx {
   bool grad_enabled;
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
+  uint64_t packs;                      /* key of the hooks that pack what the tape saves; 0: it is saved as it is */
   int device;                          /* in ty_devices: where what is made of nothing goes */
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
@@ -422,8 +426,8 @@ void ty_half_free(ty_half *h);
 
 typedef struct { ty_node *node; int out; ty_tensor *leaf; } ty_edge;  /* node or leaf or neither */
 
-/* A tensor kept for the backward pass: an alias without history, so that no cycle arises; version: when saved. */
-typedef struct { ty_tensor *t; uint32_t version; } ty_saved;
+/* Kept for the backward pass: an alias without history, so that no cycle arises (version: when saved), or what hooks made of it. */
+typedef struct { ty_tensor *t; ty_hooks *packed; uint32_t version; } ty_saved;
 
 struct ty_node {
   atomic_int refs;

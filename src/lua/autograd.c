@@ -1,12 +1,12 @@
-/* The tape's Lua side: gradient rules, backward, hooks, contexts of autograd.Function.
+/* The tape's Lua side: gradient rules, backward, contexts of autograd.Function (hooks.c: what users hang onto the tape).
  *
  * Idea: a rule is a Lua function whose parameters' names say what it needs: "g" the gradient, an operand or attribute by
  * its name, "out" a result, "x_shape" a shape. What it names is what the tape saves. Rules run in the calling coroutine,
  * in a scope of their own, so that their temporaries go at once. Invariant: errors in rules come back as a status. */
 #include <stdio.h>
 #include <string.h>
-#include "binding.h"
 #include "program.h"
+#include "tape.h"
 
 /* ---- registration ---- */
 
@@ -99,18 +99,7 @@ static int set_rule(lua_State *L) {
 
 /* ---- running rules ---- */
 
-/* What crosses from the core into a protected call and back. */
-typedef struct {
-  ty_ctx *ctx;
-  ty_state *s;
-  ty_node *node;
-  ty_tensor **gout, **gin;
-  const bool *needs;
-  uint64_t key;
-  ty_tensor *leaf;           /* hooks that come after its gradient */
-} rule_call;
-
-static void push_saved(lua_State *L, rule_call *r, int i, bool result) {
+static void push_saved(lua_State *L, ty_tape_call *r, int i, bool result) {
   ty_tensor *t;
   ty_handle *h = ty_new_handle(L, r->s);
   if ((result ? ty_saved_out(r->ctx, r->node, i, &t) : ty_saved_in(r->ctx, r->node, i, &t)) != TY_OK) ty_raise(L, r->ctx);
@@ -118,7 +107,7 @@ static void push_saved(lua_State *L, rule_call *r, int i, bool result) {
   else h->t = t;
 }
 
-static void push_source(lua_State *L, rule_call *r, src s, int item) {
+static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
   ty_node *n = r->node;
   ty_span sp = n->op->has_list && s.kind != SRC_G && s.kind != SRC_OUT && s.kind != SRC_ATTR ? n->span[s.index] : (ty_span){s.index, 1};
   const ty_param *p = NULL;
@@ -161,7 +150,7 @@ static void push_source(lua_State *L, rule_call *r, src s, int item) {
 }
 
 /* The value on top as operand i's gradient. */
-static void take_gradient(lua_State *L, rule_call *r, int i, const char *who) {
+static void take_gradient(lua_State *L, ty_tape_call *r, int i, const char *who) {
   if (!lua_isnil(L, -1) && r->needs[i]) {
     char what[40];
     snprintf(what, sizeof what, "the gradient of operand %d", i + 1);
@@ -183,8 +172,8 @@ static bool served(const rule *all, const rule *u, const bool *needs, int n) {
   return false;
 }
 
-static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightuserdata rule_call */
-  rule_call *r = lua_touserdata(L, 1);
+static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightuserdata ty_tape_call */
+  ty_tape_call *r = lua_touserdata(L, 1);
   ty_node *n = r->node;
   luaL_checkstack(L, 40, "gradient rules");
   for (int k = 0; k < MAX_RULES && rules[n->op->id][k].slots; k++) {
@@ -222,7 +211,7 @@ static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightus
 }
 
 static int run_function(lua_State *L) {  /* an autograd.Function: hands over its context and the gradients */
-  rule_call *r = lua_touserdata(L, 1);
+  ty_tape_call *r = lua_touserdata(L, 1);
   ty_node *n = r->node;
   luaL_checkstack(L, n->nout + n->nin + 8, "autograd.Function");
   ty_private(L, TY_R_FUNCTION);
@@ -253,15 +242,12 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   return 0;
 }
 
-/* A table in the registry: the functions that protected calls run, and, until its backward raises it, an error that is no string. */
-enum { RULES = 1, FUNCTION, HOOKS, WATCH, THROWN };
 static void push_protected(lua_State *L) {
   lua_pushlightuserdata(L, (void *)&rules);
   lua_rawget(L, LUA_REGISTRYINDEX);
 }
 
-/* Runs f(r) protected, in a scope of its own, with the pass's modes. */
-static ty_status protected(rule_call *r, int which) {
+ty_status ty_protected(ty_tape_call *r, int which) {
   ty_state *s = r->ctx->host_data;
   lua_State *L = s->L;
   int top = lua_gettop(L);
@@ -270,7 +256,7 @@ static ty_status protected(rule_call *r, int which) {
   if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
   ty_scope inner = {NULL, m->scope, L, 0}, *outer = m->scope;
-  if (which == RULES) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
+  if (which == TY_RUN_RULES) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
   push_protected(L);
   lua_rawgeti(L, -1, which);
   lua_pushlightuserdata(L, r);
@@ -280,7 +266,7 @@ static ty_status protected(rule_call *r, int which) {
     push_protected(L);
     if (msg) lua_pushnil(L);
     else lua_pushvalue(L, -2);
-    lua_rawseti(L, -2, THROWN);
+    lua_rawseti(L, -2, TY_RUN_THROWN);
   }
   s->L = L;
   while (m->scope && m->scope != &inner && m->scope != outer) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
@@ -290,154 +276,10 @@ static ty_status protected(rule_call *r, int which) {
   return st;
 }
 
-/* ---- anomalies ---- */
-
-void ty_note_place(lua_State *L, const ty_tensor *result) {
-  if (!result || !result->node || result->node->place) return;
-  ty_push_place(L);
-  result->node->place = strdup(lua_tostring(L, -1));
-  lua_pop(L, 1);
-}
-
-/* watch(fn or nil): fn(name of the op, place of its call or nil, gradients by operand) is called after each rule. */
-static int watch(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  lua_settop(L, 1);
-  ty_settle(L, "anomalies are looked for");
-  s->watchful = !lua_isnil(L, 1);
-  lua_rawseti(L, lua_upvalueindex(2), TY_R_WATCHER);
-  return 0;
-}
-
-static int run_watch(lua_State *L) {
-  rule_call *r = lua_touserdata(L, 1);
-  ty_node *n = r->node;
-  ty_private(L, TY_R_WATCHER);
-  lua_pushstring(L, n->op ? n->op->shown : "Function");
-  if (n->place) lua_pushstring(L, n->place);
-  else lua_pushnil(L);
-  lua_newtable(L);
-  for (int i = 0; i < n->nin; i++) {
-    if (!r->gin[i]) continue;
-    ty_new_handle(L, r->s)->t = ty_retain(r->gin[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
-  lua_call(L, 3, 0);
-  return 0;
-}
-
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
-  rule_call r = {.ctx = ctx, .node = node, .gout = gout, .gin = gin, .needs = needs};
-  TY_TRY(protected(&r, node->op ? RULES : FUNCTION));
-  return r.s->watchful ? protected(&r, WATCH) : TY_OK;
-}
-
-/* ---- hooks ---- */
-
-/* A function is called with the gradient before it counts, {function} with the leaf that has it now. */
-static int run_hooks(lua_State *L) {
-  rule_call *r = lua_touserdata(L, 1);
-  ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)r->key);
-  if (lua_isnil(L, -1)) return 0;
-  const int list = lua_gettop(L);
-  if (r->leaf) ty_push_shared(L, r->s, r->leaf);
-  else ty_new_handle(L, r->s)->t = ty_retain(*r->gout);
-  for (int i = 1; i <= (int)lua_objlen(L, list); i++) {
-    lua_settop(L, list + 1);
-    lua_rawgeti(L, list, i);
-    if (lua_istable(L, -1) && r->leaf) lua_rawgeti(L, -1, 1);
-    else if (!lua_isfunction(L, -1) || r->leaf) continue;              /* removed, or for the other time */
-    lua_pushvalue(L, list + 1);
-    lua_call(L, 1, 1);
-    if (r->leaf || lua_isnil(L, -1)) continue;
-    ty_check(L, -1, "register_hook", "what the hook returned");
-    lua_replace(L, list + 1);
-  }
-  if (r->leaf) return 0;
-  ty_tensor *g = ty_check(L, list + 1, "register_hook", "the gradient");
-  if (g != *r->gout) {
-    if (!TY_SAME_SHAPE(g, *r->gout))
-      return ty_throw(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
-    ty_retain(g);
-    ty_release(*r->gout);
-    *r->gout = g;
-  }
-  return 0;
-}
-
-ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf) {
-  rule_call r = {.ctx = ctx, .gout = grad, .key = key, .leaf = leaf};
-  return protected(&r, HOOKS);
-}
-
-/* Gives the handle at index an environment of its own that holds the value on top (popped) and what it held before. */
-static void anchor(lua_State *L, int index) {
-  ty_handle *h = lua_touserdata(L, index);
-  lua_newtable(L);
-  lua_insert(L, -2);
-  lua_rawseti(L, -2, 1);
-  if (h->anchored) { lua_getfenv(L, index); lua_rawseti(L, -2, 2); }
-  lua_setfenv(L, index);
-  h->anchored = true;
-}
-
-static uint64_t new_key(lua_State *L, ty_state *s, int value) {
-  uint64_t key = s->next_key++;
-  ty_private(L, TY_R_ANCHORS);
-  lua_pushvalue(L, value);
-  lua_rawseti(L, -2, (int)key);
-  lua_pop(L, 1);
-  return key;
-}
-
-static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's place in it */
-  ty_state *s = ty_state_of(L);
-  lua_settop(L, 2);
-  lua_newtable(L);                         /* before the tensor is looked at: finalizers may free it */
-  ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
-  ty_settle(L, "a hook is registered");
-  ty_hooks_registered++;
-  if (lua_type(L, 2) != LUA_TFUNCTION) return ty_throw(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
-  if (!ty_needs_grad(t)) return ty_throw(L, "register_hook: the tensor doesn't require grad");
-  if (ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
-  ty_hooks **hooks = t->node ? &t->node->hook[t->out] : &t->hooks;
-  bool known = false;
-  if (*hooks) {
-    ty_private(L, TY_R_ANCHORS);
-    lua_rawgeti(L, -1, (int)(*hooks)->key);
-    lua_remove(L, -2);
-    known = lua_istable(L, -1);
-    if (known) lua_replace(L, 3);
-    else lua_pop(L, 1);
-  }
-  if (!known) {
-    uint64_t key = new_key(L, s, 3);
-    if (!*hooks) {
-      *hooks = ty_malloc(sizeof **hooks);
-      if (!*hooks) return ty_throw(L, "register_hook: out of memory");
-      **hooks = (ty_hooks){0};
-    }
-    (*hooks)->key = key;
-  }
-  lua_pushvalue(L, 3);
-  anchor(L, 1);
-  int n = (int)lua_objlen(L, 3) + 1;
-  lua_pushvalue(L, 2);
-  lua_rawseti(L, 3, n);
-  lua_pushinteger(L, n);
-  return 2;
-}
-
-/* The handle at 1 is being collected. Where others still need its tensor's gradient, for they were computed before the hooks
- * came and so don't share its environment, the hooks live as long as the tensor's part in the tape. */
-void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
-  ty_hooks *h = t->node ? t->node->hook[t->out] : t->hooks;
-  if (!h || h->drop || (atomic_load(&t->refs) == 1 && (!t->node || atomic_load(&t->node->refs) == 1))) return;
-  ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)h->key);
-  if (!lua_isnil(L, -1)) h->owner = ty_own(L, t->storage->account, (int)h->key, &h->drop);
-  lua_pop(L, 2);
+  ty_tape_call r = {.ctx = ctx, .node = node, .gout = gout, .gin = gin, .needs = needs};
+  TY_TRY(ty_protected(&r, node->op ? TY_RUN_RULES : TY_RUN_FUNCTION));
+  return r.s->watchful ? ty_protected(&r, TY_RUN_WATCH) : TY_OK;
 }
 
 /* ---- backward ---- */
@@ -469,7 +311,7 @@ static int backward(lua_State *L) {
   if (lua_toboolean(L, 6)) ty_settle(L, "backward is given inputs");
   push_protected(L);                     /* a compiled step's backward may have left an error there */
   lua_pushnil(L);
-  lua_rawseti(L, -2, THROWN);
+  lua_rawseti(L, -2, TY_RUN_THROWN);
   lua_pop(L, 1);
   const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs,
@@ -492,9 +334,9 @@ static int backward(lua_State *L) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
     ty_modes_settle(L, s);
     push_protected(L);
-    lua_rawgeti(L, -1, THROWN);
+    lua_rawgeti(L, -1, TY_RUN_THROWN);
     lua_pushnil(L);
-    lua_rawseti(L, -3, THROWN);
+    lua_rawseti(L, -3, TY_RUN_THROWN);
     if (!lua_isnil(L, -1)) return lua_error(L);
     return ty_raise(L, &s->modes.ctx);
   }
@@ -562,7 +404,7 @@ static int record(lua_State *L) {
   }
   if (!any || !ty_ctx_of(L, s)->grad_enabled) { s->env_pending = false; return 0; }
   for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }
-  uint64_t key = new_key(L, s, 1);
+  uint64_t key = ty_new_key(L, s, 1);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (ty_record_function(ctx, key, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
   for (int j = 0; j < nout; j++) {
@@ -571,7 +413,7 @@ static int record(lua_State *L) {
     int h = lua_gettop(L);
     if (s->env_pending) ty_settle_anchor(L, s, h);
     lua_pushvalue(L, 1);
-    anchor(L, h);
+    ty_anchor(L, h);
     lua_pop(L, 1);
   }
   s->env_pending = false;
@@ -581,20 +423,17 @@ static int record(lua_State *L) {
 void ty_open_autograd(lua_State *L) {
   ty_add(L, "set_rule", set_rule);
   ty_add(L, "backward", backward);
-  ty_add(L, "register_hook", register_hook);
   ty_add(L, "reached", reached);
   ty_add(L, "mark_as", mark_as);
-  ty_add(L, "watch", watch);
   ty_add(L, "record_function", record);
   lua_pushlightuserdata(L, (void *)&rules);
   lua_newtable(L);
   ty_closure(L, run_rules, 0);
-  lua_rawseti(L, -2, RULES);
+  lua_rawseti(L, -2, TY_RUN_RULES);
   ty_closure(L, run_function, 0);
-  lua_rawseti(L, -2, FUNCTION);
-  ty_closure(L, run_hooks, 0);
-  lua_rawseti(L, -2, HOOKS);
-  ty_closure(L, run_watch, 0);
-  lua_rawseti(L, -2, WATCH);
+  lua_rawseti(L, -2, TY_RUN_FUNCTION);
+  lua_pushvalue(L, -3);
+  ty_open_hooks(L, lua_gettop(L) - 1);
+  lua_pop(L, 1);
   lua_rawset(L, LUA_REGISTRYINDEX);
 }

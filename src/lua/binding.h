@@ -169,6 +169,8 @@ void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);   /* ty_host's, as the next */
 ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
+ty_status ty_lua_pack(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);
+ty_status ty_lua_unpack(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out);
 void ty_open_io(lua_State *L);
 void ty_open_gpu(lua_State *L);
 void ty_open_data(lua_State *L);

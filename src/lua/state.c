@@ -263,7 +263,7 @@ void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
 static bool is_default(const ty_modes *m, const ty_state *s) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
-  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->pinned &&
+  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == 0 && !m->ctx.packs && !m->pinned &&
     !m->ctx.program && (!m->scope || m->scope == s->modes.scope);
 }
 
@@ -470,4 +470,4 @@ int luaopen_tycho_core(lua_State *L) {
   return 1;
 }
 
-const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, reclaim};
+const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_pack, ty_lua_unpack, reclaim};
