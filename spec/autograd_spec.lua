@@ -320,6 +320,13 @@ describe("autograd", function()
     tycho.utils.checkpoint(f, x:detach(), 1):sum():backward()
     assert.is_truthy(w.grad, "also where no argument requires grad")
     fails("must be a function", tycho.utils.checkpoint, 3)
+    local layers = {tycho.sin, function(v) return v * 2 end, tycho.exp}
+    local z = leaf {0.1, 0.2}
+    local whole = tycho.grad(((z:sin() * 2):exp()):sum(), z)
+    for segments = 1, 4 do
+      assert.is_true(whole:equal(tycho.grad(tycho.utils.checkpoint_sequential(layers, segments, z):sum(), z)))
+    end
+    fails("function 2 must be callable, got 3", tycho.utils.checkpoint_sequential, {tycho.sin, 3}, 2, z)
   end)
 
   it("computes again under the autocast it had, and changes running statistics once", function()

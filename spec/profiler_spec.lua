@@ -97,4 +97,66 @@ describe("profiler", function()
     fails("must be a string", profiler.record_function, 3, print)
     fails("unknown option 'record_shape'; did you mean 'record_shapes'", profiler.profile, {record_shape = true}, print)
   end)
+
+  it("takes the steps that a schedule names", function()
+    local plan = profiler.schedule {wait = 1, warmup = 1, active = 2, repeats = 2, skip_first = 1}
+    local actions = {}
+    for step = 0, 10 do actions[#actions + 1] = plan(step) end
+    assert.equal("none none warmup record save none warmup record save none none", table.concat(actions, " "))
+    local x, seen = tycho.ones(3), {}
+    local function told(p) seen[#seen + 1] = {p.step_num, #p.events, p.events[1].name} end
+    local function work(p, n)
+      for i = 1, n do
+        for _ = 1, i do tycho.exp(x) end                         -- step i calls it i times
+        p:step()
+      end
+      return "done"
+    end
+    local p, result = profiler.profile({schedule = plan, on_trace_ready = told}, work, 10)
+    assert.equal("done", result)
+    assert.same({{5, 4 + 5, "exp"}, {9, 8 + 9, "exp"}}, seen)
+    assert.equal(17, p:key_averages()[1].count)
+    assert.is_truthy(tostring(p):find "exp")
+    seen = {}
+    profiler.profile({schedule = profiler.schedule {active = 5}, on_trace_ready = told}, work, 2)        -- ends within a round
+    assert.same({{2, 3, "exp"}}, seen)
+    fails("boom", profiler.profile, {schedule = plan}, function(q) for _ = 1, 3 do q:step() end error "boom" end)
+    fails("active must be a whole number", profiler.schedule, {active = 0})
+    fails("unknown option 'actve'; did you mean 'active'", profiler.schedule, {actve = 1})
+    local folder = os.tmpname()
+    os.remove(folder)
+    profiler.profile({on_trace_ready = profiler.tensorboard_trace_handler(folder)}, tycho.exp, x)
+    local files = core.list_folder(folder)
+    assert.equal(1, #files)
+    assert.is_truthy(files[1]:find "%.pt%.trace%.json$")
+    os.remove(folder .. "/" .. files[1])
+    os.remove(folder)
+  end)
+
+  it("names each op on the timelines of profilers outside", function()
+    assert.equal(7, profiler.emit_nvtx(function(k)
+      profiler.record_function("part", tycho.exp, tycho.ones(3))
+      return k
+    end, 7))
+    assert.equal(0, #profiler.profile(function() end).events)    -- it has ended
+  end)
+
+  it("measures a piece of a program", function()
+    local Timer, n, prepared = tycho.utils.benchmark.Timer, 0, 0
+    local timer = Timer(function() n = n + 1 end, {setup = function() prepared = prepared + 1 end, label = "counting"})
+    local m = timer:timeit(100)
+    assert.same({101, 1, 100}, {n, prepared, m.number_per_run})
+    assert.is_true(m.median > 0 and m.median < 1e-3)
+    local threads = tycho.get_num_threads()
+    local slow = Timer({stmt = function()
+      assert.equal(2, tycho.get_num_threads())
+      local till = core.now() + 2e-3
+      while core.now() < till do end
+    end, num_threads = 2}):blocked_autorange {min_run_time = 0.02}
+    assert.equal(threads, tycho.get_num_threads())
+    assert.is_true(slow.median >= 2e-3 and slow.iqr >= 0 and #slow.times >= 3)
+    assert.is_truthy(tostring(m):find "^counting: [%d.]+ %a+ %(median of 1 x 100 calls")
+    fails("must be a function, got 3", Timer, 3)
+    fails("number must be a whole number", timer.timeit, timer, 0.5)
+  end)
 end)

@@ -123,19 +123,89 @@ function Profile:export_chrome_trace(path)
   core.file_write(path, core.json_encode {traceEvents = list}, core.ops.zeros(0, {device = "cpu"}))
 end
 
--- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first:
--- {record_shapes=false}. Waits for GPUs at its end.
+---- profiles of some steps ----
+-- What each step of a profile is for, from 0: skip_first steps of nothing, then rounds of wait steps of nothing, warmup steps whose
+-- record is thrown away, and active ones; repeats: so many rounds (0: without end).
+function profiler.schedule(o)
+  o = options.fill("schedule", o, {wait = 0, warmup = 0, active = 1, repeats = 0, skip_first = 0})
+  for name, v in pairs(o) do options.whole("schedule", name, v, name == "active" and 1 or 0) end
+  local round = o.wait + o.warmup + o.active
+  return function(step)
+    step = step - o.skip_first
+    local place = step % round
+    if step < 0 or (o.repeats > 0 and step >= o.repeats * round) or place < o.wait then return "none" end
+    return place < o.wait + o.warmup and "warmup" or place < round - 1 and "record" or "save"
+  end
+end
+
+-- For on_trace_ready: each trace becomes a file of the folder, by the time at which it was taken.
+function profiler.tensorboard_trace_handler(folder)
+  if type(folder) ~= "string" then fail("tensorboard_trace_handler: argument 1 must be a string, got %s", options.shown(folder)) end
+  return function(p)
+    core.make_folder(folder)
+    p:export_chrome_trace(("%s/step%d.%.0f.pt.trace.json"):format(folder, p.step_num, os.time()))
+  end
+end
+
+local Steps = setmetatable({}, {__index = Profile})      -- the profile of fn(p) as it grows
+Steps.__index, Steps.__tostring = Steps, Profile.__tostring
+local function turn(p, action)
+  local before, running, on = p._action, p._action ~= "none", action ~= "none"
+  if before == "save" or (before == "record" and not on) then
+    p.events, running = own_times(core.profile_stop()), false
+    if p._ready then p._ready(p) end
+  elseif before == "warmup" and action ~= "warmup" then
+    core.profile_stop()
+    running = false
+  end
+  if on and not running then core.profile_start(p._shapes) end
+  p._action = action
+end
+-- The next step begins.
+function Steps:step()
+  self.step_num = self.step_num + 1
+  turn(self, self._schedule(self.step_num))
+end
+
+-- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first: {record_shapes=false, schedule=,
+-- on_trace_ready=}. With a schedule (profiler.schedule) fn gets the profile as its first argument and calls p:step() after each step;
+-- on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
 function profiler.profile(o, fn, ...)
   if callable(o) then return profiler.profile({}, o, fn, ...) end
-  o = options.fill("profile", o, {record_shapes = false})
+  o = options.fill("profile", o, {record_shapes = false, schedule = false, on_trace_ready = false})
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
+  if o.schedule then
+    if not callable(o.schedule) then fail("profile: option 'schedule' must be a function, got %s", options.shown(o.schedule)) end
+    local p = setmetatable({events = {}, step_num = 0, _action = "none", _schedule = o.schedule, _ready = o.on_trace_ready or nil,
+      _shapes = o.record_shapes}, Steps)
+    turn(p, o.schedule(0))
+    local function ended(ok, ...)
+      if not ok then
+        if p._action ~= "none" then core.profile_stop() end
+        error((...), 0)
+      end
+      turn(p, "none")
+      return p, ...
+    end
+    return ended(pcall(fn, p, ...))
+  end
   core.profile_start(o.record_shapes)
   local function ended(ok, ...)
     local list = core.profile_stop()
     if not ok then error((...), 0) end
-    return setmetatable({events = own_times(list)}, Profile), ...
+    local p = setmetatable({events = own_times(list), step_num = 0}, Profile)
+    if o.on_trace_ready then o.on_trace_ready(p) end
+    return p, ...
   end
   return ended(pcall(fn, ...))
+end
+
+-- Calls fn(...) and gives its results; each op and each range is one on the timelines of Nsight and its like (tycho.cuda.nvtx).
+function profiler.emit_nvtx(fn, ...)
+  if not callable(fn) then fail("emit_nvtx: argument 1 must be a function, got %s", type(fn)) end
+  if not core.gpu.is_available() then return fn(...) end
+  core.profile_start(false, true)
+  return options.finally(core.profile_stop, fn, ...)
 end
 
 -- Calls fn(...) and gives its results; where a profile is being taken it has an entry of that name.

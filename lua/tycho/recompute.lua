@@ -2,7 +2,8 @@
 -- the random numbers and the autocast that it had. What a function changes besides (batch_norm's running statistics) is
 -- changed by the first run alone.
 local core = require "tycho.core"
-local fail, finally = require("tycho.options").fail, require("tycho.options").finally
+local options = require "tycho.options"
+local fail, finally = options.fail, options.finally
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
 local tree = require "tycho.tree"
@@ -251,6 +252,34 @@ function recompute.checkpoint(fn, ...)
     return recompute.run(nil, fn, unpack(args, 1, n - 1))
   end
   return recompute.run(nil, fn, ...)
+end
+
+-- Layers one after another, in so many parts, each recomputed by itself.
+function recompute.sequence(report, layers, segments, x)
+  local n, first = #layers, 1
+  for k = 1, math.min(segments, n) do
+    local from, to = first, math.floor(k * n / math.min(segments, n))
+    x = recompute.run(report, function(y)
+      for i = from, to do y = layers[i](y) end
+      return y
+    end, x)
+    first = to + 1
+  end
+  return x
+end
+
+-- checkpoint_sequential(functions, segments, input): a Sequential, or a list of functions and modules, as nn.Checkpoint has it.
+function recompute.checkpoint_sequential(functions, segments, x, o)
+  if o ~= nil and not is_options(o) then fail("checkpoint_sequential: functions take one input") end
+  options.whole("checkpoint_sequential", "segments", segments, 1)
+  local layers = type(functions) == "table" and type(functions.children) == "function" and functions:children() or functions
+  if type(layers) ~= "table" or core.is_tensor(layers) then
+    fail("checkpoint_sequential: argument 1 must be a Sequential or a list of functions, got %s", options.shown(layers))
+  end
+  for i, f in ipairs(layers) do
+    if not modes.callable(f) then fail("checkpoint_sequential: function %d must be callable, got %s", i, options.shown(f)) end
+  end
+  return recompute.sequence(nil, layers, segments, x)
 end
 
 return recompute

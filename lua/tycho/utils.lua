@@ -101,7 +101,9 @@ end
 function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
 utils.interrupted = core.interrupted
 
-utils.checkpoint = require("tycho.recompute").checkpoint
+local recompute = require "tycho.recompute"
+utils.checkpoint, utils.checkpoint_sequential = recompute.checkpoint, recompute.checkpoint_sequential
+utils.benchmark = require "tycho.benchmark"
 utils.save_curve = require("tycho.plot").save_curve
 utils.make_grid, utils.save_image = require("tycho.pictures").make_grid, require("tycho.pictures").save_image
 return options.told(utils, "utils")

@@ -219,7 +219,7 @@ ty_status ty_lua_unpack(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out) {
   return quietly(&r, TY_RUN_UNPACK);
 }
 
-/* saved_hooks(list {pack, unpack}, or false: none) -> what they were, or nil; the caller keeps the list alive. Without an argument: asks. */
+/* saved_hooks(list {pack, unpack}, which the caller keeps alive, or false: none) -> what they were, or nil. Without an argument: asks. */
 static int saved_hooks(lua_State *L) {
   ty_state *s = ty_state_of(L);
   const uint64_t before = ty_ctx_of(L, s)->packs;

@@ -6,7 +6,7 @@
  * one deeper that follow it. */
 #include <stdlib.h>
 #include <string.h>
-#include "binding.h"
+#include "gpus.h"
 #include "program.h"
 
 typedef struct { char *name, *shapes; double begin, end; long long bytes; bool kernel; int depth, gpu; void *from, *to; } entry;
@@ -15,7 +15,7 @@ typedef struct {
   ty_profiler told;                        /* first: the core's pointer is the recorder's */
   entry *list;
   int n, room, depth, open[DEEPEST];
-  bool shapes;
+  bool shapes, outside;                    /* outside: only ranges for profilers outside */
   ty_account *account;
   void *start[TY_MAXGPU];                  /* where a GPU's times count from */
   double began;
@@ -45,7 +45,8 @@ static long long made_by(const ty_call *c) {
 
 static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c) {
   const int depth = r->depth++;
-  if (depth >= DEEPEST) return;
+  if (r->outside) ty_gpus.range(name);
+  if (r->outside || depth >= DEEPEST) return;
   r->open[depth] = -1;
   if (r->n == r->room) {
     const int room = r->room ? 2 * r->room : 1024;
@@ -69,7 +70,8 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
 static void leave(recorder *r, ty_ctx *ctx) {
   if (r->depth == 0) return;               /* a coroutine has ended a range that it began before the profile */
   const int depth = --r->depth;
-  if (depth >= DEEPEST || r->open[depth] < 0) return;
+  if (r->outside) ty_gpus.range(NULL);
+  if (r->outside || depth >= DEEPEST || r->open[depth] < 0) return;
   entry *e = &r->list[r->open[depth]];
   e->end = now_us();
   if (!e->kernel) e->bytes += atomic_load(&r->account->bytes);
@@ -83,14 +85,15 @@ static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_ctx_of(L, ty_state_of(L))->profiler; }
 
-/* profile_start(record shapes?) */
+/* profile_start(record shapes?, only ranges for profilers outside?) */
 static int profile_start(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (ctx->profiler || s->modes.ctx.profiler) return ty_throw(L, "profile: another profile is being taken");
   recorder *r = calloc(1, sizeof *r);
   if (!r) return ty_throw(L, "profile: out of memory");
-  *r = (recorder){.told = {begin, end}, .shapes = lua_toboolean(L, 1), .account = s->account, .began = now_us()};
+  *r = (recorder){.told = {begin, end}, .began = now_us(), .account = s->account, .shapes = lua_toboolean(L, 1),
+    .outside = lua_toboolean(L, 2)};
   ctx->profiler = s->modes.ctx.profiler = &r->told;
   return 0;
 }

@@ -117,17 +117,7 @@ function Checkpoint:forward(...)
     if self._unseen > 0 then self.saved_bytes, self._unseen = self.saved_bytes + bytes, self._unseen - 1 end
   end or nil
   if self.segments == 1 then return recompute.run(report, self.module, ...) end
-  local x, layers, first = ..., self.module:children(), 1
-  local n = #layers
-  for k = 1, math.min(self.segments, n) do
-    local from, to = first, math.floor(k * n / math.min(self.segments, n))
-    x = recompute.run(report, function(y)
-      for i = from, to do y = layers[i](y) end
-      return y
-    end, x)
-    first = to + 1
-  end
-  return x
+  return recompute.sequence(report, self.module:children(), self.segments, ...)
 end
 function Checkpoint:extra_repr() return "segments=" .. self.segments end
 
