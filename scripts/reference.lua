@@ -31,6 +31,7 @@ local function documented(path, skip)
       name, args = line:match 'core%.define%("([%w_.]+)", "([^"]*)"'
       args = args and "(" .. args .. ")"
     end
+    if line:find "^return function" then name, args = (comment[1] or ""):match "^([%w_.]+)(%b())" end      -- a file that is one function
     local set = line:match '^define%("(%w+)"'
     if set and (comment[1] or ""):find "^{" then                       -- a dataset: its comment begins with its options
       name, args = "datasets." .. set, ""
@@ -53,12 +54,17 @@ function M.lines(here)
   local md = {"# Reference", "", "What is written in Lua, made from the comments in `lua/tycho` by `make docs`; functions of tensors are in [ops.md](ops.md). Arguments stand in order or by",
     "name in a last table; `=` gives the default, those after `*` go by name only.", ""}
   local function section(title) md[#md + 1] = "## " .. title .. "\n" end
+  local function method(name, args)                                  -- M.clone(x) is x:clone()
+    local x, rest = args:match "^%((%w+),? ?(.*)$"
+    return name:find "^M%." and x and x .. ":" .. name:sub(3) .. "(" .. rest or name .. args
+  end
   local function functions(path, skip)
     for _, f in ipairs(documented(here .. "/lua/tycho/" .. path, skip or "^lib%.")) do
       local call, text = f.text:match "^([%w_.]+%b())(.*)$"          -- a comment that begins with the call says it better
       if not call then call, text = f.text:match "^([%w_.]+%b{})(.*)$" end
+      if call and call:find "^fn%(" then call = nil end              -- what a hook is called with
       if call then md[#md + 1] = ("- `%s`%s"):format(call, text)
-      else md[#md + 1] = ("- `%s`: %s"):format(f.name:find ":init$" and f.name:gsub(":init$", "") or f.name .. f.args, f.text) end
+      else md[#md + 1] = ("- `%s`: %s"):format(f.name:find ":init$" and f.name:gsub(":init$", "") or method(f.name, f.args), f.text) end
     end
     md[#md + 1] = ""
   end
@@ -129,7 +135,7 @@ function M.lines(here)
   local last
   for _, part in ipairs {{"Tensors and modes", "init.lua", "^M%."}, {"Autograd", "autograd.lua"}, {"Autograd", "autograd_functional.lua"}, {"Activation checkpointing", "recompute.lua"}, {"Mixed precision", "amp.lua"}, {"Mixed precision", "amp_debug.lua"},
     {"Distributions", "distributions/init.lua"}, {"Distributions", "distributions/elementary.lua"}, {"Distributions", "distributions/gamma.lua"}, {"Distributions", "distributions/composed.lua"}, {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Several processes", "distributed.lua"}, {"Modules as functions", "func.lua"}, {"Profiles", "profiler.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
-    {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}} do
+    {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}, {"Utilities", "benchmark.lua"}} do
     if #documented(here .. "/lua/tycho/" .. part[2], part[3] or "^lib%.") > 0 then
       if part[1] ~= last then section(part[1]) end
       last = part[1]

@@ -24,6 +24,31 @@ describe("guides: tensors", function()
     close(z.grad, tycho.full({2, 3, 4, 5}, 2), "gradient", 0)
   end)
 
+  it("keep another memory format where they are joined, padded, moved and pinned", function()
+    local CL = {memory_format = "channels_last"}
+    local x = tycho.randn(2, 3, 4, 5)
+    local y = x:to(CL)
+    for _, fn in ipairs {function(v) return tycho.cat({v, v * 2, v + 1}, 2) end, function(v) return tycho.cat({v, v}, 4) end,
+        function(v) return nn.functional.pad(v, {1, 2, 0, 1}) end, function(v) return nn.functional.pad(v, {-1, 2, 1, -1, 1, 0}) end} do
+      local a, b = x:detach():requires_grad_(), y:detach():requires_grad_()
+      local p, q = fn(a), fn(b)
+      assert.is_true(q:is_contiguous(CL) and p:is_contiguous())
+      assert.is_true(p:equal(q))
+      local g = tycho.randn(p.shape)
+      assert.is_true(tycho.grad((p * g):sum(), a):equal(tycho.grad((q * g):sum(), b)))
+    end
+    if not cuda.is_available() then return end
+    for _, v in ipairs {y, y:transpose(1, 2), y[{ {}, {}, {2, 3} }], x} do
+      v = v:to "cpu"
+      local moved = v:to "cuda"
+      assert.equal(v:is_contiguous(CL), moved:is_contiguous(CL))
+      assert.is_true(moved:cpu():equal(v))
+      assert.equal(v:is_contiguous(CL), moved:cpu():is_contiguous(CL))
+      assert.is_true(v:pin_memory():equal(v))
+      assert.equal(v:is_contiguous(CL), v:pin_memory():is_contiguous(CL))
+    end
+  end)
+
   it("go to a dtype, a device, or both, and are copied where that is asked for", function()
     local x = tycho.randn(3)
     assert.equal(x, x:to "float32")
@@ -445,6 +470,23 @@ describe("guides: names", function()
     fails("did you mean 'dir'", tycho.checkpoint.Manager, {dri = "x"})
     fails("backends.cudnn has no 'benchmrk'; did you mean 'benchmark'?", function() tycho.backends.cudnn.benchmrk = true end)
     fails("did you mean 'allow_tf32'", function() return tycho.backends.cuda.allow_tf23 end)
+    fails("backends has no 'cudnnn'; did you mean 'cudnn'?", function() tycho.backends.cudnnn = 1 end)
+  end)
+  it("of options come before a function that arguments follow", function()
+    for who, fn in pairs {autocast = tycho.amp.autocast, profile = tycho.profiler.profile} do
+      fails(who .. ": options come before the function: " .. who .. "({...}, fn, ...)", fn, function() end,
+        who == "autocast" and {dtype = "bfloat16"} or {record_shapes = true})
+    end
+    assert.equal(2, tycho.amp.autocast(function(t) return #t end, {1, 2}))
+    assert.equal(3, tycho.inference_mode(false, function(v) return v end, 3))
+    fails("inference_mode: argument 2 must be a function", tycho.inference_mode, false, 3)
+    fails("argument 2 (index) must be a whole number", tycho.device, "cuda", print)
+    local x = tycho.ones(2, {requires_grad = true, dtype = "float64"})
+    fails("gives other values each time", tycho.autograd.gradcheck, function(v) return v * tycho.rand(1, {dtype = "float64"}) end, {x})
+    local n = 0
+    fails("checkpoint: computed again, result 1 has shape 2 and not ()", function()
+      tycho.utils.checkpoint(function(v) n = n + 1 return n == 1 and v:sum() or v * 2 end, x):backward()
+    end)
   end)
 end)
 
@@ -486,6 +528,15 @@ if cuda.is_available() then
       assert.equal(0, cuda.device(0, function() return cuda.current_device() end))
       assert.is_false(cuda.is_current_stream_capturing())
       assert.equal(cuda.device_count(), #cuda.get_rng_state_all())
+      assert.equal("cuda:0", s.device)
+      assert.equal("cuda:0", cuda.Event().device)
+      fails("a stream has no 'synchronise'; did you mean 'synchronize'?", function() s:synchronise() end)
+      assert.equal(5, cuda.stream(nil, function(v) return v end, 5))
+      if cuda.device_count() > 1 then
+        local other = cuda.Stream {device = "cuda:1", priority = -1}
+        assert.equal(1, cuda.stream(other, cuda.current_device))
+        assert.equal(0, cuda.current_device())
+      end
     end)
 
     it("finds hidden waits", function()
@@ -503,6 +554,26 @@ if cuda.is_available() then
       assert.is_true(fine)
       assert.equal(3, x:sum():item())
       fails("must be 'default' or 'error'", cuda.set_sync_debug_mode, "warn")
+    end)
+
+    it("a graph has room where memory was cached for others, and says what capture can't have", function()
+      tycho.empty(8, 1024, 1024, {device = "cuda"}):free()
+      local x = tycho.ones(8, {device = "cuda"})
+      local cached = cuda.memory_reserved()
+      local g, y = cuda.graph(function() return x * 2 end)
+      assert.is_true(cuda.memory_reserved() < cached)
+      g:replay()
+      assert.same(tycho.full({8}, 2):totable(), y:totable())
+      local e = cuda.Event()
+      e:record()
+      fails("query: called while a graph is captured", cuda.graph, function() e:query() end)
+      fails("another stream's work isn't joined: current_stream():wait_stream(s)", cuda.graph, function()
+        local s = cuda.Stream()
+        s:wait_stream(cuda.current_stream())
+        cuda.stream(s, function() return x + 1 end)
+      end)
+      fails("options come before the function", cuda.graph, function() end, {pool = g})
+      assert.is_nil(cuda.graph(cuda.empty_cache) and nil)
     end)
 
     it("one_hot with its classes given waits for nothing", function()

@@ -140,6 +140,40 @@ describe("memory", function()
     assert.is_true(failures > 60, failures .. " failures")
   end)
 
+  it("gives gradients back where they end, though steps, clipping and scalers have worked with them", function()
+    local function peak(work)
+      local params = {}
+      for i = 1, 8 do params[i] = nn.Parameter(tycho.ones(256, 128)) end
+      local opt = optim.SGD(params, {lr = 0.1})
+      collectgarbage() collectgarbage()
+      collectgarbage "stop"
+      local base, most = core.allocated(), 0
+      for _ = 1, 4 do
+        for _, p in ipairs(params) do
+          p:sum():backward()
+          most = math.max(most, core.allocated() - base)
+          work(opt, p)
+          opt:zero_grad()
+        end
+      end
+      collectgarbage "restart"
+      return most / (256 * 128 * 4)        -- in gradients
+    end
+    local one = peak(function() end)
+    assert.is_true(one < 2, one)
+    assert.is_true(peak(function(opt) opt:step() end) < one + 0.5)
+    assert.is_true(peak(function(_, p) nn.utils.clip_grad_value_({p}, 1) end) < one + 0.5)
+    assert.is_true(peak(function(_, p) nn.utils.clip_grad_norm_({p}, 1) end) < one + 0.5)
+    local scaler = tycho.amp.GradScaler {init_scale = 1}
+    assert.is_true(peak(function(opt, p)
+      opt:zero_grad()
+      scaler:scale(p:sum()):backward()
+      scaler:unscale_(opt)
+      scaler:step(opt)
+      scaler:update()
+    end) < one + 1.5)
+  end)
+
   it("says how much was asked for when there is no more", function()
     local ok, err = pcall(tycho.empty, 2 ^ 45)
     assert.is_false(ok)

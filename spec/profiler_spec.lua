@@ -133,6 +133,23 @@ describe("profiler", function()
     os.remove(folder)
   end)
 
+  it("gives a range what ran in it, and its rows by a table", function()
+    local x = tycho.randn(64, 64)
+    local p = profiler.profile(function()
+      profiler.record_function("outer", function()
+        tycho.exp(x)
+        profiler.record_function("inner", function() tycho.matmul(x, x) tycho.exp(x) end)
+      end)
+    end)
+    local rows = by_name(p)
+    if DEVICE ~= "cpu" then
+      assert.is_true(math.abs(rows.outer.cuda_time_total - rows.exp.cuda_time_total - rows.matmul.cuda_time_total) < 1e-6)
+      assert.is_true(rows.inner.cuda_time_total < rows.outer.cuda_time_total)
+      assert.equal(0, rows.outer.self_cuda_time_total)
+    end
+    assert.is_truthy(p:key_averages():table({sort_by = "memory", row_limit = 2}):find "memory")
+  end)
+
   it("names each op on the timelines of profilers outside", function()
     assert.equal(7, profiler.emit_nvtx(function(k)
       profiler.record_function("part", tycho.exp, tycho.ones(3))

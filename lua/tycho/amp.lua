@@ -5,9 +5,8 @@
 -- waits for nothing. Invariant: between scale() and update() a gradient is either marked as scaled (the core refuses to clip or to step
 -- with it) or has been unscaled.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
-local check = require("tycho.options").check
-local fill = require("tycho.options").fill
+local options = require "tycho.options"
+local fail, check, fill = options.fail, options.check, options.fill
 local callable = require("tycho.modes").callable
 local ops, M = core.ops, core.methods
 local amp = {debug = require "tycho.amp_debug"}
@@ -22,14 +21,17 @@ local function restore(old, ok, ...)
   return ...
 end
 
+local OPTIONS = {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true}
 -- autocast({dtype = "float16", enabled = true, device = "cuda"}, fn, ...): calls fn; inside, matrix products, convolutions and attention
 -- compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on
 -- GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 function amp.autocast(o, fn, ...)
-  if callable(o) then return amp.autocast({}, o, fn, ...) end
+  if callable(o) then
+    options.first("autocast", OPTIONS, fn, ...)
+    return amp.autocast({}, o, fn, ...)
+  end
   if type(o) == "string" then o = {device = o} end
-  -- copies are always kept: they are told by version
-  check("autocast", o, {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true})
+  check("autocast", o, OPTIONS)                          -- copies are always kept: they are told by version
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
@@ -162,7 +164,10 @@ local function each_device(self, who, opt, e, widen, fn)
     end
   end
   if #order == 0 then fail(who .. ": no gradient of this optimizer's parameters was found") end
-  for _, device in ipairs(order) do fn(lists[device], e.found[device] or found_on(self, e, device), on(self._scale, device)) end
+  for _, device in ipairs(order) do
+    fn(lists[device], e.found[device] or found_on(self, e, device), on(self._scale, device))
+    for _, g in ipairs(lists[device]) do core.free(g) end        -- their memory isn't to wait for the collector
+  end
 end
 
 local function need_scale(self, who)

@@ -26,6 +26,8 @@ end
 
 local cuda = switches("cuda", {allow_tf32 = "allow_tf32"})
 rawset(cuda, "matmul", cuda)
-return options.told({
+local backends = options.told({
   cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "allow_tf32"}),
   cuda = cuda}, "backends")
+getmetatable(backends).__newindex = function(t, k) return t[k] end       -- there is nothing to set but what is within: the name is told
+return backends

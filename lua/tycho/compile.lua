@@ -443,6 +443,11 @@ local function as_module(compiled, m)
   return stand_in
 end
 
+-- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (a module, for a module) that does what fn does: its
+-- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, only compared with the record,
+-- so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many records, by shapes, dtypes and modes.
+-- fusion: chains of pointwise ops become one kernel. steps = k: the arguments have k rows, a step is done for each, by one call.
+-- TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 return function(fn, o)
   o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
   if not callable(fn) then

@@ -4,11 +4,18 @@ local options = require "tycho.options"
 local modes = require "tycho.modes"
 local fail = options.fail
 local gpu = core.gpu
-local cuda = {is_available = gpu.is_available, device_count = gpu.device_count, current_device = gpu.current_device,
-  set_device = gpu.set_device, get_device_properties = gpu.get_device_properties, synchronize = gpu.synchronize,
-  sync_count = gpu.sync_count, mem_get_info = gpu.mem_get_info,
-  reset_peak_memory_stats = gpu.reset_peak_memory_stats, empty_cache = gpu.empty_cache, current_stream = gpu.current_stream}
+local cuda = {set_device = gpu.set_device, current_stream = gpu.current_stream}
 
+-- Whether there is a GPU; and, where there is none, why.
+function cuda.is_available() return gpu.is_available() end
+function cuda.device_count() return gpu.device_count() end
+function cuda.current_device() return gpu.current_device() end
+-- Waits for all that a device (nil: the current one) has been given.
+function cuda.synchronize(device) gpu.synchronize(device) end
+-- How often the host has waited for a device so far: a step during which it doesn't grow keeps the device busy.
+function cuda.sync_count() return gpu.sync_count() end
+-- {name=, major=, minor=, multi_processor_count=, total_memory=}
+function cuda.get_device_properties(device) return gpu.get_device_properties(device) end
 function cuda.get_device_name(device) return gpu.get_device_properties(device).name end
 -- The compute capability: two numbers, 9 and 0 for sm_90.
 function cuda.get_device_capability(device)
@@ -19,6 +26,12 @@ end
 function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_device_capability(device)) >= 8 end
 
 ---- memory ----
+-- Bytes of the device's memory that are free, and all there are.
+function cuda.mem_get_info(device) return gpu.mem_get_info(device) end
+-- Peaks are counted from now on.
+function cuda.reset_peak_memory_stats(device) gpu.reset_peak_memory_stats(device) end
+-- Memory that no tensor has goes back to the devices, pinned memory to the system. Waits for the devices.
+function cuda.empty_cache() gpu.empty_cache() end
 -- What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments,
 -- num_alloc_retries (the cache was given back for one), num_ooms, blocks (by size, {most=, used=, free=}); by PyTorch's names too,
 -- such as "allocated_bytes.all.peak".
@@ -96,7 +109,12 @@ end
 ---- events ----
 local Event = {record = gpu.event_record, wait = gpu.event_wait, synchronize = gpu.event_synchronize,
   query = gpu.event_query, elapsed_time = gpu.event_elapsed}
-gpu.event_meta.__index = Event
+-- Fields of a stream, an event, a graph: their methods, and device.
+local function fields(methods, what)
+  options.told(methods, what)
+  return function(r, k) return k == "device" and "cuda:" .. gpu.device_of(r) or methods[k] end
+end
+gpu.event_meta.__index = fields(Event, "an event")
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
 
 -- {enable_timing=} An event of the current device; recorded by record(stream?).
@@ -104,7 +122,7 @@ function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_tim
 
 ---- streams ----
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}
-gpu.stream_meta.__index = Stream
+gpu.stream_meta.__index = fields(Stream, "a stream")
 gpu.stream_meta.__tostring = function(s) return "stream of cuda:" .. gpu.device_of(s) end
 gpu.stream_meta.__eq = gpu.same
 function Stream:wait_event(e) gpu.event_wait(e, self) end
@@ -119,6 +137,7 @@ function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) en
 -- A stream of a device (nil: the current one). {priority=0}: -1 goes before 0 where both have work.
 function cuda.Stream(device, o)
   if type(device) == "table" then device, o = nil, device end
+  if type(o) == "number" then o = {priority = o} end
   o = options.fill("Stream", o, {device = device or false, priority = 0})
   options.whole("Stream", "priority", o.priority, -2 ^ 31)
   return gpu.stream_new(o.device or nil, o.priority)
@@ -139,18 +158,24 @@ function cuda.device(device, fn, ...)
   gpu.set_device(device)
   return options.finally(function() gpu.set_device(before) end, fn, ...)
 end
+-- Whether a graph is being recorded.
 function cuda.is_current_stream_capturing() return gpu.capturing() end
 
--- Calls fn(...) with s as the current stream of its device; gives fn's results.
+-- Calls fn(...) with s as the current stream of its device, which is the current one meanwhile; gives fn's results. nil: as it is.
 function cuda.stream(s, fn, ...)
-  if type(fn) ~= "function" then fail("stream: argument 2 must be a function, got " .. type(fn)) end
-  local before = gpu.set_stream(s)
-  return options.finally(function() gpu.set_stream(before) end, fn, ...)
+  if not modes.callable(fn) then fail("stream: argument 2 must be a function, got " .. type(fn)) end
+  if s == nil then return fn(...) end
+  local before, device = gpu.set_stream(s), gpu.current_device()
+  gpu.set_device(gpu.device_of(s))
+  return options.finally(function()
+    gpu.set_device(device)
+    gpu.set_stream(before)
+  end, fn, ...)
 end
 
 ---- graphs ----
 local Graph = {}
-gpu.graph_meta.__index = Graph
+gpu.graph_meta.__index = fields(Graph, "a graph")
 gpu.graph_meta.__tostring = function(g) return "graph of cuda:" .. gpu.device_of(g) end
 -- Gives its memory back; it can't be replayed any more.
 function Graph:reset() gpu.graph_reset(self) end
@@ -183,10 +208,18 @@ end
 -- What is made once at first use (plans, an optimizer's state) must be there: call fn once before. Options, where there are any, come
 -- first: {pool=} another graph's g:pool(), or a graph_pool_handle(), to use its memory again.
 function cuda.graph(o, fn, ...)
-  if modes.callable(o) then return cuda.graph({}, o, fn, ...) end
+  if modes.callable(o) then
+    options.first("graph", {pool = true}, fn, ...)
+    return cuda.graph({}, o, fn, ...)
+  end
   if not modes.callable(fn) then fail("graph: argument 1 must be a function, got " .. type(fn or o)) end
   local pool = options.fill("graph", o, {pool = false}).pool
   local beside, old = pool and graph_of(pool) or nil, gpu.current_stream()
+  if not gpu.capturing() then                            -- else what is cached for others is lost to the graph
+    collectgarbage()
+    collectgarbage()
+    gpu.empty_cache()
+  end
   local graph = gpu.graph_begin(nil, beside)
   if pool and getmetatable(pool) == Pool then pool.graph = graph end
   return finish(graph, old, pcall(fn, ...))
@@ -210,6 +243,9 @@ end
 cuda.profiler = options.told({start = function() gpu.recording(true) end, stop = function() gpu.recording(false) end},
   "cuda.profiler")
 
+-- make_graphed_callables(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false}): a module, given back with a forward of
+-- graphs (and a backward) for the training mode that it is in, or a function, or a list of them that run one after another. sample_args: a
+-- list of tensors (or a list of those) of the arguments' shapes and dtypes, which require grad where the arguments will.
 function cuda.make_graphed_callables(...) return require("tycho.graphed")(...) end
 
 

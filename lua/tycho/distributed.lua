@@ -56,8 +56,8 @@ function distributed.init_process_group(backend, o)
   if type(backend) == "table" then backend, o = nil, backend end
   o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
   options.number("init_process_group", "timeout", o.timeout, 0)
-  if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" then
-    fail("init_process_group: the backend must be 'mpi' or 'nccl', got %s", shown(o.backend))
+  if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" and o.backend ~= "gloo" then
+    fail("init_process_group: the backend must be 'mpi', 'nccl' or 'gloo', got %s", shown(o.backend))
   end
   if world then fail("init_process_group: it has been called") end
   local rank, size, on_machine = core.group_open(o.timeout, (os.getenv "TYCHO_DEBUG" or ""):find "distributed" ~= nil)

@@ -105,9 +105,6 @@ local function assembled(part)
   end
 end
 
--- make_graphed_callables(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false}): a module, which is given back with a
--- forward of graphs for the training mode that it is in, or a function, or a list of them that run one after another; sample_args: a list
--- of tensors (or a list of those) of the arguments' shapes and dtypes, which require grad where the arguments will.
 return function(callables, sample_args, o)
   o = options.fill(WHO, o, {num_warmup_iters = 3, allow_unused_input = false})
   local single = modes.callable(callables)

@@ -14,7 +14,8 @@ local function load_core()
   return core
 end
 local core = load_core()
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 core.set_library(debug.getinfo(1, "S").source:match "^(.*)init%.lua$" or "?")       -- errors name the user's line
 local ops, M = core.ops, core.methods
 
@@ -163,7 +164,17 @@ for _, dtype in ipairs(core.dtypes) do if not tycho[dtype] then tycho[dtype] = d
 
 ---- modes ----
 local modes = require "tycho.modes"
-tycho.no_grad, tycho.enable_grad, tycho.inference_mode = modes.no_grad, modes.enable_grad, modes.no_grad
+tycho.no_grad, tycho.enable_grad = modes.no_grad, modes.enable_grad
+-- inference_mode(fn, ...), or (mode, fn, ...): as no_grad, where mode isn't false.
+function tycho.inference_mode(mode, ...)
+  if type(mode) ~= "boolean" then return modes.no_grad(mode, ...) end
+  if not mode then
+    local fn = ...
+    if not modes.callable(fn) then fail("inference_mode: argument 2 must be a function, got " .. type(fn)) end
+    return fn(select(2, ...))
+  end
+  return modes.no_grad(...)
+end
 tycho.is_grad_enabled = core.is_grad_enabled
 -- Recording on or off from here on, for this coroutine; with a function, for that alone.
 function tycho.set_grad_enabled(on, fn, ...)
@@ -194,7 +205,7 @@ function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("t
 -- "full" or "short" sets several. sci_mode: scientific form always (true), never (false); "auto" as the numbers need
 -- it.
 function tycho.set_printoptions(o)
-  local options, settings = require "tycho.options", require("tycho.format").settings
+  local settings = require("tycho.format").settings
   local profiles = {default = {precision = 4, threshold = 1000, edgeitems = 3, linewidth = 80},
     short = {precision = 2, threshold = 1000, edgeitems = 2, linewidth = 80},
     full = {precision = 4, threshold = math.huge, edgeitems = 3, linewidth = 80}}
@@ -216,7 +227,7 @@ function tycho.set_printoptions(o)
 end
 -- The shape that tensors of these shapes, lists of sizes, broadcast to.
 function tycho.broadcast_shapes(...)
-  local list, options = {...}, require "tycho.options"
+  local list = {...}
   for i = 1, select("#", ...) do
     if type(list[i]) ~= "table" then fail("broadcast_shapes: argument %d must be a list of sizes, got %s", i, options.shown(list[i])) end
     for d, size in ipairs(list[i]) do options.whole("broadcast_shapes", ("dim %d of argument %d"):format(d, i), size, 0) end
@@ -255,6 +266,7 @@ function tycho.set_default_device(device)
 end
 -- A device's name, checked: "cpu", "cuda", "cuda:1" for device("cuda", 1).
 function tycho.device(name, index)
+  if index ~= nil then options.whole("device", "argument 2 (index)", index, 0) end
   if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then
     fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. require("tycho.options").shown(name))
   end

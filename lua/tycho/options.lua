@@ -55,6 +55,14 @@ function options.fill(who, given, defaults)
   return out
 end
 
+-- Raises where the last of ..., what fn shall be called with, is a table of options of who's own: those come before fn.
+function options.first(who, known, ...)
+  local last = select("#", ...) > 0 and select(-1, ...)
+  if type(last) ~= "table" or getmetatable(last) ~= nil or next(last) == nil then return end
+  for k in pairs(last) do if known[k] == nil then return end end
+  fail("%s: options come before the function: %s({...}, fn, ...)", who, who)
+end
+
 -- Raises unless v is a whole number from least.
 function options.whole(who, name, v, least)
   if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then

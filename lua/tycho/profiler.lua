@@ -26,6 +26,13 @@ local function own_times(list)
       if outer.self_gpu_time and e.gpu_time then outer.self_gpu_time = outer.self_gpu_time - e.gpu_time end
     end
   end
+  local within = {}                                      -- a range's time of the GPU is that of what ran in it
+  for i = #list, 1, -1 do
+    local e = list[i]
+    e.gpu_total = e.gpu_time or within[e.depth + 1] or 0
+    within[e.depth + 1] = nil
+    within[e.depth] = (within[e.depth] or 0) + e.gpu_total
+  end
   return list
 end
 
@@ -47,12 +54,16 @@ function Profile:key_averages(o)
     end
     row.count = row.count + 1
     row.cpu_time_total, row.self_cpu_time_total = row.cpu_time_total + e.time, row.self_cpu_time_total + e.self_time
-    row.cuda_time_total, row.self_cuda_time_total = row.cuda_time_total + (e.gpu_time or 0),
+    row.cuda_time_total, row.self_cuda_time_total = row.cuda_time_total + e.gpu_total,
       row.self_cuda_time_total + (e.self_gpu_time or 0)
     row.memory = row.memory + e.bytes
   end
   for _, row in ipairs(list) do row.cpu_time, row.cuda_time = row.cpu_time_total / row.count, row.cuda_time_total / row.count end
-  return list
+  return setmetatable(list, {__index = {table = function(_, more)
+    local all = {group_by_input_shape = o.group_by_input_shape}
+    for k, v in pairs(more or {}) do all[k] = v end
+    return self:table(all)
+  end}})
 end
 
 local function duration(us)
@@ -79,6 +90,8 @@ function Profile:table(o)
   end)
   local head = {"name", "calls", "self CPU", "%", "CPU", "CPU a call"}
   if gpu > 0 then for _, name in ipairs {"self GPU", "%", "GPU", "GPU a call"} do head[#head + 1] = name end end
+  local bytes = o.sort_by == "memory"
+  if bytes then head[#head + 1] = "memory" end
   if o.group_by_input_shape then head[#head + 1] = "shapes" end
   local rows = {head}
   for i = 1, math.min(#list, o.row_limit) do
@@ -91,6 +104,7 @@ function Profile:table(o)
         row[#row + 1] = text
       end
     end
+    if bytes then row[#row + 1] = ("%.2f MiB"):format(r.memory / 2^20) end
     if o.group_by_input_shape then row[#row + 1] = r.input_shapes or "" end
     rows[#rows + 1] = row
   end
@@ -171,7 +185,10 @@ end
 -- on_trace_ready=}. With a schedule (profiler.schedule) fn gets the profile as its first argument and calls p:step() after each step;
 -- on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
 function profiler.profile(o, fn, ...)
-  if callable(o) then return profiler.profile({}, o, fn, ...) end
+  if callable(o) then
+    options.first("profile", {record_shapes = true, schedule = true, on_trace_ready = true}, fn, ...)
+    return profiler.profile({}, o, fn, ...)
+  end
   o = options.fill("profile", o, {record_shapes = false, schedule = false, on_trace_ready = false})
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
   if o.schedule then

@@ -89,6 +89,9 @@ end
 local function roots_of(out, given)
   local roots, grads = {}, {}
   for k = 1, out.n do
+    if core.is_tensor(out[k]) and given[k] and out[k].shape ~= given[k].shape then
+      fail("checkpoint: computed again, result %d has shape %s and not %s: fn must do the same each time", k, out[k].shape, given[k].shape)
+    end
     if core.is_tensor(out[k]) and out[k].requires_grad then roots[#roots + 1], grads[#grads + 1] = out[k], given[k] end
   end
   return roots, grads

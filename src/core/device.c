@@ -1,6 +1,6 @@
 /* The devices, and what crosses from one to another.
  *
- * Idea: a device is a backend; data crosses as contiguous memory of one dtype, so strides and dtypes are dealt with on
+ * Idea: a device is a backend; data crosses as memory of one dtype without holes, in one layout, so strides and dtypes are dealt with on
  * either side by the device that has the data. Invariant: nothing else in the core touches two devices' memory in one call. */
 #include <string.h>
 #include "shape.h"
@@ -9,7 +9,15 @@ const ty_backend *ty_devices[2 + TY_MAXGPU] = {&ty_cpu};
 
 ty_status ty_infer_to_device(ty_call *c) {
   ty_meta_of(c->in[0].t, &c->meta[0]);
+  ty_keep_layout(&c->meta[0], c->in[0].t);
   return TY_OK;
+}
+
+/* Whether two tensors of one shape and dtype have their elements in the same order, without holes. */
+static bool laid_out_alike(const ty_tensor *a, const ty_tensor *b) {
+  for (int i = 0; i < a->ndim; i++)
+    if (a->shape[i] != 1 && a->stride[i] != b->stride[i]) return false;
+  return ty_is_dense(a);
 }
 
 static ty_status transfer(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking) {
@@ -29,6 +37,7 @@ ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blo
   /* what goes across: src's elements, in dst's shape and dtype */
   const bool same = src->dtype == dst->dtype && TY_SAME_SHAPE(src, dst);
   ty_status st = TY_OK;
+  if (same && laid_out_alike(src, dst)) return transfer(ctx, dst, src, non_blocking);
   if (same && ty_is_contiguous(src)) s = ty_retain(src);
   else {
     st = ty_empty(ctx, ty_device_of(src), &m, &s);

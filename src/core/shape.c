@@ -132,6 +132,13 @@ void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
 }
 
+/* m, of another size than x, lies as pictures do where x does. */
+static void keep_channels_last(ty_meta *m, const ty_tensor *x) {
+  if (x->ndim != 4 || ty_is_contiguous(x) || !ty_is_channels_last(x)) return;
+  ty_lay_channels_last(m);
+  m->own_layout = x->own_layout;
+}
+
 /* ---- pointwise ---- */
 
 static ty_dtype number_dtype(ty_kind k) { return k == TY_INT ? TY_I64 : k == TY_BOOLEAN ? TY_BOOL : TY_F32; }
@@ -333,6 +340,7 @@ ty_status ty_infer_pad(ty_call *c) {
       return ty_fail(c, "padding %lld and %lld leaves no size for dim %d of shape %s", (long long)p->v[2 * k],
         (long long)p->v[2 * k + 1], x->ndim - k, ty_shape_of(x));
   }
+  keep_channels_last(m, x);
   return TY_OK;
 }
 
@@ -399,6 +407,8 @@ ty_status ty_infer_cat(ty_call *c) {
       return ty_fail(c, "the sizes along dim %lld overflow", (long long)d + 1);
   }
   m->dtype = ty_result_dtype(c->in + start, n);
+  keep_channels_last(m, x);
+  for (int i = first + 1; i < n && m->has_stride; i++) m->has_stride = ty_is_channels_last(c->in[start + i].t);
   return TY_OK;
 }
 

@@ -153,6 +153,11 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   if (made) cudaGraphDestroy(made);
   if (e == cudaSuccess && keep && !g->pool->ran) g->pool->ran = g->pool->stream;   /* its blocks may have work of that stream before them */
   if (!keep) { cudaGetLastError(); return TY_OK; }
+  if (e == cudaErrorStreamCaptureUnjoined) {
+    cudaGetLastError();
+    return ty_error(ctx, "graph: capture failed on cuda:%d: another stream's work isn't joined: current_stream():wait_stream(s) belongs "
+      "at the function's end", g->gpu);
+  }
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "graph: capture", g->gpu);
 }
 

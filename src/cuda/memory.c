@@ -411,7 +411,7 @@ static void release_pinned(void) {
 /* ---- the cache, of both kinds, given back ---- */
 
 void ty_cuda_empty_cache(const ty_backend *dev) {
-  if (ty_captures(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
+  if (ty_capturing() || ty_use(dev->gpu) != cudaSuccess) return;
   ty_count_sync();
   cudaDeviceSynchronize();
   pthread_mutex_lock(&lock);

@@ -83,6 +83,7 @@ static ty_status done_or_error(ty_ctx *ctx, int gpu, cudaError_t e, const char *
 }
 
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done) {
+  TY_TRY(ty_refuse_capture(ctx, "query: called"));
   return done_or_error(ctx, gpu, cudaStreamQuery(stream_or_default(gpu, stream)->s), "cudaStreamQuery", done);
 }
 
@@ -120,6 +121,7 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
 }
 
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) {
+  TY_TRY(ty_refuse_capture(ctx, "query: called"));
   return done_or_error(ctx, ctx->gpu, cudaEventQuery(event), "cudaEventQuery", done);
 }
 

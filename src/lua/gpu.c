@@ -363,6 +363,7 @@ static int to_pinned(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_meta m;
   ty_meta_of(t, &m);
+  ty_keep_layout(&m, t);
   ty_handle *h = ty_new_handle(L, s);
   return ty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
 }
@@ -373,6 +374,7 @@ ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
   if (ty_device_of(*t)->gpu >= 0 || !available(L)) return TY_OK;
   if (ctx->program) TY_TRY(ty_program_settle(ctx, "pinned memory is made"));
   ty_meta_of(*t, &m);
+  ty_keep_layout(&m, *t);
   TY_TRY(ty_pinned(L, ctx, &m, &pinned));
   if (ty_copy_into(ctx, pinned, *t) != TY_OK) return ty_release(pinned), TY_ERR;
   ty_release(*t);

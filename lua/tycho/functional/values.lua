@@ -68,7 +68,8 @@ end
 M.get_device = function(x) return tonumber(x.device:match ":(%d+)$") or -1 end        -- a GPU's number; -1: the CPU
 M.is_pinned = function(x) return core.gpu.is_pinned(x) end
 M.nbytes = function(x) return M.numel(x) * M.element_size(x) end
-M.record_stream = function() end                         -- memory that several streams use is known of by itself
+-- Nothing needs to be done: memory that several streams use is known of by itself.
+function M.record_stream() end
 M.type_as = function(x, other) return M.to(x, other) end
 M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end

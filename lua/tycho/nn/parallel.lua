@@ -99,15 +99,21 @@ end
 -- The gradients of a bucket as one tensor; zeros where there is none.
 local function gathered(b)
   local grads = {}
-  for i, p in ipairs(b.params) do grads[i] = p.grad and p.grad:detach() or ops.zeros(p.shape, {dtype = p.dtype, device = p.device}) end
-  return flat(grads)
+  for i, p in ipairs(b.params) do grads[i] = core.grad_of(p) or ops.zeros(p.shape, {dtype = p.dtype, device = p.device}) end
+  local whole = flat(grads)
+  for _, g in ipairs(grads) do if not rawequal(g, whole) then core.free(g) end end      -- their memory isn't to wait for the collector
+  return whole
 end
 -- The means come back as parameters' gradients: parts of the one tensor.
 local function spread(b, whole, used)
   each_part(whole, b.params, function(i, part)
     local p = b.params[i]
     if used and not used[p] then return end
-    if p.grad then core.mark_as(part, p.grad) end
+    local before = core.grad_of(p)
+    if before then
+      core.mark_as(part, before)
+      core.free(before)
+    end
     if M.is_contiguous(p) then p.grad = part else p.grad = M.copy_(ops.empty_like(p:detach()), part) end
   end)
 end

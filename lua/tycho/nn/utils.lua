@@ -21,6 +21,12 @@ local function grads(who, params)
   return list
 end
 
+-- Nobody else has these handles: the gradients' memory isn't to wait for the collector.
+local function give_back(list, total)
+  for _, g in ipairs(list) do core.free(g) end
+  return total
+end
+
 -- The norm of all gradients' elements together.
 local function norm_of(list, p)
   local usual = ops.multi_norm(list)                -- refuses gradients that are still scaled
@@ -47,10 +53,11 @@ function utils.clip_grad_norm_(params, ...)
   local ok, total = pcall(norm_of, list, o.norm_type)
   if not ok then fail((options.bare(total):gsub("^multi_norm", "clip_grad_norm_"))) end
   if o.error_if_nonfinite and not ops.isfinite(total):item() then
+    give_back(list)
     fail("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled")
   end
   ops.multi_scale(list, ops.clamp(o.max_norm / (total + 1e-6), nil, 1))
-  return total
+  return give_back(list, total)
 end
 
 -- Limits every gradient's elements to -max..max.
@@ -58,7 +65,9 @@ function utils.clip_grad_value_(params, max)
   if type(max) ~= "number" or max < 0 or max ~= max then
     fail("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max))
   end
-  for _, g in ipairs(grads("clip_grad_value_", params)) do M.clamp_(g, -max, max) end
+  local list = grads("clip_grad_value_", params)
+  for _, g in ipairs(list) do M.clamp_(g, -max, max) end
+  give_back(list)
 end
 
 -- All parameters' elements as one vector, and back.

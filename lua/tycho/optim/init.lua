@@ -228,6 +228,8 @@ function Optimizer:apply_gradients(scaling)
       self:update(group, b)
       if program.groups then program.groups[#program.groups + 1] = group end     -- a compiled function reads its learning rate again
       for i, s in ipairs(b.state) do s.version = s.master and M._version(b.copies[i]) end
+      -- nobody else has these handles: the gradients' memory isn't to wait for the collector
+      for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
     end
   end
 end
@@ -462,6 +464,7 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if defaults ~= nil and type(defaults) ~= "table" then fail("extend: argument 2 (defaults) must be a table, got %s", shown(defaults)) end
   for k, v in pairs(defaults or {}) do all[k] = v end
   local class, made = composed(name, all, true)
+  class.hands_out = true                 -- a rule of the user's may keep a gradient
   function class:new_state() end -- luacheck: no self
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
   return made
