@@ -297,6 +297,38 @@ describe("graphs", function()
     assert.equal("a graph is replayed", f:report()[1].why)
   end)
 
+  it("of compiled steps leave to the CPU what is done there, and are on the GPU that has the work", function()
+    local nn, count = tycho.nn, tycho.zeros(1)
+    local here, there = nn.Linear(2, 1), nn.Linear(2, 1):to("cuda")
+    there:load_state_dict(here:state_dict())
+    local function optimizer(net) return tycho.optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9}) end
+    local a, b = optimizer(here), optimizer(there)
+    local step = tycho.compile(function(x, y)
+      count:add_(1)
+      for _, all in ipairs {{here, a, x}, {there, b, y}} do
+        all[2]:zero_grad()
+        all[1](all[3]):square():mean():backward()
+        all[2]:step()
+      end
+    end)
+    local x = tycho.randn(4, 2)
+    local y = x:cuda()
+    for i = 1, 8 do
+      step(x, y)
+      if i == 5 then a.param_groups[1].lr, b.param_groups[1].lr = 0.01, 0.01 end
+    end
+    assert.is_true(step:report()[1].compiled, step:report()[1].why)
+    assert.equal(8, count:item())
+    helper.close(here.weight, there.weight:cpu(), nil, 1e-5)
+    if tycho.cuda.device_count() < 2 then return end
+    local p, q = tycho.zeros(1, {device = "cuda:0"}), tycho.zeros(1, {device = "cuda:1"})
+    local one, both = tycho.compile(function() q:add_(1) end), tycho.compile(function() p:add_(1) q:add_(1) end)
+    for _ = 1, 5 do one() both() end
+    assert.same({5, 10}, {p:item(), q:item()})
+    assert.is_true(one:report()[1].compiled)
+    assert.equal("it works on several GPUs", both:report()[1].why)
+  end)
+
   local function trained(graphed, wrap)
     local nn, on = tycho.nn, {device = "cuda"}
     tycho.manual_seed(3)

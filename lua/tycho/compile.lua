@@ -224,7 +224,8 @@ local function run(v)
   end
   if program.moved(p) or not v.graph or v.ways ~= gpu.ways_set() then      -- a checkpoint has brought other ways
     v.graph, v.ways = nil, gpu.ways_set()
-    local old, graph = gpu.current_stream(), gpu.graph_begin()
+    local home = program.on_gpu(p)
+    local old, graph = gpu.current_stream(home), gpu.graph_begin(home)
     local ok, err = pcall(program.capture, p)
     gpu.set_stream(old)
     local nodes = gpu.graph_end(graph, ok)

@@ -91,7 +91,8 @@ typedef struct {
 
 struct ty_program {
   ty_program_mode mode;
-  bool dead, gpu, moved;
+  bool dead, gpu, moved;   /* gpu: there are steps on one, whose number is home; others may be on the CPU, but pass nothing to those */
+  int home;
   int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
   int at;                  /* the next event to compare */
   uint64_t begun, checked; /* the first storage that was made in the record, or in this check */

@@ -106,7 +106,11 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
     if ((k->vin[i] = ty_value_of(p, c->in[i].t, TY_SEEN)) < 0) st = ty_program_no_memory(c->ctx);
   }
   if (c->op->cls == TY_C_MOVE) ty_program_die(p, "a tensor comes from another device");
-  p->gpu = p->gpu || b->gpu >= 0;
+  if (b->gpu >= 0) {
+    if (p->gpu && p->home != b->gpu) ty_program_die(p, "it works on several GPUs");
+    p->gpu = true;
+    p->home = b->gpu;
+  }
   p->nstep++;
   return st;
 }
@@ -324,14 +328,16 @@ static ty_status run_joint(ty_ctx *ctx, const ty_program *p, const group *g) {
   return b->joint(ctx, b, g->joint, call, g->nstep);
 }
 
-/* Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. */
-static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
+/* Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. host, gpu: of which devices the steps
+ * are run. */
+static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool host, bool gpu, bool bumps) {
   const modes was = ty_modes_now(ctx), plain = {.device = ctx->device};
   ty_status s = TY_OK;
   ty_modes_set(ctx, &plain);
   for (int i = 0; i < p->ngroup && s == TY_OK; i++) {
     const group *g = &p->group[i];
-    const ty_backend *b = p->step[g->step[0]].backend;
+    const ty_backend *b = p->step[g->step[0]].backend;     /* of all its steps */
+    if (!(b->gpu < 0 ? host : gpu)) continue;
     ty_profiler *told = g->joint || (g->fused && g->fused->nnode) ? ctx->profiler : NULL;
     if (told) told->begin(told, ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
     if (g->joint) s = run_joint(ctx, p, g);
@@ -348,13 +354,15 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool bumps) {
   return s;
 }
 
-ty_status ty_program_run(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, true); }
-ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, false); }
+ty_status ty_program_run(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, true, true, true); }
+ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p, false, true, false); }
 
-void ty_program_ran(ty_ctx *ctx, ty_program *p) {
+ty_status ty_program_ran(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++)      /* memory that was made on another stream than the one that the graph ran on */
     if (p->store[i].memory && p->store[i].backend->uses) p->store[i].backend->uses(ctx, p->store[i].backend, p->store[i].memory->storage);
-  for (int i = 0; i < p->nstep; i++) bump(&p->step[i].call);
+  for (int i = 0; i < p->nstep; i++)
+    if (p->step[i].backend->gpu >= 0) bump(&p->step[i].call);
+  return run_steps(ctx, p, true, false, true);
 }
 
 void ty_program_rate(ty_program *p, int i, double v) {

@@ -40,9 +40,9 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
    stored from now on. */
 ty_status ty_program_ready(ty_ctx *ctx, ty_program *p);
 ty_status ty_program_run(ty_ctx *ctx, ty_program *p);
-/* The steps for a graph that captures them; and what follows each of its launches. */
+/* The GPU's steps for a graph that captures them; and what follows each of its launches: the CPU's steps, for one. */
 ty_status ty_program_capture(ty_ctx *ctx, ty_program *p);
-void ty_program_ran(ty_ctx *ctx, ty_program *p);
+ty_status ty_program_ran(ty_ctx *ctx, ty_program *p);
 ty_tensor *ty_program_result(const ty_program *p, int i);        /* of those that end was given; a new reference. NULL: out of memory */
 /* The learning rate of the i-th optimizer step. */
 void ty_program_rate(ty_program *p, int i, double v);

@@ -107,7 +107,10 @@ static int program_capture(lua_State *L) {
   return ty_program_capture(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static int program_ran(lua_State *L) { ty_program_ran(ty_ctx_of(L, ty_state_of(L)), program_at(L, 1)); return 0; }
+static int program_ran(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  return ty_program_ran(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+}
 
 static int program_rates(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -124,7 +127,12 @@ static int program_why(lua_State *L) {   /* why it is dead, or differed last; ni
 
 static int program_dead(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->dead); return 1; }
 static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(program_at(L, 1))); return 1; }
-static int program_on_gpu(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->gpu); return 1; }
+static int program_on_gpu(lua_State *L) {    /* -> the GPU's number, or false */
+  const ty_program *p = program_at(L, 1);
+  if (p->gpu) lua_pushinteger(L, p->home);
+  else lua_pushboolean(L, false);
+  return 1;
+}
 static int program_at_rest(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->mode == TY_AT_REST); return 1; }
 /* Whether a tensor is in the program's memory, which the next run writes to. */
 static int program_owns(lua_State *L) {
