@@ -2848,162 +2848,6 @@ function tycho.kthvalue(x, k, dim, keepdim) end
 ---@return tycho.Tensor
 function Tensor.kthvalue(x, k, dim, keepdim) end
 
---- the middle value (the lower of two), without dim of all elements; with dim its index too
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function tycho.median(x, dim, keepdim) end
-
---- the middle value (the lower of two), without dim of all elements; with dim its index too
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function Tensor.median(x, dim, keepdim) end
-
---- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function tycho.nanmedian(x, dim, keepdim) end
-
---- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function Tensor.nanmedian(x, dim, keepdim) end
-
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim
----@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
----@return tycho.Tensor
-function tycho.quantile(x, q, dim, keepdim, interpolation) end
-
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim
----@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
----@return tycho.Tensor
-function Tensor.quantile(x, q, dim, keepdim, interpolation) end
-
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
----@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
----@return tycho.Tensor
-function tycho.nanquantile(x, q, dim, keepdim, interpolation) end
-
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
----@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
----@return tycho.Tensor
-function Tensor.nanquantile(x, q, dim, keepdim, interpolation) end
-
---- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
----@param x tycho.Tensor
----@param sorted? boolean
----@param return_inverse? boolean
----@param return_counts? boolean
----@return tycho.Tensor
-function tycho.unique(x, sorted, return_inverse, return_counts) end
-
---- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
----@param x tycho.Tensor
----@param sorted? boolean
----@param return_inverse? boolean
----@param return_counts? boolean
----@return tycho.Tensor
-function Tensor.unique(x, sorted, return_inverse, return_counts) end
-
---- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
----@param x tycho.Tensor
----@param return_inverse? boolean
----@param return_counts? boolean
----@return tycho.Tensor
-function tycho.unique_consecutive(x, return_inverse, return_counts) end
-
---- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
----@param x tycho.Tensor
----@param return_inverse? boolean
----@param return_counts? boolean
----@return tycho.Tensor
-function Tensor.unique_consecutive(x, return_inverse, return_counts) end
-
---- the most frequent value along dim (the least of several) and its last index
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function tycho.mode(x, dim, keepdim) end
-
---- the most frequent value along dim (the least of several) and its last index
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
----@return tycho.Tensor
-function Tensor.mode(x, dim, keepdim) end
-
---- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
----@param x tycho.Tensor
----@param bins any
----@param range? any
----@param weight? tycho.Tensor
----@param density? boolean
----@return tycho.Tensor
-function tycho.histogram(x, bins, range, weight, density) end
-
---- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
----@param x tycho.Tensor
----@param bins any
----@param range? any
----@param weight? tycho.Tensor
----@param density? boolean
----@return tycho.Tensor
-function Tensor.histogram(x, bins, range, weight, density) end
-
---- for each element the index before which it would be put into boundaries
----@param x tycho.Tensor
----@param boundaries tycho.Tensor
----@param right? boolean
----@return tycho.Tensor
-function tycho.bucketize(x, boundaries, right) end
-
---- for each element the index before which it would be put into boundaries
----@param x tycho.Tensor
----@param boundaries tycho.Tensor
----@param right? boolean
----@return tycho.Tensor
-function Tensor.bucketize(x, boundaries, right) end
-
---- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
----@param x tycho.Tensor
----@param bins? integer
----@param min? number
----@param max? number
----@return tycho.Tensor
-function tycho.histc(x, bins, min, max) end
-
---- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
----@param x tycho.Tensor
----@param bins? integer
----@param min? number
----@param max? number
----@return tycho.Tensor
-function Tensor.histc(x, bins, min, max) end
-
 --- true where an element of x is among values (invert: is not)
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor
@@ -3226,28 +3070,6 @@ function tycho.logaddexp2(a, b) end
 ---@return tycho.Tensor
 function Tensor.logaddexp2(a, b) end
 
---- covariances of the rows of x
----@param x tycho.Tensor
----@param correction? integer
----@return tycho.Tensor
-function tycho.cov(x, correction) end
-
---- covariances of the rows of x
----@param x tycho.Tensor
----@param correction? integer
----@return tycho.Tensor
-function Tensor.cov(x, correction) end
-
---- correlations of the rows of x
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.corrcoef(x) end
-
---- correlations of the rows of x
----@param x tycho.Tensor
----@return tycho.Tensor
-function Tensor.corrcoef(x) end
-
 --- nearest number of so many decimals, halves to even
 ---@param x tycho.Tensor
 ---@param decimals? integer
@@ -3351,6 +3173,184 @@ function tycho.bernoulli(x, p) end
 ---@param p? any
 ---@return tycho.Tensor
 function Tensor.bernoulli(x, p) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.median(x, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.median(x, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.nanmedian(x, dim, keepdim) end
+
+--- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.nanmedian(x, dim, keepdim) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function tycho.quantile(x, q, dim, keepdim, interpolation) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function Tensor.quantile(x, q, dim, keepdim, interpolation) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function tycho.nanquantile(x, q, dim, keepdim, interpolation) end
+
+--- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
+---@param x tycho.Tensor
+---@param q any
+---@param dim? integer
+---@param keepdim? boolean
+---@param interpolation? string
+---@return tycho.Tensor
+function Tensor.nanquantile(x, q, dim, keepdim, interpolation) end
+
+--- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
+---@param x tycho.Tensor
+---@param sorted? boolean
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function tycho.unique(x, sorted, return_inverse, return_counts) end
+
+--- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
+---@param x tycho.Tensor
+---@param sorted? boolean
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function Tensor.unique(x, sorted, return_inverse, return_counts) end
+
+--- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+---@param x tycho.Tensor
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function tycho.unique_consecutive(x, return_inverse, return_counts) end
+
+--- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+---@param x tycho.Tensor
+---@param return_inverse? boolean
+---@param return_counts? boolean
+---@return tycho.Tensor
+function Tensor.unique_consecutive(x, return_inverse, return_counts) end
+
+--- the most frequent value along dim (the least of several) and its last index
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function tycho.mode(x, dim, keepdim) end
+
+--- the most frequent value along dim (the least of several) and its last index
+---@param x tycho.Tensor
+---@param dim? integer
+---@param keepdim? boolean
+---@return tycho.Tensor
+function Tensor.mode(x, dim, keepdim) end
+
+--- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
+---@param x tycho.Tensor
+---@param bins any
+---@param range? any
+---@param weight? tycho.Tensor
+---@param density? boolean
+---@return tycho.Tensor
+function tycho.histogram(x, bins, range, weight, density) end
+
+--- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
+---@param x tycho.Tensor
+---@param bins any
+---@param range? any
+---@param weight? tycho.Tensor
+---@param density? boolean
+---@return tycho.Tensor
+function Tensor.histogram(x, bins, range, weight, density) end
+
+--- for each element the index before which it would be put into boundaries
+---@param x tycho.Tensor
+---@param boundaries tycho.Tensor
+---@param right? boolean
+---@return tycho.Tensor
+function tycho.bucketize(x, boundaries, right) end
+
+--- for each element the index before which it would be put into boundaries
+---@param x tycho.Tensor
+---@param boundaries tycho.Tensor
+---@param right? boolean
+---@return tycho.Tensor
+function Tensor.bucketize(x, boundaries, right) end
+
+--- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+---@param x tycho.Tensor
+---@param bins? integer
+---@param min? number
+---@param max? number
+---@return tycho.Tensor
+function tycho.histc(x, bins, min, max) end
+
+--- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+---@param x tycho.Tensor
+---@param bins? integer
+---@param min? number
+---@param max? number
+---@return tycho.Tensor
+function Tensor.histc(x, bins, min, max) end
+
+--- covariances of the rows of x
+---@param x tycho.Tensor
+---@param correction? integer
+---@return tycho.Tensor
+function tycho.cov(x, correction) end
+
+--- covariances of the rows of x
+---@param x tycho.Tensor
+---@param correction? integer
+---@return tycho.Tensor
+function Tensor.cov(x, correction) end
+
+--- correlations of the rows of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.corrcoef(x) end
+
+--- correlations of the rows of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor.corrcoef(x) end
 
 --- product of two matrices
 ---@param a tycho.Tensor
@@ -3991,6 +3991,14 @@ function tycho.linalg.multi_dot(tensors) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.matrix_exp(x) end
+
+--- the diagonals of matrices, as their last dim
+---@param x tycho.Tensor
+---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
+---@return tycho.Tensor
+function tycho.linalg.diagonal(x, offset, dim1, dim2) end
 
 --- logarithm of determinants, NaN where they are negative
 ---@param x tycho.Tensor

@@ -206,3 +206,84 @@ describe("windows and rows", function()
       tycho.ones(300, {dtype = "int64"}) * 300, "mean", {include_self = false}):item())
   end)
 end)
+
+-- Values that PyTorch 2.15 gave.
+describe("functions made of others", function()
+  local i64 = {dtype = "int64"}
+  local function grad_of(fn, values)
+    local x = tycho.tensor(values)
+    x.requires_grad = true
+    return tycho.grad(fn(x):sum(), x)
+  end
+  local function gives(want, x) helper.close(x:cpu():double(), tycho.tensor(want, {dtype = "float64", device = "cpu"}), nil, 1e-5) end
+
+  it("have the gradients of steep and of repeated places", function()
+    gives({0, 0, 0, 1}, grad_of(function(x) return F.gelu(x, {approximate = "tanh"}) end, {-1000, -300, -30, 300}))
+    assert.same({1, -1, 1}, tycho.tensor({9.1, -20, 1 / 0}):tanh():totable())
+    local v = tycho.tensor(1.5)
+    v.requires_grad = true
+    local filled = tycho.zeros(3):index_fill(1, tycho.tensor({1, 1}, i64), v)
+    gives({1.5, 0, 0}, filled:detach())
+    assert.equal(1, tycho.grad(filled:sum(), v):item())
+    local x = tycho.tensor({-100, 5})
+    x.requires_grad = true
+    gives({1, 1}, tycho.grad(x:logcumsumexp(1):sum(), x, {create_graph = true}))
+    local y = tycho.randn(3, 4, {dtype = "float64", requires_grad = true})
+    for _, dim in ipairs {1, -1} do assert.is_true(tycho.autograd.gradgradcheck(function(z) return z:logcumsumexp(dim) end, {y})) end
+  end)
+
+  it("are differentiated in place as out of it", function()
+    for name, arguments in pairs {clamp_min = {0.3}, clamp_max = {0.4}, relu6 = {}, digamma = {}, renorm = {2, 1, 0.5}, gelu = {},
+        logit = {}} do
+      local values = {{0.2, 0.5}, {0.7, 0.1}}
+      local want = grad_of(function(x) return tycho[name](x, unpack(arguments)) end, values)
+      local got = grad_of(function(x) return (x * 1)[name .. "_"](x * 1, unpack(arguments)) end, values)
+      assert.is_true(want:equal(got), name)
+    end
+  end)
+
+  it("promote before they compute, and keep whole numbers whole", function()
+    gives({6.2818289819753}, tycho.tensor({2.3}, {dtype = "float64"}):logaddexp2(tycho.tensor({6.2}, {dtype = "bfloat16"})))
+    assert.equal("float16", tycho.ones(1, {dtype = "float16"}):logaddexp2(tycho.ones(1, {dtype = "int32"})).dtype)
+    assert.is_true(tycho.isnan(tycho.tensor({3}, {dtype = "uint8"}):logit()):item())
+    local whole = {dtype = "int32"}
+    assert.equal("int32", tycho.ones(2, 3, whole):addbmm(tycho.ones(4, 2, 2, whole), tycho.ones(4, 2, 3, whole)).dtype)
+    assert.same({1, 2}, tycho.bucketize(tycho.tensor({0, 1}, i64), tycho.tensor({0.5, 2.5})):totable())
+    assert.same({true, false}, tycho.isclose(tycho.tensor({true, true}), tycho.tensor({true, false})):totable())
+    assert.equal(math.huge, tycho.hypot(tycho.tensor({math.huge}), tycho.tensor({0 / 0})):item())
+    gives({2.3333333}, tycho.tensor({{1, 2, 4}}, i64):cov():view(1))
+    assert.equal("()", tostring(tycho.tensor({{1, 2, 4}}):corrcoef().shape))
+  end)
+
+  it("take what is empty, or of no dims", function()
+    assert.same({2}, {unpack(tycho.ones(2):diff(0, 1, {append = tycho.ones(1)}).shape)})
+    gives({{0.5, 0}, {0, 0.5}}, tycho.matrix_power(tycho.eye(2) * 2, -1))
+    gives({{0.25, 0}, {0, 0.25}}, tycho.linalg.matrix_power(tycho.eye(2) * 2, -2))
+    assert.same({0}, {unpack(F.glu(tycho.zeros(0)).shape)})
+    assert.same({0, 0, 0}, tycho.trapezoid(tycho.zeros(3, 0)):totable())
+    assert.is_true(tycho.isnan(tycho.zeros(0):median()):item())
+    gives({2}, tycho.range(1, 3):index_select(1, tycho.tensor(2, i64)))
+    gives({0, 1, 2}, tycho.tensor({0 / 0, 1, 2, 3, -5}):histc(3, 0, 3))
+    helper.fails("range must be {least, most}", tycho.histogram, tycho.ones(3), 1, {range = 1})
+    if helper.device ~= "cpu" then return end
+    assert.equal("281474976710656x0", tostring(tycho.zeros(2 ^ 48, 0):tril().shape))       -- at once
+    assert.equal("2x0", tostring(tycho.tril_indices(2 ^ 48, 0).shape))
+  end)
+
+  it("make tensors like another where it is", function()
+    local x = tycho.ones(2, {dtype = "float64"})
+    local before = helper.device ~= "cpu" and tycho.cuda.sync_count()
+    for _, y in ipairs {x:new_zeros(3), x:new_ones({3}), x:new_empty(x.shape), x:new_zeros({2, 3}, {dtype = "int64"})} do
+      assert.equal(x.device, y.device)
+    end
+    if before then assert.equal(before, tycho.cuda.sync_count()) end
+    assert.equal("float64", x:new_zeros(3).dtype)
+    assert.equal("int64", x:new_zeros({2, 3}, {dtype = "int64"}).dtype)
+    assert.same({{0, 0, 0}, {0, 0, 0}}, x:new_zeros(2, 3):totable())
+    for _, mode in ipairs {"reflect", "replicate", "circular"} do
+      local pad = tycho.jit.trace(function(v) return F.pad(v, {2, 1}, {mode = mode}) end, tycho.ones(1, 2, 4))
+      local v = tycho.randn(1, 2, 4)
+      assert.is_true(pad(v):equal(F.pad(v, {2, 1}, {mode = mode})))
+    end
+  end)
+end)

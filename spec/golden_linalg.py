@@ -65,6 +65,8 @@ add("linalg.cond", lambda x: la.cond(x, "fro"), [matrices((3, 3), f64)], args=["
 add("linalg.norm", la.norm, [matrices((3, 2, 4), f64)]); add("linalg.norm", lambda x: la.norm(x, 3, dim=1), [matrices((3, 2), f64)], args=["$1", 3, 2]); add("linalg.norm", lambda x: la.norm(x, "nuc"), [matrices((3, 2), f64)], args=["$1", "nuc"])
 add("linalg.norm", lambda x: la.norm(x, math.inf), [matrices((3,), f64)], args=["$1", "inf"]); add("linalg.norm", lambda x: la.norm(x, 1, (1, 2), True), [matrices((3, 2, 4), f64)], args=["$1", 1, [2, 3], True])
 add("linalg.vector_norm", la.vector_norm, [matrices((3, 2), f64)]); add("linalg.vector_norm", lambda x: la.vector_norm(x, 1, 0, True), [matrices((3, 2), f64)], args=["$1", 1, 1, True])
+add("linalg.diagonal", la.diagonal, [R(2, 3, 4)]); add("linalg.diagonal", lambda x: la.diagonal(x, offset=-1), [R(2, 3, 3)], args=["$1", {"offset": -1}])
+add("linalg.diagonal", lambda x: la.diagonal(x, dim1=0, dim2=2), [R(2, 3, 4)], args=["$1", {"dim1": 1, "dim2": 3}])
 add("linalg.vecdot", la.vecdot, [R(3, 4), R(3, 4, salt=1)]); add("linalg.vecdot", lambda a, b: la.vecdot(a, b, dim=0), [R(3, 4), R(3, 4, salt=1)], args=["$1", "$2", 1])
 M1, M2, M3 = R(2, 5), R(5, 3, salt=1), R(3, 4, salt=2)
 add("linalg.multi_dot", lambda a, b, c: la.multi_dot([a, b, c]), [M1, M2, M3], args=[["$1", "$2", "$3"]]); add("linalg.multi_dot", lambda a, b, c: la.multi_dot([a, b, c]), [M1[0], M2, M3[:, 0]], args=[["$1", "$2", "$3"]])

@@ -41,6 +41,7 @@ end
 -- Collects until nothing more goes, what earlier specs have left too; gives the bytes of tensors that stay.
 function helper.collected()
   local bytes
+  jit.flush()                              -- compiled code holds tensors that it was compiled with
   repeat
     bytes = core.allocated()
     collectgarbage()

@@ -29,7 +29,11 @@ Shape.__eq = function(a, b)
   for i = 1, #a do if a[i] ~= b[i] then return false end end
   return true
 end
-Shape.__tostring = function(s) return #s == 0 and "()" or table.concat(s, "x") end
+Shape.__tostring = function(s)
+  local sizes = {}
+  for i = 1, #s do sizes[i] = ("%.0f"):format(s[i]) end
+  return #s == 0 and "()" or table.concat(sizes, "x")
+end
 core.set_private("shape_meta", Shape)
 core.set_private("format", require("tycho.format").text_of)
 

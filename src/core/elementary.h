@@ -120,7 +120,7 @@ TY_INLINE float log_f32(float x) {
   return x == INFINITY || x != x ? x : r;
 }
 
-/* A quotient of polynomials, odd over even; beyond the bound the result rounds to 1. */
+/* A quotient of polynomials, odd over even, up to a bound; from 9.02 on the result rounds to 1. */
 TY_INLINE float tanh_f32(float x) {
   float c = x > 7.9053111f ? 7.9053111f : x;
   c = c < -7.9053111f ? -7.9053111f : c;
@@ -137,6 +137,7 @@ TY_INLINE float tanh_f32(float x) {
   q = __builtin_fmaf(q, z, 2.26843463243900e-3f);
   q = __builtin_fmaf(q, z, 4.89352518554385e-3f);
   float y = p / q;
+  y = x > 9.02f ? 1.0f : x < -9.02f ? -1.0f : y;
   return __builtin_fabsf(x) < 4e-4f ? x : y;
 }
 

@@ -36,7 +36,10 @@ TY_INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
 TY_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
 TY_INLINE double pow_f64(double a, double b) { return b == 2 ? a * a : pow(a, b); }
 TY_INLINE double atan2_f64(double a, double b) { return atan2(a, b); }
-TY_INLINE float hypot_f32(float a, float b) { return (float)sqrt((double)a * a + (double)b * b); }
+TY_INLINE float hypot_f32(float a, float b) {
+  float r = (float)sqrt((double)a * a + (double)b * b);
+  return __builtin_fabsf(a) == INFINITY || __builtin_fabsf(b) == INFINITY ? INFINITY : r;
+}
 TY_INLINE double hypot_f64(double a, double b) { return hypot(a, b); }
 
 /* log |gamma(x)|; the host's lgamma would write a global. */

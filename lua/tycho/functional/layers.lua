@@ -139,20 +139,12 @@ for dims, size in ipairs {"int", "pair", "triple"} do
 end
 
 ---- padding, windows, sizes ----
--- Positions from 1 - before to n + after, brought back into 1..n.
-local function beyond(n, before, after, mode)
-  local at = {}
-  for i = 1 - before, n + after do
-    local k = i
-    if mode == "replicate" then k = math.min(math.max(i, 1), n)
-    elseif mode == "circular" then k = (i - 1) % n + 1
-    else
-      if k < 1 then k = 2 - k end
-      if k > n then k = 2 * n - k end
-    end
-    at[#at + 1] = k
-  end
-  return core.from_value(at, "int64")
+-- Positions from 1 - before to n + after, brought back into 1..n; computed where x is, so that nothing comes from the host.
+local function beyond(x, n, before, after, mode)
+  local at = ops.range(1 - before, n + after, 1, {dtype = "int64", device = x.device})
+  if mode == "replicate" then return ops.clamp(at, 1, n) end
+  if mode == "circular" then return ops.remainder(at - 1, n) + 1 end
+  return n - ops.abs(n - 1 - ops.abs(at - 1))
 end
 def("pad",
   "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0",
@@ -175,7 +167,7 @@ def("pad",
       if n < 1 or before > most or after > most then
         fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape))
       end
-      if before ~= 0 or after ~= 0 then x = ops.index(x, {M.to(beyond(n, before, after, mode), x.device)}, d) end
+      if before ~= 0 or after ~= 0 then x = ops.index(x, {beyond(x, n, before, after, mode)}, d) end
     end
     return x
   end, NN)
@@ -368,7 +360,8 @@ def("softmin", "x, dim:int", "softmax of -x", function(x, dim) return ops.softma
 def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second", function(x, dim)
   local n = x.shape[wrap("glu", dim, M.dim(x))]
   if n % 2 == 1 then fail("glu", "dim %d of shape %s must be even", dim, tostring(x.shape)) end
-  local h = M.split(x, math.max(n / 2, 1), dim)
+  if n == 0 then return ops.clone(x) end
+  local h = M.split(x, n / 2, dim)
   return h[1] * ops.sigmoid(h[2])
 end, NN)
 def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)", function(x, w)

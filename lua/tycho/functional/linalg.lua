@@ -286,9 +286,12 @@ local function matrix_exp(x)
   return e
 end
 def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return lib.exactly(matrix_exp, x) end, NO_METHOD)
-for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul", diagonal = "diagonal"} do
+for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul"} do
   F["linalg." .. name] = F[of] or ops[of]
 end
+
+def("linalg.diagonal", "x, *, offset:int=0, dim1:dim=-2, dim2:dim=-1", "the diagonals of matrices, as their last dim",
+  function(x, offset, dim1, dim2) return ops.diagonal(x, offset, dim1, dim2) end, NO_METHOD)
 
 ---- torch's own names ----
 for name, of in pairs {inverse = "inv", det = "det", slogdet = "slogdet", pinverse = "pinv", matrix_exp = "matrix_exp"} do
@@ -315,6 +318,7 @@ def("trapezoid",
   "y, x:any?, dim:int=-1, *, dx:number=1",
   "integral along dim by the trapezoidal rule, at places x or dx apart",
   function(y, x, dim, dx)
+    if y.shape[wrap("trapezoid", dim, M.dim(y))] < 2 then return ops.sum(ops.slice(y, dim, 1, 0), dim) * 1.0 end
     local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
     if x == nil then return ops.sum(means, dim) * dx end
     if not core.is_tensor(x) then fail("trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end

@@ -48,7 +48,8 @@ def("addbmm",
   function(x, a, b, beta, alpha)
     need("addbmm", 2, a, 3)
     need("addbmm", 3, b, 3)
-    return blend(x, beta, ops.sum(ops.matmul(a, b), 1), alpha)
+    local y = ops.matmul(a, b)
+    return blend(x, beta, ops.sum(y, 1, {dtype = y.dtype}), alpha)
   end, {inplace = true})
 def("addr",
   "x, a, b, *, beta:number=1, alpha:number=1",
@@ -109,7 +110,7 @@ def("matrix_power", "x, n:int", "a square matrix n times with itself", function(
   if M.dim(x) < 2 or x.shape[M.dim(x)] ~= x.shape[M.dim(x) - 1] then
     fail("matrix_power", "argument 1 must be square, got shape %s", tostring(x.shape))
   end
-  if n < 0 then fail("matrix_power", "argument 2 (n) must be at least 0, got %d", n) end
+  if n < 0 then x, n = F["linalg.inv"](x), -n end
   local y, n0 = nil, n
   while n > 0 do
     if n % 2 == 1 then y = y and ops.matmul(y, x) or x end
@@ -183,6 +184,7 @@ local function whole(name, position, ids)
   return M.to(ids, "int64")
 end
 def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
+  if M.dim(index) == 0 then index = M.view(index, 1) end
   need("index_select", 3, index, 1)
   return ops.index(x, {whole("index_select", 3, index)}, dim)
 end)
@@ -286,6 +288,12 @@ for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
     function(x, dim, index, v)
       if M.dim(index) == 0 then index = M.view(index, 1) end
       need(name, 3, index, 1)
+      if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, however often a place is named
+        local n, size = x.shape[wrap(name, dim, M.dim(x))], {}
+        for k = 1, M.dim(x) do size[k] = k == wrap(name, dim, M.dim(x)) and n or 1 end
+        local mask = ops.index_put(ops.zeros({n}, {dtype = "bool", device = x.device}), true, {whole(name, 3, index)}, 1)
+        return ops.where(M.view(mask, size), M.to(v, x.dtype), x)
+      end
       return ops.index_put(x, v, {whole(name, 3, index)}, dim)
     end, {inplace = true})
 end

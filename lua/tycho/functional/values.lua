@@ -2,7 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
+local def, fail, wrap = lib.def, lib.fail, lib.wrap
 local F = lib.functions
 
 ---- dtype, device, copies ----
@@ -68,15 +68,23 @@ end
 M.get_device = function(x) return tonumber(x.device:match ":(%d+)$") or -1 end        -- a GPU's number; -1: the CPU
 M.is_pinned = function(x) return core.gpu.is_pinned(x) end
 M.nbytes = function(x) return M.numel(x) * M.element_size(x) end
--- Nothing needs to be done: memory that several streams use is known of by itself.
-function M.record_stream() end
+function M.record_stream() end                           -- memory that several streams use is known of by itself
 M.type_as = function(x, other) return M.to(x, other) end
 M.zero_ = function(x) return M.fill_(x, 0) end
 M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
 
-M.new_zeros = function(x, ...) return M.to(ops.zeros(...), x) end
-M.new_ones = function(x, ...) return M.to(ops.ones(...), x) end
-M.new_empty = function(x, ...) return M.to(ops.empty(...), x) end
+for _, name in ipairs {"zeros", "ones", "empty"} do
+  M["new_" .. name] = function(x, ...)
+    local args, n, o = {...}, select("#", ...), {dtype = x.dtype, device = x.device}
+    local last = args[n]
+    if n > 0 and type(last) == "table" and getmetatable(last) == nil and #last == 0 and next(last) ~= nil then
+      for k, v in pairs(last) do o[k] = v end
+      n = n - 1
+    end
+    args[n + 1] = o
+    return ops[name](unpack(args, 1, n + 1))
+  end
+end
 M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype, device = x.device}) end
 M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
 
@@ -255,6 +263,7 @@ def("equal", "a, b", "whether both have the same shape and elements (a boolean)"
 end)
 def("isclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
   function(a, b, rtol, atol, equal_nan)
+    if a.dtype == "bool" and b.dtype == "bool" then return ops.eq(a, b) end
     local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(a - b), ops.le(ops.abs(a - b), ops.abs(b) * rtol + atol)))
     return equal_nan and ops.logical_or(near, ops.logical_and(ops.isnan(a), ops.isnan(b))) or near
   end)
@@ -293,156 +302,6 @@ def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest a
   local value, index = pick(x, k, dim, keepdim)
   return value, index
 end)
-local function median(name, ignore)
-  def(name, "x, dim:int?, keepdim:bool=false",
-    "the middle value (the lower of two), without dim of all elements; with dim its index too" ..
-      (ignore and "; NaN is left out" or ""),
-    function(x, dim, keepdim)
-      local whole = dim == nil
-      if whole then x, dim = M.flatten(x), 1 end
-      dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
-      local n = M.dim(x) == 0 and 1 or x.shape[dim]
-      if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-      local v, i = ops.sort(x, dim)
-      if M.dim(x) > 0 then
-        local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64", device = x.device})
-        if M.is_floating_point(x) then
-          local nan = ops.isnan(x)
-          local valid = n - ops.sum(nan, dim, {keepdim = true})
-          if ignore then at = ops.clamp(ops.floor_divide(valid + 1, 2), 1)
-          else at = ops.where(ops.lt(valid, n), valid + 1, at) end     -- the first NaN
-        end
-        local shape = v.shape
-        shape[dim] = 1
-        at = ops.expand(at, setmetatable(shape, nil))
-        v, i = ops.gather(v, dim, at), ops.gather(i, dim, at)
-        if not keepdim or whole then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
-      end
-      if whole then return v end
-      return v, i
-    end)
-end
-median("median", false)
-median("nanmedian", true)
-local function quantile(name, ignore)
-  def(name,
-    "x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear",
-    "the value below which a part q (a number or a vector, 0..1) of x lies along dim" .. (ignore and "; NaN is left out" or ""),
-    function(x, q, dim, keepdim, how)
-      if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
-      local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
-      local whole = not dim and x
-      if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
-      dim = wrap(name, dim, M.dim(x))
-      local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN at the end
-      if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-      local valid = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
-      -- positions count from 0 in x's dtype, as PyTorch's
-      local last = M.to(ignore and ops.clamp(valid - 1, 0) or ops.fill(valid, n - 1), x.dtype)
-      local function read(at) return ops.gather(v, dim, M.long(at) + 1) end
-      for k, part in ipairs(parts) do
-        if type(part) ~= "number" or not (part >= 0 and part <= 1) then
-          fail(name, "argument 2 (q) must lie in 0..1, got %s", tostring(part))
-        end
-        local at = last * part
-        if how == "nearest" then at = ops.round(at) end
-        local low, high = how == "higher" and ops.ceil(at) or ops.floor(at), how == "lower" and ops.floor(at) or ops.ceil(at)
-        local a = read(low)
-        local y = ops.where(ops.eq(low, high), a, ops.lerp(a, read(high), how == "midpoint" and 0.5 or at - low))
-        if not ignore then y = ops.masked_fill(y, ops.lt(valid, n), 0 / 0) end
-        out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
-      end
-      return core.is_tensor(q) and M.dim(q) > 0 and F.stack(out, 1) or out[1]
-    end)
-end
-quantile("quantile", false)
-quantile("nanquantile", true)
-def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false",
-  "the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs",
-  function(x, _, inverse, counts)
-    local v, i, n = ops.unique_values(M.detach(x))
-    if inverse and counts then return v, i, n end
-    if inverse then return v, i end
-    if counts then return v, n end
-    return v
-  end)
-def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false",
-  "the elements in row-major order without those that repeat the one before; then, where asked for, each element's \z
-    index among them, and how often each occurs in a row",
-  function(x, inverse, counts)
-    local flat = M.flatten(M.detach(x))
-    local first = M.numel(flat) == 0 and ops.ne(flat, flat) or lib.begins(flat, 1)
-    local v, at = flat[first], ops.cumsum(M.long(first), 1)
-    local n = counts and ops.bincount(at) or nil
-    at = inverse and M.reshape(at, x.shape) or nil
-    if inverse then return v, at, n end
-    return v, n
-  end)
-def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along dim (the least of several) and its last index",
-  function(x, dim, keepdim)
-    if M.dim(x) == 0 then return ops.clone(x), ops.ones({}, {dtype = "int64", device = x.device}) end
-    dim = wrap("mode", dim, M.dim(x))
-    local n, shape = x.shape[dim], {}
-    if n == 0 then fail("mode", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-    for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end
-    local v, i = ops.sort(x, dim)
-    local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
-    local begins = lib.begins(v, dim, true)
-    -- the end of the first of the longest runs
-    local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)
-    v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
-    if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
-    return v, i
-  end)
-def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false",
-  "how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, \z
-    x's own where nil, or a tensor of edges; and the edges",
-  function(x, bins, range, weight, density)
-    if not M.is_floating_point(x) then fail("histogram", "argument 1 must have a floating dtype, got %s", x.dtype) end
-    local flat, edges = M.flatten(M.detach(x)), bins
-    if not core.is_tensor(bins) then
-      if type(bins) ~= "number" or bins < 1 or bins % 1 ~= 0 then
-        fail("histogram", "argument 2 (bins) must be a whole number from 1 or a tensor, got %s", tostring(bins))
-      end
-      local least, most = 0, 0
-      if range then least, most = range[1], range[2]
-      elseif M.numel(flat) > 0 then least, most = ops.amin(flat):item(), ops.amax(flat):item() end
-      if type(least) ~= "number" or type(most) ~= "number" or least > most or least ~= least or most ~= most then
-        fail("histogram", "range must be {least, most}")
-      end
-      if least == most then least, most = least - 0.5, most + 0.5 end
-      edges = ops.linspace(least, most, bins + 1, {dtype = x.dtype, device = x.device})
-    end
-    need("histogram", 2, edges, 1)
-    local n = M.numel(edges) - 1
-    local top = ops.slice(edges, 1, n + 1, n + 1)
-    local inside = ops.logical_and(ops.ge(flat, ops.slice(edges, 1, 1, 1)), ops.le(flat, top))
-    local at = ops.clamp(ops.searchsorted(edges, flat, {right = true}) - 1, 1, n)
-    local amount = M.to(inside, edges.dtype)
-    if weight then amount = amount * M.flatten(weight) end
-    local h = ops.index_put(ops.zeros({n}, {dtype = edges.dtype, device = x.device}), amount, {at}, 1, {accumulate = true})
-    if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
-    return h, edges
-  end)
-def("bucketize", "x, boundaries, *, right:bool=false",
-  "for each element the index before which it would be put into boundaries",
-  function(x, boundaries, right)
-    need("bucketize", 2, boundaries, 1)
-    return ops.searchsorted(boundaries, x, {right = right})
-  end)
-def("histc", "x, bins:int=100, min:number=0, max:number=0",
-  "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)",
-  function(x, bins, min, max)
-    x = M.flatten(M.detach(x))
-    if x.dtype == "bool" then fail("histc", "argument 1 must hold numbers, got bool") end
-    if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
-    if min == 0 and max == 0 and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
-    if min == max then min, max = min - 1, max + 1 end
-    if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
-    local inside = x[ops.logical_and(ops.ge(x, min), ops.le(x, max))]
-    local at = ops.clamp(M.long(ops.floor((inside - min) * (bins / (max - min)))) + 1, 1, bins)
-    return M.to(ops.bincount(at, {minlength = bins}), x.dtype)
-  end)
 def("isin", "x, values, *, invert:bool=false", "true where an element of x is among values (invert: is not)", function(x, values, invert)
   local found = ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
   return invert and ops.logical_not(found) or found
@@ -523,6 +382,7 @@ def("sinc", "x", "sin(pi x) / (pi x), 1 at 0", function(x)
   return ops.masked_fill(ops.sin(y) / y, at0, 1)
 end, PLACE)
 def("logit", "x, eps:number?", "log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given", function(x, eps)
+  if not M.is_floating_point(x) then x = M.float(x) end
   if eps then x = ops.clamp(x, eps, 1 - eps) end
   return ops.log(x / (1 - x))
 end, PLACE)
@@ -532,22 +392,9 @@ def("isposinf", "x", "true where x is infinite and positive", function(x) return
 def("isneginf", "x", "true where x is infinite and negative", function(x) return ops.eq(x, -math.huge) end)
 def("positive", "x", "x itself", function(x) return x end)
 def("logaddexp2", "a, b", "log2(2^a + 2^b), without overflow", function(a, b)
-  local k = math.log(2)
-  return ops.logaddexp(a * k, b * k) / k
-end)
-def("cov", "x, *, correction:int=1", "covariances of the rows of x", function(x, correction)
-  if M.dim(x) > 2 then fail("cov", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
-  local flat = M.dim(x) < 2
-  if flat then x = M.reshape(x, 1, -1) end
-  local d = x - ops.mean(x, 2, {keepdim = true})
-  local y = ops.matmul(d, M.t(d)) / math.max(x.shape[2] - correction, 0)
-  return flat and M.view(y, {}) or y
-end)
-def("corrcoef", "x", "correlations of the rows of x", function(x)
-  local c = M.cov(x)
-  if M.dim(c) == 0 then return c / c end
-  local s = ops.sqrt(ops.diagonal(c))
-  return ops.clamp(c / M.unsqueeze(s, 2) / M.unsqueeze(s, 1), -1, 1)
+  local k, dtype = math.log(2), lib.promote_types(a.dtype, b.dtype)
+  if not lib.RANGE[dtype] then dtype = "float32" end
+  return ops.logaddexp(M.to(a, dtype) * k, M.to(b, dtype) * k) / k
 end)
 def("round", "x, *, decimals:int=0", "nearest number of so many decimals, halves to even", function(x, decimals)
   if decimals == 0 then return ops.round(x) end
@@ -563,6 +410,7 @@ def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?",
   "differences of neighbours along dim, n times; prepend and append: what comes before x and after it",
   function(x, n, dim, before, after)
     dim = wrap("diff", dim, M.dim(x))
+    if n == 0 then return x end
     if before or after then
       local parts = {before or x, before and x or after}
       parts[3] = before and after or nil
