@@ -286,4 +286,23 @@ describe("functions made of others", function()
       assert.is_true(pad(v):equal(F.pad(v, {2, 1}, {mode = mode})))
     end
   end)
+
+  it("look at values for mistakes, but for a record", function()
+    local ids = tycho.tensor({1, 3}, i64)
+    if helper.device == "cpu" then helper.fails("id 3 in argument 1 (ids) is past num_classes 2", F.one_hot, ids, 2) end
+    local hot = tycho.compile(function(v) return F.one_hot(v, 4):float() * 2 end)
+    local drawn = tycho.compile(function(m, s) return tycho.distributions.Normal(m, s):log_prob(m + 1):sum() end)
+    for k = 1, 4 do
+      assert.same({{2, 0, 0, 0}, {0, 0, 2, 0}}, hot(ids):totable())
+      drawn(tycho.ones(3) * k, tycho.ones(3))
+    end
+    assert.is_true(hot:report()[1].compiled, hot:report()[1].why)
+    assert.is_true(drawn:report()[1].compiled, drawn:report()[1].why)
+    local traced = tycho.jit.trace(function(v) return F.one_hot(v, 4) end, ids)
+    assert.same({{0, 0, 0, 1}, {0, 1, 0, 0}}, traced(tycho.tensor({4, 2}, i64)):totable())
+    local bag, offsets, weights = nn.EmbeddingBag(4, 2, {mode = "sum"}), tycho.tensor({1, 2}, i64), tycho.tensor {0.5, 2}
+    local want = bag(ids, offsets, weights)
+    assert.is_true(want:equal(bag(ids, offsets, {per_sample_weights = weights})))
+    assert.is_true(want:equal(bag(ids, {offsets = offsets, per_sample_weights = weights})))
+  end)
 end)

@@ -145,6 +145,27 @@ describe("jit.trace", function()
     local frozen = jit.freeze(jit.trace(net:eval(), tycho.randn(2, 3)))
     local y = tycho.randn(5, 3)
     helper.close(frozen(y), net(y), "behind a linear layer, whose channels may be another dim")
+    local Own = nn.Module:extend("Own")                  -- changes what it has made itself
+    function Own:init()
+      self.linear, self.scale = nn.Linear(3, 3), nn.Parameter(tycho.randn(3))
+    end
+    function Own:forward(x)
+      local h, k = self.linear(x), self.scale * 2
+      h:add_(x):relu_()
+      h[{ {}, 1 }] = 0
+      k:add_(1)
+      return h * k:view(1, 3)
+    end
+    local own = Own():eval()
+    local whole = jit.trace(own, tycho.randn(2, 3))
+    for _, t in ipairs {whole, jit.freeze(whole)} do
+      for _, n in ipairs {1, 2, 5} do
+        local x = tycho.randn(n, 3)
+        helper.close(t(x), own(x), nil, 1e-6)
+      end
+    end
+    helper.fails("freeze: add changes a tensor of the module or an argument", jit.freeze,
+      jit.trace(function(x) x:add_(1) return x * 2 end, tycho.randn(2)))
     helper.fails("trace the model in eval mode", jit.freeze, jit.trace(net:train(), tycho.randn(2, 3)))
     helper.fails("must be a traced module", jit.freeze, net)
   end)
@@ -314,6 +335,30 @@ describe("a trace file", function()
     assert.is_true(errors > n / 2)
   end)
 
+  it("keep one parameter with two names one", function()
+    local Tied = nn.Module:extend("Tied")
+    function Tied:init()
+      self.embed, self.head = nn.Embedding(5, 4), nn.Linear(4, 5, false)
+      self.head.weight = self.embed.weight
+    end
+    function Tied:forward(ids) return self.head(self.embed(ids)) end
+    local net, ids, y = Tied(), tycho.randint(1, 5, {6}), tycho.randint(1, 5, {6})
+    jit.trace(net, ids):save(path)
+    for _ = 1, 2 do                                      -- what was loaded is saved alike
+      local loaded = jit.load(path)
+      assert.equal(1, #loaded:parameters())
+      local opt = tycho.optim.Adam(loaded:parameters(), {lr = 0.1})
+      for _ = 1, 3 do
+        opt:zero_grad()
+        nn.functional.cross_entropy(loaded(ids), y):backward()
+        opt:step()
+      end
+      net:load_state_dict(loaded:state_dict())
+      helper.close(net(ids), loaded(ids), nil, 0)
+      loaded:save(path)
+    end
+  end)
+
   it("can't name what is no op, use what isn't there, or be of a later version", function()
     with(bytes)
     local tensors, json = core.read_safetensors(path)
@@ -325,7 +370,9 @@ describe("a trace file", function()
       core.write_safetensors(path, names, list, core.json_encode(p))
       helper.fails(text, jit.load, path)
     end
-    damaged(function(p) p.version = 2 end, "is of version 2, this library reads up to 1")
+    damaged(function(p) p.version = 3 end, "is of version 3, this library reads up to 2")
+    damaged(function(p) p.tensors[1].same = "x" end, "can't be 'x'")
+    damaged(function(p) p.tensors[2].same = p.tensors[1].name end, "can't be '")
     damaged(function(p) p.nodes[1].op = "os_execute" end, "node 1 is no op that a trace may have: os_execute")
     damaged(function(p) p.nodes[1].op = "adamw_step" end, "is no op that a trace may have")
     damaged(function(p) p.nodes[1].args.x = {v = 99} end, "uses a value that isn't there")

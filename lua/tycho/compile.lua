@@ -9,6 +9,7 @@
 -- recorded call end with each call; which these are the collector says, once for a record.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
+local tables = require "tycho.compile_tables"
 local tree = require "tycho.tree"
 local modes = require "tycho.modes"
 local callable = modes.callable
@@ -55,19 +56,12 @@ local function fits(self, v, args)
   return true
 end
 
-local function holds_tensors(t, seen)
-  if type(t) ~= "table" or getmetatable(t) ~= nil or seen[t] then return false end
-  seen[t] = true
-  for _, x in pairs(t) do if core.is_tensor(x) or holds_tensors(x, seen) then return true end end
-  return false
-end
-
 -- With steps = k tensors have a row for each step.
 local function check_rows(args, k)
   for i = 1, args.n do
     local shape = core.is_tensor(args[i]) and args[i].shape
     if shape and shape[1] ~= k then fail("compile: argument %d has shape %s; dim 1 must be %d, a row for each step", i, shape, k) end
-    if holds_tensors(args[i], {}) then
+    if not shape and tables.hold_tensors(args[i]) then
       fail("compile: argument %d is a table of tensors; with steps = %d each must be an argument of its own", i, k)
     end
   end
@@ -363,12 +357,30 @@ end
 
 local Compiled = {}
 Compiled.__index = Compiled
+
+local function new_compiled(fn, o)
+  return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {},
+    trees = {}}, Compiled)
+end
+
+-- The call of a function whose arguments are tables of tensors: by another one, of the tensors.
+local function of_leaves(self, args, text, flat)
+  self.leaves = self.leaves or new_compiled(tables.together(self.fn, self.trees, function() return self.given end), self)
+  local before = self.given
+  self.given = args
+  return options.finally(function() self.given = before end, self.leaves, text, unpack(flat, 1, flat.n))
+end
+
 function Compiled:__tostring() return "compiled function" end -- luacheck: no self
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
   -- part of another one's record, of the user's graph, or looked at for anomalies
   if program.active() or gpu.capturing() or modes.watching or core.saved_hooks() then return self.fn(...) end
   local args = pack(...)
+  if self.steps == 1 then
+    local text, flat = tables.apart(args, self.trees)
+    if text then return of_leaves(self, args, text, flat) end
+  end
   local why = refused(self, args)
   local v = not why and variant_for(self, args)
   if why then self.why = why else v.calls = v.calls + 1 end
@@ -392,6 +404,7 @@ function Compiled:report()
     out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil,
       kernels = recorded and program.kernels(v.program) or nil, nodes = recorded and v.nodes or nil, why = not recorded and self.why or nil}
   end
+  for _, of in ipairs(self.leaves and self.leaves:report() or {}) do out[#out + 1] = of end
   return out
 end
 
@@ -459,7 +472,6 @@ return function(fn, o)
   if o.guard ~= "full" and o.guard ~= "inputs" then fail("compile: guard must be 'full' or 'inputs', got '%s'", tostring(o.guard)) end
   local of = module.is_module(fn) and fn
   if whole("compile", "steps", o.steps, 1) > 1 then fn = repeated(fn, o.steps) end
-  local compiled = setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion,
-    steps = o.steps, variants = {}}, Compiled)
+  local compiled = new_compiled(fn, o)
   return of and as_module(compiled, of) or compiled
 end

@@ -11,8 +11,8 @@ local check = require("tycho.options").check
 local modes = require "tycho.modes"
 local P = require "tycho.jit_program"
 local ops, M, program = core.ops, core.methods, core.program
-local allowed, is_value, each_value, walk, unfold, arguments, changes, sweep, lifetimes = P.allowed, P.is_value,
-  P.each_value, P.walk, P.unfold, P.arguments, P.changes, P.sweep, P.lifetimes
+local allowed, is_value, each_value, walk, unfold, arguments, sweep, lifetimes = P.allowed, P.is_value,
+  P.each_value, P.walk, P.unfold, P.arguments, P.sweep, P.lifetimes
 local jit = {}
 
 ---- the module ----
@@ -225,7 +225,7 @@ local function generalise(a, b, n, m)
   end
   for i, e in ipairs(a.events) do
     local f = b.events[i]
-    if e.op ~= f.op or e.inplace or f.inplace then return false end
+    if e.op ~= f.op or (e.inplace or false) ~= (f.inplace or false) then return false end
     for name in pairs(f.args) do if e.args[name] == nil then return false end end
     for name, x in pairs(e.args) do
       local y = f.args[name]
@@ -297,9 +297,8 @@ function jit.trace(model, ...)
   end
   local a = record(model, copies)
   local p = {version = P.VERSION, inputs = {}, tensors = {}, nodes = {}, several = a.several or nil}
-  local n, mutates = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0, false
+  local n, mutates = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0, P.changed(a.events)
   for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
-  for _, e in ipairs(a.events) do mutates = mutates or (allowed[e.op] and changes(e)) end
   if not mutates then p.free = free_dims(model, copies, a) end
   if n > 0 and not mutates then
     local twice = {}
@@ -395,12 +394,16 @@ end
 function Traced:save(path)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   local p, tensors = inside(self)
-  local names = {}
-  for i, t in ipairs(p.tensors) do names[i], tensors[i] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
-  local nodes = {}
+  local entries, names, data, nodes = {}, {}, {}, {}
+  for i, t in ipairs(p.tensors) do
+    local first = i
+    for k = i - 1, 1, -1 do if rawequal(tensors[k], tensors[i]) then first = k end end
+    entries[i] = {name = t.name, kind = t.kind, same = first < i and p.tensors[first].name or nil}      -- one parameter with two names
+    if first == i then names[#names + 1], data[#data + 1] = t.name, M.contiguous(M.cpu(tensors[i]:detach())) end
+  end
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
-  core.write_safetensors(path, names, tensors,
-    core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = p.tensors, nodes = nodes,
+  core.write_safetensors(path, names, data,
+    core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = entries, nodes = nodes,
     results = p.results, batch = p.batch, free = p.free, several = p.several}})
 end
 
@@ -416,7 +419,8 @@ function jit.load(path, o)
     P.validate(p, tensors, function(name) return Traced[name] ~= nil end)
     lifetimes(p)
     for _, t in ipairs(p.tensors) do
-      if t.kind == "parameter" then tensors[t.name] = module.Parameter(tensors[t.name]) end
+      if t.same then tensors[t.name] = tensors[t.same]
+      elseif t.kind == "parameter" then tensors[t.name] = module.Parameter(tensors[t.name]) end
     end
     return Traced(p, tensors)
   end)

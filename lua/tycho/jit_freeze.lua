@@ -39,8 +39,12 @@ local function freeze(Traced, traced)
   for i, t in ipairs(p.tensors) do
     const[#p.inputs + i], names[#p.inputs + i] = core.keep(ops.clone(own[i]:detach())), t.name
   end
+  local outside, moves, root = P.changed(p.nodes)
+  if outside then
+    fail("freeze: %s changes a tensor of the module or an argument%s", outside.op,
+      outside.inplace and "" or ": trace the model in eval mode")
+  end
   for _, node in ipairs(p.nodes) do
-    if P.changes(node) then fail("freeze: " .. node.op .. " changes what was there before: trace the model in eval mode") end
     each_value(node.args, function(a) uses[a.v] = (uses[a.v] or 0) + 1; return a end)
   end
   walk(p.results, function(v) uses[v] = (uses[v] or 0) + 1 end)
@@ -52,7 +56,9 @@ local function freeze(Traced, traced)
   end
   modes.no_grad(function()
     for _, original in ipairs(p.nodes) do
-      local node, known = {op = original.op, args = copied(original.args), out = copied(original.out)}, true
+      local node, known = {op = original.op, args = copied(original.args), out = copied(original.out), inplace = original.inplace},
+        not original.inplace
+      for _, v in ipairs(original.out) do known = known and not moves[root(v)] end       -- a constant is nothing that is changed later
       each_value(node.args, function(a)
         local v = alias[a.v] or a.v
         known = known and const[v] ~= nil

@@ -7,7 +7,7 @@
 -- have there what the first has.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
-local P = {VERSION = 1}
+local P = {VERSION = 2}                -- 2: tensors with two names
 
 -- The ops that a program may have. An op's params: its parameters' names, and the first one.
 local allowed = {}
@@ -71,6 +71,24 @@ end
 local function changes(node)
   return node.inplace or
     (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil))
+end
+
+-- What nodes change: the first node that changes an input or a tensor of the module, or nil; the values made by nodes that others change
+-- afterwards, as a set; and root(v): the value whose memory v may be a view of.
+local function changed(nodes)
+  local from, made, set, outside = {}, {}, {}, nil
+  local function root(v) return from[v] or v end
+  for _, node in ipairs(nodes) do
+    local op = allowed[node.op]
+    local x = op and node.args[op.params[1]]
+    for _, v in ipairs(node.out) do
+      made[v] = true
+      if op and op.class == "view" and type(x) == "table" and is_value(x) then from[v] = root(x.v) end
+    end
+    if node.inplace and op and made[root(x.v)] then set[root(x.v)] = true
+    elseif op and changes(node) then outside = outside or node end
+  end
+  return outside, set, root
 end
 
 -- Nodes whose results nobody uses go, unless they change what was there before or draw random numbers.
@@ -137,13 +155,17 @@ function P.validate(p, tensors, reserved)
   end
   local seen = {}
   for i, t in ipairs(list(p.tensors, "tensors")) do
-    need(type(t) == "table" and type(t.name) == "string" and tensors[t.name], "tensor %d isn't in the file", i)
+    need(type(t) == "table" and type(t.name) == "string" and (t.same ~= nil or tensors[t.name]), "tensor %d isn't in the file", i)
+    if t.same ~= nil then
+      need(seen[t.same] == t.kind and not tensors[t.name], "tensor '%s' can't be '%s'", t.name, tostring(t.same))
+      tensors[t.name] = tensors[t.same]
+    end
     need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
     need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
     for part in t.name:gmatch("[^.]+") do need(not reserved(part), "a tensor can't be named '%s'", t.name) end
     need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and
       not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)
-    seen[t.name] = true
+    seen[t.name] = t.kind
   end
   for name in pairs(seen) do                             -- no tensor within another
     for prefix in name:gmatch("()%.") do
@@ -197,5 +219,5 @@ function P.validate(p, tensors, reserved)
 end
 
 P.is_value, P.each_value, P.walk, P.unfold = is_value, each_value, walk, unfold
-P.arguments, P.changes, P.sweep, P.lifetimes = arguments, changes, sweep, lifetimes
+P.arguments, P.changed, P.sweep, P.lifetimes = arguments, changed, sweep, lifetimes
 return P

@@ -8,6 +8,7 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
+local lib = require "tycho.functional.lib"
 local F = require("tycho.functional").functions
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -70,7 +71,7 @@ local function together(name, ...)
   return F.broadcast_tensors(list)
 end
 local function need(name, what, x, ok)
-  if x.device == "cpu" and not ops.all(ok):item() then fail("%s: %s", name, what) end
+  if lib.looks(x) and not ops.all(ok):item() then fail("%s: %s", name, what) end
 end
 local function same(x) return {dtype = x.dtype, device = x.device} end
 local function sizes(name, shape, ...)

@@ -38,6 +38,10 @@ function lib.exactly(fn, ...)
   end, fn, ...)
 end
 
+-- Whether values are looked at for mistakes before an op has them: not where a GPU would be waited for, nor in a record, which holds no
+-- such look.
+function lib.looks(x) return x.device == "cpu" and not core.program.active() end
+
 -- The dtype that elements of two dtypes have together.
 function lib.promote_types(a, b)
   return core.ops.add(core.ops.zeros({0}, {dtype = a, device = "cpu"}), core.ops.zeros({0}, {dtype = b, device = "cpu"})).dtype

@@ -137,7 +137,7 @@ def("unravel_index",
   function(index, size)
     local out, rest, all = {}, M.long(index) - 1, 1
     for _, s in ipairs(size) do all = all * s end
-    if index.device == "cpu" and M.numel(index) > 0 and (ops.amin(rest):item() < 0 or ops.amax(rest):item() >= all) then
+    if lib.looks(index) and M.numel(index) > 0 and (ops.amin(rest):item() < 0 or ops.amax(rest):item() >= all) then
       fail("unravel_index", "argument 1 must hold positions from 1 to %d", all)
     end
     for d = #size, 1, -1 do

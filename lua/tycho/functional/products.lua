@@ -273,7 +273,7 @@ def("one_hot",
   function(ids, classes)
     ids = whole("one_hot", 1, ids)
     classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)
-    if ids.device == "cpu" and M.numel(ids) > 0 and ops.amax(ids):item() > classes then
+    if lib.looks(ids) and M.numel(ids) > 0 and ops.amax(ids):item() > classes then
       fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes)
     end
     local size = ids.shape

@@ -127,7 +127,7 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
       local fits = kind == "number" or core.is_tensor(v) and kind ~= "bool"
       if not fits then fail("normal", "argument %d must be a number or a tensor, got %s", i, kind) end
     end
-    local low = core.is_tensor(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
+    local low = core.is_tensor(std) and lib.looks(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
     if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
     local like, shapes = nil, {}
     for _, x in ipairs {mean, std} do

@@ -130,11 +130,14 @@ function EmbeddingBag.from_pretrained(weight, ...)
   return e
 end
 -- (ids, offsets, per_sample_weights), or the latter two by name
-function EmbeddingBag:forward(ids, offsets, per_sample_weights)
-  if type(offsets) == "table" and not core.is_tensor(offsets) then
-    require("tycho.options").check("EmbeddingBag", offsets, {offsets = true, per_sample_weights = true})
-    offsets, per_sample_weights = offsets.offsets, offsets.per_sample_weights
-  end
+function EmbeddingBag:forward(ids, ...)
+  local given = {...}
+  local o = given[#given]
+  if type(o) == "table" and not core.is_tensor(o) then
+    require("tycho.options").check("EmbeddingBag", o, {offsets = true, per_sample_weights = true})
+    given[#given] = nil
+  else o = {} end
+  local offsets, per_sample_weights = given[1] or o.offsets, given[2] or o.per_sample_weights
   return F.embedding_bag(ids, self.weight, offsets,
     {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset,
       padding_idx = self.padding_idx})

@@ -1,0 +1,106 @@
+-- Arguments of a compiled function that are tables of tensors, such as a batch with named fields.
+--
+-- Idea: the tensors in them become arguments of their own, behind a text that says how the tables are built; a function that builds them
+-- again is what is compiled, and the text is one more value by which variants differ. Invariant: what fn changes in such a table is changed
+-- in the caller's.
+local core = require "tycho.core"
+
+local tables = {}
+
+local KEYS = {string = true, number = true, boolean = true}
+local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
+
+-- Whether a plain table holds a tensor, at any depth.
+function tables.hold_tensors(v, seen)
+  seen = seen or {}
+  if not plain(v) or seen[v] then return false end
+  seen[v] = true
+  for _, x in pairs(v) do if core.is_tensor(x) or tables.hold_tensors(x, seen) then return true end end
+  return false
+end
+
+-- v's leaves go to flat, how it is built to text and as a tree: {} or {keys=, items=}. nil: it can't be told apart by such a text.
+local function take_apart(v, flat, text, seen)
+  if not plain(v) then
+    flat.n = flat.n + 1
+    flat[flat.n] = v
+    text[#text + 1] = "."
+    return {}
+  end
+  if seen[v] then return nil end
+  seen[v] = true
+  local keys, items, name = {}, {}, {}
+  for k in pairs(v) do
+    if not KEYS[type(k)] then return nil end
+    keys[#keys + 1] = k
+    local s = tostring(k)
+    name[k] = ("%s%d:%s"):format(type(k):sub(1, 1), #s, s)
+  end
+  table.sort(keys, function(a, b) return name[a] < name[b] end)
+  text[#text + 1] = "{"
+  for i, k in ipairs(keys) do
+    text[#text + 1] = name[k]
+    items[i] = take_apart(v[k], flat, text, seen)
+    if not items[i] then return nil end
+  end
+  text[#text + 1] = "}"
+  return {keys = keys, items = items}
+end
+
+local function built(tree, flat, at)
+  if not tree.keys then return flat[at], at + 1 end
+  local out = {}
+  for i, k in ipairs(tree.keys) do out[k], at = built(tree.items[i], flat, at) end
+  return out, at
+end
+
+-- What became of a table that was built goes into the caller's.
+local function give_back(tree, made, from, flat, at)
+  if not tree.keys then return at + 1 end
+  local known = {}
+  for i, k in ipairs(tree.keys) do
+    known[k] = true
+    local item = tree.items[i]
+    if item.keys and plain(made[k]) and plain(from[k]) then at = give_back(item, made[k], from[k], flat, at)
+    else
+      if item.keys or not rawequal(made[k], flat[at]) then from[k] = made[k] end
+      local _, past = built(item, flat, at)
+      at = past
+    end
+  end
+  for k, x in pairs(made) do if not known[k] then from[k] = x end end
+  return at
+end
+
+-- A call's arguments {n=} without tables of tensors: the text, then the leaves; nil where there are none, or they hold something twice.
+-- trees: what the texts stand for.
+function tables.apart(args, trees)
+  local any, flat, text, list, seen = false, {n = 0}, {}, {}, {}
+  for i = 1, args.n do any = any or tables.hold_tensors(args[i]) end
+  if not any then return nil end
+  for i = 1, args.n do
+    list[i] = take_apart(args[i], flat, text, seen)
+    if not list[i] then return nil end
+  end
+  text = table.concat(text)
+  trees[text] = trees[text] or list
+  return text, flat
+end
+
+-- fn of arguments that were taken apart. now(): the arguments as the caller gave them.
+function tables.together(fn, trees, now)
+  return function(text, ...)
+    local list, flat, args, at, given = trees[text], {...}, {}, 1, now()
+    for i, tree in ipairs(list) do args[i], at = built(tree, flat, at) end
+    local function ended(...)
+      local from = 1
+      for i, tree in ipairs(list) do
+        if tree.keys then from = give_back(tree, args[i], given[i], flat, from) else from = from + 1 end
+      end
+      return ...
+    end
+    return ended(fn(unpack(args, 1, #list)))
+  end
+end
+
+return tables
