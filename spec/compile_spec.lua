@@ -517,13 +517,12 @@ describe("compile", function()
   end)
 
   it("takes tables of tensors apart, and leaves in them what the function leaves", function()
-    local nn, F = tycho.nn, tycho.nn.functional
-    local function trainer()
+    local function stepper()
       tycho.manual_seed(4)
       local net = nn.Linear(3, 2)
       local opt = tycho.optim.SGD(net:parameters(), {lr = 0.1})
       return function(batch, k)
-        local loss = F.cross_entropy(net(batch.x), batch.meta[1]) * k
+        local loss = nn.functional.cross_entropy(net(batch.x), batch.meta[1]) * k
         opt:zero_grad()
         loss:backward()
         opt:step()
@@ -531,25 +530,31 @@ describe("compile", function()
         return batch.loss
       end
     end
-    local plain, compiled = trainer(), tycho.compile(trainer())
+    local plain, fast = stepper(), tycho.compile(stepper())
     for i = 1, 8 do
       local n = i == 6 and 2 or 4
       local x, y = tycho.randn(n, 3), tycho.randint(1, 2, {n})
       local a, b = {x = x, meta = {y}, name = "batch"}, {x = x, meta = {y}, name = "batch"}
-      local want, got = plain(a, 2), compiled(b, 2)
+      local want, got = plain(a, 2), fast(b, 2)
       assert.is_true(want:equal(got) and b.loss:equal(want))
       assert.is_true(b.meta.seen and b.name == nil and rawequal(b.x, x) and rawequal(b.meta[1], y))
     end
-    local report = compiled:report()
+    local report = fast:report()
     assert.same({2, 7}, {#report, report[1].calls})
     assert.is_true(report[1].compiled, report[1].why)
-    local same = {x = tycho.ones(2)}                               -- one table, whose tensor is another each time
+    local one = {x = tycho.ones(2)}                                -- one table, whose tensor is another each time
     local twice = tycho.compile(function(t) return t.x * 2 end, {guard = "inputs"})
     for i = 1, 5 do
-      same.x = tycho.full({2}, i)
-      assert.equal(2 * i, twice(same)[1])
+      one.x = tycho.full({2}, i)
+      assert.equal(2 * i, twice(one)[1])
     end
     assert.is_true(twice:report()[1].compiled)
+    local kept                                                     -- a result that is put elsewhere too
+    local both = tycho.compile(function(x) kept = x * 2 return kept end)
+    for i = 1, 5 do
+      local y = both(tycho.full({2}, i))
+      assert.is_true(rawequal(y, kept) and y[1] == 2 * i)
+    end
     local knot = {x = tycho.ones(2)}
     knot.knot = knot
     for _ = 1, 4 do assert.equal(2, tycho.compile(function(t) return t.knot.x * 2 end)(knot)[1]) end

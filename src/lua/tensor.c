@@ -326,6 +326,19 @@ static int set_data(lua_State *L) {
   return 0;
 }
 
+/* (x, y) -> x, which stands for y's tensor from now on, wherever it is held; y ends. */
+static int take_over(lua_State *L) {
+  ty_state_of(L);
+  ty_check(L, 1, "take_over", "argument 1");
+  ty_check(L, 2, "take_over", "argument 2");
+  ty_handle *x = lua_touserdata(L, 1), *y = lua_touserdata(L, 2);
+  ty_tensor *old = x->t;
+  x->t = ty_retain(y->t);
+  ty_release(old);
+  lua_pushvalue(L, 1);
+  return 1;
+}
+
 /* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
 static void storage_ends(void *s) { ty_storage_release(s); }
 
@@ -418,6 +431,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "set_data", set_data);
   ty_add(L, "replace_grad", replace_grad);
   ty_add(L, "grad_of", grad_of);
+  ty_add(L, "take_over", take_over);
   ty_add(L, "allocated", allocated);
   ty_add(L, "max_allocated", max_allocated);
   ty_add(L, "fail_alloc", fail_alloc);
