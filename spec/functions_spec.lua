@@ -151,6 +151,28 @@ describe("windows and rows", function()
     assert.same({6, 0}, {unpack(tycho.ones(5):unfold(1, 0, 1).shape)})
   end)
 
+  it("are copied however short they are, and cut into triangles", function()
+    for _, dtype in ipairs {"float32", "float64", "float16", "uint8"} do
+      for n = 1, 6 do
+        local a = tycho.randint(1, 9, {9, n}):to(dtype)
+        local big = tycho.zeros(9, n + 3, {dtype = dtype})
+        for _, x in ipairs {a, a:t():contiguous():t(), a:clone():flip(1):flip(1)} do
+          big[{ {}, {2, n + 1} }] = x
+          assert.is_true(big:narrow(2, 2, n):equal(a))
+        end
+        local repeated = a:repeat_interleave(n, 2):view(9, n, n)
+        for k = 1, n do assert.is_true(repeated:select(3, k):equal(a)) end
+        for k = -7, 8, 5 do
+          local m = (tycho.range(1, n):view(1, n) - tycho.range(1, 9):view(9, 1)):le(k)
+          for _, x in ipairs {a, a:t():contiguous():t(), a:unsqueeze(1):expand(2, 9, n)} do
+            assert.is_true(x:tril(k):double():equal(x:double() * m:double()))
+            assert.is_true(x:triu(k + 1):double():equal(x:double() * m:logical_not():double()))
+          end
+        end
+      end
+    end
+  end)
+
   it("compute short rows as long ones", function()
     tycho.manual_seed(6)
     for _, n in ipairs {1, 2, 3, 4, 5, 8, 10, 16, 33, 256, 257} do

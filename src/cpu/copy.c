@@ -62,6 +62,24 @@ static void move_tile(void *arg, char *const *ptr, const int64_t *stride, const 
   ty_cpu_loops()->transpose[w->size == 8](ptr[0], step[0], ptr[1], stride[1], n, m);
 }
 
+/* The innermost dim has a few elements only (repeated neighbours, for one): a loop of its own for each would cost more than it does. */
+enum { SHORT = 4 };
+#define SHORT_ROWS(T, N) { \
+    T *d = (T *)ptr[0]; \
+    const T *s = (const T *)ptr[1]; \
+    for (int64_t i = 0; i < m; i++, d += step[0], s += step[1]) for (int k = 0; k < N; k++) d[k] = s[k * stride[1]]; \
+    break; }
+#define SHORT_MOVE(T) \
+    switch (n) { case 1: SHORT_ROWS(T, 1) case 2: SHORT_ROWS(T, 2) case 3: SHORT_ROWS(T, 3) default: SHORT_ROWS(T, 4) } break;
+static void move_short(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
+  switch (((const move *)arg)->size) {
+    case 1: SHORT_MOVE(uint8_t)
+    case 2: SHORT_MOVE(uint16_t)
+    case 4: SHORT_MOVE(uint32_t)
+    default: SHORT_MOVE(uint64_t)
+  }
+}
+
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;
   if (w->convert || w->size < 4 || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
@@ -90,7 +108,10 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
   ty_iter_tensor(&it, &s);
   ty_iter_done(&it);
   const int d = transposed(&it, &w);
+  const int last = it.ndim - 1;
   if (d >= 0) ty_iter_tiles(&it, d, move_tile, &w);
+  else if (last > 0 && !w.convert && it.stride[0][last] == 1 && it.shape[last] <= SHORT && it.shape[last - 1] > SHORT)
+    ty_iter_tiles(&it, last - 1, move_short, &w);
   else ty_iter_each(&it, run_move, &w);
 }
 
@@ -106,27 +127,26 @@ static void fill_value(ty_tensor *t, ty_operand v) {
 
 /* ---- rearrangements ---- */
 
-/* The part of t in which dim goes from first in steps, count elements. */
-static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t step) {
-  t->offset += first * t->stride[dim];
-  t->shape[dim] = count;
-  t->stride[dim] *= step;
-}
-
+/* Row by row: what is kept is copied, the rest is 0. */
 static void triangle(ty_call *c, bool lower) {
-  ty_tensor src = *c->in[0].t, dst = *c->out[0];
-  int r = src.ndim - 2, q = src.ndim - 1;
-  int64_t rows = src.shape[r], cols = src.shape[q], k = TY_MIN(TY_MAX(c->at[0].i, -rows), cols);
-  fill_value(c->out[0], ty_op_int(0));
-  for (int64_t i = 0; i < rows; i++) {
-    int64_t from = lower ? 0 : TY_MAX(i + k, 0), to = lower ? TY_MIN(i + k + 1, cols) : cols;
-    if (to <= from) continue;
-    ty_tensor a = src, b = dst;
-    window(&a, r, i, 1, 1);
-    window(&a, q, from, to - from, 1);
-    window(&b, r, i, 1, 1);
-    window(&b, q, from, to - from, 1);
-    copy(&b, &a);
+  const ty_tensor *x = c->in[0].t;
+  const int r = x->ndim - 2, q = x->ndim - 1, size = ty_itemsize(x);
+  const int64_t rows = x->shape[r], cols = x->shape[q], k = TY_MIN(TY_MAX(c->at[0].i, -rows), cols), all = ty_numel(x) / cols;
+  #pragma omp parallel for num_threads(ty_threads_for(all * cols)) schedule(static)
+  for (int64_t row = 0; row < all; row++) {
+    const char *src = ty_data(x);
+    char *dst = (char *)ty_data(c->out[0]) + row * cols * size;
+    int64_t at = row, i = row % rows;
+    for (int d = r; d >= 0; d--) {
+      src += at % x->shape[d] * x->stride[d] * size;
+      at /= x->shape[d];
+    }
+    const int64_t from = lower ? 0 : TY_MIN(TY_MAX(i + k, 0), cols), to = lower ? TY_MIN(TY_MAX(i + k + 1, 0), cols) : cols;
+    memset(dst, 0, (size_t)(from * size));
+    memset(dst + to * size, 0, (size_t)((cols - to) * size));
+    const move w = {.size = size, .out_size = size};
+    char *const ptr[] = {dst + from * size, (char *)src + from * x->stride[q] * size};
+    run_move((void *)&w, ptr, (int64_t[]){1, x->stride[q]}, to - from);
   }
 }
 
