@@ -225,6 +225,13 @@ function cuda.graph(o, fn, ...)
   return finish(graph, old, pcall(fn, ...))
 end
 
+---- kernels of the program's own ----
+-- kernel(source, name): what calls __global__ void name(...) of CUDA C source text: k(grid, block, arguments ...), in the current stream.
+-- grid, block: numbers or lists of up to 3. A pointer takes a contiguous tensor of its dtype on one GPU (unsigned short *: of 16 bits,
+-- void *: of any), what isn't const is written to, without a gradient (an autograd.Function gives one); numbers are checked against their
+-- type. It is compiled by NVRTC when it is first called, without contraction of products and sums (fmaf() is one), and kept on disk.
+function cuda.kernel(source, name) return require "tycho.cuda_kernel"(source, name) end
+
 ---- profilers outside ----
 -- Names for the timelines of Nsight and its like. range(name, fn, ...) calls fn(...) and gives its results.
 cuda.nvtx = options.told({range_pop = function() gpu.range() end}, "cuda.nvtx")

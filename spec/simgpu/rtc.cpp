@@ -87,8 +87,9 @@ extern "C" bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why)
   return out->fused;
 }
 
-extern "C" cudaError_t ty_rtc_launch(void *kernel, unsigned grid, unsigned block, const void *args, size_t size, cudaStream_t s) {
+extern "C" cudaError_t ty_rtc_launch(void *kernel, const unsigned *grid, const unsigned *block, const void *args, size_t size,
+  cudaStream_t s) {
   const std::vector<char> copy((const char *)args, (const char *)args + size);
   const auto run = (void (*)(const void *))kernel;
-  return sim_launch(grid, block, s, [=] { run(copy.data()); });
+  return sim_launch(dim3(grid[0], grid[1], grid[2]), dim3(block[0], block[1], block[2]), s, [=] { run(copy.data()); });
 }

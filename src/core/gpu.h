@@ -37,6 +37,16 @@ typedef struct {
   long long used[TY_GPU_SIZES], free[TY_GPU_SIZES];                                       /* blocks in tensors' use, and in the cache */
 } ty_gpu_stats;
 
+/* A launch of a kernel of the program's own: args as its struct `arguments` has them, the tensors that it works with. */
+typedef struct {
+  const char *name;
+  unsigned grid[3], block[3];
+  const void *args;
+  size_t size;
+  ty_tensor *const *t;
+  int nt;
+} ty_gpu_launch;
+
 typedef struct {
   int count;
   const ty_backend *device;            /* count of them */
@@ -70,6 +80,9 @@ typedef struct {
   void (*graph_free)(void *graph);
   bool (*capturing)(void);             /* whether the calling thread does */
   bool (*graphs)(void);                /* whether there can be graphs: they need the caching allocator */
+  /* A kernel from source text whose entry is `fused`, which takes one struct by value; it stays as long as the process. */
+  ty_status (*kernel)(ty_ctx *ctx, int gpu, const char *source, void **kernel);
+  ty_status (*launch)(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *launch);
   /* For profilers outside: a named range of the calling thread begins (text) or ends (NULL), a moment is marked, recording is switched. */
   void (*range)(const char *text);
   void (*moment)(const char *text);

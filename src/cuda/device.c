@@ -174,7 +174,8 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
   }
   *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize,
     .sync_count = sync_count, .memory_info = memory_info, .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks,
-    .share = ty_cuda_share, .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
+    .share = ty_cuda_share, .kernel = ty_own_kernel, .launch = ty_own_launch,
+    .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
     .stream_new = ty_stream_new, .stream_free = ty_stream_free, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free,
     .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,

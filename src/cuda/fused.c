@@ -90,8 +90,8 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   const int each = aligned ? w->each : 1;
   const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
   k->args.generator = draws ? ty_generator_begin(ctx, b->gpu) : NULL;
-  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned)blocks,
-    (unsigned)w->threads, &k->args, sizeof k->args, s->s);
+  cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned[3]){(unsigned)blocks, 1, 1},
+    (unsigned[3]){(unsigned)w->threads, 1, 1}, &k->args, sizeof k->args, s->s);
   if (draws) e = ty_generator_end(b->gpu, e);
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "a fused kernel", b->gpu);
 }

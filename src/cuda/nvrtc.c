@@ -97,8 +97,9 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
   return out->fused;                       /* the library stays, as its kernels do */
 }
 
-cudaError_t ty_rtc_launch(void *kernel, unsigned grid, unsigned block, const void *args, size_t size, cudaStream_t s) {
+cudaError_t ty_rtc_launch(void *kernel, const unsigned grid[3], const unsigned block[3], const void *args, size_t size, cudaStream_t s) {
   void *params[] = {(void *)(uintptr_t)args};
   (void)size;
-  return (cudaError_t)p_cuLaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, s, params, NULL);     /* the numbers agree */
+  /* the numbers agree */
+  return (cudaError_t)p_cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, s, params, NULL);
 }

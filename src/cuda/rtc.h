@@ -19,5 +19,5 @@ const char *ty_rtc_version(void);                            /* of the compiler;
 /* *image: from malloc. false: why says why */
 bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *n, char *why);
 bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why);   /* on the current device */
-cudaError_t ty_rtc_launch(void *kernel, unsigned grid, unsigned block, const void *args, size_t size, cudaStream_t s);
+cudaError_t ty_rtc_launch(void *kernel, const unsigned grid[3], const unsigned block[3], const void *args, size_t size, cudaStream_t s);
 #endif

@@ -3,6 +3,8 @@
  * Idea: each is a userdata {gpu, pointer}, made before the library is asked for what it stands for, so that an error leaks
  * nothing; the collector gives back what it owns. Invariant: its size and magic are checked before the pointer is used, since
  * metatables can be forged. */
+#include <stdio.h>
+#include <string.h>
 #include "gpus.h"
 
 typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
@@ -210,6 +212,84 @@ static int graph_replay(lua_State *L) {
   return answer(L, ctx, s, 0);
 }
 
+/* ---- kernels of the program's own ---- */
+
+static int kernel(lua_State *L) {        /* (device, source) -> kernel */
+  const int k = ty_gpu_at(L, 1, "kernel");
+  void *made = NULL;
+  ty_ctx *ctx = context(L);
+  if (ty_gpus.kernel(ctx, k, luaL_checkstring(L, 2), &made) != TY_OK) return ty_raise(L, ctx);
+  lua_pushlightuserdata(L, made);
+  return 1;
+}
+
+static void three(lua_State *L, int i, unsigned out[3]) {
+  for (int d = 0; d < 3; d++) {
+    lua_rawgeti(L, i, d + 1);
+    out[d] = (unsigned)lua_tonumber(L, -1);
+    lua_pop(L, 1);
+  }
+}
+
+#define OWN_ARGUMENTS 64
+/* launch(device, kernel, name, grid, block, kinds, arguments ...): kinds has a letter for each: p and w (written to) are tensors;
+   f d i l u U b numbers. What is no tensor has been checked in Lua. */
+static int launch(lua_State *L) {
+  enum { FIRST = 7 };
+  const int k = ty_gpu_at(L, 1, "kernel"), n = lua_gettop(L) - FIRST + 1;
+  ty_tensor *t[OWN_ARGUMENTS];
+  char args[8 * OWN_ARGUMENTS] = {0};
+  size_t at = 0, length = 0;
+  const char *kinds = luaL_checklstring(L, 6, &length);
+  ty_gpu_launch l = {.name = luaL_checkstring(L, 3), .args = args, .t = t};
+  luaL_checktype(L, 2, LUA_TLIGHTUSERDATA);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  luaL_checktype(L, 5, LUA_TTABLE);
+  if (n > OWN_ARGUMENTS || (size_t)n != length) return ty_throw(L, "%s: at most %d arguments", l.name, OWN_ARGUMENTS);
+  three(L, 4, l.grid);
+  three(L, 5, l.block);
+  ty_settle(L, "a kernel of the program's own is launched");
+  ty_ctx *ctx = context(L);
+  for (int i = 0; i < n; i++) {
+    union { void *p; float f; double d; int32_t i; int64_t l; uint32_t u; uint64_t U; bool b; } v = {.U = 0};
+    const double x = lua_isboolean(L, FIRST + i) ? lua_toboolean(L, FIRST + i) : lua_tonumber(L, FIRST + i);
+    size_t size = 8;
+    char what[24];
+    switch (kinds[i]) {
+      case 'p': case 'w':
+        snprintf(what, sizeof what, "argument %d", i + 1);
+        t[l.nt] = ty_check(L, FIRST + i, l.name, what);
+        if (ty_device_of(t[l.nt])->gpu != k || !ty_is_contiguous(t[l.nt])) return ty_throw(L, "%s: %s isn't there", l.name, what);
+        if (kinds[i] == 'w' && ctx->grad_enabled && ty_needs_grad(t[l.nt]))
+          return ty_throw(L, "%s: %s requires grad, and what a kernel writes has no gradient: no_grad, or an autograd.Function",
+            l.name, what);
+        v.p = ty_data(t[l.nt++]);
+        break;
+      case 'f': v.f = (float)x; size = 4; break;
+      case 'd': v.d = x; break;
+      case 'i': v.i = (int32_t)x; size = 4; break;
+      case 'u': v.u = (uint32_t)x; size = 4; break;
+      case 'l': v.l = (int64_t)x; break;
+      case 'U': v.U = (uint64_t)x; break;
+      default: v.b = x != 0; size = 1;
+    }
+    at = (at + size - 1) / size * size;
+    memcpy(args + at, &v, size);
+    at += size;
+  }
+  l.size = TY_MAX((at + 7) / 8 * 8, 8);
+  ty_profiler *told = ctx->profiler;
+  if (told) told->begin(told, ctx, l.name, &ty_gpus.device[k], NULL);
+  const ty_status s = ty_gpus.launch(ctx, k, lua_touserdata(L, 2), &l);
+  if (told) told->end(told, ctx);
+  for (int i = 0, j = 0; i < n; i++)
+    if (kinds[i] == 'p' || kinds[i] == 'w') {
+      if (kinds[i] == 'w') ty_changed(t[j]);
+      j++;
+    }
+  return answer(L, ctx, s, 0);
+}
+
 static int resource_gpu(lua_State *L) {
   resource *r = lua_touserdata(L, 1);
   if (!r || lua_objlen(L, 1) != sizeof *r || (r->magic != STREAM && r->magic != EVENT && r->magic != GRAPH))
@@ -224,7 +304,7 @@ void ty_open_streams(lua_State *L) {
     {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing},
     {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"graph_reset", graph_reset},
-    {"device_of", resource_gpu}, {"same", same}};
+    {"device_of", resource_gpu}, {"same", same}, {"kernel", kernel}, {"launch", launch}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
     {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0},

@@ -1,0 +1,23 @@
+/* Kernels that the program brings itself (lua/tycho/cuda_kernel.lua): compiled as fused ones are, launched in the current stream. */
+#include "rtc.h"
+
+ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {
+  ty_rtc made;
+  if (ty_capturing()) return ty_error(ctx, "kernel: none is made while a graph is captured: call it once before");    /* as in fused.c */
+  TY_TRY(ty_rtc_get(ctx, gpu, source, &made));
+  *out = made.fused;
+  return TY_OK;
+}
+
+ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l) {
+  ty_stream *s = ty_stream_of(ctx, gpu);
+  CUDA(ctx, gpu, ty_use(gpu));
+  TY_TRY(ty_reported(ctx, gpu));
+  for (int i = 0; i < l->nt; i++) ty_uses(s, l->t[i]->storage);
+  cudaError_t e = ty_rtc_launch(kernel, l->grid, l->block, l->args, l->size, s->s);
+  if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
+    ty_count_sync();
+    e = cudaStreamSynchronize(s->s);
+  }
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, l->name, gpu);
+}
