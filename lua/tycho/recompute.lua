@@ -29,12 +29,6 @@ local function keep_all(...)
 end
 local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
 
-local function settled()                                 -- bytes of what somebody holds
-  collectgarbage()
-  collectgarbage()
-  return core.allocated()
-end
-
 -- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next
 -- turn, where it is much. Where a collection gave little back, the next one comes later.
 local LEAST = 2^24
@@ -73,9 +67,8 @@ local function computed_again(ctx)
   local now, casts, before = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
   restore(ctx.rng)
   modes.recomputing = true
-  local grad, held = core.set_grad_enabled(true), ctx.report and settled()
+  local grad, begun = core.set_grad_enabled(true), core.kept()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-  if ctx.report then ctx.report(settled() - held) end
   core.set_grad_enabled(grad)
   modes.recomputing = before
   autocasts(casts)
@@ -83,6 +76,11 @@ local function computed_again(ctx)
   if not out[1] then error(out[2], 0) end
   local results = {n = table.maxn(out) - 1}
   for k = 1, results.n do results[k] = out[k + 1] end
+  if ctx.report then
+    local roots = {}
+    for k = 1, results.n do if core.is_tensor(results[k]) and results[k].requires_grad then roots[#roots + 1] = results[k] end end
+    ctx.report(core.kept(roots, begun))
+  end
   return results, leaves
 end
 -- Of results, those that a gradient flows to, and the gradients given for them.
@@ -218,7 +216,7 @@ local function has_table(...)
 end
 
 -- fn(...), of which only arguments and results are kept. report, where given, is told at each backward how many bytes
--- fn's values in between took while they were there again.
+-- of fn's values in between were made again for it.
 function recompute.run(report, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
   -- one for all, so that tycho.grad can ask for it, and so for every checkpoint on the way

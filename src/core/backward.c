@@ -429,6 +429,36 @@ ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leav
   return s;
 }
 
+static int by_id(const void *a, const void *b) {
+  const ty_storage *x = *(ty_storage *const *)a, *y = *(ty_storage *const *)b;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, long long *bytes) {
+  pass p = {.ctx = ctx};
+  ty_storage **s = NULL;
+  int n = 0, room = 0;
+  hold(roots, NULL, nroot, NULL, 0, true);
+  ty_status st = explore(&p, roots, nroot, NULL, 0);
+  for (int i = 0; i < p.n && st == TY_OK; i++) {
+    const ty_node *k = p.e[i].node;
+    for (int j = 0; k && j < k->nin + k->nout; j++) {
+      const ty_tensor *t = k->saved[j].t;
+      if (!t || t->storage->id < since) continue;
+      if (!ty_grow(&s, n + 1, &room, sizeof *s)) { st = no_memory(ctx); break; }
+      s[n++] = t->storage;
+    }
+  }
+  if (n) qsort(s, (size_t)n, sizeof *s, by_id);
+  *bytes = 0;
+  for (int i = 0; i < n; i++)
+    if (i == 0 || s[i] != s[i - 1]) *bytes += (long long)s[i]->nbytes;
+  ty_free(s);
+  hold(roots, NULL, nroot, NULL, 0, false);
+  forget(&p);
+  return st;
+}
+
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
   ty_tensor **result, ty_backward_opts o) {
   return ctx->program ? ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, backward_now)

@@ -476,6 +476,8 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
 
 /* Which leaves' gradients a backward pass of the roots would reach. */
 ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached);
+/* Bytes of the storages made since (ty_next_storage) that the graphs of roots keep for backward. */
+ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, long long *bytes);
 
 /* ---- random numbers ---- */
 

@@ -373,6 +373,21 @@ static int reached(lua_State *L) {
   return 1;
 }
 
+/* kept(): a number for what is made from now on; kept(outputs, that number) -> bytes made since that their graphs keep for backward */
+static int kept(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (lua_isnoneornil(L, 1)) { lua_pushnumber(L, (lua_Number)ty_next_storage()); return 1; }
+  luaL_checktype(L, 1, LUA_TTABLE);
+  ty_settle(L, "a graph is looked at");
+  ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (TY_MIN(lua_objlen(L, 1), MOST) + 1));
+  long long bytes = 0;
+  const int n = list_of(L, 1, roots, "output", false);
+  if (ty_kept(ctx, roots, n, (uint64_t)luaL_checknumber(L, 2), &bytes) != TY_OK) return ty_raise(L, ctx);
+  lua_pushnumber(L, (lua_Number)bytes);
+  return 1;
+}
+
 /* mark_as(gradient, other): it is scaled by a GradScaler if the other is */
 static int mark_as(lua_State *L) {
   ty_check(L, 1, "mark_as", "argument 1")->scaled = ty_check(L, 2, "mark_as", "argument 2")->scaled;
@@ -424,6 +439,7 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "set_rule", set_rule);
   ty_add(L, "backward", backward);
   ty_add(L, "reached", reached);
+  ty_add(L, "kept", kept);
   ty_add(L, "mark_as", mark_as);
   ty_add(L, "record_function", record);
   lua_pushlightuserdata(L, (void *)&rules);

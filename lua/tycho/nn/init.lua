@@ -99,7 +99,7 @@ end
 
 local Checkpoint = layer("Checkpoint")
 -- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again
--- (tycho.utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. saved_bytes: what the first
+-- (tycho.utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. saved_bytes: what the last
 -- backward had to make anew.
 function Checkpoint:init(...)
   local o = arguments("Checkpoint", "module, segments=1", ...)
@@ -110,12 +110,15 @@ function Checkpoint:init(...)
   if self.segments > 1 and getmetatable(m)._class ~= Sequential then
     fail("Checkpoint: segments= is for a Sequential, got a " .. m._name)
   end
-  self.saved_bytes, self._unseen = 0, math.min(self.segments, math.max(1, self.segments > 1 and #m:children() or 1))
+  self.saved_bytes, self._open = 0, 0
+  self._pieces = math.min(self.segments, math.max(1, self.segments > 1 and #m:children() or 1))
 end
 function Checkpoint:forward(...)
-  local report = self._unseen > 0 and function(bytes)
-    if self._unseen > 0 then self.saved_bytes, self._unseen = self.saved_bytes + bytes, self._unseen - 1 end
-  end or nil
+  local function report(bytes)
+    if self._open == 0 then self.saved_bytes = 0 end               -- the first segment of a backward pass is the last of the forward pass
+    self._open = (self._open + 1) % self._pieces
+    self.saved_bytes = self.saved_bytes + bytes
+  end
   if self.segments == 1 then return recompute.run(report, self.module, ...) end
   return recompute.sequence(report, self.module:children(), self.segments, ...)
 end
