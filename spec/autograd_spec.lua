@@ -556,6 +556,18 @@ describe("saved tensors", function()
       error(ok or e, 0)
     end)
     fails("argument 2 must be a function, got 3", graph.saved_tensors_hooks, same, 3, same)
+    local function passed(fn) return graph.saved_tensors_hooks(same, same, fn) end
+    for _, wrap in ipairs {passed, graph.save_on_cpu} do
+      local a = leaf {2}
+      local y = wrap(function() return a * a end)
+      tycho.no_grad(function() a:fill_(100) end)
+      if wrap == passed or helper.device == "cpu" then fails("was changed in place (version 1, expected 0)", function() y:sum():backward() end) end
+    end
+    local own = Cube(leaf {1, 2}, 1)
+    fails("no second derivative", function() tycho.grad(passed(function() return Cube(x, 1) end):sum(), x, {create_graph = true}) end)
+    fails("unpack must return a float64 tensor of shape 3", function()
+      graph.saved_tensors_hooks(same, function() return own end, function() return Cube(x, 1) end):sum():backward()
+    end)
     with(function(v) tycho.enable_grad(function() return v * 2 end) return v end, same):backward()      -- and none of that is recorded
     assert.is_nil(core.saved_hooks())
   end)

@@ -555,6 +555,19 @@ describe("compile", function()
       local y = both(tycho.full({2}, i))
       assert.is_true(rawequal(y, kept) and y[1] == 2 * i)
     end
+    local by_number = tycho.compile(function(b) local s = 0 for k, v in pairs(b) do s = s + v * (k - 1e15) end return s end)
+    for i = 1, 6 do assert.equal(i, by_number({[1e15 + i] = tycho.ones(2)})[1]) end
+    local writes = tycho.compile(function(t) t.y = t.x * 2 return t end, {guard = "inputs"})
+    for i = 1, 5 do
+      local t = {x = tycho.full({2}, i)}
+      assert.is_true(rawequal(writes(t), t) and t.y[1] == 2 * i)
+    end
+    local failing = tycho.compile(function(t) t.n = 1 error "boom" end)
+    for _ = 1, 3 do
+      local t = {x = tycho.ones(2)}
+      helper.fails("boom", failing, t)
+      assert.equal(1, t.n)
+    end
     local knot = {x = tycho.ones(2)}
     knot.knot = knot
     for _ = 1, 4 do assert.equal(2, tycho.compile(function(t) return t.knot.x * 2 end)(knot)[1]) end

@@ -100,6 +100,9 @@ describe("kernels of the program's own", function()
     fails("argument 1 (source) must be a string", make, 3, "f")
     fails("nonsense", make("__global__ void f(float *x) { x[0] = nonsense; }", "f"), 1, 1, x)
     make("__global__ void f(void) {}", "f")(1, 1)
+    local first = tycho.zeros(1)
+    make("__global__ void a(float *const x) { *x = 7; }", "a")(1, 1, first)      -- the pointer is constant, not what it points to
+    assert.equal(7, first:item())
     if tycho.cuda.device_count() > 1 then
       fails("argument 2 is on cuda:1; it must be on cuda:0", k, 1, 8, y:detach(), x:to "cuda:1", 2, 8)
       local there, two = x:to "cuda:1", tycho.ones(8, {device = "cuda:1"})

@@ -116,7 +116,8 @@ end
 autograd.graph = options.told({}, "autograd.graph")
 -- Calls fn(...); of each tensor that is saved for backward meanwhile, pack(tensor) makes a value that stands in its place, and backward
 -- calls unpack(value) for it: a tensor of the same shape, dtype and device. Both run without recording; fn isn't compiled. What an
--- in-place op saves of its result stays as it is. Within another saved_tensors_hooks the inner one alone counts.
+-- in-place op saves of its result stays as it is. Within another saved_tensors_hooks the inner one alone counts. Of what pack returns a
+-- tensor, or a table's tensors, are kept whatever scope they were made in.
 function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
   for i, f in ipairs {pack or false, unpack or false, fn or false} do
     if not modes.callable(f) then fail("saved_tensors_hooks: argument %d must be a function, got %s", i, options.shown(f or nil)) end
@@ -154,7 +155,7 @@ local Context = {}
 Context.__index = Context
 function Context:save_for_backward(...)
   self._saved = {n = select("#", ...), ...}
-  self._versions = {}
+  self._versions, self._like = {}, {}
   local hooks = core.saved_hooks()
   for i = 1, self._saved.n do
     local x = self._saved[i]
@@ -162,7 +163,11 @@ function Context:save_for_backward(...)
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i] = M._version(x)
       core.keep(x)                                       -- whatever scope it was made in
-      if hooks then self._saved[i] = hooks[1](M.detach(x)) end
+      if hooks then
+        self._like[i] = {x.dtype, x.shape, x.device}
+        self._saved[i] = hooks[1](x.is_leaf and x or M.detach(x))
+        if M._version(x) ~= self._versions[i] then fail("saved_tensors_hooks: pack has changed the tensor that it was given") end
+      end
     end
   end
   self._unpack = hooks and hooks[2]
@@ -171,8 +176,17 @@ function Context:saved_tensors()
   local s = self._saved
   if not s then return end
   if self._unpack then
+    if core.is_grad_enabled() then
+      fail("saved_tensors: what hooks have packed for an autograd.Function has no history: there is no second derivative")
+    end
     local out = {}
-    for i = 1, s.n do out[i] = self._versions[i] and self._unpack(s[i]) or nil end
+    for i, like in pairs(self._like) do
+      local x = self._unpack(s[i])
+      if not core.is_tensor(x) or x.dtype ~= like[1] or x.shape ~= like[2] or x.device ~= like[3] then
+        fail("saved_tensors_hooks: unpack must return a %s tensor of shape %s on %s, got %s", like[1], like[2], like[3], options.shown(x))
+      end
+      out[i] = x
+    end
     return unpack(out, 1, s.n)
   end
   for i = 1, s.n do

@@ -367,7 +367,12 @@ end
 
 -- The call of a function whose arguments are tables of tensors: by another one, of the tensors.
 local function of_leaves(self, args, text, flat)
-  self.leaves = self.leaves or new_compiled(tables.together(self.fn, self.trees, function() return self.given end), self)
+  self.leaves = self.leaves or new_compiled(tables.together(self.fn, self.trees, function() return self.given end,
+    function() self.wrote = true end), self)
+  if self.wrote and self.guard == "inputs" then          -- what a table gets only fn itself puts there
+    self.leaves.why = "an argument is a table that the function changes"
+    return self.fn(unpack(args, 1, args.n))
+  end
   local before = self.given
   self.given = args
   return options.finally(function() self.given = before end, self.leaves, text, unpack(flat, 1, flat.n))

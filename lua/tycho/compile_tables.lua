@@ -8,6 +8,7 @@ local core = require "tycho.core"
 local tables = {}
 
 local KEYS = {string = true, number = true, boolean = true}
+local MOST = 64                                          -- ways to build tables that one function is given
 local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
 -- Whether a plain table holds a tensor, at any depth.
@@ -33,7 +34,7 @@ local function take_apart(v, flat, text, seen)
   for k in pairs(v) do
     if not KEYS[type(k)] then return nil end
     keys[#keys + 1] = k
-    local s = tostring(k)
+    local s = type(k) == "number" and ("%.17g"):format(k) or tostring(k)
     name[k] = ("%s%d:%s"):format(type(k):sub(1, 1), #s, s)
   end
   table.sort(keys, function(a, b) return name[a] < name[b] end)
@@ -54,21 +55,29 @@ local function built(tree, flat, at)
   return out, at
 end
 
--- What became of a table that was built goes into the caller's.
-local function give_back(tree, made, from, flat, at)
+-- What became of a table that was built goes into the caller's. wrote is called where that is something else.
+local function give_back(tree, made, from, flat, at, wrote)
   if not tree.keys then return at + 1 end
   local known = {}
   for i, k in ipairs(tree.keys) do
     known[k] = true
     local item = tree.items[i]
-    if item.keys and plain(made[k]) and plain(from[k]) then at = give_back(item, made[k], from[k], flat, at)
+    if item.keys and plain(made[k]) and plain(from[k]) then at = give_back(item, made[k], from[k], flat, at, wrote)
     else
-      if item.keys or not rawequal(made[k], flat[at]) then from[k] = made[k] end
+      if item.keys or not rawequal(made[k], flat[at]) then
+        from[k] = made[k]
+        wrote()
+      end
       local _, past = built(item, flat, at)
       at = past
     end
   end
-  for k, x in pairs(made) do if not known[k] then from[k] = x end end
+  for k, x in pairs(made) do
+    if not known[k] then
+      from[k] = x
+      wrote()
+    end
+  end
   return at
 end
 
@@ -83,23 +92,29 @@ function tables.apart(args, trees)
     if not list[i] then return nil end
   end
   text = table.concat(text)
-  trees[text] = trees[text] or list
+  if not trees[text] then
+    trees.n = (trees.n or 0) + 1
+    if trees.n > MOST then return nil end
+    trees[text] = list
+  end
   return text, flat
 end
 
--- fn of arguments that were taken apart. now(): the arguments as the caller gave them.
-function tables.together(fn, trees, now)
+-- fn of arguments that were taken apart. now(): the arguments as the caller gave them; wrote(): fn has changed one of the tables.
+function tables.together(fn, trees, now, wrote)
   return function(text, ...)
     local list, flat, args, at, given = trees[text], {...}, {}, 1, now()
     for i, tree in ipairs(list) do args[i], at = built(tree, flat, at) end
-    local function ended(...)
-      local from = 1
+    local function ended(ok, ...)
+      local from, out, n = 1, {...}, select("#", ...)
       for i, tree in ipairs(list) do
-        if tree.keys then from = give_back(tree, args[i], given[i], flat, from) else from = from + 1 end
+        from = give_back(tree, args[i], given[i], flat, from, wrote)
+        for k = 1, n do if tree.keys and rawequal(out[k], args[i]) then out[k] = given[i] end end
       end
-      return ...
+      if not ok then error((...), 0) end
+      return unpack(out, 1, n)
     end
-    return ended(fn(unpack(args, 1, #list)))
+    return ended(pcall(fn, unpack(args, 1, #list)))
   end
 end
 

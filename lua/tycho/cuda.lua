@@ -178,29 +178,37 @@ local Graph = {}
 gpu.graph_meta.__index = fields(Graph, "a graph")
 gpu.graph_meta.__tostring = function(g) return "graph of cuda:" .. gpu.device_of(g) end
 -- Gives its memory back; it can't be replayed any more.
-function Graph:reset() gpu.graph_reset(self) end
+function Graph:reset()
+  gpu.graph_reset(self)
+  cuda._ended[self] = true
+end
+cuda._ended = setmetatable({}, {__mode = "k"})
 -- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
 function Graph:replay() gpu.graph_replay(self) end
 
 -- What graph's option `pool` takes: graphs with one pool use the same memory, and so are replayed in the order in which they were recorded.
 function Graph:pool() return self end
-local Pool = {}                                          -- graph: the last one that was recorded with it
-function cuda.graph_pool_handle() return setmetatable({}, Pool) end
+local Pool = {}                                          -- the graphs that were recorded with it and are there still
+function cuda.graph_pool_handle() return setmetatable({graphs = setmetatable({}, {__mode = "k"})}, Pool) end
 local function graph_of(pool)
-  if getmetatable(pool) == Pool then return pool.graph end
+  if getmetatable(pool) == Pool then
+    for graph in pairs(pool.graphs) do if not cuda._ended[graph] then return graph end end
+    return nil
+  end
   if not rawequal(getmetatable(pool), gpu.graph_meta) then
     fail("graph: option 'pool' must be what a graph's pool() or graph_pool_handle() gave, got %s", options.shown(pool))
   end
   return pool
 end
 
-local function finish(graph, old, ok, ...)
+local function finish(graph, pool, old, ok, ...)
   gpu.set_stream(old)
   if not ok then
     gpu.graph_end(graph, false)
     error((...), 0)
   end
   gpu.graph_end(graph, true)
+  if pool and getmetatable(pool) == Pool then pool.graphs[graph] = true end
   return graph, ...
 end
 -- graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph and fn's results, which hold
@@ -220,9 +228,7 @@ function cuda.graph(o, fn, ...)
     collectgarbage()
     gpu.empty_cache()
   end
-  local graph = gpu.graph_begin(nil, beside)
-  if pool and getmetatable(pool) == Pool then pool.graph = graph end
-  return finish(graph, old, pcall(fn, ...))
+  return finish(gpu.graph_begin(nil, beside), pool, old, pcall(fn, ...))
 end
 
 ---- kernels of the program's own ----

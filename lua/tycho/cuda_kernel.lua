@@ -27,7 +27,7 @@ local function declared(name, source)
   if not list then fail("kernel: the source has no __global__ void %s(...)", name) end
   local params, types = {}, {}
   for text in list:sub(2, -2):gmatch "[^,]+" do
-    local constant, pointers = text:find "%f[%w_]const%f[^%w_]" ~= nil, select(2, text:gsub("%*", "*"))
+    local constant, pointers = text:match "^[^*]*":find "%f[%w_]const%f[^%w_]" ~= nil, select(2, text:gsub("%*", "*"))
     local words = text:gsub("%*", " * "):gsub("__restrict__", " "):gsub("%f[%w_]const%f[^%w_]", " "):gsub("%f[%w_]volatile%f[^%w_]", " ")
     local type_name = words:match "^%s*(.-)%s*%*" or words:match "^%s*(.-)%s+[%w_]+%s*$" or words
     type_name = type_name:gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")
@@ -47,16 +47,16 @@ end
 -- The source with an entry of its own.
 local function whole(name, source, types)
   local fields, passed = {}, {}
-  for i, t in ipairs(types) do fields[i], passed[i] = ("  %s p%d;"):format(t:gsub("^const (.*[^*])$", "%1"), i), "a.p" .. i end
+  for i, t in ipairs(types) do fields[i], passed[i] = ("  %s p%d;"):format(t:gsub("^const (.*[^*])$", "%1"), i), "tycho_given.p" .. i end
   if #types == 0 then fields[1] = "  int none;" end
   source = source:gsub("__launch_bounds__%s*%b()", ""):gsub("__global__", "__device__")
-  return ("%s\nstruct arguments {\n%s\n};\nextern \"C\" __global__ void fused(const arguments a) { %s(%s); }\n"):format(source,
+  return ("%s\nstruct arguments {\n%s\n};\nextern \"C\" __global__ void fused(const arguments tycho_given) { %s(%s); }\n"):format(source,
     table.concat(fields, "\n"), name, table.concat(passed, ", "))
 end
 
 local Kernel = {}
-Kernel.__index = Kernel
-function Kernel:__tostring() return ("kernel %s of %d parameters"):format(self.name, #self.params) end
+local inside = setmetatable({}, {__mode = "k"})          -- what a kernel is; nobody else changes it
+function Kernel:__tostring() return ("kernel %s of %d parameters"):format(inside[self].name, #inside[self].params) end
 
 local function sizes(name, what, v, most)
   local out = type(v) == "number" and {v, 1, 1} or type(v) == "table" and {v[1] or 1, v[2] or 1, v[3] or 1} or {}
@@ -70,7 +70,8 @@ local function sizes(name, what, v, most)
   return out
 end
 
-function Kernel:__call(grid, block, ...)
+function Kernel.__call(kernel, grid, block, ...)
+  local self = inside[kernel]
   local name, n = self.name, select("#", ...)
   if n ~= #self.params then fail("%s: %d arguments are needed behind grid and block, got %d", name, #self.params, n) end
   grid, block = sizes(name, "the grid", grid, {2 ^ 31 - 1, 65535, 65535}), sizes(name, "the block", block, {1024, 1024, 64})
@@ -102,10 +103,12 @@ end
 
 return function(source, name)
   if type(source) ~= "string" then fail("kernel: argument 1 (source) must be a string, got %s", options.shown(source)) end
-  if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" then
-    fail("kernel: argument 2 (name) must be the kernel's name, got %s", options.shown(name))
+  if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" or name == "fused" or name == "arguments" then
+    fail("kernel: argument 2 (name) must be the kernel's name (not 'fused' or 'arguments'), got %s", options.shown(name))
   end
   if source:find "extern%s+__shared__" then fail("kernel: %s: shared memory must have its size in the source", name) end
   local params, types = declared(name, source)
-  return setmetatable({name = name, params = params, source = whole(name, source, types), made = {}}, Kernel)
+  local kernel = setmetatable({}, Kernel)
+  inside[kernel] = {name = name, params = params, source = whole(name, source, types), made = {}}
+  return kernel
 end

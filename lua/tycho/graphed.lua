@@ -17,7 +17,8 @@ local WHO = "make_graphed_callables"
 -- The i-th part's sample arguments and what gradients flow to, its parameters last.
 local function part_of(i, fn, args)
   if not modes.callable(fn) then fail("%s: callable %d must be a module or a function, got %s", WHO, i, options.shown(fn)) end
-  local part = {fn = fn, args = args, inputs = {}, training = module.is_module(fn) and fn.training}
+  local part = {fn = fn, args = args, inputs = {}, runs = 0, training = module.is_module(fn) and fn.training}
+  if type(args) ~= "table" then fail("%s: sample arguments %d must be a list of tensors, got %s", WHO, i, options.shown(args)) end
   for k, x in ipairs(args) do
     if not core.is_tensor(x) or x.device == "cpu" then
       fail("%s: sample argument %d of callable %d must be a tensor on a GPU, got %s", WHO, k, i,
@@ -83,13 +84,18 @@ end
 local function assembled(part)
   local n = #part.inputs
   local F = autograd.Function {
-    forward = function(_, ...)
+    forward = function(ctx, ...)
       take("argument", part.args, {...})
       part.graph:replay()
+      part.runs = part.runs + 1
+      ctx.run = part.runs
+      for _, y in ipairs(part.results) do core.touch(y) end        -- who still needs what was there is told
       return unpack(bare(part.results))
     end,
-    backward = function(_, ...)
+    backward = function(ctx, ...)
       local g = {...}
+      if core.is_grad_enabled() then fail("%s: a graph's gradients have no second derivative", WHO) end
+      if ctx.run ~= part.runs then fail("%s: a later call has overwritten what this backward needs: each forward before the next", WHO) end
       take("gradient", part.seeds, g)
       part.back:replay()
       return unpack(bare(part.grads), 1, n)
@@ -100,6 +106,11 @@ local function assembled(part)
       fail("%s: %d arguments were recorded, got %d", WHO, #part.args, select("#", ...))
     end
     local all = {...}
+    for i, x in ipairs(part.args) do
+      if core.is_grad_enabled() and core.is_tensor(all[i]) and all[i].requires_grad and not x.requires_grad then
+        fail("%s: argument %d requires grad, the sample did not", WHO, i)
+      end
+    end
     for i, p in ipairs(params) do all[#part.args + i] = p end
     return F(unpack(all, 1, n))
   end

@@ -163,7 +163,11 @@ end
 
 local Steps = setmetatable({}, {__index = Profile})      -- the profile of fn(p) as it grows
 Steps.__index, Steps.__tostring = Steps, Profile.__tostring
+local ACTIONS = {none = true, warmup = true, record = true, save = true}
 local function turn(p, action)
+  if not ACTIONS[action] then
+    fail("profile: the schedule must answer 'none', 'warmup', 'record' or 'save', got %s", options.shown(action))
+  end
   local before, running, on = p._action, p._action ~= "none", action ~= "none"
   if before == "save" or (before == "record" and not on) then
     p.events, running = own_times(core.profile_stop()), false
@@ -177,6 +181,7 @@ local function turn(p, action)
 end
 -- The next step begins.
 function Steps:step()
+  if self._ended then fail("step: the profile has ended") end
   self.step_num = self.step_num + 1
   turn(self, self._schedule(self.step_num))
 end
@@ -197,6 +202,7 @@ function profiler.profile(o, fn, ...)
       _shapes = o.record_shapes}, Steps)
     turn(p, o.schedule(0))
     local function ended(ok, ...)
+      p._ended = true
       if not ok then
         if p._action ~= "none" then core.profile_stop() end
         error((...), 0)

@@ -64,13 +64,13 @@ static ty_status normalize(ty_call *c) {
   return s;
 }
 
-/* No element to compute and nothing else to change. A kernel could still go through dims of any size. */
+/* No element to compute, nothing else to change, no index to check. A kernel could still go through dims of any size. */
 static bool idle(const ty_call *c) {
   for (int j = 0; j < TY_MAX(c->op->nout, 1); j++)
     if (!c->out[j] || ty_numel(c->out[j])) return false;
   for (int k = 0; k < c->op->nparam; k++)
     if (c->op->param[k].mutated) return false;
-  return c->op->cls != TY_C_RANDOM && c->op->cls != TY_C_COLLECTIVE;
+  return c->op->cls != TY_C_RANDOM && c->op->cls != TY_C_COLLECTIVE && c->op->id != TY_OP_index && c->op->id != TY_OP_index_put;
 }
 
 static ty_status run_kernel(ty_call *c, const ty_backend *b) {

@@ -131,6 +131,7 @@ static ty_status no_memory(ty_ctx *ctx) {
 }
 
 static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
+  if (pack) *s = (ty_saved){.from = t->storage->id, .version = ty_version(t)};
   if (pack && t->requires_grad) return ctx->host->pack(ctx, t, true, &s->packed);
   ty_tensor *alias = ty_alias(t);
   if (!alias) return no_memory(ctx);
@@ -317,9 +318,11 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
     }
   }
   uint32_t now = ty_version(kept);
-  if (!s->packed && now != s->version)
+  const bool changed = now != s->version && (!s->packed || kept->storage->id == s->from);      /* or hooks gave other memory */
+  if (changed && s->packed) ty_release(kept);
+  if (changed)
     return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",
-                    ty_shape_of(kept), name, now, s->version);
+                    ty_shape_text(n->meta[i].shape, n->meta[i].ndim), name, now, s->version);
   if (!s->packed) ty_retain(kept);
   if (!ctx->grad_enabled || (!e.leaf && !e.node)) { *out = kept; return TY_OK; }
   ty_tensor *t = e.leaf ? ty_retain(e.leaf) : ty_alias(kept);

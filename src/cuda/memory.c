@@ -32,7 +32,8 @@ typedef struct block {
 typedef struct {
   block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
   block *waiting;
-  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES], retries, failures;
+  long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
+  long long retries, failures;             /* refusals, of which a failure has two: before the cache was given back and after it */
   double share;                            /* of the device's memory, which reserved stays within; 0: no limit */
   size_t most;                             /* the bytes of that */
 } heap;
@@ -284,7 +285,7 @@ void ty_cuda_stats(int gpu, ty_gpu_stats *out) {
   pthread_mutex_lock(&lock);
   const heap *h = &heaps[gpu];
   *out = (ty_gpu_stats){.allocated = h->allocated, .peak_allocated = h->peak_allocated, .reserved = h->reserved,
-    .peak_reserved = h->peak_reserved, .allocations = h->allocations, .segments = h->segments, .retries = h->retries,
+    .peak_reserved = h->peak_reserved, .allocations = h->allocations, .segments = h->segments, .retries = h->retries - h->failures,
     .failures = h->failures};
   memcpy(out->used, h->used, sizeof out->used);
   for (int k = 0; k < 2 * BINS; k++)

@@ -156,6 +156,7 @@ static int run_pack(lua_State *L) {
   ty_private(L, TY_R_ANCHORS);
   lua_rawgeti(L, -1, (int)r->key);                         /* {pack, unpack} */
   const int hooks = lua_gettop(L);
+  if (!lua_istable(L, hooks)) return ty_throw(L, "saved_tensors_hooks: the hooks have been collected");
   lua_createtable(L, 2, 0);
   lua_rawgeti(L, hooks, 1);
   if (r->leaf) ty_push_shared(L, r->s, r->leaf);
@@ -224,6 +225,7 @@ static int saved_hooks(lua_State *L) {
   ty_state *s = ty_state_of(L);
   const uint64_t before = ty_ctx_of(L, s)->packs;
   if (!lua_isnone(L, 1)) {
+    if (lua_toboolean(L, 1)) luaL_checktype(L, 1, LUA_TTABLE);
     ty_settle(L, "saved tensors are packed");
     const uint64_t key = lua_toboolean(L, 1) ? ty_new_key(L, s, 1) : 0;
     ty_own_modes(L, s)->ctx.packs = key;

@@ -326,6 +326,11 @@ static int set_data(lua_State *L) {
   return 0;
 }
 
+static int touch(lua_State *L) {           /* x's elements have been changed by what the core doesn't see */
+  ty_changed(ty_check(L, 1, "touch", "argument 1"));
+  return 0;
+}
+
 /* (x, y) -> x, which stands for y's tensor from now on, wherever it is held; y ends. */
 static int take_over(lua_State *L) {
   ty_state_of(L);
@@ -432,6 +437,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "replace_grad", replace_grad);
   ty_add(L, "grad_of", grad_of);
   ty_add(L, "take_over", take_over);
+  ty_add(L, "touch", touch);
   ty_add(L, "allocated", allocated);
   ty_add(L, "max_allocated", max_allocated);
   ty_add(L, "fail_alloc", fail_alloc);

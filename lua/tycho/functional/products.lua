@@ -288,6 +288,9 @@ for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
     function(x, dim, index, v)
       if M.dim(index) == 0 then index = M.view(index, 1) end
       need(name, 3, index, 1)
+      if name == "index_fill" and core.is_tensor(v) and M.dim(v) > 0 then
+        fail("index_fill", "argument 4 (value) must be a number or a tensor without dims, got shape %s", tostring(v.shape))
+      end
       if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, however often a place is named
         local n, size = x.shape[wrap(name, dim, M.dim(x))], {}
         for k = 1, M.dim(x) do size[k] = k == wrap(name, dim, M.dim(x)) and n or 1 end
