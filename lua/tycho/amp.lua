@@ -7,19 +7,14 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, check, fill = options.fail, options.check, options.fill
-local callable = require("tycho.modes").callable
+local modes = require "tycho.modes"
+local callable = modes.callable
 local ops, M = core.ops, core.methods
 local amp = {debug = require "tycho.amp_debug"}
 
 ---- autocast ----
 local half = {float16 = true, bfloat16 = true}
 local usual = {cpu = "bfloat16", cuda = "float16"}
-
-local function restore(old, ok, ...)
-  for kind, dtype in pairs(old) do core.autocast(kind == "cuda", dtype or nil) end
-  if not ok then error((...), 0) end
-  return ...
-end
 
 local OPTIONS = {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true}
 -- autocast({dtype = "float16", enabled = true, device = "cuda"}, fn, ...): calls fn; inside, matrix products, convolutions and attention
@@ -39,11 +34,11 @@ function amp.autocast(o, fn, ...)
   if o.dtype ~= nil and not half[o.dtype] then
     fail("autocast: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'")
   end
-  local old = {}
+  local state = {}
   for k, dtype in pairs(usual) do
-    if not kind or kind == k then old[k] = core.autocast(k == "cuda", o.enabled ~= false and (o.dtype or dtype) or nil) or false end
+    if not kind or kind == k then state[k] = o.enabled ~= false and (o.dtype or dtype) end
   end
-  return restore(old, pcall(fn, ...))
+  return modes.autocasting(state, fn, ...)
 end
 
 -- Whether autocast is on for a device ("cpu" or "cuda"; nil: either), and the dtype it computes in.
@@ -54,23 +49,13 @@ function amp.is_autocast_enabled(device)
   return dtype ~= nil, dtype
 end
 
--- What autocast is set to, by kind of device; and fn(...) under such a setting.
-local function setting()
-  return {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
-end
-local function under(state, fn, ...)
-  local old = setting()
-  for kind, dtype in pairs(state) do core.autocast(kind == "cuda", dtype or nil) end
-  return restore(old, pcall(fn, ...))
-end
-
 -- custom_fwd(fn, {cast_inputs=}): the forward of an autograd.Function whose backward, from custom_bwd, shall run under forward's autocast.
 -- cast_inputs: where autocast is on, floating tensors among the arguments (but float64) are given this dtype, and fn runs without it.
 function amp.custom_fwd(fn, o)
   if not callable(fn) then fail("custom_fwd: argument 1 must be a function, got " .. type(fn)) end
   local cast = fill("custom_fwd", o, {cast_inputs = false, device_type = false}).cast_inputs
   return function(ctx, ...)
-    local state, args, n = setting(), {...}, select("#", ...)
+    local state, args, n = modes.autocast(), {...}, select("#", ...)
     if cast and (state.cpu or state.cuda) then
       state = {cpu = false, cuda = false}
       for i = 1, n do
@@ -79,14 +64,14 @@ function amp.custom_fwd(fn, o)
       end
     end
     ctx._autocast = state
-    return under(state, fn, ctx, unpack(args, 1, n))
+    return modes.autocasting(state, fn, ctx, unpack(args, 1, n))
   end
 end
 function amp.custom_bwd(fn)
   if not callable(fn) then fail("custom_bwd: argument 1 must be a function, got " .. type(fn)) end
   return function(ctx, ...)
     if not ctx._autocast then fail("custom_bwd: the Function's forward must be from custom_fwd") end
-    return under(ctx._autocast, fn, ctx, ...)
+    return modes.autocasting(ctx._autocast, fn, ctx, ...)
   end
 end
 

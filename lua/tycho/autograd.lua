@@ -135,11 +135,15 @@ function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
   end, fn, ...)
 end
 
+local ON_CPU = {pin_memory = true}
 -- Calls fn(...); what a GPU's ops save for backward meanwhile is moved to the CPU, to pinned memory unless {pin_memory = false}, and is
 -- back when backward needs it: memory of the GPU for the time of two copies. Leaves, which are there anyway, stay.
 function autograd.graph.save_on_cpu(o, fn, ...)
-  if modes.callable(o) then return autograd.graph.save_on_cpu({}, o, fn, ...) end
-  local pin = options.fill("save_on_cpu", o, {pin_memory = true}).pin_memory
+  if modes.callable(o) then
+    options.first("save_on_cpu", ON_CPU, fn, ...)
+    return autograd.graph.save_on_cpu({}, o, fn, ...)
+  end
+  local pin = options.fill("save_on_cpu", o, ON_CPU).pin_memory
   return autograd.graph.saved_tensors_hooks(function(x)
     if x.device == "cpu" or x.requires_grad then return x end
     return {pin and core.gpu.to_pinned(x) or M.cpu(x), x.device}

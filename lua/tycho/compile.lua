@@ -175,9 +175,7 @@ local function for_caller(v, args, given, x)
     local plain = x:detach()
     local copy = ops.clone(plain)
     M.free(plain)                                        -- a handle left to the collector would seem to hold the memory
-    core.take_over(x, copy)                              -- fn may have put the result elsewhere too
-    M.free(copy)
-    return x
+    return core.take_over(x, copy)                       -- fn may have put the result elsewhere too
   end
   return x
 end

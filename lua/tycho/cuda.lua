@@ -178,11 +178,7 @@ local Graph = {}
 gpu.graph_meta.__index = fields(Graph, "a graph")
 gpu.graph_meta.__tostring = function(g) return "graph of cuda:" .. gpu.device_of(g) end
 -- Gives its memory back; it can't be replayed any more.
-function Graph:reset()
-  gpu.graph_reset(self)
-  cuda._ended[self] = true
-end
-cuda._ended = setmetatable({}, {__mode = "k"})
+function Graph:reset() gpu.graph_reset(self) end
 -- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
 function Graph:replay() gpu.graph_replay(self) end
 
@@ -192,7 +188,7 @@ local Pool = {}                                          -- the graphs that were
 function cuda.graph_pool_handle() return setmetatable({graphs = setmetatable({}, {__mode = "k"})}, Pool) end
 local function graph_of(pool)
   if getmetatable(pool) == Pool then
-    for graph in pairs(pool.graphs) do if not cuda._ended[graph] then return graph end end
+    for graph in pairs(pool.graphs) do if gpu.graph_there(graph) then return graph end end
     return nil
   end
   if not rawequal(getmetatable(pool), gpu.graph_meta) then
@@ -211,17 +207,18 @@ local function finish(graph, pool, old, ok, ...)
   if pool and getmetatable(pool) == Pool then pool.graphs[graph] = true end
   return graph, ...
 end
+local GRAPH_OPTIONS = {pool = false}
 -- graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph and fn's results, which hold
 -- values after g:replay(). Sizes stay as they are, new inputs are copied into the old ones (copy_), and fn must not wait for the device.
 -- What is made once at first use (plans, an optimizer's state) must be there: call fn once before. Options, where there are any, come
 -- first: {pool=} another graph's g:pool(), or a graph_pool_handle(), to use its memory again.
 function cuda.graph(o, fn, ...)
   if modes.callable(o) then
-    options.first("graph", {pool = true}, fn, ...)
+    options.first("graph", GRAPH_OPTIONS, fn, ...)
     return cuda.graph({}, o, fn, ...)
   end
   if not modes.callable(fn) then fail("graph: argument 1 must be a function, got " .. type(fn or o)) end
-  local pool = options.fill("graph", o, {pool = false}).pool
+  local pool = options.fill("graph", o, GRAPH_OPTIONS).pool
   local beside, old = pool and graph_of(pool) or nil, gpu.current_stream()
   if not gpu.capturing() then                            -- else what is cached for others is lost to the graph
     collectgarbage()

@@ -155,13 +155,13 @@ function P.validate(p, tensors, reserved)
   end
   local seen = {}
   for i, t in ipairs(list(p.tensors, "tensors")) do
-    need(type(t) == "table" and type(t.name) == "string" and (t.same ~= nil or tensors[t.name]), "tensor %d isn't in the file", i)
-    if t.same ~= nil then
-      need(seen[t.same] == t.kind and not tensors[t.name], "tensor '%s' can't be '%s'", t.name, tostring(t.same))
-      tensors[t.name] = tensors[t.same]
-    end
+    need(type(t) == "table" and type(t.name) == "string", "tensor %d has no name", i)
+    need(t.same == nil or (seen[t.same] == t.kind and tensors[t.same] and not tensors[t.name]), "tensor '%s' can't be '%s'", t.name,
+      tostring(t.same))
+    local data = tensors[t.same == nil and t.name or t.same]
+    need(data, "tensor %d isn't in the file", i)
     need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
-    need(t.kind ~= "parameter" or M.is_floating_point(tensors[t.name]), "parameter '%s' is %s", t.name, tensors[t.name].dtype)
+    need(t.kind ~= "parameter" or M.is_floating_point(data), "parameter '%s' is %s", t.name, data.dtype)
     for part in t.name:gmatch("[^.]+") do need(not reserved(part), "a tensor can't be named '%s'", t.name) end
     need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and
       not t.name:find("%.$") and t.name ~= "", "tensor %d has the name '%s'", i, t.name)

@@ -1,6 +1,7 @@
 -- no_grad(fn, ...) and enable_grad(fn, ...): call fn with recording off, or on; give its results; the mode is restored also where fn errs.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 
 local function restore(old, ok, ...)
   core.set_grad_enabled(old)
@@ -18,4 +19,17 @@ local function under(on, name)
   end
 end
 
-return {callable = callable, no_grad = under(false, "no_grad"), enable_grad = under(true, "enable_grad")}
+-- autocast({cpu =, cuda =}): sets the dtype that autocast computes in on those kinds of device (false: off); gives what both were.
+local function autocast(state)
+  local was = {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
+  for kind, dtype in pairs(state or {}) do core.autocast(kind == "cuda", dtype or nil) end
+  return was
+end
+-- fn(...) under such a setting.
+local function autocasting(state, fn, ...)
+  local was = autocast(state)
+  return options.finally(function() autocast(was) end, fn, ...)
+end
+
+return {callable = callable, autocast = autocast, autocasting = autocasting,
+  no_grad = under(false, "no_grad"), enable_grad = under(true, "enable_grad")}

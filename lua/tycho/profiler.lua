@@ -186,15 +186,16 @@ function Steps:step()
   turn(self, self._schedule(self.step_num))
 end
 
+local OPTIONS = {record_shapes = false, schedule = false, on_trace_ready = false}
 -- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first: {record_shapes=false, schedule=,
 -- on_trace_ready=}. With a schedule (profiler.schedule) fn gets the profile as its first argument and calls p:step() after each step;
 -- on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
 function profiler.profile(o, fn, ...)
   if callable(o) then
-    options.first("profile", {record_shapes = true, schedule = true, on_trace_ready = true}, fn, ...)
+    options.first("profile", OPTIONS, fn, ...)
     return profiler.profile({}, o, fn, ...)
   end
-  o = options.fill("profile", o, {record_shapes = false, schedule = false, on_trace_ready = false})
+  o = options.fill("profile", o, OPTIONS)
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
   if o.schedule then
     if not callable(o.schedule) then fail("profile: option 'schedule' must be a function, got %s", options.shown(o.schedule)) end

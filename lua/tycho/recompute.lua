@@ -47,11 +47,6 @@ local function tidy(before, ...)
   return ...
 end
 
-local function autocasts(on)           -- of the CPU and of GPUs; gives what they were
-  if not on then return {core.autocast(false) or false, core.autocast(true) or false} end
-  return {core.autocast(false, on[1] or nil) or false, core.autocast(true, on[2] or nil) or false}
-end
-
 -- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
 local function computed_again(ctx)
   local args, leaves = {}, {}
@@ -64,14 +59,14 @@ local function computed_again(ctx)
     end
     args[i] = x
   end
-  local now, casts, before = generators(ctx.args, ctx.n), autocasts(ctx.autocasts), modes.recomputing
+  local now, casts, before = generators(ctx.args, ctx.n), modes.autocast(ctx.autocasts), modes.recomputing
   restore(ctx.rng)
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
   core.set_grad_enabled(grad)
   modes.recomputing = before
-  autocasts(casts)
+  modes.autocast(casts)
   restore(now)
   if not out[1] then error(out[2], 0) end
   local results = {n = table.maxn(out) - 1}
@@ -173,7 +168,7 @@ local Again = autograd.Function {
   -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
   forward = function(ctx, _, report, fn, ...)
     ctx.fn, ctx.args, ctx.n, ctx.report = fn, {keep_all(...)}, select("#", ...), report
-    ctx.rng, ctx.autocasts = generators(ctx.args, ctx.n), autocasts()
+    ctx.rng, ctx.autocasts = generators(ctx.args, ctx.n), modes.autocast()
     for _, state in pairs(ctx.rng) do keep_all(state) end
     return tidy(core.allocated(), fn(...))
   end,

@@ -131,7 +131,7 @@ static ty_status no_memory(ty_ctx *ctx) {
 }
 
 static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
-  if (pack) *s = (ty_saved){.from = t->storage->id, .version = ty_version(t)};
+  *s = (ty_saved){.from = t->storage->id, .version = ty_version(t)};
   if (pack && t->requires_grad) return ctx->host->pack(ctx, t, true, &s->packed);
   ty_tensor *alias = ty_alias(t);
   if (!alias) return no_memory(ctx);
@@ -140,7 +140,7 @@ static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
     ty_release(alias);
     return st;
   }
-  *s = (ty_saved){.t = alias, .version = ty_version(t)};
+  s->t = alias;
   return TY_OK;
 }
 
@@ -305,25 +305,22 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
   if (!s->t && !s->packed)
     return ty_error(ctx,
       "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);
-  ty_tensor *kept = s->t;
-  if (s->packed) {
-    const ty_meta *m = &n->meta[i];
-    TY_TRY(ctx->host->unpack(ctx, s->packed, &kept));
-    if (kept->dtype != m->dtype || !TY_SAME_SHAPE(kept, m) || ty_device_of(kept) != ty_devices[m->device]) {
-      ty_error(ctx, "saved_tensors_hooks: unpack returned a %s tensor of shape %s on %s; '%s' saved a %s of shape %s on %s",
-        ty_dtype_names[kept->dtype], ty_shape_of(kept), ty_device_of(kept)->name, name, ty_dtype_names[m->dtype],
-        ty_shape_text(m->shape, m->ndim), ty_devices[m->device]->name);
-      ty_release(kept);
-      return TY_ERR;
-    }
+  const ty_meta *m = &n->meta[i];
+  ty_tensor *kept = ty_retain(s->t);
+  if (s->packed) TY_TRY(ctx->host->unpack(ctx, s->packed, &kept));
+  if (kept->dtype != m->dtype || !TY_SAME_SHAPE(kept, m) || ty_device_of(kept) != ty_devices[m->device]) {   /* only hooks do that */
+    ty_error(ctx, "saved_tensors_hooks: unpack returned a %s tensor of shape %s on %s; '%s' saved a %s of shape %s on %s",
+      ty_dtype_names[kept->dtype], ty_shape_of(kept), ty_device_of(kept)->name, name, ty_dtype_names[m->dtype],
+      ty_shape_text(m->shape, m->ndim), ty_devices[m->device]->name);
+    ty_release(kept);
+    return TY_ERR;
   }
-  uint32_t now = ty_version(kept);
-  const bool changed = now != s->version && (!s->packed || kept->storage->id == s->from);      /* or hooks gave other memory */
-  if (changed && s->packed) ty_release(kept);
-  if (changed)
+  const uint32_t now = ty_version(kept);
+  if (now != s->version && kept->storage->id == s->from) {                 /* hooks may have given other memory */
+    ty_release(kept);
     return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",
-                    ty_shape_text(n->meta[i].shape, n->meta[i].ndim), name, now, s->version);
-  if (!s->packed) ty_retain(kept);
+                    ty_shape_text(m->shape, m->ndim), name, now, s->version);
+  }
   if (!ctx->grad_enabled || (!e.leaf && !e.node)) { *out = kept; return TY_OK; }
   ty_tensor *t = e.leaf ? ty_retain(e.leaf) : ty_alias(kept);
   ty_release(kept);

@@ -427,7 +427,7 @@ void ty_half_free(ty_half *h);
 typedef struct { ty_node *node; int out; ty_tensor *leaf; } ty_edge;  /* node or leaf or neither */
 
 /* Kept for the backward pass: an alias without history, so that no cycle arises (version: when saved), or what hooks made of it. */
-typedef struct { ty_tensor *t; ty_hooks *packed; uint64_t from; uint32_t version; } ty_saved;   /* from: the storage that hooks had */
+typedef struct { ty_tensor *t; ty_hooks *packed; uint64_t from; uint32_t version; } ty_saved;   /* from: the storage's id */
 
 struct ty_node {
   atomic_int refs;

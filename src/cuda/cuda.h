@@ -139,7 +139,8 @@ ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape
 void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
 /* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);
+ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* what a launch in the current stream gave */
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* the same, of an op */
 ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
 /* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and
    merges them; none is left where no operand needs them. */

@@ -46,14 +46,15 @@ ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   return TY_OK;
 }
 
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) {
+ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e) {
   if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
     ty_count_sync();
-    e = cudaStreamSynchronize(ty_stream_of(c->ctx, gpu)->s);
-    if (e == cudaSuccess) return reported(c->ctx, gpu, false);
+    e = cudaStreamSynchronize(ty_stream_of(ctx, gpu)->s);
+    if (e == cudaSuccess) return reported(ctx, gpu, false);
   }
-  return e == cudaSuccess ? TY_OK : ty_cuda_fail(c->ctx, e, c->op->shown, gpu);
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, name, gpu);
 }
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { return ty_sent(c->ctx, c->op->shown, gpu, e); }
 
 ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
   ty_meta m = {.dtype = d, .ndim = ndim};

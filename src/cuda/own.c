@@ -14,10 +14,5 @@ ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch 
   CUDA(ctx, gpu, ty_use(gpu));
   TY_TRY(ty_reported(ctx, gpu));
   for (int i = 0; i < l->nt; i++) ty_uses(s, l->t[i]->storage);
-  cudaError_t e = ty_rtc_launch(kernel, l->grid, l->block, l->args, l->size, s->s);
-  if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
-    ty_count_sync();
-    e = cudaStreamSynchronize(s->s);
-  }
-  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, l->name, gpu);
+  return ty_sent(ctx, l->name, gpu, ty_rtc_launch(kernel, l->grid, l->block, l->args, l->size, s->s));
 }

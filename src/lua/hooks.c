@@ -160,7 +160,7 @@ static int run_pack(lua_State *L) {
   lua_createtable(L, 2, 0);
   lua_rawgeti(L, hooks, 1);
   if (r->leaf) ty_push_shared(L, r->s, r->leaf);
-  else ty_new_handle(L, r->s)->t = ty_retain(*r->gin);
+  else ty_new_handle(L, r->s)->t = ty_retain(*r->saved);
   lua_call(L, 1, 1);
   lua_rawseti(L, -2, 1);
   lua_rawgeti(L, hooks, 2);
@@ -182,7 +182,7 @@ static int run_unpack(lua_State *L) {
   lua_rawgeti(L, -1, 2);
   lua_rawgeti(L, -2, 1);
   lua_call(L, 1, 1);
-  *r->gin = ty_retain(ty_check(L, -1, "saved_tensors_hooks", "what unpack returned"));
+  *r->saved = ty_retain(ty_check(L, -1, "saved_tensors_hooks", "what unpack returned"));
   return 0;
 }
 
@@ -208,7 +208,7 @@ static ty_status quietly(ty_tape_call *r, int which) {
 }
 
 ty_status ty_lua_pack(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out) {
-  ty_tape_call r = {.ctx = ctx, .gin = &t, .key = ctx->packs, .leaf = leaf ? t : NULL};
+  ty_tape_call r = {.ctx = ctx, .saved = &t, .key = ctx->packs, .leaf = leaf ? t : NULL};
   const uint32_t before = ty_version(t);
   TY_TRY(quietly(&r, TY_RUN_PACK));
   *out = r.packed;
@@ -216,7 +216,7 @@ ty_status ty_lua_pack(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out) {
 }
 
 ty_status ty_lua_unpack(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out) {
-  ty_tape_call r = {.ctx = ctx, .gin = out, .key = packed->key};
+  ty_tape_call r = {.ctx = ctx, .saved = out, .key = packed->key};
   return quietly(&r, TY_RUN_UNPACK);
 }
 

@@ -195,6 +195,11 @@ static int graph_end(lua_State *L) {     /* (graph, keep) -> kernels and copies 
   return answer(L, ctx, s, 1);
 }
 
+static int graph_there(lua_State *L) {   /* whether it hasn't been reset */
+  lua_pushboolean(L, resource_at(L, 1, GRAPH, "graph")->p != NULL);
+  return 1;
+}
+
 static int graph_reset(lua_State *L) {
   resource_at(L, 1, GRAPH, "reset");
   return resource_gc(L);
@@ -259,7 +264,8 @@ static int launch(lua_State *L) {
       case 'p': case 'w':
         snprintf(what, sizeof what, "argument %d", i + 1);
         t[l.nt] = ty_check(L, FIRST + i, l.name, what);
-        if (ty_device_of(t[l.nt])->gpu != k || !ty_is_contiguous(t[l.nt])) return ty_throw(L, "%s: %s isn't there", l.name, what);
+        if (ty_device_of(t[l.nt])->gpu != k || !ty_is_contiguous(t[l.nt]))
+          return ty_throw(L, "%s: %s must be contiguous and on cuda:%d", l.name, what, k);
         if (kinds[i] == 'w' && ctx->grad_enabled && ty_needs_grad(t[l.nt]))
           return ty_throw(L, "%s: %s requires grad, and what a kernel writes has no gradient: no_grad, or an autograd.Function",
             l.name, what);
@@ -304,6 +310,7 @@ void ty_open_streams(lua_State *L) {
     {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing},
     {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"graph_reset", graph_reset},
+    {"graph_there", graph_there},
     {"device_of", resource_gpu}, {"same", same}, {"kernel", kernel}, {"launch", launch}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {

@@ -12,6 +12,7 @@ typedef struct {
   const bool *needs;
   uint64_t key;
   ty_tensor *leaf;           /* hooks that come after its gradient; packing: a leaf is packed */
+  ty_tensor **saved;         /* packing: the tensor; unpacking: where it goes */
   ty_hooks *packed;
 } ty_tape_call;
 

@@ -338,7 +338,10 @@ static int take_over(lua_State *L) {
   ty_check(L, 2, "take_over", "argument 2");
   ty_handle *x = lua_touserdata(L, 1), *y = lua_touserdata(L, 2);
   ty_tensor *old = x->t;
-  x->t = ty_retain(y->t);
+  ty_scope_detach(y);
+  x->t = y->t;
+  y->t = NULL;
+  y->state = TY_FREED;
   ty_release(old);
   lua_pushvalue(L, 1);
   return 1;

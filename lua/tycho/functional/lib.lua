@@ -3,6 +3,7 @@
 -- tensors from nothing, a method. Gradients come from the ops.
 local core = require "tycho.core"
 local given = require "tycho.options"
+local modes = require "tycho.modes"
 local fail, shown = given.fail, given.shown
 local M = core.methods
 local lib = {
@@ -28,14 +29,8 @@ end
 
 -- fn(...) without autocast, which would multiply in 16 bits.
 function lib.exactly(fn, ...)
-  local cpu, gpu = core.autocast(false), core.autocast(true)
-  if not (cpu or gpu) then return fn(...) end
-  core.autocast(false, nil)
-  core.autocast(true, nil)
-  return given.finally(function()
-    core.autocast(false, cpu or nil)
-    core.autocast(true, gpu or nil)
-  end, fn, ...)
+  if not (core.autocast(false) or core.autocast(true)) then return fn(...) end
+  return modes.autocasting({cpu = false, cuda = false}, fn, ...)
 end
 
 -- Whether values are looked at for mistakes before an op has them: not where a GPU would be waited for, nor in a record, which holds no
