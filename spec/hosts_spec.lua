@@ -66,6 +66,67 @@ describe("hosts #cpu", function()
     assert.equal("7\t2\t2\nended 0\n", text)
   end)
 
+  it("may have many states, in several threads at once, and close them", function()
+    local text = run [[
+      local t, ffi = require "tycho", require "ffi"
+      ffi.cdef [=[
+        typedef struct lua_State lua_State;
+        lua_State *luaL_newstate(void); void luaL_openlibs(lua_State *); void lua_close(lua_State *);
+        int luaL_loadstring(lua_State *, const char *); int lua_pcall(lua_State *, int, int, int);
+        const char *lua_tolstring(lua_State *, int, size_t *); double lua_tonumber(lua_State *, int);
+        int pthread_create(unsigned long *, void *, void *(*)(void *), void *); int pthread_join(unsigned long, void **);]=]
+      -- A thread's program is a callback of its own state; grad mode and what is made stay there.
+      local source = [=[
+        local ffi = require "ffi"
+        function work()
+          local t = require "tycho"
+          local nn = t.nn
+          local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3))
+          for i, p in ipairs(net:parameters()) do t.no_grad(function() p:fill_(0.01 * i) end) end
+          local opt = t.optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9})
+          local x, y = t.range(1, 512):view(8, 1, 8, 8) / 512, t.tensor({1, 2, 3, 1, 2, 3, 1, 2}, {dtype = "int64"})
+          local loss
+          for step = 1, 60 do
+            if step % 7 == 0 then t.no_grad(net, x) end
+            loss = t.cross_entropy(net(x), y)
+            opt:zero_grad()
+            loss:backward()
+            opt:step()
+          end
+          return ("%.6f"):format(loss:item())
+        end
+        entry = ffi.cast("void *(*)(void *)", function() local ok, got = pcall(work) result = tostring(got) return nil end)
+        return tonumber(ffi.cast("uintptr_t", entry))]=]
+      local function open()
+        local L = ffi.C.luaL_newstate()
+        ffi.C.luaL_openlibs(L)
+        assert(ffi.C.luaL_loadstring(L, source) == 0 and ffi.C.lua_pcall(L, 0, 1, 0) == 0)
+        return L, ffi.cast("void *(*)(void *)", ffi.C.lua_tonumber(L, -1))
+      end
+      local want
+      for round = 1, 3 do
+        local states, threads = {}, ffi.new "unsigned long[4]"
+        for k = 0, 3 do
+          local L, entry = open()
+          states[k] = L
+          assert(ffi.C.pthread_create(threads + k, nil, entry, nil) == 0)
+        end
+        local a = t.ones(200, 200, {requires_grad = true})
+        for _ = 1, 50 do a:mm(a):sum():backward() end             -- this state has work of its own meanwhile
+        for k = 0, 3 do
+          ffi.C.pthread_join(threads[k], nil)
+          ffi.C.luaL_loadstring(states[k], "return result")
+          ffi.C.lua_pcall(states[k], 0, 1, 0)
+          local got = ffi.string(ffi.C.lua_tolstring(states[k], -1, nil))
+          want = want or got
+          if got ~= want or not tonumber(got) then print("state", k, got, want) end
+          ffi.C.lua_close(states[k])
+        end
+      end
+      print(t.is_grad_enabled(), tonumber(want) < 1.2)]]
+    assert.equal("true\ttrue\nended 0\n", text)
+  end)
+
   it("may have closed the standard streams", function()
     local text = run([[
       local t = require "tycho"

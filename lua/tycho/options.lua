@@ -125,7 +125,7 @@ function options.arguments(who, signature, ...)
     named = select(n, ...)
     n = n - 1
   end
-  if n > #s.order then fail("%s: at most %d arguments, got %d", who, #s.order, n) end
+  if n > #s.order then fail("%s: at most %d argument%s, got %d", who, #s.order, #s.order == 1 and "" or "s", n) end
   for k, v in pairs(s.defaults) do out[k] = v end
   for i = 1, n do
     local v = select(i, ...)

@@ -89,7 +89,9 @@ function utils.progress(iter, ...)
   local total = o.total or (loader and loader.size and loader:size())
   local inner = loader and loader.loader or loader                     -- a Prefetcher's
   local first = o.first or (inner and inner.resuming and inner.position) or 0
-  if type(iter) ~= "function" and not loader then fail("progress: argument 1 must be an iterator or a loader, got " .. type(iter)) end
+  if type(iter) ~= "function" and not loader then
+    fail("progress: argument 1 must be an iterator (of a list: ipairs(list)) or a loader, got %s", type(iter))
+  end
   return setmetatable({next = loader and loader:iter() or iter, total = total or nil, desc = o.desc or nil,
     count = o.count or (loader and loader.batch_size) or 1, unit = o.unit or (loader and "items") or "it",
     terminal = terminal, width = width, start = core.now(), last = core.now(), first = first, done = first,

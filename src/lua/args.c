@@ -127,8 +127,10 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_ma
   if (arg == top && lua_type(L, arg) == LUA_TTABLE && is_options(L, arg, false)) options = arg++;
   if (arg <= top) {
     int most = 0;
+    if (k && takes_run(op->param[k - 1].type) && where[k - 1].count && lua_type(L, arg - 1) == LUA_TNUMBER)
+      bad(L, op, k - 1, "whole numbers", arg);
     for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
-    ty_throw(L, "%s: at most %d arguments, got %d", op->shown, most, most + top - arg + 1);
+    ty_throw(L, "%s: at most %d argument%s, got %d", op->shown, most, most == 1 ? "" : "s", most + top - arg + 1);
   }
   if (!options) return;
   luaL_checkstack(L, op->nparam + 8, "too many arguments");

@@ -163,7 +163,7 @@ function data.read_image(path, o)
   if type(path) ~= "string" then fail("read_image: argument 1 (path) must be a string, got " .. type(path)) end
   if o ~= nil then check("read_image", o, {gray = true}) end
   local ok, x = pcall(core.read_picture, path, o and o.gray or false)
-  if not ok then fail("read_image: " .. tostring(x)) end
+  if not ok then fail("read_image: %s", options.bare(x)) end
   return x
 end
 
@@ -172,7 +172,7 @@ function data.read_csv(path, o)
   if type(path) ~= "string" then fail("read_csv: argument 1 (path) must be a string, got " .. type(path)) end
   o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"})
   local ok, x, names = pcall(require("tycho.data.source").csv, path, o)
-  if not ok then fail("read_csv: " .. tostring(options.bare(x))) end
+  if not ok then fail("read_csv: %s", options.bare(x)) end
   return M.to(x, o.dtype), names
 end
 
