@@ -192,7 +192,7 @@ describe("autograd", function()
     local before = core.allocated()
     for _ = 1, 10 do F(x):sum():backward() end
     x.grad = nil
-    collectgarbage() collectgarbage() collectgarbage()
+    helper.collected()
     assert.is_true(core.allocated() <= before + 64)
   end)
 
@@ -247,7 +247,7 @@ describe("autograd", function()
       local z = x
       for _ = 1, helper.many do z = z * x end     -- never run backward: freed by the collector alone
     end
-    collectgarbage() collectgarbage() collectgarbage()
+    helper.collected()
     assert.is_true(core.allocated() <= before + 64, ("%d bytes left"):format(core.allocated() - before))
   end)
 

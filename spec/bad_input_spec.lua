@@ -123,7 +123,7 @@ describe("bad input", function()
       end
     end
     tycho.set_num_threads(threads)
-    collectgarbage() collectgarbage() collectgarbage()
+    helper.collected()
     assert.is_true(core.allocated() <= base, ("%d bytes leaked"):format(core.allocated() - base))
     assert.is_true(refused > calls / 3)
   end)

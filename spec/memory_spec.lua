@@ -1,6 +1,7 @@
 -- Memory over long runs, and when it runs out.
 local tycho = require "tycho"
 local core = require "tycho.core"
+local helper = require "spec.helper"
 local nn, optim = tycho.nn, tycho.optim
 
 local function resident()
@@ -134,7 +135,7 @@ describe("memory", function()
         assert.equal(expected[2], step(), "the second step after failure " .. n)
       end
       opt:zero_grad()
-      collectgarbage() collectgarbage()
+      helper.collected()
       assert.is_true(core.allocated() <= base, ("allocation %d: %d bytes leaked"):format(n, core.allocated() - base))
     until ok and left > 0
     assert.is_true(failures > 60, failures .. " failures")
