@@ -169,6 +169,55 @@ describe("worker processes #cpu", function()
     fails("worker 1, item 1: it has hung", function() for _ in stuck:iter() do end end)
   end)
 
+  it("hand items to the program's collate, and batches of a dataset's own", function()
+    local function padded(items)                 -- items as get gives them, whoever made them
+      local rows, labels, longest = {}, {}, 0
+      for _, item in ipairs(items) do longest = math.max(longest, #item[1]) end
+      for k, item in ipairs(items) do
+        rows[k], labels[k] = tycho.pad(item[1], {0, longest - #item[1]}), item[2]
+      end
+      return tycho.stack(rows, 1), tycho.tensor(labels, {dtype = "int64", device = "cpu"})
+    end
+    local function run(set, workers, o)
+      o.batch_size, o.shuffle, o.seed, o.num_workers = 4, true, 3, workers
+      local out, l = {}, data.DataLoader(set, o)
+      for x, y in l:iter() do out[#out + 1] = {x:totable(), core.is_tensor(y) and y:totable() or y} end
+      l:close()
+      return out
+    end
+    local words = data.Dataset("words", {n = 11})
+    local want = run(words, 0, {collate = padded})
+    assert.equal(3, #want)
+    assert.equal("number", type(want[1][2][1]))
+    assert.same(want, run(words, 2, {collate = padded}))
+    assert.same(run(data.Subset(words, {2, 9, 4, 7, 1}), 0, {collate = padded}), run(data.Subset(words, {2, 9, 4, 7, 1}), 1, {collate = padded}))
+    -- what C reads: augmented alike with a collate and without, in any number of threads
+    local dir = folder()
+    for i = 1, 5 do write(dir .. "/data_batch_" .. i .. ".bin", ("\1" .. string.char(i * 40):rep(3072)):rep(2)) end
+    local set = data.datasets.CIFAR10 {root = dir, transform = T.Compose {T.RandomCrop(32, {padding = 4}), T.RandomHorizontalFlip()}}
+    local plain = run(set, 0, {})
+    local function stacked(items)
+      local x, y = {}, {}
+      for k, item in ipairs(items) do
+        assert.equal("number", type(item[2]))
+        x[k], y[k] = item[1], item[2]
+      end
+      return tycho.stack(x, 1), tycho.tensor(y, {dtype = "int64", device = "cpu"})
+    end
+    for n = 0, 2 do assert.same(plain, run(set, n, {collate = stacked})) end
+    os.execute("rm -rf " .. dir)
+    fails("DataLoader: no such thing", function() run(words, 2, {collate = function() error("no such thing", 0) end}) end)
+    fails("collate must return the batch", function() run(words, 2, {collate = function() end}) end)
+    -- a dataset's own, where its items are made
+    local own = data.Dataset("words", {n = 6, own = true})
+    local here, there = run(own, 0, {}), run(own, 2, {})
+    for k = 1, 2 do
+      assert.same(here[k][1], there[k][1])
+      assert.equal(io.open("/proc/self/stat"):read "*n", here[k][2])
+      assert.not_equal(here[k][2], there[k][2])
+    end
+  end)
+
   it("serve Subsets, and give what isn't sendable as an error", function()
     local set = data.Dataset("squares", {n = 20})
     local parts = data.random_split(set, {12, 8}, {seed = 1})

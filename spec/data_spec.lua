@@ -318,7 +318,6 @@ describe("loaders", function()
   it("say what workers can't do", function()
     local lua = {size = function() return 3 end, get = function(_, i) return i end}
     fails("workers can't make this dataset's items: it is written in Lua", data.DataLoader, lua, {num_workers = 1})
-    fails("collate is a function of this process", data.DataLoader, set(3), {num_workers = 1, collate = function() end})
     fails("num_workers must be a whole number", data.DataLoader, set(3), {num_workers = 1.5})
     fails("prefetch_factor must be a whole number from 1", data.DataLoader, set(3), {prefetch_factor = 0})
     fails("num_workers must be 0 to 1024", function() for _ in data.DataLoader(set(3), {num_workers = 5000}):iter() do end end)

@@ -3,7 +3,7 @@
 -- The order of an epoch depends on the loader's seed and the epoch's number alone, and what is drawn at random for an
 -- item on its place in that order too, whoever makes it. Who makes batches is one of four engines, each with submit(k,
 -- items, first) for the epoch's batch k, whose first item has that place in it, and take(k); ahead says how many may be
--- under way.
+-- under way. A collate given to the loader is run by the calling thread, whoever made the items.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
@@ -27,6 +27,19 @@ local function pinned(v, ...)
 end
 local function same(...) return ... end
 
+-- The items of a batch, each a list of fields, as the dataset's get gives them.
+local function apart(...)
+  local items = {}
+  for k = 1, select("#", ...) do
+    local field = select(k, ...)
+    for i = 1, #field do
+      items[i] = items[i] or {}
+      items[i][k] = field[i]
+    end
+  end
+  return items
+end
+
 ---- engines ----
 local Here = {ahead = 1}               -- batches by Lua, in the calling thread
 Here.__index = Here
@@ -41,7 +54,9 @@ function Here.stop() end
 local Direct = {ahead = 1}             -- by C, in the calling thread
 Direct.__index = Direct
 Direct.submit = Here.submit
-function Direct:take() return core.source_batch(self.source, self.items, self.loader.seed, self.epoch, self.pin, self.first) end
+function Direct:take()
+  return self.whole(core.source_batch(self.source, self.items, self.loader.seed, self.epoch, self.pin, self.first))
+end
 function Direct.stop() end
 
 local Threads = {}                     -- by C, in threads
@@ -52,7 +67,7 @@ function Threads:submit(_, items, first)
 end
 local function taken(self, first, ...)
   if first == nil then return self:take() end             -- not yet: in between, Ctrl-C gets its turn
-  return first, ...
+  return self.whole(first, ...)
 end
 function Threads:take() return taken(self, core.loader_take(self.threads, 0.1)) end
 function Threads:stop()
@@ -62,10 +77,14 @@ end
 
 local Processes = {}                   -- by Lua, in processes, which stay for further epochs
 Processes.__index = Processes
-function Processes:submit(k, items, first) self.pool:submit(self.base + k, items, self.loader.seed, self.epoch, first) end
+function Processes:submit(k, items, first)
+  self.pool:submit(self.base + k, {indices = items, seed = self.loader.seed, epoch = self.epoch, first = first,
+    apart = self.loader.collate and true or nil})
+end
 function Processes:take(k)
   local answer
   repeat answer = self.pool:take(self.base + k) until answer
+  if answer.items then return self.place(self.loader.collate(answer.items)) end
   return self.place(unpack(answer.fields, 1, answer.n))
 end
 function Processes:stop()
@@ -88,7 +107,8 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=,
 -- sampler=, batch_sampler=, collate=, timeout=5}). persistent_workers is taken, and of no effect: worker processes stay
 -- until close(). seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua.
--- collate(items): gets a list of items, each a list of fields, and returns the batch's fields. prefetch_factor: batches
+-- collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it is run in this thread,
+-- a dataset's own, dataset:collate(items), where the items are made. prefetch_factor: batches
 -- under way for each worker; timeout: seconds an item may take in a worker process.
 -- A dataset with iter() alone is read as it comes (stream.lua).
 local function new(dataset, o)
@@ -124,7 +144,6 @@ local function new(dataset, o)
     self.sampler = made
   end
   if self.num_workers > 0 then
-    if self.collate then fail("DataLoader: collate is a function of this process; with num_workers it can't be run") end
     local made, why = source.of(dataset)
     if not made and why ~= "it is empty" and not remote.is((source.base(dataset))) then
       fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors \z
@@ -159,9 +178,11 @@ function DataLoader:engine()
     e.pool, e.base = self.pool, self.pool.last                  -- its batches' numbers follow on those of earlier epochs
     return setmetatable(e, Processes), within
   end
-  local made, at
-  if not self.collate then made, at = source.of(self.dataset) end
-  e.source = made
+  local made, at = source.of(self.dataset)
+  e.source, e.whole = made, same
+  if self.collate then
+    e.pin, e.whole = false, function(...) return e.place(self.collate(apart(...))) end
+  end
   if not made then
     e.ahead, e.dataset = nil, base
     if self.dataset.batch and not self.collate then within = nil end        -- which knows its own positions

@@ -99,11 +99,18 @@ local function gather(dataset, indices, seed, epoch, first, note)
   end
   return items
 end
+-- Their batch, by the dataset's own collate, if it has one.
+local function whole(dataset, items, device, indices)
+  if type(dataset.collate) == "function" then return dataset:collate(items) end
+  return collate(items, device, indices)
+end
 -- The same without workers, for any dataset in Lua; the generators are left as they were. make: collates.
 function remote.batch(dataset, indices, seed, epoch, first, make)
-  local items = samplers.seeded(0, gather, remote.is(dataset) and dataset.dataset_here or dataset, indices, seed, epoch, first)
+  local device = remote.is(dataset) and "cpu" or nil
+  if device then dataset = dataset.dataset_here end
+  local items = samplers.seeded(0, gather, dataset, indices, seed, epoch, first)
   if make then return make(items) end
-  return collate(items, remote.is(dataset) and "cpu" or nil, indices)
+  return whole(dataset, items, device, indices)
 end
 
 ---- messages ----
@@ -131,7 +138,8 @@ function remote.work()
         end
         local indices = request.indices:totable()
         local items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
-        local fields = {collate(items, "cpu", indices)}
+        if request.apart then return {items = items} end
+        local fields = {whole(dataset, items, "cpu", indices)}
         core.process_note(process, indices[#indices])
         return {n = table.maxn(fields), fields = fields}
       end)
@@ -189,13 +197,12 @@ local function at(w)
   return item > 0 and (", item %d"):format(item) or " at its start"
 end
 
--- Batch number `tag` (from 1, in order) of these items.
-function Pool:submit(tag, indices, seed, epoch, first)
+-- Batch number `tag` (from 1, in order). request: its items' indices, what they are seeded by, and whether they stay apart.
+function Pool:submit(tag, request)
   local w = self.workers[(tag - 1) % #self.workers + 1]
   self.owner[tag], self.last = w, tag
   if w.waiting == 0 then w.since = core.now() end
   w.waiting = w.waiting + 1
-  local request = {indices = indices, seed = seed, epoch = epoch, first = first}
   local ok, went = pcall(send, w.process, tag, request, false)
   while ok and not went do                       -- it has too much to read: perhaps because it waits for us to read
     self:look(w, 0.1)
