@@ -4,30 +4,10 @@
  * 1-based; a bad one is reported and nothing is read or written for it. Writes that meet: additions are atomic, in no fixed order, and of
  * plain writes any stays; or, always for products and extremes, positions are sorted by where they lead, and one thread makes all that
  * meet in one element, in the walk's order, rounding once. Invariant: both ways give the same but for that. */
+#include "atomic.cuh"
 #include "rows.cuh"
 
 #define THREADS 256
-
-template <class T> static __device__ void add_to(void *p, int dtype, int64_t i, T v) {
-  switch (dtype) {
-    case TY_F32: atomicAdd((float *)p + i, (float)v); break;
-    case TY_F64: atomicAdd((double *)p + i, (double)v); break;
-    case TY_I64: atomicAdd((unsigned long long *)p + i, (unsigned long long)as<int64_t>::of(v)); break;
-    case TY_I32: atomicAdd((int *)p + i, (int)as<int64_t>::of(v)); break;
-    default: {                             /* within the aligned word that holds it */
-      const int size = dtype == TY_U8 || dtype == TY_BOOL ? 1 : 2;
-      const uintptr_t at = (uintptr_t)p + i * size;
-      unsigned *const word = (unsigned *)(at & ~(uintptr_t)3);
-      unsigned old = *word, seen;
-      do {
-        unsigned next = seen = old;
-        void *const there = (char *)&next + (at & 3);
-        store(there, dtype, 0, (T)(load<T>(there, dtype, 0) + v));
-        old = atomicCAS(word, seen, next);
-      } while (old != seen);
-    }
-  }
-}
 
 static __device__ __forceinline__ void number(const ty_k_indexing &a, double *v) { *v = a.v; }
 static __device__ __forceinline__ void number(const ty_k_indexing &a, float *v) { *v = (float)a.v; }

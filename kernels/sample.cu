@@ -1,8 +1,8 @@
 /* grid_sample: pictures read at the points of grids, and both gradients (core/places.h).
  *
- * Idea: a thread has a point, with all channels; where pixels are written to, a picture's channel, with all points (slow where those are
- * few). Invariant: sums have one order, so results repeat. */
-#include "device.cuh"
+ * Idea: a thread has a point, with all channels. Points that meet in a pixel add to it atomically; for sums in one order, which repeat, a
+ * thread has a picture's channel instead, with all points (slow where those are few). */
+#include "atomic.cuh"
 #include "places.h"
 
 #define THREADS 128
@@ -17,14 +17,14 @@ static __device__ __forceinline__ void find(const ty_k_sampling &a, int64_t i, f
     f->at, f->k, f->kx, f->ky);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_sampling a) {
+/* x: zeros */
+template <class T> __global__ void __launch_bounds__(THREADS) spread(const ty_k_sampling a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, plane = a.h * a.w;
   const int taps = a.nearest ? 1 : 4;
   four<T> f;
-  if (a.kind == TY_SAMPLE_SPREAD) {
+  if (a.ordered) {
     if (i >= a.n * a.c) return;
     const int64_t image = i / a.c;
-    for (int64_t p = 0; p < plane; p++) store<T>(a.x, a.dtype, i * plane + p, 0);
     for (int64_t p = 0; p < a.points; p++) {
       const T g = load<T>(a.y, a.dtype, i * a.points + p);
       find(a, image * a.points + p, &f);
@@ -35,6 +35,20 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_
     }
     return;
   }
+  if (i >= a.n * a.points) return;
+  const int64_t image = i / a.points, p = i % a.points;
+  find(a, i, &f);
+  for (int64_t c = image * a.c; c < (image + 1) * a.c; c++) {
+    const T g = load<T>(a.y, a.dtype, c * a.points + p);
+    for (int j = 0; j < taps; j++)
+      if (f.k[j] != 0) add_to<T>(a.x, a.dtype, c * plane + f.at[j], f.k[j] * g);
+  }
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_sampling a) {
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, plane = a.h * a.w;
+  const int taps = a.nearest ? 1 : 4;
+  four<T> f;
   if (i >= a.n * a.points) return;
   const int64_t image = i / a.points, p = i % a.points;
   T dx = 0, dy = 0;
@@ -63,6 +77,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_
 
 cudaError_t ty_k_sample(const ty_k_sampling *p, cudaStream_t s) {
   const ty_k_sampling a = *p;
-  const unsigned blocks = blocks_for(a.kind == TY_SAMPLE_SPREAD ? a.n * a.c : a.n * a.points, THREADS);
+  const unsigned blocks = blocks_for(a.n * (a.kind == TY_SAMPLE_SPREAD && a.ordered ? a.c : a.points), THREADS);
+  if (a.kind == TY_SAMPLE_SPREAD)
+    return a.dtype == TY_F64 ? TY_LAUNCH(spread<double>, blocks, THREADS, s, a) : TY_LAUNCH(spread<float>, blocks, THREADS, s, a);
   return a.dtype == TY_F64 ? TY_LAUNCH(sample<double>, blocks, THREADS, s, a) : TY_LAUNCH(sample<float>, blocks, THREADS, s, a);
 }

@@ -114,7 +114,7 @@ describe("float32 functions", function()
     for k = 0, 10 do assert.equal(k, tycho.tensor({10 ^ k}):log10():item()) end
     local base = tycho.range(1, 1000, {dtype = "float32"})
     for k = 0, 7 do
-      local want = base:double():pow(k):cpu()
+      local want = base:cpu():double():pow(k)      -- a device's own pow of doubles isn't exact
       local exact = want:lt(2 ^ 24)
       assert.is_true(base:pow(k):cpu():double():eq(want):logical_or(exact:logical_not()):all():item())
     end

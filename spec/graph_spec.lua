@@ -53,6 +53,49 @@ describe("graphs", function()
     helper.close(y:cpu(), tycho.full({3}, 4))
   end)
 
+  it("may be collected while another captures in the stream that they ran on", function()
+    local x, side, here = tycho.ones(3, {device = "cuda"}), tycho.cuda.Stream(), tycho.cuda.current_stream()
+    local function used_and_dropped()
+      local y = tycho.cuda.stream(side, tycho.ones, 3, {device = "cuda"})
+      local g = tycho.cuda.graph(function() x:add_(y) end)
+      side:wait_stream(here)
+      tycho.cuda.stream(side, g.replay, g)
+      here:wait_stream(side)
+      return g, y                          -- y: of the side's memory, which the graph has used too
+    end
+    local kept = {used_and_dropped()}
+    local weak = setmetatable({kept[1]}, {__mode = "v"})
+    local g, y = tycho.cuda.graph(function()
+      local outer = tycho.cuda.current_stream()
+      side:wait_stream(outer)
+      outer:wait_event(side:record_event())
+      kept[1], kept[2] = nil, nil
+      helper.collected()
+      assert.is_nil(weak[1])
+      local r = tycho.cuda.stream(side, function() return x * 2 end)
+      outer:wait_stream(side)
+      return r
+    end)
+    g:replay()
+    helper.close(y:cpu(), tycho.full({3}, 4))
+  end)
+
+  it("may be captured on one GPU while another's memory is used", function()
+    if tycho.cuda.device_count() < 2 then return end
+    local x, side = tycho.ones(1000, {device = "cuda:1"}), tycho.cuda.Stream(1)
+    side:wait_stream(tycho.cuda.current_stream(1))
+    local there
+    local g, y = tycho.cuda.graph(function()
+      tycho.cuda.stream(side, function() return x * 2 end)
+      x:free()                             -- it waits for the side
+      there = tycho.zeros(10, {device = "cuda:1"})
+      return tycho.ones(3, {device = "cuda:0"})
+    end)
+    g:replay()
+    helper.close(y:cpu(), tycho.ones(3):cpu())
+    helper.close(there:cpu(), tycho.zeros(10):cpu())
+  end)
+
   it("have room where memory is cached for others", function()
     collectgarbage()
     collectgarbage()

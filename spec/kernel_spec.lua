@@ -24,6 +24,15 @@ __global__ void sums(const double *x, double *out, int rows, int cols, bool doub
   if (threadIdx.x == 0) out[blockIdx.x] = part[0];
 }]]
 
+local MASKED = [[
+#include <cuda_fp16.h>
+__global__ void __launch_bounds__(BLOCK) masked(__half *x, const uint8_t *mask, const int64_t n, uint32_t k);
+__launch_bounds__(64) __global__ void masked(__half *x, const uint8_t *mask, const int64_t n, uint32_t k) {
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    x[i] = mask[i] ? __float2half(__half2float(x[i]) * k) : __float2half(-INFINITY);
+}]]
+local BITS = "__global__ void bits(%s__nv_bfloat16 *x, uint64_t n) { if (threadIdx.x < n) x[threadIdx.x] = __float2bfloat16(NAN); }"
+
 describe("kernels of the program's own", function()
   if helper.device == "cpu" then
     it("need a GPU only when they are called", function()
@@ -77,6 +86,23 @@ describe("kernels of the program's own", function()
     helper.close(p.grad, tycho.full({n}, 3), nil, 0)
     local prof = tycho.profiler.profile(function() axpy(4, 256, y, x, 1, n) end)
     assert.equal("axpy", prof.events[1].name)
+  end)
+
+  it("know the types that they may declare, and say on which line they don't compile", function()
+    local x, mask = tycho.ones(100):half(), tycho.ones(100, {dtype = "uint8"})
+    mask[7] = 0
+    tycho.cuda.kernel("#define BLOCK 64\n" .. MASKED, "masked")(1, 64, x, mask, 100, 3)
+    local want = tycho.full({100}, 3)
+    want[7] = -math.huge
+    assert.is_true(x:float():equal(want))
+    local b = tycho.ones(4):bfloat16()
+    tycho.cuda.kernel(BITS:format "", "bits")(1, 32, b, 3)
+    assert.same({true, true, true, false}, b:isnan():totable())
+    fails("'const int16_t *unused', is of no type", tycho.cuda.kernel, BITS:format "const int16_t *unused, ", "bits")
+    local wrong = tycho.cuda.kernel("\n__global__ void wrong(float *x) {\n x[0] = nonsense;\n}", "wrong")
+    local ok, e = pcall(wrong, 1, 1, x:float())
+    assert.is_false(ok)
+    assert.truthy(e:find "wrong[:(]3", e)
   end)
 
   it("take what they declare, and nothing else", function()

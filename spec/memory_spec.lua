@@ -69,7 +69,7 @@ describe("memory", function()
     assert.is_true(most - base < 600 * 2 ^ 20 * times, ("%.0f MB"):format((most - base) / 2 ^ 20))
   end)
 
-  it("forgets a burst of memory that has been collected", function()
+  it("forgets a burst of memory that has been collected #cpu", function()
     collectgarbage() collectgarbage()
     local burst, base, most, times = {}, core.allocated(), 0, some()
     for i = 1, 200 do burst[i] = tycho.zeros(times, 1024, 1024) end
@@ -175,7 +175,7 @@ describe("memory", function()
     end) < one + 1.5)
   end)
 
-  it("says how much was asked for when there is no more", function()
+  it("says how much was asked for when there is no more #cpu", function()
     local ok, err = pcall(tycho.empty, 2 ^ 45)
     assert.is_false(ok)
     assert.is_truthy(tostring(err):find("out of memory: 140737488355328 bytes requested on cpu, %d+ bytes in use"), tostring(err))

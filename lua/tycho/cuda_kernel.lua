@@ -20,9 +20,28 @@ end
 local LEAST = {i = -2 ^ 31, l = -2 ^ 53, u = 0, U = 0}
 local MOST = {i = 2 ^ 31 - 1, l = 2 ^ 53, u = 2 ^ 32 - 1, U = 2 ^ 53}
 
--- The parameters of the kernel as the source declares them: {type=, kind=, dtype=}, and their types as text.
+-- What the run-time compiler doesn't know by itself: CUDA's headers are only wanted for 16-bit types.
+local PRELUDE = [[
+#ifdef __CUDACC_RTC__
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
+typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned uint32_t; typedef unsigned long long uint64_t;
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <cmath>
+#include <cstdint>
+#endif
+]]
+local HEADERS = {float16 = "#include <cuda_fp16.h>\n", bfloat16 = "#include <cuda_bf16.h>\n"}
+
+-- The parameters of the kernel as the source declares them: {type=, kind=, dtype=}, their types as text, and its launch bounds.
 local function declared(name, source)
-  local bare = source:gsub("/%*.-%*/", " "):gsub("//[^\n]*", " "):gsub("__launch_bounds__%s*%b()", " ")
+  local bare = source:gsub("/%*.-%*/", " "):gsub("//[^\n]*", " ")
+  local bounds = ""
+  for head in bare:gmatch("([^;{}]*)%f[%w_]" .. name .. "%s*%b()") do
+    if head:find("__global__", 1, true) then bounds = head:match "__launch_bounds__%s*%b()" or "" end
+  end
+  bare = bare:gsub("__launch_bounds__%s*%b()", " ")
   local list = bare:match("__global__%s+void%s+" .. name .. "%s*(%b())")
   if not list then fail("kernel: the source has no __global__ void %s(...)", name) end
   local params, types = {}, {}
@@ -41,17 +60,22 @@ local function declared(name, source)
       kind = pointers == 1 and (constant and "p" or "w") or known.number}
     types[#types + 1] = (constant and "const " or "") .. type_name .. (pointers == 1 and " *" or "")
   end
-  return params, types
+  return params, types, bounds
 end
 
 -- The source with an entry of its own.
-local function whole(name, source, types)
+local function whole(name, source, params, types, bounds)
   local fields, passed = {}, {}
   for i, t in ipairs(types) do fields[i], passed[i] = ("  %s p%d;"):format(t:gsub("^const (.*[^*])$", "%1"), i), "tycho_given.p" .. i end
   if #types == 0 then fields[1] = "  int none;" end
   source = source:gsub("__launch_bounds__%s*%b()", ""):gsub("__global__", "__device__")
-  return ("%s\nstruct arguments {\n%s\n};\nextern \"C\" __global__ void fused(const arguments tycho_given) { %s(%s); }\n"):format(source,
-    table.concat(fields, "\n"), name, table.concat(passed, ", "))
+  local headers = {}
+  for _, p in ipairs(params) do
+    local h = HEADERS[p.dtype]
+    if h and not headers[h] then headers[h], headers[#headers + 1] = true, h end
+  end
+  return table.concat {table.concat(headers), PRELUDE, '#line 1 "', name, '"\n', source, "\nstruct arguments {\n", table.concat(fields, "\n"),
+    '\n};\nextern "C" __global__ void ', bounds, " fused(const arguments tycho_given) { ", name, "(", table.concat(passed, ", "), "); }\n"}
 end
 
 local Kernel = {}
@@ -107,8 +131,8 @@ return function(source, name)
     fail("kernel: argument 2 (name) must be the kernel's name (not 'fused' or 'arguments'), got %s", options.shown(name))
   end
   if source:find "extern%s+__shared__" then fail("kernel: %s: shared memory must have its size in the source", name) end
-  local params, types = declared(name, source)
+  local params, types, bounds = declared(name, source)
   local kernel = setmetatable({}, Kernel)
-  inside[kernel] = {name = name, params = params, source = whole(name, source, types), made = {}}
+  inside[kernel] = {name = name, params = params, source = whole(name, source, params, types, bounds), made = {}}
   return kernel
 end

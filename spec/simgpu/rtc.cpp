@@ -56,7 +56,9 @@ static bool write_all(const std::string &path, const char *p, size_t n) {
 
 extern "C" bool ty_rtc_compile(const char *source, const char *, char **image, size_t *n, char *why) {
   const std::string cpp = temporary(".cpp"), so = temporary(".so"), log = temporary(".log");
-  const std::string text = std::string(HEAD) + source + TAIL + (strstr(source, "fused_each(") ? TAIL_EACH : "");
+  std::string early;                       /* CUDA's headers don't stand the words of HEAD */
+  for (const char *header : {"#include <cuda_fp16.h>\n", "#include <cuda_bf16.h>\n"}) if (strstr(source, header)) early += header;
+  const std::string text = early + HEAD + source + TAIL + (strstr(source, "fused_each(") ? TAIL_EACH : "");
   const std::string command =
     "g++ -std=c++17 -O1 -g0 -w -fPIC -shared -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -I" CUDA_INCLUDE " " +
     more() + " -o " + so + " " + cpp + " > " + log + " 2>&1";

@@ -41,6 +41,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (waits) TY_TRY(refuse_sync(ctx));
   ty_uses(stream, dst);
   ty_uses(stream, (ty_storage *)src);
+  if (pinned) ty_pinned_follows(host, stream);
   CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
   if (pinned) ty_pinned_used_on(host, stream);
   if (waits) {

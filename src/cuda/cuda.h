@@ -78,7 +78,8 @@ void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream works wit
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);
 void ty_unpin(void *p);
 bool ty_pinned(const void *p);
-void ty_pinned_used_on(const void *p, ty_stream *stream);
+void ty_pinned_follows(const void *p, ty_stream *stream);    /* before a copy */
+void ty_pinned_used_on(const void *p, ty_stream *stream);    /* after it */
 
 /* ---- copy.c ---- */
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,

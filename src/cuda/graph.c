@@ -20,9 +20,10 @@ struct ty_graph {
   cudaGraphExec_t exec;
   ty_storage **kept;
   int nkept, room;
+  struct ty_graph *next;                   /* of those that are over */
 };
 
-static __thread ty_graph *capturing;
+static __thread ty_graph *capturing, *over;          /* over: freed while another was captured, at whose end they are given back */
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
 
@@ -75,20 +76,9 @@ static void pool_release(int gpu, pool *p) {
   ty_free(p);
 }
 
-void ty_graph_free(void *graph) {
-  ty_graph *g = graph;
+static void give_back(ty_graph *g) {
   ty_stream *ran = g->pool->ran;
-  if (capturing == g) {                    /* never ended */
-    cudaGraph_t made = NULL;
-    if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->pool->stream->s, &made);
-    if (made) cudaGraphDestroy(made);
-    cudaGetLastError();
-    capturing = NULL;
-  }
-  /* Lua may collect it while another is captured */
-  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
-  ty_capture_mode(mode);
   for (int i = 0; i < g->nkept; i++) {
     if (ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], ran);
     else if (ran && g->kept[i]->backend->gpu < 0) ty_pinned_used_on(g->kept[i]->data, ran);
@@ -97,6 +87,31 @@ void ty_graph_free(void *graph) {
   free(g->kept);
   pool_release(g->gpu, g->pool);
   ty_free(g);
+}
+
+static void capture_ended(void) {
+  capturing = NULL;
+  for (ty_graph *g; (g = over);) {
+    over = g->next;
+    give_back(g);
+  }
+}
+
+void ty_graph_free(void *graph) {
+  ty_graph *g = graph;
+  if (capturing && capturing != g) {       /* the collector's doing; events of the streams it ran on might be captured */
+    g->next = over;
+    over = g;
+    return;
+  }
+  if (capturing) {                         /* never ended */
+    cudaGraph_t made = NULL;
+    if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->pool->stream->s, &made);
+    if (made) cudaGraphDestroy(made);
+    cudaGetLastError();
+    capture_ended();
+  }
+  give_back(g);
 }
 
 /* The pool gets nothing of what is cached for other streams, and meanwhile nothing goes back to the driver. */
@@ -147,7 +162,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   cudaGraph_t made = NULL;
   cudaError_t e = ty_use(g->gpu);
   if (e == cudaSuccess) e = cudaStreamEndCapture(g->pool->stream->s, &made);
-  capturing = NULL;
+  capture_ended();
   if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
   if (made) cudaGraphDestroy(made);

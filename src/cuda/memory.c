@@ -26,7 +26,7 @@ typedef struct block {
   ty_stream *user[USERS];                  /* others that have worked with it since it was handed out */
   int nuser, nwait;
   cudaEvent_t wait[USERS];                 /* what must happen before it is free */
-  bool free, small;
+  bool free, small, unmarked;              /* unmarked: freed while a graph was captured, whose end is before its events */
 } block;
 
 typedef struct {
@@ -87,23 +87,6 @@ static void settle(heap *h, block *b) {
   list_add(h, b);
 }
 
-/* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
- * until it ends. */
-static void collect(heap *h, bool all) {
-  for (block **at = &h->waiting; *at;) {
-    block *b = *at;
-    if (b->stream->captured) { at = &b->next; continue; }
-    while (b->nwait) {
-      cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
-      if (e == cudaErrorNotReady) break;
-      cudaEventDestroy(b->wait[--b->nwait]);
-    }
-    if (b->nwait) { at = &b->next; continue; }
-    *at = b->next;
-    settle(h, b);
-  }
-}
-
 /* An event of what the stream has been given so far; NULL, and all that is done already, where none can be had. */
 static cudaEvent_t mark(ty_stream *s) {
   cudaEvent_t e;
@@ -116,6 +99,33 @@ static cudaEvent_t mark(ty_stream *s) {
   ty_count_sync();
   cudaStreamSynchronize(s->s);
   return NULL;
+}
+
+static void mark_users(block *b) {
+  b->nwait = 0;
+  for (int i = 0; i < b->nuser; i++) {
+    cudaEvent_t e = mark(b->user[i]);
+    if (e) b->wait[b->nwait++] = e;
+  }
+  b->unmarked = false;
+}
+
+/* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
+ * until it ends. */
+static void collect(heap *h, bool all) {
+  for (block **at = &h->waiting; *at;) {
+    block *b = *at;
+    if (b->stream->captured) { at = &b->next; continue; }
+    if (b->unmarked) mark_users(b);
+    while (b->nwait) {
+      cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
+      if (e == cudaErrorNotReady) break;
+      cudaEventDestroy(b->wait[--b->nwait]);
+    }
+    if (b->nwait) { at = &b->next; continue; }
+    *at = b->next;
+    settle(h, b);
+  }
 }
 
 void ty_wait_for(ty_stream *s, ty_stream *other) {
@@ -188,7 +198,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   const bool small = n <= SMALL;
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
-  if (!pool) collect(h, false);
+  if (!ty_capturing()) collect(h, false);
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
   /* another branch of a capture gets memory that no branch had */
   block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;
@@ -225,13 +235,11 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   h->allocated -= (long long)b->size;
   h->allocations--;
   h->used[size_class(b->size)]--;
-  ty_use(dev->gpu);
   b->nwait = 0;
-  for (int i = 0; i < b->nuser && ty_captures(dev->gpu) != b->stream; i++) {
-    cudaEvent_t e = mark(b->user[i]);
-    ty_use(dev->gpu);
-    if (e) b->wait[b->nwait++] = e;
-  }
+  /* its users may be part of the capture: their events would be too */
+  b->unmarked = ty_capturing() && b->nuser && ty_captures(dev->gpu) != b->stream;
+  if (!ty_capturing()) mark_users(b);
+  ty_use(dev->gpu);
   if (!ty_cuda_cached()) {                         /* its own stream's work too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);
@@ -239,7 +247,7 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
     h->reserved -= (long long)b->size;
     h->segments--;
     free(b);
-  } else if (b->nwait || (b->nuser && b->stream->captured)) {
+  } else if (b->nwait || b->unmarked || (b->nuser && b->stream->captured)) {
     b->next = h->waiting;
     h->waiting = b;
   } else settle(h, b);
@@ -375,13 +383,26 @@ bool ty_pinned(const void *p) {
   return is;
 }
 
+static void follow(pinned *b, ty_stream *stream) {
+  if (b->last && cudaStreamWaitEvent(stream->s, b->last, 0) != cudaSuccess) { ty_count_sync(); cudaEventSynchronize(b->last); }
+}
+
+/* What stream does next to p comes after the copies that others have begun. */
+void ty_pinned_follows(const void *p, ty_stream *stream) {
+  if (ty_captures(stream->gpu)) return;
+  pthread_mutex_lock(&lock);
+  pinned *b = pin_of(p);
+  if (b) follow(b, stream);
+  pthread_mutex_unlock(&lock);
+}
+
 /* A copy in stream reads or writes p: its memory isn't used again before that. */
 void ty_pinned_used_on(const void *p, ty_stream *stream) {
   if (ty_captures(stream->gpu)) return;    /* the graph keeps it */
   pthread_mutex_lock(&lock);
   pinned *b = pin_of(p);
   if (b) {
-    if (b->last && cudaStreamWaitEvent(stream->s, b->last, 0) != cudaSuccess) { ty_count_sync(); cudaEventSynchronize(b->last); }
+    follow(b, stream);
     if (b->last) cudaEventDestroy(b->last);    /* copies of one block follow one another, so one event stands for all */
     b->last = mark(stream);
   }

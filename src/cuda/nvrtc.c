@@ -2,12 +2,15 @@
  *
  * Idea: both are opened when the first kernel is made, so that the library needs neither to be opened itself.
  * Invariant: a kernel is on the device before its first launch, which may be recorded into a graph. */
+#define _GNU_SOURCE             /* dladdr */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <nvrtc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "rtc.h"
 
 #define NVRTC(X) \
@@ -52,17 +55,44 @@ const char *ty_rtc_version(void) {         /* rtc.c asks under its lock */
   return state == 1 ? text : NULL;
 }
 
+/* Where CUDA's headers are, for sources that include them: where the environment says, beside NVRTC, or in the usual place. False: none. */
+static bool headers(char *path, size_t room) {
+  const char *home[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), NULL, "/usr/local/cuda"};
+  char beside[PATH_MAX];
+  Dl_info nvrtc;
+  if (dladdr((void *)(uintptr_t)p_nvrtcVersion, &nvrtc) && nvrtc.dli_fname) {
+    snprintf(beside, sizeof beside, "%s", nvrtc.dli_fname);
+    char *end = strrchr(beside, '/');
+    if (end) {
+      snprintf(end, sizeof beside - (size_t)(end - beside), "/..");
+      home[2] = beside;
+    }
+  }
+  for (unsigned i = 0; i < sizeof home / sizeof *home; i++) {
+    if (!home[i] || snprintf(path, room, "%s/include/cuda_fp16.h", home[i]) >= (int)room || access(path, R_OK)) continue;
+    *strrchr(path, '/') = 0;
+    return true;
+  }
+  return false;
+}
+
 bool ty_rtc_compile(const char *source, const char *arch, char **image, size_t *n, char *why) {
-  char option[40];
-  const char *options[] = {option, FMAD, "--std=c++17", "-w"};
+  char option[40], path[PATH_MAX], include[PATH_MAX + 20], more[PATH_MAX + 30];
+  const char *options[6] = {option, FMAD, "--std=c++17", "-w", include, more};
+  int noption = 4;
   nvrtcProgram p;
   size_t log = 0;
+  if (strstr(source, "#include") && headers(path, sizeof path)) {
+    snprintf(include, sizeof include, "--include-path=%s", path);
+    snprintf(more, sizeof more, "--include-path=%s/cccl", path);       /* since CUDA 13 */
+    noption = 6;
+  }
   snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
   if (p_nvrtcCreateProgram(&p, source, "fused.cu", 0, NULL, NULL) != NVRTC_SUCCESS) {
     snprintf(why, TY_RTC_WHY, "NVRTC is out of memory");
     return false;
   }
-  bool ok = p_nvrtcCompileProgram(p, 4, options) == NVRTC_SUCCESS;
+  bool ok = p_nvrtcCompileProgram(p, noption, options) == NVRTC_SUCCESS;
   if (!ok && p_nvrtcGetProgramLogSize(p, &log) == NVRTC_SUCCESS) {
     char *text = malloc(log + 1);
     if (text && p_nvrtcGetProgramLog(p, text) == NVRTC_SUCCESS) snprintf(why, TY_RTC_WHY, "NVRTC: %.*s", TY_RTC_WHY - 20, text);

@@ -124,6 +124,10 @@ static int profile_stop(lua_State *L) {
   if (!r) return 1;
   ctx->profiler = s->modes.ctx.profiler = NULL;
   const double until = now_us();
+  /* a GPU's times are sums of short spans: the driver gives each as a float */
+  void *last[TY_MAXGPU];
+  double at[TY_MAXGPU] = {0};
+  memcpy(last, r->start, sizeof last);
   for (int i = 0; i < r->n; i++) {
     entry *e = &r->list[i];
     lua_createtable(L, 0, 9);
@@ -135,16 +139,19 @@ static int profile_stop(lua_State *L) {
     set_number(L, "bytes", e->end ? (double)e->bytes : 0);
     set_number(L, "depth", e->depth);
     double from = 0, took = 0;
-    if (e->from && e->to && ty_gpu_between(ctx, r->start[e->gpu], e->from, &from) && ty_gpu_between(ctx, e->from, e->to, &took)) {
+    if (e->from && e->to && ty_gpu_between(ctx, last[e->gpu], e->from, &from) && ty_gpu_between(ctx, e->from, e->to, &took)) {
       set_number(L, "gpu", e->gpu);
-      set_number(L, "gpu_begin", from);
+      set_number(L, "gpu_begin", at[e->gpu] += from);
+      last[e->gpu] = e->from;
       set_number(L, "gpu_time", took);
     }
     lua_rawseti(L, -2, i + 1);
-    if (e->from) ty_gpu_unmark(e->gpu, e->from);
-    if (e->to) ty_gpu_unmark(e->gpu, e->to);
     free(e->name);
     free(e->shapes);
+  }
+  for (int i = 0; i < r->n; i++) {
+    if (r->list[i].from) ty_gpu_unmark(r->list[i].gpu, r->list[i].from);
+    if (r->list[i].to) ty_gpu_unmark(r->list[i].gpu, r->list[i].to);
   }
   for (int k = 0; k < TY_MAXGPU; k++) if (r->start[k]) ty_gpu_unmark(k, r->start[k]);
   free(r->list);
