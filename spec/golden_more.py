@@ -283,6 +283,11 @@ SCHEDULES = [
     ("s.OneCycleLR(o, {max_lr=1, total_steps=26, pct_start=0.4, three_phase=true})", lambda o: S.OneCycleLR(o, 1, 26, pct_start=0.4, three_phase=True)), ("s.CyclicLR(o, {base_lr=0.01, max_lr=0.1, step_size_up=4, mode='triangular2'})", lambda o: S.CyclicLR(o, 0.01, 0.1, 4, mode="triangular2", cycle_momentum=False)), ("s.CyclicLR(o, {base_lr=0.01, max_lr=0.1, step_size_up=3, step_size_down=5, mode='exp_range', gamma=0.95})", lambda o: S.CyclicLR(o, 0.01, 0.1, 3, 5, mode="exp_range", gamma=0.95, cycle_momentum=False)),
     ("s.SequentialLR(o, {schedulers={s.LinearLR(o, {start_factor=0.1, total_iters=5}), s.CosineAnnealingLR(o, {T_max=15})}, milestones={5}})", lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=5), S.CosineAnnealingLR(o, 15)], [5])), ("s.ChainedScheduler(o, {schedulers={s.ConstantLR(o, {factor=0.1, total_iters=3}), s.ExponentialLR(o, {gamma=0.9})}})", lambda o: S.ChainedScheduler([S.ConstantLR(o, 0.1, 3), S.ExponentialLR(o, 0.9)])),
     ("s.ReduceLROnPlateau(o, {patience=2, cooldown=1, factor=0.5})", lambda o: S.ReduceLROnPlateau(o, patience=2, cooldown=1, factor=0.5)),
+    ("s.SequentialLR(o, {s.ExponentialLR(o, 0.5), s.MultiplicativeLR(o, function(e) return 0.9 ^ e end)}, {3})", lambda o: S.SequentialLR(o, [S.ExponentialLR(o, 0.5), S.MultiplicativeLR(o, lambda e: 0.9 ** e)], [3])),
+    ("s.SequentialLR(o, {s.LinearLR(o, 0.5, {total_iters=4}), s.SWALR(o, 0.05, {anneal_epochs=5})}, {6})", lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.5, total_iters=4), torch.optim.swa_utils.SWALR(o, 0.05, 5)], [6])),
+    ("s.CyclicLR(o, 0.01, 0.1, 3, {scale_fn=function(c) return 1 / c end, cycle_momentum=false})", lambda o: S.CyclicLR(o, 0.01, 0.1, 3, scale_fn=lambda c: 1 / c, cycle_momentum=False)),
+    ("s.CyclicLR(o, 0.01, 0.1, 3, {scale_fn=function(i) return 0.9 ^ i end, scale_mode='iterations', cycle_momentum=false})", lambda o: S.CyclicLR(o, 0.01, 0.1, 3, scale_fn=lambda i: 0.9 ** i, scale_mode="iterations", cycle_momentum=False)),
+    ("s.ReduceLROnPlateau(o, {patience=1, factor=0.5, min_lr={0.1}})", lambda o: S.ReduceLROnPlateau(o, patience=1, factor=0.5, min_lr=[0.1])),
 ]
 schedules = []
 for i, (text, make) in enumerate(SCHEDULES):

@@ -80,9 +80,11 @@ ty_status ty_cuda_sample(ty_call *c) {
     const ty_tensor *y = kind == TY_SAMPLE_TAKE ? o : in[0];
     const ty_tensor *grid = in[kind == TY_SAMPLE_SLOPES ? 2 : 1];
     const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = mode->i == 1, .padding = (int)rest[0].i,
-      .corners = rest[1].i != 0, .ordered = ty_core->flags->deterministic, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
+      .corners = rest[1].i != 0, .ordered = ty_core->flags->deterministic,
+      .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
       .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};
-    if (kind == TY_SAMPLE_SPREAD) st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(ty_numel(o) * ty_itemsize(o)), s));
+    const size_t bytes = (size_t)(ty_numel(o) * ty_itemsize(o));
+    if (kind == TY_SAMPLE_SPREAD) st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, bytes, s));
     if (st == TY_OK && k.points) st = ty_launched(c, gpu, ty_k_sample(&k, s));
   }
   for (int i = 0; i < 3; i++) ty_release(in[i]);

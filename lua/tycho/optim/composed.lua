@@ -48,8 +48,8 @@ return function(new_class)
   function Rprop:rule(group, p, g, s, _, write) -- luacheck: ignore
     local same = g * s.prev
     local turned = ops.lt(same, 0)
-    local factor = ops.where(turned, group.etas[1], ops.where(ops.gt(same, 0), group.etas[2], 1))
-    local size = ops.clamp(s.step_size * as(factor, p), group.step_sizes[1], group.step_sizes[2])
+    local factor = ops.masked_fill(ops.masked_fill(M.new_ones(p, p.shape), ops.gt(same, 0), group.etas[2]), turned, group.etas[1])
+    local size = ops.clamp(s.step_size * factor, group.step_sizes[1], group.step_sizes[2])
     g = ops.where(turned, 0, g)
     write(p, p - ops.sign(g) * size)
     write(s.prev, g)
@@ -76,7 +76,15 @@ return function(new_class)
   ---- Adafactor (Shazeer & Stern 2018): a matrix's second moments as those of its rows and columns ----
   local Adafactor = class("Adafactor",
     {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
-  function Adafactor:check(group) if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end end -- luacheck: ignore
+  function Adafactor:check(group) -- luacheck: ignore
+    local eps = group.eps
+    if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end
+    if group.beta2_decay > 0 then fail("Adafactor: beta2_decay must be at most 0, got %g", group.beta2_decay) end
+    if type(eps) ~= "table" or not (eps[1] == nil or eps[1] == false or type(eps[1]) == "number" and eps[1] >= 0) or
+        not (type(eps[2]) == "number" and eps[2] >= 0) then
+      fail("Adafactor: eps must be two numbers from 0 (the first may be false), got %s", shown(eps))
+    end
+  end
   function Adafactor:state_shape(name, p) -- luacheck: ignore
     local n = M.dim(p)
     if name == "row_var" or name == "col_var" then
@@ -123,6 +131,8 @@ return function(new_class)
     if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then
       fail("Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got %s", shown(group.adjust_lr_fn))
     end
+    options.whole("Muon", "ns_steps", group.ns_steps, 0)
+    if group.ns_steps >= 100 then fail("Muon: ns_steps must be less than 100, got %d", group.ns_steps) end
     if type(group.ns_coefficients) ~= "table" or #group.ns_coefficients ~= 3 then fail "Muon: ns_coefficients must be three numbers" end
   end
   function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore

@@ -17,7 +17,8 @@ Optimizer.__index = Optimizer
 -- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
 local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
   lr_decay = true, initial_accumulator_value = true}
-local function check_settings(self, group)
+-- loaded: they come with a state, in which a schedule may have left a rate just below 0.
+local function check_settings(self, group, loaded)
   local name = self._name
   for k, default in pairs(self.defaults_of) do
     local v = group[k]
@@ -28,12 +29,14 @@ local function check_settings(self, group)
         fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name,
           type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v))
       end
-    elseif type(default) == "boolean" and k ~= "line_search_fn" then      -- which is a name, or false
+    elseif type(default) == "boolean" and k ~= "line_search_fn" and k ~= "max_eval" then      -- false: none
       if type(v) ~= "boolean" then fail("%s: %s must be a boolean, got %s", name, k, shown(v)) end
-    elseif type(default) == "number" and not (k == "lr" and core.is_tensor(v)) then
+    elseif k == "lr" and core.is_tensor(v) then
+      if M.numel(v) ~= 1 then fail("%s: lr must be a number or a tensor of one element, got shape %s", name, tostring(v.shape)) end
+    elseif type(default) == "number" then
       if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
       if k == "rho" and not (v >= 0 and v <= 1) then fail("%s: rho must be in 0..1, got %g", name, v) end
-      if v ~= v or (POSITIVE[k] and v < 0) then fail("%s: %s must not be negative, got %g", name, k, v) end
+      if v ~= v or (POSITIVE[k] and v < 0 and not (loaded and k == "lr")) then fail("%s: %s must not be negative, got %g", name, k, v) end
     end
   end
   if self.check then self:check(group) end
@@ -70,12 +73,15 @@ local function add_group(self, given, known)
     fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
   end
   given = without_theirs(name, given, known)
+  local initial = given.initial_lr         -- a schedule's, see last_epoch there
+  given.initial_lr = nil
   check(name, given, known)
   if core.is_tensor(given.params) then given.params = {given.params} end
   if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
   check_list(name, given.params)
   for k, v in pairs(self.defaults) do group[k] = v end
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
+  group.initial_lr = initial
   if type(group.betas) == "table" then group.betas = {unpack(group.betas)} end
   for _, other in ipairs(self.param_groups) do
     for _, p in ipairs(other.params) do seen[p] = true end
@@ -332,9 +338,12 @@ function Optimizer:check_state_dict(d)
     if #g.params ~= #own.params then
       fail("load_state_dict: group %d has %d parameters, the optimizer's has %d", i, #g.params, #own.params)
     end
+    for k, number in ipairs(g.params) do
+      if type(number) ~= "number" then fail("load_state_dict: group %d: parameter %d must be a number, got %s", i, k, shown(number)) end
+    end
     for k, v in pairs(own) do all[k] = v end
     for k, v in pairs(g) do all[k] = v end
-    check_settings(self, all)
+    check_settings(self, all, true)
     needed[i] = {}
     if self.new_state and not self.lacks then self:new_state(ops.zeros({1}), all, needed[i]) end
   end
@@ -344,8 +353,12 @@ function Optimizer:check_state_dict(d)
       n = n + 1
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
-      for name in pairs(s and needed[i] or {}) do
-        if s[name] == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
+      for name, like in pairs(s and needed[i] or {}) do
+        local v = s[name]
+        if v == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
+        if core.is_tensor(like) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
+          fail("load_state_dict: '%s' of parameter %d must be a floating tensor, got %s", name, n, shown(v))
+        end
       end
       for name, v in pairs(s or {}) do
         local want = self.state_shape and self:state_shape(name, p) or p.shape
@@ -354,8 +367,8 @@ function Optimizer:check_state_dict(d)
         end
       end
       local count = s and s.step
-      if core.is_tensor(count) and M.numel(count) ~= 1 or
-          (count ~= nil and not core.is_tensor(count) and type(count) ~= "number") then
+      if core.is_tensor(count) then count = M.numel(count) == 1 and count:item() or false end
+      if count ~= nil and not (type(count) == "number" and count >= 0) then
         fail("load_state_dict: 'step' of parameter %d must be a number", n)
       end
     end

@@ -4,7 +4,8 @@
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local saving = require "tycho.saving"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 local ops, M = core.ops, core.methods
 
 -- The minimum of the cubic through two points with their slopes, within lo..hi.
@@ -98,18 +99,25 @@ return function(new_class)
   local function number(loss) return core.is_tensor(loss) and loss:item() or tonumber(loss) end
   local function dot(a, b) return ops.sum(a * b):item() end
 
+  function LBFGS:check(group) -- luacheck: ignore
+    if group.line_search_fn and group.line_search_fn ~= "strong_wolfe" then
+      fail("LBFGS: line_search_fn must be 'strong_wolfe', got %s", options.shown(group.line_search_fn))
+    end
+    options.whole("LBFGS", "max_iter", group.max_iter, 1)
+    options.whole("LBFGS", "history_size", group.history_size, 1)
+    if group.max_eval then options.whole("LBFGS", "max_eval", group.max_eval, 1) end
+  end
   function LBFGS:step(closure)
     if type(closure) ~= "function" then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
     if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
     local o = self.param_groups[1]
     local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
-    if o.line_search_fn and o.line_search_fn ~= "strong_wolfe" then
-      fail("LBFGS: line_search_fn must be 'strong_wolfe', got " .. tostring(o.line_search_fn))
-    end
+    if self.stepping then fail "LBFGS: the closure calls step itself" end
     self.state[params[1]] = s
     local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
     local function evaluate()
-      return (modes.enable_grad(closure))
+      self.stepping = true
+      return (options.finally(function() self.stepping = nil end, modes.enable_grad, closure))
     end
     local first = evaluate()
     modes.no_grad(function()

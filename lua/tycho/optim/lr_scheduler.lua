@@ -1,5 +1,7 @@
 -- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each
--- optimizer step (or epoch). Formulas and names are PyTorch's; epochs count from 0.
+-- optimizer step (or epoch). Formulas and names are PyTorch's; epochs count from 0. last_epoch=: where a schedule goes on
+-- that has come so far; the optimizer's groups have its initial_lr then, as its state gives them.
+local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local schedulers = {}
@@ -7,21 +9,31 @@ local schedulers = {}
 local Scheduler = {}
 Scheduler.__index = Scheduler
 
--- signature: as tycho.options says. Gives the class, and what is called to make one, which is schedulers' of that name
--- unless it is a user's own.
+local WITHOUT_EPOCH = {ChainedScheduler = true, ReduceLROnPlateau = true}
+
+-- signature: as tycho.options says; last_epoch comes last. Gives the class, and what is called to make one, which is
+-- schedulers' of that name unless it is a user's own.
 local function new_class(name, signature, own)
+  if not WITHOUT_EPOCH[name] then signature = (signature == "" and "" or signature .. ", ") .. "last_epoch=-1" end
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
   class.__tostring = function(self) return ("%s(epoch %d)"):format(name, self.last_epoch) end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
-    local self = setmetatable({optimizer = optimizer, last_epoch = 0}, class)
+    local self = setmetatable({optimizer = optimizer, last_epoch = -1}, class)
     for k, v in pairs(options.arguments(name, signature, ...)) do self[k] = v end
     for k, v in pairs(options.defaults(signature)) do
       if type(v) == "number" and type(self[k]) ~= "number" then fail("%s: %s must be a number, got %s", name, k, options.shown(self[k])) end
+      if type(v) == "number" and self[k] ~= self[k] then fail("%s: %s must be a number, got nan", name, k) end
     end
+    self.resumed = self.last_epoch ~= -1 or nil
+    for i, g in ipairs(self.resumed and optimizer.param_groups or {}) do
+      if not g.initial_lr then fail("%s: last_epoch is given, and group %d of the optimizer has no initial_lr", name, i) end
+    end
+    self.last_epoch = self.last_epoch + 1
     self:begin()
     self:set()
+    self.resumed = nil
     return self
   end})
   if not own then schedulers[name] = made end
@@ -50,9 +62,14 @@ end
 -- A schedule says lr_at(epoch, base, group), the rate by itself. One that can be chained also says next_lr(epoch, lr, base, group):
 -- the rate after the one that holds now, so that several schedules, or a rate set by hand, go together.
 function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
+local function rates_of(optimizer)
+  local out = {}
+  for i, g in ipairs(optimizer.param_groups) do out[i] = g.lr end
+  return out
+end
 function Scheduler:set()
   for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
-  self.last_lr = self:get_last_lr()
+  self.last_lr = rates_of(self.optimizer)
 end
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
@@ -63,13 +80,10 @@ end
 function Scheduler:restart()
   self.last_epoch = 0
   for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:lr_at(0, self.base_lrs[i], i) end
-  self.last_lr = self:get_last_lr()
+  self.last_lr = rates_of(self.optimizer)
 end
-function Scheduler:get_last_lr()
-  local out = {}
-  for i, g in ipairs(self.optimizer.param_groups) do out[i] = g.lr end
-  return out
-end
+-- The rates that it set last.
+function Scheduler:get_last_lr() return {unpack(self.last_lr)} end
 function Scheduler:state_dict()
   local out = {}
   for k, v in pairs(self) do
@@ -88,11 +102,7 @@ local function rates_in(self, d, name, other)
   end
   return {unpack(list, 1, #self.optimizer.param_groups)}
 end
-local function take_rates(self, list)
-  self.last_lr = list or self:get_last_lr()
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self.last_lr[i] end
-end
--- d: its own, or PyTorch's
+-- d: its own, or PyTorch's. The rates that hold are the optimizer's, and come with its state.
 function Scheduler:load_state_dict(d)
   if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
     fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
@@ -103,7 +113,7 @@ function Scheduler:load_state_dict(d)
     if plain and type(k) == "string" and not k:find "^_" and (self[k] == nil or type(self[k]) == type(v)) then self[k] = v end
   end
   self.base_lrs = base or self.base_lrs
-  take_rates(self, last)
+  self.last_lr = last or rates_of(self.optimizer)
 end
 
 options.colon(Scheduler, "scheduler", function(self) return type(self) == "table" and self.optimizer ~= nil end)
@@ -126,6 +136,8 @@ local function each(self, k, i)
   end
   return v
 end
+-- m: a number, or a list with one for each group.
+local function of_group(m, i) return type(m) == "table" and m[i] or m end
 local function set_momentum(group, m)
   if group.betas then group.betas = {m, group.betas[2]}
   elseif group.momentum then group.momentum = m end
@@ -144,6 +156,7 @@ function StepLR:next_lr(epoch, lr) return epoch > 0 and epoch % self.step_size =
 local MultiStepLR = new_class("MultiStepLR", "milestones, gamma=0.1")
 function MultiStepLR:begin()
   if type(self.milestones) ~= "table" then fail("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones)) end
+  for i, m in ipairs(self.milestones) do options.whole("MultiStepLR", "milestones: " .. i, m, 0) end
   Scheduler.begin(self)
 end
 function MultiStepLR:passed(epoch, at)
@@ -182,7 +195,7 @@ end
 -- The cosine begins anew after T_0 epochs, then after T_mult times as many as before.
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
-  need(self, "T_0")
+  options.whole("CosineAnnealingWarmRestarts", "T_0", self.T_0, 1)
   if self.T_mult < 1 or self.T_mult % 1 ~= 0 then
     fail("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult))
   end
@@ -202,6 +215,11 @@ end
 
 -- Factors of lr: from start_factor to end_factor in total_iters epochs; factor for so long; to 0 by a power.
 local LinearLR = new_class("LinearLR", "start_factor=0.33333333333333331, end_factor=1, total_iters=5")
+function LinearLR:begin()
+  if self.start_factor <= 0 or self.start_factor > 1 then fail("LinearLR: start_factor must be above 0, at most 1, got %g", self.start_factor) end
+  if self.end_factor < 0 or self.end_factor > 1 then fail("LinearLR: end_factor must be in 0..1, got %g", self.end_factor) end
+  Scheduler.begin(self)
+end
 function LinearLR:lr_at(epoch, base)
   return base * (self.start_factor + (self.end_factor - self.start_factor) * math.min(self.total_iters, epoch) / self.total_iters)
 end
@@ -226,21 +244,42 @@ local function lambda(self, i)
   if type(fn) ~= "function" then fail(self._name .. ": lr_lambda must be a function or a list with one for each group") end
   return fn
 end
+local function factor(self, i, epoch)
+  local v = lambda(self, i)(epoch)
+  if type(v) ~= "number" then fail("%s: lr_lambda must give a number, got %s for epoch %d", self._name, options.shown(v), epoch) end
+  return v
+end
 local LambdaLR = new_class("LambdaLR", "lr_lambda")
-function LambdaLR:lr_at(epoch, base, i) return base * lambda(self, i)(epoch) end
+function LambdaLR:lr_at(epoch, base, i) return base * factor(self, i, epoch) end
 local MultiplicativeLR = new_class("MultiplicativeLR", "lr_lambda")
+function MultiplicativeLR:begin()
+  lambda(self, 1)
+  Scheduler.begin(self)
+end
 function MultiplicativeLR:lr_at(epoch, base, i)
-  for e = 1, epoch do base = base * lambda(self, i)(e) end
+  for e = 1, epoch do base = base * factor(self, i, e) end
   return base
 end
-function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * lambda(self, i)(epoch) or lr end
+function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * factor(self, i, epoch) or lr end
+function MultiplicativeLR:restart()                -- it knows no rate but the one that holds
+  self.last_epoch = 0
+  for i, g in ipairs(self.optimizer.param_groups) do g.lr = g.lr * factor(self, i, 0) end
+  self.last_lr = rates_of(self.optimizer)
+end
 
 -- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
--- Momentum runs opposite, from max_momentum to base_momentum.
+-- Momentum runs opposite, from max_momentum to base_momentum. scale_fn(n): a height of one's own, of the cycle's number from 1 or,
+-- with scale_mode="iterations", of the step's from 0; mode is ignored then.
 local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, \z
-  gamma=1, *, cycle_momentum=true, base_momentum=0.8, max_momentum=0.9")
+  gamma=1, scale_fn=nil, scale_mode=cycle, cycle_momentum=true, base_momentum=nil, max_momentum=nil")
 function CyclicLR:begin()
   one_of(self, "mode", "triangular", "triangular2", "exp_range")
+  one_of(self, "scale_mode", "cycle", "iterations")
+  if self.scale_fn and type(self.scale_fn) ~= "function" then
+    fail("CyclicLR: scale_fn must be a function, got %s", options.shown(self.scale_fn))
+  end
+  need(self, "step_size_up")
+  self.base_momentum, self.max_momentum = self.base_momentum or 0.8, self.max_momentum or 0.9
   self.base_lrs = {}
   for i in ipairs(self.optimizer.param_groups) do self.base_lrs[i] = each(self, "base_lr", i) end
 end
@@ -249,9 +288,11 @@ function CyclicLR:lr_at(step, base, i)
   local cycle = math.floor(1 + step / total)
   local x = 1 + step / total - cycle
   local height = x <= up / total and x / (up / total) or (x - 1) / (up / total - 1)
-  local scale = self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
+  local scale = self.scale_fn and self.scale_fn(self.scale_mode == "cycle" and cycle or step) or
+    self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
   if self.cycle_momentum then
-    set_momentum(self.optimizer.param_groups[i], self.max_momentum - (self.max_momentum - self.base_momentum) * height * scale)
+    local low, high = of_group(self.base_momentum, i), of_group(self.max_momentum, i)
+    set_momentum(self.optimizer.param_groups[i], high - (high - low) * height * scale)
   end
   return base + (each(self, "max_lr", i) - base) * height * scale
 end
@@ -259,15 +300,16 @@ end
 -- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
 local OneCycleLR = new_class("OneCycleLR",
   "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
-  .. "base_momentum=0.85, max_momentum=0.95, div_factor=25, final_div_factor=1e4, three_phase=false")
+  .. "base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false")
 function OneCycleLR:begin()
   one_of(self, "anneal_strategy", "cos", "linear")
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
-  need(self, "total_steps")
+  options.whole("OneCycleLR", "total_steps", self.total_steps, 1)
+  self.base_momentum, self.max_momentum = self.base_momentum or 0.85, self.max_momentum or 0.95
   self.base_lrs = {}
   for i, g in ipairs(self.optimizer.param_groups) do
-    self.base_lrs[i] = each(self, "max_lr", i) / self.div_factor
-    g.initial_lr = self.base_lrs[i]
+    if not self.resumed then g.initial_lr = each(self, "max_lr", i) / self.div_factor end
+    self.base_lrs[i] = g.initial_lr
   end
 end
 -- first, top, last, along the two phases; of three the second goes back to the first value, and the third from there to the last
@@ -287,7 +329,8 @@ function OneCycleLR:lr_at(step, base, i)
     step = self.total_steps - 1
   end
   if self.cycle_momentum then
-    set_momentum(self.optimizer.param_groups[i], self:along(step, self.max_momentum, self.base_momentum, self.max_momentum))
+    local low, high = of_group(self.base_momentum, i), of_group(self.max_momentum, i)
+    set_momentum(self.optimizer.param_groups[i], self:along(step, high, low, high))
   end
   return self:along(step, base, each(self, "max_lr", i), base / self.final_div_factor)
 end
@@ -295,6 +338,11 @@ end
 ---- of other schedules ----
 local function members(name, list)
   if type(list) ~= "table" or #list == 0 then fail(name .. ": schedulers must be a list") end
+  for i, s in ipairs(list) do
+    if type(s) ~= "table" or type(s.optimizer) ~= "table" or not s.last_epoch then
+      fail("%s: schedulers: %d in the list must be a scheduler, got %s", name, i, options.shown(s))
+    end
+  end
   return list
 end
 local function member_states(self)
@@ -307,17 +355,20 @@ local function load_members(self, d)
   if type(list) ~= "table" or #list ~= #self.schedulers then
     fail("load_state_dict: the state of a %s has a list of %d schedulers", self._name, #self.schedulers)
   end
-  -- each member sets the rate that it gave last, also one whose turn is to come
-  local last = rates_in(self, d, "last_lr", "_last_lr") or self:get_last_lr()
+  local last = rates_in(self, d, "last_lr", "_last_lr")
   for i, s in ipairs(self.schedulers) do s:load_state_dict(list[i]) end
   self.last_epoch = type(d.last_epoch) == "number" and d.last_epoch or self.schedulers[1].last_epoch
-  take_rates(self, last)
+  self.last_lr = last or rates_of(self.optimizer)
 end
 
 -- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
-  if #members("SequentialLR", self.schedulers) ~= #(self.milestones or {}) + 1 then
+  if type(self.milestones) ~= "table" then
+    fail("SequentialLR: milestones must be a list of epochs, got %s", options.shown(self.milestones))
+  end
+  for i, m in ipairs(self.milestones) do options.whole("SequentialLR", "milestones: " .. i, m, 0) end
+  if #members("SequentialLR", self.schedulers) ~= #self.milestones + 1 then
     fail("SequentialLR: there must be one milestone less than schedulers")
   end
   for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
@@ -325,7 +376,7 @@ function SequentialLR:begin()
   self.schedulers[1].last_epoch = 0
   self.schedulers[1]:set()
 end
-function SequentialLR:set() self.last_lr = self:get_last_lr() end
+function SequentialLR:set() self.last_lr = rates_of(self.optimizer) end
 function SequentialLR:step()
   self.last_epoch = self.last_epoch + 1
   local k, begins = 1, false
@@ -349,7 +400,7 @@ getmetatable(chained).__call = function(self, first, second, ...)
   return of_optimizer(self, first, second, ...)
 end
 function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers) end
-function ChainedScheduler:set() self.last_lr = self:get_last_lr() end
+function ChainedScheduler:set() self.last_lr = rates_of(self.optimizer) end
 function ChainedScheduler:step()
   self.last_epoch = self.last_epoch + 1
   for _, s in ipairs(self.schedulers) do s:step() end
@@ -375,8 +426,12 @@ function SWALR:begin()
     fail("SWALR: swa_lr must be a number or a list of one for each group, got %s", options.shown(self.swa_lr))
   end
   for i, g in ipairs(self.optimizer.param_groups) do
-    g.swa_lr = type(self.swa_lr) == "table" and self.swa_lr[i] or self.swa_lr
+    g.swa_lr = options.number("SWALR", "swa_lr", of_group(self.swa_lr, i), 0)
   end
+end
+function SWALR:restart()                          -- from the rate that holds
+  self.last_epoch = 0
+  self:set()
 end
 function SWALR:share(epoch)
   local t = math.max(0, math.min(1, epoch / math.max(1, self.anneal_epochs)))
@@ -394,16 +449,21 @@ end
 
 -- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
 local Plateau = new_class("ReduceLROnPlateau",
-  "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=0, eps=1e-8")
+  "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=nil, eps=1e-8")
 function Plateau:begin()
   if not (type(self.factor) == "number" and self.factor < 1) then
     fail("ReduceLROnPlateau: factor must be below 1, got " .. tostring(self.factor))
   end
   one_of(self, "mode", "min", "max")
   one_of(self, "threshold_mode", "rel", "abs")
+  self.last_epoch = 0
+  self.min_lr = self.min_lr or 0
+  if type(self.min_lr) == "table" and #self.min_lr ~= #self.optimizer.param_groups then
+    fail("ReduceLROnPlateau: min_lr lists %d rates, the optimizer has %d groups", #self.min_lr, #self.optimizer.param_groups)
+  end
   self.best, self.num_bad_epochs, self.cooldown_counter = self.mode == "min" and math.huge or -math.huge, 0, 0
 end
-function Plateau:set() self.last_lr = self:get_last_lr() end
+function Plateau:set() self.last_lr = rates_of(self.optimizer) end
 function Plateau:is_better(v)
   local sign = self.mode == "min" and -1 or 1
   if self.threshold_mode == "rel" then
@@ -413,15 +473,15 @@ function Plateau:is_better(v)
   return (v - self.best) * sign > self.threshold
 end
 function Plateau:step(metric)
-  metric = type(metric) == "userdata" and metric:item() or metric
+  if core.is_tensor(metric) then metric = metric:item() end
   if type(metric) ~= "number" then fail("ReduceLROnPlateau: step needs the metric, a number, got " .. type(metric)) end
   self.last_epoch = self.last_epoch + 1
   if self:is_better(metric) then self.best, self.num_bad_epochs = metric, 0
   else self.num_bad_epochs = self.num_bad_epochs + 1 end
   if self.cooldown_counter > 0 then self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0 end
   if self.num_bad_epochs > self.patience then
-    for _, g in ipairs(self.optimizer.param_groups) do
-      local new = math.max(g.lr * self.factor, self.min_lr)
+    for i, g in ipairs(self.optimizer.param_groups) do
+      local new = math.max(g.lr * self.factor, of_group(self.min_lr, i))
       if g.lr - new > self.eps then g.lr = new end
     end
     self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0

@@ -1,0 +1,115 @@
+-- Options, states and corner values that once differed from PyTorch's, or that nonsense was taken for.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local fails, close = helper.fails, helper.close
+local optim = tycho.optim
+local L = optim.lr_scheduler
+local function parameter(n) return tycho.zeros(n or 1, {requires_grad = true}) end
+
+describe("schedules", function()
+  it("begin at last_epoch, from what the groups began with", function()
+    local function run(from, to, lr)
+      local opt = optim.SGD({{params = {parameter()}, initial_lr = 1, lr = lr}}, {lr = 1})
+      local s, rates = L.CosineAnnealingLR(opt, 10, {last_epoch = from}), {}
+      for e = from + 2, to do
+        rates[e] = opt.param_groups[1].lr
+        s:step()
+      end
+      return rates, opt.param_groups[1].lr
+    end
+    local whole, last = run(-1, 8)
+    local first, lr = run(-1, 4)
+    local rest, same = run(4, 8, lr)             -- as PyTorch, which steps on from the rate that holds
+    assert.same({whole[1], whole[2]}, {first[1], first[2]})
+    assert.near(last, same, 1e-12)
+    assert.near(whole[6], rest[6], 1e-12)
+    fails("StepLR: last_epoch is given, and group 1 of the optimizer has no initial_lr", L.StepLR, optim.SGD({parameter()}, {lr = 1}), 2,
+      {last_epoch = 3})
+  end)
+
+  it("leave the optimizer's rate to its own state, and tell which they set last", function()
+    local opt = optim.SGD({parameter()}, {lr = 1})
+    local s = L.StepLR(opt, 100)
+    s:step()
+    opt.param_groups[1].lr = 0.25
+    local other = optim.SGD({parameter()}, {lr = 1})
+    local t = L.StepLR(other, 100)
+    other:load_state_dict(opt:state_dict())
+    t:load_state_dict(s:state_dict())
+    assert.equal(0.25, other.param_groups[1].lr)
+    assert.same({1}, t:get_last_lr())
+    other:load_state_dict {state = {}, param_groups = {{lr = -1.5e-17, momentum = 0, params = {0}}}}     -- as a schedule may leave it
+  end)
+
+  it("refuse what is none, and change nothing then", function()
+    local opt = optim.SGD({parameter()}, {lr = 0.1})
+    fails("SequentialLR: schedulers: 1 in the list must be a scheduler, got 'a'", L.SequentialLR, opt, {"a"}, {})
+    fails("SequentialLR: milestones must be a list of epochs", L.SequentialLR, opt, {L.StepLR(opt, 1)}, 3)
+    fails("ChainedScheduler: schedulers: 2", L.ChainedScheduler, opt, {L.StepLR(opt, 1), 5})
+    assert.equal(0.1, opt.param_groups[1].lr)
+    fails("LambdaLR: lr_lambda must give a number, got 'x' for epoch 0", L.LambdaLR, opt, function() return "x" end)
+    fails("MultiplicativeLR: lr_lambda must be a function", L.MultiplicativeLR, opt, "x")
+    fails("SWALR: swa_lr must be a number", L.SWALR, opt, {{}})
+    fails("LinearLR: start_factor must be above 0", L.LinearLR, opt, 0)
+    fails("T_0 must be a whole number from 1", L.CosineAnnealingWarmRestarts, opt, 1.5)
+    fails("gamma must be a number, got nan", L.StepLR, opt, 1, 0 / 0)
+    fails("MultiStepLR: milestones: 1 must be a whole number", L.MultiStepLR, opt, {"a"})
+    fails("step needs the metric", function() L.ReduceLROnPlateau(opt):step(io.stdout) end)
+    fails("min_lr lists 2 rates, the optimizer has 1 groups", L.ReduceLROnPlateau, opt, {min_lr = {0, 0}})
+  end)
+end)
+
+describe("optimizers", function()
+  it("have all of PyTorch's settings", function()
+    local p = parameter(3)
+    local calls = 0
+    local opt = optim.LBFGS({p}, {max_eval = 3, max_iter = 20})
+    opt:step(function()
+      calls = calls + 1
+      opt:zero_grad()
+      local loss = (p - tycho.tensor {1, 2, 3}):pow(4):sum()
+      loss:backward()
+      return loss
+    end)
+    assert.is_true(calls >= 3 and calls <= 5, calls)
+    -- a float64 parameter's step sizes are float64
+    local q = tycho.zeros(1, {dtype = "float64", requires_grad = true})
+    local rprop = optim.Rprop({q}, {lr = 0.01})
+    for _ = 1, 10 do
+      q.grad = tycho.ones(1, {dtype = "float64"})
+      rprop:step()
+    end
+    local want, size = 0, 0.01
+    for k = 1, 10 do
+      if k > 1 then size = size * 1.2 end
+      want = want - size
+    end
+    close(q:detach(), tycho.tensor({want}, {dtype = "float64"}), "Rprop", 1e-14)
+  end)
+
+  it("check settings and states before anything changes", function()
+    local p = parameter(2)
+    p.grad = tycho.ones(2)
+    fails("SGD: lr must be a number or a tensor of one element, got shape 2", optim.SGD, {p}, {lr = tycho.ones(2)})
+    fails("Muon: ns_steps must be less than 100", optim.Muon, {parameter(2):view(1, 2):detach():requires_grad_()}, {ns_steps = 1e9})
+    fails("Muon: ns_steps must be a whole number from 0", optim.Muon, {parameter(2)}, {ns_steps = -1})
+    fails("Adafactor: eps must be two numbers from 0", optim.Adafactor, {p}, {eps = -1})
+    fails("Adafactor: beta2_decay must be at most 0", optim.Adafactor, {p}, {beta2_decay = 1})
+    fails("LBFGS: line_search_fn must be 'strong_wolfe', got 'x'", optim.LBFGS, {p}, {line_search_fn = "x"})
+    fails("LBFGS: max_iter must be a whole number from 1", optim.LBFGS, {p}, {max_iter = 1.5})
+    local lbfgs = optim.LBFGS({p})
+    fails("the closure calls step itself", function() lbfgs:step(function() return lbfgs:step(function() return 1 end) end) end)
+    local adam = optim.Adam({p}, {lr = 0.1})
+    adam:step()
+    local function damaged(change)
+      local d = adam:state_dict()
+      change(d)
+      return function() adam:load_state_dict(d) end
+    end
+    fails("'exp_avg' of parameter 1 must be a floating tensor, got 'x'", damaged(function(d) d.state[1].exp_avg = "x" end))
+    fails("'exp_avg' of parameter 1 must be a floating tensor", damaged(function(d) d.state[1].exp_avg = tycho.ones(2):long() end))
+    fails("'step' of parameter 1 must be a number", damaged(function(d) d.state[1].step = -1 end))
+    fails("lr must be a number or a tensor of one element", damaged(function(d) d.param_groups[1].lr = tycho.ones(7) end))
+    fails("group 1: parameter 1 must be a number, got 'x'", damaged(function(d) d.param_groups[1].params = {"x"} end))
+  end)
+end)
