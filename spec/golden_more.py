@@ -170,6 +170,11 @@ for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
     for kw in [{"size": (5, 7)}, {"size": (2, 2)}, {"scale_factor": 2}, {"scale_factor": 1.7}] + ([{"size": (5, 7), "align_corners": True}, {"scale_factor": 0.6, "recompute_scale_factor": True}] if mode[0] == "b" else []):
         lo = {k: list(v) if isinstance(v, tuple) else v for k, v in kw.items()}
         add("interpolate", lambda x: F.interpolate(x, mode=mode, **kw), [R(1, 2, 3, 4)], opts={"mode": mode, **lo})
+for shape, kw in (((1, 1, 3), {"scale_factor": 2.3}), ((1, 1, 5), {"scale_factor": 2.1}), ((1, 1, 5), {"scale_factor": 1.15}), ((1, 1, 2), {"scale_factor": 1.3, "mode": "linear"}), ((1, 1, 3, 5), {"scale_factor": 2.3}), ((1, 1, 2, 3, 5), {"scale_factor": 2.3}), ((1, 1, 2, 3, 5), {"scale_factor": 1.3, "mode": "trilinear"})):
+    add("interpolate", lambda x: F.interpolate(x, **kw), [R(*shape)], opts=kw)
+for mode in ("bilinear", "bicubic"):
+    for kw in [{"size": [4, 5]}, {"size": [12, 3]}, {"scale_factor": 0.4}, {"size": [3, 4], "align_corners": True}]:
+        add("interpolate", lambda x: F.interpolate(x, mode=mode, antialias=True, **kw), [R(1, 2, 9, 7)], opts={"mode": mode, "antialias": True, **kw})
 add("interpolate", lambda x: F.interpolate(x, 7, mode="linear"), [R(1, 2, 3)], args=["$1", 7], opts={"mode": "linear"}); add("interpolate", lambda x: F.interpolate(x, scale_factor=2.5), [R(1, 2, 3)], opts={"scale_factor": 2.5}); add("interpolate", lambda x: F.interpolate(x, size=(5, 7), mode="bilinear"), [values((2, 3, 3, 4), torch.float32)], opts={"mode": "bilinear", "size": [5, 7]})
 
 # ---- normalisation, activations ----

@@ -59,6 +59,44 @@ describe("schedules", function()
   end)
 end)
 
+describe("gradients", function()
+  it("of results are kept as all hooks leave them, once", function()
+    for _, first in ipairs {true, false} do
+      local a = tycho.ones(2, {requires_grad = true})
+      local b = a * 2
+      if first then
+        b:retain_grad()
+        b:retain_grad()
+      end
+      b:register_hook(function(g) return g * 10 end)
+      if not first then b:retain_grad() end
+      (b * 3):sum():backward()
+      close(b.grad, tycho.full({2}, 30), nil, 0)
+      close(a.grad, tycho.full({2}, 60), nil, 0)
+    end
+  end)
+
+  it("may be asked for results alone", function()
+    local a = tycho.ones(2, {requires_grad = true})
+    local b = a * 2
+    local loss = (b * b):sum()
+    loss:backward {inputs = {b}, retain_graph = true}
+    close(b.grad, tycho.full({2}, 4), nil, 0)
+    assert.is_nil(a.grad)
+    loss:backward {inputs = {a, b}}
+    close(b.grad, tycho.full({2}, 8), nil, 0)
+    close(a.grad, tycho.full({2}, 8), nil, 0)
+    fails("backward: input 1 must be a tensor, got 'x'", function() loss:backward {inputs = {"x"}} end)
+  end)
+
+  it("keep their dtype, whatever a hook returns", function()
+    local a = tycho.ones(3, {requires_grad = true})
+    local b = a * 2
+    b:register_hook(function(g) return g:long() end)
+    fails("register_hook: the hook returned int64 on " .. a.device .. " for a gradient of float32", function() b:sum():backward() end)
+  end)
+end)
+
 describe("optimizers", function()
   it("have all of PyTorch's settings", function()
     local p = parameter(3)

@@ -18,25 +18,28 @@ end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
--- inputs: the leaves that alone get gradients
+-- inputs: the tensors, leaves or results, that alone get gradients
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs)
     if retain == nil then retain = create end
     if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
     if type(inputs) ~= "table" and not core.is_tensor(inputs) then
-      fail("backward: inputs must be a leaf or a list of leaves, got %s", type(inputs))
+      fail("backward: inputs must be a tensor or a list of tensors, got %s", type(inputs))
     end
-    local asked, all = {list = list(inputs), besides = {}}, {}
-    for i, leaf in ipairs(asked.list) do
-      if not core.is_tensor(leaf) or not leaf.is_leaf then
-        fail("backward: input %d must be a leaf, got %s", i, core.is_tensor(leaf) and "a result" or type(leaf))
-      end
-      all[i] = leaf
+    local asked, all, leaves = {list = list(inputs), besides = {}}, {}, true
+    for i, t in ipairs(asked.list) do
+      if not core.is_tensor(t) then fail("backward: input %d must be a tensor, got %s", i, options.shown(t)) end
+      all[i], leaves = t, leaves and t.is_leaf
     end
     all[#all + 1] = modes.anchor                           -- which checkpoints on the way need
-    run(asked, {x}, {grad or false}, all, retain, create, true)
-    for i, g in pairs(asked.besides) do asked.list[i].grad = asked.list[i].grad and asked.list[i].grad + g or g end
+    local out = run(asked, {x}, {grad or false}, all, retain, create, leaves)
+    for i, t in ipairs(asked.list) do
+      local g, more = not leaves and out[i] or nil, asked.besides[i]
+      if g and more then g = g + more end
+      g = g or more
+      if g then t.grad = t.grad and t.grad + g or g end
+    end
   end)
 -- A gradient for each output, false where there is none.
 local function by_output(who, grads, outputs)
@@ -109,7 +112,8 @@ end
 function M.retain_grad(x)
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
-  M.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
+  local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
+  hooks[i], hooks.retain = false, hooks[i]                 -- after all others, whenever they come
 end
 
 ---- what is saved for backward ----

@@ -99,7 +99,7 @@ static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
   for (int i = 0; i < out; i++) {
     float *w = t->weight + (size_t)i * t->most;
     if (nearest) {
-      t->at[i] = (span){TY_MIN((int)floor(i * (double)((float)in / (float)out)), in - 1), 1};
+      t->at[i] = (span){TY_MIN((int)floorf((float)i * ((float)in / (float)out)), in - 1), 1};
       w[0] = 1;
       continue;
     }

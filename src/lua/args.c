@@ -261,6 +261,13 @@ static void missing(lua_State *L, const ty_op *op, int k) {
     : "%s: argument %d (%s) is missing", op->shown, k + 1, op->param[k].name);
 }
 
+/* Whether it is the size of a window, which may be a list: of one number for one dim. */
+static bool of_window(const char *name) {
+  static const char *const names[] = {"kernel_size", "stride", "padding", "dilation", "output_padding", "output_size"};
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) if (!strcmp(name, names[i])) return true;
+  return false;
+}
+
 static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   const ty_param *p = &op->param[k];
   int index = w.at;
@@ -273,7 +280,13 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   a->n = 0;
   if (w.count > 1 && !takes_run(p->type)) bad(L, op, k, "one value", index);
   switch (p->type) {
-    case TY_P_INT: a->i = whole_at(L, op, k, index, "a whole number"); break;
+    case TY_P_INT: {
+      const bool one = lua_type(L, index) == LUA_TTABLE && lua_objlen(L, index) == 1 && of_window(op->param[k].name);
+      if (one) lua_rawgeti(L, index, 1);
+      a->i = whole_at(L, op, k, one ? lua_gettop(L) : index, "a whole number");
+      if (one) lua_pop(L, 1);
+      break;
+    }
     case TY_P_NUMBER:
       if (lua_type(L, index) != LUA_TNUMBER) bad(L, op, k, "a number", index);
       a->f = lua_tonumber(L, index);

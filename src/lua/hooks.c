@@ -8,7 +8,8 @@
 
 /* ---- hooks ---- */
 
-/* A function is called with the gradient before it counts, {function} with the leaf that has it now. */
+/* A function is called with the gradient before it counts, {function} with the leaf that has it now, and what is named retain after all
+ * others. */
 static int run_hooks(lua_State *L) {
   ty_tape_call *r = lua_touserdata(L, 1);
   ty_private(L, TY_R_ANCHORS);
@@ -31,11 +32,19 @@ static int run_hooks(lua_State *L) {
   if (r->leaf) return 0;
   ty_tensor *g = ty_check(L, list + 1, "register_hook", "the gradient");
   if (g != *r->gout) {
+    if (g->dtype != (*r->gout)->dtype || g->storage->backend != (*r->gout)->storage->backend)
+      return ty_throw(L, "register_hook: the hook returned %s on %s for a gradient of %s on %s", ty_dtype_names[g->dtype],
+        g->storage->backend->name, ty_dtype_names[(*r->gout)->dtype], (*r->gout)->storage->backend->name);
     if (!TY_SAME_SHAPE(g, *r->gout))
       return ty_throw(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
     ty_retain(g);
     ty_release(*r->gout);
     *r->gout = g;
+  }
+  lua_getfield(L, list, "retain");
+  if (lua_isfunction(L, -1)) {
+    lua_pushvalue(L, list + 1);
+    lua_call(L, 1, 0);
   }
   return 0;
 }

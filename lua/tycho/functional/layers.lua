@@ -209,15 +209,43 @@ def("fold",
     end)
   end, NN)
 local FITS = {linear = 1, bilinear = 2, bicubic = 2, trilinear = 3}      -- modes by how many dims they resize
+
+-- The matrix that makes `out` pixels of `n`, each a mean over all that it covers, weighted as PIL does (Keys' cubic with a = -1/2).
+local function covering(x, n, out, mode, corners, factor)
+  local scale = corners and (out > 1 and (n - 1) / (out - 1) or 0) or factor > 0 and 1 / factor or n / out
+  local wide = math.max(scale, 1)
+  local reach = (mode == "bicubic" and 2 or 1) * wide
+  local function weight(t)
+    t = math.abs(t / wide)
+    if mode == "bilinear" then return math.max(0, 1 - t) end
+    return t < 1 and (1.5 * t - 2.5) * t * t + 1 or t < 2 and ((-0.5 * t + 2.5) * t - 4) * t + 2 or 0
+  end
+  local rows = {}
+  for i = 1, out do
+    local centre, row, sum = scale * (i - 0.5), {}, 0
+    local first, last = math.max(0, math.floor(centre - reach + 0.5)), math.min(n, math.floor(centre + reach + 0.5))
+    for j = 1, n do
+      row[j] = j > first and j <= last and weight(j - 0.5 - centre) or 0
+      sum = sum + row[j]
+    end
+    for j = 1, n do row[j] = row[j] / sum end
+    rows[i] = row
+  end
+  return M.to(M.to(core.from_value(rows, "float64"), x.dtype), x.device)
+end
 def("interpolate",
   "x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, \z
-    align_corners:bool=false, recompute_scale_factor:bool=false",
+    align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false",
   "images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size",
-  function(x, size, factor, mode, align_corners, recompute)
+  function(x, size, factor, mode, align_corners, recompute, antialias)
     local n = M.dim(x) - 2
     if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
     if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
     if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
+    if align_corners and not FITS[mode] then fail("interpolate", "align_corners doesn't go with mode '%s'", mode) end
+    if antialias and mode ~= "bilinear" and mode ~= "bicubic" then
+      fail("interpolate", "antialias goes with modes 'bilinear' and 'bicubic', not with '%s'", mode)
+    end
     local out, factors = {}, {0, 0, 0}
     for i = 1, n do
       local v = size ~= nil and size or factor
@@ -236,6 +264,11 @@ def("interpolate",
     end
     if mode == "area" then return M[("adaptive_avg_pool%dd"):format(n)](x, n == 1 and out[1] or out) end
     local kind = (mode == "linear" or mode == "trilinear") and "bilinear" or mode
+    if antialias then
+      local down = covering(x, x.shape[3], out[1], mode, align_corners, factors[1])
+      return ops.matmul(ops.matmul(down, x), M.t(covering(x, x.shape[4], out[2], mode, align_corners, factors[2])))
+    end
+    if n ~= 2 then for i = 1, n do factors[i] = -factors[i] end end          -- as ty_taps takes them
     if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, 0, factors[1]), 3) end
     if n == 2 then return ops.resize(x, out, kind, align_corners, factors[1], factors[2]) end
     local s = x.shape                        -- each plane, then depth
@@ -288,6 +321,7 @@ def("group_norm",
       fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups)
     end
     if M.numel(x) == 0 then return affine(x, w, b) end
+    if M.numel(x) == groups then fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape)) end
     local rows = M.reshape(x, x.shape[1] * groups, -1)
     return affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b)
   end, NN)
@@ -298,6 +332,10 @@ def("instance_norm",
     if M.dim(x) < 3 then fail("instance_norm", "argument 1 must have at least 3 dims, got shape %s", tostring(x.shape)) end
     if not own then return F.batch_norm(x, mean, var, w, b, {eps = eps}) end
     local n, c = x.shape[1], x.shape[2]
+    if M.numel(x) == n * c and n > 0 then
+      fail("instance_norm", "shape %s has one value a channel: there is nothing to normalise by", tostring(x.shape))
+    end
+    if n == 0 then return affine(x, w, b) end
     if mean and var then
       no_grad(function()
         local rows = M.reshape(x, n, c, -1)
@@ -311,6 +349,8 @@ def("local_response_norm",
   "x, size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1",
   "divided by a power of the mean square over size neighbouring channels",
   function(x, size, alpha, beta, k)
+    if size < 1 then fail("local_response_norm", "size must be at least 1, got %d", size) end
+    if M.numel(x) == 0 then return ops.clone(x) end
     local shape = {x.shape[1], 1, x.shape[2], -1}
     local sq = M.reshape(ops.square(x), shape)
     sq = ops.pad_constant(sq, {0, 0, math.floor(size / 2), math.floor((size - 1) / 2)})

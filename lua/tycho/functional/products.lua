@@ -4,6 +4,7 @@ local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
 local F = lib.functions
+local no_grad = require("tycho.modes").no_grad
 
 ---- matrix products ----
 local function product(name, doc, dims_a, dims_b)
@@ -203,23 +204,31 @@ def("masked_select", "x, mask", "the elements where mask is true, as a vector", 
   local shape = ops.logical_or(ops.zeros({}, {dtype = "bool", device = x.device}):expand(x.shape), mask).shape   -- what both broadcast to
   return ops.expand(x, shape)[ops.expand(mask, shape)]
 end)
+-- Rows of weight that ids name become no longer than max_norm, for good.
+local function limit_rows(weight, ids, max_norm, norm_type)
+  no_grad(function()
+    local used = M.long(ops.unique_values(M.flatten(M.detach(ids))))
+    M.index_copy_(weight, 1, used, M.renorm(ops.index(weight, {used}, 1), norm_type, 1, max_norm))
+  end)
+end
 def("embedding",
-  "ids, weight, padding_idx:int?",
-  "the rows of weight that ids name; that of padding_idx gets no gradient",
-  function(ids, weight, padding)
+  "ids, weight, padding_idx:int?, max_norm:number?, norm_type:number=2",
+  "the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place",
+  function(ids, weight, padding, max_norm, norm_type)
     need("embedding", 2, weight, 2)
     ids = whole("embedding", 1, ids)
+    if max_norm then limit_rows(weight, ids, max_norm, norm_type) end
     if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
     local y = ops.index(weight, {ids}, 1, {ids = true})
     if not padding or not y.requires_grad then return y end
     return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
   end, NN)
 def("embedding_bag",
-  "ids, weight, offsets:tensor?, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, \z
+  "ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, \z
     include_last_offset:bool=false, padding_idx:int?",
   "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset \z
     (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part",
-  function(ids, weight, offsets, mode, scale, ends, padding)
+  function(ids, weight, offsets, max_norm, norm_type, mode, scale, ends, padding)
     local name = "embedding_bag"
     if M.dim(ids) == 1 and not offsets then fail(name, "a vector of ids needs offsets") end
     if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
@@ -228,7 +237,7 @@ def("embedding_bag",
         tostring(ids.shape), mode, tostring(scale.shape))
     end
     local n = M.numel(ids)
-    local rows, taken = F.embedding(ids, weight), nil
+    local rows, taken = F.embedding(ids, weight, nil, max_norm, norm_type), nil
     if scale then rows = rows * M.unsqueeze(scale, -1) end
     if padding then
       taken = ops.ne(ids, padding < 0 and weight.shape[1] + 1 + padding or padding)
@@ -240,30 +249,29 @@ def("embedding_bag",
       if mode == "mean" and padding then return ops.sum(rows, 2) / ops.clamp(M.unsqueeze(ops.sum(taken, 2), 2), 1) end
       return (mode == "mean" and ops.mean or ops.sum)(rows, 2)
     end
-    local first = M.totable(offsets)
-    if ends then
-      if first[#first] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(first[#first])) end
-      first[#first] = nil
+    local count = #offsets - (ends and 1 or 0)
+    if count < 0 then fail(name, "offsets must not be empty: the last one is the end") end
+    if lib.looks(offsets) and #offsets > 0 then                    -- elsewhere that would be a wait
+      if ends and offsets[-1] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(offsets[-1])) end
+      if count > 0 and offsets[1] ~= 1 then fail(name, "the first offset must be 1, got %d", offsets[1]) end
+      if offsets[-1] > n + 1 or not ops.all(ops.ge(ops.slice(offsets, 1, 2, #offsets), ops.slice(offsets, 1, 1, -2))):item() then
+        fail(name, "offsets must ascend within 1..%d", n)
+      end
     end
-    if first[1] and first[1] ~= 1 then fail(name, "the first offset must be 1, got %d", first[1]) end
-    local bags = {}
-    for i, at in ipairs(first) do
-      local last = (first[i + 1] or n + 1) - 1
-      if at < 1 or last > n or last < at - 1 then fail(name, "offsets must ascend within 1..%d", n) end
-      for k = at, last do bags[k] = i end
-    end
-    bags = M.to(n > 0 and core.from_value(bags, "int64") or ops.zeros({0}, {dtype = "int64"}), ids.device)
+    -- which bag each id is in: that which began last
+    local bags = ops.searchsorted(whole(name, 3, ops.slice(offsets, 1, 1, count)),
+      ops.range(1, n, 1, {dtype = "int64", device = ids.device}), {right = true}) - 1
     -- added up in float32 at least, counted in whole numbers
     local dtype = weight.dtype
     if dtype == "float16" or dtype == "bfloat16" then rows = M.float(rows) end
-    local size, like = {#first, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
+    local size, like = {count, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
     if mode == "max" then
       return M.to(or_nothing(F.scatter_reduce(ops.full(size, -math.huge, like), 1,
         ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")), dtype)
     end
     local y = F.index_add(ops.zeros(size, like), 1, bags, rows)
     if mode == "sum" then return M.to(y, dtype) end
-    local counts = F.index_add(ops.zeros({#first}, {dtype = "int64", device = rows.device}), 1, bags,
+    local counts = F.index_add(ops.zeros({count}, {dtype = "int64", device = rows.device}), 1, bags,
       padding and M.long(taken) or ops.ones({n}, {dtype = "int64", device = rows.device}))
     return M.to(y / ops.clamp(M.unsqueeze(counts, 2), 1), dtype)
   end, NN)
@@ -272,10 +280,13 @@ def("one_hot",
   "1 at each id's place along a new last dim of size num_classes (the largest id where nil)",
   function(ids, classes)
     ids = whole("one_hot", 1, ids)
-    classes = classes or (M.numel(ids) > 0 and ops.amax(ids):item() or 0)
-    if lib.looks(ids) and M.numel(ids) > 0 and ops.amax(ids):item() > classes then
-      fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", ops.amax(ids):item(), classes)
+    if M.numel(ids) == 0 and not classes then fail("one_hot", "num_classes must be given where there are no ids") end
+    if lib.looks(ids) and M.numel(ids) > 0 then
+      local least, most = ops.amin(ids):item(), ops.amax(ids):item()
+      if least < 1 then fail("one_hot", "id %d in argument 1 (ids): ids begin at 1", least) end
+      if classes and most > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", most, classes) end
     end
+    classes = classes or ops.amax(ids):item()
     local size = ids.shape
     size[#size + 1] = classes
     return M.scatter_(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)

@@ -81,7 +81,7 @@ local function by_planes(name, x, over)
     if not i then return M.reshape(z, shape) end
     -- of the plane that depth chose, the place that the plane chose
     local first = ops.floor_divide(k - 1, h * w) * (y.shape[4] * y.shape[5])
-    local chosen = ops.gather(M.reshape(i, n, c, d * h * w), 3, M.flatten(k, 3))
+    local chosen = ops.gather(M.reshape(i, n, c, d * h * w), 3, ops.clamp(M.flatten(k, 3), 1))      -- 0: of an empty window
     return M.reshape(z, shape), M.reshape(first, shape) + M.reshape(chosen, shape)
   end)
 end

@@ -273,13 +273,7 @@ function Embedding.from_pretrained(weight, ...)
   return e
 end
 function Embedding:forward(ids)
-  if self.max_norm then                      -- rows that are looked up become no longer than that, for good
-    no_grad(function()
-      local used = M.long(ops.unique_values(M.flatten(M.detach(ids))))
-      M.index_copy_(self.weight, 1, used, M.renorm(ops.index(self.weight, {used}, 1), self.norm_type, 1, self.max_norm))
-    end)
-  end
-  return F.embedding(ids, self.weight, self.padding_idx)
+  return F.embedding(ids, self.weight, self.padding_idx, self.max_norm, self.norm_type)
 end
 function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
 
@@ -299,7 +293,8 @@ function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) 
 -- padding_mode="zeros"): (N, in, H, W) -> (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'); Conv3d: (N, in, D, H,
 -- W) -> (N, out, D', H', W'). The transposed ones go the other way.
 local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
-local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1"
+local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, \z
+  padding_mode=zeros"
 local function conv(name, dims, transposed)
   local Conv = layer(name)
   local function many(v) return type(v) == "table" and v or {v, dims > 1 and v or nil, dims > 2 and v or nil} end
@@ -315,6 +310,7 @@ local function conv(name, dims, transposed)
     local k, taps = self.kernel_size, 1
     for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
+    if transposed and o.padding_mode ~= "zeros" then fail("%s: padding_mode must be zeros, got %s", name, shown(o.padding_mode)) end
     if not transposed and not borders[o.padding_mode] then
       fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode))
     end
@@ -460,7 +456,8 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
   function Norm:init(...)
     local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false", ...)
     local n = whole(name, "num_features", o.num_features)
-    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), number(name, "momentum", o.momentum)
+    -- momentum = false: none, which is 0, as in PyTorch
+    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
     scale_and_shift(self, n, o.affine, o.affine)
     if o.track_running_stats then running_stats(self, n) end
   end
@@ -474,7 +471,7 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
       fail("%s: the input has shape %s; dim 2 must be %d", name, tostring(x.shape), self.num_features)
     end
     return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
-      {use_input_stats = own, momentum = self.momentum, eps = self.eps})
+      {use_input_stats = own, momentum = self.momentum or 0, eps = self.eps})
   end
   function Norm:extra_repr() return ("%d, eps=%g"):format(self.num_features, self.eps) end
 end

@@ -58,7 +58,7 @@ plain("UpsamplingBilinear2d",
     return F.interpolate(x, {size = o.size, scale_factor = o.scale_factor, mode = "bilinear", align_corners = true})
   end,
   "", "size=nil, scale_factor=nil")
-plain("Upsample", F.interpolate, "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil")
+plain("Upsample", F.interpolate, "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil, recompute_scale_factor=nil")
 plain("Unfold", F.unfold, "kernel_size", "dilation=1, padding=0, stride=1")
 plain("Fold", F.fold, "output_size, kernel_size", "dilation=1, padding=0, stride=1")
 local function on_all_sides(p, dims)
@@ -93,7 +93,8 @@ for dims = 1, 3 do
     return F[("max_unpool%dd"):format(dims)](x, indices, self.kernel_size, self.stride, self.padding, {output_size = size})
   end
   plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
-  plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW, "ceil_mode=false, count_include_pad=true")
+  plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW,
+    "ceil_mode=false, count_include_pad=true" .. (dims > 1 and ", divisor_override=nil" or ""))
   plain(("AdaptiveAvgPool%dd"):format(dims), F["adaptive_avg_pool" .. dims .. "d"], "output_size")
   plain(("AdaptiveMaxPool%dd"):format(dims), F["adaptive_max_pool" .. dims .. "d"], "output_size", "return_indices=false")
   plain(("LPPool%dd"):format(dims), F[("lp_pool%dd"):format(dims)], "norm_type, kernel_size, stride=nil", "ceil_mode=false")
@@ -107,9 +108,10 @@ plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 local EmbeddingBag = layer("EmbeddingBag")
 -- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=})
 function EmbeddingBag:init(...)
-  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, *, mode=mean, include_last_offset=false, \z
+  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, include_last_offset=false, \z
     padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("EmbeddingBag: there is no %s: gradients are dense", k) end end
+  self.max_norm, self.norm_type = o.max_norm and lib.number("EmbeddingBag", "max_norm", o.max_norm) or nil, o.norm_type
   self.mode, self.include_last_offset, self.padding_idx = o.mode, o.include_last_offset,
     o.padding_idx and whole("EmbeddingBag", "padding_idx", o.padding_idx) or nil
   self.weight = module.Parameter(o._weight or
@@ -140,7 +142,7 @@ function EmbeddingBag:forward(ids, ...)
   local offsets, per_sample_weights = given[1] or o.offsets, given[2] or o.per_sample_weights
   return F.embedding_bag(ids, self.weight, offsets,
     {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset,
-      padding_idx = self.padding_idx})
+      padding_idx = self.padding_idx, max_norm = self.max_norm, norm_type = self.norm_type})
 end
 
 ---- losses: options are the functions' ----

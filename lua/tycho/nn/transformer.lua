@@ -54,12 +54,12 @@ function MHA:init(...)
     self.v_proj_weight = matrix(embed_dim, vdim)
   end
   if o.bias then self.in_proj_bias = module.Parameter(ops.zeros(3 * embed_dim)) end
-  self.out_proj = nn.Linear(embed_dim, embed_dim, {bias = o.bias})
-  if o.bias then init.zeros_(self.out_proj.bias) end
-  if o.add_bias_kv then
+  if o.add_bias_kv then                      -- before out_proj: optimizers' states go by order, which is PyTorch's
     self.bias_k = module.Parameter(init.xavier_normal_(ops.empty(1, 1, embed_dim)))
     self.bias_v = module.Parameter(init.xavier_normal_(ops.empty(1, 1, embed_dim)))
   end
+  self.out_proj = nn.Linear(embed_dim, embed_dim, {bias = o.bias})
+  if o.bias then init.zeros_(self.out_proj.bias) end
   self.add_zero_attn = o.add_zero_attn
 end
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
