@@ -171,7 +171,7 @@ describe("guides: gradients", function()
     assert.equal(1, told)
     ;(tycho.utils.checkpoint(function(x) return x * v end, w) * 1):sum():backward {inputs = {v}}
     close(v.grad, w:detach(), "what a checkpoint uses besides", 0)
-    fails("input 1 must be a tensor", function() (x * 2):sum():backward {inputs = {3}} end)
+    fails("input 1 must be a tensor", function() (w * v):sum():backward {inputs = {3}} end)
     local scaler = tycho.amp.GradScaler {init_scale = 8}
     scaler:scale((w * v):sum()):backward {inputs = w}
     fails("scaled by a GradScaler", function() tycho.optim.SGD({w}, {lr = 1}):step() end)
