@@ -3,8 +3,8 @@
 -- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so
 -- gradients flow to parameters: through
 -- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its
--- result has dims shape, then the parameters' common (batch) dims, then those of one event. Parameters are checked
--- where that waits for no device.
+-- result has dims shape, then the parameters' common (batch) dims, then those of one event. Parameters, and values
+-- where supported(x) says what may be, are checked where that waits for no device; {validate_args = false}: values aren't.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -34,7 +34,16 @@ local function class(name, signature)
   local c = setmetatable({_name = name, get = {}}, {__index = Distribution, __newindex = function(t, k, v)
     if k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
       local fn = v
-      v = function(self, x) return fn(self, type(x) == "number" and ops.full({}, x, {dtype = "float32", device = "cpu"}) or x) end
+      v = function(self, x, ...)
+        if type(self) ~= "table" or not self.batch_shape then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
+        if select("#", ...) > 0 then fail("%s: %s takes one value", name, k) end
+        if type(x) == "number" then x = ops.full({}, x, {dtype = "float32", device = "cpu"}) end
+        if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", name, k, options.shown(x)) end
+        if k == "log_prob" and self.supported and self.validate and lib.looks(x) and not ops.all(self:supported(x)):item() then
+          fail("%s: log_prob: a value must be %s", name, self.support_text)
+        end
+        return fn(self, x)
+      end
     end
     rawset(t, k, v)
   end})
@@ -48,7 +57,9 @@ local function class(name, signature)
   c.__tostring = function(self) return ("%s(batch %s, event %s)"):format(name, tostring(self.batch_shape), tostring(self.event_shape)) end
   distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)
     local self = setmetatable({event_shape = {}}, c)
-    self:init(options.arguments(name, signature, ...))
+    local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=true", ...)
+    self.validate = o.validate_args
+    self:init(o)
     self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
     return self
   end})
@@ -100,6 +111,26 @@ local function parameters(c, names, above)
   end
 end
 
+---- where values may be ----
+local function whole(x) return ops.eq(x, ops.floor(M.is_floating_point(x) and x or M.float(x))) end
+local function both(a, b) return ops.logical_and(a, b) end
+local SUPPORT = {
+  positive = {"above 0", function(_, x) return ops.gt(x, 0) end},
+  ["not negative"] = {"from 0", function(_, x) return ops.ge(x, 0) end},
+  count = {"a whole number from 0", function(_, x) return both(ops.ge(x, 0), whole(x)) end},
+  boolean = {"0 or 1", function(_, x) return ops.logical_or(ops.eq(x, 0), ops.eq(x, 1)) end},
+  unit = {"in 0..1", function(_, x) return both(ops.ge(x, 0), ops.le(x, 1)) end},
+  simplex = {"from 0 and add up to 1 along the last dim", function(_, x)
+    return both(ops.all(ops.ge(x, 0), -1), ops.lt(ops.abs(ops.sum(x, -1) - 1), 1e-6 + 16 * lib.EPS[x.dtype]))
+  end},
+}
+-- Says what log_prob of the class c may be asked for: one of those above, or a text and a function of self and x.
+local function supports(c, text, fn)
+  local known = SUPPORT[text]
+  c.support_text, c.supported = known and known[1] or text, known and known[2] or fn
+end
+function Distribution:perplexity() return ops.exp(self:entropy()) end
+
 -- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
 function Distribution:sample(...)
   return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape)))
@@ -126,4 +157,4 @@ end
 local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
 
 return {distributions = distributions, class = class, together = together, need = need, parameters = parameters,
-  same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}
+  supports = supports, whole = whole, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}

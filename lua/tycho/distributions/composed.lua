@@ -81,6 +81,7 @@ end
 function Weibull:cdf(x) return -ops.expm1(-ops.pow(x / self.scale, self.concentration)) end
 function Weibull:icdf(p) return self.scale * ops.pow(-ops.log1p(-p), 1 / self.concentration) end
 function Weibull:entropy() return EULER * (1 - 1 / self.concentration) + ops.log(self.scale / self.concentration) + 1 end
+base.supports(Weibull, "positive")
 
 local Pareto = class("Pareto", "scale, alpha")
 Pareto.has_rsample = true
@@ -99,6 +100,7 @@ function Pareto.get.mode(self) return self.scale end
 function Pareto:cdf(x) return 1 - ops.pow(ops.minimum(self.scale / x, 1), self.alpha) end
 function Pareto:icdf(p) return self.scale * ops.exp(-ops.log1p(-p) / self.alpha) end
 function Pareto:entropy() return ops.log(self.scale / self.alpha) + (1 + 1 / self.alpha) end
+base.supports(Pareto, "at least scale", function(self, x) return ops.ge(x, self.scale) end)
 
 function KL.Cauchy(p, q)
   return ops.log(ops.square(p.scale + q.scale) + ops.square(p.loc - q.loc)) - ops.log(p.scale * q.scale * 4)

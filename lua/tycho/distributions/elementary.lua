@@ -45,6 +45,7 @@ function LogNormal:log_prob(x)
   return self.base:log_prob(y) - y
 end
 function LogNormal:entropy() return self.base:entropy() + self.loc end
+base.supports(LogNormal, "positive")
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
 local Uniform = class("Uniform", "low, high")
@@ -77,6 +78,7 @@ function Exponential.get.mode(self) return ops.fill(self.rate, 0) end
 function Exponential:cdf(x) return -ops.expm1(-self.rate * x) end
 function Exponential:icdf(p) return -ops.log1p(-p) / self.rate end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
+base.supports(Exponential, "not negative")
 
 local Laplace = class("Laplace", "loc, scale")
 Laplace.has_rsample, Laplace.init = true, Normal.init
@@ -112,6 +114,7 @@ end
 function Bernoulli:draw(shape) return ops.bernoulli(ops.expand(self.probs, shape)) end
 function Bernoulli:log_prob(x) return x * self.logits - ops.softplus(self.logits, {threshold = 40}) end
 function Bernoulli:entropy() return ops.softplus(self.logits, {threshold = 40}) - self.logits * self.probs end
+base.supports(Bernoulli, "boolean")
 
 -- How many failures come before the first success.
 local Geometric = class("Geometric", "probs=nil, logits=nil")
@@ -122,6 +125,7 @@ function Geometric.get.mode(self) return ops.fill(self.probs, 0) end
 function Geometric:draw(shape) return ops.floor(ops.log(open_unit(shape, self.probs)) / ops.log1p(-self.probs)) end
 function Geometric:log_prob(x) return x * ops.log1p(-self.probs) + ops.log(self.probs) end
 function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
+base.supports(Geometric, "count")
 
 -- The last dim of probs (which need not add up to 1) or logits has the categories; values are int64, from 1.
 local Categorical = class("Categorical", "probs=nil, logits=nil")

@@ -55,6 +55,7 @@ function Gamma:entropy()
   local a = self.concentration
   return a - ops.log(self.rate) + lgamma(a) + (1 - a) * digamma(a)
 end
+base.supports(Gamma, "not negative")
 
 local Chi2 = class("Chi2", "df")
 function Chi2:init(o)
@@ -64,6 +65,7 @@ function Chi2:init(o)
 end
 for _, name in ipairs {"draw", "log_prob", "entropy", "has_rsample"} do Chi2[name] = Gamma[name] end
 Chi2.get.mean, Chi2.get.mode, Chi2.get.variance = Gamma.get.mean, Gamma.get.mode, Gamma.get.variance
+base.supports(Chi2, "not negative")
 
 -- Dirichlet(concentration): events are vectors of the last dim, of numbers from 0 that add up to 1.
 local Dirichlet = class("Dirichlet", "concentration")
@@ -97,6 +99,7 @@ function Dirichlet:entropy()
   local c, total = self.concentration, ops.sum(self.concentration, -1)
   return log_beta(c) + (total - c.shape[M.dim(c)]) * digamma(total) - ops.sum((c - 1) * digamma(c), -1)
 end
+base.supports(Dirichlet, "simplex")
 
 -- Beta(concentration1, concentration0): the share of the first of two.
 local Beta = class("Beta", "concentration1, concentration0")
@@ -117,6 +120,7 @@ function Beta:log_prob(x)
   return self.pair:log_prob(F.stack({x, 1 - x}, -1))
 end
 function Beta:entropy() return self.pair:entropy() end
+base.supports(Beta, "unit")
 
 local StudentT = class("StudentT", "df, loc=0, scale=1")
 StudentT.has_rsample = true
@@ -184,6 +188,7 @@ function Poisson.get.variance(self) return self.rate end
 function Poisson.get.mode(self) return ops.floor(self.rate) end
 function Poisson:draw(shape) return poisson(shape, self.rate) end
 function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma(x + 1) end
+base.supports(Poisson, "count")
 
 -- total_count: a number, or a tensor of whole numbers; successes of so many trials. Draws each trial.
 local Binomial = class("Binomial", "total_count=1, probs=nil, logits=nil")
@@ -191,6 +196,7 @@ local Bernoulli = distributions.Bernoulli
 function Binomial:init(o)
   local given = one_of(self._name, o.probs, o.logits)
   self.total_count, given = together(self._name, o.total_count, given)
+  need(self._name, "total_count must not be negative", self.total_count, ops.ge(self.total_count, 0))
   self.total_count = M.to(self.total_count, given.dtype)
   self.p, self.l, self.batch_shape = o.probs ~= nil and given or nil, o.logits ~= nil and given or nil, given.shape
 end
@@ -209,6 +215,9 @@ function Binomial:draw(shape)
   return count
 end
 local function choices(n, k) return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) end
+base.supports(Binomial, "a whole number from 0 to total_count", function(self, x)
+  return ops.logical_and(ops.logical_and(ops.ge(x, 0), ops.le(x, self.total_count)), base.whole(x))
+end)
 function Binomial:log_prob(x)
   return choices(self.total_count, x) + x * self.logits - self.total_count * ops.softplus(self.logits, {threshold = 40})
 end
@@ -240,6 +249,7 @@ function NegativeBinomial:log_prob(x)
   return self.total_count * ops.logsigmoid(-self.logits) + x * ops.logsigmoid(self.logits) +
     lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
 end
+base.supports(NegativeBinomial, "count")
 
 -- Of total_count (one number) draws, how many fell to each category, the last dim.
 local Multinomial = class("Multinomial", "total_count=1, probs=nil, logits=nil")
