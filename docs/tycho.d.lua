@@ -3718,41 +3718,49 @@ function tycho.masked_select(x, mask) end
 ---@return tycho.Tensor
 function Tensor.masked_select(x, mask) end
 
---- the rows of weight that ids name; that of padding_idx gets no gradient
+--- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param padding_idx? integer
+---@param max_norm? number
+---@param norm_type? number
 ---@return tycho.Tensor
-function tycho.embedding(ids, weight, padding_idx) end
+function tycho.embedding(ids, weight, padding_idx, max_norm, norm_type) end
 
---- the rows of weight that ids name; that of padding_idx gets no gradient
+--- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param padding_idx? integer
+---@param max_norm? number
+---@param norm_type? number
 ---@return tycho.Tensor
-function Tensor.embedding(ids, weight, padding_idx) end
-
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
----@param ids tycho.Tensor
----@param weight tycho.Tensor
----@param offsets? tycho.Tensor
----@param mode? string
----@param per_sample_weights? tycho.Tensor
----@param include_last_offset? boolean
----@param padding_idx? integer
----@return tycho.Tensor
-function tycho.embedding_bag(ids, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx) end
+function Tensor.embedding(ids, weight, padding_idx, max_norm, norm_type) end
 
 --- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor
+---@param max_norm? number
+---@param norm_type? number
 ---@param mode? string
 ---@param per_sample_weights? tycho.Tensor
 ---@param include_last_offset? boolean
 ---@param padding_idx? integer
 ---@return tycho.Tensor
-function Tensor.embedding_bag(ids, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx) end
+function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx) end
+
+--- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
+---@param ids tycho.Tensor
+---@param weight tycho.Tensor
+---@param offsets? tycho.Tensor
+---@param max_norm? number
+---@param norm_type? number
+---@param mode? string
+---@param per_sample_weights? tycho.Tensor
+---@param include_last_offset? boolean
+---@param padding_idx? integer
+---@return tycho.Tensor
+function Tensor.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx) end
 
 --- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor
@@ -4513,8 +4521,9 @@ function Tensor.fold(x, output_size, kernel_size, dilation, padding, stride) end
 ---@param mode? string
 ---@param align_corners? boolean
 ---@param recompute_scale_factor? boolean
+---@param antialias? boolean
 ---@return tycho.Tensor
-function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
+function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
 
 --- images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
 ---@param x tycho.Tensor
@@ -4523,8 +4532,9 @@ function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute
 ---@param mode? string
 ---@param align_corners? boolean
 ---@param recompute_scale_factor? boolean
+---@param antialias? boolean
 ---@return tycho.Tensor
-function Tensor.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor) end
+function Tensor.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
 
 --- elements set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor

@@ -59,6 +59,55 @@ describe("schedules", function()
   end)
 end)
 
+describe("what isn't meant", function()
+  it("is told by name, also where a method is written in Lua", function()
+    local x, opt = tycho.ones(2), optim.SGD({parameter()}, {lr = 1})
+    local scaler = tycho.amp.GradScaler {enabled = helper.device ~= "cpu"}
+    local D, A, T = tycho.distributions, tycho.autograd, tycho.data.transforms.functional
+    for text, fn in pairs {
+      ["retain_grad: argument 1 must be a tensor, got nil; a method is called with a colon"] = function() x.retain_grad() end,
+      ["new_zeros: argument 1 must be a tensor"] = function() x.new_zeros(3) end,
+      ["reshape_as: argument 2 must be a tensor"] = function() x:reshape_as(5) end,
+      ["it is called with a colon: scaler:step(...)"] = function() scaler.step(opt) end,
+      ["step: argument 1 must be an optimizer, got 5"] = function() scaler:step(5) end,
+      ["GradScaler: growth_factor must be a number, got 'x'"] = function() tycho.amp.GradScaler {growth_factor = "x"} end,
+      ["GradScaler: growth_interval must be a whole number from 1"] = function() tycho.amp.GradScaler {growth_interval = 0} end,
+      ["autocast: enabled must be true or false, got 1"] = function() tycho.amp.autocast({enabled = 1}, print) end,
+      ["is_autocast_enabled: argument 1 must be 'cpu' or 'cuda', got 5"] = function() tycho.amp.is_autocast_enabled(5) end,
+      ["gradcheck: argument 1 must be a function"] = function() A.gradcheck("x", {x}) end,
+      ["gradcheck: argument 2 must be a tensor or a list of tensors"] = function() A.gradcheck(print, 5) end,
+      ["detect_anomaly: argument 1 must be a function"] = function() A.detect_anomaly() end,
+      ["jacobian: argument 1 must be a function"] = function() A.functional.jacobian(5, x) end,
+      ["hessian: argument 1 must be a function"] = function() A.functional.hessian(x, x) end,
+      ["hvp: argument 3 must be a tensor or a list of tensors, got 5"] = function() A.functional.hvp(tycho.sum, x, 5) end,
+      ["autograd.backward: argument 1 must be a tensor"] = function() A.backward(5) end,
+      ["summary: argument 1 must be a module"] = function() tycho.nn.summary() end,
+      ["apply: argument 1 must be a function"] = function() tycho.nn.Linear(1, 1):apply(5) end,
+      ["relu: argument 1 must be a tensor, got 5"] = function() tycho.nn.functional.relu(5, {inplace = true}) end,
+      ["update_bn: argument 2 must be a module"] = function() optim.swa_utils.update_bn({}, 5) end,
+      ["collate: a list of items is needed"] = function() tycho.data.collate() end,
+      ["affine: translate must be two numbers, got 5"] = function() T.affine(tycho.ones(3, 4, 4), 0, 5, 1, 0) end,
+      ["gaussian_blur: sigma must be a number or two"] = function() T.gaussian_blur(tycho.ones(3, 4, 4), 3, true) end,
+      ["perspective: startpoints and endpoints must be lists"] = function() T.perspective(tycho.ones(3, 4, 4), 5, 5) end,
+      ["save_curve: argument 2 must be a list of numbers"] = function() tycho.utils.save_curve("x", {{}}) end,
+      ["Exponential: log_prob: a value must be from 0"] = function() D.Exponential(1):log_prob(-1) end,
+      ["Poisson: log_prob: a value must be a whole number from 0"] = function() D.Poisson(1):log_prob(0.5) end,
+      ["Bernoulli: log_prob: a value must be 0 or 1"] = function() D.Bernoulli(0.5):log_prob(2) end,
+      ["Beta: log_prob: a value must be in 0..1"] = function() D.Beta(2, 2):log_prob(1.5) end,
+      ["Binomial: log_prob: a value must be a whole number from 0 to total_count"] = function() D.Binomial(3, 0.5):log_prob(5) end,
+      ["Binomial: total_count must not be negative"] = function() D.Binomial(-1, 0.5) end,
+      ["Normal: it is called with a colon: dist:log_prob(x)"] = function() D.Normal(0, 1).log_prob(3) end,
+      ["Normal: log_prob needs a number or a tensor, got 'x'"] = function() D.Normal(0, 1):log_prob("x") end,
+      ["get_rank: "] = function() tycho.distributed.get_rank(5) end,
+      ["a GPU is named by its number or as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
+    } do
+      if helper.device == "cpu" or not text:find "log_prob: a value" then fails(text, fn) end
+    end
+    close(D.Exponential(1, {validate_args = false}):log_prob(-1), tycho.tensor(1), nil, 0)
+    close(D.Normal(0, 1):perplexity(), tycho.tensor(math.sqrt(2 * math.pi * math.exp(1))), nil, 1e-5)
+  end)
+end)
+
 describe("gradients", function()
   it("of results are kept as all hooks leave them, once", function()
     for _, first in ipairs {true, false} do

@@ -29,6 +29,9 @@ function amp.autocast(o, fn, ...)
   check("autocast", o, OPTIONS)                          -- copies are always kept: they are told by version
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
+  if o.enabled ~= nil and type(o.enabled) ~= "boolean" then
+    fail("autocast: enabled must be true or false, got %s", options.shown(o.enabled))
+  end
   local kind = o.device and (type(o.device) == "string" and o.device:match("^%a+") or tostring(o.device))
   if kind and not usual[kind] then fail("autocast: device must be 'cpu' or 'cuda', got '" .. tostring(o.device) .. "'") end
   if o.dtype ~= nil and not half[o.dtype] then
@@ -44,6 +47,8 @@ end
 -- Whether autocast is on for a device ("cpu" or "cuda"; nil: either), and the dtype it computes in.
 function amp.is_autocast_enabled(device)
   local dtype
+  local known = device == nil or type(device) == "string" and usual[device:match "^%a+"]
+  options.expect("is_autocast_enabled", 1, device, known, "'cpu' or 'cuda'")
   if device == nil or device:match("^cuda") then dtype = core.autocast(true) end
   if not dtype and (device == nil or device == "cpu") then dtype = core.autocast(false) end
   return dtype ~= nil, dtype
@@ -159,8 +164,15 @@ local function need_scale(self, who)
   if not self._scale then fail(who .. ": nothing was scaled: scaler:scale(loss):backward() comes first") end
 end
 
+local function need_optimizer(who, opt)
+  if type(opt) ~= "table" or type(opt.param_groups) ~= "table" then
+    fail("%s: argument 1 must be an optimizer, got %s", who, options.shown(opt))
+  end
+end
+
 -- Divides the optimizer's gradients by the scale in place, for what works on them between backward() and step(): clipping, for one.
 function Scaler:unscale_(opt)
+  need_optimizer("unscale_", opt)
   if not self._enabled then return end
   need_scale(self, "unscale_")
   local e = entry(self, opt)
@@ -173,6 +185,7 @@ end
 -- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't
 -- unscaled are within the step.
 function Scaler:step(opt, ...)
+  need_optimizer("step", opt)
   if not self._enabled then return opt:step(...) end
   if select("#", ...) > 0 then fail("step: closures aren't supported with a scaler") end
   need_scale(self, "step")
@@ -246,12 +259,19 @@ function Scaler:load_state_dict(d)
   end
 end
 
+options.colon(Scaler, "scaler", function(self) return getmetatable(self) == Scaler end)
+
 -- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
 function amp.GradScaler(o, more)
   if type(o) == "string" then o = more end                       -- PyTorch's device: the state lives where the loss does
   o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
-  if o.growth_factor <= 1 then fail("GradScaler: growth_factor must be above 1, got " .. tostring(o.growth_factor)) end
-  if o.backoff_factor >= 1 then fail("GradScaler: backoff_factor must be below 1, got " .. tostring(o.backoff_factor)) end
+  for _, k in ipairs {"init_scale", "growth_factor", "backoff_factor"} do
+    if options.number("GradScaler", k, o[k]) <= 0 or o[k] == math.huge then fail("GradScaler: %s must be above 0, got %g", k, o[k]) end
+  end
+  if o.growth_factor <= 1 then fail("GradScaler: growth_factor must be above 1, got %g", o.growth_factor) end
+  if o.backoff_factor >= 1 then fail("GradScaler: backoff_factor must be below 1, got %g", o.backoff_factor) end
+  options.whole("GradScaler", "growth_interval", o.growth_interval, 1)
+  if type(o.enabled) ~= "boolean" then fail("GradScaler: enabled must be true or false, got %s", options.shown(o.enabled)) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0,
     _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor, _growth_interval = o.growth_interval,
     _optimizers = setmetatable({}, {__mode = "k"}), _entries = {}, _founds = {}}, Scaler)

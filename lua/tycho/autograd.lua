@@ -56,6 +56,7 @@ autograd.backward = core.define("autograd.backward",
   "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false",
   function(outputs, grads, retain, create)
     if retain == nil then retain = create end
+    options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table", "a tensor or a list of tensors")
     run(nil, list(outputs), by_output("autograd.backward", grads, outputs), nil, retain, create)
   end)
 
@@ -286,6 +287,7 @@ function autograd.set_detect_anomaly(on)
 end
 function autograd.is_anomaly_enabled() return modes.watching or false end
 function autograd.detect_anomaly(fn, ...)
+  options.expect("detect_anomaly", 1, fn, modes.callable(fn), "a function")
   local before = modes.watching or false
   autograd.set_detect_anomaly(true)
   return finally(function() autograd.set_detect_anomaly(before) end, fn, ...)
@@ -296,7 +298,8 @@ end
 autograd.gradcheck = core.define("gradcheck",
   "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false",
   function(fn, inputs, eps, atol, rtol, second)
-    inputs = list(inputs)
+    options.expect("gradcheck", 1, fn, modes.callable(fn), "a function")
+    inputs = options.expect("gradcheck", 2, list(inputs), type(list(inputs)) == "table", "a tensor or a list of tensors")
     local function outputs()
       local out = {}
       for _, y in ipairs {fn(unpack(inputs))} do
@@ -370,6 +373,7 @@ autograd.gradcheck = core.define("gradcheck",
 -- The same of gradients' gradients.
 function autograd.gradgradcheck(fn, inputs, o)
   local all = {second = true}
+  options.expect("gradgradcheck", 3, o, o == nil or type(o) == "table", "a table of options")
   for k, v in pairs(o or {}) do all[k] = v end
   return autograd.gradcheck(fn, inputs, all)
 end

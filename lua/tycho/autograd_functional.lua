@@ -6,7 +6,8 @@
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local options = require "tycho.options"
-local enable_grad = require("tycho.modes").enable_grad
+local modes = require "tycho.modes"
+local enable_grad, callable = modes.enable_grad, modes.callable
 local fail = options.fail
 local ops, M = core.ops, core.methods
 local functional = {}
@@ -14,8 +15,10 @@ local functional = {}
 local function list(v) return core.is_tensor(v) and {v} or v end
 
 -- Inputs as fn gets them: leaves of their own, or tensors that lead to the user's.
-local function prepared(who, inputs, create)
+local function prepared(who, fn, inputs, create)
   local out = {}
+  options.expect(who, 1, fn, callable(fn), "a function")
+  options.expect(who, 2, inputs, core.is_tensor(inputs) or type(inputs) == "table", "a tensor or a list of tensors")
   for i, x in ipairs(list(inputs)) do
     if not core.is_tensor(x) or not M.is_floating_point(x) then
       fail("%s: input %d must be a floating tensor, got %s", who, i, core.is_tensor(x) and x.dtype or type(x))
@@ -54,7 +57,7 @@ local function beside(who, v, xs)
     if #xs == 1 and M.numel(xs[1]) == 1 then return {ops.ones(xs[1].shape, {dtype = xs[1].dtype, device = xs[1].device})} end
     fail("%s: argument 3 (v) is needed where there is more than one number", who)
   end
-  v = list(v)
+  v = options.expect(who, 3, list(v), type(list(v)) == "table", "a tensor or a list of tensors")
   for i, x in ipairs(xs) do
     if not core.is_tensor(v[i]) or v[i].shape ~= x.shape then
       fail("%s: argument 3 (v) must have shape %s at %d, got %s", who, tostring(x.shape), i,
@@ -68,7 +71,7 @@ end
 function functional.jacobian(fn, inputs, o)
   local create = given("jacobian", o)
   return enable_grad(function()
-    local xs = prepared("jacobian", inputs, create)
+    local xs = prepared("jacobian", fn, inputs, create)
     local outputs, out = results("jacobian", fn(unpack(xs))), {}
     for k, y in ipairs(outputs) do
       local flat, rows = M.reshape(y, -1), {}
@@ -99,6 +102,7 @@ end
 -- hessian(fn, inputs, {create_graph=}): second derivatives of a function of one number; for a list of inputs a list of lists
 function functional.hessian(fn, inputs, o)
   local create = given("hessian", o)
+  options.expect("hessian", 1, fn, callable(fn), "a function")
   local found = functional.jacobian(function(...)
     local xs = {...}
     return unpack(pulled({one_number("hessian", fn(...))}, xs, {}, true))
@@ -111,7 +115,7 @@ end
 function functional.vjp(fn, inputs, v, o)
   local create = given("vjp", o)
   return enable_grad(function()
-    local xs = prepared("vjp", inputs, create)
+    local xs = prepared("vjp", fn, inputs, create)
     local outputs = results("vjp", fn(unpack(xs)))
     local g = pulled(outputs, xs, beside("vjp", v, outputs), create)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
@@ -123,7 +127,7 @@ end
 function functional.jvp(fn, inputs, v, o)
   local create = given("jvp", o)
   return enable_grad(function()
-    local xs = prepared("jvp", inputs, create)
+    local xs = prepared("jvp", fn, inputs, create)
     local outputs, weights = results("jvp", fn(unpack(xs))), {}
     v = beside("jvp", v, xs)
     for i, y in ipairs(outputs) do weights[i] = ops.zeros(y.shape, {dtype = y.dtype, device = y.device}):requires_grad_() end
@@ -138,7 +142,7 @@ end
 function functional.hvp(fn, inputs, v, o)
   local create = given("hvp", o)
   return enable_grad(function()
-    local xs = prepared("hvp", inputs, create)
+    local xs = prepared("hvp", fn, inputs, create)
     local y = one_number("hvp", fn(unpack(xs)))
     local g = pulled(pulled({y}, xs, {}, true), xs, beside("hvp", v, xs), create)
     return create and y or M.detach(y), as_given(inputs, g)

@@ -59,14 +59,22 @@ for name, field in pairs {memory_allocated = "allocated", max_memory_allocated =
 end
 
 -- The random generator of a device (nil: the current one): a list of its seed and offset.
-local function named(device) return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device()) end
+local function named(device)
+  if device ~= nil and type(device) ~= "string" and type(device) ~= "number" then
+    options.fail("a GPU is named by its number or as 'cuda:0', got %s", options.shown(device))
+  end
+  return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device())
+end
 function cuda.get_rng_state(device) return {gpu.rng_state(named(device))} end
 function cuda.get_rng_state_all()
   local out = {}
   for i = 0, gpu.device_count() - 1 do out[i + 1] = cuda.get_rng_state(i) end
   return out
 end
-function cuda.set_rng_state_all(states) for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end end
+function cuda.set_rng_state_all(states)
+  options.expect("set_rng_state_all", 1, states, type(states) == "table", "a list of states")
+  for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end
+end
 function cuda.set_rng_state(state, device) gpu.rng_state(named(device), options.rng_state(state)) end
 -- Without a GPU there is nothing to seed, and nothing is held.
 function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end

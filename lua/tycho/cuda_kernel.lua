@@ -74,8 +74,9 @@ local function whole(name, source, params, types, bounds)
     local h = HEADERS[p.dtype]
     if h and not headers[h] then headers[h], headers[#headers + 1] = true, h end
   end
-  return table.concat {table.concat(headers), PRELUDE, '#line 1 "', name, '"\n', source, "\nstruct arguments {\n", table.concat(fields, "\n"),
-    '\n};\nextern "C" __global__ void ', bounds, " fused(const arguments tycho_given) { ", name, "(", table.concat(passed, ", "), "); }\n"}
+  return table.concat(headers) .. PRELUDE .. ('#line 1 "%s"\n'):format(name) .. source ..
+    "\nstruct arguments {\n" .. table.concat(fields, "\n") .. "\n};\n" ..
+    ('extern "C" __global__ void %s fused(const arguments tycho_given) { %s(%s); }\n'):format(bounds, name, table.concat(passed, ", "))
 end
 
 local Kernel = {}

@@ -85,8 +85,12 @@ function distributed.new_group(ranks)
 end
 
 -- Of this process: its number in the group (nil: it isn't there), how many there are, and its number on its machine, which picks its GPU.
-function distributed.get_rank(group) return (group or group_of "get_rank").rank end
-function distributed.get_world_size(group) return #(group or group_of "get_world_size").ranks end
+local function any_group(who, group)
+  if group == nil then return group_of(who) end
+  return options.expect(who, 1, group, getmetatable(group) == Group, "what new_group() gave")
+end
+function distributed.get_rank(group) return any_group("get_rank", group).rank end
+function distributed.get_world_size(group) return #any_group("get_world_size", group).ranks end
 function distributed.get_local_rank()
   group_of "get_local_rank"
   return local_rank

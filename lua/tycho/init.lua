@@ -304,6 +304,18 @@ local saving = require "tycho.saving"
 tycho.save, tycho.load = saving.save, saving.load
 for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- load_npy, save_npy, load_npz, save_npz
 
+-- Methods that are written in Lua alone say so, as others do, where what comes first is no tensor.
+for _, name in ipairs {"retain_grad", "register_hook", "element_size", "get_device", "is_pinned", "nbytes", "type_as", "zero_",
+    "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full", "reshape_as", "is_same_size", "iter", "describe", "where"} do
+  local f = M[name]
+  M[name] = function(x, ...)
+    if not core.is_tensor(x) then
+      fail("%s: argument 1 must be a tensor, got %s; a method is called with a colon", name, options.shown(x))
+    end
+    return f(x, ...)
+  end
+end
+
 -- Loaded when first used.
 local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",

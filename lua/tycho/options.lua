@@ -21,10 +21,10 @@ end
 function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
 
 -- Makes methods of a class that are called by a dot, without the object that a colon hands over, say so. object: a name
--- for one, is: whether a value is one.
-function options.colon(class, object, is)
+-- for one, is: whether a value is one; but: names that stay as they are.
+function options.colon(class, object, is, but)
   for name, f in pairs(class) do
-    if type(f) == "function" and not name:find "^_" then
+    if type(f) == "function" and not name:find "^_" and not (but and but[name]) then
       class[name] = function(self, ...)
         if not is(self) then fail("%s: it is called with a colon: %s:%s(...)", name, object, name) end
         return f(self, ...)
@@ -61,6 +61,12 @@ function options.first(who, known, ...)
   if type(last) ~= "table" or getmetatable(last) ~= nil or next(last) == nil then return end
   for k in pairs(last) do if known[k] == nil then return end end
   fail("%s: options come before the function: %s({...}, fn, ...)", who, who)
+end
+
+-- Raises unless ok, saying what argument n, whose value is v, must be.
+function options.expect(who, n, v, ok, what)
+  if not ok then fail("%s: argument %d must be %s, got %s", who, n, what, options.shown(v)) end
+  return v
 end
 
 -- Raises unless v is a whole number from least.

@@ -1,6 +1,7 @@
 -- A curve as a PNG picture: axes, grid, values at the axes' ends, and a line. Enough to see how a training went.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 local plot = {}
 local W, H, LEFT, RIGHT, TOP, BOTTOM = 640, 400, 64, 16, 16, 32
 
@@ -12,8 +13,12 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
 
 -- save_curve(path, ys, {xs=}): ys a list of numbers, xs their places (1, 2, ... where nil)
 function plot.save_curve(path, ys, o)
-  local xs = o and o.xs or {}
-  if type(ys) ~= "table" or #ys == 0 then fail("save_curve: argument 2 must be a list of numbers") end
+  local xs = options.fill("save_curve", o, {xs = false}).xs or {}
+  for _, list in ipairs {ys, xs} do
+    local ok = type(list) == "table" and not core.is_tensor(list) and (#list > 0 or list == xs)
+    for _, y in ipairs(ok and list or {}) do ok = ok and type(y) == "number" end
+    if not ok then fail("save_curve: %s must be a list of numbers", list == ys and "argument 2" or "xs") end
+  end
   local image = core.ops.full({H, W, 3}, 255, {dtype = "uint8", device = "cpu"})
   local px = image:data()
   local function dot(x, y, r, g, b)

@@ -213,6 +213,9 @@ function profiler.profile(o, fn, ...)
     end
     return ended(pcall(fn, p, ...))
   end
+  if o.on_trace_ready and not callable(o.on_trace_ready) then
+    fail("profile: on_trace_ready must be a function, got %s", options.shown(o.on_trace_ready))
+  end
   core.profile_start(o.record_shapes)
   local function ended(ok, ...)
     local list = core.profile_stop()

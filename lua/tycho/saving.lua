@@ -188,7 +188,8 @@ function decode(node, tensors, path)
   elseif kind == "b" then return v
   elseif kind == "s" then return unhex(v) end
   local out = {}
-  for _, pair in ipairs(v or {}) do
+  for _, pair in ipairs(type(v) == "table" and v or {}) do
+    if type(pair) ~= "table" then error(("load: %s: its tree is damaged"):format(path), 0) end
     local k = decode(pair[1], tensors, path)
     if k ~= nil and k == k then out[k] = decode(pair[2], tensors, path) end
   end

@@ -13,8 +13,8 @@ TY_INLINE double ty_cubic(double t) {    /* Keys' kernel with a = -3/4 */
   return t <= 1 ? (1.25 * t - 2.25) * t * t + 1 : t < 2 ? ((-0.75 * t + 3.75) * t - 6) * t + 3 : 0;
 }
 
-/* factor: how many outputs an input becomes, 0: the sizes decide; below 0: so many, and nearest heeds it also where one size is equal to the
- * other or twice it (PyTorch's lines and volumes do, its images don't). at: 0-based, ascending in i and in tap. */
+/* factor: how many outputs an input becomes, 0: the sizes decide; below 0: so many, and nearest heeds it also where one size is equal to
+ * the other or twice it (PyTorch's lines and volumes do, its images don't). at: 0-based, ascending in i and in tap. */
 TY_INLINE void ty_taps(int64_t in, int64_t out, int mode, int corners, double factor, int64_t i, int64_t at[4], double w[4]) {
   double scale = factor != 0 ? 1 / fabs(factor) : (double)in / (double)out;
   if (corners && mode >= TY_BILINEAR) scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;

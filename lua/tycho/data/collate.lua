@@ -64,6 +64,8 @@ end
 
 -- device: of what numbers become; nil: the default one. names: the items' numbers, for errors; nil: their places.
 return function(items, device, names)
+  local function list(v) return type(v) == "table" and not core.is_tensor(v) end
+  if not list(items) or not list(items[1]) then error("collate: a list of items is needed, each a list of fields", 0) end
   local out, n = {}, table.maxn(items[1])
   device = device or core.gpu.default_device()
   if not names then

@@ -150,6 +150,7 @@ function data.random_split(dataset, sizes, o)
     sizes, total = whole, have
   elseif part then fail("random_split: the fractions add up to %g, not to 1", total) end
   if total ~= have then fail("random_split: the sizes add up to %d, the dataset has %d items", total, have) end
+  if o and o.seed then options.whole("random_split", "seed", o.seed, 0) end
   local order = o and o.seed and samplers.seeded(o.seed, ops.randperm, total, {device = "cpu"}) or ops.randperm(total, {device = "cpu"})
   for i, n in ipairs(sizes) do
     out[i] = data.Subset(dataset, ops.slice(order, 1, first, first + n - 1))

@@ -423,12 +423,21 @@ fixed("affine",
   "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, move, scale, shear, mode, fill)
     if type(shear) == "number" then shear = {shear, 0} end
-    return {"warp", degrees, move[1], move[2], scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
+    for _, pair in ipairs {{"translate", move}, {"shear", shear}} do
+      local v = pair[2]
+      if type(v) ~= "table" or type(v[1]) ~= "number" or type(v[2] or 0) ~= "number" then
+        fail("affine: %s must be two numbers, got %s", pair[1], options.shown(v))
+      end
+    end
+    return {"warp", degrees, move[1], move[2] or 0, scale, shear[1], shear[2] or 0, bit(mode == "nearest"), fill}
   end)
 -- The map that takes four points {{x, y}, ...} of the picture (pixels from 1) to four others.
 local function projection(startpoints, endpoints)
   local rows, right = {}, {}
   for k = 1, 4 do
+    if type(startpoints) ~= "table" or type(endpoints) ~= "table" then
+      fail("perspective: startpoints and endpoints must be lists of four points {x, y}")
+    end
     local from, to = startpoints[k], endpoints[k]
     for _, point in ipairs {from or false, to or false} do
       if type(point) ~= "table" or type(point[1]) ~= "number" or type(point[2]) ~= "number" then
@@ -453,6 +462,7 @@ fixed("normalize", "mean:any, std:any", function(mean, std) return per_channel("
 -- kernel_size: of x, or {x, y}; sigma: a number or {x, y}, by default what goes with the size
 fixed("gaussian_blur", "kernel_size:pair, sigma:any?", function(size, sigma)
   if type(sigma) == "number" then sigma = {sigma, sigma} end
+  if sigma ~= nil and type(sigma) ~= "table" then fail("gaussian_blur: sigma must be a number or two, got %s", options.shown(sigma)) end
   sigma = sigma or {0.3 * ((size[1] - 1) * 0.5 - 1) + 0.8, 0.3 * ((size[2] - 1) * 0.5 - 1) + 0.8}
   local x = interval("gaussian_blur", "sigma", {sigma[1], sigma[1]}, 1e-9, 1e6)
   local y = interval("gaussian_blur", "sigma", {sigma[2] or sigma[1], sigma[2] or sigma[1]}, 1e-9, 1e6)

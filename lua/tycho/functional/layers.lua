@@ -321,7 +321,9 @@ def("group_norm",
       fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups)
     end
     if M.numel(x) == 0 then return affine(x, w, b) end
-    if M.numel(x) == groups then fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape)) end
+    if M.numel(x) == groups then
+      fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape))
+    end
     local rows = M.reshape(x, x.shape[1] * groups, -1)
     return affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b)
   end, NN)

@@ -96,7 +96,10 @@ def("sum_to_size", "x, size:sizes", "x summed over the dims along which size bro
   for _ = 1, lead do x = ops.sum(x, 1) end
   return x
 end)
-function M.is_same_size(x, other) return x.shape == other.shape end
+function M.is_same_size(x, other)
+  if not core.is_tensor(other) then fail("is_same_size", "argument 2 must be a tensor, got %s", type(other)) end
+  return x.shape == other.shape
+end
 M.ndimension, M.nelement = M.dim, M.numel
 def("movedim",
   "x, from:any, to:any",

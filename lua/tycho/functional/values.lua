@@ -86,7 +86,10 @@ for _, name in ipairs {"zeros", "ones", "empty"} do
   end
 end
 M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype, device = x.device}) end
-M.reshape_as = function(x, other) return M.reshape(x, other.shape) end
+M.reshape_as = function(x, other)
+  if not core.is_tensor(other) then fail("reshape_as", "argument 2 must be a tensor, got %s", type(other)) end
+  return M.reshape(x, other.shape)
+end
 
 ---- creation like another ----
 -- make(shape), laid out as x is where that is channels-last.

@@ -1,5 +1,6 @@
 -- tycho.nn.functional: what PyTorch keeps there, under the same names. Nothing is defined here.
 local core = require "tycho.core"
+local options = require "tycho.options"
 local functional = require "tycho.functional"
 local F = {}
 for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
@@ -12,6 +13,7 @@ for name in ([[
     local n = select("#", ...)
     local o = n > 0 and select(n, ...)
     if type(o) ~= "table" or o.inplace == nil then return f(x, ...) end
+    if not core.is_tensor(x) then options.fail("%s: argument 1 must be a tensor, got %s", name, options.shown(x)) end
     local args, rest = {...}, {}
     for k, v in pairs(o) do if k ~= "inplace" then rest[k] = v end end
     args[n] = rest

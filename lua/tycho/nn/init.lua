@@ -496,6 +496,7 @@ require "tycho.nn.parallel"
 ---- summary ----
 -- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.
 function nn.summary(model, sizes, o)
+  if not module.is_module(model) then fail("summary: argument 1 must be a module, got %s", shown(model)) end
   local first = model:parameters()[1]
   o = options("summary", o, {dtype = first and first.dtype or "float32"})
   local input = core.is_tensor(sizes) and sizes or ops.zeros(sizes, {dtype = o.dtype, device = first and first.device})

@@ -108,8 +108,8 @@ plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 local EmbeddingBag = layer("EmbeddingBag")
 -- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=})
 function EmbeddingBag:init(...)
-  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, include_last_offset=false, \z
-    padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
+  local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, \z
+    include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("EmbeddingBag: there is no %s: gradients are dense", k) end end
   self.max_norm, self.norm_type = o.max_norm and lib.number("EmbeddingBag", "max_norm", o.max_norm) or nil, o.norm_type
   self.mode, self.include_last_offset, self.padding_idx = o.mode, o.include_last_offset,

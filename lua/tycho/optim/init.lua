@@ -353,10 +353,10 @@ function Optimizer:check_state_dict(d)
       n = n + 1
       local s = states[n]
       if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
-      for name, like in pairs(s and needed[i] or {}) do
+      for name, fresh in pairs(s and needed[i] or {}) do
         local v = s[name]
         if v == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
-        if core.is_tensor(like) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
+        if core.is_tensor(fresh) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
           fail("load_state_dict: '%s' of parameter %d must be a floating tensor, got %s", name, n, shown(v))
         end
       end

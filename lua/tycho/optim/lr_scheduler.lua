@@ -216,7 +216,9 @@ end
 -- Factors of lr: from start_factor to end_factor in total_iters epochs; factor for so long; to 0 by a power.
 local LinearLR = new_class("LinearLR", "start_factor=0.33333333333333331, end_factor=1, total_iters=5")
 function LinearLR:begin()
-  if self.start_factor <= 0 or self.start_factor > 1 then fail("LinearLR: start_factor must be above 0, at most 1, got %g", self.start_factor) end
+  if self.start_factor <= 0 or self.start_factor > 1 then
+    fail("LinearLR: start_factor must be above 0, at most 1, got %g", self.start_factor)
+  end
   if self.end_factor < 0 or self.end_factor > 1 then fail("LinearLR: end_factor must be in 0..1, got %g", self.end_factor) end
   Scheduler.begin(self)
 end

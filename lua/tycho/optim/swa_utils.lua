@@ -66,6 +66,7 @@ end
 
 -- Takes the model's parameters as they are now into the average; buffers are averaged, or copied.
 function AveragedModel:update_parameters(model)
+  options.expect("update_parameters", 1, model, is_module(model), "a module")
   local n = updates(self)
   local ok, err = pcall(no_grad, function()
     local mine, theirs, values = self.module:parameters(), model:parameters(), {}
@@ -89,6 +90,7 @@ end
 -- update_bn(loader, model, device): batch_norm's running statistics anew, as means over the loader's batches (their
 -- first field is the input).
 function swa_utils.update_bn(loader, model, device)
+  options.expect("update_bn", 2, model, is_module(model), "a module")
   local norms = {}
   for _, m in ipairs(model:modules()) do if m.running_mean then norms[m] = m.momentum or false end end
   if not next(norms) then return end
