@@ -101,7 +101,7 @@ describe("what isn't meant", function()
       ["get_rank: "] = function() tycho.distributed.get_rank(5) end,
       ["a GPU is named by its number or as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
     } do
-      if helper.device == "cpu" or not text:find "log_prob: a value" then fails(text, fn) end
+      if helper.device == "cpu" or not text:find "a value must be" and not text:find "negative" then fails(text, fn) end
     end
     close(D.Exponential(1, {validate_args = false}):log_prob(-1), tycho.tensor(1), nil, 0)
     close(D.Normal(0, 1):perplexity(), tycho.tensor(math.sqrt(2 * math.pi * math.exp(1))), nil, 1e-5)

@@ -519,8 +519,7 @@ end
 function Module:eval() return self:train(false) end
 -- fn(module) for each module, children before the one they are in.
 function Module:apply(fn)
-  options.expect("apply", 1, fn, require("tycho.modes").callable(fn), "a function")
-  local seen = {}
+  local seen = options.expect("apply", 1, fn, require("tycho.modes").callable(fn), "a function") and {}
   local function visit(m)
     if seen[m] then return end
     seen[m] = true
