@@ -108,6 +108,31 @@ describe("what isn't meant", function()
   end)
 end)
 
+describe("what would end badly", function()
+  it("ends soon, or isn't begun", function()
+    local nn = tycho.nn
+    local m = nn.Linear(1, 1)
+    for _ = 1, 1000 do m = nn.Sequential(m) end
+    local from = os.clock()
+    local ok, e = pcall(m, tycho.ones(1, 2))
+    assert.is_false(ok)
+    assert.truthy(e:find "^spec/options_spec.lua:%d+: in Sequential > 0 %(Sequential%) > 0" and e:find "linear: ")
+    local round = nn.Sequential()
+    round:append(round)
+    assert.is_false(pcall(round, tycho.ones(1)))
+    assert.is_true(os.clock() - from < 20)                         -- it was minutes: each error walked the whole stack again
+    fails("combinations: 1.38e+11 choices of 20 among 40 elements are too many", tycho.combinations, tycho.ones(40), 20)
+    assert.equal("45x2", tostring(tycho.combinations(tycho.ones(10), 2).shape))
+    assert.equal("55x2", tostring(tycho.combinations(tycho.ones(10), 2, {with_replacement = true}).shape))
+  end)
+
+  it("writes no file that isn't one #cpu", function()
+    fails("/dev/full: not a regular file", tycho.save, "/dev/full", {a = tycho.ones(3)})
+    fails("a file's name has no zero byte", tycho.save, "/tmp/a\0b", {a = tycho.ones(3)})
+    fails("a file's name has no zero byte", tycho.load, "/tmp/a\0b")
+  end)
+end)
+
 describe("gradients", function()
   it("of results are kept as all hooks leave them, once", function()
     for _, first in ipairs {true, false} do

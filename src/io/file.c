@@ -22,6 +22,9 @@ bool ty_away(int *fd) {
 
 int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
   static atomic_uint count;                              /* threads may write beside the same path */
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))      /* it would be replaced */
+    return ty_error(ctx, "%s: not a regular file", path), -1;
   for (int tries = 0; tries < 100; tries++) {
     if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST)
       return ty_error(ctx, "%s: the path is too long", path), -1;

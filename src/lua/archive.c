@@ -30,7 +30,7 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m) {
 
 static int blob_read(lua_State *L) {           /* path -> its contents, how many bytes */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   void **b = ty_new_box(L, ty_blob_end);
   ty_blob *got;
   if (ty_blob_read(ctx, path, &got) != TY_OK) return ty_raise(L, ctx);
@@ -44,7 +44,7 @@ static int file_head(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   char text[64];
   int64_t size;
-  const int n = (int)luaL_checkinteger(L, 2), fd = ty_file_open(ctx, luaL_checkstring(L, 1), &size);
+  const int n = (int)luaL_checkinteger(L, 2), fd = ty_file_open(ctx, ty_path_at(L, 1), &size);
   const ssize_t got = fd >= 0 && n >= 0 ? read(fd, text, (size_t)TY_MIN(n, (int)sizeof text)) : -1;
   if (fd >= 0) close(fd);
   if (got < 0) return 0;
@@ -86,7 +86,7 @@ static int array_descr(lua_State *L) {         /* dtype name -> NumPy's, or nil 
 
 static int zip_list(lua_State *L) {            /* path -> archive, its members' names */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   void **z = ty_new_box(L, zip_end);
   ty_zip *got;
   if (ty_zip_open(ctx, path, &got) != TY_OK) return ty_raise(L, ctx);
@@ -129,7 +129,7 @@ static int file_write(lua_State *L) {          /* path, text, tensor: the text a
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   ty_member m = {0};
   ty_settle(L, "tensors are saved");
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   member_at(L, 2, 3, &m);
   return ty_file_write(ctx, path, m.head, m.nhead, m.data, m.ndata) == TY_OK ? 0 : ty_raise(L, ctx);
 }
@@ -137,7 +137,7 @@ static int file_write(lua_State *L) {          /* path, text, tensor: the text a
 static int zip_write(lua_State *L) {           /* path, names, texts, tensors */
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   ty_settle(L, "tensors are saved");
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   for (int k = 2; k <= 4; k++) luaL_checktype(L, k, LUA_TTABLE);
   const int n = (int)lua_objlen(L, 2);
   ty_member *list = lua_newuserdata(L, sizeof *list * (size_t)TY_MAX(n, 1));

@@ -89,6 +89,7 @@ const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a 
 /* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the
    function that was called there. */
 int ty_throw(lua_State *L, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *ty_path_at(lua_State *L, int index);             /* a file's name; raises where it is none */
 /* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of
    ops that was called there, or NULL. */
 const char *ty_push_place(lua_State *L);

@@ -89,7 +89,7 @@ static int apply_transforms(lua_State *L) {
 static int read_picture(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   ty_canvas canvas = {0};
   ty_picture p;
   ty_pace(L, s);
@@ -437,7 +437,7 @@ static int loader_stop(lua_State *L) {
 static int read_records(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   const int head = (int)luaL_checkinteger(L, 2),
     chw[3] = {(int)luaL_checkinteger(L, 3), (int)luaL_checkinteger(L, 4), (int)luaL_checkinteger(L, 5)};
   if (head < 1 || head > 16 || chw[0] < 1 || chw[0] > 4 || chw[1] < 1 || chw[1] > 1024 || chw[2] < 1 || chw[2] > 1024)
@@ -449,7 +449,7 @@ static int read_records(lua_State *L) {
 
 /* list_folder(path) -> names (but "." and ".."), sorted by nothing; or nil and the reason */
 static int list_folder(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   lua_newtable(L);
   DIR *d = opendir(path);
   if (!d) {
@@ -471,7 +471,7 @@ static int list_folder(lua_State *L) {
 static int read_csv(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  const char *path = luaL_checkstring(L, 1), *sep = luaL_checkstring(L, 2);
+  const char *path = ty_path_at(L, 1), *sep = luaL_checkstring(L, 2);
   char *names;
   ty_pace(L, s);
   ty_handle *h = ty_new_handle(L, s);

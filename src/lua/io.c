@@ -137,7 +137,7 @@ static int write_safetensors(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   int n;
   ty_settle(L, "tensors are saved");
-  const char *path = luaL_checkstring(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
+  const char *path = ty_path_at(L, 1), *meta[2] = {"tycho", lua_tostring(L, 4)};
   const ty_named *list = named_tensors(L, &n);
   if (ty_safetensors_write(ctx, path, list, n, meta, meta[1] ? 1 : 0, false, NULL) != TY_OK) return ty_throw(L, "save: %s", ctx->err);
   return 0;
@@ -187,7 +187,7 @@ static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   int64_t *steps;
   int n;
-  const char *folder = luaL_checkstring(L, 1);
+  const char *folder = ty_path_at(L, 1);
   lua_newtable(L);
   if (ty_checkpoints(ctx, folder, &steps, &n) != TY_OK) return ty_raise(L, ctx);
   for (int i = 0; i < n; i++) {
@@ -216,12 +216,12 @@ static int math_random(lua_State *L) {
 }
 
 static int clean_folder(lua_State *L) {    /* removes what savers that were killed have left */
-  ty_checkpoints_clean(luaL_checkstring(L, 1));
+  ty_checkpoints_clean(ty_path_at(L, 1));
   return 0;
 }
 
 static int make_folder(lua_State *L) {     /* with those above it */
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   char part[4096];
   const size_t n = strlen(path);
   struct stat st;
@@ -262,7 +262,7 @@ static ty_status read_to_gpu(lua_State *L, ty_ctx *ctx, const ty_safetensors *f,
 static int read_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   lua_settop(L, 3);
   const int device = lua_isnil(L, 3) ? 0 : ty_device_at(L, luaL_checkstring(L, 3), "load");
   void **box = ty_new_box(L, file_ends);               /* ended by the collector if an error jumps */
@@ -293,7 +293,7 @@ static int read_safetensors(lua_State *L) {
 static int read_idx(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = ty_path_at(L, 1);
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t;
   if (ty_idx_read(ctx, path, &t) != TY_OK) return ty_raise(L, ctx);
@@ -305,7 +305,7 @@ static int write_png(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_settle(L, "a picture is saved");
-  if (ty_png_write(ctx, luaL_checkstring(L, 1), ty_check(L, 2, "write_png", "argument 2")) != TY_OK) return ty_raise(L, ctx);
+  if (ty_png_write(ctx, ty_path_at(L, 1), ty_check(L, 2, "write_png", "argument 2")) != TY_OK) return ty_raise(L, ctx);
   return 0;
 }
 

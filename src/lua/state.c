@@ -76,6 +76,13 @@ static int set_library(lua_State *L) {     /* what the sources of the library's 
   return 0;
 }
 
+const char *ty_path_at(lua_State *L, int index) {
+  size_t n;
+  const char *path = luaL_checklstring(L, index, &n);
+  if (strlen(path) != n) ty_throw(L, "%s: a file's name has no zero byte", path);
+  return path;
+}
+
 int ty_raise(lua_State *L, ty_ctx *c) { return ty_throw(L, "%s", c->err); }
 
 /* ---- the collector ---- */

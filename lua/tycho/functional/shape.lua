@@ -419,6 +419,9 @@ def("combinations",
     need("combinations", 1, x, 1)
     if r < 0 then fail("combinations", "argument 2 (r) must not be negative, got %d", r) end
     local n, rows, row = M.numel(x), {}, {}
+    local count = r <= n and 1 or again and n > 0 and 1 or 0
+    for k = 1, count > 0 and r or 0 do count = count * ((again and n - 1 + k or n - r + k) / k) end
+    if count * r > 2 ^ 28 then fail("combinations", "%.3g choices of %d among %d elements are too many", count, r, n) end
     local function choose(k, first)
       if k > r then rows[#rows + 1] = {unpack(row)} return end
       for i = first, n do

@@ -12,9 +12,9 @@ local M = core.methods
 
 local Module = {_name = "Module"}
 Module.__index = Module
-local is_parameter = setmetatable({}, {__mode = "k"})
-local is_module = setmetatable({}, {__mode = "k"})
+local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({}, {__mode = "k"})
 local observer                       -- called with each module and its results: see exports.observe
+local said = ""                      -- the place of the last error, which each module around it looks for
 local exports = {hooked = false}     -- hooked: some module has had hooks, which may hold on to what they see
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
@@ -138,11 +138,11 @@ local function where(self, ok, ...)
   end
   local message = ...
   if type(message) == "string" then
-    local label, place = self._label and ("%s (%s)"):format(self._label, self._name) or self._name, core.where()
-    if place == "" or message:sub(1, #place) ~= place then place = "" end       -- the user's line stays in front
+    local label = self._label and ("%s (%s)"):format(self._label, self._name) or self._name
+    if not message:find "^in " and (said == "" or message:sub(1, #said) ~= said) then said = core.where() end
+    local place = message:sub(1, #said) == said and said or ""                  -- the user's line stays in front
     message = message:sub(#place + 1)
-    local inner = message:match("^in (.*)$")
-    message = place .. (inner and ("in %s > %s"):format(label, inner) or ("in %s: %s"):format(label, message))
+    message = place .. "in " .. label .. (message:find "^in " and " > " .. message:sub(4) or ": " .. message)
   end
   error(message, 0)
 end
