@@ -108,6 +108,62 @@ describe("what isn't meant", function()
   end)
 end)
 
+describe("parametrizations", function()
+  local nn = tycho.nn
+  local P = nn.utils.parametrize
+  local Symmetric = nn.Module:extend("Symmetric")
+  function Symmetric:forward(x) return x:triu() + x:triu(1):t() end -- luacheck: ignore
+
+  it("compute a parameter wherever it is asked for", function()
+    local m = nn.Linear(3, 3)
+    local opt = optim.SGD(m:parameters(), {lr = 0.1})
+    assert.equal(m, P.register_parametrization(m, "weight", Symmetric()))
+    assert.is_true(P.is_parametrized(m, "weight") and P.is_parametrized(m) and not P.is_parametrized(m, "bias"))
+    local names = {}
+    for name in m:named_parameters() do names[#names + 1] = name end
+    assert.same({"bias", "parametrizations.weight.original"}, names)
+    local before = m.weight:clone()
+    m(tycho.ones(2, 3)):pow(2):sum():backward()
+    opt:step()                                                     -- of the parameter that it had
+    assert.is_true(m.weight:equal(m.weight:t()) and not m.weight:equal(before))
+    local copy = m:clone()
+    assert.is_true(copy.weight:equal(m.weight))
+    tycho.no_grad(function() copy.parametrizations.weight.original:zero_() end)
+    assert.is_false(copy.weight:equal(m.weight))
+    local step = tycho.compile(function(x) return m(x) end)
+    for k = 1, 4 do
+      tycho.no_grad(function() m.parametrizations.weight.original:fill_(k) end)
+      close(step(tycho.ones(1, 3)):detach(), tycho.full({1, 3}, 3 * k) + m.bias:detach(), "compiled", 1e-5)
+    end
+    local value = m.weight:detach():clone()
+    assert.equal(m, P.remove_parametrizations(m, "weight"))
+    assert.is_true(m.weight:equal(value) and m.weight.is_leaf and not P.is_parametrized(m))
+    P.remove_parametrizations(copy, "weight", {leave_parametrized = false})
+    assert.equal(0, copy.weight:abs():sum():item())
+  end)
+
+  it("are set by what they would give, and follow one another", function()
+    local m = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    m.weight = tycho.full({2, 3}, 2)
+    close(m.weight:detach(), tycho.full({2, 3}, 2), nil, 1e-6)
+    close(m.parametrizations.weight.original0:detach(), tycho.full({2, 1}, 12 ^ 0.5), nil, 1e-6)
+    local other = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+    other:load_state_dict(m:state_dict())
+    assert.is_true(other.weight:equal(m.weight))
+    local square = nn.Linear(3, 3)
+    P.register_parametrization(square, "weight", Symmetric())
+    nn.utils.parametrizations.spectral_norm(square)
+    for _ = 1, 30 do square(tycho.ones(1, 3)) end
+    local largest = tycho.linalg.svdvals(square:eval().weight:detach()):max():item()
+    assert.near(1, largest, 1e-3)
+    fails("a parametrized tensor can be set to a tensor alone, got 5", function() m.weight = 5 end)
+    fails("'bias' isn't parametrized", P.remove_parametrizations, m, "bias")
+    fails("there are several originals", P.remove_parametrizations, m, "weight", {leave_parametrized = false})
+    fails("has no parameter or buffer 'x'", P.register_parametrization, m, "x", Symmetric())
+    fails("argument 3 must be a module", P.register_parametrization, m, "bias", 5)
+  end)
+end)
+
 describe("what would end badly", function()
   it("ends soon, or isn't begun", function()
     local nn = tycho.nn

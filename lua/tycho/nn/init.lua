@@ -5,6 +5,7 @@ local recompute = require "tycho.recompute"
 local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
+local hooks = require "tycho.nn.hooks"
 local F = require "tycho.nn.functional"
 local shapes = require "tycho.functional.lib"
 local init = require "tycho.nn.init_functions"
@@ -80,7 +81,7 @@ end
 local function through(m, x, mine)
   local y = m(x)
   local class = getmetatable(m)._class                   -- none: something that stands for a module
-  local library = not module.hooked and class ~= nil and rawget(class, "_library") == true
+  local library = not hooks.there and class ~= nil and rawget(class, "_library") == true
   if rawequal(y, x) then return x, mine and library end
   if mine and library then M.free(x) end
   return y, library and core.is_tensor(y)

@@ -8,6 +8,7 @@ local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
 local fail = options.fail
 local check, bare = options.check, options.bare
+local hooks = require "tycho.nn.hooks"
 local M = core.methods
 
 local Module = {_name = "Module"}
@@ -15,7 +16,7 @@ Module.__index = Module
 local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({}, {__mode = "k"})
 local observer                       -- called with each module and its results: see exports.observe
 local said = ""                      -- the place of the last error, which each module around it looks for
-local exports = {hooked = false}     -- hooked: some module has had hooks, which may hold on to what they see
+local exports = {}
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
@@ -108,6 +109,8 @@ local function assign(self, name, value)
     if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
     elseif kind and value ~= nil then fail("%s: '%s' is a %s; %s can't take its place", self._name, name, kind, options.shown(value))
     elseif kind then put(self, nil, name, nil)
+    elseif rawget(rawget(self, "_parts"), "parametrizations") and rawget(rawget(self, "_parts").parametrizations._parts, name) then
+      rawget(rawget(self, "_parts").parametrizations._parts, name):set(value)
     else
       if core.is_tensor(value) then core.keep(value) end
       self._plain[name] = value
@@ -147,90 +150,16 @@ local function where(self, ok, ...)
   error(message, 0)
 end
 
-local function pack(...) return {n = select("#", ...), ...} end
-local function passed(given, ...) return (...) ~= nil and pack(...) or given end
+local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooks.forward or self.forward, self, ...)) end
 
--- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
--- them back.
-local function passed_through(list, fn)
-  local tensors, places = {}, {}
-  for i = 1, list.n do
-    if core.is_tensor(list[i]) and list[i].requires_grad then
-      tensors[#tensors + 1], places[#places + 1] = list[i], i
-    end
-  end
-  if #tensors == 0 then return list, false end
-  local identity = require("tycho.autograd").Function {forward = function(_, ...) return ... end, backward = function(_, ...)
-    local grads, out = {n = list.n}, {}
-    for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
-    local new = fn(grads)
-    if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then
-      fail("register_full_backward_hook: a hook gives a list of gradients or nil, got %s", options.shown(new))
-    end
-    grads = new or grads
-    for k, i in ipairs(places) do out[k] = grads[i] end
-    return unpack(out, 1, #places)
-  end}
-  local passed_on, out = {identity(unpack(tensors))}, {n = list.n, unpack(list, 1, list.n)}
-  for k, i in ipairs(places) do out[i] = passed_on[k] end
-  return out, true
-end
--- forward, with what hooks of the backward pass are told: gradients of inputs and outputs, by place.
-local function watched(self, hooks, inputs)
-  local given
-  local function tell(grads)
-    for _, h in ipairs(hooks.back) do
-      local new = h.fn(self, grads, given)
-      if new ~= nil then grads = new end
-    end
-    return grads
-  end
-  local ins, any = passed_through(inputs, tell)
-  local outputs = passed_through(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
-    given = grads
-    if not any then tell {n = inputs.n} end
-  end)
-  return outputs
-end
-
--- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
-local function hooked(self, ...)
-  local hooks, inputs = rawget(self, "_hooks"), pack(...)
-  for _, h in ipairs(hooks.before) do
-    local new = h.fn(self, inputs)
-    if type(new) == "table" and getmetatable(new) == nil then
-      local n = math.max(table.maxn(new), inputs.n)        -- nil at the end counts
-      inputs = {n = n, unpack(new, 1, n)}
-    elseif new ~= nil then inputs = pack(new) end
-  end
-  local outputs = #hooks.back > 0 and core.is_grad_enabled() and watched(self, hooks, inputs) or
-    pack(self:forward(unpack(inputs, 1, inputs.n)))
-  for _, h in ipairs(hooks.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
-  return unpack(outputs, 1, outputs.n)
-end
-local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooked or self.forward, self, ...)) end
-
-local function add_hook(self, name, when, fn, o)
-  if o ~= nil then check(name, o, {prepend = true}) end
-  if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-  if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}, back = {}}) end
-  exports.hooked = true
-  core.program.hooked()
-  local list, h = rawget(self, "_hooks")[when], {fn = fn}
-  table.insert(list, o and o.prepend and 1 or #list + 1, h)
-  function h.remove()
-    for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
-  end
-  return h
-end
 -- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it. {prepend = true}: before the
 -- hooks that are there.
-function Module:register_forward_hook(fn, o) return add_hook(self, "register_forward_hook", "after", fn, o) end
+function Module:register_forward_hook(fn, o) return hooks.add(self, "register_forward_hook", "after", fn, o) end
 -- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A
 -- list that it returns takes the place of the first.
-function Module:register_full_backward_hook(fn, o) return add_hook(self, "register_full_backward_hook", "back", fn, o) end
+function Module:register_full_backward_hook(fn, o) return hooks.add(self, "register_full_backward_hook", "back", fn, o) end
 -- fn(module, inputs) before each forward; inputs is a list. What it returns, a list or the one input, takes their place.
-function Module:register_forward_pre_hook(fn, o) return add_hook(self, "register_forward_pre_hook", "before", fn, o) end
+function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
 
 -- A new class. Its instances are made by calling it; arguments go to init.
 function Module:extend(name)
@@ -242,6 +171,8 @@ function Module:extend(name)
     if v ~= nil then return v end
     v = rawget(rawget(m, "_parts"), k)
     if v ~= nil then return v end
+    local made = rawget(rawget(m, "_parts"), "parametrizations")         -- what is computed where it is asked for: see parametrize.lua
+    if made and rawget(made._parts, k) then return rawget(made._parts, k)() end
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     return class[k]
   end
@@ -254,7 +185,7 @@ function Module:extend(name)
       class.init(m, ...)
       return m
     end
-    local args, place = pack(...), nil           -- {dtype=, device=} among the options: where and what the parameters are
+    local args, place = {n = select("#", ...), ...}, nil           -- {dtype=, device=} among the options: where and what the parameters are
     local o = args[args.n]
     if type(o) == "table" and getmetatable(o) == nil and (type(o.dtype) == "string" or type(o.device) == "string") then
       place, args[args.n] = o, {}

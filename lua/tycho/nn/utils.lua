@@ -99,6 +99,6 @@ end
 options.told(utils.rnn, "nn.utils.rnn")
 
 for name, fn in pairs(require "tycho.nn.normalized") do utils[name] = fn end
-utils.parametrizations = options.told({weight_norm = utils.weight_norm, spectral_norm = utils.spectral_norm}, "nn.utils.parametrizations")
+for name, part in pairs(require "tycho.nn.parametrize") do utils[name] = part end
 
 return utils

@@ -1,0 +1,87 @@
+-- Hooks of modules: what is called before and after a module's forward, and when backward has its gradients.
+--
+-- Idea: a module's hooks are lists in its raw field _hooks, by when they are called; one without has no such field and forward is
+-- called as it is.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local fail, check = options.fail, options.check
+local hooks = {there = false}          -- there: some module has had hooks, which may hold on to what they see
+
+local function pack(...) return {n = select("#", ...), ...} end
+local function passed(given, ...) return (...) ~= nil and pack(...) or given end
+
+-- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
+-- them back.
+local function passed_through(list, fn)
+  local tensors, places = {}, {}
+  for i = 1, list.n do
+    if core.is_tensor(list[i]) and list[i].requires_grad then
+      tensors[#tensors + 1], places[#places + 1] = list[i], i
+    end
+  end
+  if #tensors == 0 then return list, false end
+  local identity = require("tycho.autograd").Function {forward = function(_, ...) return ... end, backward = function(_, ...)
+    local grads, out = {n = list.n}, {}
+    for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
+    local new = fn(grads)
+    if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then
+      fail("register_full_backward_hook: a hook gives a list of gradients or nil, got %s", options.shown(new))
+    end
+    grads = new or grads
+    for k, i in ipairs(places) do out[k] = grads[i] end
+    return unpack(out, 1, #places)
+  end}
+  local passed_on, out = {identity(unpack(tensors))}, {n = list.n, unpack(list, 1, list.n)}
+  for k, i in ipairs(places) do out[i] = passed_on[k] end
+  return out, true
+end
+-- forward, with what hooks of the backward pass are told: gradients of inputs and outputs, by place.
+local function watched(self, own, inputs)
+  local given
+  local function tell(grads)
+    for _, h in ipairs(own.back) do
+      local new = h.fn(self, grads, given)
+      if new ~= nil then grads = new end
+    end
+    return grads
+  end
+  local ins, any = passed_through(inputs, tell)
+  local outputs = passed_through(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
+    given = grads
+    if not any then tell {n = inputs.n} end
+  end)
+  return outputs
+end
+
+-- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
+function hooks.forward(self, ...)
+  local own, inputs = rawget(self, "_hooks"), pack(...)
+  for _, h in ipairs(own.before) do
+    local new = h.fn(self, inputs)
+    if type(new) == "table" and getmetatable(new) == nil then
+      local n = math.max(table.maxn(new), inputs.n)        -- nil at the end counts
+      inputs = {n = n, unpack(new, 1, n)}
+    elseif new ~= nil then inputs = pack(new) end
+  end
+  local outputs = #own.back > 0 and core.is_grad_enabled() and watched(self, own, inputs) or
+    pack(self:forward(unpack(inputs, 1, inputs.n)))
+  for _, h in ipairs(own.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
+  return unpack(outputs, 1, outputs.n)
+end
+
+-- Adds fn; name: the method that was called, when: "before", "after" or "back". Gives a handle with remove().
+function hooks.add(self, name, when, fn, o)
+  if o ~= nil then check(name, o, {prepend = true}) end
+  if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
+  if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}, back = {}}) end
+  hooks.there = true
+  core.program.hooked()
+  local list, h = rawget(self, "_hooks")[when], {fn = fn}
+  table.insert(list, o and o.prepend and 1 or #list + 1, h)
+  function h.remove()
+    for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
+  end
+  return h
+end
+
+return hooks

@@ -1,0 +1,177 @@
+-- tycho.nn.utils.parametrize and parametrizations: parameters that are computed from others wherever they are asked for.
+--
+-- Idea: register_parametrization(net, "weight", p) takes the parameter out of net and puts a ParametrizationList into
+-- net.parametrizations.weight, which holds the original (or original0, original1, ... where p.right_inverse gives several)
+-- and the modules that make the weight of it, one after the other; net.weight is what the list gives (module.lua). Names
+-- in state dicts are PyTorch's. Invariant: assigning net.weight sets the originals, by the modules' right_inverse.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local module = require "tycho.nn.module"
+local modes = require "tycho.modes"
+local no_grad, fail = modes.no_grad, options.fail
+local ops, M = core.ops, core.methods
+local parametrize = {}
+
+local List = module.Module:extend("ParametrizationList")
+function List:init() self.count = 0 end
+-- What stands for value: the originals in order.
+local function inverse(m, value)
+  if type(m.right_inverse) ~= "function" then return {value} end
+  return {no_grad(m.right_inverse, m, value)}
+end
+local function originals(self)
+  local out, i = {}, 0
+  if self.original then return {self.original} end
+  while self["original" .. i] do out[#out + 1], i = self["original" .. i], i + 1 end
+  return out
+end
+function List:forward()
+  local x = self["0"](unpack(originals(self)))
+  for i = 1, self.count - 1 do x = self[tostring(i)](x) end
+  return x
+end
+-- Makes value what the list gives.
+function List:set(value)
+  if not core.is_tensor(value) then fail("a parametrized tensor can be set to a tensor alone, got %s", options.shown(value)) end
+  for i = self.count - 1, 1, -1 do value = inverse(self[tostring(i)], value)[1] end
+  local new, old = inverse(self["0"], value), originals(self)
+  if #new ~= #old then fail("right_inverse gave %d tensors, there are %d originals", #new, #old) end
+  no_grad(function() for i, x in ipairs(old) do M.copy_(x, new[i]) end end)
+end
+
+local function list_of(m, name)
+  local made = module.is_module(m) and rawget(rawget(m, "_parts"), "parametrizations")
+  return made and rawget(made._parts, name) or nil
+end
+local function need_module(who, m)
+  return options.expect(who, 1, m, module.is_module(m), "a module")
+end
+
+-- Whether a module, or its tensor of that name, is parametrized.
+function parametrize.is_parametrized(m, name)
+  need_module("is_parametrized", m)
+  if name then return list_of(m, name) ~= nil end
+  return rawget(rawget(m, "_parts"), "parametrizations") ~= nil
+end
+
+-- register_parametrization(module, name, parametrization, {unsafe=}): from now on module[name] is parametrization(original); a module
+-- whose right_inverse(value), if it has one, gives the original for a value. Several follow one another. Gives the module.
+function parametrize.register_parametrization(m, name, p, o)
+  local who = "register_parametrization"
+  need_module(who, m)
+  options.expect(who, 3, p, module.is_module(p), "a module")
+  options.fill(who, o, {unsafe = false})               -- shapes may change in any case
+  local list = list_of(m, name)
+  if list then
+    local value = no_grad(function() return m[name] end)
+    p:train(m.training)
+    list:add_module(tostring(list.count), p)
+    list.count = list.count + 1
+    if type(p.right_inverse) == "function" then list:set(value) end
+    return m
+  end
+  local w = type(name) == "string" and m[name]
+  if not core.is_tensor(w) or not (module.is_parameter(w) or rawget(m, "_kinds")[name] == "buffer") then
+    fail("%s: the %s has no parameter or buffer '%s'", who, m._name, tostring(name))
+  end
+  local learned, values = module.is_parameter(w), inverse(p, M.detach(w))
+  list = List()
+  for i, v in ipairs(values) do
+    local kept = v == w and w or core.keep(M.detach(v))
+    local at = #values == 1 and "original" or "original" .. i - 1
+    local same = #values == 1 and type(p.right_inverse) ~= "function"        -- an optimizer may have it already
+    if learned then list:register_parameter(at, same and w or module.Parameter(kept, w.requires_grad))
+    else list:register_buffer(at, kept) end
+  end
+  p:train(m.training)
+  list:add_module("0", p)
+  list.count = 1
+  if not rawget(rawget(m, "_parts"), "parametrizations") then m.parametrizations = require("tycho.nn").ModuleDict() end
+  m[name] = nil
+  m.parametrizations[name] = list
+  return m
+end
+
+-- The tensor becomes a parameter again: what it was just now or, with leave_parametrized = false, the original. Gives the module.
+function parametrize.remove_parametrizations(m, name, ...)
+  need_module("remove_parametrizations", m)
+  local o = options.arguments("remove_parametrizations", "leave_parametrized=true", ...)
+  local list = list_of(m, name)
+  if not list then fail("remove_parametrizations: the %s's '%s' isn't parametrized", m._name, tostring(name)) end
+  if not o.leave_parametrized and not list.original then
+    fail "remove_parametrizations: there are several originals; leave_parametrized must be true"
+  end
+  local first = originals(list)[1]
+  local learned, wants = module.is_parameter(first), first.requires_grad
+  local value = o.leave_parametrized and no_grad(function() return M.detach(m[name]) end) or nil
+  m.parametrizations[name] = nil
+  if #m.parametrizations:keys() == 0 then m.parametrizations = nil end
+  if not value then m[name] = first
+  elseif learned then m[name] = module.Parameter(value, wants)
+  else m:register_buffer(name, value) end
+  return m
+end
+
+---- PyTorch's own ----
+local parametrizations = {}
+
+-- The norm over all dims but one.
+local function norm_but(x, dim)
+  local over = {}
+  for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
+  return M.norm(x, 2, over, {keepdim = true})
+end
+local WeightNorm = module.Module:extend("_WeightNorm")
+function WeightNorm:init(dim) self.dim = dim end
+function WeightNorm:forward(g, v) return v * (g / norm_but(v, self.dim)) end
+function WeightNorm:right_inverse(w) return norm_but(w, self.dim), w end
+-- weight_norm(module, name="weight", dim=1): the weight as a length along dim, original0, and a direction, original1
+function parametrizations.weight_norm(m, ...)
+  local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
+  need_module("weight_norm", m)
+  local w = m[o.name]
+  if not core.is_tensor(w) then fail("weight_norm: the %s has no parameter '%s'", m._name, tostring(o.name)) end
+  local dim = require("tycho.functional.lib").wrap("weight_norm", options.whole("weight_norm", "dim", o.dim, -math.huge), M.dim(w))
+  return parametrize.register_parametrization(m, o.name, WeightNorm(dim))
+end
+
+local SpectralNorm = module.Module:extend("_SpectralNorm")
+local function unit(x, eps) return x / ops.clamp(M.norm(x), eps) end
+local function matrix(x, dim) return M.flatten(M.transpose(x, 1, dim), 2) end
+function SpectralNorm:init(w, rounds, dim, eps)
+  self.rounds, self.dim, self.eps = rounds, dim, eps
+  if M.dim(w) < 2 then return end                       -- a vector: its norm
+  local flat = no_grad(matrix, w, dim)
+  local function drawn(n) return unit(ops.randn({n}, {dtype = w.dtype, device = w.device}), eps) end
+  self:register_buffer("_u", drawn(flat.shape[1]))
+  self:register_buffer("_v", drawn(flat.shape[2]))
+  no_grad(self.iterate, self, flat, 15)
+end
+function SpectralNorm:iterate(flat, rounds)
+  for _ = 1, rounds do
+    M.copy_(self._u, unit(ops.matmul(flat, self._v), self.eps))
+    M.copy_(self._v, unit(ops.matmul(M.t(flat), self._u), self.eps))
+  end
+end
+function SpectralNorm:forward(w)
+  if M.dim(w) < 2 then return unit(w, self.eps) end
+  local flat = matrix(w, self.dim)
+  if self.training and not modes.recomputing then no_grad(self.iterate, self, M.detach(flat), self.rounds) end
+  local u, v = ops.clone(self._u), ops.clone(self._v)    -- the next time changes them
+  return w / ops.sum(u * ops.matmul(flat, v))
+end
+function SpectralNorm:right_inverse(w) return w end -- luacheck: no self
+-- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the weight divided by its largest singular value, which
+-- a step of power iteration finds each time it is asked for in training. dim: that of the outputs, 1, of transposed convolutions 2
+function parametrizations.spectral_norm(m, ...)
+  local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
+  need_module("spectral_norm", m)
+  local w = m[o.name]
+  if not core.is_tensor(w) then fail("spectral_norm: the %s has no parameter '%s'", m._name, tostring(o.name)) end
+  options.whole("spectral_norm", "n_power_iterations", o.n_power_iterations, 1)
+  local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
+  return parametrize.register_parametrization(m, o.name, SpectralNorm(w, o.n_power_iterations, dim, o.eps))
+end
+
+return {parametrize = options.told(parametrize, "nn.utils.parametrize"),
+  parametrizations = options.told(parametrizations, "nn.utils.parametrizations")}
