@@ -43,7 +43,7 @@ describe("distributions", function()
       elseif case.make:find "Cauchy" then                    -- without moments: by its median, and quartiles a scale away
         local loc = case.params == 2 and d.loc or d.scale
         helper.close(x:double():median(1), loc, "median", 0.06)
-      elseif not case.make:find "Transformed" then
+      elseif not case.make:find "Transformed" and not case.make:find "Relaxed" then
         local off = (x:double():mean(1) - d.mean):abs() / (d.variance / n):sqrt()
         assert.is_true(off:amax():item() < 5, "mean is off by " .. off:amax():item() .. " deviations")
         local ratio = x:double():var(1) / d.variance

@@ -1,7 +1,7 @@
 -- Distributions with the names and meanings of torch.distributions, and kl_divergence(p, q). base.lua says how they are made.
 local options = require "tycho.options"
 local base = require "tycho.distributions.base"
-for _, family in ipairs {"elementary", "gamma", "composed"} do require("tycho.distributions." .. family) end
+for _, family in ipairs {"elementary", "gamma", "composed", "relaxed"} do require("tycho.distributions." .. family) end
 local fail, distributions, KL = options.fail, base.distributions, base.KL
 
 -- kl_divergence(p, q): of two distributions of one kind
