@@ -255,6 +255,37 @@ describe("optimizers", function()
     close(q:detach(), tycho.tensor({want}, {dtype = "float64"}), "Rprop", 1e-14)
   end)
 
+  it("call hooks around a step", function()
+    local p = parameter(1)
+    p.grad = tycho.ones(1)
+    local opt, seen = optim.SGD({p}, {lr = 1}), {}
+    local before = opt:register_step_pre_hook(function(o) seen[#seen + 1] = {"before", o == opt, p:item()} end)
+    opt:register_step_post_hook(function() seen[#seen + 1] = {"after", true, p:item()} end)
+    opt:step()
+    before.remove()
+    opt:step()
+    assert.same({{"before", true, 0}, {"after", true, -1}, {"after", true, -2}}, seen)
+    local scaler = tycho.amp.GradScaler {init_scale = 2}             -- its steps too
+    opt:zero_grad()
+    scaler:scale(p:sum()):backward()
+    scaler:step(opt)
+    assert.same({"after", true, -3}, seen[4])
+    assert.equal(4, #seen)
+    fails("register_step_post_hook: argument 1 must be a function", function() opt:register_step_post_hook(5) end)
+  end)
+
+  it("limit gradients by a norm that is computed before", function()
+    local p, q = parameter(2), parameter(1)
+    p.grad, q.grad = tycho.tensor {3, 0}, tycho.tensor {4}
+    local U = tycho.nn.utils
+    local norm = U.get_total_norm({p.grad, q.grad})
+    assert.near(5, norm:item(), 1e-6)
+    assert.near(4, U.get_total_norm({p.grad, q.grad}, {norm_type = math.huge}):item(), 1e-6)
+    U.clip_grads_with_norm_({p, q}, 1, norm)
+    close(p.grad, tycho.tensor {0.6, 0}, nil, 1e-5)
+    close(q.grad, tycho.tensor {0.8}, nil, 1e-5)
+  end)
+
   it("check settings and states before anything changes", function()
     local p = parameter(2)
     p.grad = tycho.ones(2)

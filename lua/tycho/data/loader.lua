@@ -111,7 +111,8 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- a dataset's own, dataset:collate(items), where the items are made. prefetch_factor: batches
 -- under way for each worker; timeout: seconds an item may take in a worker process.
 -- A dataset with iter() alone is read as it comes (stream.lua).
-local function new(dataset, o)
+local function new(dataset, o, ...)
+  if select("#", ...) > 0 then fail("DataLoader: a dataset and one table of options are needed") end
   local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and not dataset.batch
   if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
@@ -119,6 +120,9 @@ local function new(dataset, o)
   local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
+  for _, k in ipairs {"shuffle", "drop_last", "pin_memory", "persistent_workers"} do
+    if type(self[k]) ~= "boolean" then fail("DataLoader: %s must be true or false, got %s", k, options.shown(self[k])) end
+  end
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)
@@ -263,6 +267,7 @@ function DataLoader:load_state_dict(d)
   if (d.batch_sampler or false) ~= (self.batch_sampler and true or false) then
     fail("load_state_dict: the state is of a loader %s a batch_sampler", d.batch_sampler and "with" or "without")
   end
+  if d.batch_size then options.whole("load_state_dict", "the loader's batch_size", d.batch_size, 1) end
   if d.batch_size and d.batch_size ~= self.batch_size then
     fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size)
   end

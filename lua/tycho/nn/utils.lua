@@ -40,6 +40,29 @@ local function norm_of(list, p)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
+-- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements together, on the device.
+function utils.get_total_norm(tensors, ...)
+  local o = options.arguments("get_total_norm", "norm_type=2, error_if_nonfinite=false", ...)
+  options.number("get_total_norm", "norm_type", o.norm_type)
+  if o.norm_type <= 0 then fail("get_total_norm: norm_type must be above 0, got %g", o.norm_type) end
+  local list = core.is_tensor(tensors) and {tensors} or tensors
+  for i, t in ipairs(options.expect("get_total_norm", 1, list, type(list) == "table", "a tensor or a list of tensors")) do
+    if not core.is_tensor(t) then fail("get_total_norm: item %d of argument 1 must be a tensor, got %s", i, options.shown(t)) end
+  end
+  if #list == 0 then return ops.zeros({}) end
+  local total = no_grad(norm_of, list, o.norm_type)
+  if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is %g", total:item()) end
+  return total
+end
+-- clip_grads_with_norm_(params, max_norm, total_norm): scales gradients by max_norm / total_norm, where that is below 1.
+function utils.clip_grads_with_norm_(params, max_norm, total)
+  options.number("clip_grads_with_norm_", "argument 2 (max_norm)", max_norm)
+  options.expect("clip_grads_with_norm_", 3, total, core.is_tensor(total), "a tensor")
+  local list = grads("clip_grads_with_norm_", params)
+  if #list > 0 then ops.multi_scale(list, ops.clamp(max_norm / (total + 1e-6), nil, 1)) end
+  give_back(list)
+end
+
 -- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales gradients so that their common norm
 -- (math.huge: the largest element) is at most max_norm. Returns the norm they had. No value comes to the host, but for
 -- error_if_nonfinite.

@@ -240,6 +240,37 @@ function Optimizer:apply_gradients(scaling)
   end
 end
 
+-- A step that goes between hooks: the optimizer's own, or a GradScaler's, which applies the gradients.
+local function between(self, hooks)
+  for _, method in ipairs {"step", "apply_gradients"} do
+    local inner = self[method]             -- LBFGS applies none
+    self[method] = inner and function(opt, given)
+      if hooks.under_way then return inner(opt, given) end
+      hooks.under_way = true
+      return options.finally(function() hooks.under_way = nil end, function()
+        for _, h in ipairs(hooks.pre) do h.fn(opt, given) end
+        local loss = inner(opt, given)
+        for _, h in ipairs(hooks.post) do h.fn(opt, given) end
+        return loss
+      end)
+    end
+  end
+end
+-- fn(optimizer) is called before each step, or after it; a handle with remove().
+for _, when in ipairs {"pre", "post"} do
+  local name = "register_step_" .. when .. "_hook"
+  Optimizer[name] = function(self, fn)
+    options.expect(name, 1, fn, callable(fn), "a function")
+    if not self.step_hooks then
+      self.step_hooks = {pre = {}, post = {}}
+      between(self, self.step_hooks)
+    end
+    local list, h = self.step_hooks[when], {fn = fn}
+    list[#list + 1] = h
+    function h.remove() for i, other in ipairs(list) do if other == h then table.remove(list, i) return end end end
+    return h
+  end
+end
 -- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
 function Optimizer:step(closure)
   if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
