@@ -415,6 +415,7 @@ def("rrelu",
   "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false",
   "leaky_relu whose slope is drawn from lower..upper while training",
   function(x, lower, upper, training)
+    if lower > upper then fail("rrelu", "lower %g is above upper %g", lower, upper) end
     if not training then return ops.leaky_relu(x, (lower + upper) / 2) end
     return ops.where(ops.ge(x, 0), x, x * (ops.rand(x.shape, {dtype = x.dtype, device = x.device}) * (upper - lower) + lower))
   end, NN)

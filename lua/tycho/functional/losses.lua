@@ -60,6 +60,13 @@ def("binary_cross_entropy",
   "cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100",
   function(x, y, weight, reduction)
     same_shape("binary_cross_entropy", x, y)
+    if lib.looks(x) and M.numel(x) > 0 then
+      local low, high = ops.amin(x):item(), ops.amax(x):item()
+      if not (low >= 0 and high <= 1) then
+        fail("binary_cross_entropy", "argument 1 (x) must lie in 0..1, its elements are from %g to %g; of scores it is \z
+          binary_cross_entropy_with_logits", low, high)
+      end
+    end
     local loss = ops.bce_terms(x, y)
     return reduced(weight and loss * weight or loss, reduction)
   end, LOSS)

@@ -131,6 +131,7 @@ def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a w
   if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then
     fail("cdist", "shapes %s and %s must be rows of one width", tostring(a.shape), tostring(b.shape))
   end
+  if p < 0 then fail("cdist", "p must not be negative, got %g", p) end
   if p ~= 2 or (a.shape[n - 1] <= 25 and b.shape[m - 1] <= 25) then return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1) end
   -- many rows: |a - b|^2 as products, which takes no memory for each difference
   local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
@@ -153,6 +154,9 @@ def("renorm",
   "x, p:number, dim:int, maxnorm:number",
   "x with each slice along dim whose p-norm is above maxnorm scaled down to it",
   function(x, p, dim, maxnorm)
+    if p <= 0 then fail("renorm", "p must be above 0, got %g", p) end
+    if maxnorm < 0 then fail("renorm", "maxnorm must not be negative, got %g", maxnorm) end
+    if M.dim(x) < 2 then fail("renorm", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
     local over, d = {}, wrap("renorm", dim, M.dim(x))
     for i = 1, M.dim(x) do if i ~= d then over[#over + 1] = i end end
     local norm = M.norm(x, p, over, {keepdim = true})

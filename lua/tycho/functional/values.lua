@@ -155,10 +155,17 @@ local function drawn(name, fn)
     return M.copy_(x, fn(x, ...))
   end
 end
-drawn("log_normal_",
-  function(x, mean, std) return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) +
-    (mean or 1)) end)
-drawn("cauchy_", function(x, median, sigma) return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0) end)
+local function need_above(name, what, v)
+  if v ~= nil and not (type(v) == "number" and v > 0) then fail(name, "%s must be a number above 0, got %s", what, tostring(v)) end
+end
+drawn("log_normal_", function(x, mean, std)
+  need_above("log_normal_", "std", std)
+  return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1))
+end)
+drawn("cauchy_", function(x, median, sigma)
+  need_above("cauchy_", "sigma", sigma)
+  return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0)
+end)
 drawn("geometric_", function(x, p)
   if type(p) ~= "number" or not (p > 0 and p < 1) then
     fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p))
@@ -413,6 +420,7 @@ def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?",
   "differences of neighbours along dim, n times; prepend and append: what comes before x and after it",
   function(x, n, dim, before, after)
     dim = wrap("diff", dim, M.dim(x))
+    if n < 0 then fail("diff", "n must not be negative, got %d", n) end
     if n == 0 then return x end
     if before or after then
       local parts = {before or x, before and x or after}
