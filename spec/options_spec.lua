@@ -109,7 +109,9 @@ describe("what isn't meant", function()
       ["get_rank: "] = function() tycho.distributed.get_rank(5) end,
       ["a GPU is named by its number or as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
     } do
-      if helper.device == "cpu" or not text:find "a value must be" and not text:find "total_count" and not text:find "0%.%.1, its" then fails(text, fn) end
+      -- where values are on a device nobody waits for them
+      local value = text:find "a value must be" or text:find "total_count" or text:find "0%.%.1, its"
+      if helper.device == "cpu" or not value then fails(text, fn) end
     end
     close(D.Exponential(1, {validate_args = false}):log_prob(-1), tycho.tensor(1), nil, 0)
     close(D.Normal(0, 1):perplexity(), tycho.tensor(math.sqrt(2 * math.pi * math.exp(1))), nil, 1e-5)
