@@ -172,3 +172,87 @@ describe("random", function()
     helper.fails("argument 1 must be a number or a tensor, got string", function() tycho.normal("x", 1, {2}) end)
   end)
 end)
+
+describe("a generator of one's own", function()
+  it("gives the numbers of the device's own after the same seed, and leaves that one alone", function()
+    local g = tycho.Generator(tycho.get_default_device()):manual_seed(5)
+    tycho.manual_seed(5)
+    local want, then_ = tycho.randn(7), tycho.rand(3)
+    tycho.manual_seed(9)
+    local after = tycho.randn(3)
+    tycho.manual_seed(9)
+    assert.is_true(want:equal(tycho.randn(7, {generator = g})))
+    assert.is_true(then_:equal(tycho.rand(3, {generator = g})))
+    assert.is_true(after:equal(tycho.randn(3)))
+  end)
+
+  it("goes with everything that draws", function()
+    local function drawn(seed)
+      local g = tycho.Generator(tycho.get_default_device()):manual_seed(seed)
+      local o = {generator = g}
+      return {tycho.rand({2, 3}, {generator = g, dtype = "float64"}), tycho.randint(1, 100, {5}, o), tycho.randperm(9, o),
+        tycho.empty(4):uniform_(2, 3, o), tycho.empty(4):normal_(o), tycho.empty(4):exponential_(1, o), tycho.empty(3):log_normal_(1, 2, o),
+        tycho.empty(3):cauchy_(0, 1, o), tycho.empty(3):geometric_(0.3, o), tycho.empty(3):random_(50, o), tycho.full({9}, 0.5):bernoulli(o),
+        tycho.zeros(9):bernoulli_(0.5, o), tycho.ones(8):multinomial(3, o), tycho.rand_like(tycho.zeros(2, 2), o),
+        tycho.nn.init.kaiming_uniform_(tycho.empty(3, 4), o), tycho.nn.init.trunc_normal_(tycho.empty(5), o),
+        tycho.nn.init.orthogonal_(tycho.empty(3, 3), o)}
+    end
+    local a, b, c = drawn(1), drawn(1), drawn(2)
+    for i = 1, #a do assert.is_true(a[i]:equal(b[i]), "case " .. i) end
+    local other = 0
+    for i = 1, #a do if not a[i]:equal(c[i]) then other = other + 1 end end
+    assert.is_true(other >= #a - 3)
+    assert.same("float64", a[1].dtype)
+  end)
+
+  it("has a state that can be kept", function()
+    local g = tycho.Generator(tycho.get_default_device())
+    assert.same(67280421310721, g:initial_seed())
+    tycho.randn(5, {generator = g})
+    local state, twin = g:get_state(), g:clone_state()
+    local want = tycho.randn(5, {generator = g})
+    assert.is_true(want:equal(tycho.randn(5, {generator = twin})))
+    g:set_state(state)
+    assert.is_true(want:equal(tycho.randn(5, {generator = g})))
+    assert.is_true(want:equal(tycho.Generator(tycho.get_default_device()):set_state(state):draw(tycho.randn, 5)))
+    assert.same(g:initial_seed(), g:seed() and g:manual_seed(67280421310721):initial_seed())
+  end)
+
+  it("decides splits and orders of loaders", function()
+    local set = tycho.data.TensorDataset(tycho.range(1, 10, {device = "cpu"}))
+    local function order(seed)
+      local g = tycho.Generator("cpu"):manual_seed(seed)
+      local out = {}
+      for _, part in ipairs(tycho.data.random_split(set, {4, 6}, {generator = g})) do
+        for i = 1, part:size() do out[#out + 1] = part:get(i) end
+      end
+      for x in tycho.data.DataLoader(set, {batch_size = 10, shuffle = true, generator = g}):iter() do out[#out + 1] = x:totable() end
+      local loader = tycho.data.DataLoader(set, {batch_size = 10, sampler = tycho.data.RandomSampler(set, {generator = g})})
+      for x in loader:iter() do out[#out + 1] = x:totable() end
+      return out
+    end
+    assert.same(order(1), order(1))
+    assert.is_not.same(order(1), order(2))
+  end)
+
+  it("goes on also where what draws errs", function()
+    local g = tycho.Generator("cpu"):manual_seed(3)
+    tycho.manual_seed(8)
+    local want = tycho.get_rng_state()
+    assert.has_error(function() g:draw(function() tycho.rand(2, {device = "cpu"}); error("stop", 0) end) end, "stop")
+    assert.same(want, tycho.get_rng_state())
+    assert.same({3, 1}, g:get_state())
+  end)
+
+  it("says what is wrong", function()
+    local g = tycho.Generator("cpu")
+    for _, case in ipairs {{"randn: generator must be a Generator, got 3", tycho.randn, 2, {generator = 3}},
+        {"seed and generator exclude each other", tycho.data.DataLoader, tycho.data.TensorDataset(tycho.zeros(2)), {seed = 1, generator = g}},
+        {"manual_seed: it is called with a colon: generator:manual_seed(...)", g.manual_seed, 3},
+        {"argument 1 (seed) must be a whole number from 0, got -1", g.manual_seed, g, -1}} do
+      local ok, message = pcall(unpack(case, 2))
+      assert.is_false(ok)
+      assert.is_truthy(message:find(case[1], 1, true), message)
+    end
+  end)
+end)

@@ -42,9 +42,9 @@ R.avg_pool2d_backward = {grad = function(g, kernel_size, stride, padding, ceil_m
   return ops.avg_pool2d(g, kernel_size, stride, padding,
     {ceil_mode = ceil_mode, count_include_pad = count_include_pad, divisor_override = divisor_override})
 end}
-R.adaptive_avg_pool2d = {x = function(g, x_shape) return ops.adaptive_avg_pool2d_backward(g, x_shape) end}
+R.adaptive_avg_pool2d_windows = {x = function(g, x_shape) return ops.adaptive_avg_pool2d_backward(g, x_shape) end}
 R.adaptive_avg_pool2d_backward = {grad = function(g, grad_shape)
-  return ops.adaptive_avg_pool2d(g, {grad_shape[#grad_shape - 1], grad_shape[#grad_shape]})
+  return ops.adaptive_avg_pool2d_windows(g, {grad_shape[#grad_shape - 1], grad_shape[#grad_shape]})
 end}
 R.resize = {x = function(g, x_shape, size, mode, align_corners, factor_h, factor_w)
   return ops.resize_backward(g, x_shape, size, mode, align_corners, factor_h, factor_w)

@@ -316,6 +316,15 @@ for _, name in ipairs {"retain_grad", "register_hook", "element_size", "get_devi
   end
 end
 
+-- What draws random numbers takes a generator of its own, too.
+local generator = require "tycho.generator"
+tycho.Generator = generator.Generator
+for _, name in ipairs {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform_", "normal_",
+    "exponential_", "log_normal_", "cauchy_", "geometric_", "random_", "bernoulli", "bernoulli_", "multinomial"} do
+  if M[name] then M[name] = generator.drawing(name, M[name]) end
+  if rawget(tycho, name) then tycho[name] = generator.drawing(name, tycho[name]) end
+end
+
 -- Loaded when first used.
 local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",

@@ -279,7 +279,8 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);
   at[c->op->cast_first].set = false;
   if (into) return ty_apply(c->ctx, c->op, in, c->nin, NULL, at, into, out);
-  TY_TRY(ty_call2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
+  if (in[0].t && in[0].t->dtype == asked->i) x = ty_retain(in[0].t);
+  else TY_TRY(ty_call2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
   in[0] = ty_op_tensor(x);
   *mode = 0;
   ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);

@@ -139,7 +139,7 @@ ty_status ty_infer_pool(ty_call *c) {
   for (int k = 0; k < 2; k++) {
     if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));
     int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
-    if (c->op->id == TY_OP_adaptive_avg_pool2d || c->op->id == TY_OP_adaptive_max_pool2d_indices) {
+    if (c->op->id == TY_OP_adaptive_avg_pool2d_windows || c->op->id == TY_OP_adaptive_max_pool2d_indices) {
       if (a[0].v[k] < 1 || n < 1)
         return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
       *out = a[0].v[k];

@@ -63,7 +63,7 @@
     for (; i + LANES <= n; i += LANES) \
       for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
     const int rest = (int)(n - i); \
-    for (int j = 0; j < LANES; j++) {   /* INIT changes nothing */ \
+    for (int j = 0; rest && j < LANES; j++) {   /* INIT changes nothing */ \
       T x = j < rest ? xs[i + j] : (T)(INIT), acc = lane[j]; \
       x = MAP; \
       lane[j] = (T)(COMB); } \

@@ -119,7 +119,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   ty_pool *p = &w.p;
   *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
     .ow = small->shape[d + 2], .dilation = {1, 1}};
-  const bool adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward ||
+  const bool adaptive = id == TY_OP_adaptive_avg_pool2d_windows || id == TY_OP_adaptive_avg_pool2d_backward ||
     id == TY_OP_adaptive_max_pool2d_indices;
   const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
   for (int i = 0; i < 2 && !adaptive && a[0].set; i++) {

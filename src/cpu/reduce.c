@@ -123,20 +123,21 @@ ty_status ty_cpu_reduce(ty_call *c) {
       r.l->finish[r.id][r.k](acc, n, count);
       store(dst + (outer * inner + at) * osize, 1, acc, n);
     }
-  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_LANES && r.red.stride[0] == 1 &&
-             ty_is_contiguous(x)) {        /* short rows, one after another */
-    const int64_t rows = TY_BLOCK / r.red.total, blocks = (keep.total + rows - 1) / rows;
+  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_PART && r.red.stride[0] == 1 &&
+             ty_is_contiguous(x)) {        /* rows that the loops take whole, one after another */
+    const int64_t n = r.red.total, rows = n <= TY_LANES ? TY_BLOCK / n : TY_MAX(TY_PART / n, 1), blocks = (keep.total + rows - 1) / rows;
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
     for (int64_t b = 0; b < blocks; b++) {
-      const int64_t at = b * rows, n = TY_MIN(rows, keep.total - at);
-      const char *p = base + at * r.red.total * r.size;
-      double buf[TY_BLOCK], acc[TY_BLOCK], part[TY_BLOCK];
-      if (!r.direct) { r.load(buf, p, 1, n * r.red.total); p = (const char *)buf; }
-      r.l->short_rows[r.id][r.k](part, p, n, r.red.total);
-      r.l->init[r.id][r.k](acc, n);
-      r.l->combine[r.id][r.k](acc, part, n);
-      r.l->finish[r.id][r.k](acc, n, count);
-      store(dst + at * osize, 1, acc, n);
+      const int64_t at = b * rows, m = TY_MIN(rows, keep.total - at);
+      const char *p = base + at * n * r.size;
+      double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
+      if (!r.direct) { r.load(buf, p, 1, m * n); p = (const char *)buf; }
+      if (n <= TY_LANES) r.l->short_rows[r.id][r.k](part, p, m, n);
+      else for (int64_t i = 0; i < m; i++) r.l->row[r.id][r.k](&part[i], p + i * n * ty_ksize[r.k], n);
+      r.l->init[r.id][r.k](acc, m);
+      r.l->combine[r.id][r.k](acc, part, m);
+      r.l->finish[r.id][r.k](acc, m, count);
+      store(dst + at * osize, 1, acc, m);
     }
   } else if (keep.total >= 16 || work < TY_GRAIN * 2) {   /* the shape decides, not the number of threads: the bits follow */
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)

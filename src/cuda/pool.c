@@ -21,7 +21,7 @@ void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *sm
     .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
     .ow = small->shape[d + 2], .dilation = {1, 1}, .x = ty_data(large), .y = ty_data(small),
     .places = places ? ty_data(places) : NULL};
-  k->adaptive = id == TY_OP_adaptive_avg_pool2d || id == TY_OP_adaptive_avg_pool2d_backward ||
+  k->adaptive = id == TY_OP_adaptive_avg_pool2d_windows || id == TY_OP_adaptive_avg_pool2d_backward ||
     id == TY_OP_adaptive_max_pool2d_indices || (id == TY_OP_max_pool2d_backward && !a[0].set);
   for (int i = 0; i < 2 && !k->adaptive; i++) {
     k->kernel[i] = a[0].v[i];

@@ -6,6 +6,7 @@ local core = require "tycho.core"
 local samplers = require "tycho.data.samplers"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
+local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
@@ -131,14 +132,14 @@ function data.StackDataset(...)
   return setmetatable({datasets = list}, Stack)
 end
 
--- random_split(dataset, {n1, n2, ...}, {seed=}): a list of subsets
+-- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of subsets
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset, 2)
   if type(sizes) ~= "table" or core.is_tensor(sizes) then
     fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)))
   end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
-  if o ~= nil then check("random_split", o, {seed = true}) end
+  if o ~= nil then check("random_split", o, {seed = true, generator = true}) end
   for _, n in ipairs(sizes) do
     if type(n) ~= "number" or n < 0 then fail("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n)) end
     total, part = total + n, part or n % 1 ~= 0
@@ -150,8 +151,9 @@ function data.random_split(dataset, sizes, o)
     sizes, total = whole, have
   elseif part then fail("random_split: the fractions add up to %g, not to 1", total) end
   if total ~= have then fail("random_split: the sizes add up to %d, the dataset has %d items", total, have) end
-  if o and o.seed then options.whole("random_split", "seed", o.seed, 0) end
-  local order = o and o.seed and samplers.seeded(o.seed, ops.randperm, total, {device = "cpu"}) or ops.randperm(total, {device = "cpu"})
+  local seed = generator.seed_of("random_split", o or {})
+  if seed then options.whole("random_split", "seed", seed, 0) end
+  local order = seed and samplers.seeded(seed, ops.randperm, total, {device = "cpu"}) or ops.randperm(total, {device = "cpu"})
   for i, n in ipairs(sizes) do
     out[i] = data.Subset(dataset, ops.slice(order, 1, first, first + n - 1))
     first = first + n

@@ -10,6 +10,7 @@ local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
 local streamed = require "tycho.data.stream"
 local options = require "tycho.options"
+local generator = require "tycho.generator"
 local fail = options.fail
 local fill, bare = options.fill, options.bare
 local ops = core.ops
@@ -96,7 +97,7 @@ end
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, collate = false,
+local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, generator = false, collate = false,
   collate_fn = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false,
   num_workers = 0, prefetch_factor = 2, timeout = 5}
 DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batches)"):format(l.dataset:size(), l:size()) end
@@ -106,7 +107,7 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 
 -- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=,
 -- sampler=, batch_sampler=, collate=, timeout=5}). persistent_workers is taken, and of no effect: worker processes stay
--- until close(). seed: without one, drawn now from the CPU's generator (manual_seed). sampler: see samplers.lua.
+-- until close(). seed: without one, drawn now, from generator or the CPU's own (manual_seed). sampler: see samplers.lua.
 -- collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it is run in this thread,
 -- a dataset's own, dataset:collate(items), where the items are made. prefetch_factor: batches
 -- under way for each worker; timeout: seconds an item may take in a worker process.
@@ -129,6 +130,7 @@ local function new(dataset, o, ...)
   if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then
     fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout))
   end
+  self.seed = generator.seed_of("DataLoader", self)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
   if streams then return streamed(dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same) end

@@ -5,6 +5,7 @@
 -- A list of positions, or any object with iter() (and size()), serves a DataLoader as a sampler too.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local generator = require "tycho.generator"
 local fail = options.fail
 local fill, whole = options.fill, options.whole
 local ops = core.ops
@@ -71,36 +72,38 @@ function Random:order(seed, epoch)
   end
   return ops.cat(parts, 1)
 end
--- RandomSampler(dataset, {replacement=, num_samples=, seed=}); seed: instead of the loader's
+-- RandomSampler(dataset, {replacement=, num_samples=, seed=, generator=}); seed, or what generator draws now: instead of the loader's
 function samplers.RandomSampler(of, o)
-  o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false})
+  o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false, generator = false})
   local n = count("RandomSampler", of)
   if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1, 2) end
-  return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement, seed = o.seed}, Random)
+  return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement,
+    seed = generator.seed_of("RandomSampler", o)}, Random)
 end
 
 local Listed = class "SubsetRandomSampler"
 function Listed:order(seed, epoch) return ops.index(self.list, {shuffled(self.n, mixed(self.seed or seed, epoch))}, 1) end
--- SubsetRandomSampler(positions, {seed=}): those, in random order
+-- SubsetRandomSampler(positions, {seed=, generator=}): those, in random order
 function samplers.SubsetRandomSampler(list, o)
-  o = fill("SubsetRandomSampler", o, {seed = false})
+  o = fill("SubsetRandomSampler", o, {seed = false, generator = false})
   local ok, t = pcall(function() return core.is_tensor(list) and core.methods.cpu(list) or core.from_value(list, "int64") end)
   if not ok or core.methods.dim(t) ~= 1 then fail("SubsetRandomSampler: argument 1 must list positions, got %s", options.shown(list)) end
-  return setmetatable({list = core.keep(core.methods.long(t)), n = #t, seed = o.seed}, Listed)
+  return setmetatable({list = core.keep(core.methods.long(t)), n = #t,
+    seed = generator.seed_of("SubsetRandomSampler", o)}, Listed)
 end
 
 local Weighted = class "WeightedRandomSampler"
 function Weighted:order(seed, epoch)
   return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})
 end
--- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=}): item i comes in proportion to weights[i]
+-- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=, generator=}): item i comes in proportion to weights[i]
 function samplers.WeightedRandomSampler(weights, n, o)
   if type(n) == "table" then
     o = {}
     for k, v in pairs(n) do o[k] = v end
     n, o.num_samples = o.num_samples, nil
   elseif type(o) == "boolean" then o = {replacement = o} end
-  o = fill("WeightedRandomSampler", o, {replacement = true, seed = false})
+  o = fill("WeightedRandomSampler", o, {replacement = true, seed = false, generator = false})
   if type(weights) == "table" then
     local ok, t = pcall(core.from_value, weights, "float64")
     weights = ok and t
@@ -112,7 +115,7 @@ function samplers.WeightedRandomSampler(weights, n, o)
     fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights)
   end
   return setmetatable({weights = core.keep(core.methods.double(core.methods.cpu(weights))), n = n,
-    replacement = o.replacement, seed = o.seed}, Weighted)
+    replacement = o.replacement, seed = generator.seed_of("WeightedRandomSampler", o)}, Weighted)
 end
 
 local Distributed = class "DistributedSampler"

@@ -8,7 +8,7 @@ end
 -- ops that PyTorch has in nn.functional
 for name in ([[
   relu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid
-  threshold softmax log_softmax hardtanh avg_pool2d adaptive_avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end
+  threshold softmax log_softmax hardtanh avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end
 
 -- other names that PyTorch has
 for name, of in pairs {

@@ -107,8 +107,15 @@ def("avg_pool1d",
     return M.squeeze(ops.avg_pool2d(flat2d(x), {1, k}, {1, stride or k}, {0, padding},
       {ceil_mode = ceil_mode, count_include_pad = count_include_pad}), -2)
   end, NN)
+local function adaptive_avg_pool2d(x, size)
+  local all = size[1] == 1 and size[2] == 1 and M.dim(x) >= 3
+  -- whole planes that lie in a row are a reduction's work
+  if all and M.is_contiguous(x) and M.is_floating_point(x) then return ops.mean(x, {-2, -1}, {keepdim = true, dtype = x.dtype}) end
+  return ops.adaptive_avg_pool2d_windows(x, size)
+end
+def("adaptive_avg_pool2d", "x, output_size:pair", "means of windows chosen so that output_size results", adaptive_avg_pool2d, NN)
 def("adaptive_avg_pool1d", "x, output_size:int", "means of windows of the last dim chosen so that output_size results", function(x, size)
-  return M.squeeze(ops.adaptive_avg_pool2d(flat2d(x), {1, size}), -2)
+  return M.squeeze(adaptive_avg_pool2d(flat2d(x), {1, size}), -2)
 end, NN)
 def("adaptive_max_pool2d",
   "x, output_size:pair, *, return_indices:bool=false",

@@ -118,7 +118,7 @@ def("adaptive_avg_pool3d",
   "means of windows of the last three dims chosen so that output_size results",
   function(x, size)
     return by_planes("adaptive_avg_pool3d", x,
-      function(y, p) return ops.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
+      function(y, p) return lib.functions.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
   end, NN)
 def("adaptive_max_pool3d",
   "x, output_size:triple, *, return_indices:bool=false",

@@ -117,4 +117,10 @@ define("orthogonal_", "gain=1", function(x, o)
   return M.copy_(x, M.to(M.reshape(q * number("orthogonal_", o, "gain"), x.shape), x.device))
 end)
 
+local generator = require "tycho.generator"
+for _, name in ipairs {"uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+    "orthogonal_"} do
+  init[name] = generator.drawing(name, init[name])
+end
+
 return init

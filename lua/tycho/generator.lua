@@ -1,0 +1,84 @@
+-- Random generators of a program's own, beside the one that each device has: what is drawn from one neither sees nor moves another.
+-- A generator is its state, two int64 (seed, offset) on its device. To draw from it the state takes the place of the device's own
+-- for one call, in the order of the current stream, and nothing waits for a device.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local fail, gpu = options.fail, core.gpu
+local Generator = {}
+local class = {__index = Generator, __tostring = function(g) return ("Generator(device=%s)"):format(g.device) end}
+
+local function is_generator(v) return getmetatable(v) == class end
+
+-- Generator(device="cpu"): a generator of random numbers of its own. What draws takes it as {generator = g}: randn, uniform_,
+-- randperm, nn.init, random_split, DataLoader, samplers. Its numbers are those of the device's own generator after the same manual_seed.
+local function new(_, device)
+  local ok, x = pcall(core.ops.empty, {0}, {device = device or "cpu"})
+  if not ok then fail("%s", (options.bare(x):gsub("^empty: argument %d", "Generator: argument 1"):gsub("^empty", "Generator"))) end
+  return setmetatable({device = x.device}, class):manual_seed(67280421310721)
+end
+
+-- Calls fn(...), which draws from this generator on its device; gives fn's results.
+function Generator:draw(fn, ...)
+  if type(fn) ~= "function" then fail("draw: argument 1 must be a function, got %s", options.shown(fn)) end
+  local before = gpu.keep_rng(self.device)
+  gpu.give_rng(self._state)
+  return options.finally(function()
+    self._state = core.keep(gpu.keep_rng(self.device))
+    gpu.give_rng(before)
+  end, fn, ...)
+end
+-- Begins anew from a seed, a whole number from 0; gives the generator.
+function Generator:manual_seed(seed)
+  options.whole("manual_seed", "argument 1 (seed)", seed, 0)
+  return self:set_state {seed, 0}
+end
+-- The seed that the generator was last given.
+function Generator:initial_seed() return self:get_state()[1] end
+-- A seed by chance (from the system's clock), which the generator begins anew from.
+function Generator:seed()
+  local seed = core.mix_seeds(math.floor(core.now() * 1e9) % 2 ^ 52, os.time()) % 2 ^ 52
+  self:manual_seed(seed)
+  return seed
+end
+-- A list of seed and offset, that set_state takes.
+function Generator:get_state() return core.methods.totable(self._state) end
+function Generator:set_state(state)
+  local seed, offset = options.rng_state(state)
+  self._state = core.keep(core.methods.to(core.from_value({seed, offset}, "int64"), self.device))
+  return self
+end
+-- Another generator in the same state.
+function Generator:clone_state() return setmetatable({device = self.device, _state = self._state}, class) end
+
+options.colon(Generator, "generator", is_generator)
+
+-- What draws for `who` from its option `generator`: nil where there is none, else the generator, checked.
+local function of(who, g, device)
+  if not is_generator(g) then fail("%s: generator must be a Generator, got %s", who, options.shown(g)) end
+  if device and device ~= g.device then fail("%s: the generator is on %s, the numbers are drawn on %s", who, g.device, device) end
+  return g
+end
+
+-- f, which draws, with an option more: {generator = g}.
+local function drawing(who, f)
+  return function(...)
+    local n = select("#", ...)
+    local o = n > 0 and select(n, ...) or nil
+    local g = type(o) == "table" and rawget(o, "generator")
+    if not g then return f(...) end
+    local args, rest, first = {...}, {}, (...)
+    for k, v in pairs(o) do if k ~= "generator" then rest[k] = v end end
+    if next(rest) == nil then n = n - 1 else args[n] = rest end
+    local device = core.is_tensor(first) and first.device or rest.device or gpu.default_device()
+    return of(who, g, device == "cuda" and "cuda:" .. gpu.current_device() or device):draw(f, unpack(args, 1, n))
+  end
+end
+
+-- The seed of what is drawn anew each epoch: the options' own, or one that their generator draws now. Both together are an error.
+local function seed_of(who, o)
+  if not o.generator then return o.seed end
+  if o.seed then fail("%s: seed and generator exclude each other", who) end
+  return of(who, o.generator, "cpu"):draw(core.ops.randint, 0, 2 ^ 52, {1}, {device = "cpu"}):item()
+end
+
+return {Generator = setmetatable({}, {__call = new}), seed_of = seed_of, drawing = drawing}
