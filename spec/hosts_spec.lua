@@ -127,6 +127,70 @@ describe("hosts #cpu", function()
     assert.equal("true\ttrue\nended 0\n", text)
   end)
 
+  it("may draw numbers in several threads: never the same ones, and a thread that ends leaves nothing behind", function()
+    local text = run [[
+      local t, ffi = require "tycho", require "ffi"
+      ffi.cdef [=[
+        typedef struct lua_State lua_State;
+        lua_State *luaL_newstate(void); void luaL_openlibs(lua_State *); void lua_close(lua_State *);
+        int luaL_loadstring(lua_State *, const char *); int lua_pcall(lua_State *, int, int, int);
+        double lua_tonumber(lua_State *, int);
+        int pthread_create(unsigned long *, void *, void *(*)(void *), void *); int pthread_join(unsigned long, void **);]=]
+      local numbers = ffi.new "double[2][20000]"
+      local source = ([=[
+        local ffi, address = require "ffi", %s
+        local t, to = require "tycho", ffi.cast("double *", address)
+        entry = ffi.cast("void *(*)(void *)", function()
+          for i = 0, 19999 do
+            local x = t.randint(0, 2 ^ 52, {4})
+            to[i] = x[1]
+          end
+          return nil
+        end)
+        return tonumber(ffi.cast("uintptr_t", entry))]=])
+      local function resident()
+        local f = io.open "/proc/self/statm"
+        local pages = f:read "*a":match "%d+ (%d+)"
+        f:close()
+        return pages * 4096
+      end
+      local before
+      for round = 1, 8 do
+        local states, threads = {}, ffi.new "unsigned long[2]"
+        for k = 0, 1 do
+          local L = ffi.C.luaL_newstate()
+          ffi.C.luaL_openlibs(L)
+          local text = source:format(("%.0f"):format(tonumber(ffi.cast("uintptr_t", numbers[k]))))
+          assert(ffi.C.luaL_loadstring(L, text) == 0 and ffi.C.lua_pcall(L, 0, 1, 0) == 0)
+          states[k] = L
+          ffi.C.pthread_create(threads + k, nil, ffi.cast("void *(*)(void *)", ffi.C.lua_tonumber(L, -1)), nil)
+        end
+        for k = 0, 1 do ffi.C.pthread_join(threads[k], nil) end
+        for k = 0, 1 do ffi.C.lua_close(states[k]) end
+        if round == 2 then before = resident() end
+      end
+      local seen, twice = {}, 0
+      for k = 0, 1 do
+        for i = 0, 19999 do
+          local v = numbers[k][i]
+          if seen[v] then twice = twice + 1 end
+          seen[v] = true
+        end
+      end
+      print(twice, resident() - before < 2 ^ 24)]]
+    assert.equal("0\ttrue\nended 0\n", text)
+  end)
+
+  it("may write numbers with a comma", function()
+    local text = run([[
+      require("ffi").cdef "char *setlocale(int, const char *);"
+      local set = require("ffi").C.setlocale(1, "de_DE.UTF-8")          -- LC_NUMERIC
+      local t = require "tycho"
+      print(set ~= nil, t.leaky_relu(t.tensor {-100}):item(), t.nn.BatchNorm1d(2).momentum, t.full({1}, 0.25))]],
+      "(localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 || true) >/dev/null 2>&1 && LOCPATH=$PWD luajit")
+    assert.truthy(text:find("-1\t0.1\t[0.2500]", 1, true), text)        -- where there are no locales, in C's
+  end)
+
   it("may have closed the standard streams", function()
     local text = run([[
       local t = require "tycho"
@@ -149,7 +213,7 @@ describe("hosts #cpu", function()
 
   it("may forbid further threads", function()
     -- only root may be someone else, who may be kept from reading the library
-    if os.execute "setpriv --reuid 54321 --clear-groups luajit -e 'require \"tycho\"' 2>/dev/null" ~= 0 then return end
+    if os.execute "cd / && setpriv --reuid 54321 --clear-groups luajit -e 'require \"tycho\"' 2>/dev/null" ~= 0 then return end
     local text = run([[
       local t = require "tycho"
       t.set_num_threads(4)

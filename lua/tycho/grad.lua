@@ -128,9 +128,9 @@ R.pow = {
     if type(b) == "number" then return b == 0 and zero(g) or g * (ops.pow(a, b - 1) * b) end
     return ops.where(ops.eq(b, 0), 0, g * (ops.pow(a, b - 1) * b))
   end,
-  b = function(g, a, out)
-    if type(a) == "number" then return a == 0 and ops.where(ops.ge(out, 1 / 0), -math.huge, 0) * g or g * out * math.log(a) end
-    return ops.where(ops.eq(a, 0), 0, g * out * ops.log(a))
+  b = function(g, a, b, out)               -- 0 ^ b is 1 or 0 from b = 0 on
+    if type(a) == "number" then return a == 0 and ops.where(ops.ge(b, 0), 0, -math.huge) * g or g * out * math.log(a) end
+    return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(a))
   end}
 -- equal operands share the gradient
 local function larger(g, a, b) return g * (ops.gt(a, b) + ops.eq(a, b) * 0.5) end

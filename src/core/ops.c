@@ -3,7 +3,11 @@
  * Idea: a signature is read once into ty_param[]; argument checks, defaults and error texts follow from it, for ops and
  * for functions written in Lua alike. Invariant: after ty_ops_init the table changes only by the gradient rules'
  * registration, which is the same for every state. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE           /* strtod_l */
+#endif
 #include <ctype.h>
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,12 +43,20 @@ static int find_type(const char *s, size_t n) {
   return -1;
 }
 
+/* A number with a point, whatever the host's locale writes. */
+static double number_of(const char *s) {
+  const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  const double v = c ? strtod_l(s, NULL, c) : atof(s);
+  if (c) freelocale(c);
+  return v;
+}
+
 /* The text of a default becomes the attribute that leaving the argument out gives. */
 static bool parse_default(ty_param *p, const char *s) {
   ty_attr *a = &p->def;
   a->set = true;
   switch (p->type) {
-    case TY_P_NUMBER: a->f = !strcmp(s, "inf") ? INFINITY : !strcmp(s, "-inf") ? -INFINITY : atof(s); return true;
+    case TY_P_NUMBER: a->f = !strcmp(s, "inf") ? INFINITY : !strcmp(s, "-inf") ? -INFINITY : number_of(s); return true;
     case TY_P_BOOL: a->i = !strcmp(s, "true"); return true;
     case TY_P_INT: a->i = atoll(s); return true;
     case TY_P_DIM: a->i = atoll(s); a->i -= a->i > 0; return true;

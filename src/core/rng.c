@@ -1,10 +1,19 @@
-/* The generators' state: one Philox stream a device. Element i of a random tensor, in logical order, takes word i%4 of
- * block offset + i/4; the offset then advances by ceil(n/4). So layout, threads and grids don't change the numbers. */
+/* The CPU's generator: one Philox stream. Element i of a random tensor, in logical order, takes word i%4 of block offset + i/4; the
+ * offset then advances by ceil(n/4). So layout, threads and grids don't change the numbers.
+ *
+ * Invariant: who draws takes its blocks at once, so that Lua states in several threads never draw the same ones. */
 #include "tycho.h"
 
-ty_generator ty_cpu_generator = {0x5DEECE66D, 0};
+static _Atomic uint64_t seed = 0x5DEECE66D, offset;
 
-void ty_manual_seed(uint64_t seed) {
-  ty_cpu_generator.seed = seed;
-  ty_cpu_generator.offset = 0;
+ty_generator ty_cpu_take(uint64_t blocks) {
+  const uint64_t at = atomic_fetch_add(&offset, blocks);
+  return (ty_generator){atomic_load(&seed), at};
+}
+
+ty_generator ty_cpu_generator(void) { return ty_cpu_take(0); }
+
+void ty_cpu_seed(ty_generator g) {
+  atomic_store(&seed, g.seed);
+  atomic_store(&offset, g.offset);
 }

@@ -4,6 +4,7 @@
  * same storage. Invariant: every element a tensor can reach lies inside its storage; ty_release never recurses
  * deeply (a tensor's history is freed by the tape's worklist). */
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,21 @@ typedef struct cell { struct cell *next; } cell;
 typedef struct { cell *first; int n; } cells;
 #define CELLS_MOST 32768
 static __thread cells view_cells, block_cells;
+static __thread bool cells_end_with_thread;
+static pthread_key_t cells_key;
+static pthread_once_t cells_once = PTHREAD_ONCE_INIT;
+
+static void cells_end(void *unused) {      /* a thread ends */
+  (void)unused;
+  cells_end_with_thread = false;
+  for (int i = 0; i < 2; i++) {
+    cells *c = i ? &block_cells : &view_cells;
+    for (cell *p = c->first, *next; p; p = next) { next = p->next; ty_free(p); }
+    *c = (cells){NULL, 0};
+  }
+}
+
+static void make_cells_key(void) { pthread_key_create(&cells_key, cells_end); }
 
 static void *cell_new(cells *c, size_t size) {
 #ifndef TY_NO_CACHE
@@ -152,7 +168,11 @@ static void *cell_new(cells *c, size_t size) {
 
 static void cell_free(cells *c, void *p) {
 #ifndef TY_NO_CACHE
-  if (c->n < CELLS_MOST) {
+  if (!cells_end_with_thread) {
+    pthread_once(&cells_once, make_cells_key);
+    cells_end_with_thread = !pthread_setspecific(cells_key, &cells_key);
+  }
+  if (c->n < CELLS_MOST && cells_end_with_thread) {
     ((cell *)p)->next = c->first;
     c->first = p;
     c->n++;

@@ -481,6 +481,8 @@ ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, lon
 
 /* ---- random numbers ---- */
 
-extern ty_generator ty_cpu_generator;
-void ty_manual_seed(uint64_t seed);
+/* The CPU's generator as it stands; before blocks of it, which are then used up; set. */
+ty_generator ty_cpu_generator(void);
+ty_generator ty_cpu_take(uint64_t blocks);
+void ty_cpu_seed(ty_generator g);
 #endif

@@ -136,10 +136,9 @@ static ty_status forward(ty_call *c) {
   ty_status s = prepare(c, 0, &j, held);
   int64_t *rng = ty_data(c->out[2]), tiles = s == TY_OK ? (j.lq + j.tq - 1) / j.tq : 0;
   if (s == TY_OK && j.drop > 0) {
-    ty_generator *g = &ty_cpu_generator;
-    j.seed = g->seed;
-    j.offset = g->offset;
-    g->offset += (uint64_t)(j.heads * j.lq * j.lk + 3) / 4;
+    const ty_generator g = ty_cpu_take((uint64_t)(j.heads * j.lq * j.lk + 3) / 4);
+    j.seed = g.seed;
+    j.offset = g.offset;
   }
   rng[0] = (int64_t)j.seed;
   rng[1] = (int64_t)j.offset;

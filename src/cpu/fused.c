@@ -21,7 +21,7 @@ typedef struct {
   /* CONVERT: from what in[0] is held in to the dtype; REDUCE: from the accumulator */
   void (*convert)(void *, int64_t, const void *, int64_t);
   double number;                                               /* NUMBER: its bits, as held */
-  uint64_t offset;                                             /* KEEP: the generator's, in this run */
+  ty_generator drawn;                                          /* KEEP: the generator's state, in this run */
   int buffer;
   bool exact, rounds;                                          /* held as in memory; computed too finely for the dtype */
   bool spread;                                                 /* one value a row, that others want as a block */
@@ -82,12 +82,12 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
 
 /* 1 where element b->first + j of the kernel is kept */
 static void keep(const part *q, double drop, const blocks *b, float *o, int64_t at, int64_t m) {
-  const uint64_t seed = ty_cpu_generator.seed, from = (uint64_t)(b->first + at);
+  const uint64_t from = (uint64_t)(b->first + at);
   uint32_t word[4 * 128];
   for (int64_t j = 0; j < m;) {
     const uint64_t block = (from + (uint64_t)j) / 4;
     const int64_t skip = (int64_t)((from + (uint64_t)j) % 4), n = TY_MIN(m - j, 4 * 128 - skip);
-    ty_cpu_loops()->philox(word, seed, q->offset + block, (skip + n + 3) / 4);
+    ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + block, (skip + n + 3) / 4);
     ty_cpu_loops()->keep(o + j, word + skip, drop, n);
     j += n;
   }
@@ -250,10 +250,7 @@ ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   kernel *w = f->kernel;
   for (int t = 0; t < f->ntensor; t++) w->it.data[t] = ty_data(f->tensor[t].t);
   for (int i = 0; i < f->nnode; i++)
-    if (f->node[i].kind == TY_F_KEEP) {
-      w->part[i].offset = ty_cpu_generator.offset;
-      ty_cpu_generator.offset += (uint64_t)(f->numel + 3) / 4;
-    }
+    if (f->node[i].kind == TY_F_KEEP) w->part[i].drawn = ty_cpu_take((uint64_t)(f->numel + 3) / 4);
   if (!f->nred) { ty_iter_each(&w->it, run, w); return TY_OK; }
   const int64_t rows = f->numel / f->inner;
   const int threads = (int)TY_MIN(ty_threads_for(f->numel), rows);

@@ -314,7 +314,16 @@ static ty_status weight_gradient(ty_call *c) {
   return ty_cpu_reduce(&sum);
 }
 
-static ty_status run(ty_call *c) { return c->op->id == TY_OP_matmul ? matmul(c) : linear(c); }
+/* BLAS counts rows and columns in int. */
+static ty_status run(ty_call *c) {
+  const bool lin = c->op->id == TY_OP_linear || c->op->id == TY_OP_linear_relu;
+  const batch x = as_batch(c->in[0].t, true), y = as_batch(c->in[1].t, lin);
+  const int64_t rows = lin && c->in[0].t->ndim ? ty_numel(c->in[0].t) / TY_MAX(x.cols, 1) : x.rows;
+  if (TY_MAX(TY_MAX(rows, x.cols), TY_MAX(y.rows, y.cols)) > INT32_MAX)
+    return ty_fail(c, "a product of %lldx%lld and %lldx%lld: at most 2^31 - 1 rows and columns", (long long)rows, (long long)x.cols,
+      (long long)y.rows, (long long)y.cols);
+  return lin ? linear(c) : matmul(c);
+}
 ty_status ty_cpu_matmul(ty_call *c) {
   if (c->op->id == TY_OP_linear_backward_weight) return weight_gradient(c);
   return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && half_product(c) ? TY_OK : ty_widened(c, run);

@@ -9,7 +9,7 @@
 
 #define BLOCKS 128          /* Philox blocks made at a time */
 
-typedef struct { ty_call *c; const char *x; int64_t n; uint64_t seed, offset; } job;
+typedef struct { ty_call *c; const char *x; int64_t n; ty_generator g; } job;
 
 /* Elements [at, at + n) of a contiguous result from their words. */
 static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
@@ -25,7 +25,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       uint32_t low[4] = {0};
       for (int64_t i = 0; i < n; i++) {
         /* the words' lower halves */
-        if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->seed, j->offset + (uint64_t)(at + i) / 4, low);
+        if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);
         ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[0].i + ty_random_below(range, r[i], low[i % 4])));
       }
       return;
@@ -84,16 +84,17 @@ static void least_first(ty_card *a, ty_card *spare, int64_t m, int64_t n) {
   }
 }
 
-static ty_status permutation(ty_call *c, uint64_t seed, uint64_t offset) {
+static ty_status permutation(ty_call *c) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
+  const ty_generator g = ty_cpu_take((uint64_t)(n + 1) / 2);
   ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)TY_MAX(n, 1));
   if (!cards) return ty_no_memory(c->ctx, c->op->shown);
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
   for (int64_t at = 0; at < n; at += 2 * BLOCKS) {
     uint32_t r[4 * BLOCKS];
     const int64_t m = TY_MIN(2 * BLOCKS, n - at);
-    ty_cpu_loops()->philox(r, seed, offset + (uint64_t)at / 2, (m + 1) / 2);
+    ty_cpu_loops()->philox(r, g.seed, g.offset + (uint64_t)at / 2, (m + 1) / 2);
     for (int64_t i = 0; i < m; i++) cards[at + i] = (ty_card){(uint64_t)r[2 * i] << 32 | r[2 * i + 1], at + i};
   }
   ty_sort_random_cards(cards, cards + n, n);
@@ -102,9 +103,21 @@ static ty_status permutation(ty_call *c, uint64_t seed, uint64_t offset) {
   return TY_OK;
 }
 
+/* Row r of m weights, of which need at least must be above 0. */
+static ty_status check_row(ty_call *c, const double *p, int64_t r, int64_t m, int64_t need) {
+  int64_t likely = 0;
+  for (int64_t i = 0; i < m; i++) {
+    if (!(p[i] >= 0) || p[i] == INFINITY)
+      return ty_fail(c, "element %lld of row %lld is %g; probabilities must be finite and not negative", (long long)i + 1,
+        (long long)r + 1, p[i]);
+    likely += p[i] > 0;
+  }
+  return likely >= need ? TY_OK : ty_fail(c, "row %lld has %lld elements above 0; %lld indices can't be drawn from it", (long long)r + 1,
+    (long long)likely, (long long)c->at[0].i);
+}
+
 /* With replacement: position in the running sums. Without: the largest of log(u) / p, in order (Efraimidis & Spirakis 2006). */
 static ty_status multinomial(ty_call *c) {
-  ty_generator *g = &ty_cpu_generator;
   ty_tensor *x, *o = c->out[0];
   int64_t n = c->at[0].i, m = c->in[0].t->shape[c->in[0].t->ndim - 1], rows = ty_numel(o) / n, *out = ty_data(o);
   bool replace = c->at[1].i;
@@ -116,24 +129,16 @@ static ty_status multinomial(ty_call *c) {
   ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)m);
   double *sum = ty_scratch(sizeof(double) * (size_t)m);
   if (!cards || !sum) s = ty_no_memory(c->ctx, c->op->shown);
+  for (int64_t r = 0; r < rows && s == TY_OK; r++) s = check_row(c, (double *)ty_data(y) + r * m, r, m, replace ? 1 : n);
+  const int64_t each = replace ? n : m;
+  const ty_generator g = s == TY_OK ? ty_cpu_take((uint64_t)(rows * each)) : (ty_generator){0, 0};
   for (int64_t r = 0; r < rows && s == TY_OK; r++) {
     const double *p = (double *)ty_data(y) + r * m;
     double total = 0;
-    int64_t likely = 0;
-    for (int64_t i = 0; i < m && s == TY_OK; i++) {
-      if (!(p[i] >= 0) || p[i] == INFINITY)
-        s = ty_fail(c, "element %lld of row %lld is %g; probabilities must be finite and not negative",
-          (long long)i + 1, (long long)r + 1, p[i]);
-      likely += p[i] > 0;
-      sum[i] = total += p[i];
-    }
-    if (s == TY_OK && (likely == 0 || (!replace && likely < n)))
-      s = ty_fail(c, "row %lld has %lld elements above 0; %lld indices can't be drawn from it", (long long)r + 1,
-        (long long)likely, (long long)n);
-    if (s != TY_OK) break;
-    for (int64_t i = 0; i < (replace ? n : m); i++) {
+    for (int64_t i = 0; i < m; i++) sum[i] = total += p[i];
+    for (int64_t i = 0; i < each; i++) {
       uint32_t w[4];
-      ty_philox(g->seed, g->offset + (uint64_t)(r * (replace ? n : m) + i), w);
+      ty_philox(g.seed, g.offset + (uint64_t)(r * each + i), w);
       double u = ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;   /* (0, 1) */
       if (!replace) {
         double key = p[i] > 0 ? TY_MIN(-log(u) / p[i], DBL_MAX) : INFINITY;       /* not negative: its bits order as it does */
@@ -151,7 +156,6 @@ static ty_status multinomial(ty_call *c) {
       for (int64_t i = 0; i < n; i++) out[r * n + i] = cards[i].at + 1;
     }
   }
-  if (s == TY_OK) g->offset += (uint64_t)(rows * (replace ? n : m));
   ty_scratch_free(cards);
   ty_scratch_free(sum);
   ty_release(y);
@@ -159,7 +163,6 @@ static ty_status multinomial(ty_call *c) {
 }
 
 static ty_status augment(ty_call *c) {
-  ty_generator *g = &ty_cpu_generator;
   ty_tensor *in[4], *o = c->out[0];
   ty_augment a;
   ty_status st = TY_OK;
@@ -172,9 +175,8 @@ static ty_status augment(ty_call *c) {
   if (st == TY_OK) {
     const uint8_t *x = ty_data(in[0]);
     const float *mean = ty_data(in[2]), *std = ty_data(in[3]);
-    const ty_generator now = *g;
+    const ty_generator now = ty_cpu_take(a.random ? (uint64_t)a.batch : 0);
     const int64_t plane = a.oh * a.ow, per = a.c * plane, size = ty_itemsize(o);
-    if (a.random) g->offset += (uint64_t)a.batch;
     #pragma omp parallel for num_threads(ty_threads_for(a.batch * per)) schedule(static)
     for (int64_t b = 0; b < a.batch; b++) {
       const ty_augmented d = ty_augment_draw(&a, now.seed, now.offset + (uint64_t)b);
@@ -204,16 +206,12 @@ static int64_t improbable(const char *x, ty_dtype d, int64_t n) {
 }
 
 ty_status ty_cpu_random(ty_call *c) {
-  ty_generator *g = &ty_cpu_generator;
   int64_t n = ty_numel(c->out[0]);
-  job j = {.c = c, .n = n, .seed = g->seed, .offset = g->offset};
+  job j = {.c = c, .n = n};
   ty_tensor *x = NULL;
   if (c->op->id == TY_OP_multinomial) return n ? multinomial(c) : TY_OK;
   if (c->op->id == TY_OP_augment) return n ? augment(c) : TY_OK;
-  if (c->op->id == TY_OP_randperm) {
-    g->offset += (uint64_t)(n + 1) / 2;
-    return permutation(c, j.seed, j.offset);
-  }
+  if (c->op->id == TY_OP_randperm) return permutation(c);
   if (c->nin) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     j.x = ty_data(x);
@@ -224,13 +222,13 @@ ty_status ty_cpu_random(ty_call *c) {
     ty_release(x);
     return ty_fail(c, "argument 1 must hold probabilities, from 0 to 1, got %g", p);
   }
-  g->offset += (uint64_t)(n + 3) / 4;
+  j.g = ty_cpu_take((uint64_t)(n + 3) / 4);
   int64_t chunk = 4 * BLOCKS;
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
   for (int64_t at = 0; at < n; at += chunk) {
     uint32_t words[4 * BLOCKS];
     int64_t m = TY_MIN(chunk, n - at);
-    ty_cpu_loops()->philox(words, j.seed, j.offset + (uint64_t)at / 4, (m + 3) / 4);
+    ty_cpu_loops()->philox(words, j.g.seed, j.g.offset + (uint64_t)at / 4, (m + 3) / 4);
     emit(&j, at, m, words);
   }
   ty_release(x);

@@ -33,7 +33,8 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
   /* x.sum() for x:sum(), x.add(1) for x:add(1): the first mistake of who comes from Python */
-  const bool dot = p->type <= TY_P_OPERAND && !ty_is_handle(L, 1)
+  const ty_handle *first = ty_is_handle(L, 1);      /* without arguments: an empty one, for the result */
+  const bool dot = p->type <= TY_P_OPERAND && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s", op->shown, k + 1, p->name, expected, got,
     dot ? "; a method is called with a colon" : "");
@@ -102,8 +103,8 @@ static int by_other_name(const ty_op *op, const char *key) {
   return op->nparam;
 }
 
-static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_made *made) {
-  int top = lua_gettop(L), k = 0, arg = first, options = 0;
+static void locate(lua_State *L, const ty_op *op, int first, int top, place *where, ty_made *made) {
+  int k = 0, arg = first, options = 0;
   bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
   memset(where, 0, sizeof(place) * (size_t)op->nparam);
   if (top - first < op->lead) {          /* the common case: operands and nothing else */
@@ -157,7 +158,7 @@ static void locate(lua_State *L, const ty_op *op, int first, place *where, ty_ma
 
 /* ---- conversion ---- */
 
-static ty_tensor *tensor_at(lua_State *L, ty_state *s, const ty_op *op, int k, int index, int item) {
+static ty_handle *tensor_at(lua_State *L, const ty_op *op, int k, int index, int item) {
   ty_handle *h = ty_is_handle(L, index);
   if (!h) {
     if (item)
@@ -170,8 +171,7 @@ static ty_tensor *tensor_at(lua_State *L, ty_state *s, const ty_op *op, int k, i
     snprintf(what, sizeof what, "argument %d (%s)", k + 1, op->param[k].name);
     ty_check(L, index, op->shown, what);
   }
-  if (h->anchored) ty_note_anchor(L, s, index);
-  return h->t;
+  return h;
 }
 
 static int64_t whole_at(lua_State *L, const ty_op *op, int k, int index, const char *expected) {
@@ -321,7 +321,15 @@ static ty_operand number_at(lua_State *L, int index) {
   return ty_is_whole(d, &v) ? ty_op_int(v) : ty_op_float(d);
 }
 
-static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place w, ty_args *a) {
+/* How many tensors the list of parameter k has. */
+static int members_of(lua_State *L, const ty_op *op, int k, int index) {
+  if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
+  const int n = (int)ty_list_length(L, index);
+  if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);
+  return n;
+}
+
+static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a) {
   const ty_param *p = &op->param[k];
   int index = w.at;
   a->span[p->slot] = (ty_span){a->nin, 1};
@@ -330,50 +338,78 @@ static void operand_at(lua_State *L, ty_state *s, const ty_op *op, int k, place 
       bad(L, op, k, p->type == TY_P_TENSORS ? "a list of tensors" : p->type == TY_P_OPERAND ? "a tensor or a number"
         : "a tensor", 0);
     if (p->type == TY_P_TENSORS) a->span[p->slot].count = 0;
-    else a->in[a->nin++].kind = TY_NONE, a->in[a->nin - 1].t = NULL;
+    else a->in[a->nin++] = (ty_operand){0};
     return;
   }
   if (p->type == TY_P_TENSORS) {
-    if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
-    int n = (int)ty_list_length(L, index);
-    if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
+    const int n = members_of(L, op, k, index);
+    if (a->nin + n > a->room) ty_throw(L, "%s: argument %d (%s) has changed while it was read", op->shown, k + 1, p->name);
     a->span[p->slot].count = n;
     for (int i = 1; i <= n; i++) {
       lua_rawgeti(L, index, i);
-      a->in[a->nin++] = ty_op_tensor(tensor_at(L, s, op, k, lua_gettop(L), i));
+      const ty_handle *h = tensor_at(L, op, k, lua_gettop(L), i);
+      a->in[a->nin++] = ty_op_tensor(h->t);
+      a->anchored = a->anchored || h->anchored;
       lua_pop(L, 1);
     }
     return;
   }
   int t = lua_type(L, index);
-  if (p->type == TY_P_OPERAND && (t == LUA_TNUMBER || t == LUA_TBOOLEAN)) a->in[a->nin++] = number_at(L, index);
-  else a->in[a->nin++] = ty_op_tensor(tensor_at(L, s, op, k, index, 0));
+  if (p->type == TY_P_OPERAND && (t == LUA_TNUMBER || t == LUA_TBOOLEAN)) { a->in[a->nin++] = number_at(L, index); return; }
+  const ty_handle *h = tensor_at(L, op, k, index, 0);
+  a->in[a->nin++] = ty_op_tensor(h->t);
+  a->anchored = a->anchored || h->anchored;
 }
 
-void ty_parse(lua_State *L, ty_state *s, const ty_op *op, int first, ty_args *a) {
-  place where[TY_MAXPARAM];
-  a->made = (ty_made){false, false};
+static void convert(lua_State *L, const ty_op *op, const place *where, ty_args *a) {
   a->nin = 0;
-  a->in = a->small;
-  s->env_pending = false;
-  locate(L, op, first, where, &a->made);
-  if (op->has_list) {                    /* room for all members, which Lua keeps */
-    size_t n = 0;
-    for (int k = 0; k < op->nparam; k++) {
-      if (op->param[k].type > TY_P_TENSORS) continue;
-      n += op->param[k].type == TY_P_TENSORS && where[k].at && lua_type(L, where[k].at) == LUA_TTABLE ? lua_objlen(L, where[k].at) : 1;
-    }
-    if (n > 16) a->in = lua_newuserdata(L, sizeof(ty_operand) * n);
-  }
+  a->anchored = false;
   for (int k = 0; k < op->nparam; k++)
-    if (op->param[k].type <= TY_P_TENSORS) operand_at(L, s, op, k, where[k], a);
+    if (op->param[k].type <= TY_P_TENSORS) operand_at(L, op, k, where[k], a);
     else attr_at(L, op, k, where[k], &a->at[op->param[k].slot]);
 }
 
-void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
+/* Pushes a list of the environments of the tensors among the arguments. */
+static int push_anchors(lua_State *L, const ty_op *op, const place *where) {
+  lua_newtable(L);
+  const int anchors = lua_gettop(L);
+  for (int k = 0; k < op->nparam; k++) {
+    const int index = where[k].at, list = index && op->param[k].type == TY_P_TENSORS;
+    if (!index || op->param[k].type > TY_P_TENSORS) continue;
+    for (int i = 1, n = list ? members_of(L, op, k, index) : 1; i <= n; i++) {
+      if (list) lua_rawgeti(L, index, i); else lua_pushvalue(L, index);
+      ty_note_anchor(L, lua_gettop(L), anchors);
+      lua_pop(L, 1);
+    }
+  }
+  return anchors;
+}
+
+void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
+  place where[TY_MAXPARAM];
+  a->made = (ty_made){false, false};
+  a->in = a->small;
+  a->room = 16;
+  a->anchors = 0;
+  locate(L, op, first, top, where, &a->made);
+  if (op->has_list) {                    /* room for all members, which Lua keeps */
+    int n = 0;
+    for (int k = 0; k < op->nparam; k++) {
+      if (op->param[k].type > TY_P_TENSORS) continue;
+      n += op->param[k].type == TY_P_TENSORS && where[k].at && lua_type(L, where[k].at) == LUA_TTABLE ? (int)lua_objlen(L, where[k].at) : 1;
+    }
+    if (n > a->room) a->in = lua_newuserdata(L, sizeof(ty_operand) * (size_t)(a->room = n));
+  }
+  convert(L, op, where, a);
+  if (!a->anchored) return;
+  a->anchors = push_anchors(L, op, where);       /* allocates: finalizers may have freed what has been looked at */
+  convert(L, op, where, a);
+}
+
+void ty_parse_to_stack(lua_State *L, const ty_op *op, int first) {
   place where[TY_MAXPARAM];
   ty_attr at;
-  locate(L, op, first, where, NULL);
+  locate(L, op, first, lua_gettop(L), where, NULL);
   luaL_checkstack(L, op->nparam + 8, "too many arguments");
   for (int k = 0; k < op->nparam; k++) {
     const ty_param *p = &op->param[k];
@@ -389,18 +425,15 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
       continue;
     }
     switch (p->type) {
-      case TY_P_TENSOR: tensor_at(L, s, op, k, index, 0); lua_pushvalue(L, index); break;
+      case TY_P_TENSOR: tensor_at(L, op, k, index, 0); lua_pushvalue(L, index); break;
       case TY_P_OPERAND:
-        if (lua_type(L, index) != LUA_TNUMBER && lua_type(L, index) != LUA_TBOOLEAN) tensor_at(L, s, op, k, index, 0);
+        if (lua_type(L, index) != LUA_TNUMBER && lua_type(L, index) != LUA_TBOOLEAN) tensor_at(L, op, k, index, 0);
         lua_pushvalue(L, index);
         break;
       case TY_P_TENSORS:
-        if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
-        if (ty_list_length(L, index) < 0)
-          ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, p->name);
-        for (int i = 1, n = (int)lua_objlen(L, index); i <= n; i++) {
+        for (int i = 1, n = members_of(L, op, k, index); i <= n; i++) {
           lua_rawgeti(L, index, i);
-          tensor_at(L, s, op, k, lua_gettop(L), i);
+          tensor_at(L, op, k, lua_gettop(L), i);
           lua_pop(L, 1);
         }
         lua_pushvalue(L, index);
@@ -415,7 +448,6 @@ void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *op, int first) {
         ty_push_attr(L, p, &at);
     }
   }
-  s->env_pending = false;
 }
 
 /* ---- back to Lua ---- */
@@ -464,43 +496,49 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
 
 /* ---- calls ---- */
 
-int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
-  ty_tensor *out[TY_MAXOUT] = {NULL}, *into = NULL;
-  ty_handle *h[TY_MAXOUT];
-  int nout = op->nout;
-  bool pending = s->env_pending;
-  for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* finalizers may run now, and free what they like */
+int ty_push_results(lua_State *L, ty_state *s, const ty_op *op) {
   ty_pace(L, s);
+  for (int i = 0; i < op->nout; i++) ty_new_handle(L, s);
+  return lua_gettop(L) - op->nout + 1;
+}
+
+int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
+  ty_tensor *out[TY_MAXOUT] = {NULL};
+  const int nout = a->out ? 1 : op->nout;
   ty_ctx *ctx = ty_ctx_of(L, s);
-  if (a->out) {
-    into = a->in[0].t;
-    lua_pushvalue(L, a->out);
-  } else
-    for (int i = 0; i < nout; i++) h[i] = ty_new_handle(L, s);
-  s->env_pending = pending;
-  ty_status st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, into, out);
+  for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* out of memory, the collector is asked: finalizers free what they like */
+  ty_status st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, a->out ? a->in[0].t : NULL, out);
   for (int i = 0; i < a->nin; i++) ty_release(a->in[i].t);
   if (st != TY_OK) return ty_raise(L, ctx);
-  if (into) ty_release(out[0]);
-  else
-    for (int i = 0; i < nout; i++) {
-      h[i]->t = out[i];
-      if (a->made.pinned && ty_pin(L, ctx, &h[i]->t) != TY_OK) return ty_raise(L, ctx);
-      out[i] = h[i]->t;
-      if (a->made.requires_grad) {
-        ty_settle(L, "a leaf is made");
-        if (!ty_is_float((ty_dtype)out[i]->dtype))
-          return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[out[i]->dtype]);
-        out[i]->requires_grad = true;
-        ty_register(L, i - nout);
-      }
-    }
-  if (s->env_pending) {
-    for (int i = 0; i < nout; i++) ty_settle_anchor(L, s, i - nout);
-    s->env_pending = false;
+  for (int i = 0; i < op->nout; i++) {
+    if (a->out) { ty_release(out[i]); continue; }
+    ty_handle *h = lua_touserdata(L, a->result + i);
+    h->t = out[i];
+    if (a->made.pinned && ty_pin(L, ctx, &h->t) != TY_OK) return ty_raise(L, ctx);
+    if (!a->made.requires_grad) continue;
+    ty_settle(L, "a leaf is made");
+    if (!ty_is_float((ty_dtype)h->t->dtype))
+      return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[h->t->dtype]);
+    h->t->requires_grad = true;
+    ty_register(L, a->result + i);
   }
-  if (s->watchful && nout) ty_note_place(L, out[0]);
+  for (int i = 0; i < nout; i++) {
+    lua_pushvalue(L, a->out ? a->out : a->result + i);
+    if (a->anchors) ty_settle_anchor(L, lua_gettop(L), a->anchors);
+  }
+  if (s->watchful && nout && !a->out) ty_note_place(L, ty_test(L, -nout));
   return nout;
+}
+
+int ty_run_op(lua_State *L, ty_op *op, int into) {
+  ty_state *s = ty_state_of(L);
+  const int top = lua_gettop(L);
+  ty_args a;
+  a.out = into;
+  if (into) ty_pace(L, s);
+  else a.result = ty_push_results(L, s, op);
+  ty_parse(L, op, 1, top, &a);
+  return ty_call_op(L, s, op, &a);
 }
 
 ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into) {

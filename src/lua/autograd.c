@@ -408,30 +408,30 @@ static int record(lua_State *L) {
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
   if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION)
     return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
-  s->env_pending = false;
-  bool any = false;
+  lua_settop(L, 3);
+  lua_newtable(L);
   for (int i = 0; i < nin; i++) {
     lua_rawgeti(L, 2, i + 1);
-    in[i] = ty_test(L, -1);
-    any = any || ty_needs_grad(in[i]);
-    if (in[i] && ((ty_handle *)lua_touserdata(L, -1))->anchored) ty_note_anchor(L, s, lua_gettop(L));
+    ty_note_anchor(L, lua_gettop(L), 4);
     lua_pop(L, 1);
   }
-  if (!any || !ty_ctx_of(L, s)->grad_enabled) { s->env_pending = false; return 0; }
+  const int anchors = lua_objlen(L, 4) ? 4 : 0;
+  const uint64_t key = ty_new_key(L, s, 1);
+  bool any = false;                        /* from here to the record nothing allocates in Lua: finalizers may free tensors */
+  for (int i = 0; i < nin; i++) { lua_rawgeti(L, 2, i + 1); in[i] = ty_test(L, -1); any = any || ty_needs_grad(in[i]); lua_pop(L, 1); }
   for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }
-  uint64_t key = ty_new_key(L, s, 1);
   ty_ctx *ctx = ty_ctx_of(L, s);
+  if (!any || !ctx->grad_enabled) return 0;
   if (ty_record_function(ctx, key, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
   for (int j = 0; j < nout; j++) {
     if (!out[j]) continue;
     lua_rawgeti(L, 3, j + 1);
     int h = lua_gettop(L);
-    if (s->env_pending) ty_settle_anchor(L, s, h);
+    if (anchors) ty_settle_anchor(L, h, anchors);
     lua_pushvalue(L, 1);
     ty_anchor(L, h);
     lua_pop(L, 1);
   }
-  s->env_pending = false;
   return 0;
 }
 

@@ -43,13 +43,13 @@ typedef struct ty_state {
   int special;               /* coroutines with modes of their own */
   ty_account *account;
   long long gc_limit;        /* bytes of tensors past which the collector is driven */
-  bool collecting, env_pending;
+  bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
   uint64_t next_key;
 } ty_state;
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
-enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_PARENTS, TY_R_RULES, TY_R_SHAPE_META,
+enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
        TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
@@ -94,28 +94,38 @@ const char *ty_path_at(lua_State *L, int index);             /* a file's name; r
    ops that was called there, or NULL. */
 const char *ty_push_place(lua_State *L);
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
-void ty_note_anchor(lua_State *L, ty_state *s, int index);   /* an operand whose environment the result must keep */
-void ty_settle_anchor(lua_State *L, ty_state *s, int index); /* gives the result what was noted */
+/* What the results of a call must keep: adds the environment of the operand at index, where it has one, to the list at anchors; gives
+   the result at index what was noted. No relative indices. */
+void ty_note_anchor(lua_State *L, int index, int anchors);
+void ty_settle_anchor(lua_State *L, int index, int anchors);
 
 /* What creators take besides. */
 typedef struct { bool requires_grad, pinned; } ty_made;
 
 /* ---- arguments (args.c) ---- */
+/* What in[] refers to belongs to handles, which finalizers may free: from ty_parse to ty_call_op nothing may allocate in Lua. So results'
+ * handles come first. */
 typedef struct {
   ty_operand small[16], *in;
-  int nin;
+  int nin, room;             /* room: of in[] */
+  bool anchored;             /* an operand is */
+  int anchors;               /* stack index of what the results must keep (ty_note_anchor), 0: nothing */
   ty_span span[TY_MAXPARAM];
   ty_attr at[TY_MAXATTR];
   ty_made made;
   int out;                   /* stack index of the tensor that gets the result (in-place), 0: none */
+  int result;                /* else that of the first result's handle */
 } ty_args;
 /* Arguments at first .. top by op's signature. Raises with a text that names the op and the argument. */
-void ty_parse(lua_State *L, ty_state *s, const ty_op *op, int first, ty_args *a);
-/* The same for a function in Lua: pushes its nparam arguments in order. */
-void ty_parse_to_stack(lua_State *L, ty_state *s, const ty_op *sig, int first);
+void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a);
+/* The same for a function in Lua, up to the stack's top: pushes its nparam arguments in order. */
+void ty_parse_to_stack(lua_State *L, const ty_op *sig, int first);
 const char *ty_type_text(lua_State *L, int index);        /* "tensor", "number", ... for error texts */
+int ty_push_results(lua_State *L, ty_state *s, const ty_op *op);    /* empty handles for op's results; where the first one stands */
 /* Runs op and pushes its results. */
 int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);
+/* All of it, for the arguments on the stack; into: the stack index of the tensor that is changed in place, or 0. */
+int ty_run_op(lua_State *L, ty_op *op, int into);
 /* One op of up to two operands from C, result pushed; into: in place (nothing is pushed). */
 ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into);
 int64_t ty_list_length(lua_State *L, int index);          /* -1: the table has holes or fields that are no positions */

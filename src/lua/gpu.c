@@ -37,7 +37,7 @@ static void open_library(const char *path, ty_ctx *ctx) {
   if (ty_gpus.count && ty_gpus.memory_info(ctx, 0, &left, &total) == TY_OK) garbage = (long long)TY_MIN(total / 32, (size_t)1 << 30);
   for (int i = 0; i < ty_gpus.count && i < TY_MAXGPU; i++) {
     ty_devices[1 + i] = &ty_gpus.device[i];
-    ty_gpus.device[i].seed(ctx, &ty_gpus.device[i], (ty_generator){ty_cpu_generator.seed, 0});   /* manual_seed may have come before */
+    ty_gpus.device[i].seed(ctx, &ty_gpus.device[i], (ty_generator){ty_cpu_generator().seed, 0});   /* manual_seed may have come before */
   }
 }
 
@@ -135,7 +135,7 @@ static int rng_state(lua_State *L) {
   ty_settle(L, "the generator's state is asked for");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
   ty_ctx *ctx = context(L);
-  ty_generator g = ty_cpu_generator;
+  ty_generator g = ty_cpu_generator();
   int64_t seed, offset;
   if (d < 0) return ty_throw(L, "argument 1 must be a device such as 'cpu' or 'cuda:0', got '%s'", lua_tostring(L, 1));
   if (lua_isnoneornil(L, 2)) {
@@ -147,7 +147,7 @@ static int rng_state(lua_State *L) {
   if (!ty_is_whole(luaL_checknumber(L, 2), &seed) || !ty_is_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0)
     return ty_throw(L, "set_rng_state: whole numbers from 0 are needed");
   g = (ty_generator){(uint64_t)seed, (uint64_t)offset};
-  if (!d) ty_cpu_generator = g;
+  if (!d) ty_cpu_seed(g);
   else if (ty_devices[d]->seed(ctx, ty_devices[d], g) != TY_OK) return ty_raise(L, ctx);
   return 0;
 }
@@ -162,7 +162,7 @@ static int keep_rng(lua_State *L) {
   if (d < 0) return ty_throw(L, "keep_rng: there is no device '%s'", lua_tostring(L, 1));
   ty_handle *h = ty_new_handle(L, s);
   if (ty_empty(ctx, ty_devices[d], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
-  if (!d) memcpy(ty_data(h->t), &ty_cpu_generator, sizeof ty_cpu_generator);
+  if (!d) *(ty_generator *)ty_data(h->t) = ty_cpu_generator();
   else if (ty_devices[d]->copy_seed(ctx, ty_devices[d], h->t, false) != TY_OK) return ty_raise(L, ctx);
   return 1;
 }
@@ -173,7 +173,7 @@ static int give_rng(lua_State *L) {
   const ty_backend *b = ty_device_of(t);
   if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t))
     return ty_throw(L, "give_rng: argument 1 is no generator's state");
-  if (b->gpu < 0) memcpy(&ty_cpu_generator, ty_data(t), sizeof ty_cpu_generator);
+  if (b->gpu < 0) ty_cpu_seed(*(ty_generator *)ty_data(t));
   else if (b->copy_seed(context(L), b, t, true) != TY_OK) return ty_raise(L, context(L));
   return 0;
 }

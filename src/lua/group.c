@@ -51,7 +51,7 @@ static int group_start(lua_State *L) {
   sweep();
   void **box = ty_new_box(L, forget);
   lua_insert(L, 1);
-  ty_parse(L, s, &ty_ops[TY_OP_collective], 3, &a);
+  ty_parse(L, &ty_ops[TY_OP_collective], 3, lua_gettop(L), &a);
   ty_tensor *to = ty_check(L, 2, "distributed", "the result");
   under_way *u = ty_malloc(sizeof *u);
   if (!u) return ty_throw(L, "distributed: out of memory");

@@ -197,22 +197,16 @@ static int run_unpack(lua_State *L) {
 
 /* As ty_protected, with recording and packing off. */
 static ty_status quietly(ty_tape_call *r, int which) {
-  ty_state *s = r->ctx->host_data;
   ty_modes *m = (ty_modes *)r->ctx;                        /* some mode isn't the default, so they are the coroutine's own */
-  lua_State *L = s->L;
-  const bool pending = s->env_pending, grad = r->ctx->grad_enabled;
+  const bool grad = r->ctx->grad_enabled;
   const uint64_t packs = r->ctx->packs;
-  if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "saved_tensors_hooks: Lua's stack is full");
-  ty_private(L, TY_R_PARENTS);                             /* the call under way has noted what its results keep */
   m->pinned++;
-  r->ctx->grad_enabled = s->env_pending = false;
+  r->ctx->grad_enabled = false;
   r->ctx->packs = 0;
   const ty_status st = ty_protected(r, which);
   r->ctx->grad_enabled = grad;
   r->ctx->packs = packs;
   m->pinned--;
-  lua_rawseti(L, lua_upvalueindex(2), TY_R_PARENTS);
-  s->env_pending = pending;
   return st;
 }
 

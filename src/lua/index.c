@@ -101,7 +101,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     }
     if (row && ty_numel(x) > 0) {
       view_op(L, s, p, TY_OP_view, &size);
-      ty_simple(L, s, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &one, NULL);
+      ty_simple(L, s, TY_OP_view, ty_op_tensor(ty_check(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
       t = ty_check(L, -1, "index", "an index");
       n = 1;
     }
@@ -154,8 +154,6 @@ static ty_operand number_at(lua_State *L, int at) {
 
 static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   ty_op *op = &ty_ops[put ? TY_OP_index_put : TY_OP_index];
-  memset(a, 0, sizeof *a);
-  a->in = a->small;
   a->in[a->nin++] = ty_op_tensor(current(L, p));
   a->span[0] = (ty_span){0, 1};
   if (put) {
@@ -166,17 +164,28 @@ static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   a->at[0].set = true;
   a->at[0].n = (uint8_t)p->nindex;
   for (int i = 0; i < p->nindex; i++) {
-    a->in[a->nin++] = ty_op_tensor(((ty_handle *)lua_touserdata(L, p->index[i]))->t);
+    a->in[a->nin++] = ty_op_tensor(ty_check(L, p->index[i], "index", "an index"));
     a->at[0].v[i] = p->dims[i];
   }
   a->at[1] = (ty_attr){.set = true, .i = 0};
   return op;
 }
 
-static void anchor(lua_State *L, ty_state *s, int from) {
-  ty_handle *h = ty_is_handle(L, from);
-  s->env_pending = false;
-  if (h && h->anchored) ty_note_anchor(L, s, from);
+static void begin(ty_args *a) {
+  memset(a, 0, sizeof *a);
+  a->in = a->small;
+  a->room = 16;
+}
+
+/* Pushes a list of what the tensors at two indices keep; 0: neither keeps anything. */
+static int anchors_of(lua_State *L, int first, int second) {
+  const ty_handle *h = ty_is_handle(L, first), *k = ty_is_handle(L, second);
+  if (!(h && h->anchored) && !(k && k->anchored)) return 0;
+  lua_newtable(L);
+  const int anchors = lua_gettop(L);
+  ty_note_anchor(L, first, anchors);
+  ty_note_anchor(L, second, anchors);
+  return anchors;
 }
 
 int ty_index_get(lua_State *L) {
@@ -196,18 +205,21 @@ int ty_index_get(lua_State *L) {
   ty_pace(L, s);
   bool element = walk(L, s, &p);
   if (element) { ty_tensor *t = current(L, &p); ty_settle(L, "an element is read"); ty_push_element(L, t, t->offset); return 1; }
-  anchor(L, s, 1);
+  const int anchors = anchors_of(L, 1, 1);
   if (p.nindex) {
+    begin(&a);
+    a.anchors = anchors;
+    a.result = ty_push_results(L, s, &ty_ops[TY_OP_index]);
     ty_op *op = prepare(L, &p, &a, false, 0);
     return ty_call_op(L, s, op, &a);
   }
   if (p.view == 1) {                     /* x[{}]: a view of the whole */
-    ty_attr at = {.set = true, .n = x->ndim};
-    memcpy(at.v, x->shape, sizeof(int64_t) * x->ndim);
+    ty_attr at = {.set = true, .n = (uint8_t)current(L, &p)->ndim};
+    memcpy(at.v, current(L, &p)->shape, sizeof at.v);
     view_op(L, s, &p, TY_OP_expand, &at);
   }
+  if (anchors) ty_settle_anchor(L, p.view, anchors);
   lua_pushvalue(L, p.view);
-  if (s->env_pending) { ty_settle_anchor(L, s, -1); s->env_pending = false; }
   return 1;
 }
 
@@ -230,9 +242,8 @@ int ty_index_set(lua_State *L) {
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
     return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
   if (fills_mask(L, x)) {
-    memset(&a, 0, sizeof a);
-    a.in = a.small;
-    a.small[0] = ty_op_tensor(x);
+    begin(&a);
+    a.small[0] = ty_op_tensor(ty_check(L, 1, "index", "the tensor"));
     a.small[1] = ty_op_tensor(ty_check(L, 2, "index", "an index"));
     a.small[2] = number_at(L, 3);
     a.nin = 3;
@@ -242,14 +253,13 @@ int ty_index_set(lua_State *L) {
   }
   ty_pace(L, s);
   walk(L, s, &p);
-  anchor(L, s, 3);
-  bool pending = s->env_pending;
-  if (pending && ((ty_handle *)lua_touserdata(L, 1))->anchored) ty_note_anchor(L, s, 1);
-  if (pending) ty_settle_anchor(L, s, 1);  /* x's history now reaches what the value's environment holds */
-  s->env_pending = false;
+  const ty_handle *v = ty_is_handle(L, 3);
+  const int anchors = v && v->anchored ? anchors_of(L, 3, 1) : 0;
+  if (anchors) ty_settle_anchor(L, 1, anchors);            /* x's history now reaches what the value's environment holds */
   if (p.nindex) {
-    ty_op *op = prepare(L, &p, &a, true, 3);
+    begin(&a);
     a.out = p.view;
+    ty_op *op = prepare(L, &p, &a, true, 3);
     ty_call_op(L, s, op, &a);
     return 0;
   }

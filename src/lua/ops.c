@@ -6,22 +6,13 @@
 #include "binding.h"
 
 static int op_call(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_args a;
-  a.out = 0;
-  ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
-  ty_parse(L, s, op, 1, &a);
-  return ty_call_op(L, s, op, &a);
+  return ty_run_op(L, lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1)), 0);
 }
 
 static int op_call_inplace(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_args a;
   ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
   ty_check(L, 1, op->shown, "argument 1");
-  ty_parse(L, s, op, 1, &a);
-  a.out = 1;
-  return ty_call_op(L, s, op, &a);
+  return ty_run_op(L, op, 1);
 }
 
 static bool has_inplace(const ty_op *op) {
@@ -54,7 +45,7 @@ static int lua_function(lua_State *L) {  /* upvalues: signature, function, what 
   ty_state *s = ty_state_of(L);
   ty_op *sig = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
   const bool scoped = !lua_isnil(L, lua_upvalueindex(TY_UPVALUES + 3));
-  ty_parse_to_stack(L, s, sig, 1);
+  ty_parse_to_stack(L, sig, 1);
   const int base = lua_gettop(L) - sig->nparam;
   if (scoped) {
     lua_pushvalue(L, lua_upvalueindex(TY_UPVALUES + 3));

@@ -235,32 +235,25 @@ static int handle_free(lua_State *L) {
 
 /* ---- environments: hooks and Function contexts live as long as a tensor that needs them ---- */
 
-void ty_note_anchor(lua_State *L, ty_state *s, int index) {
+void ty_note_anchor(lua_State *L, int index, int anchors) {
+  const ty_handle *h = ty_is_handle(L, index);
+  if (!h || !h->anchored) return;
   lua_getfenv(L, index);
-  int env = lua_gettop(L);
-  if (!s->env_pending) {
-    lua_newtable(L);
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, lua_upvalueindex(2), TY_R_PARENTS);
-    s->env_pending = true;
-  } else ty_private(L, TY_R_PARENTS);
-  int n = (int)lua_objlen(L, -1);
+  const int n = (int)lua_objlen(L, anchors);
   bool known = false;
   for (int i = 1; i <= n && !known; i++) {
-    lua_rawgeti(L, -1, i);
-    known = lua_rawequal(L, -1, env);
+    lua_rawgeti(L, anchors, i);
+    known = lua_rawequal(L, -1, -2);
     lua_pop(L, 1);
   }
-  if (!known) { lua_pushvalue(L, env); lua_rawseti(L, -2, n + 1); }
-  lua_pop(L, 2);
+  if (known) lua_pop(L, 1);
+  else lua_rawseti(L, anchors, n + 1);
 }
 
-void ty_settle_anchor(lua_State *L, ty_state *s, int index) {
+void ty_settle_anchor(lua_State *L, int index, int anchors) {
   ty_handle *h = lua_touserdata(L, index);
-  (void)s;
-  if (index < 0) index = lua_gettop(L) + index + 1;
-  ty_private(L, TY_R_PARENTS);
-  if (lua_objlen(L, -1) == 1) { lua_rawgeti(L, -1, 1); lua_remove(L, -2); }
+  if (lua_objlen(L, anchors) == 1) lua_rawgeti(L, anchors, 1);
+  else lua_pushvalue(L, anchors);
   lua_setfenv(L, index);
   h->anchored = true;
 }

@@ -272,12 +272,8 @@ static int concat_event(lua_State *L) {
 }
 
 static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
-  ty_state *s = ty_state_of(L);
-  ty_args a;
-  a.out = 0;
   lua_settop(L, 1);
-  ty_parse(L, s, &ty_ops[TY_OP_neg], 1, &a);
-  return ty_call_op(L, s, &ty_ops[TY_OP_neg], &a);
+  return ty_run_op(L, &ty_ops[TY_OP_neg], 0);
 }
 
 static int tostring_event(lua_State *L) {
@@ -411,10 +407,11 @@ static int manual_seed(lua_State *L) {
     return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s",
       lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_settle(L, "manual_seed() is called");
-  ty_manual_seed((uint64_t)n);
+  const ty_generator g = {(uint64_t)n, 0};
+  ty_cpu_seed(g);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   for (int i = 1; i <= TY_MAXGPU && ty_devices[i]; i++)
-    if (ty_devices[i]->seed(ctx, ty_devices[i], ty_cpu_generator) != TY_OK) return ty_raise(L, ctx);
+    if (ty_devices[i]->seed(ctx, ty_devices[i], g) != TY_OK) return ty_raise(L, ctx);
   return 0;
 }
 

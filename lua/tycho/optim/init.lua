@@ -119,7 +119,11 @@ end
 -- Gives the class, and what is called to make one, which is optim's of that name unless it is a user's own.
 local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
-  class.__index, class.defaults_of, class.__tostring = class, defaults, describe
+  class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
+  class.__newindex = function(opt, k, v)
+    if defaults[k] ~= nil then fail("%s: '%s' is a group's: opt.param_groups[1].%s = %s", name, k, k, text_of(v)) end
+    rawset(opt, k, v)
+  end
   local known = {params = true}
   for k in pairs(defaults) do known[k] = true end
   -- (params, {lr=, ...}), (params, lr, {...}), ({params=, lr=, ...})
@@ -180,6 +184,7 @@ local function refuse_capture(self, what)
   if core.gpu.capturing() then error(("%s: a graph can't record a step that %s: call step() once before"):format(self._name, what), 5) end
 end
 
+local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
 local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
 
 -- What others have changed in a 16-bit parameter since its float32 master was written goes to the master; the rest keeps its digits.
@@ -202,6 +207,16 @@ local function begin(self, p, group, s, fresh)
   return s
 end
 
+-- What the group's options ask for besides, maybe since a step ago: it begins as zeros.
+local function complete(self, group, s, p)
+  for _, extra in ipairs(self.optional) do
+    if not s[extra.name] and extra.asked(group) then
+      refuse_capture(self, "makes state")
+      s[extra.name] = like(p)
+    end
+  end
+end
+
 -- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil.
 function Optimizer:apply_gradients(scaling)
   for _, group in ipairs(self.param_groups) do
@@ -214,6 +229,7 @@ function Optimizer:apply_gradients(scaling)
           s = begin(self, p, group, s, fresh)
           self.state[p] = s
         elseif s.master and s.version ~= M._version(p) then no_grad(follow, p, s) end
+        complete(self, group, s, s.master or p)
         local b = buckets[s.step]
         if not b then
           b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = group.lr}
@@ -284,8 +300,6 @@ local function field(list, name)
   for i, s in ipairs(list) do out[i] = s[name] end
   return out
 end
-local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
-
 -- Parameters by their place over all groups, so that it can be saved.
 function Optimizer:state_dict()
   local out, n = {state = {}, param_groups = {}}, 0
@@ -422,8 +436,9 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   local Adam = new_class(name,
     {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false,
       master_weights = false})
-  function Adam:new_state(p, group, s)
-    s.exp_avg, s.exp_avg_sq, s.max_exp_avg_sq = like(p), like(p), group.amsgrad and like(p) or nil
+  Adam.optional = {{name = "max_exp_avg_sq", asked = function(group) return group.amsgrad end}}
+  function Adam:new_state(p, _, s)
+    s.exp_avg, s.exp_avg_sq = like(p), like(p)
   end
   function Adam:update(group, b)
     ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"),
@@ -470,9 +485,9 @@ end
 local RMSprop = new_class("RMSprop",
   {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false,
     master_weights = false})
-function RMSprop:new_state(p, group, s)
-  s.square_avg, s.momentum_buffer, s.grad_avg = like(p), group.momentum > 0 and like(p) or nil, group.centered and like(p) or nil
-end
+RMSprop.optional = {{name = "momentum_buffer", asked = function(group) return group.momentum > 0 end},
+  {name = "grad_avg", asked = function(group) return group.centered end}}
+function RMSprop:new_state(p, _, s) s.square_avg = like(p) end
 function RMSprop:update(group, b)
   ops.rmsprop_step(b.params, b.grads, field(b.state, "square_avg"), group.momentum > 0 and field(b.state, "momentum_buffer") or nil,
     group.centered and field(b.state, "grad_avg") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale,
