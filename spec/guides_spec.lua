@@ -372,7 +372,7 @@ describe("guides: training", function()
       s:step()
     end
     assert.same({8, 8, 4, 4, 2, 2}, seen)
-    assert.equal("Halved(epoch 6)", tostring(s))
+    assert.equal("Halved(epoch 6, lr 1)", tostring(s))
     fails("a method lr_at(", tycho.optim.lr_scheduler.LRScheduler:extend "Bare", opt)
   end)
 end)

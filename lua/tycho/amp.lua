@@ -83,6 +83,11 @@ end
 ---- loss scaling ----
 local Scaler = {}
 Scaler.__index = Scaler
+Scaler.__tostring = function(s)
+  if not s._enabled then return "GradScaler(enabled=false)" end
+  return ("GradScaler(init_scale=%g, growth_factor=%g, backoff_factor=%g, growth_interval=%d)"):format(s._init_scale, s._growth_factor,
+    s._backoff_factor, s._growth_interval)
+end
 
 local function number(value, dtype, device) return core.keep(ops.full({}, value, {dtype = dtype, device = device})) end
 

@@ -13,6 +13,7 @@ local checkpoint = {}
 
 local Manager = {}
 Manager.__index = Manager
+Manager.__tostring = function(m) return ("Manager(dir=%q, keep=%s, async=%s)"):format(m.dir, m.keep > 0 and m.keep or "false", m.async) end
 
 -- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
 function checkpoint.Manager(o)

@@ -26,8 +26,7 @@ end
 
 ---- pictures with labels ----
 -- images: uint8 (N, H, W) or (N, C, H, W), or paths: a list of files. labels: int64, 1-based. classes[label] is the label's name.
-local Pictures = {}
-Pictures.__index = Pictures
+local Pictures = source.class "Pictures"
 function Pictures:size() return M.size(self.labels, 1) end
 -- What C makes; a transform that needs Lua is left out here.
 local function fields(self, with)
@@ -84,6 +83,7 @@ local function define(name, defaults, make)
     o = fill(name, o, defaults)
     local ok, d = pcall(make, o)
     if not ok then fail(name .. ": " .. tostring(bare(d))) end
+    d.name = name
     return d
   end
 end
@@ -198,8 +198,7 @@ define("ImageFolder", {root = false, train = "whole", transform = false, gray = 
 end)
 
 ---- text ----
-local Text = {}
-Text.__index = Text
+local Text = source.class "TextFile"
 function Text:size() return self.n end
 function Text:fields()
   if self.transform then return nil, "its transform is a Lua function" end
@@ -270,8 +269,7 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
     n = n, transform = o.transform or nil}, Text)
 end)
 
-local Tokens = {}
-Tokens.__index = Tokens
+local Tokens = source.class "TokenFile"
 function Tokens:size() return self.n end
 function Tokens:fields()
   local function window(from)
@@ -308,8 +306,7 @@ define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size
 end)
 
 ---- tables ----
-local Table = {}
-Table.__index = Table
+local Table = source.class "CSV"
 function Table:size() return M.size(self.x, 1) end
 function Table:get(i) return self.x[i], self.y and self.y[i] end
 function Table:fields() return {{kind = "rows", tensor = self.x}, self.y and {kind = "rows", tensor = self.y}} end

@@ -4,6 +4,7 @@
 -- whole batches there, in threads of their own if asked; one that gathers many items in Lua at once has batch(indices).
 local core = require "tycho.core"
 local samplers = require "tycho.data.samplers"
+local source = require "tycho.data.source"
 local ops, M = core.ops, core.methods
 local options = require "tycho.options"
 local generator = require "tycho.generator"
@@ -14,8 +15,7 @@ local data = {datasets = require "tycho.data.datasets", transforms = require "ty
   DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
-local TensorDataset = {}
-TensorDataset.__index = TensorDataset
+local TensorDataset = source.class "TensorDataset"
 function TensorDataset:size() return M.size(self.tensors[1], 1) end
 function TensorDataset:get(i)
   local out = {}
@@ -55,8 +55,7 @@ function data.TensorDataset(...)
   return setmetatable({tensors = tensors}, TensorDataset)
 end
 
-local Subset = {}
-Subset.__index = Subset
+local Subset = source.class "Subset"
 function Subset:size() return #self.indices end
 function Subset:get(i)
   if self.indices[i] == nil then fail("item %s is out of range for %d items", tostring(i), #self.indices) end
@@ -87,8 +86,7 @@ function data.Subset(dataset, indices)
   return self
 end
 
-local Concat = {}
-Concat.__index = Concat
+local Concat = source.class "ConcatDataset"
 function Concat:size() return self.n end
 function Concat:get(i)
   if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self.n then fail("item %s is out of range for %d items", tostring(i), self.n) end
@@ -105,12 +103,11 @@ function data.ConcatDataset(list, ...)
   end
   for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
   local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
-  require("tycho.data.source").concatenated[self] = list
+  source.concatenated[self] = list
   return self
 end
 
-local Stack = {}
-Stack.__index = Stack
+local Stack = source.class "StackDataset"
 function Stack:size() return self.datasets[1]:size() end
 function Stack:get(i)
   local out, n = {}, 0

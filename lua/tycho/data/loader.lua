@@ -12,7 +12,7 @@ local streamed = require "tycho.data.stream"
 local options = require "tycho.options"
 local generator = require "tycho.generator"
 local fail = options.fail
-local fill, bare = options.fill, options.bare
+local bare = options.bare
 local ops = core.ops
 
 -- What a batch consists of, in pinned memory where there is a GPU.
@@ -97,10 +97,9 @@ end
 ---- the loader ----
 local DataLoader = {}
 DataLoader.__index = DataLoader
-local defaults = {batch_size = 1, shuffle = false, drop_last = false, seed = false, generator = false, collate = false,
-  collate_fn = false, sampler = false, batch_sampler = false, persistent_workers = true, pin_memory = false,
-  num_workers = 0, prefetch_factor = 2, timeout = 5}
-DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batches)"):format(l.dataset:size(), l:size()) end
+local SIGNATURE = "batch_size=1, shuffle=false, sampler=nil, batch_sampler=nil, num_workers=0, collate_fn=nil, pin_memory=false, \z
+  drop_last=false, timeout=5, *, persistent_workers=true, prefetch_factor=2, seed=nil, generator=nil, collate=nil"
+DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batch%s)"):format(l.dataset:size(), l:size(), l:size() == 1 and "" or "es") end
 DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
@@ -112,18 +111,15 @@ local function whole(self, name, least) options.whole("DataLoader", name, self[n
 -- a dataset's own, dataset:collate(items), where the items are made. prefetch_factor: batches
 -- under way for each worker; timeout: seconds an item may take in a worker process.
 -- A dataset with iter() alone is read as it comes (stream.lua).
-local function new(dataset, o, ...)
-  if select("#", ...) > 0 then fail("DataLoader: a dataset and one table of options are needed") end
+local function new(dataset, ...)
+  local o = options.arguments("DataLoader", SIGNATURE, ...)
   local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and not dataset.batch
   if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
   end
-  local self = setmetatable(fill("DataLoader", o, defaults), DataLoader)
+  local self = setmetatable(o, DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
-  for _, k in ipairs {"shuffle", "drop_last", "pin_memory", "persistent_workers"} do
-    if type(self[k]) ~= "boolean" then fail("DataLoader: %s must be true or false, got %s", k, options.shown(self[k])) end
-  end
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)

@@ -6,8 +6,7 @@ local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local resident = {}
 
-local Resident = {}
-Resident.__index = Resident
+local Resident = require("tycho.data.source").class "Pictures"
 function Resident:size() return M.size(self.labels, 1) end
 -- Pictures (B, C, h, w) and labels (B) at positions, an int64 tensor.
 function Resident:batch(positions)

@@ -8,6 +8,16 @@ local fail = options.fail
 local ops = core.ops
 local source = {concatenated = setmetatable({}, {__mode = "k"})}         -- ConcatDatasets: what they are of
 
+-- A class of datasets, which print as their name and size. set[i], which PyTorch has, is told what is meant.
+function source.class(name)
+  local class = setmetatable({}, {__index = function(_, k)
+    if type(k) == "number" then fail("%s: an item is had by get: set:get(%g)", name, k) end
+  end})
+  class.__index = class
+  class.__tostring = function(d) return ("%s(%d items)"):format(rawget(d, "name") or name, d:size()) end
+  return class
+end
+
 local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and the transform that is part of it
 
 local function own(dataset)

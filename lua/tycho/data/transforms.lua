@@ -220,7 +220,11 @@ define("GaussianBlur", "kernel_size:pair, sigma:any?", function(size, sigma)
   local a, b = interval("GaussianBlur", "sigma", sigma or {0.1, 2}, 1e-9, 1e6)
   return make("GaussianBlur", true, {"blur", size[1], size[2], a, b, 1})
 end)
-define("Normalize", "mean:any, std:any", function(mean, std) return make("Normalize", false, per_channel("Normalize", mean, std)) end)
+define("Normalize", "mean:any, std:any", function(mean, std)
+  local step = per_channel("Normalize", mean, std)
+  local function list(from) return table.concat(step, ", ", from, from + step[2] - 1) end
+  return make(("Normalize({%s}, {%s})"):format(list(3), list(7)), false, step)
+end)
 
 ---- whole policies ----
 define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:number=0", function(p, scale, ratio, value)

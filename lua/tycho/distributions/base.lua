@@ -54,7 +54,17 @@ local function class(name, signature)
     if v == nil and FIELDS[k] then fail("%s: there is no %s of it", name, k) end
     return v
   end
-  c.__tostring = function(self) return ("%s(batch %s, event %s)"):format(name, tostring(self.batch_shape), tostring(self.event_shape)) end
+  -- Normal(loc=0, scale=2) where all parameters are of one element
+  c.__tostring = function(self)
+    local out, one = {}, true
+    for k in signature:gmatch "([%w_]+)[^,]*" do
+      local v = rawget(self, k)
+      one = one and not (core.is_tensor(v) and M.numel(v) ~= 1)
+      if one and core.is_tensor(v) then out[#out + 1] = ("%s=%g"):format(k, v:item()) end
+    end
+    if #out == 0 or not one then out[1] = ("batch %s, event %s"):format(tostring(self.batch_shape), tostring(self.event_shape)) end
+    return ("%s(%s)"):format(name, table.concat(out, ", ", 1, one and #out or 1))
+  end
   distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)
     local self = setmetatable({event_shape = {}}, c)
     local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=true", ...)

@@ -3,13 +3,18 @@
 -- it.
 local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
+local module = require "tycho.nn.module"
 local M = core.methods
 local fail, shown = require("tycho.options").fail, require("tycho.options").shown
 
 -- of(x): the dim of x that has the features
 local function lazy(name, of)
   local Lazy = lib.layer("Lazy" .. name)
-  function Lazy:init(...) self.arguments = {n = select("#", ...), ...} end
+  Lazy._is_lazy = true
+  function Lazy:init(...)
+    self.arguments = {n = select("#", ...), ...}
+    module.lazy_layers = true
+  end
   function Lazy:forward(x, ...)
     local given = self.arguments
     if not core.is_tensor(x) then fail("Lazy%s: argument 1 must be a tensor, got %s", name, shown(x)) end

@@ -176,7 +176,7 @@ function Module:extend(name)
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     return class[k]
   end
-  return setmetatable(class, {__index = self, __call = function(_, ...)
+  return setmetatable(class, {__index = self, __tostring = function() return "class " .. class._name end, __call = function(_, ...)
     local m = {_kinds = {}, _order = {}, _plain = {}, training = true}
     m._parts = class._is_list and m or {}      -- a list's members are raw fields, for ipairs
     is_module[m] = true
@@ -289,7 +289,17 @@ local function iterate(m, kind, prefix, recurse)
   end
 end
 
-function Module:parameters(recurse) return (select(2, collect(self, "parameter", recursing("parameters", recurse)))) end
+-- Lists of parameters that some are missing from: the name of a lazy layer that has met no input yet. Optimizers refuse them.
+exports.incomplete = setmetatable({}, {__mode = "k"})
+function Module:parameters(recurse)
+  local list = select(2, collect(self, "parameter", recursing("parameters", recurse)))
+  if exports.lazy_layers then              -- there has been one
+    for name, m in self:named_modules() do
+      if class_of(m)._is_lazy then exports.incomplete[list] = ("%s (%s)"):format(name == "" and "it" or name, class_of(m)._name) end
+    end
+  end
+  return list
+end
 function Module:named_parameters(prefix, recurse) return iterate(self, "parameter", prefix, recurse) end
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
 function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end

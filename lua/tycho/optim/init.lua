@@ -7,7 +7,8 @@ local core = require "tycho.core"
 local ops, M, program = core.ops, core.methods, core.program
 local options = require "tycho.options"
 local check, shown, fail = options.check, options.shown, options.fail
-local zero_grads, is_module = require("tycho.nn.module").zero_grads, require("tycho.nn.module").is_module
+local module = require "tycho.nn.module"
+local zero_grads, is_module = module.zero_grads, module.is_module
 local no_grad, callable = require("tycho.modes").no_grad, require("tycho.modes").callable
 local optim = {}
 
@@ -151,6 +152,10 @@ local function new_class(name, defaults, own)
       self.defaults.lr = lr
     end
     local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
+    for _, group in ipairs(groups) do
+      local missing = type(group) == "table" and group.params and module.incomplete[group.params]
+      if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
+    end
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     return self
@@ -162,7 +167,7 @@ local function new_class(name, defaults, own)
     end
     add_group(self, group, known)
   end
-  local made = setmetatable({}, {__index = class, __newindex = class, __call = construct})
+  local made = setmetatable({}, {__index = class, __newindex = class, __call = construct, __tostring = function() return "class " .. name end})
   if not own then optim[name] = made end
   return class, made
 end

@@ -17,7 +17,11 @@ local function new_class(name, signature, own)
   if not WITHOUT_EPOCH[name] then signature = (signature == "" and "" or signature .. ", ") .. "last_epoch=-1" end
   local class = setmetatable({_name = name}, {__index = Scheduler})
   class.__index = class
-  class.__tostring = function(self) return ("%s(epoch %d)"):format(name, self.last_epoch) end
+  class.__tostring = function(self)
+    local rates = {}
+    for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(group.lr) end
+    return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
+  end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
     if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then fail(name .. ": argument 1 must be an optimizer") end
     local self = setmetatable({optimizer = optimizer, last_epoch = -1}, class)
