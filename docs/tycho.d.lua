@@ -1820,18 +1820,6 @@ function tycho.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_incl
 ---@return tycho.Tensor
 function Tensor.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
---- means of windows chosen so that output_size results
----@param x tycho.Tensor
----@param output_size integer|integer[]
----@return tycho.Tensor
-function tycho.adaptive_avg_pool2d(x, output_size) end
-
---- means of windows chosen so that output_size results
----@param x tycho.Tensor
----@param output_size integer|integer[]
----@return tycho.Tensor
-function Tensor.adaptive_avg_pool2d(x, output_size) end
-
 --- the elements in another shape; a view where that is possible, else a copy
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
@@ -4365,6 +4353,18 @@ function tycho.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_incl
 ---@param count_include_pad? boolean
 ---@return tycho.Tensor
 function Tensor.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
+
+--- means of windows chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@return tycho.Tensor
+function tycho.adaptive_avg_pool2d(x, output_size) end
+
+--- means of windows chosen so that output_size results
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@return tycho.Tensor
+function Tensor.adaptive_avg_pool2d(x, output_size) end
 
 --- means of windows of the last dim chosen so that output_size results
 ---@param x tycho.Tensor

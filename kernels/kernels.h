@@ -174,10 +174,21 @@ typedef struct {
   struct { const void *from; void *to; int64_t n, first, outer, inner; int from_dtype, to_dtype, looked_at; } item[TY_K_CASTS];
 } ty_k_casts;
 TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
-/* A GradScaler's: *found = 1 where an element is infinite or NaN; with scale, elements are divided by it. One launch,
-   up to TY_K_TENSORS. */
-typedef struct { int count, dtype; const float *scale; float *found; int64_t n[TY_K_TENSORS]; void *p[TY_K_TENSORS]; } ty_k_unscaling;
-TY_K cudaError_t ty_k_unscale(const ty_k_unscaling *a, cudaStream_t s);
+/* One pass over up to TY_K_TENSORS tensors, which does what is asked for: *found = 1 where an element is infinite or NaN; the sum of
+   each chunk's squares goes to squares, from `first` on, which moves on; then elements are divided by *scale, or multiplied by *factor. */
+typedef struct {
+  int count, dtype, factor_dtype;
+  float *found;
+  double *squares;
+  int64_t first;
+  const float *scale;
+  const void *factor;
+  int64_t n[TY_K_TENSORS];
+  void *p[TY_K_TENSORS];
+} ty_k_sweep;
+#define TY_K_CHUNK 4096                                  /* elements of a tensor that a block goes over */
+TY_K cudaError_t ty_k_sweep_all(ty_k_sweep *a, cudaStream_t s);
+TY_K cudaError_t ty_k_norm_of_squares(void *o, int dtype, const double *squares, int64_t n, cudaStream_t s);
 
 /* ---- index ops (index.cu) ---- */
 /* small = large at the indices; large there = small; += small; *= small; the larger, the smaller of both */

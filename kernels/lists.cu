@@ -1,4 +1,4 @@
-/* Casts of lists of tensors, and what looks for infinities in them. */
+/* Casts of lists of tensors; what looks for infinities in them, scales them, takes their norm. */
 #include "lists.cuh"
 #include "rows.cuh"
 
@@ -41,19 +41,43 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   if (infinite && a.found && a.item[k].looked_at) *a.found = 1;            /* all who write it write the same */
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) unscale(const ty_k_unscaling a) {
-  const T by = a.scale ? (T)(float)(1 / (double)*a.scale) : (T)1;
+template <class T> __global__ void __launch_bounds__(THREADS) sweep(const ty_k_sweep a) {
+  __shared__ T s[THREADS / 32];
+  const T by = (a.scale ? (T)(float)(1 / (double)*a.scale) : (T)1) * (a.factor ? load<T>(a.factor, a.factor_dtype, 0) : (T)1);
+  const bool changes = a.scale || a.factor;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
-  if (t == a.count) return;
+  if (t == a.count) return;                /* the whole block */
+  void *const p = a.p[t];
   const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+  const bool by_fours = to - from == CHUNK && fours(p, a.dtype);
+  const int64_t step = by_fours ? 4 : 1;
+  T squares = 0;
   int infinite = 0;
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
-    const T g = load<T>(a.p[t], a.dtype, i);
-    if (!(g - g == 0)) infinite = 1;
-    if (a.scale) store(a.p[t], a.dtype, i, g * by);
+  for (int64_t i = from + threadIdx.x * step; i < to; i += THREADS * step) {
+    T g[4] = {0, 0, 0, 0};
+    if (by_fours) load_four(g, p, a.dtype, i);
+    else g[0] = load<T>(p, a.dtype, i);
+    for (int k = 0; k < 4; k++) {
+      if (!(g[k] - g[k] == 0)) infinite = 1;
+      squares += g[k] * g[k];
+      g[k] *= by;
+    }
+    if (changes && by_fours) store_four(p, a.dtype, i, g);
+    else if (changes) store(p, a.dtype, i, g[0]);
   }
-  if (infinite) *a.found = 1;              /* all who write it write the same */
+  if (infinite && a.found) *a.found = 1;   /* all who write it write the same */
+  if (!a.squares) return;
+  squares = sum_of_block(squares, s);
+  if (threadIdx.x == 0) a.squares[a.first + blockIdx.x] = (double)squares;
+}
+
+static __global__ void __launch_bounds__(THREADS) norm_of_squares(void *o, int dtype, const double *squares, int64_t n) {
+  __shared__ double s[THREADS / 32];
+  double v = 0;
+  for (int64_t i = threadIdx.x; i < n; i += THREADS) v += squares[i];
+  v = sum_of_block(v, s);
+  if (threadIdx.x == 0) store(o, dtype, 0, sqrt(v));
 }
 
 /* ---- launchers ---- */
@@ -68,10 +92,15 @@ cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s) {
   return blocks ? TY_LAUNCH(cast_all, blocks_for(blocks, 1), THREADS, s, args) : cudaSuccess;
 }
 
-cudaError_t ty_k_unscale(const ty_k_unscaling *p, cudaStream_t s) {
-  const ty_k_unscaling a = *p;
+cudaError_t ty_k_sweep_all(ty_k_sweep *p, cudaStream_t s) {
+  const ty_k_sweep a = *p;
   const int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0) return cudaSuccess;
-  return a.dtype == TY_F64 ? TY_LAUNCH(unscale<double>, (unsigned)chunks, THREADS, s, a)
-    : TY_LAUNCH(unscale<float>, (unsigned)chunks, THREADS, s, a);
+  p->first += chunks;
+  return a.dtype == TY_F64 ? TY_LAUNCH(sweep<double>, (unsigned)chunks, THREADS, s, a)
+    : TY_LAUNCH(sweep<float>, (unsigned)chunks, THREADS, s, a);
+}
+
+cudaError_t ty_k_norm_of_squares(void *o, int dtype, const double *squares, int64_t n, cudaStream_t s) {
+  return TY_LAUNCH(norm_of_squares, 1, THREADS, s, o, dtype, squares, n);
 }

@@ -4,7 +4,7 @@
 #include "device.cuh"
 
 #define THREADS 256
-#define CHUNK 4096               /* elements of a block */
+#define CHUNK TY_K_CHUNK
 
 /* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
 static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk) {

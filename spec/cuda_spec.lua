@@ -20,6 +20,55 @@ describe("cuda", function()
   teardown(function() tycho.set_default_device(helper.device) end)
   local function several() return tycho.cuda.device_count() > 1 end
 
+  it("multiplies batches that lie in any order, and repeated ones", function()
+    local function same(a, b)
+      helper.close(a:cuda():matmul(b:cuda()):cpu(), a:clone({memory_format = "contiguous"}):matmul(b:clone({memory_format = "contiguous"})))
+    end
+    local x, y = tycho.randn(2, 5, 3, 4), tycho.randn(2, 6, 3, 4)              -- heads, as attention permutes them
+    local q, k = x:permute(1, 3, 2, 4), y:permute(1, 3, 2, 4)
+    local function device(t) return t:cuda():permute(1, 3, 2, 4) end
+    helper.close(device(x):matmul(device(y):transpose(3, 4)):cpu(), q:contiguous():matmul(k:contiguous():transpose(3, 4)))
+    same(tycho.randn(2, 3, 5, 4), tycho.randn(3, 4, 6))                        -- one batch meets several
+    same(tycho.randn(3, 5, 4), tycho.randn(2, 3, 4, 6))
+    same(tycho.randn(4, 1, 5, 4), tycho.randn(3, 4, 2))
+    same(tycho.randn(1, 3, 5, 4), tycho.randn(4, 1, 4, 2))
+    same(tycho.randn(2, 1, 3, 2, 4), tycho.randn(2, 3, 4, 5))
+    same(tycho.randn(5, 4):expand(2, 3, 5, 4), tycho.randn(2, 3, 4, 6))
+    same(tycho.zeros(2, 3, 0, 4), tycho.randn(2, 3, 4, 6))
+    same(tycho.zeros(2, 3, 5, 0), tycho.zeros(3, 0, 6))
+  end)
+
+  it("takes operands that don't lie at multiples of 16 bytes", function()
+    for _, dtype in ipairs {"float32", "float16"} do
+      local b, w, x = tycho.randn(9), tycho.randn(8, 6), tycho.randn(5, 6)
+      local image, filter = tycho.randn(1 + 2 * 4 * 6 * 6), tycho.randn(1 + 8 * 4 * 3 * 3)
+      local function on(t) return t:cuda():to(dtype) end
+      local tolerance = dtype == "float16" and 2e-2 or nil
+      helper.close(tycho.linear(on(x), on(w), on(b)[{ {2, 9} }]):float():cpu(), tycho.linear(x, w, b[{ {2, 9} }]), nil, tolerance)
+      local function cut(t, ...) return t[{ {2, -1} }]:view(...) end
+      helper.close(tycho.conv2d(cut(on(image), 2, 4, 6, 6), cut(on(filter), 8, 4, 3, 3), on(b)[{ {2, 9} }]):float():cpu(),
+        tycho.conv2d(cut(image, 2, 4, 6, 6), cut(filter, 8, 4, 3, 3), b[{ {2, 9} }]), nil, tolerance)
+    end
+  end)
+
+  it("takes the norm of many gradients, and scales them", function()
+    local params, copies = {}, {}
+    for _, size in ipairs {1, 3, 4096, 4097, 10000, 0, 7, 64, 128} do
+      for k, dtype in ipairs {"float32", "float64", "float16"} do
+        local g = tycho.randn(size):to(dtype)
+        local p, c = tycho.zeros(size, {dtype = dtype, device = "cuda"}), tycho.zeros(size, {dtype = dtype})
+        p.grad, c.grad = g:cuda(), g
+        if size == 64 and k == 1 then p.grad = tycho.stack({g, g}, 2):cuda():select(2, 1) end         -- with gaps
+        params[#params + 1], copies[#copies + 1] = p, c
+      end
+    end
+    local clip = tycho.nn.utils.clip_grad_norm_
+    assert.is_true(math.abs(clip(params, 2):item() / clip(copies, 2):item() - 1) < 1e-5)
+    for i, p in ipairs(params) do helper.close(p.grad:double():cpu(), copies[i].grad:double(), nil, 1e-3) end
+    params[3].grad[1] = 0 / 0
+    assert.is_true(clip(params, 2):isnan():item())
+  end)
+
   it("moves tensors of any dtype and layout there and back", function()
     for _, dtype in ipairs {"float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "bool"} do
       local x = tycho.randint(0, 100, {5, 7}):to(dtype)

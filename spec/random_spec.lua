@@ -192,7 +192,8 @@ describe("a generator of one's own", function()
       local o = {generator = g}
       return {tycho.rand({2, 3}, {generator = g, dtype = "float64"}), tycho.randint(1, 100, {5}, o), tycho.randperm(9, o),
         tycho.empty(4):uniform_(2, 3, o), tycho.empty(4):normal_(o), tycho.empty(4):exponential_(1, o), tycho.empty(3):log_normal_(1, 2, o),
-        tycho.empty(3):cauchy_(0, 1, o), tycho.empty(3):geometric_(0.3, o), tycho.empty(3):random_(50, o), tycho.full({9}, 0.5):bernoulli(o),
+        tycho.empty(3):cauchy_(0, 1, o), tycho.empty(3):geometric_(0.3, o), tycho.empty(3):random_(50, o),
+        tycho.full({9}, 0.5):bernoulli(o),
         tycho.zeros(9):bernoulli_(0.5, o), tycho.ones(8):multinomial(3, o), tycho.rand_like(tycho.zeros(2, 2), o),
         tycho.nn.init.kaiming_uniform_(tycho.empty(3, 4), o), tycho.nn.init.trunc_normal_(tycho.empty(5), o),
         tycho.nn.init.orthogonal_(tycho.empty(3, 3), o)}
@@ -246,8 +247,9 @@ describe("a generator of one's own", function()
 
   it("says what is wrong", function()
     local g = tycho.Generator("cpu")
+    local set = tycho.data.TensorDataset(tycho.zeros(2))
     for _, case in ipairs {{"randn: generator must be a Generator, got 3", tycho.randn, 2, {generator = 3}},
-        {"seed and generator exclude each other", tycho.data.DataLoader, tycho.data.TensorDataset(tycho.zeros(2)), {seed = 1, generator = g}},
+        {"seed and generator exclude each other", tycho.data.DataLoader, set, {seed = 1, generator = g}},
         {"manual_seed: it is called with a colon: generator:manual_seed(...)", g.manual_seed, 3},
         {"argument 1 (seed) must be a whole number from 0, got -1", g.manual_seed, g, -1}} do
       local ok, message = pcall(unpack(case, 2))

@@ -509,6 +509,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind
   if (kind == cudaMemcpyDeviceToHost && !is_pinned(dst, n)) s->drain();
   return cudaSuccess;
 }
+cudaError_t cudaDeviceCanAccessPeer(int *can, int from, int to) { ENTER; *can = from != to; return cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { ENTER; return cudaSuccess; }
 cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t n, cudaStream_t s) {
   ENTER;
   (void)to; (void)from;
@@ -565,9 +567,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) {
-  ENTER;
-  *out = new CUgraphExec_st{g->pieces};
-  return cudaSuccess;
+  ENTER; *out = new CUgraphExec_st{g->pieces}; return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n) { ENTER; *n = g->pieces.size(); return cudaSuccess; }
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { ENTER; delete g; return cudaSuccess; }

@@ -199,11 +199,13 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &workspace));   /* goes back to this stream */
   pthread_mutex_lock(&lock);
   ty_status st = TY_OK;
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);       /* as cuDNN's */
   if (!handles[gpu]) {
     cublasStatus_t e = cublasLtCreate(&handles[gpu]);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
   }
   if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w);
+  ty_capture_mode(mode);
   const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may give the product, but not the sums on its way */
   *sums = p->row_sums != NULL && !apart;
   if (st == TY_OK && w->none && !apart) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */

@@ -71,6 +71,9 @@ ty_status ty_cuda_conv(ty_call *c) {
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
   /* cuDNN ignores the strides of what it spreads */
   if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);
+  if (st == TY_OK) st = ty_align(c, gpu, s, &p);
+  if (st == TY_OK) st = ty_align(c, gpu, s, &q);
+  if (st == TY_OK) st = ty_align(c, gpu, s, &bias);
   if (st == TY_OK && (into || (last && !ty_is_channels_last(out)))) st = widened(c, gpu, out, into ? channels : out->shape[1], &r);
   if (st == TY_OK) {
     const ty_tensor *o = r ? r : out, *x = id == TY_OP_conv2d ? p : id == TY_OP_conv2d_backward_input ? o : q,

@@ -14,6 +14,20 @@ static ty_status refuse_sync(ty_ctx *ctx) {
   return ty_core->flags->refuse_sync ? ty_error(ctx, "this waits for the device, which set_sync_debug_mode('error') refuses") : TY_OK;
 }
 
+/* Lets each of two devices read the other's memory, where they can: else a copy between them goes through the host. Asked once. */
+static void meet(int a, int b) {
+  static _Atomic bool met[TY_MAXGPU][TY_MAXGPU];
+  if (atomic_exchange(&met[a][b], true)) return;
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
+  for (int k = 0; k < 2; k++) {
+    const int from = k ? a : b, to = k ? b : a;
+    int can = 0;
+    if (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can && ty_use(from) == cudaSuccess) cudaDeviceEnablePeerAccess(to, 0);
+  }
+  cudaGetLastError();                      /* it had been allowed, or isn't: the copy goes either way */
+  ty_capture_mode(mode);
+}
+
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
   size_t src_at, size_t n, bool wait) {
   const ty_backend *to = dst->backend, *from = src->backend;
@@ -24,6 +38,8 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (to->gpu >= 0 && from->gpu >= 0) {    /* the source's stream first, and it goes on after */
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
     stream = ty_stream_of(ctx, to->gpu);
+    if (to != from) meet(TY_MIN(to->gpu, from->gpu), TY_MAX(to->gpu, from->gpu));
+    CUDA(ctx, to->gpu, ty_use(to->gpu));
     ty_wait_for(stream, theirs);
     CUDA(ctx, to->gpu, cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s));
     ty_uses(stream, (ty_storage *)src);
@@ -84,6 +100,19 @@ cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t 
   }
   if (a.ndim == 1 && a.o[0].stride[0] == 1 && a.o[1].stride[0] == 1) a.o[0].how = a.o[1].how = TY_K_DENSE;
   return ty_k_copy(&a, (int)ty_itemsize(dst), s);
+}
+
+ty_status ty_align(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t) {
+  ty_tensor *copy;
+  if (!*t || (uintptr_t)ty_data(*t) % 16 == 0) return TY_OK;
+  ty_meta m = {.dtype = (*t)->dtype, .ndim = (*t)->ndim, .has_stride = true};
+  memcpy(m.shape, (*t)->shape, sizeof m.shape);
+  memcpy(m.stride, (*t)->stride, sizeof m.stride);
+  TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &copy));
+  const ty_status st = ty_launched(c, gpu, ty_convert(copy, *t, s));
+  ty_release(*t);
+  *t = copy;
+  return st;
 }
 
 /* The number as an element of the dtype. */

@@ -133,7 +133,6 @@ void ty_cuda_fused_free(ty_fused *f);
 /* *o = n elements of dtype d: x reduced by an op of the table, along the dims whose bits are set */
 ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n);
 /* x *= v, in place. */
-ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v);
 /* A contiguous tensor on gpu. */
 ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
 /* Of a contiguous tensor like t: lines along dim, of n elements that lie inner apart. */
@@ -148,6 +147,8 @@ ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a 
 void ty_in_memory_order(ty_k_point *a);
 /* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
+/* *t becomes a copy in the same layout where it doesn't lie at a multiple of 16 bytes, as cuBLASLt and cuDNN want it; NULL stays. */
+ty_status ty_align(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t);
 /* One element of memory of a dtype into all of dst. */
 cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);
 #endif

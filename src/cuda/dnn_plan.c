@@ -324,13 +324,16 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   k.v[last] = f->deterministic | f->cudnn_deterministic << 1 | f->allow_tf32 << 2 | f->cudnn_benchmark << 3;
   for (int i = 0; i <= last; i++) h = (h ^ (uint64_t)k.v[i]) * 1099511628211u;
   pthread_mutex_lock(&lock);
+  /* while a graph is captured too, the library may load kernels and allocate */
+  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   if (!handles[gpu]) {
     cudnnStatus_t e = cudnnCreate(&handles[gpu]);
     if (e != CUDNN_STATUS_SUCCESS) { handles[gpu] = NULL; st = dnn_fail(c, e, "cudnnCreate", gpu); }
   }
   static unsigned seen;
   if (seen != ty_ways_set_so_far()) {
-    /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
+    /* plans that have been run are never destroyed: graphs that were captured with them may still run, and their kernels may be the
+     * plans' own */
     memset(plans, 0, sizeof plans);
     seen = ty_ways_set_so_far();
   }
@@ -342,11 +345,11 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     for (int i = 0; i < 8 && !w; i++)
       if (!plans[(h + (uint64_t)i) % PLANS].used) w = &plans[(h + (uint64_t)i) % PLANS];
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
-    if (w->plan) cudnnBackendDestroyDescriptor(w->plan);
     *w = (entry){.used = true, .k = k};
     choose(c, gpu, w, describe, what, p, s);
     if (!w->plan && ty_captures(gpu)) w->used = false;       /* capture may be why: ask again */
   }
+  ty_capture_mode(mode);
   if (st == TY_OK && w->plan) {
     st = run(c, gpu, w, p, s);
     *taken = st == TY_OK;

@@ -22,10 +22,10 @@ static matrix matrix_of(const ty_tensor *t, bool left) {
 static bool plain(const matrix *m) { return (m->cols <= 1 || m->cs == 1) && (m->rows <= 1 || m->rs >= TY_MAX(m->cols, 1)); }
 static bool turned(const matrix *m) { return (m->rows <= 1 || m->rs == 1) && (m->cols <= 1 || m->cs >= TY_MAX(m->rows, 1)); }
 
-/* The one step that leads from each matrix of the batch to the next, or -1. shape: the result's batch dims. */
-static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
+/* The one step that leads from each matrix to the next over the batch dims from .. nd - 1, or -1. shape: the result's batch dims. */
+static int64_t step_of(const matrix *m, const int64_t *shape, int from, int nd) {
   int64_t step = -1, inner = 1;
-  for (int d = nd - 1; d >= 0; d--) {
+  for (int d = nd - 1; d >= from; d--) {
     if (shape[d] == 1) continue;
     const int k = d - (nd - m->nb);
     const int64_t s = k < 0 || m->t->shape[k] == 1 ? 0 : m->t->stride[k];
@@ -34,6 +34,23 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int nd) {
     inner *= shape[d];
   }
   return step < 0 ? 0 : step;
+}
+
+/* Whether one matrix meets several of the batch: a copy would hold it several times. */
+static bool repeats(const matrix *m, const int64_t *shape, int nd) {
+  for (int d = 0; d < nd; d++) {
+    const int k = d - (nd - m->nb);
+    if (shape[d] > 1 && (k < 0 || m->t->shape[k] == 1 || m->t->stride[k] == 0)) return true;
+  }
+  return false;
+}
+
+/* *m's tensor without gaps, in *copy, where that makes the batch one product. */
+static ty_status gather(ty_call *c, matrix *m, bool left, const int64_t *shape, int nd, ty_tensor **copy) {
+  if (step_of(m, shape, 0, nd) >= 0 || repeats(m, shape, nd) || *copy) return TY_OK;
+  TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)m->t, copy));
+  *m = matrix_of(*copy, left);
+  return TY_OK;
 }
 
 ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums) {
@@ -65,40 +82,38 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
     x.nb = 0;
     p.batch = 1;
   }
-  if (s == TY_OK && bias) { s = ty_contiguous(c->ctx, (ty_tensor *)bias, &cbias); if (s == TY_OK) p.bias = ty_data(cbias); }
+  if (s == TY_OK && bias) s = ty_contiguous(c->ctx, (ty_tensor *)bias, &cbias);
+  if (s == TY_OK && bias) s = ty_align(c, gpu, stream, &cbias);
+  if (s == TY_OK && bias) p.bias = ty_data(cbias);
+  if (s == TY_OK && p.batch > 1) s = gather(c, &x, true, o->shape, nd, &ca);
+  if (s == TY_OK && p.batch > 1) s = gather(c, &y, false, o->shape, nd, &cb);
   p.ta = !plain(&x);
   p.tb = !plain(&y);
   p.lda = TY_MAX(p.ta ? x.cs : x.rs, p.ta ? x.rows : x.cols);
   p.ldb = TY_MAX(p.tb ? y.cs : y.rs, p.tb ? y.rows : y.cols);
-  p.stride_a = p.batch > 1 ? step_of(&x, o->shape, nd) : 0;
-  p.stride_b = p.batch > 1 ? step_of(&y, o->shape, nd) : 0;
-  const int64_t each = p.m * p.n, item = ty_itemsize(o);
-  if (s == TY_OK && p.m * p.n * p.batch == 0) {}
-  else if (s == TY_OK && p.k == 0 && !bias) s = ty_launched(c, gpu, cudaMemsetAsync(p.c, 0, (size_t)(each * p.batch * item), stream));
-  else if (s == TY_OK && p.stride_a >= 0 && p.stride_b >= 0) {
-    p.a = ty_data(x.t);
-    p.b = ty_data(y.t);
-    s = ty_cuda_multiply(c, gpu, &p, &summed);
-  } else if (s == TY_OK) {                 /* no one step: a product for each */
-    const int64_t batch = p.batch;
-    p.batch = 1;
-    p.stride_a = p.stride_b = 0;
-    for (int64_t i = 0; i < batch && s == TY_OK; i++) {
-      int64_t at[2] = {0, 0}, rest = i;
-      for (int d = nd - 1; d >= 0; d--) {
-        const int64_t k = rest % o->shape[d];
-        rest /= o->shape[d];
-        const matrix *m[2] = {&x, &y};
-        for (int w = 0; w < 2; w++) {
-          const int q = d - (nd - m[w]->nb);
-          if (q >= 0 && m[w]->t->shape[q] != 1) at[w] += k * m[w]->t->stride[q];
-        }
+  const int64_t each = p.m * p.n, item = ty_itemsize(o), all = p.batch;
+  int outer = 0;                           /* batch dims that are gone over one by one; all others are one product */
+  if (all == 1) outer = nd;
+  while (outer < nd && (step_of(&x, o->shape, outer, nd) < 0 || step_of(&y, o->shape, outer, nd) < 0)) p.batch /= o->shape[outer++];
+  p.stride_a = step_of(&x, o->shape, outer, nd);
+  p.stride_b = step_of(&y, o->shape, outer, nd);
+  if (s == TY_OK && each * all == 0) {}
+  else if (s == TY_OK && p.k == 0 && !bias) s = ty_launched(c, gpu, cudaMemsetAsync(p.c, 0, (size_t)(each * all * item), stream));
+  else for (int64_t i = 0; i < all / p.batch && s == TY_OK; i++) {
+    const matrix *m[2] = {&x, &y};
+    int64_t at[2] = {0, 0}, rest = i;
+    for (int d = outer - 1; d >= 0; d--) {
+      const int64_t k = rest % o->shape[d];
+      rest /= o->shape[d];
+      for (int w = 0; w < 2; w++) {
+        const int q = d - (nd - m[w]->nb);
+        if (q >= 0 && m[w]->t->shape[q] != 1) at[w] += k * m[w]->t->stride[q];
       }
-      p.a = (const char *)ty_data(x.t) + at[0] * item;
-      p.b = (const char *)ty_data(y.t) + at[1] * item;
-      p.c = (char *)ty_data(o) + i * each * item;
-      s = ty_cuda_multiply(c, gpu, &p, &summed);
     }
+    p.a = (const char *)ty_data(x.t) + at[0] * item;
+    p.b = (const char *)ty_data(y.t) + at[1] * item;
+    p.c = (char *)ty_data(o) + i * p.batch * each * item;
+    s = ty_cuda_multiply(c, gpu, &p, &summed);
   }
   if (s == TY_OK && sums && !summed && ty_numel(sums))
     s = ty_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));

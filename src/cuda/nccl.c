@@ -2,11 +2,23 @@
  *
  * Idea: it is opened when the first group needs it, so that a GPU serves without it. Invariant: nothing here waits for
  * a device, but for the making of a communicator. */
+#include "ccl.h"
+#if !__has_include(<nccl.h>)
+static ty_status absent(ty_ctx *ctx) { return ty_error(ctx, "distributed: tycho/cuda.so was built without NCCL's header nccl.h"); }
+ty_status ty_ccl_new_id(ty_ctx *ctx, ty_ccl_id *id) { (void)id; return absent(ctx); }
+ty_status ty_ccl_open(ty_ctx *ctx, int gpu, const ty_ccl_id *id, const ty_group *g, void **comm) {
+  (void)gpu; (void)id; (void)g; (void)comm;
+  return absent(ctx);
+}
+ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, const ty_message *m, cudaStream_t s) {
+  (void)gpu; (void)comm; (void)g; (void)m; (void)s;
+  return absent(ctx);
+}
+#else
 #include <dlfcn.h>
 #include <nccl.h>
 #include <pthread.h>
 #include <string.h>
-#include "ccl.h"
 
 #define NCCL(X) \
   X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclAllReduce) X(ncclReduce) X(ncclBroadcast) X(ncclAllGather) X(ncclReduceScatter) \
@@ -87,3 +99,4 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
   const ncclResult_t end = p_ncclGroupEnd();
   return check(ctx, r == ncclSuccess ? end : r, "all_to_all", c);
 }
+#endif

@@ -152,19 +152,6 @@ ty_status ty_cuda_pointwise(ty_call *c) {
   return ty_launched(c, gpu, ty_k_pointwise(&a, s));
 }
 
-ty_status ty_scale_by(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, ty_operand v) {
-  const int k = x->dtype == TY_F64;
-  ty_k_point a = {.op = TY_OP_mul, .k = k, .nin = 2, .ndim = x->ndim, .n = ty_numel(x)};
-  if (a.n == 0) return TY_OK;
-  memcpy(a.shape, x->shape, sizeof a.shape);
-  a.o[0] = (ty_k_operand){.p = ty_data(x), .dtype = x->dtype, .how = ty_is_dense(x) ? TY_K_DENSE : TY_K_STRIDED};
-  memcpy(a.o[0].stride, x->stride, sizeof a.o[0].stride);
-  a.o[1] = a.o[0];
-  a.o[2] = v.t ? (ty_k_operand){.p = ty_data(v.t), .dtype = v.t->dtype, .how = TY_K_NUMBER} : (ty_k_operand){.how = TY_K_NUMBER, .f = v.f};
-  ty_in_memory_order(&a);
-  return ty_launched(c, gpu, ty_k_pointwise(&a, s));
-}
-
 /* ---- creation ---- */
 
 ty_status ty_cuda_fill(ty_call *c) {

@@ -200,16 +200,16 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
   return st;
 }
 
-/* Looks for what is infinite or NaN in the list; scale, if given, divides its elements. */
-static ty_status unscale(ty_call *c, int gpu, cudaStream_t s, ty_tensor *scale, ty_tensor *found) {
-  ty_k_unscaling k = {.scale = scale ? ty_data(scale) : NULL, .found = ty_data(found)};
+/* Goes over the list of operand 1 in few launches, doing what k asks for. */
+static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
+  const bool changes = k->scale || k->factor;
   ty_status st = TY_OK;
   for (int i = 0; i <= c->span[0].count && st == TY_OK; i++) {
     ty_tensor *t = i < c->span[0].count ? c->in[c->span[0].start + i].t : NULL, *use = t;
     const bool apart = t && !ty_is_dense(t);
-    if (k.count && (!t || k.count == TY_K_TENSORS || k.dtype != t->dtype || apart)) {
-      st = ty_launched(c, gpu, ty_k_unscale(&k, s));
-      k.count = 0;
+    if (k->count && (!t || k->count == TY_K_TENSORS || k->dtype != t->dtype || apart)) {
+      st = ty_launched(c, gpu, ty_k_sweep_all(k, s));
+      k->count = 0;
     }
     if (!t || st != TY_OK) continue;
     if (apart) {
@@ -217,13 +217,13 @@ static ty_status unscale(ty_call *c, int gpu, cudaStream_t s, ty_tensor *scale, 
       if (st == TY_OK) st = ty_launched(c, gpu, ty_convert(use, t, s));
       if (st != TY_OK) { ty_release(use); return st; }
     }
-    k.dtype = t->dtype;
-    k.p[k.count] = ty_data(use);
-    k.n[k.count++] = ty_numel(t);
+    k->dtype = t->dtype;
+    k->p[k->count] = ty_data(use);
+    k->n[k->count++] = ty_numel(t);
     if (apart) {
-      st = ty_launched(c, gpu, ty_k_unscale(&k, s));
-      if (st == TY_OK && scale) st = ty_launched(c, gpu, ty_convert(t, use, s));
-      k.count = 0;
+      st = ty_launched(c, gpu, ty_k_sweep_all(k, s));
+      if (st == TY_OK && changes) st = ty_launched(c, gpu, ty_convert(t, use, s));
+      k->count = 0;
       ty_release(use);
     }
   }
@@ -237,18 +237,17 @@ static ty_status amp_update(ty_call *c, int gpu, cudaStream_t s) {
   return ty_launched(c, gpu, ty_k_scale_update(&k, s));
 }
 
-/* The 2-norm of all tensors' elements: each one's norm, then the norm of those. */
+/* The 2-norm of all tensors' elements: sums of chunks' squares, then their sum's root. */
 static ty_status norm_of_all(ty_call *c, int gpu, cudaStream_t s) {
-  ty_tensor *parts;
-  const bool wide = c->out[0]->dtype == TY_F64;
-  const ty_meta m = {.dtype = wide ? TY_F64 : TY_F32, .ndim = 1, .shape = {c->nin}};
-  TY_TRY(ty_empty(c->ctx, ty_device_of(c->out[0]), &m, &parts));
-  ty_status st = TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++)
-    st = ty_reduce_into(c, gpu, s, TY_OP_norm2, c->in[i].t, ~0u, (char *)ty_data(parts) + i * ty_itemsize(parts),
-      (ty_dtype)m.dtype, 1);
-  if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_norm2, parts, ~0u, ty_data(c->out[0]), (ty_dtype)c->out[0]->dtype, 1);
-  ty_release(parts);
+  ty_k_sweep k = {0};
+  ty_tensor *squares;
+  int64_t chunks = 0;
+  for (int i = 0; i < c->nin; i++) chunks += (ty_numel(c->in[i].t) + TY_K_CHUNK - 1) / TY_K_CHUNK;
+  TY_TRY(ty_new(c, gpu, TY_F64, 1, &chunks, &squares));
+  k.squares = ty_data(squares);
+  ty_status st = sweep(c, gpu, s, &k);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_norm_of_squares(ty_data(c->out[0]), c->out[0]->dtype, k.squares, chunks, s));
+  ty_release(squares);
   return st;
 }
 
@@ -258,16 +257,14 @@ static ty_operand single(const ty_call *c, int slot) { return c->in[c->span[slot
 ty_status ty_cuda_optim(ty_call *c) {
   int gpu;
   cudaStream_t s;
-  ty_status st = TY_OK;
   TY_TRY(ty_begin(c, &gpu, &s));
   switch (c->op->id) {
     case TY_OP_multi_norm: return norm_of_all(c, gpu, s);
-    case TY_OP_multi_found: return unscale(c, gpu, s, NULL, single(c, 1).t);
-    case TY_OP_multi_unscale: return unscale(c, gpu, s, single(c, 1).t, single(c, 2).t);
+    case TY_OP_multi_found: return sweep(c, gpu, s, &(ty_k_sweep){.found = ty_data(single(c, 1).t)});
+    case TY_OP_multi_unscale: return sweep(c, gpu, s, &(ty_k_sweep){.scale = ty_data(single(c, 1).t), .found = ty_data(single(c, 2).t)});
     case TY_OP_amp_update: return amp_update(c, gpu, s);
     case TY_OP_multi_scale:
-      for (int i = 0; i < c->span[0].count && st == TY_OK; i++) st = ty_scale_by(c, gpu, s, c->in[c->span[0].start + i].t, single(c, 1));
-      return st;
+      return sweep(c, gpu, s, &(ty_k_sweep){.factor = ty_data(single(c, 1).t), .factor_dtype = single(c, 1).t->dtype});
     default: return ty_optim_step(c, gpu, s, NULL);
   }
 }

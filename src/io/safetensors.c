@@ -232,7 +232,8 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
     return ty_error(ctx,
       "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
   if (len > HEADER_MOST)
-    return ty_error(ctx, "%s is no safetensors file: its header would have %llu bytes, over the limit of %u", f->path, (unsigned long long)len, HEADER_MOST);
+    return ty_error(ctx, "%s is no safetensors file: its header would have %llu bytes, over the limit of %u", f->path,
+      (unsigned long long)len, HEADER_MOST);
   if (len > f->size - 8)
     return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
   f->data = 8 + (size_t)len;

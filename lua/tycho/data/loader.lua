@@ -99,7 +99,9 @@ local DataLoader = {}
 DataLoader.__index = DataLoader
 local SIGNATURE = "batch_size=1, shuffle=false, sampler=nil, batch_sampler=nil, num_workers=0, collate_fn=nil, pin_memory=false, \z
   drop_last=false, timeout=5, *, persistent_workers=true, prefetch_factor=2, seed=nil, generator=nil, collate=nil"
-DataLoader.__tostring = function(l) return ("DataLoader(%d items in %d batch%s)"):format(l.dataset:size(), l:size(), l:size() == 1 and "" or "es") end
+DataLoader.__tostring = function(l)
+  return ("DataLoader(%d items in %d batch%s)"):format(l.dataset:size(), l:size(), l:size() == 1 and "" or "es")
+end
 DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end

@@ -102,7 +102,7 @@ define("orthogonal_", "gain=1", function(x, o)
   local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)
   if M.numel(x) == 0 then return x end
   local few, many = math.min(rows, cols), math.max(rows, cols)
-  local q = core.ops.randn({few, many}, {dtype = "float64", device = "cpu"})
+  local q = M.cpu(core.ops.randn({few, many}, {dtype = "float64", device = x.device}))
   for _ = 1, 2 do
     for i = 1, few do
       local v = M.select(q, 1, i)

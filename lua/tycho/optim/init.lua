@@ -167,7 +167,8 @@ local function new_class(name, defaults, own)
     end
     add_group(self, group, known)
   end
-  local made = setmetatable({}, {__index = class, __newindex = class, __call = construct, __tostring = function() return "class " .. name end})
+  local made = setmetatable({}, {__index = class, __newindex = class, __call = construct,
+    __tostring = function() return "class " .. name end})
   if not own then optim[name] = made end
   return class, made
 end
