@@ -11,29 +11,16 @@ local tycho = require "tycho"
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
 local T = data.transforms
 
-local options = {data = "cifar10", epochs = 3, batch = 128, lr = 1e-3, seed = 1, out = "runs/cifar10", resume = false,
-  compile = false, amp = "auto", workers = 2, threads = false, device = tycho.cuda.is_available() and "cuda" or "cpu"}
-local flags = {resume = true, compile = true}
-local i = 1
-while arg[i] do
-  local name = arg[i]:match "^%-%-(.+)$"
-  if not name or options[name] == nil then io.stderr:write("unknown argument ", arg[i], "\n"); os.exit(2) end
-  local v = true
-  if not flags[name] then
-    i = i + 1
-    v = type(options[name]) == "string" and arg[i] or tonumber(arg[i])
-    if not v then io.stderr:write("--", name, " needs a value\n"); os.exit(2) end
-  end
-  options[name] = v
-  i = i + 1
-end
+local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "cifar10", epochs = 3, batch = 128, lr = 1e-3, seed = 1,
+  out = "runs/cifar10", resume = false, compile = false, amp = "auto", workers = 2, threads = 0,
+  device = tycho.cuda.is_available() and "cuda" or "cpu"}
 local amp = options.amp
 if amp == "auto" then amp = options.device == "cpu" and "bfloat16" or "float16" end
 if not ({off = true, bfloat16 = true, float16 = true})[amp] then
   io.stderr:write("--amp must be auto, off, bfloat16 or float16\n")
   os.exit(2)
 end
-if options.threads then tycho.set_num_threads(options.threads) end
+if options.threads > 0 then tycho.set_num_threads(options.threads) end
 
 ---- data ----
 local normalize = T.Normalize({0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616})

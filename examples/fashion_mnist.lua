@@ -10,28 +10,14 @@
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
-local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01, seed = 1,
-  out = "runs/fashion_mnist", resume = false, threads = false, precision = "float32", compile = false,
+local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01,
+  seed = 1, out = "runs/fashion_mnist", resume = false, threads = 0, precision = "float32", compile = false,
   device = tycho.cuda.is_available() and "cuda" or "cpu"}
-local i = 1
-while arg[i] do
-  local name = arg[i]:match("^%-%-(.+)$")
-  if not name or options[name] == nil then io.stderr:write("unknown argument " .. arg[i] .. "\n"); os.exit(2) end
-  if name == "resume" or name == "compile" then options[name] = true
-  else
-    i = i + 1
-    local v = arg[i]
-    if type(options[name]) ~= "string" then v = tonumber(v) end
-    if not v then io.stderr:write("--" .. name .. " needs a value\n"); os.exit(2) end
-    options[name] = v
-  end
-  i = i + 1
-end
 if not ({float32 = true, bfloat16 = true, float16 = true, half = true})[options.precision] then
   io.stderr:write("--precision must be float32, bfloat16, float16 or half\n")
   os.exit(2)
 end
-if options.threads then tycho.set_num_threads(options.threads) end
+if options.threads > 0 then tycho.set_num_threads(options.threads) end
 
 local Net = nn.Module:extend("Net")
 function Net:init(classes)

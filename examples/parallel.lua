@@ -6,12 +6,7 @@
 local tycho = require "tycho"
 local nn, optim, dist = tycho.nn, tycho.optim, tycho.distributed
 
-local options = {data = "/usr/share/datasets/fashion-mnist", epochs = 2}
-for i = 1, #arg, 2 do
-  local name = arg[i]:match "^%-%-(.*)$"
-  if not name or options[name] == nil or not arg[i + 1] then io.stderr:write("unknown argument " .. arg[i] .. "\n"); os.exit(2) end
-  options[name] = type(options[name]) == "number" and tonumber(arg[i + 1]) or arg[i + 1]
-end
+local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "/usr/share/datasets/fashion-mnist", epochs = 2}
 
 dist.init_process_group()                                                               -- several
 local first = dist.get_rank() == 0

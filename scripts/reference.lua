@@ -18,9 +18,27 @@ local M = {}
 local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequences.recur"] = true, ["sequences.reordered"] = true, ["Optimizer:check_state_dict"] = true, ["Optimizer:apply_gradients"] = true,
   ["SGD:lacks"] = true, ["Scheduler:next_lr"] = true, ["Scheduler:restart"] = true, ["OneCycleLR:along"] = true, ["recompute.run"] = true, ["saving.unpack_from"] = true, ["Traced:init"] = true, ["Module:check_state_dict"] = true}
 
+-- The same by what their names begin with.
+local INTERNAL_PARTS = {"remote.", "Pool:", "samplers.", "saving.", "transforms.", "DataLoader:order", "DataLoader:engine", "source.", "Packed:"}
+local PUBLIC = {["saving.save"] = true, ["saving.load"] = true}
+local function internal(name)
+  if PUBLIC[name] or name:find "__" then return name:find "__" ~= nil end
+  for _, part in ipairs(INTERNAL_PARTS) do if name:sub(1, #part) == part then return true end end
+  return INTERNAL[name]
+end
+-- As users call what a file's local table names.
+local PREFIX = {["sequences."] = "nn.utils.rnn.", ["utils."] = "nn.utils.", ["init."] = "nn.init."}
+
+local function text_of(path)
+  local f = assert(io.open(path))
+  local text = f:read "*a"
+  f:close()
+  return text
+end
+
 -- Functions of a file with the comments above them.
 local function documented(path, skip)
-  local out, comment, begun = {}, {}, nil
+  local out, comment, begun, defined = {}, {}, nil, nil
   for line in io.lines(path) do
     if begun then line = begun .. line:gsub("^ +", "") end
     begun = line:match '^(.*core%.define%("[%w_.]+", "[^"]*)\\z$'      -- a definition whose signature is on the next lines
@@ -32,15 +50,31 @@ local function documented(path, skip)
       args = args and "(" .. args .. ")"
     end
     if line:find "^return function" then name, args = (comment[1] or ""):match "^([%w_.]+)(%b())" end      -- a file that is one function
-    local set = line:match '^define%("(%w+)"'
+    if defined then                        -- define("Name", and its signature on the next line
+      name, args, defined = defined, "(" .. (line:match '^ *"([^"]*)"' or "") .. ")", nil
+    end
+    local own, signature = line:match '^define%("([%w_]+)", "([^"]*)"'          -- a transform, an initializer
+    if not own then
+      own, signature = line:match '^define%("([%w_]+)", (%u+),'
+      signature = own and text_of(path):match("local " .. signature .. ' = "([^"]*)"') or ""
+    end
+    if own then name, args = (path:find "init_functions" and "init." or "") .. own, "(" .. signature .. ")"
+    elseif path:find "transforms" then
+      defined = line:match '^define%("([%w_]+)",$'
+      if defined then name = nil end
+    end
+    if line:find "^local function" and (comment[1] or ""):find "^%u%w*%(" then     -- what a constructor's comment begins with
+      name, args = table.concat(comment, " "):match "^(%u%w*)(%b())"
+    end
+    local set = line:match '^define%("(%w+)", {'
     if set and (comment[1] or ""):find "^{" then                       -- a dataset: its comment begins with its options
       name, args = "datasets." .. set, ""
       comment[1] = name .. comment[1]
     end
     if text then comment[#comment + 1] = text
-    elseif not begun then
+    elseif not begun and not defined then
       local public = name and (not name:find(skip) or (comment[1] or ""):find "^nn%.")
-      if public and #comment > 0 and not INTERNAL[name] then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
+      if public and (#comment > 0 or own or path:find "transforms") and not internal(name) then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
       comment = {}
     end
   end
@@ -60,11 +94,19 @@ function M.lines(here)
   end
   local function functions(path, skip)
     for _, f in ipairs(documented(here .. "/lua/tycho/" .. path, skip or "^lib%.")) do
+      for own, shown in pairs(path:find "^nn/" and PREFIX or {}) do
+        if f.name:sub(1, #own) == own then f.name = shown .. f.name:sub(#own + 1) end
+      end
       local call, text = f.text:match "^([%w_.]+%b())(.*)$"          -- a comment that begins with the call says it better
       if not call then call, text = f.text:match "^([%w_.]+%b{})(.*)$" end
       if call and call:find "^fn%(" then call = nil end              -- what a hook is called with
+      local of = call and call:find "^layer%(" and f.name:match "^([%w_]+):"
+      if of then text = ("%s `%s`"):format(text:gsub("^:?", ":", 1), call) call = of end
       if call then md[#md + 1] = ("- `%s`%s"):format(call, text)
-      else md[#md + 1] = ("- `%s`: %s"):format(f.name:find ":init$" and f.name:gsub(":init$", "") or method(f.name, f.args), f.text) end
+      else
+        md[#md + 1] = ("- `%s`%s%s"):format(f.name:find ":init$" and f.name:gsub(":init$", "") or method(f.name, f.args),
+          f.text ~= "" and ": " or "", f.text)
+      end
     end
     md[#md + 1] = ""
   end

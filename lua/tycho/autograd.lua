@@ -254,10 +254,10 @@ function Function:__call(...)
   return unpack(out, 1, count)
 end
 
--- ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
+local PARTS = {forward = true, backward = true, setup_context = true}
 -- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: backward gives a gradient (or nil) for each
 -- argument of forward. With setup_context(ctx, inputs, output) forward goes without ctx. It is called as it is, or by its apply.
-local PARTS = {forward = true, backward = true, setup_context = true}
+-- ctx:save_for_backward(x, ...) keeps tensors for ctx:saved_tensors(); ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
 function autograd.Function(def)
   if type(def) ~= "table" or type(def.forward) ~= "function" or type(def.backward) ~= "function" then
     fail("Function: a table with functions 'forward' and 'backward' is needed")

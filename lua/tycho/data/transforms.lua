@@ -360,7 +360,7 @@ local function soft(who, x, y, classes)
   if not classes then fail(who .. ": num_classes= is needed where labels are numbers") end
   return M.float(require("tycho.functional").functions.one_hot(y, classes))
 end
--- Beta(a, a) from two Gamma draws (Marsaglia and Tsang), by the CPU's generator
+-- A draw of Beta(a, a) from two Gamma draws (Marsaglia and Tsang), by the CPU's generator
 local function beta(a)
   local function gamma(k)
     if k < 1 then return gamma(k + 1) * uniform() ^ (1 / k) end

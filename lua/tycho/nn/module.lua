@@ -161,7 +161,8 @@ function Module:register_full_backward_hook(fn, o) return hooks.add(self, "regis
 -- fn(module, inputs) before each forward; inputs is a list. What it returns, a list or the one input, takes their place.
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
 
--- A new class. Its instances are made by calling it; arguments go to init.
+-- A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance, for
+-- which init assigns modules, Parameters and buffers to self; net(...) runs forward.
 function Module:extend(name)
   local class = {_name = name or "Module", _super = self}
   class.__index = class
@@ -291,6 +292,8 @@ end
 
 -- Lists of parameters that some are missing from: the name of a lazy layer that has met no input yet. Optimizers refuse them.
 exports.incomplete = setmetatable({}, {__mode = "k"})
+
+-- A list of the parameters of the module and those in it, each once; {recurse = false}: its own alone.
 function Module:parameters(recurse)
   local list = select(2, collect(self, "parameter", recursing("parameters", recurse)))
   if exports.lazy_layers then              -- there has been one
@@ -300,9 +303,11 @@ function Module:parameters(recurse)
   end
   return list
 end
+-- for name, p in net:named_parameters() do: by names with dots. Buffers and modules likewise.
 function Module:named_parameters(prefix, recurse) return iterate(self, "parameter", prefix, recurse) end
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
 function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end
+-- A list: the module itself, and all within it.
 function Module:modules()
   local list = {self}
   for _, m in ipairs((select(2, collect(self, "module")))) do if not rawequal(m, self) then list[#list + 1] = m end end
@@ -320,6 +325,7 @@ function Module:named_modules(prefix)
     return names[i] and (prefix == "" and names[i] or prefix .. "." .. names[i]), values[i]
   end
 end
+-- A list of the modules directly in it.
 function Module:children()
   local list = {}
   for _, m in self:named_children() do list[#list + 1] = m end
@@ -358,8 +364,8 @@ function Module:get_submodule(path) return found(self, "get_submodule", "module"
 function Module:get_parameter(path) return found(self, "get_parameter", "parameter", path) end
 function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path) end
 
--- Parameters and buffers by name, sharing memory with the module.
 local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
+-- A table of parameters and buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s.
 function Module:state_dict(o)
   nothing("state_dict", o)
   local out = {}
@@ -445,6 +451,7 @@ function Module:to(target, dtype, o)
   if not ok then fail(err) end
   return self
 end
+-- As to("float16"); bfloat16(), float(), double(), cpu() and cuda(gpu) likewise.
 function Module:half() return self:to("float16") end
 function Module:bfloat16() return self:to("bfloat16") end
 function Module:float() return self:to("float32") end
@@ -452,11 +459,13 @@ function Module:double() return self:to("float64") end
 function Module:cpu() return self:to("cpu") end
 function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
+-- Training mode, in which dropout drops and batch norm takes the batch's statistics, for the module and all within it; train(false): off.
 function Module:train(on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
   for _, m in ipairs(self:modules()) do rawset(m, "training", on ~= false) end
   return self
 end
+-- Evaluation mode: train(false).
 function Module:eval() return self:train(false) end
 -- fn(module) for each module, children before the one they are in.
 function Module:apply(fn)
@@ -510,6 +519,7 @@ function exports.zero_grads(params, o)
     end
   end
 end
+-- Whether its parameters collect gradients: net:requires_grad_(false) freezes them.
 function Module:requires_grad_(on)
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
   return self
