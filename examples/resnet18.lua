@@ -47,8 +47,8 @@ end
 local function resnet18(o) return ResNet(o or {}) end
 if not (arg and arg[0] and arg[0]:match("resnet18%.lua$")) then return resnet18 end
 
-local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {weights = "", data = "/usr/share/datasets/fashion-mnist", steps = 200, batch = 64,
-  width = 16, threads = 0}
+local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {weights = "", data = "/usr/share/datasets/fashion-mnist",
+  steps = 200, batch = 64, width = 16, threads = 0}
 if options.threads > 0 then tycho.set_num_threads(options.threads) end
 local ok, train = pcall(tycho.data.datasets.FashionMNIST, {root = options.data, train = true})
 if not ok then io.stderr:write(train, "\n"); os.exit(1) end

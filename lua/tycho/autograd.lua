@@ -93,10 +93,15 @@ autograd.grad = core.define("grad",
 
 -- fn(grad) is called when the tensor's gradient is whole; what it returns, if anything, replaces the gradient.
 -- Returns a handle with remove().
-function M.register_hook(x, fn)
-  local hooks, i = core.register_hook(x, fn)
-  return {remove = function() hooks[i] = false end}
+local function handle(hooks, i)
+  local removed = false
+  return {remove = function()
+    if removed then return end
+    removed, hooks[i] = true, false
+    while hooks[#hooks] == false do hooks[#hooks] = nil end        -- places in use stay as they are
+  end}
 end
+function M.register_hook(x, fn) return handle(core.register_hook(x, fn)) end
 
 -- fn(leaf) is called when backward has added to the leaf's .grad: an optimizer's step may be there, and the gradient's
 -- memory go. A handle with remove().
@@ -106,7 +111,7 @@ function M.register_post_accumulate_grad_hook(x, fn)
   end
   local hooks, i = core.register_hook(x, fn)
   hooks[i] = {fn}
-  return {remove = function() hooks[i] = false end}
+  return handle(hooks, i)
 end
 
 -- The gradient of a result is kept in its .grad too, where backward comes by.

@@ -102,8 +102,10 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
     }
     (*hooks)->key = key;
   }
-  lua_pushvalue(L, 3);
-  ty_anchor(L, 1);
+  if (!known || !((ty_handle *)lua_touserdata(L, 1))->anchored) {        /* else it holds the list already */
+    lua_pushvalue(L, 3);
+    ty_anchor(L, 1);
+  }
   int n = (int)lua_objlen(L, 3) + 1;
   lua_pushvalue(L, 2);
   lua_rawseti(L, 3, n);

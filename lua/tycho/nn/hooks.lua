@@ -8,6 +8,7 @@ local fail, check = options.fail, options.check
 local hooks = {there = false}          -- there: some module has had hooks, which may hold on to what they see
 
 local function pack(...) return {n = select("#", ...), ...} end
+local function now(list) return {unpack(list)} end       -- those that are called may add others, or remove themselves
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
 -- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
@@ -39,7 +40,7 @@ end
 local function watched(self, own, inputs)
   local given
   local function tell(grads)
-    for _, h in ipairs(own.back) do
+    for _, h in ipairs(now(own.back)) do
       local new = h.fn(self, grads, given)
       if new ~= nil then grads = new end
     end
@@ -56,7 +57,7 @@ end
 -- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
 function hooks.forward(self, ...)
   local own, inputs = rawget(self, "_hooks"), pack(...)
-  for _, h in ipairs(own.before) do
+  for _, h in ipairs(now(own.before)) do
     local new = h.fn(self, inputs)
     if type(new) == "table" and getmetatable(new) == nil then
       local n = math.max(table.maxn(new), inputs.n)        -- nil at the end counts
@@ -65,7 +66,7 @@ function hooks.forward(self, ...)
   end
   local outputs = #own.back > 0 and core.is_grad_enabled() and watched(self, own, inputs) or
     pack(self:forward(unpack(inputs, 1, inputs.n)))
-  for _, h in ipairs(own.after) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
+  for _, h in ipairs(now(own.after)) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
   return unpack(outputs, 1, outputs.n)
 end
 

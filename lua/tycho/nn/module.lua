@@ -92,7 +92,11 @@ local function put(self, kind, name, value)
   if kind == "module" then rawset(value, "_label", shown_name(name)) end
 end
 
+-- The position in a list that a name such as "0" stands for; other names stand for themselves.
+local function position(name) return type(name) == "string" and name:find "^%d+$" and tonumber(name) + 1 or name end
+
 local function assign(self, name, value)
+  if self._is_list then name = position(name) end
   if self._is_list and type(name) == "number" then         -- of a list: one of its positions, or the next; from the end too
     self:children()                        -- closes holes
     local n = #self
@@ -175,7 +179,9 @@ function Module:extend(name)
     local made = rawget(rawget(m, "_parts"), "parametrizations")         -- what is computed where it is asked for: see parametrize.lua
     if made and rawget(made._parts, k) then return rawget(made._parts, k)() end
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
-    return class[k]
+    v = class[k]
+    if v == nil and class._is_list then return rawget(m, position(k)) end         -- by the name that named_children gives
+    return v
   end
   return setmetatable(class, {__index = self, __tostring = function() return "class " .. class._name end, __call = function(_, ...)
     local m = {_kinds = {}, _order = {}, _plain = {}, training = true}
@@ -360,6 +366,13 @@ local function found(self, who, kind, path)
   end
   fail("%s: the %s has no %s '%s'", who, self._name, kind, path)
 end
+-- The module at a path such as "layers.0" is replaced.
+function Module:set_submodule(path, m)
+  options.expect("set_submodule", 2, m, is_module[m], "a module")
+  local of, name = tostring(path):match "^(.*)%.([^.]*)$"
+  found(self, "set_submodule", "module", path)
+  assign(found(self, "set_submodule", "module", of or ""), name or path, m)
+end
 function Module:get_submodule(path) return found(self, "get_submodule", "module", path) end
 function Module:get_parameter(path) return found(self, "get_parameter", "parameter", path) end
 function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path) end
@@ -399,7 +412,8 @@ function Module:check_state_dict(state, o)
       known[name] = true
       local new = state[name]
       if new == nil then
-        if strict then wrong[#wrong + 1] = "missing '" .. name .. "'" else table.insert(unfit.missing_keys, name) end
+        if strict and own ~= "num_batches_tracked" then wrong[#wrong + 1] = "missing '" .. name .. "'"          -- old files lack it
+        elseif not strict then table.insert(unfit.missing_keys, name) end
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
       elseif new.shape ~= v.shape then
         wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
@@ -460,9 +474,15 @@ function Module:cpu() return self:to("cpu") end
 function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
 -- Training mode, in which dropout drops and batch norm takes the batch's statistics, for the module and all within it; train(false): off.
+local on_the_way = {}                     -- modules whose train() is under way, for a module may hold one that holds it
 function Module:train(on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
-  for _, m in ipairs(self:modules()) do rawset(m, "training", on ~= false) end
+  if on_the_way[self] then return self end
+  rawset(self, "training", on ~= false)
+  on_the_way[self] = true
+  options.finally(function() on_the_way[self] = nil end, function()
+    for _, child in self:named_children() do child:train(on ~= false) end        -- which may have a train of its own
+  end)
   return self
 end
 -- Evaluation mode: train(false).
@@ -479,9 +499,10 @@ function Module:apply(fn)
   visit(self)
   return self
 end
--- A copy with memory of its own: parameters, buffers and modules are copied (shared ones stay shared), other values are not.
+-- A copy with memory of its own: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields;
+-- objects with a metatable and functions stay the same ones.
 function Module:clone()
-  local seen = {}
+  local seen, plain = {}, {}               -- by what was copied: its copy; modules whose plain fields come last
   local function copy(v, kind)
     if v == nil or seen[v] then return seen[v] end
     if kind == "module" then
@@ -493,7 +514,8 @@ function Module:clone()
       end
       is_module[m], seen[v] = true, m
       setmetatable(m, getmetatable(v))
-      for k, w in pairs(v._plain) do m._plain[k] = w end
+      plain[#plain + 1] = {m, v}
+      for k, w in next, v do if type(k) == "string" and rawget(m, k) == nil and k ~= "_hooks" then rawset(m, k, w) end end
       for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
       for i, name in ipairs(order_of(v)) do
         m._order[i], m._kinds[name] = name, v._kinds[name]
@@ -505,7 +527,23 @@ function Module:clone()
     seen[v] = kind == "parameter" and Parameter(t, v.requires_grad) or core.keep(t)
     return seen[v]
   end
-  return copy(self, "module")
+  local function deep(v)
+    if type(v) ~= "table" and not core.is_tensor(v) then return v end
+    if seen[v] ~= nil then return seen[v] end
+    if is_module[v] then return copy(v, "module") end
+    if core.is_tensor(v) then return copy(v, is_parameter[v] and "parameter" or "buffer") end
+    if getmetatable(v) ~= nil then return v end
+    local t = {}
+    seen[v] = t
+    for k, w in pairs(v) do t[deep(k)] = deep(w) end
+    return t
+  end
+  local made = copy(self, "module")
+  while plain[1] do
+    local pair = table.remove(plain)
+    for k, w in pairs(pair[2]._plain) do pair[1]._plain[k] = deep(w) end
+  end
+  return made
 end
 -- Gradients become nil; {set_to_none = false}: zeros, where there are any.
 function Module:zero_grad(...) exports.zero_grads(self:parameters(), ...) end

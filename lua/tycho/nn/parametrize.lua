@@ -14,6 +14,7 @@ local parametrize = {}
 
 local List = module.Module:extend("ParametrizationList")
 function List:init() self.count = 0 end
+function List:__missing(k) return type(k) == "number" and rawget(rawget(self, "_parts"), tostring(k - 1)) or nil end -- the k-th module
 -- What stands for value: the originals in order.
 local function inverse(m, value)
   if type(m.right_inverse) ~= "function" then return {value} end
@@ -79,7 +80,8 @@ function parametrize.register_parametrization(m, name, p, o)
   for i, v in ipairs(values) do
     local kept = v == w and w or core.keep(M.detach(v))
     local at = #values == 1 and "original" or "original" .. i - 1
-    local same = #values == 1 and type(p.right_inverse) ~= "function"        -- an optimizer may have it already
+    local same = learned and #values == 1                 -- the parameter itself stays: an optimizer may have it already
+    if same and type(p.right_inverse) == "function" then core.set_data(w, core.keep(ops.clone(M.detach(v)))) end
     if learned then list:register_parameter(at, same and w or module.Parameter(kept, w.requires_grad))
     else list:register_buffer(at, kept) end
   end
@@ -106,6 +108,10 @@ function parametrize.remove_parametrizations(m, name, ...)
   local value = o.leave_parametrized and no_grad(function() return M.detach(m[name]) end) or nil
   m.parametrizations[name] = nil
   if #m.parametrizations:keys() == 0 then m.parametrizations = nil end
+  if value and learned and list.original then            -- the parameter itself stays, with the value
+    core.set_data(first, core.keep(ops.clone(value)))
+    value = nil
+  end
   if not value then m[name] = first
   elseif learned then m[name] = module.Parameter(value, wants)
   else m:register_buffer(name, value) end

@@ -270,9 +270,9 @@ local function between(self, hooks)
       if hooks.under_way then return inner(opt, given) end
       hooks.under_way = true
       return options.finally(function() hooks.under_way = nil end, function()
-        for _, h in ipairs(hooks.pre) do h.fn(opt, given) end
+        for _, h in ipairs {unpack(hooks.pre)} do h.fn(opt, given) end        -- they may remove themselves
         local loss = inner(opt, given)
-        for _, h in ipairs(hooks.post) do h.fn(opt, given) end
+        for _, h in ipairs {unpack(hooks.post)} do h.fn(opt, given) end
         return loss
       end)
     end
@@ -368,7 +368,9 @@ function Optimizer:load_state_dict(d)
       end
     end
   end
+  program.hooked()                         -- what was recorded steps with the old state
   for i, group in ipairs(self.param_groups) do
+    if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- it was saved before a scheduler came
     for k, v in pairs(d.param_groups[i]) do if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = v end end
   end
   self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})

@@ -4,6 +4,7 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
+local no_grad = require("tycho.modes").no_grad
 local schedulers = {}
 
 local Scheduler = {}
@@ -19,7 +20,7 @@ local function new_class(name, signature, own)
   class.__index = class
   class.__tostring = function(self)
     local rates = {}
-    for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(group.lr) end
+    for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(core.is_tensor(group.lr) and group.lr:item() or group.lr) end
     return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
   end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
@@ -56,10 +57,18 @@ function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   return made
 end
 
+-- A rate that is a tensor, which recorded steps read, stays that tensor.
+local function set_rate(group, lr)
+  if not core.is_tensor(group.lr) then group.lr = lr
+  elseif core.is_tensor(lr) then no_grad(core.methods.copy_, group.lr, lr)
+  else no_grad(core.methods.fill_, group.lr, lr) end
+end
+local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
+
 function Scheduler:begin()
   self.base_lrs = {}
   for i, g in ipairs(self.optimizer.param_groups) do
-    g.initial_lr = g.initial_lr or g.lr
+    g.initial_lr = g.initial_lr or as_number(g.lr)
     self.base_lrs[i] = g.initial_lr
   end
 end
@@ -68,11 +77,11 @@ end
 function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
 local function rates_of(optimizer)
   local out = {}
-  for i, g in ipairs(optimizer.param_groups) do out[i] = g.lr end
+  for i, g in ipairs(optimizer.param_groups) do out[i] = core.is_tensor(g.lr) and core.keep(core.ops.clone(g.lr)) or g.lr end
   return out
 end
 function Scheduler:set()
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
+  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i)) end
   self.last_lr = rates_of(self.optimizer)
 end
 function Scheduler:step(epoch)
@@ -83,7 +92,7 @@ end
 -- Begins anew at epoch 0, whatever the rate is.
 function Scheduler:restart()
   self.last_epoch = 0
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = self:lr_at(0, self.base_lrs[i], i) end
+  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, self:lr_at(0, self.base_lrs[i], i)) end
   self.last_lr = rates_of(self.optimizer)
 end
 -- The rates that it set last.
@@ -269,7 +278,7 @@ end
 function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * factor(self, i, epoch) or lr end
 function MultiplicativeLR:restart()                -- it knows no rate but the one that holds
   self.last_epoch = 0
-  for i, g in ipairs(self.optimizer.param_groups) do g.lr = g.lr * factor(self, i, 0) end
+  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.lr * factor(self, i, 0)) end
   self.last_lr = rates_of(self.optimizer)
 end
 
@@ -377,7 +386,7 @@ function SequentialLR:begin()
   if #members("SequentialLR", self.schedulers) ~= #self.milestones + 1 then
     fail("SequentialLR: there must be one milestone less than schedulers")
   end
-  for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
+  for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
   for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end
   self.schedulers[1].last_epoch = 0
   self.schedulers[1]:set()
@@ -414,7 +423,7 @@ function ChainedScheduler:step()
 end
 function ChainedScheduler:restart()
   self.last_epoch = 0
-  for _, g in ipairs(self.optimizer.param_groups) do g.lr = g.initial_lr end
+  for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
   for _, s in ipairs(self.schedulers) do
     s.last_epoch = 0
     s:set()
@@ -487,8 +496,8 @@ function Plateau:step(metric)
   if self.cooldown_counter > 0 then self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0 end
   if self.num_bad_epochs > self.patience then
     for i, g in ipairs(self.optimizer.param_groups) do
-      local new = math.max(g.lr * self.factor, of_group(self.min_lr, i))
-      if g.lr - new > self.eps then g.lr = new end
+      local new = math.max(as_number(g.lr) * self.factor, of_group(self.min_lr, i))
+      if as_number(g.lr) - new > self.eps then set_rate(g, new) end
     end
     self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
   end

@@ -1,0 +1,173 @@
+-- Modules, hooks, optimizers and schedules that are changed while they are in use.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim, fails = tycho.nn, tycho.optim, helper.fails
+
+describe("what changes in use", function()
+  it("layers are replaced by the names that the module gives", function()
+    local net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Sequential(nn.ReLU()))
+    for name, m in net:named_children() do if nn.isinstance(m, nn.ReLU) then net[name] = nn.Identity() end end
+    assert.equal(3, #net:children())
+    assert.is_true(nn.isinstance(net[2], nn.Identity))
+    assert.equal(net[1], net["0"])
+    net:set_submodule("2.0", nn.Tanh())
+    assert.is_true(nn.isinstance(net[3][1], nn.Tanh))
+    fails("has no module '7'", net.set_submodule, net, "7", nn.ReLU())
+    local list = nn.ModuleList {nn.ReLU()}
+    list["0"] = nn.Linear(1, 1)
+    assert.is_true(nn.isinstance(list[1], nn.Linear))
+  end)
+
+  it("a module's own train() is called by those around it", function()
+    local Frozen = nn.Module:extend "Frozen"
+    function Frozen:init() self.bn = nn.BatchNorm1d(2) end
+    function Frozen:train(on)
+      nn.Module.train(self, on)
+      self.bn:eval()
+      return self
+    end
+    function Frozen:forward(x) return self.bn(x) end
+    local net = nn.Sequential(nn.Linear(2, 2), Frozen())
+    assert.is_true(net:train().training and net[2].training and net[1].training)
+    net(tycho.randn(8, 2))
+    assert.equal(0, net[2].bn.num_batches_tracked:item())
+    assert.is_false(net:eval()[1].training)
+    local a, b = nn.Sequential(), nn.Sequential()
+    a:append(b)
+    b:append(a)                            -- each within the other
+    assert.is_false(a:eval()[1].training)
+  end)
+
+  it("a copy of a module has nothing in common with it, in plain tables either", function()
+    local Net = nn.Module:extend "Net"
+    function Net:init()
+      self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+      self.order, self.mask = {self.a, {deep = self.b}}, tycho.ones(2)
+      self.order.self = self.order
+    end
+    function Net:forward(x) return self.order[2].deep(self.order[1](x)) * self.mask end
+    local net = Net()
+    local copy = net:clone()
+    tycho.no_grad(function() for _, p in ipairs(copy:parameters()) do p:zero_() end copy.mask:zero_() end)
+    assert.equal(0, copy(tycho.randn(3, 2)):abs():sum():item())
+    assert.equal(2, net.mask:sum():item())
+    assert.equal(copy.a, copy.order[1])
+    assert.equal(copy.order, copy.order.self)
+    local x = tycho.ones(2, 3)
+    local traced = tycho.jit.trace(nn.Linear(3, 3), x)
+    assert.is_true(traced(x):equal(nn.Sequential(traced):clone()(x)))
+  end)
+
+  it("parameters stay themselves when they are parametrized, and when they no longer are", function()
+    local rnn, x = nn.utils, tycho.randn(2, 3)
+    local function steps(change)
+      local l = nn.Linear(3, 3)
+      local opt = change(l)
+      local before = l.weight:detach():clone()
+      l(x):sum():backward()
+      opt:step()
+      return not before:equal(l.weight:detach())
+    end
+    assert.is_true(steps(function(l)
+      local opt = optim.SGD(l:parameters(), {lr = 0.1})
+      rnn.parametrizations.spectral_norm(l)
+      l:eval()
+      assert.equal("_SpectralNorm", l.parametrizations.weight[1]._name)
+      return opt
+    end))
+    assert.is_true(steps(function(l)
+      rnn.parametrizations.spectral_norm(l)
+      l:eval()
+      local value, opt = l.weight:detach(), optim.SGD(l:parameters(), {lr = 0.1})
+      rnn.parametrize.remove_parametrizations(l, "weight")
+      helper.close(l.weight:detach(), value)
+      return opt
+    end))
+  end)
+
+  it("hooks that remove themselves leave the next ones their turn", function()
+    local l, seen = nn.Linear(2, 2), {}
+    for _, method in ipairs {"register_forward_pre_hook", "register_forward_hook", "register_full_backward_hook"} do
+      for k = 1, 3 do
+        local h
+        h = l[method](l, function() seen[#seen + 1] = k; h.remove() end)
+      end
+    end
+    l(tycho.ones(1, 2, {requires_grad = true})):sum():backward()
+    l(tycho.ones(1, 2, {requires_grad = true})):sum():backward()
+    assert.same({1, 2, 3, 1, 2, 3, 1, 2, 3}, seen)
+  end)
+
+  it("hooks that were removed leave nothing behind on a leaf", function()
+    local w, calls = tycho.ones(2, {requires_grad = true}), 0
+    local stays = w:register_hook(function() calls = calls + 1 end)
+    collectgarbage()
+    collectgarbage()
+    local before = collectgarbage("count")
+    for _ = 1, 5000 do
+      local h = w:register_hook(function() calls = calls + 1 end)
+      h.remove()
+      h.remove()                           -- nothing more, whoever has its place by then
+      local other = w:register_post_accumulate_grad_hook(function() calls = calls + 1 end)
+      other.remove()
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.is_true(collectgarbage("count") - before < 100, collectgarbage("count") - before)
+    w:sum():backward()
+    assert.equal(1, calls)
+    stays.remove()
+    w:sum():backward()
+    assert.equal(1, calls)
+  end)
+
+  it("a compiled step goes on from a state that was loaded into its optimizer", function()
+    local function run(compiled)
+      tycho.manual_seed(1)
+      local net = nn.Linear(4, 3)
+      local opt = optim.Adam(net:parameters(), {lr = 0.1})
+      local xs, y, kept, losses = tycho.randn(12, 8, 4), tycho.randint(1, 3, {8}), nil, {}
+      local step = compiled(function(x)
+        opt:zero_grad()
+        local loss = tycho.cross_entropy(net(x), y)
+        loss:backward()
+        opt:step()
+        return loss
+      end)
+      for i = 1, 12 do
+        if i == 3 then kept = optim.Adam(net:clone():parameters(), {lr = 0.1}) kept:load_state_dict(opt:state_dict()) end
+        if i == 8 then opt:load_state_dict(kept:state_dict()) end
+        losses[i] = step(xs[i]):item()
+      end
+      return losses
+    end
+    assert.same(run(function(f) return f end), run(function(f) return tycho.compile(f, {guard = "inputs"}) end))
+  end)
+
+  it("a rate that is a tensor stays that tensor", function()
+    local lr = tycho.tensor(0.1)
+    local opt = optim.SGD({nn.Parameter(tycho.ones(1))}, {lr = lr})
+    local schedule = optim.lr_scheduler.ExponentialLR(opt, 0.5)
+    schedule:step()
+    assert.equal(lr, opt.param_groups[1].lr)
+    assert.is_true(math.abs(lr:item() - 0.05) < 1e-8)
+    assert.is_truthy(tostring(schedule):find("lr 0.05", 1, true))
+  end)
+
+  it("a state from before there was a schedule brings its rate", function()
+    local opt = optim.SGD({nn.Parameter(tycho.ones(1))}, {lr = 0.03})
+    local state = opt:state_dict()
+    opt.param_groups[1].lr = 0.042
+    optim.lr_scheduler.StepLR(opt, 1)
+    opt:load_state_dict(state)
+    assert.equal(0.03, optim.lr_scheduler.StepLR(opt, 1).base_lrs[1])
+  end)
+
+  it("batch norm takes states that don't count batches", function()
+    local bn = nn.BatchNorm1d(2)
+    local state = bn:state_dict()
+    state.num_batches_tracked = nil
+    bn:load_state_dict(state)
+    fails("missing 'running_mean'", bn.load_state_dict, bn, {weight = bn.weight, bias = bn.bias, running_var = bn.running_var})
+  end)
+end)
