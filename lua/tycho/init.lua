@@ -19,7 +19,7 @@ local fail = options.fail
 core.set_library(debug.getinfo(1, "S").source:match "^(.*)init%.lua$" or "?")       -- errors name the user's line
 local ops, M = core.ops, core.methods
 
-local tycho = {version = core.version}
+local tycho = {version = core.version, __version__ = core.version, pi = math.pi, e = math.exp(1), inf = math.huge, nan = 0 / 0}
 
 -- Sizes compare by value and print as 2x3.
 local Shape = {}
@@ -83,6 +83,13 @@ tycho.tensor = core.define("tensor",
     if pin_memory then x = M.pin_memory(x) end
     return requires_grad and M.requires_grad_(x) or x
   end)
+
+-- As tensor, but that a tensor of that dtype, on that device, is itself, history included.
+tycho.as_tensor = core.define("as_tensor", "value:any, *, dtype:dtype?, device:device?", function(value, dtype, device)
+  if not core.is_tensor(value) then return tycho.tensor(value, {dtype = dtype, device = device}) end
+  if dtype and dtype ~= value.dtype then value = M.to(value, dtype) end
+  return device and device ~= value.device and M.to(value, device) or value
+end)
 
 local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *",
   uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
@@ -193,7 +200,7 @@ local function leave(scope, ok, ...)
   return ...
 end
 function tycho.scope(fn, ...)
-  if type(fn) ~= "function" then fail("scope: argument 1 must be a function, got " .. type(fn)) end
+  if not modes.callable(fn) then fail("scope: argument 1 must be a function, got " .. type(fn)) end
   return leave(core.scope_begin(), pcall(fn, ...))
 end
 tycho.keep = core.keep
@@ -252,7 +259,7 @@ function tycho.get_float32_matmul_precision() return tycho.backends.cuda.allow_t
 function tycho.initial_seed() return (core.gpu.rng_state "cpu") end
 -- Calls fn(...), whose random numbers leave the generators, the CPU's and GPUs', as they were; gives fn's results.
 function tycho.fork_rng(fn, ...)
-  if type(fn) ~= "function" then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
+  if not modes.callable(fn) then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
   local seed, offset = core.gpu.rng_state "cpu"
   local gpus = tycho.cuda.is_available() and tycho.cuda.get_rng_state_all() or {}
   return require("tycho.options").finally(function()

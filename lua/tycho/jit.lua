@@ -410,7 +410,7 @@ end
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
 function jit.load(path, o)
   if type(path) ~= "string" then fail("load: argument 1 (path) must be a string, got " .. type(path)) end
-  check("load", o or {}, {device = true})
+  check("load", o or {}, {device = true, map_location = true})
   local tensors, json = core.read_safetensors(path)
   local ok, traced = pcall(function()
     local p = json and core.json_decode(json)
@@ -426,7 +426,7 @@ function jit.load(path, o)
   end)
   if not ok then fail("load: %s: %s", path, tostring(traced)) end
   traced:eval()
-  local device = o and o.device or core.gpu.default_device()
+  local device = o and (o.device or o.map_location) or core.gpu.default_device()
   return device ~= "cpu" and traced:to(device) or traced
 end
 

@@ -119,7 +119,10 @@ function samplers.WeightedRandomSampler(weights, n, o)
 end
 
 local Distributed = class "DistributedSampler"
+-- PyTorch's: the epoch that the next order is of. A loader here gives its own.
+function Distributed:set_epoch(epoch) self.epoch = whole("DistributedSampler", "epoch", epoch, 0, 2) end
 function Distributed:order(seed, epoch)
+  epoch = self.epoch or epoch
   local order = self.shuffle and shuffled(self.of, mixed(self.seed or seed, epoch)) or positions(self.of)
   local total = self.n * self.replicas
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end

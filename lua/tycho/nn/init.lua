@@ -383,6 +383,14 @@ local function running_stats(self, n)
   self:register_buffer("running_var", ops.ones(n))
   self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
 end
+local function reset_running_stats(self)
+  if not self.running_mean then return end
+  no_grad(function()
+    M.zero_(self.running_mean)
+    M.fill_(self.running_var, 1)
+    M.zero_(self.num_batches_tracked)
+  end)
+end
 -- A batch norm's forward: by the batch's statistics in training, else by the running ones.
 function lib.batch_norm(self, x)
   local momentum = self.momentum
@@ -402,9 +410,11 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
     local n = whole(name, "num_features", o.num_features)
     -- momentum = false: the mean of all batches so far
     self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
+    self.affine, self.track_running_stats = o.affine, o.track_running_stats
     scale_and_shift(self, n, o.affine, o.affine)
     if o.track_running_stats then running_stats(self, n) end
   end
+  Norm.reset_running_stats = reset_running_stats
   function Norm:forward(x)
     local d = M.dim(x)
     if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
@@ -459,9 +469,11 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
     local n = whole(name, "num_features", o.num_features)
     -- momentum = false: none, which is 0, as in PyTorch
     self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
+    self.affine, self.track_running_stats = o.affine, o.track_running_stats
     scale_and_shift(self, n, o.affine, o.affine)
     if o.track_running_stats then running_stats(self, n) end
   end
+  Norm.reset_running_stats = reset_running_stats
   function Norm:forward(x)
     local own, n = self.training or self.running_mean == nil, M.dim(x)
     if n ~= dims + 1 and n ~= dims + 2 then

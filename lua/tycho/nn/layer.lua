@@ -1,12 +1,27 @@
 -- What the library's layers are made with. A layer's class names its parameters in init, its arithmetic in forward.
 local module = require "tycho.nn.module"
 local given = require "tycho.options"
+local core = require "tycho.core"
+local no_grad = require("tycho.modes").no_grad
 local lib = {classes = {}}              -- name -> class: what tycho.nn hands out
+
+-- The layer's own parameters and buffers begin anew, as those of a layer made with the same arguments.
+function lib.reset_parameters(self)
+  local args = rawget(self, "_made_with")
+  local fresh = getmetatable(self)._class(unpack(args, 1, args.n))
+  for _, kind in ipairs {"parameter", "buffer"} do
+    for name, is in pairs(self._kinds) do
+      local mine, new = self._parts[name], fresh._parts[name]
+      if is == kind and mine ~= nil and new ~= nil then no_grad(core.methods.copy_, mine, new) end
+    end
+  end
+end
 
 -- A class of this library. Sequential releases its results as soon as the next layer has used them.
 function lib.layer(name)
   local class = module.Module:extend(name)
   class._library, class._builtin = true, true
+  class.reset_parameters = lib.reset_parameters
   lib.classes[name] = class
   return class
 end
@@ -37,6 +52,7 @@ function lib.plain(name, fn, first, second, inplace)
     local o = lib.arguments(name, signature, ...)
     self._args, self._options = {}, second and {} or nil
     for i, k in ipairs(args) do self._args[i], self[k] = o[k], o[k] end
+    if self.stride == nil and self.kernel_size ~= nil then self.stride = self.kernel_size end        -- a pool's
     for _, k in ipairs(order) do self._options[k], self[k] = o[k], o[k] end
   end
   function class:forward(...)

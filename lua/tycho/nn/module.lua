@@ -201,6 +201,7 @@ function Module:extend(name)
     end
     local ok, e = pcall(class.init, m, unpack(args, 1, args.n))          -- an error belongs to the line that constructs
     if not ok then error(type(e) == "string" and core.where() .. bare(e) or e, 0) end
+    rawset(m, "_made_with", args)
     if place and place.device then m:to(place.device) end
     if place and place.dtype then m:to(place.dtype) end
     return m

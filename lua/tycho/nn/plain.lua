@@ -167,33 +167,41 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss
     if n > 0 and type((select(n, ...))) == "table" and not core.is_tensor((select(n, ...))) then
       o, n = select(n, ...), n - 1
     end
-    self.options = {}
-    local at = 0
+    local own, at = {}, 0
     for k in (order or ""):gmatch "%S+" do
       at = at + 1
-      if at <= n then self.options[k] = select(at, ...) end
+      if at <= n then own[k] = select(at, ...) end
     end
     if n > at then
       fail("%s: it takes %sa table of options, got %s", name, order and order:gsub(" ", ", ") .. " and " or "", shown((select(n, ...))))
     end
-    local weight = self.options.weight
+    local weight = own.weight
     if weight ~= nil and not core.is_tensor(weight) then fail("%s: weight must be a tensor, got %s", name, shown(weight)) end
     local known = {}
     for k in signature:gsub("%b()", ""):gmatch "([%w_]+):" do known[k] = true end
     require("tycho.options").check(name, o or {}, known)
     for k, v in pairs(o or {}) do
-      if self.options[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
-      self.options[k] = v
+      if own[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
+      own[k] = v
     end
-    local reductions, reduction = signature:match "reduction:enum(%b())", self.options.reduction
+    local reductions, reduction = signature:match "reduction:enum(%b())", own.reduction
     if reduction ~= nil and not reductions:find("[(,]" .. tostring(reduction) .. "[,)]") then
       fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(reduction))
     end
-    for k, v in pairs(self.options) do if core.is_tensor(v) then self:register_buffer(k, v) end end
+    -- fields, which forward reads: loss.reduction, loss.ignore_index
+    for k, kind, default in signature:gsub("%b()", ""):gmatch "([%w_]+):(%l+)=([^,%s]+)" do
+      if own[k] == nil and kind == "bool" then own[k] = default == "true"
+      elseif own[k] == nil then own[k] = kind == "enum" and default or tonumber(default) end
+    end
+    self._names = {}
+    for k, v in pairs(own) do
+      self._names[#self._names + 1] = k
+      if core.is_tensor(v) then self:register_buffer(k, v) else self[k] = v end
+    end
   end
   function Loss:forward(...)
     local o, values, n = {}, {...}, select("#", ...)
-    for k, v in pairs(self.options) do o[k] = core.is_tensor(v) and self[k] or v end
+    for _, k in ipairs(self._names) do o[k] = self[k] end
     values[n + 1] = o
     return F[fn](unpack(values, 1, n + 1))
   end

@@ -42,7 +42,8 @@ function MHA:init(...)
     "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false", ...)
   local embed_dim, heads = whole("MultiheadAttention", "embed_dim", o.embed_dim), whole("MultiheadAttention", "num_heads", o.num_heads)
   self.batch_first = o.batch_first
-  self.embed_dim, self.num_heads, self.dropout = embed_dim, heads, lib.number("MultiheadAttention", "dropout", o.dropout, 0)
+  self.embed_dim, self.num_heads, self.head_dim = embed_dim, heads, embed_dim / heads
+  self.dropout = lib.number("MultiheadAttention", "dropout", o.dropout, 0)
   if embed_dim % heads ~= 0 then fail("MultiheadAttention: %d heads don't divide embed_dim %d", heads, embed_dim) end
   local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
   self._same = kdim == embed_dim and vdim == embed_dim

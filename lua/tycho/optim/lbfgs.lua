@@ -108,7 +108,7 @@ return function(new_class)
     if group.max_eval then options.whole("LBFGS", "max_eval", group.max_eval, 1) end
   end
   function LBFGS:step(closure)
-    if type(closure) ~= "function" then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
+    if not modes.callable(closure) then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
     if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
     local o = self.param_groups[1]
     local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
