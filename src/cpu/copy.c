@@ -176,7 +176,7 @@ ty_status ty_cpu_fill(ty_call *c) {
   const ty_attr *a = c->at;
   switch (c->op->id) {
     case TY_OP_empty: break;
-    case TY_OP_zeros: if (o->storage->nbytes) memset(ty_data(o), 0, o->storage->nbytes); break;
+    case TY_OP_zeros: fill_value(o, ty_op_int(0)); break;
     case TY_OP_ones: fill_value(o, ty_op_int(1)); break;
     case TY_OP_full: fill_value(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i)); break;
     case TY_OP_range: sequence(o, a[0].f, a[2].f); break;

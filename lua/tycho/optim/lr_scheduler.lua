@@ -20,7 +20,9 @@ local function new_class(name, signature, own)
   class.__index = class
   class.__tostring = function(self)
     local rates = {}
-    for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(core.is_tensor(group.lr) and group.lr:item() or group.lr) end
+    for i, group in ipairs(self.optimizer.param_groups) do
+      rates[i] = ("%g"):format(core.is_tensor(group.lr) and group.lr:item() or group.lr)
+    end
     return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
   end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
