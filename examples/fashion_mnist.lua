@@ -10,8 +10,8 @@
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
-local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "/usr/share/datasets/fashion-mnist", epochs = 3, batch = 128, lr = 0.01,
-  seed = 1, out = "runs/fashion_mnist", resume = false, threads = 0, precision = "float32", compile = false,
+local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "/usr/share/datasets/fashion-mnist", epochs = 3,
+  batch = 128, lr = 0.01, seed = 1, out = "runs/fashion_mnist", resume = false, threads = 0, precision = "float32", compile = false,
   device = tycho.cuda.is_available() and "cuda" or "cpu"}
 if not ({float32 = true, bfloat16 = true, float16 = true, half = true})[options.precision] then
   io.stderr:write("--precision must be float32, bfloat16, float16 or half\n")

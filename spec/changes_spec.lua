@@ -192,4 +192,14 @@ describe("what changes in use", function()
     assert.equal(2, nn.MaxPool2d(2).stride)
     assert.equal(4, nn.MultiheadAttention(8, 2).head_dim)
   end)
+
+  it("a list of items, or a tensor, is a dataset", function()
+    local pairs_, seen = {}, {}
+    for i = 1, 5 do pairs_[i] = {tycho.full({2}, i, {device = "cpu"}), i * 10} end
+    for x, y in tycho.data.DataLoader(pairs_, 2):iter() do seen[#seen + 1] = {x:totable(), y:totable()} end
+    assert.same({{{{1, 1}, {2, 2}}, {10, 20}}, {{{3, 3}, {4, 4}}, {30, 40}}, {{{5, 5}}, {50}}}, seen)
+    local rows = {}
+    for x in tycho.data.DataLoader(tycho.range(1, 5, {device = "cpu"}), 3):iter() do rows[#rows + 1] = x:totable() end
+    assert.same({{1, 2, 3}, {4, 5}}, rows)
+  end)
 end)

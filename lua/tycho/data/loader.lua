@@ -106,15 +106,30 @@ DataLoader.__call = function() fail("DataLoader: a loader isn't called; write fo
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
+-- A list of items, each a list of fields or one field; a tensor is one of rows.
+local Listed = source.class "list"
+function Listed:size() return #self.items end
+function Listed:get(i)
+  local item = self.items[i]
+  if type(item) == "table" and not core.is_tensor(item) and item[1] ~= nil then return unpack(item) end
+  return item
+end
+local function as_dataset(d)
+  if core.is_tensor(d) and core.methods.dim(d) > 0 then return require("tycho.data").TensorDataset(d) end
+  local list = type(d) == "table" and getmetatable(d) == nil and d[1] ~= nil and not (d.size or d.get or d.iter)
+  return list and setmetatable({items = d}, Listed) or d
+end
+
 -- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=,
 -- sampler=, batch_sampler=, collate=, timeout=5}). persistent_workers is taken, and of no effect: worker processes stay
 -- until close(). seed: without one, drawn now, from generator or the CPU's own (manual_seed). sampler: see samplers.lua.
 -- collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it is run in this thread,
 -- a dataset's own, dataset:collate(items), where the items are made. prefetch_factor: batches
 -- under way for each worker; timeout: seconds an item may take in a worker process.
--- A dataset with iter() alone is read as it comes (stream.lua).
+-- A dataset with iter() alone is read as it comes (stream.lua). A list of items, or a tensor, may stand for a dataset.
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
+  dataset = as_dataset(dataset)
   local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and not dataset.batch
   if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
