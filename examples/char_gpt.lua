@@ -52,7 +52,8 @@ if not (arg and arg[0] and arg[0]:match("char_gpt%.lua$")) then return function(
 
 local function stop(message) io.stderr:write(message, "\n"); os.exit(2) end
 local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "", steps = 2000, batch = 12, block = 64,
-  layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "", threads = 0, precision = "float32", compile = 0}
+  layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "",
+  threads = 0, precision = "float32", compile = 0}
 local precisions = {float32 = true, bfloat16 = true, float16 = true, half = true}
 if not precisions[options.precision] then stop("--precision must be float32, bfloat16, float16 or half") end
 if options.data == "" then stop("usage: luajit examples/char_gpt.lua --data FILE [--steps 2000] ...") end

@@ -1,8 +1,10 @@
 -- Random generators of a program's own, beside the one that each device has: what is drawn from one neither sees nor moves another.
--- A generator is its state, two int64 (seed, offset) on its device. To draw from it the state takes the place of the device's own
--- for one call, in the order of the current stream, and nothing waits for a device.
+-- A generator is its state, two int64 (seed, offset) on its device. On the CPU the calling thread draws from that memory for one call. On a
+-- GPU the state takes the place of the device's own, in the order of the current stream, and is written back: nothing waits for a
+-- device, and a graph's replays go on where the last one stood.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local no_grad = require("tycho.modes").no_grad
 local fail, gpu = options.fail, core.gpu
 local Generator = {}
 local class = {__index = Generator, __tostring = function(g) return ("Generator(device=%s)"):format(g.device) end}
@@ -20,10 +22,14 @@ end
 -- Calls fn(...), which draws from this generator on its device; gives fn's results.
 function Generator:draw(fn, ...)
   if type(fn) ~= "function" then fail("draw: argument 1 must be a function, got %s", options.shown(fn)) end
+  if self.device == "cpu" then
+    local before = gpu.own_rng(self._state)
+    return options.finally(function() gpu.own_rng(before) end, fn, ...)
+  end
   local before = gpu.keep_rng(self.device)
   gpu.give_rng(self._state)
   return options.finally(function()
-    self._state = core.keep(gpu.keep_rng(self.device))
+    no_grad(core.methods.copy_, self._state, gpu.keep_rng(self.device))
     gpu.give_rng(before)
   end, fn, ...)
 end
@@ -48,7 +54,9 @@ function Generator:set_state(state)
   return self
 end
 -- Another generator in the same state.
-function Generator:clone_state() return setmetatable({device = self.device, _state = self._state}, class) end
+function Generator:clone_state()
+  return setmetatable({device = self.device, _state = core.keep(core.ops.clone(self._state))}, class)
+end
 
 options.colon(Generator, "generator", is_generator)
 
@@ -66,10 +74,11 @@ local function drawing(who, f)
     local o = n > 0 and select(n, ...) or nil
     local g = type(o) == "table" and rawget(o, "generator")
     if not g then return f(...) end
-    local args, rest, first = {...}, {}, (...)
+    local args, rest, like = {...}, {}, nil
+    for i = n - 1, 1, -1 do if core.is_tensor(args[i]) then like = args[i].device end end
     for k, v in pairs(o) do if k ~= "generator" then rest[k] = v end end
     if next(rest) == nil then n = n - 1 else args[n] = rest end
-    local device = core.is_tensor(first) and first.device or rest.device or gpu.default_device()
+    local device = rest.device or like or gpu.default_device()
     return of(who, g, device == "cuda" and "cuda:" .. gpu.current_device() or device):draw(f, unpack(args, 1, n))
   end
 end

@@ -407,6 +407,8 @@ function Traced:save(path)
     results = p.results, batch = p.batch, free = p.free, several = p.several}})
 end
 
+local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops that older files name
+
 -- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
 function jit.load(path, o)
   if type(path) ~= "string" then fail("load: argument 1 (path) must be a string, got " .. type(path)) end
@@ -416,6 +418,9 @@ function jit.load(path, o)
     local p = json and core.json_decode(json)
     p = type(p) == "table" and p.tycho_program
     if type(p) ~= "table" then error("it holds no traced program", 0) end
+    for _, node in ipairs(type(p.nodes) == "table" and p.nodes or {}) do
+      if type(node) == "table" and RENAMED[node.op] then node.op = RENAMED[node.op] end
+    end
     P.validate(p, tensors, function(name) return Traced[name] ~= nil end)
     lifetimes(p)
     for _, t in ipairs(p.tensors) do

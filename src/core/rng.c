@@ -5,8 +5,21 @@
 #include "tycho.h"
 
 static _Atomic uint64_t seed = 0x5DEECE66D, offset;
+static __thread ty_tensor *own;            /* whose two int64 this thread draws from instead, and holds: what set it may never come back */
+
+ty_tensor *ty_cpu_own(ty_tensor *state) {
+  ty_tensor *before = own;
+  own = state;
+  return before;
+}
 
 ty_generator ty_cpu_take(uint64_t blocks) {
+  if (own) {
+    ty_generator *mine = ty_data(own);
+    const ty_generator g = *mine;
+    mine->offset += blocks;
+    return g;
+  }
   const uint64_t at = atomic_fetch_add(&offset, blocks);
   return (ty_generator){atomic_load(&seed), at};
 }
@@ -14,6 +27,7 @@ ty_generator ty_cpu_take(uint64_t blocks) {
 ty_generator ty_cpu_generator(void) { return ty_cpu_take(0); }
 
 void ty_cpu_seed(ty_generator g) {
+  if (own) { *(ty_generator *)ty_data(own) = g; return; }
   atomic_store(&seed, g.seed);
   atomic_store(&offset, g.offset);
 }

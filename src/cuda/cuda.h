@@ -56,6 +56,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
+bool ty_ever_captured(void);            /* in this process: graphs may run what they were captured with */
 /* of this thread, while it captures; gives the one before */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
 ty_stream **ty_captured_draw(int gpu);                       /* which stream drew last in the graph that this thread captures, or NULL */
@@ -132,7 +133,6 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);
 /* *o = n elements of dtype d: x reduced by an op of the table, along the dims whose bits are set */
 ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n);
-/* x *= v, in place. */
 /* A contiguous tensor on gpu. */
 ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
 /* Of a contiguous tensor like t: lines along dim, of n elements that lie inner apart. */

@@ -332,8 +332,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   }
   static unsigned seen;
   if (seen != ty_ways_set_so_far()) {
-    /* plans that have been run are never destroyed: graphs that were captured with them may still run, and their kernels may be the
-     * plans' own */
+    /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
     memset(plans, 0, sizeof plans);
     seen = ty_ways_set_so_far();
   }
@@ -345,6 +344,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     for (int i = 0; i < 8 && !w; i++)
       if (!plans[(h + (uint64_t)i) % PLANS].used) w = &plans[(h + (uint64_t)i) % PLANS];
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
+    if (w->plan && !ty_ever_captured()) cudnnBackendDestroyDescriptor(w->plan);
     *w = (entry){.used = true, .k = k};
     choose(c, gpu, w, describe, what, p, s);
     if (!w->plan && ty_captures(gpu)) w->used = false;       /* capture may be why: ask again */

@@ -31,6 +31,9 @@ ty_stream **ty_captured_draw(int gpu) { return ty_captures(gpu) ? &capturing->dr
 
 bool ty_capturing(void) { return capturing; }
 
+static _Atomic bool ever;
+bool ty_ever_captured(void) { return ever; }
+
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) {
   if (capturing) cudaThreadExchangeStreamCaptureMode(&mode);
   return mode;
@@ -151,6 +154,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **
   if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
   if (e != cudaSuccess) { ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
   capturing = g;
+  ever = true;
   *out = g;
   *stream = p->stream;
   return TY_OK;

@@ -178,6 +178,19 @@ static int give_rng(lua_State *L) {
   return 0;
 }
 
+/* own_rng(state, as keep_rng gives it, or nil: the process's): what this thread draws from on the CPU; gives what it was. */
+static int own_rng(lua_State *L) {
+  lua_settop(L, 1);
+  ty_settle(L, "a generator is chosen");
+  ty_handle *before = ty_new_handle(L, ty_state_of(L));
+  ty_tensor *t = lua_isnil(L, 1) ? NULL : ty_check(L, 1, "own_rng", "argument 1");
+  if (t && (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0))
+    return ty_throw(L, "own_rng: argument 1 is no generator's state");
+  before->t = ty_cpu_own(t ? ty_retain(t) : NULL);
+  if (!before->t) lua_pushnil(L);
+  return 1;
+}
+
 /* Where tensors are made of which no device is said: a coroutine that there is keeps its own modes' device. */
 static int default_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -400,7 +413,7 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
-    {"flag", flag}, {"keep_rng", keep_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways},
+    {"flag", flag}, {"keep_rng", keep_rng}, {"own_rng", own_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways},
     {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording},
     {"set_ways", set_ways}, {"ways_set", ways_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);

@@ -19,11 +19,11 @@ function samplers.reseed(seed)
 end
 -- Calls fn under a seed of its own, and leaves both generators as they were.
 function samplers.seeded(seed, fn, ...)
-  local s, o = core.gpu.rng_state("cpu")
-  local of_lua = core.math_random()
+  local own, of_lua = core.keep(core.from_value({0, 0}, "int64")), core.math_random()
+  local before = core.gpu.own_rng(own)     -- of this thread alone
   samplers.reseed(seed)
   return options.finally(function()
-    core.gpu.rng_state("cpu", s, o)
+    core.gpu.own_rng(before)
     if of_lua then core.math_random(of_lua) end
   end, fn, ...)
 end

@@ -108,7 +108,8 @@ def("avg_pool1d",
       {ceil_mode = ceil_mode, count_include_pad = count_include_pad}), -2)
   end, NN)
 local function adaptive_avg_pool2d(x, size)
-  local all = size[1] == 1 and size[2] == 1 and M.dim(x) >= 3
+  local n = M.dim(x)
+  local all = size[1] == 1 and size[2] == 1 and (n == 3 or n == 4) and x.shape[n - 1] * x.shape[n] > 0
   -- whole planes that lie in a row are a reduction's work
   if all and M.is_contiguous(x) and M.is_floating_point(x) then return ops.mean(x, {-2, -1}, {keepdim = true, dtype = x.dtype}) end
   return ops.adaptive_avg_pool2d_windows(x, size)

@@ -189,6 +189,7 @@ function Module:extend(name)
     is_module[m] = true
     setmetatable(m, instance)
     if not rawget(class, "_builtin") then
+      rawset(m, "_made_with", {n = select("#", ...), ...})
       class.init(m, ...)
       return m
     end
@@ -303,7 +304,7 @@ exports.incomplete = setmetatable({}, {__mode = "k"})
 -- A list of the parameters of the module and those in it, each once; {recurse = false}: its own alone.
 function Module:parameters(recurse)
   local list = select(2, collect(self, "parameter", recursing("parameters", recurse)))
-  if exports.lazy_layers then              -- there has been one
+  if exports.lazy_layers and recursing("parameters", recurse) ~= false then         -- there has been one
     for name, m in self:named_modules() do
       if class_of(m)._is_lazy then exports.incomplete[list] = ("%s (%s)"):format(name == "" and "it" or name, class_of(m)._name) end
     end
@@ -369,8 +370,9 @@ local function found(self, who, kind, path)
 end
 -- The module at a path such as "layers.0" is replaced.
 function Module:set_submodule(path, m)
+  options.expect("set_submodule", 1, path, type(path) == "string" and path ~= "", "a path such as 'layers.0'")
   options.expect("set_submodule", 2, m, is_module[m], "a module")
-  local of, name = tostring(path):match "^(.*)%.([^.]*)$"
+  local of, name = path:match "^(.*)%.([^.]*)$"
   found(self, "set_submodule", "module", path)
   assign(found(self, "set_submodule", "module", of or ""), name or path, m)
 end
@@ -516,7 +518,6 @@ function Module:clone()
       is_module[m], seen[v] = true, m
       setmetatable(m, getmetatable(v))
       plain[#plain + 1] = {m, v}
-      for k, w in next, v do if type(k) == "string" and rawget(m, k) == nil and k ~= "_hooks" then rawset(m, k, w) end end
       for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
       for i, name in ipairs(order_of(v)) do
         m._order[i], m._kinds[name] = name, v._kinds[name]
@@ -532,7 +533,10 @@ function Module:clone()
     if type(v) ~= "table" and not core.is_tensor(v) then return v end
     if seen[v] ~= nil then return seen[v] end
     if is_module[v] then return copy(v, "module") end
-    if core.is_tensor(v) then return copy(v, is_parameter[v] and "parameter" or "buffer") end
+    if core.is_tensor(v) then
+      local t = copy(v, is_parameter[v] and "parameter" or "buffer")
+      return v.requires_grad and v.is_leaf and t:requires_grad_(true) or t
+    end
     if getmetatable(v) ~= nil then return v end
     local t = {}
     seen[v] = t
@@ -543,6 +547,9 @@ function Module:clone()
   while plain[1] do
     local pair = table.remove(plain)
     for k, w in pairs(pair[2]._plain) do pair[1]._plain[k] = deep(w) end
+    for k, w in next, pair[2] do           -- what kinds of modules keep beside it
+      if type(k) == "string" and rawget(pair[1], k) == nil and k ~= "_hooks" then rawset(pair[1], k, k == "_made_with" and w or deep(w)) end
+    end
   end
   return made
 end

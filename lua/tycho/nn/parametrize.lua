@@ -80,7 +80,7 @@ function parametrize.register_parametrization(m, name, p, o)
   for i, v in ipairs(values) do
     local kept = v == w and w or core.keep(M.detach(v))
     local at = #values == 1 and "original" or "original" .. i - 1
-    local same = learned and #values == 1                 -- the parameter itself stays: an optimizer may have it already
+    local same = learned and #values == 1 and v.shape == w.shape         -- the parameter itself stays: an optimizer may have it already
     if same and type(p.right_inverse) == "function" then core.set_data(w, core.keep(ops.clone(M.detach(v)))) end
     if learned then list:register_parameter(at, same and w or module.Parameter(kept, w.requires_grad))
     else list:register_buffer(at, kept) end

@@ -194,8 +194,8 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss
       elseif own[k] == nil then own[k] = kind == "enum" and default or tonumber(default) end
     end
     self._names = {}
+    for k in pairs(known) do self._names[#self._names + 1] = k end
     for k, v in pairs(own) do
-      self._names[#self._names + 1] = k
       if core.is_tensor(v) then self:register_buffer(k, v) else self[k] = v end
     end
   end

@@ -84,6 +84,9 @@ local function add_group(self, given, known)
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
   group.initial_lr = initial
   if type(group.betas) == "table" then group.betas = {unpack(group.betas)} end
+  for _, other in ipairs(self.param_groups) do         -- a rate that is a tensor is one group's
+    if core.is_tensor(group.lr) and group.lr == other.lr then group.lr = core.keep(ops.clone(group.lr)) end
+  end
   for _, other in ipairs(self.param_groups) do
     for _, p in ipairs(other.params) do seen[p] = true end
   end
@@ -371,7 +374,14 @@ function Optimizer:load_state_dict(d)
   program.hooked()                         -- what was recorded steps with the old state
   for i, group in ipairs(self.param_groups) do
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- it was saved before a scheduler came
+    local lr = group.lr                    -- a tensor stays that tensor, which recorded steps read
     for k, v in pairs(d.param_groups[i]) do if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = v end end
+    if core.is_tensor(lr) then
+      no_grad(M.copy_, lr, core.is_tensor(group.lr) and group.lr or ops.full(lr.shape, group.lr, {dtype = lr.dtype}))
+      group.lr = lr
+    elseif core.is_tensor(group.lr) then
+      group.lr = core.keep(ops.clone(M.to(group.lr:detach(), group.params[1] and group.params[1].device or "cpu")))
+    end
   end
   self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
 end

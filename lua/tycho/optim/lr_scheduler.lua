@@ -83,7 +83,9 @@ local function rates_of(optimizer)
   return out
 end
 function Scheduler:set()
-  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i)) end
+  local new = {}                           -- all before any: groups may share a tensor
+  for i, g in ipairs(self.optimizer.param_groups) do new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
+  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
   self.last_lr = rates_of(self.optimizer)
 end
 function Scheduler:step(epoch)
@@ -102,7 +104,11 @@ function Scheduler:get_last_lr() return {unpack(self.last_lr)} end
 function Scheduler:state_dict()
   local out = {}
   for k, v in pairs(self) do
-    if type(v) == "number" or type(v) == "boolean" or type(v) == "string" or k == "base_lrs" or k == "last_lr" then out[k] = v end
+    if type(v) == "number" or type(v) == "boolean" or type(v) == "string" then out[k] = v end
+    if k == "base_lrs" or k == "last_lr" then
+      out[k] = {}
+      for i, lr in ipairs(v) do out[k][i] = as_number(lr) end
+    end
   end
   return out
 end
