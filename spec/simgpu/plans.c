@@ -42,6 +42,8 @@ int64_t ty_numel(const ty_tensor *t) { (void)t; return 0; }
 void ty_release(ty_tensor *t) { (void)t; }
 void ty_count_sync(void) {}
 ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
+bool ty_ever_captured(void) { return false; }
+enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) { return mode; }
 
 static target device;
 static char what_for[140];
