@@ -18,6 +18,17 @@ for _, name in ipairs {"path", "cpath"} do       -- its processes run elsewhere
   require("ffi").C.setenv("LUA_" .. name:upper(), full, 1)
 end
 
+-- What a program begins with that makes Lua states and threads.
+local STATES = [[
+      local t, ffi = require "tycho", require "ffi"
+      ffi.cdef [=[
+        typedef struct lua_State lua_State;
+        lua_State *luaL_newstate(void); void luaL_openlibs(lua_State *); void lua_close(lua_State *);
+        int luaL_loadstring(lua_State *, const char *); int lua_pcall(lua_State *, int, int, int);
+        const char *lua_tolstring(lua_State *, int, size_t *); double lua_tonumber(lua_State *, int);
+        int pthread_create(unsigned long *, void *, void *(*)(void *), void *); int pthread_join(unsigned long, void **);]=]
+]]
+
 describe("hosts #cpu", function()
   if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- its processes are run by the stock luajit
 
@@ -67,14 +78,7 @@ describe("hosts #cpu", function()
   end)
 
   it("may have many states, in several threads at once, and close them", function()
-    local text = run [[
-      local t, ffi = require "tycho", require "ffi"
-      ffi.cdef [=[
-        typedef struct lua_State lua_State;
-        lua_State *luaL_newstate(void); void luaL_openlibs(lua_State *); void lua_close(lua_State *);
-        int luaL_loadstring(lua_State *, const char *); int lua_pcall(lua_State *, int, int, int);
-        const char *lua_tolstring(lua_State *, int, size_t *); double lua_tonumber(lua_State *, int);
-        int pthread_create(unsigned long *, void *, void *(*)(void *), void *); int pthread_join(unsigned long, void **);]=]
+    local text = run(STATES .. [[
       -- A thread's program is a callback of its own state; grad mode and what is made stay there.
       local source = [=[
         local ffi = require "ffi"
@@ -123,19 +127,12 @@ describe("hosts #cpu", function()
           ffi.C.lua_close(states[k])
         end
       end
-      print(t.is_grad_enabled(), tonumber(want) < 1.2)]]
+      print(t.is_grad_enabled(), tonumber(want) < 1.2)]])
     assert.equal("true\ttrue\nended 0\n", text)
   end)
 
   it("may draw numbers in several threads: never the same ones, and a thread that ends leaves nothing behind", function()
-    local text = run [[
-      local t, ffi = require "tycho", require "ffi"
-      ffi.cdef [=[
-        typedef struct lua_State lua_State;
-        lua_State *luaL_newstate(void); void luaL_openlibs(lua_State *); void lua_close(lua_State *);
-        int luaL_loadstring(lua_State *, const char *); int lua_pcall(lua_State *, int, int, int);
-        double lua_tonumber(lua_State *, int);
-        int pthread_create(unsigned long *, void *, void *(*)(void *), void *); int pthread_join(unsigned long, void **);]=]
+    local text = run(STATES .. [[
       local numbers = ffi.new "double[2][20000]"
       local source = ([=[
         local ffi, address = require "ffi", %s
@@ -177,7 +174,7 @@ describe("hosts #cpu", function()
           seen[v] = true
         end
       end
-      print(twice, resident() - before < 2 ^ 24)]]
+      print(twice, resident() - before < 2 ^ 24)]])
     assert.equal("0\ttrue\nended 0\n", text)
   end)
 

@@ -152,6 +152,14 @@ static int rng_state(lua_State *L) {
   return 0;
 }
 
+/* Argument 1: a generator's state, as keep_rng gives it. */
+static ty_tensor *rng_at(lua_State *L, const char *who) {
+  ty_tensor *t = ty_check(L, 1, who, "argument 1");
+  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t))
+    ty_throw(L, "%s: argument 1 must be a generator's state, two int64, got %s of shape %s", who, ty_dtype_names[t->dtype], ty_shape_of(t));
+  return t;
+}
+
 /* keep_rng(device) -> the generator's state as two int64 on that device; give_rng(state) sets it. Neither waits for a device. */
 static int keep_rng(lua_State *L) {
   ty_settle(L, "the generator's state is read");
@@ -168,11 +176,9 @@ static int keep_rng(lua_State *L) {
 }
 
 static int give_rng(lua_State *L) {
-  ty_tensor *t = ty_check(L, 1, "give_rng", "argument 1");
   ty_settle(L, "the generator's state is set");
+  ty_tensor *t = rng_at(L, "give_rng");
   const ty_backend *b = ty_device_of(t);
-  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t))
-    return ty_throw(L, "give_rng: argument 1 is no generator's state");
   if (b->gpu < 0) ty_cpu_seed(*(ty_generator *)ty_data(t));
   else if (b->copy_seed(context(L), b, t, true) != TY_OK) return ty_raise(L, context(L));
   return 0;
@@ -183,9 +189,8 @@ static int own_rng(lua_State *L) {
   lua_settop(L, 1);
   ty_settle(L, "a generator is chosen");
   ty_handle *before = ty_new_handle(L, ty_state_of(L));
-  ty_tensor *t = lua_isnil(L, 1) ? NULL : ty_check(L, 1, "own_rng", "argument 1");
-  if (t && (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0))
-    return ty_throw(L, "own_rng: argument 1 is no generator's state");
+  ty_tensor *t = lua_isnil(L, 1) ? NULL : rng_at(L, "own_rng");
+  if (t && ty_device_of(t)->gpu >= 0) return ty_throw(L, "own_rng: argument 1 must be on the CPU, got one on a GPU");
   before->t = ty_cpu_own(t ? ty_retain(t) : NULL);
   if (!before->t) lua_pushnil(L);
   return 1;

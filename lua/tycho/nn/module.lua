@@ -303,8 +303,9 @@ exports.incomplete = setmetatable({}, {__mode = "k"})
 
 -- A list of the parameters of the module and those in it, each once; {recurse = false}: its own alone.
 function Module:parameters(recurse)
-  local list = select(2, collect(self, "parameter", recursing("parameters", recurse)))
-  if exports.lazy_layers and recursing("parameters", recurse) ~= false then         -- there has been one
+  recurse = recursing("parameters", recurse)
+  local list = select(2, collect(self, "parameter", recurse))
+  if exports.lazy_layers and recurse ~= false then         -- there has been one
     for name, m in self:named_modules() do
       if class_of(m)._is_lazy then exports.incomplete[list] = ("%s (%s)"):format(name == "" and "it" or name, class_of(m)._name) end
     end

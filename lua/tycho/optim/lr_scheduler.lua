@@ -12,6 +12,8 @@ Scheduler.__index = Scheduler
 
 local WITHOUT_EPOCH = {ChainedScheduler = true, ReduceLROnPlateau = true}
 
+local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
+
 -- signature: as tycho.options says; last_epoch comes last. Gives the class, and what is called to make one, which is
 -- schedulers' of that name unless it is a user's own.
 local function new_class(name, signature, own)
@@ -21,7 +23,7 @@ local function new_class(name, signature, own)
   class.__tostring = function(self)
     local rates = {}
     for i, group in ipairs(self.optimizer.param_groups) do
-      rates[i] = ("%g"):format(core.is_tensor(group.lr) and group.lr:item() or group.lr)
+      rates[i] = ("%g"):format(as_number(group.lr))
     end
     return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
   end
@@ -65,7 +67,6 @@ local function set_rate(group, lr)
   elseif core.is_tensor(lr) then no_grad(core.methods.copy_, group.lr, lr)
   else no_grad(core.methods.fill_, group.lr, lr) end
 end
-local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
 
 function Scheduler:begin()
   self.base_lrs = {}
