@@ -155,17 +155,23 @@ $(SIM)/%.o: spec/simgpu/%.cpp spec/simgpu/sim.h
 SEED ?= $(shell date +%j)
 SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_CACHE="$(CURDIR)/$(SIM)/kernels-cache" TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/$(SIM)/tycho/cuda.so"
 ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
-test-sim: all $(SIM)/tycho/cuda.so $(SIM)/planted
+test-sim: test-sim-lockstep test-sim-async
+
+# Under make -j both at once: one thread is busy in each. They share the kernels that the host's compiler makes.
+test-sim-lockstep: all $(SIM)/tycho/cuda.so $(SIM)/planted
 	@echo "simulated GPU, seed $(SEED)"
 	@TYCHO_SIM_SEED=$(SEED) $(SIM)/planted
 	@$(SIM_ENV) TYCHO_SIM=lockstep scripts/specs $(BUILD)/sim-lockstep.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+
+test-sim-async: all $(SIM)/tycho/cuda.so
 	@$(SIM_ENV) TYCHO_SIM=async scripts/specs $(BUILD)/sim-async.log $(BUSTED) --exclude-tags=cpu,long --exclude-pattern=golden $(ARGS)
+
 # 20 seeds, then under sanitizers: hours.
 test-sim-full:
-	@for s in $$(seq 1 20); do $(MAKE) --no-print-directory test-sim SEED=$$s || exit 1; done
+	@for s in $$(seq 1 20); do $(MAKE) --no-print-directory -j2 test-sim SEED=$$s || exit 1; done
 	@$(MAKE) --no-print-directory test-sim-asan
 else
-test-sim test-sim-full:
+test-sim test-sim-full test-sim-lockstep test-sim-async:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
@@ -310,4 +316,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-sim-full test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu bench bench-gpu docs golden install clean
+.PHONY: all cuda demo test test-sim test-sim-full test-sim-lockstep test-sim-async test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu bench bench-gpu docs golden install clean

@@ -97,16 +97,25 @@ for _, s in ipairs {{64, 56, 64, 1, 1}, {64, 56, 64, 3, 1}, {256, 56, 128, 1, 2}
   case(name, function() local x, w = make() return function() return tycho.conv2d(x, w, nil, opt) end end)
   case(name .. ", both", function() return backward(function(p, q) return tycho.conv2d(p, q, nil, opt) end, make()) end)
 end
-local L = size(1024, 40)
-local function heads() return tycho.randn(small and 1 or 16, small and 2 or 16, L, 64):half() end
-case("attention 16x16x1024x64 causal float16", function()
-  local q, k, v = heads(), heads(), heads()
-  return function() return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end
-end)
-case("attention, both", function()
-  return backward(function(q, k, v) return tycho.scaled_dot_product_attention(q, k, v, nil, {is_causal = true}) end,
-    heads(), heads(), heads())
-end)
+local L = size(1024, 70)
+local function attention(name, dtype, give)
+  local function heads()
+    local list = {}
+    for i = 1, 3 do list[i] = tycho.randn(small and 1 or 16, small and 2 or 16, L, 64):to(dtype) end
+    return unpack(list)
+  end
+  local function run(q, k, v) return tycho.scaled_dot_product_attention(q, k, v, give()) end
+  case("attention 16x16x1024x64 " .. name, function()
+    local q, k, v = heads()
+    return function() return run(q, k, v) end
+  end)
+  case(("attention %s, both"):format(name), function() return backward(run, heads()) end)
+end
+attention("causal float16", "float16", function() return nil, {is_causal = true} end)
+attention("dropout float16", "float16", function() return nil, 0.1 end)
+local sees = tycho.rand(small and 1 or 16, 1, 1, L):gt(0.2)                   -- padding
+attention("mask float16", "float16", function() return sees end)
+attention("float32", "float32", function() end)
 case("AdamW, 124 M parameters", function()
   local list = {}
   local function add(...) list[#list + 1] = tycho.randn(...):requires_grad_() end

@@ -98,10 +98,13 @@ for c, side, o, k, stride in ((64, 56, 64, 1, 1), (64, 56, 64, 3, 1), (256, 56, 
     conv = lambda x, w: F.conv2d(x, w, None, stride=stride, padding=(k - 1) // 2)
     case(name, with_(make, conv))
     case(name + ", both", lambda: backward(conv, *make()))
-heads = lambda: tuple(r(16, 16, 1024, 64, **half) for _ in range(3))
-attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)
-case("attention 16x16x1024x64 causal float16", with_(heads, attend))
-case("attention, both", lambda: backward(attend, *heads()))
+sees = torch.rand(16, 1, 1, 1024, **dev) > 0.2          # padding
+for name, kind, given in (("causal float16", half, {"is_causal": True}), ("dropout float16", half, {"dropout_p": 0.1}),
+                          ("mask float16", half, {"attn_mask": sees}), ("float32", dev, {})):
+    heads = lambda: tuple(r(16, 16, 1024, 64, **kind) for _ in range(3))
+    attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **given)
+    case(f"attention 16x16x1024x64 {name}", with_(heads, attend))
+    case(f"attention {name}, both", lambda: backward(attend, *heads()))
 
 
 def adamw():

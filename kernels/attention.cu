@@ -2,10 +2,8 @@
  *
  * Idea: a block has 32 rows, four threads a row; everything passes through tiles of 32 x 32 in shared memory. Forward and q's gradient go
  * along the keys, k's and v's along the queries, so that no sum needs atomics; probabilities are made again from the rows' log-sum-exp.
- * Dropout's element (n, h, i, j) takes random word ((n H + h) Lq + i) Lk + j of the stream at the offset kept with the
- * result, as on the CPU.
  * Invariant: threads of a block meet at every barrier; what lies outside a tile is 0 or, as a score, -inf. */
-#include "device.cuh"
+#include "attention.cuh"
 
 #define SIDE 32
 #define LANES 4
@@ -14,15 +12,6 @@
 #define WIDTH 4                 /* tiles of columns that a block makes: the grid's second dim goes over more */
 
 template <class T> using tile = T (*)[SIDE + 1];
-
-static __device__ __forceinline__ float power(float x) { return exp_f32(x); }
-static __device__ __forceinline__ double power(double x) { return exp(x); }
-static __device__ __forceinline__ float logarithm(float x) { return log_f32(x); }
-static __device__ __forceinline__ double logarithm(double x) { return log(x); }
-
-static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) {
-  return head / h * t.stride[0] + head % h * t.stride[1];
-}
 
 /* to = rows r0.. and columns c0.. of one head, 0 beyond its rows and width */
 template <class T> static __device__ __forceinline__ void fetch(tile<T> to, const ty_k_heads &t, int dtype,
@@ -79,25 +68,6 @@ template <class T> static __device__ __forceinline__ void put(const T (*acc)[EAC
     }
 }
 
-/* The score of query i and key j from their product; -inf where i doesn't see j. */
-template <class T> static __device__ __forceinline__ T score(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T dot) {
-  if (i >= a.lq || j >= a.lk || (a.causal && j > i)) return (T)-INFINITY;
-  T s = dot * (T)a.scale;
-  if (!a.mask.p) return s;
-  const int64_t at = base_of(a.mask, a.h, head) + i * a.mask.stride[2] + j * a.mask.stride[3];
-  if (a.mask_dtype == TY_BOOL) return ((const uint8_t *)a.mask.p)[at] ? s : (T)-INFINITY;
-  return s + load<T>(a.mask.p, a.mask_dtype, at);
-}
-
-/* 0, or what a kept probability is multiplied with */
-template <class T> __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
-  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
-  uint32_t r[4];
-  if (a.dropout <= 0) return 1;
-  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
-  return (double)ty_uniform(r[word & 3]) >= a.dropout ? (T)(1 / (1 - a.dropout)) : (T)0;
-}
-
 template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_attention a) {
   __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], p[SIDE][SIDE + 1];
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
@@ -135,27 +105,6 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   if (blockIdx.y == 0 && lane == 0) ((T *)a.lse)[head * a.lq + i] = none ? (T)INFINITY : top + logarithm(sum);
 }
 
-/* delta[row] = the row of the result times that of its gradient */
-template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_attention a) {
-  const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x, head = row / a.lq, i = row % a.lq;
-  if (row >= a.heads * a.lq) return;
-  const int64_t gb = base_of(a.g, a.h, head) + i * a.g.stride[2], ob = base_of(a.o, a.h, head) + i * a.o.stride[2];
-  T sum = 0;
-  for (int64_t c = 0; c < a.dv; c++)
-    sum += load<T>(a.g.p, a.dtype, gb + c * a.g.stride[3]) * load<T>(a.o.p, a.dtype, ob + c * a.o.stride[3]);
-  ((T *)a.delta)[row] = sum;
-}
-
-/* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in). */
-template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i,
-  int64_t j, T *dot, T *dp) {
-  const T s = score<T>(a, head, i, j, *dot);
-  if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
-  const T p = power(s - ((const T *)a.lse)[head * a.lq + i]), kept = keep<T>(a, head, i, j);
-  *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.scale;
-  *dp = p * kept;
-}
-
 template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(const ty_k_attention a) {
   __shared__ T ta[SIDE][SIDE + 1], tb[SIDE][SIDE + 1], ds[SIDE][SIDE + 1];
   const int y = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
@@ -169,7 +118,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(con
     dots<T>(dp, ta, tb, a.dtype, a.g, gb, q0, a.lq, a.v, vb, k0, a.lk, a.dv);
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
-      slope<T>(a, head, i, k0 + lane + LANES * k, &dot[k], &dp[k]);
+      const int64_t j = k0 + lane + LANES * k;
+      slope<T>(a, head, i, j, keep<T>(a, head, i, j), &dot[k], &dp[k]);
       ds[y][lane + LANES * k] = dot[k];
     }
     gather<T>(acc, ds, ta, a.k, a.dtype, kb, k0, a.lk, c0, a.d);
@@ -189,7 +139,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) key_gradients(cons
     dots<T>(dp, ta, tb, a.dtype, a.v, vb, k0, a.lk, a.g, gb, q0, a.lq, a.dv);
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
-      slope<T>(a, head, q0 + lane + LANES * k, j, &dot[k], &dp[k]);
+      const int64_t i = q0 + lane + LANES * k;
+      slope<T>(a, head, i, j, keep<T>(a, head, i, j), &dot[k], &dp[k]);
       ds[y][lane + LANES * k] = dot[k];
       p[y][lane + LANES * k] = dp[k];
     }
@@ -201,13 +152,6 @@ template <class T> __global__ void __launch_bounds__(THREADS) key_gradients(cons
   put<T>(acc_v, a.dvalue, a.dtype, base_of(a.dvalue, a.h, head), j, c0, a.dv, (T)1);
 }
 
-/* Keeps where the generator is and moves it on. */
-static __global__ void remember(ty_k_generator *g, int64_t *rng, uint64_t blocks) {
-  rng[0] = blocks ? (int64_t)g->seed : 0;
-  rng[1] = blocks ? (int64_t)g->offset : 0;
-  g->offset += blocks;
-}
-
 /* ---- launchers ---- */
 
 static dim3 grid_of(int64_t heads, int64_t rows, int64_t columns) {
@@ -217,18 +161,14 @@ static dim3 grid_of(int64_t heads, int64_t rows, int64_t columns) {
 
 template <class T> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
   if (!a.g.p) return TY_LAUNCH(forward<T>, grid_of(a.heads, a.lq, a.dv), THREADS, s, a);
-  cudaError_t e = TY_LAUNCH(deltas<T>, blocks_for(a.heads * a.lq, THREADS), THREADS, s, a);
-  if (e == cudaSuccess && a.d) e = TY_LAUNCH(query_gradient<T>, grid_of(a.heads, a.lq, a.d), THREADS, s, a);
+  cudaError_t e = cudaSuccess;
+  if (a.d) e = TY_LAUNCH(query_gradient<T>, grid_of(a.heads, a.lq, a.d), THREADS, s, a);
   if (e == cudaSuccess) e = TY_LAUNCH(key_gradients<T>, grid_of(a.heads, a.lk, a.d > a.dv ? a.d : a.dv), THREADS, s, a);
   return e;
 }
 
-cudaError_t ty_k_attend(const ty_k_attention *p, ty_k_generator *g, cudaStream_t s) {
+cudaError_t ty_k_attend(const ty_k_attention *p, cudaStream_t s) {
   const ty_k_attention a = *p;
-  const uint64_t blocks = a.dropout > 0 ? (uint64_t)(a.heads * a.lq * a.lk + 3) / 4 : 0;
-  cudaError_t e = cudaSuccess;
-  int64_t *rng = a.rng;
   if (a.heads * ((a.lq > a.lk ? a.lq : a.lk) / SIDE + 1) > INT32_MAX) return cudaErrorInvalidValue;
-  if (g) e = TY_LAUNCH(remember, 1, 1, s, g, rng, blocks);
-  return e != cudaSuccess ? e : a.dtype == TY_F64 ? attend<double>(a, s) : attend<float>(a, s);
+  return a.dtype == TY_F64 ? attend<double>(a, s) : attend<float>(a, s);
 }

@@ -310,7 +310,7 @@ TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, 
 
 /* ---- matrix products (product.cu) ---- */
 typedef struct {
-  int dtype, ta, tb, relu;
+  int dtype, ta, tb, relu, wide;                         /* wide: C is float32, of 16-bit operands */
   int64_t m, n, k, batch, lda, ldb, stride_a, stride_b;  /* as src/cuda/blas.h says */
   const void *a, *b, *bias;
   void *c;
@@ -377,5 +377,18 @@ typedef struct {
   void *lse, *delta;                                     /* heads x lq, float64 for float64, else float32 */
   int64_t *rng;                                          /* seed, offset: kept by forward, read by backward */
 } ty_k_attention;
-TY_K cudaError_t ty_k_attend(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s);   /* g: forward's, else NULL */
+TY_K cudaError_t ty_k_attend(const ty_k_attention *a, cudaStream_t s);             /* by tiles; backward: after the deltas */
+
+/* ---- attention's rows (attention_rows.cu) ---- */
+TY_K cudaError_t ty_k_attention_begin(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s);  /* writes rng; moves the generator on */
+TY_K cudaError_t ty_k_attention_deltas(const ty_k_attention *a, cudaStream_t s);   /* o and g to delta */
+/* Of `heads` heads from `head` on, heads x lq x lk each: scores as q k^T gives them to p, the weights. With dp, g v^T: to p, as v saw
+   them, and ds, the gradients of q k^T. scores, dp: of delta's dtype; p, ds: of a's; p may be scores, ds dp. */
+typedef struct {
+  const ty_k_attention *a;
+  int64_t head, heads;
+  const void *scores, *dp;
+  void *p, *ds;
+} ty_k_attention_scores;
+TY_K cudaError_t ty_k_attention_rows(const ty_k_attention_scores *r, cudaStream_t s);
 #endif

@@ -26,7 +26,7 @@ template <class T> __global__ void __launch_bounds__(SIDE * SIDE) multiply(const
     if (p.row_sums && col == 0) store(p.row_sums, p.dtype, row, whole);
     if (p.bias) sum += load<T>(p.bias, p.dtype, col);
     if (p.relu && sum < 0) sum = 0;
-    store(p.c, p.dtype, (batch * p.m + row) * p.n + col, sum);
+    store(p.c, p.wide ? TY_F32 : p.dtype, (batch * p.m + row) * p.n + col, sum);
   }
 }
 

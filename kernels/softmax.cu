@@ -3,7 +3,7 @@
  * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
  * its maximum grows), the next writes; each thread takes 16 bytes at a time. Invariant: rows don't meet; what a block
  * combines, it combines in one order. Accumulates in the type computed in. */
-#include "rows.cuh"
+#include "exponentials.cuh"
 
 #define THREADS 256
 
@@ -13,8 +13,6 @@ template <> __device__ __forceinline__ double log_of<double>(double x) { return 
 
 static __device__ __forceinline__ float larger(float a, float b) { return max_f32(a, b); }
 static __device__ __forceinline__ double larger(double a, double b) { return max_f64(a, b); }
-static __device__ __forceinline__ float exp_down(float x) { return ty_exp_down_f32(x); }
-static __device__ __forceinline__ double exp_down(double x) { return ty_exp_down_f64(x); }
 
 /* fn(v, j, n) for a long line's elements j .. j + n - 1, n at most the constant N; they lie step apart from base on. */
 template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n,
@@ -54,25 +52,11 @@ template <class D> static __device__ __forceinline__ void put_of_line(void *o, i
 /* The maximum, 0 where all are -inf, and the sum of exp(x - maximum) of a line, for all threads. */
 template <class D, class T> static __device__ void largest_and_sum(const void *x, int64_t base, int64_t n, int64_t step,
   T *top, T *sum, two<T> *s) {
-  two<T> mine = {(T)-INFINITY, 0};
-  each_of_line<D>(x, base, n, step, [&](const T *v, int64_t, int count) {
-    T m = mine.a, a = 0;
-#pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) m = v[k] > m ? v[k] : m;
-    if (m > mine.a) mine = {m, mine.b == 0 ? 0 : mine.b * exp_down(mine.a - m)};
-    const T from = m == (T)-INFINITY ? 0 : m;
-#pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) a += exp_down(v[k] - from);     /* a NaN stays */
-    mine.b += a;
-  });
-  mine = combine_block(mine, s, [](two<T> p, two<T> q) {
-    const T big = p.a > q.a ? p.a : q.a;
-    return two<T>{big,
-    (p.b == 0 ? 0 : p.a == big ? p.b : p.b * exp_down(p.a - big)) +
-    (q.b == 0 ? 0 : q.a == big ? q.b : q.b * exp_down(q.a - big))};
-  });
-  *top = mine.a == (T)-INFINITY ? 0 : mine.a;
-  *sum = mine.b;
+  two<T> seen = {(T)-INFINITY, 0};
+  each_of_line<D>(x, base, n, step, [&](const T *v, int64_t, int count) { see<16 / (int)sizeof(D)>(seen, v, count); });
+  seen = combine_block(seen, s, [](two<T> p, two<T> q) { return seen_by_both(p, q); });
+  *top = seen.a == (T)-INFINITY ? 0 : seen.a;
+  *sum = seen.b;
 }
 
 #define LINE_OF(a) const int64_t base = blockIdx.x / (a).inner * (a).n * (a).inner + blockIdx.x % (a).inner

@@ -38,6 +38,23 @@ describe("cuda", function()
     same(tycho.zeros(2, 3, 5, 0), tycho.zeros(3, 0, 6))
   end)
 
+  it("drops the same weights of attention as the CPU, whatever the length", function()
+    for _, l in ipairs {9, 68, 70} do
+      local q, k, v, seed = tycho.randn(2, 2, 5, 4), tycho.randn(2, 2, l, 4), tycho.randn(2, 2, l, 4), tycho.randn(2, 2, 5, 4)
+      local function run(device)
+        local leaves = {}
+        for i, t in ipairs {q, k, v} do leaves[i] = t:to(device):detach():requires_grad_() end
+        tycho.manual_seed(11)
+        local y = tycho.scaled_dot_product_attention(leaves[1], leaves[2], leaves[3], nil, 0.3)
+        return y, tycho.grad(y, leaves, {grad_outputs = seed:to(device)})
+      end
+      local y, gradients = run("cpu")
+      local there, theirs = run("cuda")
+      helper.close(there:cpu(), y, "output", 1e-5)
+      for i = 1, 3 do helper.close(theirs[i]:cpu(), gradients[i], "gradient " .. i, 1e-5) end
+    end
+  end)
+
   it("takes operands that don't lie at multiples of 16 bytes", function()
     for _, dtype in ipairs {"float32", "float16"} do
       local b, w, x = tycho.randn(9), tycho.randn(8, 6), tycho.randn(5, 6)

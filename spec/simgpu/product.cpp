@@ -13,7 +13,7 @@ static __global__ void backwards(const ty_k_product p) {
   if (p.row_sums && col == 0) store(p.row_sums, p.dtype, row, whole);
   if (p.bias) sum += load<float>(p.bias, p.dtype, col);
   if (p.relu && sum < 0) sum = 0;
-  store(p.c, p.dtype, i, sum);
+  store(p.c, p.wide ? TY_F32 : p.dtype, i, sum);
 }
 
 extern "C" cudaError_t sim_multiply_backwards(const ty_k_product *a, cudaStream_t s) {

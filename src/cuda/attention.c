@@ -1,11 +1,124 @@
-/* Attention: operands to the kernels' struct, strides as they are; to cuDNN, else to the own kernel. */
+/* Attention: to cuDNN where its kernels take it, else as products, else to the own kernel by tiles.
+ *
+ * Idea: as products (a mask, dropout, float32), scores are in memory for a few heads at a time, so many as a device's cache holds: what
+ * lies between two products reads what the first has just written. Scores are float32 also of 16-bit operands.
+ * Invariant: dropout's random numbers and rows that see no key come out alike in every way (kernels/attention.cuh). */
 #include <string.h>
 #include "dnn.h"
+
+#define SCORES ((int64_t)4 << 20)       /* in memory at once */
+#define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
+#define LARGEST ((int64_t)64 << 20)     /* scores of a head: more don't go to memory */
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
   memcpy(h.stride, t->stride, sizeof h.stride);
   return h;
+}
+
+/* ---- as products ---- */
+
+/* One for each head, step elements apart. made: NULL, or to be released. */
+typedef struct { ty_tensor *made; ty_dtype dtype; char *p; int64_t rows, cols, ld, step; } matrices;
+
+/* t's, as they lie where BLAS takes them so, else of a copy. */
+static ty_status matrices_of(ty_call *c, const ty_tensor *t, matrices *m) {
+  const bool in_line = t->stride[3] == 1 && t->stride[2] >= t->shape[3] &&
+    (t->shape[0] == 1 || t->shape[1] == 1 || t->stride[0] == t->stride[1] * t->shape[1]);
+  if (!in_line) {
+    TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)t, &m->made));
+    t = m->made;
+  }
+  m->dtype = (ty_dtype)t->dtype;
+  m->p = ty_data(t);
+  m->rows = t->shape[2];
+  m->cols = t->shape[3];
+  m->ld = TY_MAX(t->stride[2], m->cols);
+  m->step = t->shape[1] == 1 ? t->stride[0] : t->stride[1];
+  return TY_OK;
+}
+
+/* New ones of dtype d, for n heads. */
+static ty_status new_matrices(ty_call *c, int gpu, ty_dtype d, int64_t n, int64_t rows, int64_t cols, matrices *m) {
+  const int64_t shape[3] = {n, rows, cols};
+  TY_TRY(ty_new(c, gpu, d, 3, shape, &m->made));
+  m->dtype = d;
+  m->p = ty_data(m->made);
+  m->rows = rows;
+  m->cols = m->ld = cols;
+  m->step = rows * cols;
+  return TY_OK;
+}
+
+/* Those of a result: itself where it has no gaps, else new ones, which then go there. */
+static ty_status matrices_for(ty_call *c, int gpu, ty_tensor *o, matrices *m) {
+  return ty_is_contiguous(o) ? matrices_of(c, o, m)
+    : new_matrices(c, gpu, (ty_dtype)o->dtype, o->shape[0] * o->shape[1], o->shape[2], o->shape[3], m);
+}
+
+static cudaError_t into_result(const ty_tensor *o, const matrices *m, cudaStream_t s) {
+  if (!m->made) return cudaSuccess;
+  ty_tensor whole = *o;                    /* m as o sees it */
+  whole.storage = m->made->storage;
+  whole.offset = m->made->offset;
+  for (int d = 3; d >= 0; d--) whole.stride[d] = d == 3 ? 1 : whole.stride[d + 1] * whole.shape[d + 1];
+  return ty_convert(o, &whole, s);
+}
+
+/* few: of the heads at hand alone, else of all */
+typedef struct { const matrices *m; bool turned, few; } factor;
+/* to = a b, of n heads from `first` on */
+static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor a, factor b, factor to) {
+  bool sums;
+#define AT(f) (f.m->p + (f.few ? 0 : first * f.m->step * (int64_t)ty_dtype_size[f.m->dtype]))
+  const ty_k_product p = {.dtype = a.m->dtype, .wide = to.m->dtype != a.m->dtype, .ta = a.turned, .tb = b.turned, .batch = n,
+    .m = to.m->rows, .n = to.m->cols, .k = a.turned ? a.m->rows : a.m->cols, .lda = a.m->ld, .ldb = b.m->ld, .stride_a = a.m->step,
+    .stride_b = b.m->step, .a = AT(a), .b = AT(b), .c = AT(to)};
+#undef AT
+  return ty_cuda_multiply(c, gpu, &p, &sums);
+}
+
+static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
+  enum { Q, K, V, G, O, DQ, DK, DV, S, DP, P, DS, ALL };
+  const bool back = a->g.p, same = !ty_is_half((ty_dtype)a->dtype);
+  const int64_t each = a->lq * a->lk, few = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
+  const ty_dtype d = (ty_dtype)a->dtype, stat = same ? d : TY_F32;
+  const ty_operand *in = c->in + back;
+  matrices m[ALL] = {0};
+  ty_status st = TY_OK;
+  for (int i = Q; i <= V && st == TY_OK; i++) st = matrices_of(c, in[i].t, &m[i]);
+  if (st == TY_OK && back) st = matrices_of(c, c->in[0].t, &m[G]);
+  for (int i = back ? DQ : O, k = 0; i <= (back ? DV : O) && st == TY_OK; i++) st = matrices_for(c, gpu, c->out[k++], &m[i]);
+  for (int i = S; i <= (back ? DP : S) && st == TY_OK; i++) st = new_matrices(c, gpu, stat, few, a->lq, a->lk, &m[i]);
+  for (int i = P; i <= (back ? DS : P) && st == TY_OK; i++) {
+    const int place = i - P + S;           /* of the same dtype: in the scores' place */
+    if (same) { m[i] = m[place]; m[i].made = NULL; }
+    else st = new_matrices(c, gpu, d, few, a->lq, a->lk, &m[i]);
+  }
+#define OF(i) (factor){&m[i], false, i >= S}
+#define TURNED(i) (factor){&m[i], true, i >= S}
+  for (int64_t h = 0; h < a->heads && st == TY_OK; h += few) {
+    const int64_t n = TY_MIN(few, a->heads - h);
+    const ty_k_attention_scores r = {.a = a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p, .p = m[P].p, .ds = m[DS].p};
+    st = multiply(c, gpu, h, n, OF(Q), TURNED(K), OF(S));
+    if (st == TY_OK && back) st = multiply(c, gpu, h, n, OF(G), TURNED(V), OF(DP));
+    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_attention_rows(&r, s));
+    if (st == TY_OK && !back) st = multiply(c, gpu, h, n, OF(P), OF(V), OF(O));
+    if (st == TY_OK && back) st = multiply(c, gpu, h, n, OF(DS), OF(K), OF(DQ));
+    if (st == TY_OK && back) st = multiply(c, gpu, h, n, TURNED(DS), OF(Q), OF(DK));
+    if (st == TY_OK && back) st = multiply(c, gpu, h, n, TURNED(P), OF(G), OF(DV));
+  }
+#undef OF
+#undef TURNED
+  for (int i = back ? DQ : O, k = 0; i <= (back ? DV : O) && st == TY_OK; i++)
+    st = ty_launched(c, gpu, into_result(c->out[k++], &m[i], s));
+  for (int i = 0; i < ALL; i++) ty_release(m[i].made);
+  return st;
+}
+
+static bool worth_products(const ty_k_attention *a) {
+  const int64_t each = a->lq * a->lk;
+  return (a->lq > SHORT || a->lk > SHORT) && each > 0 && each <= LARGEST && a->d > 0 && a->dv > 0;
 }
 
 ty_status ty_cuda_attention(ty_call *c) {
@@ -27,9 +140,9 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
     TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-    return ty_launched(c, gpu,
-      taken ? cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s)
-      : ty_generator_end(gpu, ty_k_attend(&a, ty_generator_begin(c->ctx, gpu), s)));
+    if (taken) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
+    TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
+    return worth_products(&a) ? by_products(c, gpu, &a, s) : ty_launched(c, gpu, ty_k_attend(&a, s));
   }
   a.g = heads_of(c->in[0].t);
   a.o = heads_of(c->in[5].t);
@@ -47,7 +160,8 @@ ty_status ty_cuda_attention(ty_call *c) {
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
-  ty_status st = ty_launched(c, gpu, ty_k_attend(&a, NULL, s));
+  ty_status st = ty_launched(c, gpu, ty_k_attention_deltas(&a, s));
+  if (st == TY_OK) st = worth_products(&a) ? by_products(c, gpu, &a, s) : ty_launched(c, gpu, ty_k_attend(&a, s));
   ty_release(delta);
   return st;
 }

@@ -131,7 +131,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   if (beside(p)) LT(point_beside(w, p));
   TY_TRY(layout(c, gpu, &w->a, p->dtype, p->tb ? p->k : p->n, p->tb ? p->n : p->k, p->ldb, p->batch, p->stride_b));
   TY_TRY(layout(c, gpu, &w->b, p->dtype, p->ta ? p->m : p->k, p->ta ? p->k : p->m, p->lda, p->batch, p->stride_a));
-  TY_TRY(layout(c, gpu, &w->c, p->dtype, p->n, p->m, p->n, p->batch, p->m * p->n));
+  TY_TRY(layout(c, gpu, &w->c, p->wide ? TY_F32 : p->dtype, p->n, p->m, p->n, p->batch, p->m * p->n));
   cublasLtMatmulPreference_t want;
   cublasLtMatmulHeuristicResult_t found[TIMED];
   if (taken_before(gpu, w, problem)) return TY_OK;
@@ -168,7 +168,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
   uint64_t h = 1469598103934665603u;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b,
     p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 |
-      ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6,
+      ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6 | p->wide << 7,
     /* alignment decides what the heuristic may give */ alignment(p->a), alignment(p->b), alignment(p->c)};
   memcpy(k.v, v, sizeof v);
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;

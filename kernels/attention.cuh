@@ -1,0 +1,50 @@
+/* What attention's kernels have in common: a score, what dropout keeps of it, its gradient.
+ *
+ * Invariant: dropout's element (n, h, i, j) takes random word ((n H + h) Lq + i) Lk + j of the stream at the offset that is kept with the
+ * result, as on the CPU, whichever kernel asks. */
+#ifndef TY_ATTENTION_CUH
+#define TY_ATTENTION_CUH
+#include "device.cuh"
+
+static __device__ __forceinline__ float power(float x) { return exp_f32(x); }
+static __device__ __forceinline__ double power(double x) { return exp(x); }
+static __device__ __forceinline__ float logarithm(float x) { return log_f32(x); }
+static __device__ __forceinline__ double logarithm(double x) { return log(x); }
+
+static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) {
+  return head / h * t.stride[0] + head % h * t.stride[1];
+}
+
+/* The score of query i and key j from their product; -inf where i doesn't see j. */
+template <class T> static __device__ __forceinline__ T score(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T dot) {
+  if (i >= a.lq || j >= a.lk || (a.causal && j > i)) return (T)-INFINITY;
+  T s = dot * (T)a.scale;
+  if (!a.mask.p) return s;
+  const int64_t at = base_of(a.mask, a.h, head) + i * a.mask.stride[2] + j * a.mask.stride[3];
+  if (a.mask_dtype == TY_BOOL) return ((const uint8_t *)a.mask.p)[at] ? s : (T)-INFINITY;
+  return s + load<T>(a.mask.p, a.mask_dtype, at);
+}
+
+/* 0, or what a kept probability is multiplied with, by its random word */
+template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attention &a, uint32_t word) {
+  return (double)ty_uniform(word) >= a.dropout ? (T)(1 / (1 - a.dropout)) : (T)0;
+}
+template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
+  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
+  uint32_t r[4];
+  if (a.dropout <= 0) return 1;
+  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
+  return kept_of<T>(a, word & 2 ? word & 1 ? r[3] : r[2] : word & 1 ? r[1] : r[0]);
+}
+
+/* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in).
+   kept: what dropout multiplies it with. */
+template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i,
+  int64_t j, T kept, T *dot, T *dp) {
+  const T s = score<T>(a, head, i, j, *dot);
+  if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
+  const T p = power(s - ((const T *)a.lse)[head * a.lq + i]);
+  *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.scale;
+  *dp = p * kept;
+}
+#endif
