@@ -20,6 +20,17 @@ describe("cuda", function()
   teardown(function() tycho.set_default_device(helper.device) end)
   local function several() return tycho.cuda.device_count() > 1 end
 
+  it("opens by whatever function is called first", function()
+    local names = {}
+    for name, f in pairs(tycho.cuda) do if type(f) == "function" then names[#names + 1] = name end end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      local p = io.popen(("luajit -e 'pcall(require(\"tycho\").cuda.%s) io.write \"alive\"' 2>&1"):format(name))
+      assert.equal("alive", p:read "*a", name)
+      p:close()
+    end
+  end)
+
   it("multiplies batches that lie in any order, and repeated ones", function()
     local function same(a, b)
       helper.close(a:cuda():matmul(b:cuda()):cpu(), a:clone({memory_format = "contiguous"}):matmul(b:clone({memory_format = "contiguous"})))

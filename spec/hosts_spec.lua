@@ -53,6 +53,46 @@ describe("hosts #cpu", function()
     assert.truthy(text:find("sound", 1, true) and text:find("ended 0", 1, true), text)
   end)
 
+  it("may catch Ctrl-C themselves again after catch_interrupt, however often it was called", function()
+    local text = run([[
+      local t, ffi = require "tycho", require "ffi"
+      ffi.cdef "int raise(int); void *signal(int, void *);"
+      ffi.C.signal(2, nil)                                   -- luajit has a handler of its own
+      t.utils.catch_interrupt()
+      t.utils.catch_interrupt()
+      ffi.C.raise(2)
+      assert(t.utils.interrupted())
+      t.utils.catch_interrupt(false)
+      t.utils.catch_interrupt(false)
+      print(ffi.C.signal(2, nil) == nil and "as before")]])
+    assert.truthy(text:find("as before", 1, true), text)
+  end)
+
+  it("may set the number of threads for all of theirs", function()
+    local text = run(STATES .. [[
+      t.set_num_threads(1)
+      local L = ffi.C.luaL_newstate()
+      ffi.C.luaL_openlibs(L)
+      assert(ffi.C.luaL_loadstring(L, [=[
+        local ffi = require "ffi"
+        local function tasks() local n = 0 for _ in io.popen "ls /proc/$PPID/task":lines() do n = n + 1 end return n end
+        local function work()
+          local t = require "tycho"
+          local before, a = tasks(), t.randn(700, 700)
+          a:mm(a) t.conv2d(t.randn(8, 16, 64, 64), t.randn(16, 16, 3, 3)) a:inverse()
+          return "started " .. tasks() - before
+        end
+        entry = ffi.cast("void *(*)(void *)", function() local _, got = pcall(work) result = tostring(got) return nil end)
+        return tonumber(ffi.cast("uintptr_t", entry))]=]) == 0)
+      assert(ffi.C.lua_pcall(L, 0, 1, 0) == 0)
+      local thread = ffi.new "unsigned long[1]"
+      ffi.C.pthread_create(thread, nil, ffi.cast("void *(*)(void *)", ffi.C.lua_tonumber(L, -1)), nil)
+      ffi.C.pthread_join(thread[0], nil)
+      assert(ffi.C.luaL_loadstring(L, "return result") == 0 and ffi.C.lua_pcall(L, 0, 1, 0) == 0)
+      print(ffi.string(ffi.C.lua_tolstring(L, -1, nil)))]])
+    assert.equal("started 0\nended 0\n", text)
+  end)
+
   it("may fork when threads have computed, or a checkpoint is being written", function()
     local text = run [[
       local t, ffi = require "tycho", require "ffi"

@@ -153,6 +153,21 @@ describe("profiler", function()
     assert.is_truthy(p:key_averages():table({sort_by = "memory", row_limit = 2}):find "memory")
   end)
 
+  it("ends for coroutines that it met in the middle of no_grad", function()
+    local x = tycho.ones(8)
+    local co = coroutine.wrap(function()
+      tycho.no_grad(function() coroutine.yield() for _ = 1, 100 do local _ = x + 1 end end)
+    end)
+    local p = profiler.profile(function() co() local _ = x * 2 end)
+    local many = {}
+    for i = 1, 1000 do many[i] = tycho.ones(4) end           -- what the profile has freed is used again
+    co()
+    assert.equal(1, #p.events)
+    co = coroutine.wrap(function() tycho.no_grad(function() coroutine.yield() local _ = x + 1 end) end)
+    co()
+    assert.equal(1, #profiler.profile(co).events)            -- and one that began before is seen
+  end)
+
   it("names each op on the timelines of profilers outside", function()
     assert.equal(7, profiler.emit_nvtx(function(k)
       profiler.record_function("part", tycho.exp, tycho.ones(3))

@@ -95,7 +95,7 @@ static ty_status run_kernel(ty_call *c, const ty_backend *b) {
 }
 
 static ty_status run_now(ty_call *c, const ty_backend *b) {
-  ty_profiler *p = c->ctx->profiler;
+  ty_profiler *p = c->ctx->account->profiler;
   if (!p) return run_kernel(c, b);
   p->begin(p, c->ctx, c->op->name, b, c);
   const ty_status s = run_kernel(c, b);
@@ -105,7 +105,7 @@ static ty_status run_now(ty_call *c, const ty_backend *b) {
 
 static ty_status run(ty_call *c, const ty_backend *b) {
   if (c->ctx->program) return ty_program_kernel(c, b, run_now);
-  if (ty_active_programs) TY_TRY(ty_programs_interrupt(c->ctx));
+  if (c->ctx->account->active) TY_TRY(ty_programs_interrupt(c->ctx));
   return run_now(c, b);
 }
 

@@ -35,13 +35,12 @@ const ty_transport *ty_group_transport(void) { return transport; }
 void ty_groups_set(double seconds, bool compare) { timeout = seconds; compares = compare; }
 
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id) {
-  if (ngroup == TY_MAXGROUP) return ty_error(ctx, "new_group: there are %d groups, as many as there can be", TY_MAXGROUP);
-  ty_group *g = &groups[ngroup];
-  *g = (ty_group){.size = n};
-  const char *why = transport->group_new(ranks, n, &g->comm, &g->rank);
-  if (why) return ty_error(ctx, "new_group: %s", why);
-  *id = ngroup++;
-  return TY_OK;
+  ty_group g = {.size = n};
+  pthread_mutex_lock(&lock);
+  const char *why = ngroup == TY_MAXGROUP ? "there are as many groups as there can be" : transport->group_new(ranks, n, &g.comm, &g.rank);
+  if (!why) groups[*id = ngroup++] = g;
+  pthread_mutex_unlock(&lock);
+  return why ? ty_error(ctx, "new_group: %s", why) : TY_OK;
 }
 
 ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out) {

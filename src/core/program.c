@@ -126,26 +126,26 @@ ty_program *ty_program_new(bool trusting, bool fuses) {
   return p;
 }
 
-__thread ty_program *ty_active_programs;
-
 static void activate(ty_ctx *ctx, ty_program *p, ty_program_mode mode) {
   p->mode = mode;
   p->ctx = ctx;
-  p->next = ty_active_programs;
-  ty_active_programs = p;
+  p->next = ctx->account->active;
+  ctx->account->active = p;
   ctx->program = p;
 }
 
 static void deactivate(ty_program *p) {
-  for (ty_program **at = &ty_active_programs; *at; at = &(*at)->next)
-    if (*at == p) { *at = p->next; break; }
-  if (p->ctx) p->ctx->program = NULL;
+  if (p->ctx) {
+    for (ty_program **at = &p->ctx->account->active; *at; at = &(*at)->next)
+      if (*at == p) { *at = p->next; break; }
+    p->ctx->program = NULL;
+  }
   p->ctx = NULL;
   p->mode = TY_AT_REST;
 }
 
 ty_status ty_programs_interrupt(ty_ctx *ctx) {
-  for (ty_program *p = ty_active_programs; p; p = p->next)
+  for (ty_program *p = ctx->account->active; p; p = p->next)
     if (p->ctx != ctx && !p->dead) TY_TRY(ty_program_settle(p->ctx, "another coroutine computes meanwhile"));
   return TY_OK;
 }
@@ -338,7 +338,7 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool host, bool gpu, bool
     const group *g = &p->group[i];
     const ty_backend *b = p->step[g->step[0]].backend;     /* of all its steps */
     if (!(b->gpu < 0 ? host : gpu)) continue;
-    ty_profiler *told = g->joint || (g->fused && g->fused->nnode) ? ctx->profiler : NULL;
+    ty_profiler *told = g->joint || (g->fused && g->fused->nnode) ? ctx->account->profiler : NULL;
     if (told) told->begin(told, ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
     if (g->joint) s = run_joint(ctx, p, g);
     else if (g->fused && g->fused->nnode) s = b->fused(ctx, b, g->fused);

@@ -17,7 +17,6 @@ extern int ty_hooks_registered;                           /* by anyone on anythi
 
 typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
 
-extern __thread ty_program *ty_active_programs;          /* of coroutines of this thread, in the middle of a call */
 ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine than theirs is about to compute: they settle */
 
 /* trusting: its function's arguments are taken as they are (guard = "inputs"); fuses: pointwise steps may run as one

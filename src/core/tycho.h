@@ -82,11 +82,14 @@ typedef struct {
 /* ---- memory ---- */
 
 /* Bytes held by one Lua state (or other client); drives its garbage collector. Outlives it while storages live. */
-typedef struct ty_dropped { struct ty_dropped *next; int key; } ty_dropped;
+typedef struct ty_dropped { struct ty_dropped *next; uint64_t key; } ty_dropped;
 typedef struct {
   atomic_int refs;
   atomic_llong bytes, peak, collected;   /* held; the most that were; freed since by a collection of handles */
   ty_dropped *dropped;     /* owners of foreign memory whose storages have ended, for the client to let go by key */
+  /* of all its contexts */
+  struct ty_profiler *profiler;          /* NULL: no profile is being taken */
+  struct ty_program *active;             /* programs in the middle of a call, the newest first */
 } ty_account;
 
 typedef struct ty_backend ty_backend;
@@ -326,7 +329,6 @@ struct ty_ctx {
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   ty_program *program;                 /* what is being recorded or compared; NULL: nothing */
-  ty_profiler *profiler;               /* NULL: no profile is being taken */
   const ty_host *host;
   void *host_data;
   ty_account *account;

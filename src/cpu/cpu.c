@@ -176,8 +176,11 @@ static void in_child(void) {
 
 static void watch_forks(void) { pthread_atfork(before_fork, NULL, in_child); }
 
+static __thread int told;                /* how many OpenMP knows of, which keeps a number for each thread; libraries ask it */
+
 int ty_get_num_threads(void) {
   if (!threads) ty_set_num_threads(TY_MAX(omp_get_max_threads(), 1));
+  if (told != threads && !omp_in_parallel()) omp_set_num_threads(told = threads);
   return threads;
 }
 
@@ -185,8 +188,7 @@ void ty_set_num_threads(int n) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
   n = orphaned ? 1 : n > 1 ? startable(n) : n;
-  threads = n;
-  omp_set_num_threads(n);
+  omp_set_num_threads(told = threads = n);
 }
 
 extern const ty_loops ty_loops_base;

@@ -255,7 +255,7 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   char *work = ty_scratch(TY_MAX(need, 64) * (size_t)threads);
   if (!work) return ty_no_memory(c->ctx, c->op->shown);
   /* LAPACK's many small steps cost more to share among threads than to do, but in LU's products of large matrices */
-  const int before = omp_get_max_threads();
+  const int before = ty_get_num_threads();
   const bool products = (one == solve || one == log_determinant || one == triangle) && j.rows >= 512;
   if (threads == 1 && !products) omp_set_num_threads(1);
   #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)

@@ -279,14 +279,15 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   if (e == cudaSuccess) e = cudaMemGetInfo(&left, &total);
   pthread_mutex_lock(&lock);
   h->failures++;
-  pthread_mutex_unlock(&lock);
+  const long long reserved = h->reserved, allocated = h->allocated;
   if (h->share) snprintf(limit, sizeof limit, ", at most %zu may be", h->most);
+  pthread_mutex_unlock(&lock);
   if (e != cudaSuccess) {                  /* an earlier kernel's end may look like too little memory */
     cudaGetLastError();
     snprintf(text, size, "; but the device fails: %s (%s)%s", cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
   } else
     snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use%s", total, left,
-      h->reserved, h->allocated, limit);
+      reserved, allocated, limit);
 }
 
 void ty_cuda_stats(int gpu, ty_gpu_stats *out) {

@@ -216,7 +216,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   luaL_checkstack(L, n->nout + n->nin + 8, "autograd.Function");
   ty_private(L, TY_R_FUNCTION);
   ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)n->key);
+  ty_get_keyed(L, n->key);
   lua_remove(L, -2);
   if (lua_isnil(L, -1)) return ty_throw(L, "Function: its context has been collected");
   lua_pushliteral(L, "_unmade");
@@ -284,11 +284,11 @@ ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *
 
 /* ---- backward ---- */
 
-#define MOST 4096
-static int list_of(lua_State *L, int index, ty_tensor **t, const char *what, bool optional) {
+/* t: room for so many */
+static int list_of(lua_State *L, int index, ty_tensor **t, size_t room, const char *what, bool optional) {
   luaL_checktype(L, index, LUA_TTABLE);
-  int n = (int)lua_objlen(L, index);
-  if (n > MOST) ty_throw(L, "grad: more than %d %ss", MOST, what);
+  const int n = (int)lua_objlen(L, index);
+  if ((size_t)n > room) ty_throw(L, "grad: the list with %s %d grows while it is read", what, n);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, index, i);
     char text[48];
@@ -313,19 +313,19 @@ static int backward(lua_State *L) {
   lua_pushnil(L);
   lua_rawseti(L, -2, TY_RUN_THROWN);
   lua_pop(L, 1);
-  const size_t outs = TY_MIN(TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), MOST), ins = given ? TY_MIN(lua_objlen(L, 3), MOST) : 0;
+  const size_t outs = TY_MAX(lua_objlen(L, 1), lua_objlen(L, 2)), ins = given ? lua_objlen(L, 3) : 0;
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs,
     **inputs = grads + outs, **result = inputs + ins;
-  int nroot, ninput = given ? (int)TY_MIN(lua_objlen(L, 3), MOST) : 0;
+  int nroot, ninput = (int)ins;
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6)};
   lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
   int list = lua_gettop(L);
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }
   ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
-  nroot = list_of(L, 1, roots, "output", false);
+  nroot = list_of(L, 1, roots, outs, "output", false);
   for (int i = 0; i < nroot; i++) grads[i] = NULL;
-  if (list_of(L, 2, grads, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
-  if (given) list_of(L, 3, inputs, "input", false);
+  if (list_of(L, 2, grads, outs, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
+  if (given) list_of(L, 3, inputs, ins, "input", false);
   m->pinned++;
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
   m->pinned--;
@@ -359,11 +359,11 @@ static int reached(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TTABLE);
   ty_settle(L, "a graph is looked at");
-  const size_t outs = TY_MIN(lua_objlen(L, 1), MOST), ins = TY_MIN(lua_objlen(L, 2), MOST);
+  const size_t outs = lua_objlen(L, 1), ins = lua_objlen(L, 2);
   lua_createtable(L, (int)ins, 0);
   ty_tensor **roots = lua_newuserdata(L, (sizeof(ty_tensor *) + 1) * (outs + ins + 1)), **leaves = roots + outs;
   bool *is = (bool *)(leaves + ins);
-  const int nroot = list_of(L, 1, roots, "output", false), n = list_of(L, 2, leaves, "leaf", false);
+  const int nroot = list_of(L, 1, roots, outs, "output", false), n = list_of(L, 2, leaves, ins, "leaf", false);
   if (ty_reached(ctx, roots, nroot, leaves, n, is) != TY_OK) return ty_raise(L, ctx);
   for (int i = 0; i < n; i++) {
     lua_pushboolean(L, is[i]);
@@ -380,9 +380,10 @@ static int kept(lua_State *L) {
   if (lua_isnoneornil(L, 1)) { lua_pushnumber(L, (lua_Number)ty_next_storage()); return 1; }
   luaL_checktype(L, 1, LUA_TTABLE);
   ty_settle(L, "a graph is looked at");
-  ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (TY_MIN(lua_objlen(L, 1), MOST) + 1));
+  const size_t outs = lua_objlen(L, 1);
+  ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (outs + 1));
   long long bytes = 0;
-  const int n = list_of(L, 1, roots, "output", false);
+  const int n = list_of(L, 1, roots, outs, "output", false);
   if (ty_kept(ctx, roots, n, (uint64_t)luaL_checknumber(L, 2), &bytes) != TY_OK) return ty_raise(L, ctx);
   lua_pushnumber(L, (lua_Number)bytes);
   return 1;

@@ -80,7 +80,9 @@ void ty_scope_end(ty_scope *sc);                          /* drops its handles' 
 void ty_push_scoped(lua_State *L);                        /* what ty_scope_call needs below the function on the stack */
 void ty_scope_call(lua_State *L, ty_state *s, int n);     /* as lua_call(L, n, LUA_MULTRET), in a scope that ends with it */
 /* Keeps the value on top for something in C, until *drop is called with what this returns. NULL: out of memory. */
-void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *));
+void *ty_own(lua_State *L, ty_account *a, uint64_t key, void (**drop)(void *));
+void ty_get_keyed(lua_State *L, uint64_t key);            /* pushes what the table on top has under key */
+void ty_set_keyed(lua_State *L, uint64_t key);            /* pops a value into the table below it, under key */
 void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */
 void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */

@@ -112,12 +112,23 @@ static void drop_owner(void *p) {
   ty_account_release(a);
 }
 
-void *ty_own(lua_State *L, ty_account *a, int key, void (**drop)(void *)) {
+void ty_get_keyed(lua_State *L, uint64_t key) {
+  lua_pushnumber(L, (lua_Number)key);      /* an integer of Lua's C interface may be too narrow */
+  lua_rawget(L, -2);
+}
+
+void ty_set_keyed(lua_State *L, uint64_t key) {
+  lua_pushnumber(L, (lua_Number)key);
+  lua_insert(L, -2);
+  lua_rawset(L, -3);
+}
+
+void *ty_own(lua_State *L, ty_account *a, uint64_t key, void (**drop)(void *)) {
   owner *o = a ? ty_malloc(sizeof *o) : NULL;
   if (!o) return NULL;
   ty_private(L, TY_R_OWNERS);
   lua_pushvalue(L, -2);
-  lua_rawseti(L, -2, key);
+  ty_set_keyed(L, key);
   lua_pop(L, 1);
   atomic_fetch_add(&a->refs, 1);
   *o = (owner){{NULL, key}, a};
@@ -131,7 +142,7 @@ void ty_let_go(lua_State *L, ty_state *s) {
     s->account->dropped = d->next;
     ty_private(L, TY_R_OWNERS);
     lua_pushnil(L);
-    lua_rawseti(L, -2, d->key);
+    ty_set_keyed(L, d->key);
     lua_pop(L, 1);
     ty_free(d);
   }
@@ -161,7 +172,7 @@ static int from_address(lua_State *L) {
   ty_handle *h = ty_new_handle(L, s);
   void (*drop)(void *);
   lua_pushvalue(L, 4);
-  void *o = ty_own(L, s->account, (int)s->next_key++, &drop);
+  void *o = ty_own(L, s->account, s->next_key++, &drop);
   lua_pop(L, 1);
   if (!o) return ty_throw(L, "from_ffi: out of memory");
   if (ty_from_memory(ctx, (void *)address, (size_t)n, &m, drop, o, &h->t) != TY_OK) { drop(o); return ty_raise(L, ctx); }

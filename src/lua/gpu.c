@@ -13,7 +13,7 @@
 
 ty_gpu ty_gpus;
 static char reason[300];
-static bool opened;
+static atomic_bool opened;
 static long long garbage;                  /* written once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -271,8 +271,9 @@ static int mem_get_info(lua_State *L) {
 }
 
 static int memory_stats(lua_State *L) {
+  const int k = ty_gpu_at(L, 1, "memory_stats");         /* first: it opens the library, which gives the functions */
   ty_gpu_stats st;
-  ty_gpus.stats(ty_gpu_at(L, 1, "memory_stats"), &st);
+  ty_gpus.stats(k, &st);
   const struct { const char *name; long long v; } f[] = {
     {"allocated", st.allocated}, {"max_allocated", st.peak_allocated}, {"reserved", st.reserved},
     {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}, {"num_alloc_retries", st.retries},
@@ -291,7 +292,11 @@ static int memory_stats(lua_State *L) {
   return 1;
 }
 
-static int reset_peaks(lua_State *L) { ty_gpus.reset_peaks(ty_gpu_at(L, 1, "reset_peak_memory_stats")); return 0; }
+static int reset_peaks(lua_State *L) {
+  const int k = ty_gpu_at(L, 1, "reset_peak_memory_stats");
+  ty_gpus.reset_peaks(k);
+  return 0;
+}
 
 /* share(device, share or nil) -> the share of the device's memory that may be reserved, so far */
 static int share(lua_State *L) {

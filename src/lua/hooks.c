@@ -13,7 +13,7 @@
 static int run_hooks(lua_State *L) {
   ty_tape_call *r = lua_touserdata(L, 1);
   ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)r->key);
+  ty_get_keyed(L, r->key);
   if (lua_isnil(L, -1)) return 0;
   const int list = lua_gettop(L);
   if (r->leaf) ty_push_shared(L, r->s, r->leaf);
@@ -68,7 +68,7 @@ uint64_t ty_new_key(lua_State *L, ty_state *s, int value) {
   uint64_t key = s->next_key++;
   ty_private(L, TY_R_ANCHORS);
   lua_pushvalue(L, value);
-  lua_rawseti(L, -2, (int)key);
+  ty_set_keyed(L, key);
   lua_pop(L, 1);
   return key;
 }
@@ -87,7 +87,7 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   bool known = false;
   if (*hooks) {
     ty_private(L, TY_R_ANCHORS);
-    lua_rawgeti(L, -1, (int)(*hooks)->key);
+    ty_get_keyed(L, (*hooks)->key);
     lua_remove(L, -2);
     known = lua_istable(L, -1);
     if (known) lua_replace(L, 3);
@@ -119,8 +119,8 @@ void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
   ty_hooks *h = t->node ? t->node->hook[t->out] : t->hooks;
   if (!h || h->drop || (atomic_load(&t->refs) == 1 && (!t->node || atomic_load(&t->node->refs) == 1))) return;
   ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)h->key);
-  if (!lua_isnil(L, -1)) h->owner = ty_own(L, t->storage->account, (int)h->key, &h->drop);
+  ty_get_keyed(L, h->key);
+  if (!lua_isnil(L, -1)) h->owner = ty_own(L, t->storage->account, h->key, &h->drop);
   lua_pop(L, 2);
 }
 
@@ -165,7 +165,7 @@ static int run_watch(lua_State *L) {
 static int run_pack(lua_State *L) {
   ty_tape_call *r = lua_touserdata(L, 1);
   ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)r->key);                         /* {pack, unpack} */
+  ty_get_keyed(L, r->key);                         /* {pack, unpack} */
   const int hooks = lua_gettop(L);
   if (!lua_istable(L, hooks)) return ty_throw(L, "saved_tensors_hooks: the hooks have been collected");
   lua_createtable(L, 2, 0);
@@ -179,7 +179,7 @@ static int run_pack(lua_State *L) {
   ty_hooks *packed = ty_malloc(sizeof *packed);
   if (!packed) return ty_throw(L, "saved_tensors_hooks: out of memory");
   *packed = (ty_hooks){.key = r->s->next_key++};
-  packed->owner = ty_own(L, r->s->account, (int)packed->key, &packed->drop);
+  packed->owner = ty_own(L, r->s->account, packed->key, &packed->drop);
   if (!packed->owner) { ty_free(packed); return ty_throw(L, "saved_tensors_hooks: out of memory"); }
   r->packed = packed;
   return 0;
@@ -188,7 +188,7 @@ static int run_pack(lua_State *L) {
 static int run_unpack(lua_State *L) {
   ty_tape_call *r = lua_touserdata(L, 1);
   ty_private(L, TY_R_OWNERS);
-  lua_rawgeti(L, -1, (int)r->key);
+  ty_get_keyed(L, r->key);
   if (!lua_istable(L, -1)) return ty_throw(L, "saved_tensors_hooks: what was packed has been collected");
   lua_rawgeti(L, -1, 2);
   lua_rawgeti(L, -2, 1);

@@ -313,6 +313,7 @@ static int write_png(lua_State *L) {
 
 static volatile sig_atomic_t signals;
 static struct sigaction before;
+static bool catching;
 
 static void on_signal(int sig) {
   (void)sig;
@@ -323,8 +324,10 @@ static int catch_interrupt(lua_State *L) { /* true: count Ctrl-C instead of dyin
   struct sigaction a;
   memset(&a, 0, sizeof a);
   a.sa_handler = on_signal;
-  if (lua_toboolean(L, 1)) { signals = 0; sigaction(SIGINT, &a, &before); }
-  else sigaction(SIGINT, &before, NULL);
+  const bool on = lua_toboolean(L, 1);
+  if (on) signals = 0;
+  if (on != catching) sigaction(SIGINT, on ? &a : &before, on ? &before : NULL);
+  catching = on;
   return 0;
 }
 

@@ -83,18 +83,17 @@ static void begin(ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backen
 }
 static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx); }
 
-static recorder *recorder_of(lua_State *L) { return (recorder *)ty_ctx_of(L, ty_state_of(L))->profiler; }
+static recorder *recorder_of(lua_State *L) { return (recorder *)ty_state_of(L)->account->profiler; }
 
 /* profile_start(record shapes?, only ranges for profilers outside?) */
 static int profile_start(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  if (ctx->profiler || s->modes.ctx.profiler) return ty_throw(L, "profile: another profile is being taken");
+  if (s->account->profiler) return ty_throw(L, "profile: another profile is being taken");
   recorder *r = calloc(1, sizeof *r);
   if (!r) return ty_throw(L, "profile: out of memory");
   *r = (recorder){.told = {begin, end}, .began = now_us(), .account = s->account, .shapes = lua_toboolean(L, 1),
     .outside = lua_toboolean(L, 2)};
-  ctx->profiler = s->modes.ctx.profiler = &r->told;
+  s->account->profiler = &r->told;
   return 0;
 }
 
@@ -122,7 +121,7 @@ static int profile_stop(lua_State *L) {
   recorder *r = recorder_of(L);
   lua_newtable(L);
   if (!r) return 1;
-  ctx->profiler = s->modes.ctx.profiler = NULL;
+  s->account->profiler = NULL;
   const double until = now_us();
   /* a GPU's times are sums of short spans: the driver gives each as a float */
   void *last[TY_MAXGPU];

@@ -329,7 +329,7 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
 void ty_settle(lua_State *L, const char *what) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   if (ctx->program && ty_program_settle(ctx, what) != TY_OK) ty_raise(L, ctx);
-  if (!ctx->program && ty_active_programs && ty_programs_interrupt(ctx) != TY_OK) ty_raise(L, ctx);
+  if (!ctx->program && ctx->account->active && ty_programs_interrupt(ctx) != TY_OK) ty_raise(L, ctx);
 }
 
 void ty_open_program(lua_State *L) {

@@ -441,11 +441,8 @@ int luaopen_tycho_core(lua_State *L) {
   s->gc_limit = GC_LEAST;
   s->next_key = 1;
   s->account = account;
-  atomic_init(&s->account->refs, 1);
-  atomic_init(&s->account->bytes, 0);
-  atomic_init(&s->account->peak, 0);
-  atomic_init(&s->account->collected, 0);
-  s->account->dropped = NULL;
+  *account = (ty_account){0};
+  atomic_init(&account->refs, 1);
   s->modes.ctx = (ty_ctx){.grad_enabled = true, .host = &ty_lua_host, .host_data = s, .account = s->account};
   lua_newtable(L);                       /* the state lives until the Lua state closes */
   lua_pushcfunction(L, state_gc);

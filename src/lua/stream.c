@@ -210,7 +210,7 @@ static int graph_replay(lua_State *L) {
   ty_ctx *ctx = context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
   ty_settle(L, "a graph is replayed");
-  ty_profiler *told = ctx->profiler;
+  ty_profiler *told = ctx->account->profiler;
   if (told) told->begin(told, ctx, "graph", &ty_gpus.device[g->gpu], NULL);
   const ty_status s = ty_gpus.graph_replay(ctx, g->p);
   if (told) told->end(told, ctx);
@@ -284,7 +284,7 @@ static int launch(lua_State *L) {
     at += size;
   }
   l.size = TY_MAX((at + 7) / 8 * 8, 8);
-  ty_profiler *told = ctx->profiler;
+  ty_profiler *told = ctx->account->profiler;
   if (told) told->begin(told, ctx, l.name, &ty_gpus.device[k], NULL);
   const ty_status s = ty_gpus.launch(ctx, k, lua_touserdata(L, 2), &l);
   if (told) told->end(told, ctx);
