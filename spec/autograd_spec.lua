@@ -476,4 +476,12 @@ describe("autograd", function()
     local ok, err = pcall(function() (y:sum() + z[1]:sum()):backward() end)
     assert.is_true(ok or err:find("shape") ~= nil, tostring(err))
   end)
+
+  it("takes gradients of any number of inputs", function()
+    local list = {}
+    for i = 1, 5000 do list[i] = tycho.ones(1):requires_grad_() end
+    local g = tycho.grad(tycho.cat(list):sum(), list)
+    assert.equal(5000, #g)
+    assert.equal(1, g[5000]:item())
+  end)
 end)
