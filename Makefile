@@ -86,7 +86,7 @@ CUDA_ARCHS ?= 80 89 90
 CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
-KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h cells.h steps.h augment.h taps.h places.h ops.def)    # all that kernels see
+KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h cells.h optim_formulas.h augment.h taps.h grid_points.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
 CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))
@@ -193,7 +193,7 @@ test-sources:
 endif
 
 # Whether cuDNN has plans for an H200 for what Tycho asks for; without a device. A driver, or the toolkit's stub of one, must be there by name.
-$(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c src/cuda/ways.c $(CUDA_HDR)
+$(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c src/cuda/timed_plans.c $(CUDA_HDR)
 	@mkdir -p $(BUILD)/stub
 	@ln -sf $(firstword $(wildcard $(CUDA_HOME)/lib64/stubs/libcuda.so $(CUDA_HOME)/lib/stubs/libcuda.so)) $(BUILD)/stub/libcuda.so.1
 	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -Wno-unused-function $(CUDA_INC) $(filter-out %dnn_plan.c,$(filter %.c,$^)) -o $@ $(CUDA_LIB) -lcudnn -lcudart -pthread

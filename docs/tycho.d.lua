@@ -1433,6 +1433,18 @@ function tycho.cat(tensors, dim) end
 ---@return tycho.Tensor
 function Tensor.cat(tensors, dim) end
 
+--- tensors of one shape along a new dim
+---@param tensors tycho.Tensor[]
+---@param dim? integer
+---@return tycho.Tensor
+function tycho.stack(tensors, dim) end
+
+--- tensors of one shape along a new dim
+---@param tensors tycho.Tensor[]
+---@param dim? integer
+---@return tycho.Tensor
+function Tensor.stack(tensors, dim) end
+
 --- a tensor with whatever its memory held
 ---@param size integer|integer[]
 ---@param dtype? string
@@ -1981,18 +1993,6 @@ function tycho.narrow(x, dim, start, length) end
 ---@param length integer
 ---@return tycho.Tensor
 function Tensor.narrow(x, dim, start, length) end
-
---- tensors of one shape along a new dim
----@param tensors tycho.Tensor[]
----@param dim? integer
----@return tycho.Tensor
-function tycho.stack(tensors, dim) end
-
---- tensors of one shape along a new dim
----@param tensors tycho.Tensor[]
----@param dim? integer
----@return tycho.Tensor
-function Tensor.stack(tensors, dim) end
 
 --- a list of parts of size elements (or of the sizes in a list) along dim
 ---@param x tycho.Tensor

@@ -6,7 +6,7 @@
  * lists is read and written by one thread. */
 #include "lists.cuh"
 #include "rows.cuh"
-#include "steps.h"
+#include "optim_formulas.h"
 
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }

@@ -96,11 +96,11 @@ describe("checkpoint.Manager", function()
     end)
   end
 
-  if helper.device ~= "cpu" then it("takes the ways again that libraries had chosen by timing", function()
+  if helper.device ~= "cpu" then it("uses the plans again that libraries had chosen by timing", function()
     local gpu, cudnn = require("tycho.core").gpu, tycho.backends.cudnn
     cudnn.benchmark = true
     local ok, e = pcall(function()
-      gpu.set_ways(nil)
+      gpu.set_timed_plans(nil)
       local whole, m = run {}, tycho.checkpoint.Manager {dir = dir}
       whole.train(9)
       local first = run {}
@@ -110,9 +110,9 @@ describe("checkpoint.Manager", function()
       -- As another process would: it has chosen nothing yet. keeps false: and it doesn't take what was saved.
       local function again(keeps)
         local r = run {}
-        gpu.set_ways(nil)
+        gpu.set_timed_plans(nil)
         local step, values = m:restore_latest(r.members())
-        if not keeps then gpu.set_ways(nil) end
+        if not keeps then gpu.set_timed_plans(nil) end
         r.losses, r.steps = values.losses, step
         r.train(9)
         return r
@@ -122,22 +122,22 @@ describe("checkpoint.Manager", function()
       assert.is_true(differed, "another way gives the same bits")
       for _ = 1, 3 do same_run(again(true), whole) end
       local a, b = tycho.randn(64, 300), tycho.randn(300, 50)      -- a graph that was captured before takes them too
-      gpu.set_ways(nil)
+      gpu.set_timed_plans(nil)
       local f, was = tycho.compile(function() return a:matmul(b) end), a:matmul(b)
-      local kept = gpu.ways()
+      local kept = gpu.timed_plans()
       for _ = 1, 3 do f() end
       for _ = 1, 8 do
-        gpu.set_ways(nil)
+        gpu.set_timed_plans(nil)
         assert.is_true(f():equal(a:matmul(b)))
       end
-      gpu.set_ways(kept)
+      gpu.set_timed_plans(kept)
       assert.is_true(f():equal(was))
-      local words = gpu.ways()
-      fails("these are no plans", gpu.set_ways, words:narrow(1, 1, words:size(1) - 1):clone())
-      assert.is_true(gpu.ways():equal(words))
+      local words = gpu.timed_plans()
+      fails("these are no plans", gpu.set_timed_plans, words:narrow(1, 1, words:size(1) - 1):clone())
+      assert.is_true(gpu.timed_plans():equal(words))
     end)
     cudnn.benchmark = false
-    gpu.set_ways(nil)
+    gpu.set_timed_plans(nil)
     if not ok then error(e, 0) end
   end) end
 

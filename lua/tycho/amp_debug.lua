@@ -8,7 +8,6 @@ local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local fill = require("tycho.options").fill
 local no_grad = require("tycho.modes").no_grad
-local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
 
 -- The largest number, and the smallest that still has all its digits.
@@ -22,7 +21,7 @@ local function measure(x, limit)
     local under = ops.logical_and(ops.lt(a, limit[2]), ops.logical_not(zero))
     local finite = ops.where(ops.isfinite(a), a, 0)
     if M.numel(a) == 0 then return core.keep(ops.zeros({4})) end
-    return core.keep(functions.stack({ops.amax(finite), ops.amin(ops.where(zero, math.huge, a)), ops.sum(over) / n, ops.sum(under) / n}))
+    return core.keep(ops.stack({ops.amax(finite), ops.amin(ops.where(zero, math.huge, a)), ops.sum(over) / n, ops.sum(under) / n}))
   end)
 end
 

@@ -84,7 +84,7 @@ function functional.jacobian(fn, inputs, o)
       for i, x in ipairs(xs) do
         local shape = {unpack(y.shape)}
         for _, n in ipairs(x.shape) do shape[#shape + 1] = n end
-        out[k][i] = #rows[i] > 0 and M.reshape(require("tycho.functional").functions.stack(rows[i], 1), shape) or
+        out[k][i] = #rows[i] > 0 and M.reshape(core.ops.stack(rows[i], 1), shape) or
           ops.zeros(shape, {dtype = y.dtype, device = y.device})
       end
       out[k] = as_given(inputs, out[k])

@@ -1,6 +1,6 @@
 -- tycho.backends: switches of the libraries underneath, as fields: tycho.backends.cudnn.benchmark = true.
---   cudnn.benchmark      convolutions and products of a new shape time the ways there are; else the library's first choice is taken
---   cudnn.deterministic  only ways that give the same bits each time
+--   cudnn.benchmark      convolutions and products of a new shape time the plans there are; else the library's first choice is taken
+--   cudnn.deterministic  only plans that give the same bits each time
 --   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
 --                        (also as cuda.matmul.allow_tf32, cudnn.allow_tf32)
 local core = require "tycho.core"

@@ -73,13 +73,13 @@ local function device_names()
   return table.concat(out, ", ")
 end
 local function plans()
-  local words, libraries = core.gpu.ways()
+  local words, libraries = core.gpu.timed_plans()
   return words and {words = words, libraries = libraries, devices = device_names()} or nil
 end
 local function restore_plans(kept)
   if not kept or not core.gpu.is_available() then return end
-  local devices, _, libraries = device_names(), core.gpu.ways()
-  if kept.devices == devices and kept.libraries == libraries then return core.gpu.set_ways(kept.words) end
+  local devices, _, libraries = device_names(), core.gpu.timed_plans()
+  if kept.devices == devices and kept.libraries == libraries then return core.gpu.set_timed_plans(kept.words) end
   io.stderr:write(("checkpoint: its timed plans are for %s with %s, here there is %s with %s: \z
     they are timed anew, and may round differently\n"):format(kept.devices, kept.libraries, devices, libraries))
 end

@@ -15,7 +15,6 @@ local modes = require "tycho.modes"
 local callable = modes.callable
 local options = require "tycho.options"
 local fail, fill, whole = options.fail, options.fill, options.whole
-local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
 local program, gpu = core.program, core.gpu
 
@@ -216,8 +215,8 @@ local function run(v)
     program.rates(p)
     return program.run(p)
   end
-  if program.moved(p) or not v.graph or v.ways ~= gpu.ways_set() then      -- a checkpoint has brought other ways
-    v.graph, v.ways = nil, gpu.ways_set()
+  if program.moved(p) or not v.graph or v.timed_plans ~= gpu.timed_plans_set() then      -- a checkpoint has brought other plans
+    v.graph, v.timed_plans = nil, gpu.timed_plans_set()
     local home = program.on_gpu(p)
     local old, graph = gpu.current_stream(home), gpu.graph_begin(home)
     local ok, err = pcall(program.capture, p)
@@ -435,7 +434,7 @@ local function repeated(fn, k)
         all[i][step] = M.detach(out[i])
       end
     end
-    for i = 1, n do all[i] = functions.stack(all[i], 1) end
+    for i = 1, n do all[i] = ops.stack(all[i], 1) end
     return unpack(all, 1, n)
   end
 end

@@ -354,6 +354,8 @@ R.cat = {tensors = function(g, item, dim, tensors_shapes)
   return ops.slice(g, dim, (ends[item - 1] or 0) + 1, ends[item])
 end}
 
+R.stack = {tensors = function(g, item, dim) return ops.select(g, dim, item) end}
+
 ---- matrix products ----
 local function rows(x)
   local n = 1

@@ -4,7 +4,7 @@
  * dnn_attention.c describe, and dnn_plan.c's choice among engines, are tried for an H200 wherever cuDNN is installed:
  * this file's ty_dnn_run stands in for the one that would run them. Attention's engines compile kernels, which can't be
  * loaded without a driver: there an engine that takes the graph is what is asked for. A plan is also made again from
- * the words that are saved of it (ways.h). Nothing is executed: results stay unproven. Ends with 1 if something has no
+ * the words that are saved of it (timed_plans.h). Nothing is executed: results stay unproven. Ends with 1 if something has no
  * plan. */
 #include <stdio.h>
 #define ty_dnn_run run_on_device
@@ -48,9 +48,9 @@ enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) { re
 static target device;
 static char what_for[140];
 static bool again(ty_desc all, ty_desc config, int64_t workspace) {
-  int64_t way[TY_WAY], room = -1;
-  const int n = way_of(config, way);
-  ty_desc plan = n ? plan_again(&device, all, way, n, &room) : NULL;
+  int64_t saved[TY_PLAN_WORDS], room = -1;
+  const int n = saved_of(config, saved);
+  ty_desc plan = n ? plan_again(&device, all, saved, n, &room) : NULL;
   if (plan) cudnnBackendDestroyDescriptor(plan);
   return plan && room == workspace;
 }
@@ -112,7 +112,7 @@ static void convolutions(void) {
       for (int dtype = 0; dtype <= TY_F64; dtype++)
         for (int bias = 0; bias <= (op == 0); bias++) {
           const int64_t *s = shapes[i], oh = (s[2] + 2 * s[7] - s[5]) / s[6] + 1, ow = (s[3] + 2 * s[7] - s[5]) / s[6] + 1;
-          const bool last = ty_is_half((ty_dtype)dtype);
+          const bool last = ty_is_16bit((ty_dtype)dtype);
           ty_k_convolution a = {.op = ids[op], .dtype = dtype, .n = s[0], .c = s[1], .h = s[2], .w = s[3], .o = s[4],
             .oh = oh, .ow = ow, .kh = s[5], .kw = s[5], .groups = s[8], .stride = {s[6], s[6]}, .padding = {s[7], s[7]},
             .dilation = {1, 1}, .bias = bias ? (void *)16 : NULL};

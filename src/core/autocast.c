@@ -7,68 +7,68 @@
 #include <string.h>
 #include "tycho.h"
 
-struct ty_half {
+struct ty_shadow {
   ty_tensor *t;
-  uint64_t from, place;    /* the storage that it is a copy of; where it was written */
+  uint64_t from, queue;    /* the storage that it is a copy of; where it was written */
   uint32_t version;        /* of that storage */
 };
 
-static uint64_t place_of(ty_ctx *ctx, const ty_tensor *t) {
+static uint64_t queue_of(ty_ctx *ctx, const ty_tensor *t) {
   const ty_backend *b = ty_device_of(t);
-  return b->place ? b->place(ctx, b) : 0;
+  return b->queue_id ? b->queue_id(ctx, b) : 0;
 }
 
-static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_half *h) {
-  return h->from == t->storage->id && h->version == ty_version(t) && h->place == place_of(ctx, t) && !t->storage->exposed;
+static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_shadow *h) {
+  return h->from == t->storage->id && h->version == ty_version(t) && h->queue == queue_of(ctx, t) && !t->storage->exposed;
 }
 
-static bool sole(const ty_half *h) { return atomic_load(&h->t->refs) == 1 && !ty_storage_shared(h->t->storage); }
+static bool sole(const ty_shadow *h) { return atomic_load(&h->t->refs) == 1 && !ty_storage_shared(h->t->storage); }
 
-void ty_half_free(ty_half *h) {
+void ty_shadow_free(ty_shadow *h) {
   ty_release(h->t);
   ty_free(h);
 }
 
-ty_tensor *ty_half_to_refresh(ty_ctx *ctx, const ty_tensor *t) {
-  const ty_half *h = t->half;
+ty_tensor *ty_shadow_to_refresh(ty_ctx *ctx, const ty_tensor *t) {
+  const ty_shadow *h = t->shadow;
   if (!h || !valid(ctx, t, h) || !sole(h)) return NULL;
   for (int i = 0; i < t->ndim; i++)
     if (t->shape[i] > 1 && t->stride[i] != h->t->stride[i]) return NULL;
   return h->t;
 }
 
-void ty_half_refreshed(ty_tensor *t) {
-  ty_changed(t->half->t);
-  t->half->version = ty_version(t) + 1;
+void ty_shadow_refreshed(ty_tensor *t) {
+  ty_changed(t->shadow->t);
+  t->shadow->version = ty_version(t) + 1;
 }
 
 /* t's data in dtype to; a new reference, without history. */
-static ty_status half_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
-  ty_half *h = t->half;
+static ty_status shadow_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
+  ty_shadow *h = t->shadow;
   if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast_to(ctx, t, to, format, out);
   const bool alike = h && h->t->dtype == to && (format != TY_CHANNELS_LAST || ty_is_channels_last(h->t));
   if (alike && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : ty_no_memory(ctx, NULL);
-  if (alike && h->from == t->storage->id && h->place == place_of(ctx, t) && sole(h)) {
+  if (alike && h->from == t->storage->id && h->queue == queue_of(ctx, t) && sole(h)) {
     TY_TRY(ty_copy_into(ctx, h->t, t));
     ty_changed(h->t);
   } else {
     ty_tensor *c;
     TY_TRY(ty_cast_to(ctx, t, to, format, &c));
     if (h) ty_release(h->t);
-    else if (!(h = t->half = ty_malloc(sizeof *h))) { *out = c; return TY_OK; }
+    else if (!(h = t->shadow = ty_malloc(sizeof *h))) { *out = c; return TY_OK; }
     h->t = c;
   }
   h->from = t->storage->id;
-  h->place = place_of(ctx, t);
+  h->queue = queue_of(ctx, t);
   h->version = ty_version(t);
   return (*out = ty_alias(h->t)) ? TY_OK : ty_no_memory(ctx, NULL);
 }
 
 static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
   ty_attr at[2] = {{.set = true, .i = to}, {.set = true, .i = format}};
-  if (!ty_is_half(to) || !t->requires_grad || ctx->program)
+  if (!ty_is_16bit(to) || !t->requires_grad || ctx->program)
     return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
-  TY_TRY(half_of(ctx, t, to, format, out));
+  TY_TRY(shadow_of(ctx, t, to, format, out));
   if (!ctx->grad_enabled) return TY_OK;
   ty_operand in = ty_op_tensor(t);
   ty_call c = {.ctx = ctx, .op = &ty_ops[TY_OP_cast], .in = &in, .nin = 1, .at = at, .out = {*out}};
@@ -80,7 +80,7 @@ static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_
 static bool wants(const ty_call *c, const ty_backend *b, int i, ty_dtype to) {
   const ty_tensor *t = c->in[i].t;
   if (!t || t->dtype == to || t->dtype == TY_F64 || !ty_is_float((ty_dtype)t->dtype) || c->op->param[i].mutated) return false;
-  return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_half((ty_dtype)t->dtype));
+  return ty_device_of(t) == b && (c->op->cast == TY_A_FP16 || ty_is_16bit((ty_dtype)t->dtype));
 }
 
 bool ty_autocasts(const ty_call *c, const ty_backend *b, ty_dtype *to) {

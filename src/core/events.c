@@ -141,7 +141,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
 /* What stands for value v until the steps have run. */
 static ty_tensor *stand_in(ty_program *p, int v, bool needs) {
   ty_tensor *t = ty_alias(p->value[v].t);
-  if (t && needs && !ty_served(t)) { ty_release(t); return NULL; }
+  if (t && needs && !ty_mark_graph_used(t)) { ty_release(t); return NULL; }
   return t;
 }
 
@@ -190,7 +190,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
   ty_each_mutated(c, pending_change);
   if (into) {
     pending_change(into, c->op);
-    if (e->out_needs[0] && !e->into_needs && !ty_served(into)) return ty_program_no_memory(c->ctx);
+    if (e->out_needs[0] && !e->into_needs && !ty_mark_graph_used(into)) return ty_program_no_memory(c->ctx);
     e->target = ty_retain(into);
     out[0] = ty_retain(into);
   } else
@@ -450,7 +450,7 @@ void ty_forget_grads(ty_program *p) {
   }
 }
 
-void ty_settle_pending(ty_program *p) {
+void ty_clear_pending(ty_program *p) {
   for (int i = 0; i < p->nvalue; i++)
     if (p->value[i].t) p->value[i].t->storage->pending = 0;
 }
@@ -464,7 +464,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   void *stream[TY_MAXGPU];
   memcpy(stream, ctx->stream, sizeof stream);
   ty_status s = TY_OK;
-  ty_settle_pending(p);
+  ty_clear_pending(p);
   ty_rewind_grads(&old);
   memset(p, 0, sizeof *p);
   p->mode = TY_RECORD;

@@ -271,7 +271,7 @@ static bool absorb(groups *all) {
   return true;
 }
 
-static bool is_float32_or_half(ty_dtype d) { return d == TY_F32 || ty_is_half(d); }
+static bool is_float32_or_16bit(ty_dtype d) { return d == TY_F32 || ty_is_16bit(d); }
 
 static bool is_cast(const ty_program *p, const forming *g) {
   const step *k = &p->step[g->step[0]];
@@ -279,7 +279,7 @@ static bool is_cast(const ty_program *p, const forming *g) {
   const ty_tensor *from = &p->value[k->vin[0]].like, *to = &p->value[k->vout[0]].like;
   const bool turned = from->ndim == 4 &&
     ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
-  return (g->flat || turned) && is_float32_or_half((ty_dtype)from->dtype) && is_float32_or_half((ty_dtype)to->dtype) &&
+  return (g->flat || turned) && is_float32_or_16bit((ty_dtype)from->dtype) && is_float32_or_16bit((ty_dtype)to->dtype) &&
     ty_numel(from) == g->n;
 }
 
@@ -315,7 +315,7 @@ static bool looks_at(const ty_program *p, const forming *casts, const step *foun
     for (int i = 0; i < casts->nstep; i++) known = known || p->step[casts->step[i]].vout[0] == v;
     given += known;
     others += !known;
-    if (!known && (!ty_is_dense(t) || !is_float32_or_half((ty_dtype)t->dtype))) return false;
+    if (!known && (!ty_is_dense(t) || !is_float32_or_16bit((ty_dtype)t->dtype))) return false;
   }
   return given && given <= casts->nstep && casts->nstep + others < TY_JOINED;
 }
@@ -377,7 +377,7 @@ static bool side_by_side(groups *all, const int *step, int n, bool *ok) {
   return fits;
 }
 
-/* What joint.c finds becomes groups, before others could take their steps. */
+/* What fuse_joint.c finds becomes groups, before others could take their steps. */
 static bool gather_joints(groups *all) {
   for (int at = 0; at < all->p->nstep; at++) {
     int step[TY_JOINED];

@@ -36,5 +36,5 @@ static inline bool ty_writes(const ty_program *p, const step *k, int store) {
 
 /* Whether the result depends on operand i. */
 static inline bool ty_reads(const ty_op *op, int i) { return i > 0 || (op->id != TY_OP_fill && op->id != TY_OP_copy); }
-int ty_maker_of(const ty_program *p, int v, int before);   /* exchange.c */
+int ty_maker_of(const ty_program *p, int v, int before);   /* fuse_reorder.c */
 #endif

@@ -87,11 +87,11 @@ typedef struct {
   void (*range)(const char *text);
   void (*moment)(const char *text);
   ty_status (*recording)(ty_ctx *ctx, bool on);
-  /* Which ways libraries have taken where they are timed: words that are saved (how many; those that fit are written),
+  /* The plans that libraries have chosen by timing: words that are saved (how many; those that fit are written),
      given back, and whose they are. */
-  size_t (*ways)(int64_t *words, size_t room);
-  ty_status (*set_ways)(ty_ctx *ctx, const int64_t *words, size_t n);
-  unsigned (*ways_set)(void);          /* how often: graphs that were captured before have others */
+  size_t (*timed_plans)(int64_t *words, size_t room);
+  ty_status (*set_timed_plans)(ty_ctx *ctx, const int64_t *words, size_t n);
+  unsigned (*timed_plans_set)(void);          /* how often: graphs that were captured before have others */
   const char *(*libraries)(void);
 } ty_gpu;
 

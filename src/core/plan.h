@@ -132,7 +132,7 @@ bool ty_is_number(const ty_operand *o);
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
 void ty_rewind_grads(ty_program *p);                     /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_program *p);
-void ty_settle_pending(ty_program *p);
+void ty_clear_pending(ty_program *p);
 int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of what the function can see */
 
 modes ty_modes_now(const ty_ctx *ctx);
@@ -140,11 +140,11 @@ bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
-void ty_fuse_exchange(ty_program *p);                     /* exchange.c */
-int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind);   /* joint.c */
-ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* split.c */
+void ty_fuse_exchange(ty_program *p);                     /* fuse_reorder.c */
+int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
+ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* fuse_split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
-ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* recompute.c */
+ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* fuse_recompute.c */
 ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p);      /* kernels, anew where what is held has changed */
 void ty_fuse_places(ty_program *p);                      /* values have their tensors: kernels get them */
 void ty_fuse_free(ty_program *p);

@@ -152,7 +152,7 @@ ty_status ty_programs_interrupt(ty_ctx *ctx) {
 
 static void rest(ty_program *p) {
   deactivate(p);
-  ty_settle_pending(p);                    /* nobody asks for versions between here and the run */
+  ty_clear_pending(p);                    /* nobody asks for versions between here and the run */
   ty_forget_grads(p);
   for (int i = 0; i < p->nevent; i++) ty_plan_let_go(&p->event[i]);
 }

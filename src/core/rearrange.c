@@ -1,4 +1,4 @@
-/* Rearrangements: pad, flip, cat, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do the
+/* Rearrangements: pad, flip, cat, stack, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do the
  * rest. */
 #include <string.h>
 #include "tycho.h"
@@ -43,6 +43,19 @@ static ty_status cat(ty_call *c) {
     if (t->shape[d]) TY_TRY(ty_copy_into(c->ctx, &part, t));
     first += t->shape[d];
   }
+  return TY_OK;
+}
+
+static ty_status stack(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  const int d = (int)c->at[0].i;
+  ty_tensor part = *o;                     /* without the new dim */
+  part.ndim--;
+  for (int k = d; k < part.ndim; k++) {
+    part.shape[k] = o->shape[k + 1];
+    part.stride[k] = o->stride[k + 1];
+  }
+  for (int i = 0; i < c->nin; i++, part.offset += o->stride[d]) TY_TRY(ty_copy_into(c->ctx, &part, c->in[i].t));
   return TY_OK;
 }
 
@@ -136,6 +149,7 @@ ty_status ty_rearrange(ty_call *c) {
     case TY_OP_pad_constant: return pad(c);
     case TY_OP_flip: return flip(c);
     case TY_OP_cat: return cat(c);
+    case TY_OP_stack: return stack(c);
     case TY_OP_strided_take: return strided_take(c);
     case TY_OP_strided_put: return strided_put(c);
     case TY_OP_overlap_add: return overlap_add(c);

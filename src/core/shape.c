@@ -412,6 +412,22 @@ ty_status ty_infer_cat(ty_call *c) {
   return TY_OK;
 }
 
+ty_status ty_infer_stack(ty_call *c) {
+  const int n = c->span[0].count, start = c->span[0].start;
+  if (n == 0) return ty_fail(c, "argument 1 is an empty list");
+  const ty_tensor *x = c->in[start].t;
+  ty_meta *m = &c->meta[0];
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim + 1, x));
+  if (x->ndim == TY_MAXDIM) return ty_fail(c, "a tensor has at most %d dims", TY_MAXDIM);
+  for (int i = 1; i < n; i++)
+    if (!TY_SAME_SHAPE(c->in[start + i].t, x))
+      return ty_fail(c, "tensor %d has shape %s; it must be %s as tensor 1's", i + 1, ty_shape_of(c->in[start + i].t), ty_shape_of(x));
+  int64_t shape[TY_MAXDIM];
+  for (int k = 0, d = (int)c->at[0].i; k <= x->ndim; k++) shape[k] = k == d ? n : x->shape[k - (k > d)];
+  ty_set_shape(m, ty_result_dtype(c->in + start, n), x->ndim + 1, shape);
+  return TY_OK;
+}
+
 /* ---- creation ---- */
 
 static ty_dtype created_dtype(const ty_attr *a, ty_dtype otherwise) { return a->set ? (ty_dtype)a->i : otherwise; }

@@ -267,7 +267,7 @@ ty_status ty_infer_layer_norm(ty_call *c) {
 
 /* A float32 weight's gradient stays float32 beside 16-bit data: sums over the data would overflow. */
 static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) {
-  return w && w->dtype == TY_F32 && ty_is_half((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype;
+  return w && w->dtype == TY_F32 && ty_is_16bit((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype;
 }
 
 /* Gradients of x, weight and bias; the latter two in the shape of weight (or of the statistics' complement). */
@@ -402,17 +402,17 @@ ty_status ty_infer_optim(ty_call *c) {
   }
   if (id == TY_OP_multi_scale) TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
   if (step) {
-    const ty_step s = ty_step_of(c);
+    const ty_optim_operands s = ty_optim_operands_of(c);
     if (!s.scale) TY_TRY(refuse_scaled(c, c->span[1], "call scaler:step(optimizer), or scaler:unscale_(optimizer) first"));
   }
   return TY_OK;
 }
 
-ty_step ty_step_of(const ty_call *c) {
+ty_optim_operands ty_optim_operands_of(const ty_call *c) {
   int lists = 0;
   while (c->op->param[lists].type == TY_P_TENSORS) lists++;
   const ty_span *s = c->span + lists;
-  ty_step k = {.lists = lists - 1, .copies = c->span[lists - 1], .step = c->in[s[0].start].t, .lr = c->in[s[1].start]};
+  ty_optim_operands k = {.lists = lists - 1, .copies = c->span[lists - 1], .step = c->in[s[0].start].t, .lr = c->in[s[1].start]};
   if (s[2].count) k.found = c->in[s[2].start].t;
   if (s[3].count) k.scale = c->in[s[3].start].t;
   return k;

@@ -75,7 +75,7 @@ void ty_node_release(ty_node *n) {
       ty_node_release(k->edge[i].node);
       ty_release(k->edge[i].leaf);
     }
-    free(k->place);
+    free(k->location);
     ty_free(k);
   }
   busy = false;
@@ -200,7 +200,7 @@ ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin,
   return TY_OK;
 }
 
-bool ty_served(ty_tensor *t) {
+bool ty_mark_graph_used(ty_tensor *t) {
   ty_node *n = node_new(NULL, 0, 1, 0);
   if (!n) return false;
   n->done = true;

@@ -25,7 +25,7 @@ ty_dtype ty_promote(ty_dtype a, ty_dtype b) {
   static const uint8_t rank[TY_NDTYPE] = {[TY_BOOL] = 0, [TY_U8] = 1, [TY_I32] = 2, [TY_I64] = 3, [TY_F16] = 4,
     [TY_BF16] = 4, [TY_F32] = 5, [TY_F64] = 6};
   if (a == b) return a;
-  if (ty_is_half(a) && ty_is_half(b)) return TY_F32;  /* float16 with bfloat16 */
+  if (ty_is_16bit(a) && ty_is_16bit(b)) return TY_F32;  /* float16 with bfloat16 */
   return rank[a] > rank[b] ? a : b;
 }
 
@@ -318,7 +318,7 @@ void ty_release(ty_tensor *t) {
     if (t->node) ty_node_release(t->node);
     if (t->base) ty_release(t->base);    /* a base has no base */
     if (t->hooks) ty_hooks_free(t->hooks);
-    if (t->half) ty_half_free(t->half);
+    if (t->shadow) ty_shadow_free(t->shadow);
     if (!t->in_block) {
       ty_storage_release(t->storage);
       cell_free(&view_cells, t);
@@ -345,7 +345,7 @@ ty_tensor *ty_alias(const ty_tensor *t) {
   a->base = NULL;
   a->grad = NULL;
   a->hooks = NULL;
-  a->half = NULL;
+  a->shadow = NULL;
   ty_storage_retain(t->storage);
   return a;
 }

@@ -39,7 +39,7 @@ static const char *const ty_dtype_names[TY_NDTYPE] __attribute__((unused)) = {"f
   "float64", "int32", "int64", "uint8", "bool"};
 static const uint8_t ty_dtype_size[TY_NDTYPE] __attribute__((unused)) = {4, 2, 2, 8, 4, 8, 1, 1};
 static inline bool ty_is_float(ty_dtype d) { return d <= TY_F64; }
-static inline bool ty_is_half(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
+static inline bool ty_is_16bit(ty_dtype d) { return d == TY_F16 || d == TY_BF16; }
 int ty_dtype_find(const char *name);                     /* -1: no such dtype */
 /* Whether a number has a place in the dtype, as PyTorch sees it: below 0 it wraps in uint8; fractions are cut; anything
    is a float, or true or false. */
@@ -94,7 +94,7 @@ typedef struct {
 
 typedef struct ty_backend ty_backend;
 typedef struct ty_fused ty_fused;        /* fused.h */
-/* joint.c */
+/* fuse_joint.c */
 typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_LOSS, TY_JOINT_STEP } ty_joint;
 
 typedef struct {
@@ -114,7 +114,7 @@ typedef struct {
   _Alignas(16) char small[TY_SMALL];  /* on the CPU, data of up to this size */
 } ty_storage;
 
-typedef struct ty_half ty_half;
+typedef struct ty_shadow ty_shadow;
 
 /* A tensor's hooks in Lua, by key. drop, where set: what keeps them alive is told when they go. */
 typedef struct { uint64_t key; void (*drop)(void *owner); void *owner; } ty_hooks;
@@ -136,7 +136,7 @@ struct ty_tensor {
   ty_tensor *base;         /* views: the tensor whose storage this is */
   ty_tensor *grad;
   ty_hooks *hooks;         /* a leaf's; a result's are its node's */
-  ty_half *half;           /* a parameter's: its 16-bit copy under autocast */
+  ty_shadow *shadow;       /* a parameter's: its 16-bit copy under autocast */
   int64_t shape[TY_MAXDIM], stride[TY_MAXDIM];
 };
 
@@ -222,8 +222,8 @@ struct ty_call {
 };
 
 /* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
-typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_step;
-ty_step ty_step_of(const ty_call *c);
+typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_optim_operands;
+ty_optim_operands ty_optim_operands_of(const ty_call *c);
 /* A recurrent layer's call. kept: how many values of a unit a step leaves for backward. */
 typedef struct { ty_recurrent_kind kind; int gates, kept; bool reverse; int64_t steps, n, h; } ty_recurrence;
 ty_recurrence ty_recurrence_of(const ty_call *c);
@@ -240,7 +240,7 @@ static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) {
 /* x:eq(0.1) on 16-bit x compares with 0.1 in x's dtype, as PyTorch does: whether numbers among the operands are rounded
    to c->common first. */
 static inline bool ty_rounds_numbers(const ty_call *c) {
-  return ty_is_half(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
+  return ty_is_16bit(c->common) && (c->op->dtype == TY_D_BOOL || c->op->id == TY_OP_maximum || c->op->id == TY_OP_minimum);
 }
 /* Calls fn for each tensor that the op changes among its operands. */
 static inline void ty_each_mutated(const ty_call *c, void (*fn)(ty_tensor *t, const ty_op *op)) {
@@ -277,7 +277,7 @@ struct ty_backend {
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
   void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* work of the current stream, put there by a graph, has used s */
   /* tells apart streams and captures, between which nothing orders writes and reads */
-  uint64_t (*place)(ty_ctx *ctx, const ty_backend *b);
+  uint64_t (*queue_id)(ty_ctx *ctx, const ty_backend *b);
   ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
   /* Kernels of several pointwise ops (fused.h): NULL, or makes one ready to run. TY_ERR: it can't, as ctx->err says;
@@ -285,7 +285,7 @@ struct ty_backend {
   ty_status (*fuse)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   ty_status (*fused)(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
   void (*fused_free)(ty_fused *f);
-  /* NULL, or does calls of several ops in few launches (joint.c says which); what lies between them may be NULL. */
+  /* NULL, or does calls of several ops in few launches (fuse_joint.c says which); what lies between them may be NULL. */
   ty_status (*joint)(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);
 };
 
@@ -420,9 +420,9 @@ bool ty_autocasts(const ty_call *c, const ty_backend *b, ty_dtype *to);
 ty_status ty_apply_autocast(const ty_call *c, const ty_backend *b, ty_dtype to, ty_tensor **out);
 /* A parameter's 16-bit copy that an optimizer step has to write along with the parameter, in the same layout; NULL: there is none.
  * Refreshed: it was written, and apply will give the parameter its next version. */
-ty_tensor *ty_half_to_refresh(ty_ctx *ctx, const ty_tensor *t);
-void ty_half_refreshed(ty_tensor *t);
-void ty_half_free(ty_half *h);
+ty_tensor *ty_shadow_to_refresh(ty_ctx *ctx, const ty_tensor *t);
+void ty_shadow_refreshed(ty_tensor *t);
+void ty_shadow_free(ty_shadow *h);
 
 /* ---- the tape (tape.c) ---- */
 
@@ -447,7 +447,7 @@ struct ty_node {
   ty_attr *at;             /* nattr */
   ty_hooks **hook;         /* nout: the results' hooks, or NULL */
   ty_node *next;           /* worklist while freeing */
-  char *place;             /* of the call in the user's program, where somebody looks for anomalies; else NULL */
+  char *location;          /* of the call in the user's program, where somebody looks for anomalies; else NULL */
 };
 
 bool ty_needs_grad(const ty_tensor *t);
@@ -464,7 +464,7 @@ void ty_commit_inplace(ty_tensor *target, ty_pending *p);
 void ty_abandon_inplace(ty_pending *p);
 ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
-bool ty_served(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */
+bool ty_mark_graph_used(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */
 void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);

@@ -3,7 +3,7 @@
 #ifndef TY_CPU_H
 #define TY_CPU_H
 #include "fused.h"
-#include "steps.h"
+#include "optim_formulas.h"
 #include "tycho.h"
 
 /* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
@@ -84,7 +84,7 @@ typedef struct {
   void (*adam[2])(void *p, const void *g, void *m, void *v, void *top, int64_t n, const ty_adam *o);
   void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
   void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
-  void (*step[2])(int op, void *p, const void *g, void *m, void *v, int64_t n, const ty_step_rates *o);      /* those of steps.h */
+  void (*step[2])(int op, void *p, const void *g, void *m, void *v, int64_t n, const ty_step_rates *o);      /* those of optim_formulas.h */
   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
   void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
@@ -153,7 +153,7 @@ typedef struct {
   const void *a, *b, *bias;                                  /* bias: n elements, or NULL */
   void *c;                                                   /* rows of ldc elements, batches one after the other */
   int64_t ldc;
-  bool half, add;                                            /* bfloat16, else float32; added to what c holds */
+  bool bf16, add;                                            /* bfloat16, else float32; added to what c holds */
 } ty_product;
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, by all threads. False: nothing was done */
 

@@ -40,7 +40,7 @@ enum { FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, PRODUCT };
 /* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. PRODUCT: x holds batch, m, n, k, w and y
  * the strides of the operands, and in their last places the result's row stride and whether it is added to. */
 typedef struct {
-  int64_t kind, half, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
+  int64_t kind, bf16, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
 } key;
 
 typedef struct {
@@ -131,7 +131,7 @@ static bool adding(dnnl_primitive_attr_t *attr) {
 
 static bool build_product(entry *e) {
   const key *k = &e->k;
-  const dnnl_data_type_t type = k->half ? dnnl_bf16 : dnnl_f32;
+  const dnnl_data_type_t type = k->bf16 ? dnnl_bf16 : dnnl_f32;
   int64_t batch = k->x[0], m = k->x[1], n = k->x[2], kk = k->x[3];
   dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n},
     c = {batch, m, n}, bd = {1, 1, n};
@@ -155,7 +155,7 @@ static bool build_product(entry *e) {
 static bool build(entry *e) {
   const key *k = &e->k;
   if (k->kind == PRODUCT) return build_product(e);
-  dnnl_data_type_t type = k->half ? dnnl_bf16 : dnnl_f32;
+  dnnl_data_type_t type = k->bf16 ? dnnl_bf16 : dnnl_f32;
   int wd = k->groups > 1 ? 5 : 4;
   dnnl_dims_t w5 = {k->groups, k->w[0] / k->groups, k->w[1], k->w[2], k->w[3]}, x = {k->x[0], k->x[1], k->x[2], k->x[3]},
               y = {k->y[0], k->y[1], k->y[2], k->y[3]}, w4 = {k->w[0], k->w[1], k->w[2], k->w[3]}, bd = {k->w[0]};
@@ -249,7 +249,7 @@ bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   key k;
   memset(&k, 0, sizeof k);
   k.kind = kind;
-  k.half = x->dtype == TY_BF16;
+  k.bf16 = x->dtype == TY_BF16;
   for (int i = 0; i < 4; i++) { k.x[i] = x->shape[i]; k.w[i] = w->shape[i]; k.y[i] = y->shape[i]; }
   for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.pad[i] = a[1].v[i]; k.dil[i] = a[2].v[i]; }
   k.groups = a[3].i;
@@ -287,7 +287,7 @@ bool ty_dnnl_product(const ty_product *p) {
   key k;
   memset(&k, 0, sizeof k);
   k.kind = PRODUCT;
-  k.half = p->half;
+  k.bf16 = p->bf16;
   k.x[0] = p->batch; k.x[1] = p->m; k.x[2] = p->n; k.x[3] = p->k;
   memcpy(k.w, p->sa, sizeof p->sa);
   memcpy(k.y, p->sb, sizeof p->sb);

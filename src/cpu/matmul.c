@@ -262,7 +262,7 @@ static ty_status linear(ty_call *c) {
 }
 
 /* bfloat16 as it is. False: nothing was done. */
-static bool half_product(ty_call *c) {
+static bool bf16_product(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *bias = NULL;
   bool lin = c->op->id == TY_OP_linear;
   if (a->dtype != TY_BF16 || b->dtype != TY_BF16 || ty_numel(o) == 0 || ty_numel(a) == 0 || (!lin && c->op->id != TY_OP_matmul))
@@ -277,7 +277,7 @@ static bool half_product(ty_call *c) {
   if (!readable(w.x.rows, w.x.cols, w.x.rs, w.x.cs) || !readable(y.rows, y.cols, y.rs, y.cs)) return false;
   matrix u = as_matrix(NULL, w.m, w.kk, w.x.rs, w.x.cs), v = as_matrix(NULL, w.kk, w.n, y.rs, y.cs);
   ty_product p = {.batch = w.batches, .m = w.m, .n = w.n, .k = w.kk, .a = w.px, .b = w.py,
-    .bias = bias ? ty_data(bias) : NULL, .c = w.po, .ldc = w.n, .half = true};
+    .bias = bias ? ty_data(bias) : NULL, .c = w.po, .ldc = w.n, .bf16 = true};
   if (w.batches > 1) {
     p.sa[0] = batch_offset(&x, w.shape, w.nd, 1);
     p.sb[0] = batch_offset(&y, w.shape, w.nd, 1);
@@ -326,5 +326,5 @@ static ty_status run(ty_call *c) {
 }
 ty_status ty_cpu_matmul(ty_call *c) {
   if (c->op->id == TY_OP_linear_backward_weight) return weight_gradient(c);
-  return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && half_product(c) ? TY_OK : ty_widened(c, run);
+  return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && bf16_product(c) ? TY_OK : ty_widened(c, run);
 }

@@ -26,7 +26,7 @@ static rows rows_of(const ty_tensor *x) {
   rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0],
     .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
   r.size = ty_itemsize(x);
-  if (ty_is_half((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][0]; r.store = r.l->store[x->dtype][0]; }
+  if (ty_is_16bit((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][0]; r.store = r.l->store[x->dtype][0]; }
   r.inner = r.n && r.c ? ty_numel(x) / (r.n * r.c) : 0;
   return r;
 }

@@ -20,7 +20,7 @@ static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), 
 typedef struct { int id, k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; ty_step_rates rates; } rule;
 
 /* count: this step's number, from 1. */
-static rule rule_of(const ty_call *c, const ty_step *st, int64_t count) {
+static rule rule_of(const ty_call *c, const ty_optim_operands *st, int64_t count) {
   const ty_attr *a = c->at;
   const double lr = number(&st->lr),
     sign = (a[c->op->nattr - 1].i ? -1 : 1) * (st->scale ? (double)(float)(1 / ty_get(ty_data(st->scale), TY_F32)) : 1);
@@ -92,7 +92,7 @@ static ty_status step(ty_call *c, rule *r, part *p, int n, ty_tensor *copy) {
 }
 
 static ty_status steps(ty_call *c) {
-  const ty_step st = ty_step_of(c);
+  const ty_optim_operands st = ty_optim_operands_of(c);
   int64_t *count = ty_data(st.step);
   if (st.found && ty_get(ty_data(st.found), TY_F32) != 0) return TY_OK;
   rule r = rule_of(c, &st, *count + 1);
@@ -100,9 +100,9 @@ static ty_status steps(ty_call *c) {
     part p[LISTS] = {{0}};
     for (int k = 0; k < st.lists; k++)
       if (c->span[k].count) p[k] = (part){c->in[c->span[k].start + i].t, NULL, c->op->param[k].mutated};
-    ty_tensor *half = ty_half_to_refresh(c->ctx, p[0].t);
+    ty_tensor *half = ty_shadow_to_refresh(c->ctx, p[0].t);
     TY_TRY(step(c, &r, p, st.lists, st.copies.count ? c->in[st.copies.start + i].t : half));
-    if (half && !st.copies.count) ty_half_refreshed(p[0].t);
+    if (half && !st.copies.count) ty_shadow_refreshed(p[0].t);
   }
   ++*count;
   return TY_OK;

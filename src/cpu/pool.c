@@ -137,7 +137,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   p->rows = windows;
   p->cols = windows + p->oh;
   w.loop = ty_cpu_loops()->pool[(idx ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
-  if (ty_is_half((ty_dtype)large->dtype)) {
+  if (ty_is_16bit((ty_dtype)large->dtype)) {
     w.load = ty_cpu_loops()->load[large->dtype][0];
     w.store = ty_cpu_loops()->store[large->dtype][0];
     cut_bands(&w);

@@ -1,4 +1,4 @@
-/* grid_sample: pictures (N, C, H, W) read at the points of grids (N, Ho, Wo, 2), and both gradients (core/places.h says where).
+/* grid_sample: pictures (N, C, H, W) read at the points of grids (N, Ho, Wo, 2), and both gradients (core/grid_points.h says where).
  *
  * Idea: threads share blocks of points for what is read, pictures' channels for what is written to. Invariant: each element is summed by
  * one thread, in the order of channels or of points. */

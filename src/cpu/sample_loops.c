@@ -3,7 +3,7 @@
  * Idea: where points read, and with what weights, is worked out once for all channels; a channel's values are then gathered. at, k:
  * four rows of TY_BLOCK. A pixel of weight 0 isn't counted: outside, there is none. Nothing overlaps. */
 #include "cpu.h"
-#include "places.h"
+#include "grid_points.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)

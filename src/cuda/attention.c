@@ -80,7 +80,7 @@ static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor 
 
 static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
   enum { Q, K, V, G, O, DQ, DK, DV, S, DP, P, DS, ALL };
-  const bool back = a->g.p, same = !ty_is_half((ty_dtype)a->dtype);
+  const bool back = a->g.p, same = !ty_is_16bit((ty_dtype)a->dtype);
   const int64_t each = a->lq * a->lk, few = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
   const ty_dtype d = (ty_dtype)a->dtype, stat = same ? d : TY_F32;
   const ty_operand *in = c->in + back;

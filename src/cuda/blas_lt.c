@@ -2,7 +2,7 @@
  *
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
  * the epilogue, or the sums of A's rows. For each shape the library's heuristic is asked once and its first answer
- * kept, or, where backends.cudnn.benchmark is set, the fastest of several (ways.h). Invariants: one lock guards handles
+ * kept, or, where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Invariants: one lock guards handles
  * and plans; each product's workspace is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
@@ -10,11 +10,11 @@
 #include <string.h>
 #include "blas.h"
 #include "dnn.h"
-#include "ways.h"
+#include "timed_plans.h"
 
 #define WORKSPACE ((size_t)32 << 20)
 #define PLANS 512
-#define TIMED 8                  /* ways that are timed */
+#define TIMED 8                  /* plans that are timed */
 #define ROUNDS 3
 
 typedef struct { int64_t v[14]; } key;     /* what decides a plan; compared as bytes */
@@ -97,15 +97,15 @@ static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t
 }
 
 #define WORDS ((int)(sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t)))
-_Static_assert(sizeof(cublasLtMatmulAlgo_t) % sizeof(int64_t) == 0 && sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t) <= TY_WAY,
-  "an algorithm is a way");
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) % sizeof(int64_t) == 0 && sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t) <= TY_PLAN_WORDS,
+  "an algorithm fits");
 
-/* The way that was taken before, if the library still takes it. k: of which the first word is the device. */
+/* The plan that was taken before, if the library still takes it. k: of which the first word is the device. */
 static bool taken_before(int gpu, plan *w, const key *k) {
-  int64_t way[TY_WAY];
+  int64_t saved[TY_PLAN_WORDS];
   cublasLtMatmulHeuristicResult_t result;
-  if (ty_ways_find(TY_WAYS_BLAS, gpu, k->v + 1, 13, way) != WORDS) return false;
-  memcpy(&w->algo, way, sizeof w->algo);
+  if (ty_timed_find(TY_PLANS_BLAS, gpu, k->v + 1, 13, saved) != WORDS) return false;
+  memcpy(&w->algo, saved, sizeof w->algo);
   return cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) == CUBLAS_STATUS_SUCCESS &&
     result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE;
 }
@@ -135,7 +135,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   cublasLtMatmulPreference_t want;
   cublasLtMatmulHeuristicResult_t found[TIMED];
   if (taken_before(gpu, w, problem)) return TY_OK;
-  const bool timed = ty_ways_timed(gpu);
+  const bool timed = ty_times_plans(gpu);
   const size_t most = WORKSPACE;
   int n = 0;
   LT(cublasLtMatmulPreferenceCreate(&want));
@@ -157,9 +157,9 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
   w->algo = found[timed ? fastest(gpu, w, found, n, p, workspace, s) : 0].algo;
-  int64_t way[WORDS];
-  memcpy(way, &w->algo, sizeof w->algo);
-  ty_ways_keep(TY_WAYS_BLAS, gpu, problem->v + 1, 13, way, WORDS);
+  int64_t saved[WORDS];
+  memcpy(saved, &w->algo, sizeof w->algo);
+  ty_timed_keep(TY_PLANS_BLAS, gpu, problem->v + 1, 13, saved, WORDS);
   return TY_OK;
 }
 
@@ -174,9 +174,9 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
   for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;
   plan *w = NULL;
   static unsigned seen;
-  if (seen != ty_ways_set_so_far()) {
+  if (seen != ty_timed_set_so_far()) {
     for (int i = 0; i < PLANS; i++) drop(&plans[i]);
-    seen = ty_ways_set_so_far();
+    seen = ty_timed_set_so_far();
   }
   for (int i = 0; i < 8; i++) {
     plan *q = &plans[(h + (uint64_t)i) % PLANS];
@@ -225,7 +225,7 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
   return st;
 }
 
-const char *ty_ways_libraries(void) {
+const char *ty_timed_libraries(void) {
   static char text[64];
   snprintf(text, sizeof text, "cuBLASLt %zu, cuDNN %zu", cublasLtGetVersion(), ty_dnn_version());
   return text;

@@ -57,7 +57,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   const int id = c->op->id, first = id != TY_OP_conv2d;
   const ty_attr *a = c->at + first;
   ty_tensor *p = NULL, *q = NULL, *r = NULL, *bias = NULL, *out = c->out[0];
-  const bool last = ty_is_half((ty_dtype)out->dtype);
+  const bool last = ty_is_16bit((ty_dtype)out->dtype);
   int gpu;
   cudaStream_t s;
   bool taken = false;

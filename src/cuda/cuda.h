@@ -60,7 +60,7 @@ bool ty_ever_captured(void);            /* in this process: graphs may run what 
 /* of this thread, while it captures; gives the one before */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
 ty_stream **ty_captured_draw(int gpu);                       /* which stream drew last in the graph that this thread captures, or NULL */
-uint64_t ty_place(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
+uint64_t ty_queue_id(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
 /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
 void ty_uses(ty_stream *stream, ty_storage *s);
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
@@ -88,43 +88,56 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
 ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);
 ty_status ty_cuda_copy(ty_call *c);
 
-/* ---- ops.c ---- */
+/* ---- call.c: what an entry begins and ends with ---- */
+/* sets the device, records the use of its operands and results, gives the stream */
+ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* what a launch in the current stream gave */
+ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same, where there is no call */
+ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
+/* a contiguous tensor on gpu */
+ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
+/* of a contiguous tensor like t: lines along dim, of n elements that lie inner apart */
+void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
+
+/* ---- one entry for each class of ops: each in the file that is named as its kernels are, but where it says otherwise ---- */
 ty_status ty_cuda_pointwise(ty_call *c);
 ty_status ty_cuda_fill(ty_call *c);
-ty_status ty_cuda_random(ty_call *c);
+ty_status ty_cuda_random(ty_call *c);                        /* fill.c */
 ty_status ty_cuda_reduce(ty_call *c);
-ty_status ty_cuda_matmul(ty_call *c);                        /* matmul.c */
-/* by the library, or the own kernel where that can't; sums: as blas.h says */
-ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);
-ty_status ty_cuda_recurrent(ty_call *c);                     /* recurrent.c */
-ty_status ty_cuda_softmax(ty_call *c);                       /* train.c */
-ty_status ty_cuda_loss(ty_call *c);
+ty_status ty_cuda_matmul(ty_call *c);
+ty_status ty_cuda_recurrent(ty_call *c);
+ty_status ty_cuda_softmax(ty_call *c);
+ty_status ty_cuda_loss(ty_call *c);                          /* softmax.c */
 ty_status ty_cuda_optim(ty_call *c);
-ty_status ty_cuda_norm(ty_call *c);                          /* rows.c */
+ty_status ty_cuda_norm(ty_call *c);
 ty_status ty_cuda_scan(ty_call *c);
-ty_status ty_cuda_reduce_index(ty_call *c);
-ty_status ty_cuda_index(ty_call *c);                         /* index.c */
-/* writes meet in a fixed order where that is asked for */
-ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
-ty_status ty_cuda_pool(ty_call *c);                          /* pool.c */
-ty_status ty_cuda_resize(ty_call *c);
-ty_status ty_cuda_sample(ty_call *c);
-ty_status ty_cuda_conv(ty_call *c);                          /* conv.c */
+ty_status ty_cuda_reduce_index(ty_call *c);                  /* scan.c */
+ty_status ty_cuda_index(ty_call *c);
+ty_status ty_cuda_pool(ty_call *c);
+ty_status ty_cuda_resize(ty_call *c);                        /* pool.c */
+ty_status ty_cuda_sample(ty_call *c);                        /* pool.c */
+ty_status ty_cuda_conv(ty_call *c);
 ty_status ty_cuda_collective(ty_call *c);                    /* group.c */
-ty_status ty_cuda_attention(ty_call *c);                     /* attention.c */
-ty_status ty_cuda_sort(ty_call *c);                          /* sort.c */
-ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space */
+ty_status ty_cuda_attention(ty_call *c);
+ty_status ty_cuda_sort(ty_call *c);
+ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);
+
+/* ---- what such files lend each other ---- */
+/* by the library, or the own kernel where that can't; sums: as blas.h says. matmul.c */
+ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);
+/* writes meet in a fixed order where that is asked for; index.c */
+ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
+ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space; sort.c */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
-ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);   /* joint.c */
 /* pool.c */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);
 void ty_plane_strides(const ty_tensor *t, int64_t s[4]);     /* of 4 dims, or of 3, which have no images */
-/* back: NULL, or cross_entropy_mean_backward of c's results; train.c */
+/* back: NULL, or cross_entropy_mean_backward of c's results; softmax.c */
 ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);
-ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* of amp_update; train.c */
+ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* of amp_update; optim.c */
 /* rule: NULL, or its scaler's update follows */
 ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);
-/* batch_norm_stats and batch_norm_backward; from: NULL, or the gradient is what reaches x of these maxima's. rows.c */
+/* batch_norm_stats and batch_norm_backward; from: NULL, or the gradient is what reaches x of these maxima's. norm.c */
 ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from);
 ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out);     /* own.c */
 ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l);
@@ -133,15 +146,6 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);
 /* *o = n elements of dtype d: x reduced by an op of the table, along the dims whose bits are set */
 ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n);
-/* A contiguous tensor on gpu. */
-ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
-/* Of a contiguous tensor like t: lines along dim, of n elements that lie inner apart. */
-void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
-/* For an op's start: sets the device, records the use of its operands and results, gives the stream. */
-ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
-ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* what a launch in the current stream gave */
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* the same, of an op */
-ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
 /* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and
    merges them; none is left where no operand needs them. */
 void ty_in_memory_order(ty_k_point *a);

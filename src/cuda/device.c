@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include "ways.h"
+#include "timed_plans.h"
 
 ty_backend ty_gpus[TY_MAXGPU];
 int ty_gpu_count;
@@ -130,7 +130,7 @@ static ty_status recording(ty_ctx *ctx, bool on) {
   return TY_OK;
 }
 
-static bool channels_last(ty_dtype d) { return ty_is_half(d); }
+static bool channels_last(ty_dtype d) { return ty_is_16bit(d); }
 
 static cudaError_t open_device(int gpu) {
   ty_backend *b = &ty_gpus[gpu];
@@ -144,7 +144,7 @@ static cudaError_t open_device(int gpu) {
   if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, drew[gpu]->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
-    .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed, .place = ty_place, .uses = uses,
+    .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed, .queue_id = ty_queue_id, .uses = uses,
     .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,
@@ -181,7 +181,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,
     .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
     .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay,
-    .graph_free = ty_graph_free, .capturing = ty_capturing, .graphs = ty_cuda_cached, .ways = ty_ways_get,
-    .set_ways = ty_ways_set, .ways_set = ty_ways_set_so_far, .libraries = ty_ways_libraries};
+    .graph_free = ty_graph_free, .capturing = ty_capturing, .graphs = ty_cuda_cached, .timed_plans = ty_timed_get,
+    .set_timed_plans = ty_timed_set, .timed_plans_set = ty_timed_set_so_far, .libraries = ty_timed_libraries};
   return NULL;
 }

@@ -1,14 +1,14 @@
 /* Plans of cuDNN's graphs.
  *
  * Idea: the library's heuristic lists engines for a graph, best first, and the first that may be used and can be built is the plan, or,
- * where backends.cudnn.benchmark is set, the fastest of several (ways.h). Which may be used: for float32 none that
+ * where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Which may be used: for float32 none that
  * rounds operands unless TF32 is allowed; none that gives other bits each time where determinism is asked for.
  * Invariants: descriptors of a graph are destroyed once the plan stands; one lock guards handles and plans; a key
  * without a plan is remembered as such. */
 #include <pthread.h>
 #include <string.h>
 #include "dnn_plan.h"
-#include "ways.h"
+#include "timed_plans.h"
 
 #define PLANS 512
 #define ENGINES 64               /* of the heuristic's list: those that round to TF32 come first */
@@ -153,17 +153,17 @@ static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
   return NULL;
 }
 
-#define KNOBS ((TY_WAY - 1) / 2)
+#define KNOBS ((TY_PLAN_WORDS - 1) / 2)
 
 /* What an engine's configuration is, as words: the engine's number, then its knobs, each with its value. Gives how
    many; 0: it can't be said. */
-static int way_of(ty_desc config, int64_t way[TY_WAY]) {
+static int saved_of(ty_desc config, int64_t saved[TY_PLAN_WORDS]) {
   ty_desc engine = NULL, knob[KNOBS];
   int64_t n = 0, one = 0;
   int made = 0;
   bool ok = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) == CUDNN_STATUS_SUCCESS &&
     cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS &&
-    cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n, &way[0]) == CUDNN_STATUS_SUCCESS;
+    cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n, &saved[0]) == CUDNN_STATUS_SUCCESS;
   while (ok && made < KNOBS &&
       cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[made]) == CUDNN_STATUS_SUCCESS)
     made++;
@@ -175,8 +175,8 @@ static int way_of(ty_desc config, int64_t way[TY_WAY]) {
     ok = cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one,
       &type) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one,
-      &way[2 + 2 * i]) == CUDNN_STATUS_SUCCESS;
-    way[1 + 2 * i] = type;
+      &saved[2 + 2 * i]) == CUDNN_STATUS_SUCCESS;
+    saved[1 + 2 * i] = type;
   }
   while (made) cudnnBackendDestroyDescriptor(knob[--made]);
   if (engine) cudnnBackendDestroyDescriptor(engine);
@@ -184,19 +184,19 @@ static int way_of(ty_desc config, int64_t way[TY_WAY]) {
 }
 
 /* And back: the plan of graph `all`, or NULL. */
-static ty_desc plan_again(const target *t, ty_desc all, const int64_t *way, int n, int64_t *workspace) {
+static ty_desc plan_again(const target *t, ty_desc all, const int64_t *saved, int n, int64_t *workspace) {
   ty_dnn_graph g = {0};
   ty_desc knob[KNOBS], plan = NULL, engine = ty_dnn_make(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all);
-  ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &way[0]);
+  ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &saved[0]);
   if (!t->handle) ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
   ty_dnn_finish(&g, engine);
   const int knobs = (n - 1) / 2;
   for (int i = 0; i < knobs; i++) {
-    const cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)way[1 + 2 * i];
+    const cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)saved[1 + 2 * i];
     knob[i] = ty_dnn_make(&g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
     ty_dnn_set(&g, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    ty_dnn_set(&g, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &way[2 + 2 * i]);
+    ty_dnn_set(&g, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &saved[2 + 2 * i]);
     ty_dnn_finish(&g, knob[i]);
   }
   ty_desc config = ty_dnn_make(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -273,16 +273,16 @@ static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p,
 
 /* Sets w->plan, or leaves NULL where no engine will do. */
 static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s) {
-  const bool timed = ty_ways_timed(gpu);
+  const bool timed = ty_times_plans(gpu);
   const target t = {.handle = handles[gpu]};
   const int words = sizeof w->k.v / sizeof *w->k.v;
-  int64_t way[TY_WAY], best_way[TY_WAY];
+  int64_t saved[TY_PLAN_WORDS], best_saved[TY_PLAN_WORDS];
   double best = -1;
   ty_dnn_graph g = {0};
   describe(&g, what);
   ty_desc all = whole(&g, handles[gpu]);
-  int n = ty_ways_find(TY_WAYS_DNN, gpu, w->k.v, words, way), nbest = 0;
-  if (n && g.e == CUDNN_STATUS_SUCCESS && (w->plan = plan_again(&t, all, way, n, &w->workspace)) && w->workspace > WORKSPACE) {
+  int n = ty_timed_find(TY_PLANS_DNN, gpu, w->k.v, words, saved), nbest = 0;
+  if (n && g.e == CUDNN_STATUS_SUCCESS && (w->plan = plan_again(&t, all, saved, n, &w->workspace)) && w->workspace > WORKSPACE) {
     cudnnBackendDestroyDescriptor(w->plan);
     w->plan = NULL;
   }
@@ -299,13 +299,13 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
         if (w->plan) cudnnBackendDestroyDescriptor(w->plan);
         w->plan = one.plan;
         w->workspace = one.workspace;
-        nbest = way_of(found[i], best_way);
+        nbest = saved_of(found[i], best_saved);
         best = ms;
       } else cudnnBackendDestroyDescriptor(one.plan);
     }
     for (int i = 0; i < n; i++) cudnnBackendDestroyDescriptor(found[i]);
   }
-  if (nbest) ty_ways_keep(TY_WAYS_DNN, gpu, w->k.v, words, best_way, nbest);
+  if (nbest) ty_timed_keep(TY_PLANS_DNN, gpu, w->k.v, words, best_saved, nbest);
   destroy(&g);
 }
 
@@ -331,10 +331,10 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     if (e != CUDNN_STATUS_SUCCESS) { handles[gpu] = NULL; st = dnn_fail(c, e, "cudnnCreate", gpu); }
   }
   static unsigned seen;
-  if (seen != ty_ways_set_so_far()) {
+  if (seen != ty_timed_set_so_far()) {
     /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
     memset(plans, 0, sizeof plans);
-    seen = ty_ways_set_so_far();
+    seen = ty_timed_set_so_far();
   }
   for (int i = 0; i < 8 && st == TY_OK; i++) {
     entry *q = &plans[(h + (uint64_t)i) % PLANS];

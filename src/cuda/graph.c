@@ -39,7 +39,7 @@ enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) {
   return mode;
 }
 
-uint64_t ty_place(ty_ctx *ctx, const ty_backend *b) {
+uint64_t ty_queue_id(ty_ctx *ctx, const ty_backend *b) {
   return ty_captures(b->gpu) ? capturing->id : (uint64_t)(uintptr_t)ty_stream_of(ctx, b->gpu);
 }
 

@@ -124,7 +124,7 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
   const bool floats = ty_is_float((ty_dtype)k->dtype);
   if (k->n == 0) return TY_OK;
   /* whole numbers' sums don't depend on the order; atomics of 16 bits are slow, and round each time */
-  if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_half((ty_dtype)k->dtype))) ||
+  if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_16bit((ty_dtype)k->dtype))) ||
       (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
     return in_order(c, gpu, s, k);
   return ty_launched(c, gpu, ty_k_index(k, s));

@@ -1,4 +1,4 @@
-/* Calls that are done together (src/core/joint.c), in the order in which they were recorded.
+/* Calls that are done together (src/core/fuse_joint.c), in the order in which they were recorded.
  *
  * Invariant: results that only the calls themselves touch may be NULL, as src/core/fuse.c's stays_within says; all others are written. */
 #include "cuda.h"

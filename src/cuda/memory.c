@@ -66,7 +66,7 @@ static void list_remove(heap *h, block *b) {
 }
 
 /* Joins b, which is in no list, with its free neighbours, and lists it. */
-static void settle(heap *h, block *b) {
+static void coalesce(heap *h, block *b) {
   block *n = b->after;
   if (n && n->free && n->stream == b->stream) {
     list_remove(h, n);
@@ -124,7 +124,7 @@ static void collect(heap *h, bool all) {
     }
     if (b->nwait) { at = &b->next; continue; }
     *at = b->next;
-    settle(h, b);
+    coalesce(h, b);
   }
 }
 
@@ -250,7 +250,7 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   } else if (b->nwait || b->unmarked || (b->nuser && b->stream->captured)) {
     b->next = h->waiting;
     h->waiting = b;
-  } else settle(h, b);
+  } else coalesce(h, b);
   pthread_mutex_unlock(&lock);
 }
 

@@ -166,7 +166,7 @@ static bool asked_for(const rule *u, const bool *needs, int n) {
 }
 
 /* Whether a rule of several operands gives the one that this rule is of. */
-static bool served(const rule *all, const rule *u, const bool *needs, int n) {
+static bool covered(const rule *all, const rule *u, const bool *needs, int n) {
   for (int k = 0; k < MAX_RULES && all[k].slots; k++)
     if (&all[k] != u && (all[k].slots & u->slots) == u->slots && asked_for(&all[k], needs, n)) return true;
   return false;
@@ -178,7 +178,7 @@ static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightus
   luaL_checkstack(L, 40, "gradient rules");
   for (int k = 0; k < MAX_RULES && rules[n->op->id][k].slots; k++) {
     const rule *u = &rules[n->op->id][k];
-    if (served(rules[n->op->id], u, r->needs, n->nin)) continue;
+    if (covered(rules[n->op->id], u, r->needs, n->nin)) continue;
     for (int slot = 0; slot < n->op->nin; slot++) {
       if (!(u->slots >> slot & 1)) continue;
       ty_span sp = ty_span_of(n->op, n->span, slot);
@@ -332,7 +332,7 @@ static int backward(lua_State *L) {
   s->L = L;
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
-    ty_modes_settle(L, s);
+    ty_modes_share_again(L, s);
     push_protected(L);
     lua_rawgeti(L, -1, TY_RUN_THROWN);
     lua_pushnil(L);
@@ -340,7 +340,7 @@ static int backward(lua_State *L) {
     if (!lua_isnil(L, -1)) return lua_error(L);
     return ty_raise(L, &s->modes.ctx);
   }
-  ty_modes_settle(L, s);
+  ty_modes_share_again(L, s);
   for (int i = 0; i < ninput; i++) {
     lua_rawgeti(L, list, i + 1);
     ty_handle *h = lua_touserdata(L, -1);
@@ -428,7 +428,7 @@ static int record(lua_State *L) {
     if (!out[j]) continue;
     lua_rawgeti(L, 3, j + 1);
     int h = lua_gettop(L);
-    if (anchors) ty_settle_anchor(L, h, anchors);
+    if (anchors) ty_set_anchor(L, h, anchors);
     lua_pushvalue(L, 1);
     ty_anchor(L, h);
     lua_pop(L, 1);

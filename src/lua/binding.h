@@ -43,6 +43,7 @@ typedef struct ty_state {
   int special;               /* coroutines with modes of their own */
   ty_account *account;
   long long gc_limit;        /* bytes of tensors past which the collector is driven */
+  long long garbage;         /* bytes that may lie before it is, at least */
   bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
   uint64_t next_key;
@@ -61,7 +62,7 @@ static inline ty_state *ty_state_of(lua_State *L) {
 }
 ty_modes *ty_modes_of(lua_State *L, ty_state *s);
 ty_modes *ty_own_modes(lua_State *L, ty_state *s);        /* to change them */
-void ty_modes_settle(lua_State *L, ty_state *s);          /* back to shared, if they are the defaults again */
+void ty_modes_share_again(lua_State *L, ty_state *s);          /* back to shared, if they are the defaults again */
 static inline ty_ctx *ty_ctx_of(lua_State *L, ty_state *s) { return s->special ? &ty_modes_of(L, s)->ctx : &s->modes.ctx; }
 void ty_closure(lua_State *L, lua_CFunction f, int extra); /* pushes f with the common upvalues and extra from the stack */
 void ty_private(lua_State *L, int slot);                  /* pushes a slot of the private table */
@@ -94,12 +95,12 @@ int ty_throw(lua_State *L, const char *fmt, ...) __attribute__((format(printf, 2
 const char *ty_path_at(lua_State *L, int index);             /* a file's name; raises where it is none */
 /* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of
    ops that was called there, or NULL. */
-const char *ty_push_place(lua_State *L);
+const char *ty_push_location(lua_State *L);
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 /* What the results of a call must keep: adds the environment of the operand at index, where it has one, to the list at anchors; gives
    the result at index what was noted. No relative indices. */
 void ty_note_anchor(lua_State *L, int index, int anchors);
-void ty_settle_anchor(lua_State *L, int index, int anchors);
+void ty_set_anchor(lua_State *L, int index, int anchors);
 
 /* What creators take besides. */
 typedef struct { bool requires_grad, pinned; } ty_made;

@@ -97,36 +97,36 @@ static int flag(lua_State *L) {
   return ty_throw(L, "there is no flag '%s'", name);
 }
 
-/* ways() -> int64 tensor of what libraries have chosen by timing (nil: nothing), text of which libraries they are */
-static int ways(lua_State *L) {
+/* timed_plans() -> int64 tensor of what libraries have chosen by timing (nil: nothing), text of which libraries they are */
+static int timed_plans(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (!available(L)) return 0;
-  size_t n = ty_gpus.ways(NULL, 0), now = 0;
+  size_t n = ty_gpus.timed_plans(NULL, 0), now = 0;
   lua_pushnil(L);
   while (n && now != n) {                  /* another thread may time one meanwhile */
-    const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {(int64_t)(n = ty_gpus.ways(NULL, 0))}};
+    const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {(int64_t)(n = ty_gpus.timed_plans(NULL, 0))}};
     lua_pop(L, 1);
     ty_handle *h = ty_new_handle(L, s);
     if (ty_empty(ctx, ty_devices[0], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
-    now = ty_gpus.ways(ty_data(h->t), n);
+    now = ty_gpus.timed_plans(ty_data(h->t), n);
   }
   lua_pushstring(L, ty_gpus.libraries());
   return 2;
 }
 
-/* set_ways(tensor of ways(), or nil: none) */
-static int set_ways(lua_State *L) {
-  const ty_tensor *t = lua_isnoneornil(L, 1) ? NULL : ty_check(L, 1, "set_ways", "argument 1");
+/* set_timed_plans(tensor of timed_plans(), or nil: none) */
+static int set_timed_plans(lua_State *L) {
+  const ty_tensor *t = lua_isnoneornil(L, 1) ? NULL : ty_check(L, 1, "set_timed_plans", "argument 1");
   ty_ctx *ctx = context(L);
   if (!available(L)) return 0;
   if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t)))
     return ty_throw(L, "these are no plans");
-  return ty_gpus.set_ways(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_gpus.set_timed_plans(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static int ways_set(lua_State *L) {        /* -> how often they have been set */
-  lua_pushnumber(L, available(L) ? ty_gpus.ways_set() : 0);
+static int timed_plans_set(lua_State *L) {        /* -> how often they have been set */
+  lua_pushnumber(L, available(L) ? ty_gpus.timed_plans_set() : 0);
   return 1;
 }
 
@@ -232,7 +232,7 @@ static int set_device(lua_State *L) {
   int k = ty_gpu_at(L, 1, "set_device");
   if (k != ty_ctx_of(L, s)->gpu) {
     ty_own_modes(L, s)->ctx.gpu = k;
-    ty_modes_settle(L, s);
+    ty_modes_share_again(L, s);
   }
   return 0;
 }
@@ -423,9 +423,9 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
-    {"flag", flag}, {"keep_rng", keep_rng}, {"own_rng", own_rng}, {"give_rng", give_rng}, {"rng_state", rng_state}, {"ways", ways},
-    {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording},
-    {"set_ways", set_ways}, {"ways_set", ways_set}, {"default_device", default_device}};
+    {"flag", flag}, {"keep_rng", keep_rng}, {"own_rng", own_rng}, {"give_rng", give_rng}, {"rng_state", rng_state},
+    {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
+    {"set_timed_plans", set_timed_plans}, {"timed_plans_set", timed_plans_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   ty_open_streams(L);
   lua_setfield(L, -2, "gpu");

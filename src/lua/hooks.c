@@ -127,9 +127,9 @@ void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
 /* ---- anomalies ---- */
 
 void ty_note_place(lua_State *L, const ty_tensor *result) {
-  if (!result || !result->node || result->node->place) return;
-  ty_push_place(L);
-  result->node->place = strdup(lua_tostring(L, -1));
+  if (!result || !result->node || result->node->location) return;
+  ty_push_location(L);
+  result->node->location = strdup(lua_tostring(L, -1));
   lua_pop(L, 1);
 }
 
@@ -148,7 +148,7 @@ static int run_watch(lua_State *L) {
   ty_node *n = r->node;
   ty_private(L, TY_R_WATCHER);
   lua_pushstring(L, n->op ? n->op->shown : "Function");
-  if (n->place) lua_pushstring(L, n->place);
+  if (n->location) lua_pushstring(L, n->location);
   else lua_pushnil(L);
   lua_newtable(L);
   for (int i = 0; i < n->nin; i++) {
@@ -234,7 +234,7 @@ static int saved_hooks(lua_State *L) {
     ty_settle(L, "saved tensors are packed");
     const uint64_t key = lua_toboolean(L, 1) ? ty_new_key(L, s, 1) : 0;
     ty_own_modes(L, s)->ctx.packs = key;
-    ty_modes_settle(L, s);
+    ty_modes_share_again(L, s);
   }
   ty_private(L, TY_R_ANCHORS);
   lua_rawgeti(L, -1, (int)before);

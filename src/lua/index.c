@@ -218,7 +218,7 @@ int ty_index_get(lua_State *L) {
     memcpy(at.v, current(L, &p)->shape, sizeof at.v);
     view_op(L, s, &p, TY_OP_expand, &at);
   }
-  if (anchors) ty_settle_anchor(L, p.view, anchors);
+  if (anchors) ty_set_anchor(L, p.view, anchors);
   lua_pushvalue(L, p.view);
   return 1;
 }
@@ -255,7 +255,7 @@ int ty_index_set(lua_State *L) {
   walk(L, s, &p);
   const ty_handle *v = ty_is_handle(L, 3);
   const int anchors = v && v->anchored ? anchors_of(L, 3, 1) : 0;
-  if (anchors) ty_settle_anchor(L, 1, anchors);            /* x's history now reaches what the value's environment holds */
+  if (anchors) ty_set_anchor(L, 1, anchors);            /* x's history now reaches what the value's environment holds */
   if (p.nindex) {
     begin(&a);
     a.out = p.view;

@@ -34,7 +34,7 @@ static int program_begin(lua_State *L) {
   ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   if (ty_program_begin(ctx, p, lua_toboolean(L, 2) ? TY_CHECK : TY_RECORD, t, n) == TY_OK) return 0;
   memcpy(s->modes.ctx.err, ctx->err, TY_ERRLEN);
-  ty_modes_settle(L, s);
+  ty_modes_share_again(L, s);
   return ty_raise(L, &s->modes.ctx);
 }
 
@@ -62,7 +62,7 @@ static int program_end(lua_State *L) {
   ty_status st = ty_program_end(&m->ctx, p, lua_toboolean(L, 2), t, n, &run);
   m->pinned--;
   memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
-  ty_modes_settle(L, s);
+  ty_modes_share_again(L, s);
   if (st != TY_OK) return ty_raise(L, &s->modes.ctx);
   lua_pushboolean(L, run);
   return 1;

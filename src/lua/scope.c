@@ -115,7 +115,7 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   ty_modes *m = ty_own_modes(L, s);
   keep_results(L, 2, sc, sc->outer);
   end_with_inner(m, sc);
-  ty_modes_settle(L, s);
+  ty_modes_share_again(L, s);
   ty_private(L, TY_R_KEPT);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
@@ -144,7 +144,7 @@ void ty_scope_call(lua_State *L, ty_state *s, int n) {
   now = ty_modes_of(L, s);             /* others than before, where the function has changed one for good */
   end_with_inner(now, &sc);
   m->scope = sc.outer;
-  if (now != m) ty_modes_settle(L, s);
+  if (now != m) ty_modes_share_again(L, s);
   if (status) lua_error(L);
 }
 

@@ -10,9 +10,12 @@
 #include "binding.h"
 #include "program.h"
 
-/* Bytes of tensors below which the collector is left alone: a GPU's results fill 96 MB in microseconds, and it has
- * memory for more. It is all of the state's tensors that count, so there is a bound. */
-#define GC_LEAST TY_MAX((long long)96 << 20, ty_gpu_garbage())
+/* Bytes of garbage below which the collector is left alone. A collection takes time by the size of Lua's heap: a large one (40 MB take
+ * some 10 ms) lets more lie, up to MOST_FOR_HEAP. A GPU's results fill 96 MB in microseconds, and it has memory for more; but it is
+ * all of the state's tensors that count, so there is a bound. */
+#define LEAST ((long long)96 << 20)
+#define PER_HEAP 8
+#define MOST_FOR_HEAP ((long long)192 << 20)
 
 void ty_closure(lua_State *L, lua_CFunction f, int extra) {
   for (int i = 1; i <= TY_UPVALUES; i++) lua_pushvalue(L, lua_upvalueindex(i));
@@ -30,7 +33,7 @@ void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), sl
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
-const char *ty_push_place(lua_State *L) {
+const char *ty_push_location(lua_State *L) {
   lua_Debug ar;
   size_t n = 0;
   bool found = false;
@@ -50,14 +53,14 @@ const char *ty_push_place(lua_State *L) {
 }
 
 static int where(lua_State *L) {
-  ty_push_place(L);
+  ty_push_location(L);
   return 1;
 }
 
 int ty_throw(lua_State *L, const char *fmt, ...) {
   va_list ap;
   luaL_checkstack(L, 8, "an error");
-  const char *name = ty_push_place(L);
+  const char *name = ty_push_location(L);
   const char *place = lua_tostring(L, -1);
   va_start(ap, fmt);
   const char *message = lua_pushvfstring(L, fmt, ap);
@@ -104,10 +107,12 @@ static bool collect(lua_State *L, int what, int data) {
   return done;
 }
 
-/* Half as much garbage as is in use, but at least GC_LEAST, and no more than most. */
-static void set_limit(ty_state *s, long long most) {
+/* Half as much garbage as is in use, but at least so much as is said above, and no more than most. */
+static void set_limit(lua_State *L, ty_state *s, long long most) {
+  const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10;
+  s->garbage = TY_MAX(TY_MAX(LEAST, ty_gpu_garbage()), TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP));
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
-  s->gc_limit = TY_MIN(now + TY_MAX(GC_LEAST, now / 2), most);
+  s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
 }
 
@@ -116,7 +121,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   if (s->collecting) return;
   if (now <= s->gc_limit) {                /* after a collection that was not ours the limit may fall, but not rise: it may be half-way */
-    if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > GC_LEAST) set_limit(s, s->gc_limit);
+    if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > s->garbage) set_limit(L, s, s->gc_limit);
     return;
   }
 #ifdef LUA_GCISRUNNING
@@ -125,7 +130,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   s->collecting = true;
   bool whole = now > s->gc_limit * 2;
   if (whole) collect(L, LUA_GCCOLLECT, 0);
-  if (whole || collect(L, LUA_GCSTEP, 64)) set_limit(s, LLONG_MAX);
+  if (whole || collect(L, LUA_GCSTEP, 64)) set_limit(L, s, LLONG_MAX);
   s->collecting = false;
 }
 
@@ -250,7 +255,7 @@ void ty_note_anchor(lua_State *L, int index, int anchors) {
   else lua_rawseti(L, anchors, n + 1);
 }
 
-void ty_settle_anchor(lua_State *L, int index, int anchors) {
+void ty_set_anchor(lua_State *L, int index, int anchors) {
   ty_handle *h = lua_touserdata(L, index);
   if (lua_objlen(L, anchors) == 1) lua_rawgeti(L, anchors, 1);
   else lua_pushvalue(L, anchors);
@@ -318,7 +323,7 @@ static void modes_end(ty_modes *m) {
   state_release(s);
 }
 
-void ty_modes_settle(lua_State *L, ty_state *s) {
+void ty_modes_share_again(lua_State *L, ty_state *s) {
   ty_modes *m = find_modes(L);
   if (!m || !is_default(m, s)) return;
   ty_private(L, TY_R_MODES);
@@ -340,7 +345,7 @@ static int set_grad_enabled(lua_State *L) {
   bool old = ty_ctx_of(L, s)->grad_enabled, on = lua_toboolean(L, 1);
   if (old != on) {
     ty_own_modes(L, s)->ctx.grad_enabled = on;
-    ty_modes_settle(L, s);
+    ty_modes_share_again(L, s);
   }
   lua_pushboolean(L, old);
   return 1;
@@ -359,7 +364,7 @@ static int autocast(lua_State *L) {
     now = lua_isnil(L, 2) ? 0 : lua_gettop(L) < 2 ? was : 1 + ty_dtype_find(luaL_checkstring(L, 2));
   if (was != now) {
     ty_own_modes(L, s)->ctx.autocast[gpu] = (uint8_t)now;
-    ty_modes_settle(L, s);
+    ty_modes_share_again(L, s);
   }
   if (was) lua_pushstring(L, ty_dtype_names[was - 1]);
   else lua_pushnil(L);
@@ -438,7 +443,7 @@ int luaopen_tycho_core(lua_State *L) {
   *box = s;
   s->refs = 1;
   s->L = L;
-  s->gc_limit = GC_LEAST;
+  s->gc_limit = s->garbage = LEAST;
   s->next_key = 1;
   s->account = account;
   *account = (ty_account){0};

@@ -74,7 +74,7 @@ static int set_stream(lua_State *L) {
   resource *r = resource_at(L, 1, STREAM, "stream");
   resource_new(L, STREAM, r->gpu)->p = ty_ctx_of(L, s)->stream[r->gpu];
   ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
-  ty_modes_settle(L, s);
+  ty_modes_share_again(L, s);
   return 1;
 }
 

@@ -70,7 +70,7 @@ static void max_floats(void *in, void *io, int *n, MPI_Datatype *t) { extremes(T
 static MPI_Op op_of(const ty_message *m) {
   static const ty_reduction of_bool[REDUCTIONS] = {TY_BY_MAX, TY_BY_MAX, TY_BY_MIN, TY_BY_MIN, TY_BY_MAX};
   const bool extreme = m->reduction == TY_BY_MIN || m->reduction == TY_BY_MAX;
-  if (ty_is_half(m->dtype) || (extreme && ty_is_float(m->dtype))) return own[m->reduction];
+  if (ty_is_16bit(m->dtype) || (extreme && ty_is_float(m->dtype))) return own[m->reduction];
   switch (m->dtype == TY_BOOL ? of_bool[m->reduction] : m->reduction) {
     case TY_BY_PRODUCT: return MPI_PROD;
     case TY_BY_MIN: return MPI_MIN;

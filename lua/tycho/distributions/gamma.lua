@@ -106,7 +106,7 @@ local Beta = class("Beta", "concentration1, concentration0")
 Beta.has_rsample = true
 function Beta:init(o)
   self.concentration1, self.concentration0 = together("Beta", o.concentration1, o.concentration0)
-  self.pair = distributions.Dirichlet(F.stack({self.concentration1, self.concentration0}, -1))
+  self.pair = distributions.Dirichlet(ops.stack({self.concentration1, self.concentration0}, -1))
   self.batch_shape = self.concentration1.shape
 end
 function Beta.get.mean(self) return self.concentration1 / (self.concentration1 + self.concentration0) end
@@ -117,7 +117,7 @@ end
 function Beta.get.mode(self) return ops.select(self.pair.mode, -1, 1) end
 function Beta:draw(shape) return ops.select(self.pair:draw(joined(shape, {2})), -1, 1) end
 function Beta:log_prob(x)
-  return self.pair:log_prob(F.stack({x, 1 - x}, -1))
+  return self.pair:log_prob(ops.stack({x, 1 - x}, -1))
 end
 function Beta:entropy() return self.pair:entropy() end
 base.supports(Beta, "unit")

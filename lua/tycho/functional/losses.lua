@@ -203,7 +203,7 @@ def("ctc_loss",
     if most > 0 then labels = ops.where(ops.le(M.unsqueeze(ops.range(1, most, 1, o), 1), many), labels, blank) end
     -- blank, label, blank, label ... blank
     local path = ops.full({n, 1}, blank, o)
-    if most > 0 then path = ops.cat({path, M.reshape(lib.functions.stack({labels, ops.full({n, most}, blank, o)}, 3), n, 2 * most)}, 2) end
+    if most > 0 then path = ops.cat({path, M.reshape(ops.stack({labels, ops.full({n, most}, blank, o)}, 3), n, 2 * most)}, 2) end
     local logs = ops.gather(M.transpose(x, 1, 2), 3, ops.expand(M.unsqueeze(path, 2), n, steps, width))
     local skips = most > 0 and ops.cat({ops.zeros({n, 2}, {dtype = "bool", device = x.device}),
       ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank),

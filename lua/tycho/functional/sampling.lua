@@ -26,7 +26,7 @@ def("affine_grid",
     local h, w = size[3], size[4]
     local o = {dtype = theta.dtype, device = theta.device}
     local function line(k) return k > 1 and ops.linspace(-1, 1, k, o) * (align and 1 or (k - 1) / k) or ops.zeros({k}, o) end
-    local places = M.reshape(lib.functions.stack({ops.expand(M.unsqueeze(line(w), 1), h, w),
+    local places = M.reshape(ops.stack({ops.expand(M.unsqueeze(line(w), 1), h, w),
       ops.expand(M.unsqueeze(line(h), 2), h, w), ops.ones({h, w}, o)}, 3), 1, h * w, 3)
     return M.reshape(ops.matmul(ops.expand(places, size[1], h * w, 3), M.transpose(theta, 2, 3)), size[1], h, w, 2)
   end, NN)

@@ -143,18 +143,6 @@ def("narrow", "x, dim:int, start:int, length:int", "length elements of dim from 
   end
   return ops.slice(x, dim, first, first + length - 1)
 end)
-def("stack", "tensors:tensors, dim:int=1", "tensors of one shape along a new dim", function(list, dim)
-  if #list == 0 then fail("stack", "argument 1 is an empty list") end
-  wrap("stack", dim, M.dim(list[1]) + 1)
-  local out = {}
-  for i, x in ipairs(list) do
-    if x.shape ~= list[1].shape then
-      fail("stack", "tensor %d has shape %s; it must be %s as tensor 1's", i, tostring(x.shape), tostring(list[1].shape))
-    end
-    out[i] = M.unsqueeze(x, dim)
-  end
-  return ops.cat(out, dim)
-end, MAKES)
 def("split", "x, size:any, dim:int=1", "a list of parts of size elements (or of the sizes in a list) along dim", function(x, size, dim)
   dim = wrap("split", dim, M.dim(x))
   local n, parts, first = x.shape[dim], {}, 1
@@ -410,7 +398,7 @@ def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' eleme
   if #list == 1 then return list[1] end
   local flat = {}
   for i, g in ipairs {F.meshgrid(list)} do flat[i] = M.reshape(g, -1) end
-  return F.stack(flat, 2)
+  return ops.stack(flat, 2)
 end, LIST)
 def("combinations",
   "x, r:int=2, *, with_replacement:bool=false",

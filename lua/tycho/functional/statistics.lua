@@ -3,7 +3,6 @@ local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
-local F = lib.functions
 
 local function median(name, ignore)
   def(name, "x, dim:int?, keepdim:bool=false",
@@ -65,7 +64,7 @@ local function quantile(name, ignore)
         if not ignore then y = ops.masked_fill(y, ops.lt(valid, n), 0 / 0) end
         out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
       end
-      return core.is_tensor(q) and M.dim(q) > 0 and F.stack(out, 1) or out[1]
+      return core.is_tensor(q) and M.dim(q) > 0 and ops.stack(out, 1) or out[1]
     end)
 end
 quantile("quantile", false)

@@ -10,7 +10,6 @@ local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local F = require "tycho.nn.functional"
 local sequences = require "tycho.nn.sequences"
-local functions = require("tycho.functional.lib").functions
 local lib = require "tycho.nn.layer"
 local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
 
@@ -131,7 +130,7 @@ for name, kind in pairs(KINDS) do
       x = ways == 2 and ops.cat(sides, -1) or sides[1]
       if l < self.num_layers - 1 and self.dropout > 0 then x = F.dropout(x, self.dropout, {training = self.training}) end
     end
-    local h, c = functions.stack(last_h, 1), c_in and functions.stack(last_c, 1) or nil
+    local h, c = ops.stack(last_h, 1), c_in and ops.stack(last_c, 1) or nil
     if alone then return M.squeeze(x, 2), M.squeeze(h, 2), c and M.squeeze(c, 2) end
     if pack then
       return sequences.with(pack, x), sequences.reordered(h, pack.unsorted_indices),

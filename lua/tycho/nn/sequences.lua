@@ -32,7 +32,7 @@ function sequences.pad_sequence(list, o)
     pad[2 * M.dim(x) - (o.padding_side == "left" and 1 or 0)] = missing
     out[i] = missing > 0 and functions.pad(x, pad, {value = o.padding_value}) or x
   end
-  return functions.stack(out, o.batch_first and 1 or 2)
+  return ops.stack(out, o.batch_first and 1 or 2)
 end
 
 -- What pad_sequence (right) made of sequences of these lengths, as the list again.

@@ -4,7 +4,6 @@ local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
 local sequences = require "tycho.nn.sequences"
 local fail = options.fail
-local functions = require("tycho.functional.lib").functions
 local ops, M = core.ops, core.methods
 local utils = {}
 
@@ -36,7 +35,7 @@ local function norm_of(list, p)
     local a = ops.abs(g.dtype == "float64" and g or M.float(g))
     each[i] = p == math.huge and ops.amax(a) or ops.sum(a ^ p)
   end
-  local all = functions.stack(each, 1)
+  local all = ops.stack(each, 1)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 

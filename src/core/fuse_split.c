@@ -1,7 +1,7 @@
 /* Steps of which one part is pointwise: it becomes a step of its own, so that it can be fused with what follows.
  *
  * Idea: batch_norm takes the moments of its input and then goes over it once more; where a pointwise step (or one that
- * does it as it reads, joint.c) reads the result, that second pass is the step batch_norm_apply. Invariant: a step that
+ * does it as it reads, fuse_joint.c) reads the result, that second pass is the step batch_norm_apply. Invariant: a step that
  * has been split gives all but its first result. */
 #include <string.h>
 #include "fuse.h"

@@ -3,8 +3,8 @@
  * What a step's count decides is worked out once for all elements, in float64 (ty_step_rates); then each element is updated with its two
  * states: m and v, the running means of its gradient and of the square (Adamax: of the largest size; Adadelta: of the gradient's and the
  * change's squares). */
-#ifndef TY_STEPS_H
-#define TY_STEPS_H
+#ifndef TY_OPTIM_FORMULAS_H
+#define TY_OPTIM_FORMULAS_H
 #include "math.h"
 
 /* sign: what gradients are multiplied by; decay: what parameters are; c1, c2, c3: see each rule. */

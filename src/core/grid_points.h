@@ -1,7 +1,7 @@
 /* Where a grid's points read a picture along a dim (grid_sample): coordinates -1 to 1 as pixels from 0. One definition for all backends;
  * rules at the borders are PyTorch's. */
-#ifndef TY_PLACES_H
-#define TY_PLACES_H
+#ifndef TY_GRID_POINTS_H
+#define TY_GRID_POINTS_H
 #include "math.h"
 
 enum { TY_PAD_ZEROS, TY_PAD_BORDER, TY_PAD_REFLECTION };          /* as ops.def lists them */

@@ -1,11 +1,11 @@
-/* Ways that libraries have taken: see ways.h. One list, behind one lock; searched only when a plan is made. */
+/* See timed_plans.h. One list, behind one lock; searched only when a plan is made. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ways.h"
+#include "timed_plans.h"
 
-#define HEAD 4                               /* words before an entry's own: library, gpu, the problem's length, the way's */
+#define HEAD 4                               /* words before an entry's own: library, gpu, the problem's length, the plan's */
 #define MOST ((size_t)1 << 18)               /* words: shapes that differ from call to call are not kept for ever */
 
 static int64_t *list;                        /* entries one after another */
@@ -13,11 +13,11 @@ static size_t count, room;                   /* words */
 static atomic_uint set_so_far;               /* asked for each product: without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool ty_ways_timed(int gpu) { return ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu); }
+bool ty_times_plans(int gpu) { return ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu); }
 
 static size_t length_of(const int64_t *entry) { return (size_t)(HEAD + entry[2] + entry[3]); }
 
-int ty_ways_find(ty_ways_of library, int gpu, const int64_t *problem, int n, int64_t way[TY_WAY]) {
+int ty_timed_find(ty_plan_library library, int gpu, const int64_t *problem, int n, int64_t saved[TY_PLAN_WORDS]) {
   int found = 0;
   if (!ty_core->flags->cudnn_benchmark || ty_core->flags->deterministic) return 0;
   pthread_mutex_lock(&lock);
@@ -25,15 +25,15 @@ int ty_ways_find(ty_ways_of library, int gpu, const int64_t *problem, int n, int
     const int64_t *e = list + i;
     if (e[0] != library || e[1] != gpu || e[2] != n || memcmp(e + HEAD, problem, sizeof(int64_t) * (size_t)n)) continue;
     found = (int)e[3];
-    memcpy(way, e + HEAD + n, sizeof(int64_t) * (size_t)found);
+    memcpy(saved, e + HEAD + n, sizeof(int64_t) * (size_t)found);
   }
   pthread_mutex_unlock(&lock);
   return found;
 }
 
-void ty_ways_keep(ty_ways_of library, int gpu, const int64_t *problem, int n, const int64_t *way, int nway) {
-  const size_t more = (size_t)(HEAD + n + nway);
-  if (!ty_core->flags->cudnn_benchmark || ty_core->flags->deterministic || n > TY_WAY || nway < 1 || nway > TY_WAY) return;
+void ty_timed_keep(ty_plan_library library, int gpu, const int64_t *problem, int n, const int64_t *saved, int nplan) {
+  const size_t more = (size_t)(HEAD + n + nplan);
+  if (!ty_core->flags->cudnn_benchmark || ty_core->flags->deterministic || n > TY_PLAN_WORDS || nplan < 1 || nplan > TY_PLAN_WORDS) return;
   pthread_mutex_lock(&lock);
   if (count + more > room && count + more <= MOST) {
     int64_t *grown = realloc(list, sizeof(int64_t) * 2 * (count + more));
@@ -44,17 +44,17 @@ void ty_ways_keep(ty_ways_of library, int gpu, const int64_t *problem, int n, co
     e[0] = library;
     e[1] = gpu;
     e[2] = n;
-    e[3] = nway;
+    e[3] = nplan;
     memcpy(e + HEAD, problem, sizeof(int64_t) * (size_t)n);
-    memcpy(e + HEAD + n, way, sizeof(int64_t) * (size_t)nway);
+    memcpy(e + HEAD + n, saved, sizeof(int64_t) * (size_t)nplan);
     count += more;
   }
   pthread_mutex_unlock(&lock);
 }
 
-unsigned ty_ways_set_so_far(void) { return set_so_far; }
+unsigned ty_timed_set_so_far(void) { return set_so_far; }
 
-size_t ty_ways_get(int64_t *words, size_t fit) {
+size_t ty_timed_get(int64_t *words, size_t fit) {
   pthread_mutex_lock(&lock);
   const size_t n = count;
   if (n <= fit && n) memcpy(words, list, sizeof(int64_t) * n);
@@ -62,12 +62,12 @@ size_t ty_ways_get(int64_t *words, size_t fit) {
   return n;
 }
 
-ty_status ty_ways_set(ty_ctx *ctx, const int64_t *words, size_t n) {
+ty_status ty_timed_set(ty_ctx *ctx, const int64_t *words, size_t n) {
   for (size_t i = 0; i < n; i += length_of(words + i)) {
     const int64_t *e = words + i;
-    if (n - i < HEAD || e[0] < 0 || e[0] >= TY_NWAYS || e[1] < 0 || e[1] >= TY_MAXGPU || e[2] < 1 || e[2] > TY_WAY ||
-        e[3] < 1 || e[3] > TY_WAY || n - i < length_of(e))
-      return ty_error(ctx, "these are no plans");
+    if (n - i < HEAD || e[0] < 0 || e[0] >= TY_NPLANS || e[1] < 0 || e[1] >= TY_MAXGPU || e[2] < 1 || e[2] > TY_PLAN_WORDS ||
+        e[3] < 1 || e[3] > TY_PLAN_WORDS || n - i < length_of(e))
+      return ty_error(ctx, "the words at %zu of %zu are no timed plan of this version", i + 1, n);
   }
   int64_t *copy = n ? malloc(sizeof(int64_t) * n) : NULL;
   if (n && !copy) return ty_no_memory(ctx, NULL);

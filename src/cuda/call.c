@@ -1,0 +1,73 @@
+/* How an op's call on a GPU begins and ends: device, stream, the memory it works with, what its kernels and earlier ones have reported.
+ *
+ * Invariant: nothing waits, but where set_sync_debug asks for it or an error is raised anyway. */
+#include <stdio.h>
+#include <string.h>
+#include "cuda.h"
+
+/* What a kernel of this op or, where that can't be told, of an earlier one found wrong. */
+static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
+  ty_k_fault *f = ty_fault_of(gpu);
+  if (!f->op) return TY_OK;
+  const long long value = f->value, limit = f->limit;
+  const int op = f->op - 1;
+  const char *name = ty_op_name(op);
+  char where[40] = "";
+  if (!ty_capturing()) { ty_count_sync(); cudaDeviceSynchronize(); }     /* what still runs would report the same again */
+  f->op = 0;
+  f->claimed = 0;
+  if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
+  if (limit == -1)
+    return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative",
+      name, where, value);
+  if (limit < -1)
+    return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where,
+      value, -2 - limit);
+  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward || op == TY_OP_cross_entropy_mean ||
+      op == TY_OP_cross_entropy_mean_backward)
+    return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where)
+      : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
+  return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
+                    : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);
+}
+
+ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
+
+ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
+  const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result isn't there yet */
+  *gpu = ty_device_of(here)->gpu;
+  ty_stream *stream = ty_stream_of(c->ctx, *gpu);
+  CUDA(c->ctx, *gpu, ty_use(*gpu));
+  TY_TRY(reported(c->ctx, *gpu, true));
+  for (int i = 0; i < c->nin; i++)
+    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_uses(stream, c->in[i].t->storage);
+  for (int i = 0; i < c->op->nout; i++)
+    if (c->out[i]) ty_uses(stream, c->out[i]->storage);
+  *s = stream->s;
+  return TY_OK;
+}
+
+ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e) {
+  if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
+    ty_count_sync();
+    e = cudaStreamSynchronize(ty_stream_of(ctx, gpu)->s);
+    if (e == cudaSuccess) return reported(ctx, gpu, false);
+  }
+  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, name, gpu);
+}
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { return ty_sent(c->ctx, c->op->shown, gpu, e); }
+
+ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
+  ty_meta m = {.dtype = d, .ndim = ndim};
+  memcpy(m.shape, shape, sizeof(int64_t) * (size_t)ndim);
+  return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
+}
+
+void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner) {
+  *lines = *inner = 1;
+  *n = t->ndim ? t->shape[dim] : 1;
+  for (int i = 0; i < t->ndim; i++) {
+    if (i != dim) *lines *= t->shape[i];
+    if (i > dim) *inner *= t->shape[i];
+  }
+}

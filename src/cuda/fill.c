@@ -1,0 +1,125 @@
+/* What is made of nothing: numbers in order, random numbers, orders, draws; to kernels/fill.cu. */
+#include "cuda.h"
+
+/* ---- creation ---- */
+
+ty_status ty_cuda_fill(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  const ty_attr *a = c->at;
+  int gpu;
+  cudaStream_t s;
+  cudaError_t e = cudaSuccess;
+  const int64_t n = ty_numel(o);
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (n == 0) return TY_OK;
+  switch (c->op->id) {
+    case TY_OP_empty: break;
+    case TY_OP_zeros: e = cudaMemsetAsync(ty_data(o), 0, (size_t)(n * ty_itemsize(o)), s); break;
+    case TY_OP_ones: e = ty_fill_number(o, ty_op_int(1), s); break;
+    case TY_OP_full: e = ty_fill_number(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i), s); break;
+    case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, a[0].f + (double)(n - 1) * a[2].f, s); break;
+    case TY_OP_linspace:
+      e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0,
+        n > 1 ? a[1].f : a[0].f, s);
+      break;
+    default: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s);
+  }
+  return ty_launched(c, gpu, e);
+}
+
+/* ---- random numbers ---- */
+
+/* The order of random keys. */
+static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *keys = NULL, *places = NULL, *o = c->out[0];
+  const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {o->shape[0]}};
+  ty_k_sorting k = {.dtype = TY_I64, .lines = 1, .n = o->shape[0], .take = o->shape[0]};
+  ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
+  if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
+  if (st == TY_OK)
+    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_begin(c->ctx, gpu), s)));
+  if (st == TY_OK) {
+    k.x = ty_data(keys);
+    k.places = ty_data(places ? places : o);
+    st = ty_cuda_sort_lines(c, gpu, s, &k);
+  }
+  if (st == TY_OK && places) st = ty_launched(c, gpu, ty_convert(o, places, s));
+  ty_release(keys);
+  ty_release(places);
+  return st;
+}
+
+/* As on the CPU: with replacement by the running sums, else the first of an order of random keys. Rows that can't be drawn from are
+ * reported later. */
+static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
+  const ty_tensor *t = c->in[0].t;
+  ty_tensor *x, *p = NULL, *work = NULL, *o = c->out[0];
+  const int64_t n = c->at[0].i, m = t->shape[t->ndim - 1], rows = ty_numel(o) / n;
+  const bool replace = c->at[1].i;
+  const ty_meta meta = {.dtype = TY_F64, .ndim = 1, .shape = {rows * m}};
+  TY_TRY(ty_cast(c->ctx, (ty_tensor *)t, TY_F64, &x));
+  ty_status st = ty_contiguous(c->ctx, x, &p);
+  ty_release(x);
+  if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &meta, &work);
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_fault_of(gpu), c->op->id, s));
+  if (st == TY_OK && replace) {
+    const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
+    cudaError_t e = ty_k_scan_lines(&k, s);
+    st = ty_launched(c, gpu,
+      e == cudaSuccess
+      ? ty_generator_end(gpu, ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s)) : e);
+  } else if (st == TY_OK) {
+    ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
+    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_begin(c->ctx, gpu), s)));
+    if (st == TY_OK) st = ty_cuda_sort_lines(c, gpu, s, &k);
+  }
+  ty_release(p);
+  ty_release(work);
+  return st;
+}
+
+static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *in[4], *o = c->out[0];
+  ty_status st = TY_OK;
+  int n = 0;
+  for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
+  if (st == TY_OK) {
+    ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]),
+                               .mean = ty_data(in[2]), .std = ty_data(in[3]), .o = ty_data(o), .fault = ty_fault_of(gpu)};
+    ty_augment_of(c, &k.a);
+    k.g = ty_generator_begin(c->ctx, gpu);
+    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_augment(&k, s)));
+  }
+  while (n) ty_release(in[--n]);
+  return st;
+}
+
+ty_status ty_cuda_random(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  int gpu;
+  cudaStream_t s;
+  ty_tensor *x = NULL;
+  ty_k_draw d = {.op = c->op->id, .dtype = o->dtype, .n = ty_numel(o), .o = ty_data(o)};
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (d.n == 0) return TY_OK;
+  switch (c->op->id) {
+    case TY_OP_rand: d.b = 1; break;
+    case TY_OP_randn: d.b = 1; break;
+    case TY_OP_randint: d.low = c->at[0].i; d.high = c->at[1].i; break;
+    case TY_OP_uniform: case TY_OP_normal: d.a = c->at[0].f; d.b = c->at[1].f; break;
+    case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[0].f; break;
+    case TY_OP_randperm: return permutation(c, gpu, s);
+    case TY_OP_multinomial: return multinomial(c, gpu, s);
+    case TY_OP_augment: return augment(c, gpu, s);
+    default: break;                        /* bernoulli has no attributes */
+  }
+  if (c->op->id == TY_OP_bernoulli || c->op->id == TY_OP_dropout_mask) {
+    TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+    d.x = ty_data(x);
+    if (c->op->id == TY_OP_dropout_mask) d.mask = ty_data(c->out[1]);
+  }
+  d.g = ty_generator_begin(c->ctx, gpu);
+  const cudaError_t e = ty_generator_end(gpu, ty_k_random(&d, s));
+  ty_release(x);
+  return ty_launched(c, gpu, e);
+}

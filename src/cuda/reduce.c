@@ -1,0 +1,51 @@
+/* Reductions: dims kept and reduced, merged; to kernels/reduce.cu. */
+#include "cuda.h"
+
+/* A further dim, merged with the one before where their elements follow one another. */
+static void add_dim(int64_t *shape, int64_t *step, int *n, int64_t size, int64_t stride) {
+  const bool merges = *n && step[*n - 1] == size * stride;
+  if (!merges) shape[(*n)++] = 1;
+  shape[*n - 1] *= size;
+  step[*n - 1] = stride;
+}
+
+/* x's dims in mask go; o: contiguous. */
+static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, const ty_tensor *x, unsigned mask, void *o,
+  int out_dtype, int64_t outputs) {
+  ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1,
+    .x = ty_data(x), .o = o};
+  if (r.outputs == 0) return TY_OK;
+  for (int i = 0; i < x->ndim; i++) {
+    const bool gone = mask >> i & 1;
+    if (x->shape[i] == 1) continue;
+    if (gone) { add_dim(r.reduce, r.reduce_stride, &r.nreduce, x->shape[i], x->stride[i]); r.length *= x->shape[i]; }
+    else add_dim(r.keep, r.keep_stride, &r.nkeep, x->shape[i], x->stride[i]);
+  }
+  r.splits = ty_k_reduce_splits(&r);
+  ty_tensor *partial = NULL, *made = NULL;
+  ty_status st = TY_OK;
+  if (r.splits > 1) {
+    TY_TRY(ty_new(c, gpu, TY_F64, 1, &(int64_t){r.outputs * r.splits}, &partial));
+    r.partial = ty_data(partial);
+    st = ty_tickets(c, gpu, &r.ticket, &made);
+  }
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_reduce(&r, s));
+  ty_release(partial);                     /* goes back to this stream: what comes next waits for the kernel */
+  ty_release(made);
+  return st;
+}
+
+ty_status ty_cuda_reduce(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *o = c->out[0];
+  int gpu;
+  cudaStream_t s;
+  unsigned mask = 0;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (!c->at[0].set) mask = ~0u;
+  else for (int i = 0; i < c->at[0].n; i++) mask |= 1u << c->at[0].v[i];
+  return reduce(c, gpu, s, c->op->id, c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2, x, mask, ty_data(o), o->dtype, ty_numel(o));
+}
+
+ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n) {
+  return reduce(c, gpu, s, op, x->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)x->dtype) ? 0 : 2, x, dims, o, d, n);
+}

@@ -1,0 +1,109 @@
+/* Softmax and cross-entropy: lines and rows of contiguous memory; to kernels/softmax.cu. */
+#include <math.h>
+#include "cuda.h"
+
+/* ---- softmax ---- */
+
+ty_status ty_cuda_softmax(ty_call *c) {
+  const ty_tensor *o = c->out[0];
+  const bool back = c->nin == 2;
+  const int dim = (int)c->at[0].i;
+  int gpu;
+  cudaStream_t s;
+  ty_tensor *a = NULL, *b = NULL, *r = NULL;
+  ty_k_lines k = {.dtype = o->dtype, .log = c->op->id == TY_OP_log_softmax || c->op->id == TY_OP_log_softmax_backward};
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (ty_numel(o) == 0) return TY_OK;
+  ty_lines_of(o, dim, &k.lines, &k.n, &k.inner);
+  ty_status st = ty_contiguous(c->ctx, c->in[0].t, &a);
+  if (st == TY_OK && back) st = ty_contiguous(c->ctx, c->in[1].t, &b);
+  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK) {
+    k.x = ty_data(back ? b : a);
+    k.g = back ? ty_data(a) : NULL;
+    k.o = ty_data(r ? r : o);
+    cudaError_t e = ty_k_softmax(&k, s);
+    if (e == cudaSuccess && r) e = ty_convert(o, r, s);
+    st = ty_launched(c, gpu, e);
+  }
+  ty_release(a);
+  ty_release(b);
+  ty_release(r);
+  return st;
+}
+
+/* ---- cross-entropy ---- */
+
+#define FEW_ROWS 1024            /* up to here one block adds up the losses, and what rows count for */
+
+/* A call's labels, weights and options, and its input x. */
+static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
+  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i,
+    .smoothing = c->at[1].f, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
+    .label_step = labels->stride[0], .fault = ty_fault_of(gpu)};
+}
+
+/* The mean of the rows' losses and, with o, its gradient. k: but for losses, mean and total; total: NULL, or where it is asked for */
+static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *total, int gpu, cudaStream_t s) {
+  const ty_dtype stat = k->dtype == TY_F64 ? TY_F64 : TY_F32;
+  const int64_t one = 1;
+  ty_tensor *losses = NULL, *made = NULL, *counts = NULL, *sum = NULL;
+  void *const mean = ty_data(c->out[0]);
+  ty_status st = ty_new(c, gpu, stat, 1, &k->rows, &losses);
+  if (st == TY_OK) k->losses = ty_data(losses);
+  if (st == TY_OK && k->rows <= FEW_ROWS) {
+    st = ty_tickets(c, gpu, &k->ticket, &made);
+    k->mean = mean;
+    k->total = total ? ty_data(total) : NULL;
+    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_cross_entropy(k, s));
+  } else if (st == TY_OK) {                /* of many by all of the device: first what the gradient needs */
+    st = ty_new(c, gpu, stat, 1, &k->rows, &counts);
+    if (st == TY_OK && !total) st = ty_new(c, gpu, stat, 1, &one, &sum);
+    if (st == TY_OK) k->total = ty_data(total ? total : sum);
+    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_entropy_counts(k, ty_data(counts), s));
+    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_sum, counts, ~0u, k->total, stat, 1);
+    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_cross_entropy(k, s));
+    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_sum, losses, ~0u, mean, stat, 1);
+    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_entropy_mean(mean, k->total, k->dtype, s));
+  }
+  ty_release(losses);
+  ty_release(made);
+  ty_release(counts);
+  ty_release(sum);
+  return st;
+}
+
+/* The losses of rows or their mean, and where back is given, or c is it, their gradient. */
+ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
+  const int id = c->op->id;
+  const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward;
+  if (id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward) back = c;
+  const bool forward = back != c;
+  ty_tensor *x = NULL, *w = NULL, *up = NULL, *wt = c->in[forward ? 2 : 4 + mean].t;
+  ty_status st = ty_contiguous(c->ctx, c->in[forward ? 0 : 1].t, &x);
+  if (st == TY_OK && back) st = ty_cast(c->ctx, back->in[0].t, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up);
+  if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
+  if (st == TY_OK && (ty_numel(x) || (forward && mean))) {
+    ty_k_entropy k = entropy_of(c, x, c->in[forward ? 1 : 2].t, w, gpu);
+    if (back) { k.g = ty_data(up); k.g_step = mean ? 0 : up->stride[0]; k.o = ty_data(back->out[0]); }
+    const ty_tensor *lse = forward ? c->out[1] : c->in[3].t;
+    k.lse = lse ? ty_data(lse) : NULL;
+    if (forward && mean) st = mean_of_rows(c, &k, c->out[2], gpu, s);
+    else {
+      if (forward) k.losses = ty_data(c->out[0]);
+      else if (mean) k.total = ty_data(c->in[4].t);
+      st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
+    }
+  }
+  ty_release(x);
+  ty_release(w);
+  ty_release(up);
+  return st;
+}
+
+ty_status ty_cuda_loss(ty_call *c) {
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  return ty_cross_entropy(c, NULL, gpu, s);
+}
