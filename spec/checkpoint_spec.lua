@@ -133,7 +133,7 @@ describe("checkpoint.Manager", function()
       gpu.set_timed_plans(kept)
       assert.is_true(f():equal(was))
       local words = gpu.timed_plans()
-      fails("these are no plans", gpu.set_timed_plans, words:narrow(1, 1, words:size(1) - 1):clone())
+      fails("are no timed plan", gpu.set_timed_plans, words:narrow(1, 1, words:size(1) - 1):clone())
       assert.is_true(gpu.timed_plans():equal(words))
     end)
     cudnn.benchmark = false

@@ -67,7 +67,7 @@ ty_status ty_timed_set(ty_ctx *ctx, const int64_t *words, size_t n) {
     const int64_t *e = words + i;
     if (n - i < HEAD || e[0] < 0 || e[0] >= TY_NPLANS || e[1] < 0 || e[1] >= TY_MAXGPU || e[2] < 1 || e[2] > TY_PLAN_WORDS ||
         e[3] < 1 || e[3] > TY_PLAN_WORDS || n - i < length_of(e))
-      return ty_error(ctx, "the words at %zu of %zu are no timed plan of this version", i + 1, n);
+      return ty_error(ctx, "words %zu and on, of %zu, are no timed plan", i + 1, n);
   }
   int64_t *copy = n ? malloc(sizeof(int64_t) * n) : NULL;
   if (n && !copy) return ty_no_memory(ctx, NULL);
