@@ -1,7 +1,8 @@
 -- Gradient rules, one expression for each operand of each op; those of layers and losses stand in grad_layers.lua, those of
 -- linear algebra in functional/linalg_gradients.lua.
 --
--- A rule's parameters say what it needs, and only that is saved: g the incoming gradient, operands and attributes by their
+-- A rule's parameters say what it needs, and only that is saved (operands rather than results where PyTorch's rule has them: then
+-- the same results may be changed in place): g the incoming gradient, operands and attributes by their
 -- names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, x_needed whether its gradient is asked for,
 -- item the position in a list, x_shapes the shapes of a list. Broadcasting is undone by the engine. Rules are made of Tycho's
 -- own ops, so second derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key
@@ -71,7 +72,7 @@ R.atanh = {x = function(g, x) return g / (1 - x * x) end}
 R.tanh = {x = function(g, out) return ops.tanh_backward(g, out) end}
 R.erf = {x = function(g, x) return g * ops.exp(-(x * x)) * (2 / math.sqrt(math.pi)) end}
 R.erfc = {x = function(g, x) return g * ops.exp(-(x * x)) * (-2 / math.sqrt(math.pi)) end}
-R.erfinv = {x = function(g, out) return g * ops.exp(out * out) * (math.sqrt(math.pi) / 2) end}
+R.erfinv = {x = function(g, x) return g * ops.exp(ops.square(ops.erfinv(x))) * (math.sqrt(math.pi) / 2) end}
 R.exp2 = {x = function(g, out) return g * out * math.log(2) end}
 R.frac = {x = function(g) return g end}
 R.sigmoid = {x = function(g, out) return ops.sigmoid_backward(g, out) end}
@@ -92,11 +93,13 @@ R.gelu_tanh = {x = function(g, x)
   return g * ((t + 1) * 0.5 + x * (1 - t * t) * (x * x * (3 * 0.044715) + 1) * (0.5 * k))
 end}
 R.leaky_relu = {x = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end}
-R.elu = {x = function(g, x, out, alpha) return ops.where(ops.gt(x, 0), g, g * (out + alpha)) end}
+R.elu = {x = function(g, x, alpha) return ops.where(ops.gt(x, 0), g, g * ops.exp(ops.clamp(x, nil, 0)) * alpha) end}
 R.softplus = {x = function(g, x, beta, threshold)
   return ops.where(ops.gt(x * beta, threshold), g, g * ops.sigmoid(x * beta))
 end}
-R.selu = {x = function(g, x, out) return ops.where(ops.gt(x, 0), g * 1.0507009873554805, g * (out + 1.7580993408473766)) end}
+R.selu = {x = function(g, x)
+  return ops.where(ops.gt(x, 0), g * 1.0507009873554805, g * ops.exp(ops.clamp(x, nil, 0)) * 1.7580993408473766)
+end}
 R.celu = {x = function(g, x, alpha) return ops.where(ops.gt(x, 0), g, g * ops.exp(ops.clamp(x, nil, 0) / alpha)) end}
 R.mish = {x = function(g, x)
   local t = ops.tanh(ops.softplus(x))
@@ -104,7 +107,7 @@ R.mish = {x = function(g, x)
 end}
 R.logsigmoid = {x = function(g, x) return g * ops.sigmoid(-x) end}
 R.softsign = {x = function(g, x) return g / ops.square(ops.abs(x) + 1) end}
-R.softshrink = {x = function(g, out) return ops.where(ops.ne(out, 0), g, 0) end}
+R.softshrink = {x = function(g, x, lambd) return ops.where(ops.le(ops.abs(x), lambd), 0, g) end}
 R.hardshrink = R.softshrink
 R.hardswish = {x = function(g, x)
   return g * ops.where(ops.le(x, -3), 0, ops.where(ops.lt(x, 3), x / 3 + 0.5, 1))
@@ -120,7 +123,7 @@ R.add = {a = function(g) return g end, b = function(g, alpha) return scaled(g, a
 R.sub = {a = function(g) return g end, b = function(g, alpha) return g * -alpha end}
 R.mul = {a = function(g, b) return g * b end, b = function(g, a) return g * a end}
 R.amp_scale = {loss = function(g, scale) return g * scale end}
-R.div = {a = function(g, b) return g / b end, b = function(g, b, out) return -g * out / b end}
+R.div = {a = function(g, b) return g / b end, b = function(g, a, b) return -g * (a / b) / b end}
 R.floor_divide = {a = zero, b = zero}
 R.remainder = {a = function(g) return g end, b = function(g, a, b) return -g * ops.floor_divide(a, b) end}
 R.pow = {
@@ -144,7 +147,7 @@ R.fmax = {a = function(g, a, b, out) return chosen(g, a, b, out) end, b = functi
 R.fmin = R.fmax
 R.hypot = {a = function(g, a, out) return g * (a / out) end, b = function(g, b, out) return g * (b / out) end}
 R.copysign = {a = function(g, a, out) return g * ops.sign(a) * ops.sign(out) end, b = zero}
-R.logaddexp = {a = function(g, a, out) return g * ops.exp(a - out) end, b = function(g, b, out) return g * ops.exp(b - out) end}
+R.logaddexp = {a = function(g, a, b) return g * ops.sigmoid(a - b) end, b = function(g, a, b) return g * ops.sigmoid(b - a) end}
 R.xlogy = {a = function(g, a, b)
   if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype, device = g.device}) end
   return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))

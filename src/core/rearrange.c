@@ -1,5 +1,5 @@
-/* Rearrangements: pad, flip, cat, stack, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do the
- * rest. */
+/* Rearrangements: pad, flip, cat, stack, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do
+ * the rest. */
 #include <string.h>
 #include "tycho.h"
 

@@ -1,8 +1,8 @@
 /* The plans that cuBLASLt and cuDNN have won by timing (backends.cudnn.benchmark), kept.
  *
- * Idea: timing decides differently each time, and another plan rounds differently. So a plan that was chosen once is kept for as long as the
- * process lives, is saved with checkpoints, and is used again by a run that goes on from one. Problems and plans are a few words, which mean
- * something only to their library. */
+ * Idea: timing decides differently each time, and another plan rounds differently. So a plan that was chosen once is kept for as long as
+ * the process lives, is saved with checkpoints, and is used again by a run that goes on from one. Problems and plans are a few words, which
+ * mean something only to their library. */
 #ifndef TY_TIMED_PLANS_H
 #define TY_TIMED_PLANS_H
 #include "cuda.h"
@@ -14,7 +14,8 @@ typedef enum { TY_PLANS_BLAS, TY_PLANS_DNN, TY_NPLANS } ty_plan_library;
 bool ty_times_plans(int gpu);
 /* The plan that was kept for the problem of n words: gives its length, 0 where there is none. */
 int ty_timed_find(ty_plan_library library, int gpu, const int64_t *problem, int n, int64_t saved[TY_PLAN_WORDS]);
-void ty_timed_keep(ty_plan_library library, int gpu, const int64_t *problem, int n, const int64_t *saved, int nplan);     /* or not, out of memory */
+/* or not, out of memory */
+void ty_timed_keep(ty_plan_library library, int gpu, const int64_t *problem, int n, const int64_t *saved, int nplan);
 unsigned ty_timed_set_so_far(void);           /* grows when they are set: plans that were made before are others' */
 /* All, as words: how many there are; those that fit are written. And back: an error, and nothing changed, where they are no plans. */
 size_t ty_timed_get(int64_t *words, size_t room);
