@@ -306,6 +306,12 @@ describe("GradScaler", function()
     opt:zero_grad()
     helper.fails("no gradient of this optimizer's parameters was found", scaler.step, scaler, opt)
     helper.fails("closures aren't supported", scaler.step, scaler, opt, function() end)
+    local inner, outer = nn.Linear(2, 2), nn.Linear(2, 2)                     -- gradients that a pass within the pass gives
+    local both = amp.GradScaler {init_scale = 8}
+    both:scale(tycho.utils.checkpoint(inner, outer(tycho.ones(1, 2))):sum()):backward()
+    for _, m in ipairs {inner, outer} do
+      helper.fails("gradient 1 is scaled by a GradScaler", function() optim.SGD(m:parameters(), {lr = 1}):step() end)
+    end
     helper.fails("growth_factor must be above 1", amp.GradScaler, {growth_factor = 1})
     helper.fails("unknown option 'init'", amp.GradScaler, {init = 1})
   end)

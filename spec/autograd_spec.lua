@@ -381,6 +381,39 @@ describe("autograd", function()
     fails("segments= is for a Sequential, got a Linear", tycho.nn.Checkpoint, tycho.nn.Linear(1, 1), {segments = 2})
   end)
 
+  it("keeps nothing of what it computes again, nor its arguments once backward has passed", function()
+    local nn, layers, mb = tycho.nn, {}, 2 ^ 20
+    for i = 1, 4 do layers[i] = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU()) end
+    local x = tycho.randn(16384, 16)                                           -- 1 MB, as each value is
+    local function run()
+      collectgarbage() collectgarbage() collectgarbage "stop"                  -- nothing waits for the collector
+      local base, h = core.allocated(), x
+      for i = 1, 4 do h = tycho.utils.checkpoint(layers[i], h) end
+      local loss = h:sum()
+      local before = core.allocated()
+      loss:backward()
+      local after = core.allocated()
+      h = nil
+      collectgarbage() collectgarbage()
+      assert.is_true(loss.requires_grad)
+      return (after - before) / mb, (core.allocated() - base) / mb
+    end
+    local more, held = run()
+    collectgarbage "restart"
+    assert.is_true(more < 0.5, more)
+    assert.is_true(held < 0.5, held)
+    -- what a hook keeps is the user's
+    local kept
+    local loss = tycho.utils.checkpoint(function(v)
+      v:register_hook(function(g) kept = g * 2 end)
+      return layers[1](v)
+    end, layers[2](x)):sum()
+    loss:backward {retain_graph = true}
+    assert.equal("16384x16", tostring(kept.shape))
+    loss:backward()
+    fails("used by an earlier backward", loss.backward, loss)
+  end)
+
   it("gives the same bits however a network is cut into segments: 1,000 times at random", function()
     local nn, times = tycho.nn, helper.device == "cpu" and 1000 or 30
     local random = helper.drawer(11)

@@ -66,6 +66,17 @@ describe("cuda", function()
     end
   end)
 
+  it("tells of a bad index when it is waited for", function()
+    local x, i = tycho.ones(3, {device = "cuda"}), tycho.tensor({9}, {dtype = "int64", device = "cuda"})
+    local event = tycho.cuda.Event()
+    for _, wait in ipairs {tycho.cuda.synchronize, function() tycho.cuda.current_stream():synchronize() end,
+        function() event:record() event:synchronize() end} do
+      x:gather(1, i)
+      helper.fails("gather (an earlier call on cuda:0): index 9 is out of range 1 to 3", wait)
+      wait()
+    end
+  end)
+
   it("takes operands that don't lie at multiples of 16 bytes", function()
     for _, dtype in ipairs {"float32", "float16"} do
       local b, w, x = tycho.randn(9), tycho.randn(8, 6), tycho.randn(5, 6)
@@ -437,7 +448,7 @@ describe("cuda", function()
     local x = tycho.zeros(4, {device = "cuda"})
     local at = tycho.tensor({9}, {dtype = "int64", device = "cuda"})
     local y = x:index_select(1, at)
-    tycho.cuda.synchronize()
+    while not tycho.cuda.current_stream():query() do end
     helper.fails("(an earlier call on cuda:0): index 9 is out of range 1 to 4", function() return x + 1 end)
     helper.close((x + 1):cpu(), tycho.ones(4))
     tycho.cuda.set_sync_debug(true)
@@ -562,6 +573,42 @@ describe("cuda", function()
     end
     local a = tycho.ones(4, {device = "cuda:1"})
     helper.close((a:to("cuda:0") + tycho.ones(4, {device = "cuda:0"})):cpu(), tycho.full({4}, 2))
+    -- a step with all parameters or with none, whichever device has the infinite gradient; norms over all
+    for _, infinite in ipairs {"cuda:0", "cuda:1", "cpu"} do
+      for _, unscales in ipairs {false, true} do
+        local list = {}
+        for i, device in ipairs {"cuda:0", "cuda:1", "cpu"} do list[i] = tycho.nn.Parameter(tycho.ones(1, {device = device})) end
+        local opt, scaler = tycho.optim.SGD(list, {lr = 1}), tycho.amp.GradScaler {init_scale = 4}
+        local function step(factor)
+          local loss = tycho.zeros(1, {device = "cuda:0"})
+          for _, p in ipairs(list) do loss = loss + (p * (p.device == infinite and factor or 1)):to("cuda:0") end
+          opt:zero_grad()
+          scaler:scale(loss:sum()):backward()
+          if unscales then scaler:unscale_(opt) end
+          scaler:step(opt)
+          scaler:update()
+          local values = {scaler:get_scale()}
+          for i, p in ipairs(list) do values[i + 1] = p:item() end
+          return values
+        end
+        assert.same({2, 1, 1, 1}, step(math.huge))
+        assert.same({2, 0, 0, 0}, step(1))
+      end
+    end
+    local net = tycho.nn.ModuleList {tycho.nn.Linear(2, 2), tycho.nn.Linear(2, 2)}
+    local function backward(x)
+      net:zero_grad()
+      net[2](net[1](x):to(net[2].weight.device)):sum():backward()
+      return tycho.nn.utils.clip_grad_norm_(net:parameters(), 0.1):cpu(), tycho.nn.utils.get_total_norm(net:parameters()):cpu()
+    end
+    local norm, weights = backward(tycho.ones(1, 2))
+    local clipped = net[2].weight.grad:clone()
+    net[1]:cuda(0)
+    net[2]:cuda(1)
+    local norm2, weights2 = backward(tycho.ones(1, 2, {device = "cuda:0"}))
+    helper.close(norm2, norm)
+    helper.close(weights2, weights)
+    helper.close(net[2].weight.grad:cpu(), clipped)
     helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.ones(4, {device = "cuda:0"}) end)
     helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.tensor(1, {device = "cuda:0"}) end)
     tycho.cuda.set_device(1)

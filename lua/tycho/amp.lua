@@ -187,6 +187,18 @@ function Scaler:unscale_(opt)
   e.state = "unscaled"
 end
 
+-- What was found on one device holds on all: a step is taken with all parameters, or with none.
+local function agree(found)
+  local at, all = next(found)
+  if next(found, at) == nil then return end
+  for device, f in next, found, at do
+    if device ~= at then M.add_(all, on(f, at)) end
+  end
+  for device, f in pairs(found) do
+    if device ~= at then M.copy_(f, on(all, device)) end
+  end
+end
+
 -- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't
 -- unscaled are within the step.
 function Scaler:step(opt, ...)
@@ -206,6 +218,7 @@ function Scaler:step(opt, ...)
   end
   if e.state == "ready" then each_device(self, "step", opt, e, false, function(list, found) ops.multi_found(list, found) end) end
   local scaled = e.state == "ready"
+  agree(e.found)
   opt:apply_gradients {found = function(device) return e.found[device] end,
     scale = scaled and function(device) return on(self._scale, device) end or nil}
   e.state = "stepped"

@@ -10,8 +10,9 @@ local tree = require "tycho.tree"
 local M = core.methods
 local recompute = {}
 
--- The states of the generators that a function of these arguments may draw from.
-local function generators(args, n)
+-- The states of the generators that a function of these arguments may draw from; none where it isn't to have the same numbers again.
+local function generators(args, n, fresh)
+  if fresh then return {} end
   local kept = {cpu = core.gpu.keep_rng("cpu")}
   for i = 1, n do
     local device = core.is_tensor(args[i]) and args[i].device
@@ -47,11 +48,12 @@ local function tidy(before, ...)
   return ...
 end
 
--- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
+-- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place. What it makes
+-- in between is the tape's alone, which lets it go as backward passes.
 local function computed_again(ctx)
   local args, leaves = {}, {}
   for i = 1, ctx.n do
-    local x = ctx.args[i]
+    local x = ctx._saved[i]
     if core.is_tensor(x) then
       local leaf = x:detach()
       if x.requires_grad then leaves[i] = leaf:requires_grad_() end
@@ -59,11 +61,13 @@ local function computed_again(ctx)
     end
     args[i] = x
   end
-  local now, casts, before = generators(ctx.args, ctx.n), modes.autocast(ctx.autocasts), modes.recomputing
+  local now, casts, before = generators(ctx._saved, ctx.n, ctx.fresh), modes.autocast(ctx.autocasts), modes.recomputing
   restore(ctx.rng)
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
+  local scope = core.scope_begin()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
+  core.scope_end(scope, unpack(out, 2, table.maxn(out)))
   core.set_grad_enabled(grad)
   modes.recomputing = before
   modes.autocast(casts)
@@ -90,8 +94,8 @@ local function roots_of(out, given)
   return roots, grads
 end
 
-local function add(into, k, g)
-  if g then into[k] = into[k] and into[k] + g or g end
+local function add(into, k, g)            -- which outlives what adds to it
+  if g then into[k] = core.keep(into[k] and into[k] + g or g) end
 end
 
 -- Gradients of roots with respect to leaves (by place; holes are left out). Under tycho.grad nothing else gets one but
@@ -106,7 +110,11 @@ local function pass(roots, grads, leaves, n, retain)
   wanted[#wanted + 1] = modes.anchor                     -- of checkpoints within
   local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, retain, false) or {}
   for i = 1, asked and 0 or n do
-    if leaves[i] then result[i], leaves[i].grad = leaves[i].grad, nil end
+    local g = leaves[i] and leaves[i].grad
+    if g then
+      result[i], leaves[i].grad = M.detach(g), nil
+      g:free()                                           -- a handle of a leaf's gradient is in no scope
+    end
   end
   for k, i in pairs(places) do result[i] = found[k] or nil end
   for k = 1, asked and #asked.list or 0 do
@@ -166,9 +174,10 @@ local Gradients = autograd.Function {
 
 local Again = autograd.Function {
   -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
-  forward = function(ctx, _, report, fn, ...)
-    ctx.fn, ctx.args, ctx.n, ctx.report = fn, {keep_all(...)}, select("#", ...), report
-    ctx.rng, ctx.autocasts = generators(ctx.args, ctx.n), modes.autocast()
+  forward = function(ctx, _, how, fn, ...)
+    -- _saved: let go once backward has passed and the graph isn't retained
+    ctx.fn, ctx._saved, ctx.n, ctx.report, ctx.fresh = fn, {keep_all(...)}, select("#", ...), how.report, how.fresh
+    ctx.rng, ctx.autocasts = generators(ctx._saved, ctx.n, ctx.fresh), modes.autocast()
     for _, state in pairs(ctx.rng) do keep_all(state) end
     return tidy(core.allocated(), fn(...))
   end,
@@ -177,12 +186,13 @@ local Again = autograd.Function {
     if core.is_grad_enabled() then
       if not asked then error("checkpoint: create_graph goes through what is computed again by tycho.grad, which names the inputs", 0) end
       local all, count = {...}, select("#", ...)
-      for i = 1, ctx.n do all[count + i] = ctx.args[i] end
+      for i = 1, ctx.n do all[count + i] = ctx._saved[i] end
       result = {Gradients(modes.anchor, ctx, count, unpack(all, 1, count + ctx.n))}
       for k = 1, #asked.list do add(asked.besides, k, result[ctx.n + k]) end
     else result = once(ctx, ...) end
     return tidy(held, nil, nil, nil, unpack(result, 1, ctx.n))
   end}
+Again.internal = true
 
 ---- tensors in tables ----
 -- Gradients flow to and from arguments and results of a recorded call alone: tensors in plain tables become such, and
@@ -210,9 +220,9 @@ local function has_table(...)
   return false
 end
 
--- fn(...), of which only arguments and results are kept. report, where given, is told at each backward how many bytes
--- of fn's values in between were made again for it.
-function recompute.run(report, fn, ...)
+-- fn(...), of which only arguments and results are kept. how.report, where given, is told at each backward how many bytes of fn's values
+-- in between were made again for it; how.fresh: random numbers are drawn anew then.
+function recompute.run(how, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
   -- one for all, so that tycho.grad can ask for it, and so for every checkpoint on the way
   modes.anchor = modes.anchor or core.keep(core.ops.zeros(1, {requires_grad = true, device = "cpu"}))
@@ -228,11 +238,11 @@ function recompute.run(report, fn, ...)
   local list = {n = 0}
   local args = has_table(...) and taken_out(pack(...), list)
   local function from_list(...) return results_out(fn(unpacked(put_back(args, pack(...))))) end
-  local out = args and pack(Again(modes.anchor, report, from_list, unpacked(list))) or pack(Again(modes.anchor, report, again, ...))
+  local out = args and pack(Again(modes.anchor, how, from_list, unpacked(list))) or pack(Again(modes.anchor, how, again, ...))
   return unpacked(results and put_back(results, out) or out)
 end
 
--- Options that PyTorch's programs end a call with: here there is one way, and it keeps the random numbers.
+-- Options that PyTorch's programs end a call with: preserve_rng_state = false draws anew; of the others there is one way here.
 local OPTIONS = {use_reentrant = true, preserve_rng_state = true, determinism_check = true, debug = true}
 local function is_options(v)
   if not plain(v) or next(v) == nil then return false end
@@ -245,17 +255,17 @@ function recompute.checkpoint(fn, ...)
   local n = select("#", ...)
   if n > 0 and is_options((select(n, ...))) then
     local args = {...}
-    return recompute.run(nil, fn, unpack(args, 1, n - 1))
+    return recompute.run({fresh = args[n].preserve_rng_state == false}, fn, unpack(args, 1, n - 1))
   end
-  return recompute.run(nil, fn, ...)
+  return recompute.run({}, fn, ...)
 end
 
 -- Layers one after another, in so many parts, each recomputed by itself.
-function recompute.sequence(report, layers, segments, x)
+function recompute.sequence(how, layers, segments, x)
   local n, first = #layers, 1
   for k = 1, math.min(segments, n) do
     local from, to = first, math.floor(k * n / math.min(segments, n))
-    x = recompute.run(report, function(y)
+    x = recompute.run(how, function(y)
       for i = from, to do y = layers[i](y) end
       return y
     end, x)
@@ -275,7 +285,7 @@ function recompute.checkpoint_sequential(functions, segments, x, o)
   for i, f in ipairs(layers) do
     if not modes.callable(f) then fail("checkpoint_sequential: function %d must be callable, got %s", i, options.shown(f)) end
   end
-  return recompute.sequence(nil, layers, segments, x)
+  return recompute.sequence({fresh = o and o.preserve_rng_state == false}, layers, segments, x)
 end
 
 return recompute

@@ -1,7 +1,7 @@
 /* The backward pass over the tape.
  *
  * Idea: count how many recorded uses each node has below the roots, then run nodes whose uses have all been
- * served, newest first; each hands gradients to its operands. Leaves are nodes too: they run when their gradient is whole.
+ * run, newest first; each hands gradients to its operands. Leaves are nodes too: they run when their gradient is whole.
  * Invariants: a pass keeps its own tables, so rules may run other passes; broadcasting is undone here and nowhere
  * else; without retain_graph a node's saved tensors go as soon as it has run. */
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct {
   uint64_t key;            /* the node's or the leaf's address */
   ty_node *node;
   ty_tensor *leaf;
-  int uses;                /* not yet served */
+  int uses;                /* that are still to come */
   int grads;               /* where its results' gradients stand in pass.grad */
   bool needed;
 } entry;
@@ -346,6 +346,7 @@ static ty_status hooks(pass *p, int i) {
 static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result,
                        ty_backward_opts o) {
   TY_TRY(explore(p, roots, nroot, inputs, ninput));
+  p->ctx->scaled = p->scaled;
   for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
   for (int i = 0; i < p->n; i++)
     if (p->e[i].needed && p->e[i].uses == 0) heap_push(p, i);
@@ -402,14 +403,15 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
     if (!ty_needs_grad(inputs[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
     result[k] = NULL;
   }
-  const bool mode = ctx->grad_enabled;
+  const bool mode = ctx->grad_enabled, scaled = ctx->scaled;
   const uint8_t cast[2] = {ctx->autocast[0], ctx->autocast[1]};
   ctx->grad_enabled = o.create_graph;
   ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes that forward chose */
   hold(roots, grads, nroot, inputs, ninput, true);
-  pass p = {.ctx = ctx};
+  pass p = {.ctx = ctx, .scaled = scaled};
   ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
   ctx->grad_enabled = mode;
+  ctx->scaled = scaled;
   memcpy(ctx->autocast, cast, sizeof cast);
   if (s != TY_OK)
     for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }

@@ -323,6 +323,7 @@ typedef struct ty_profiler {
 
 struct ty_ctx {
   bool grad_enabled;
+  bool scaled;                         /* a backward pass runs whose gradients a GradScaler has scaled, so those of a pass within are too */
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
   uint64_t packs;                      /* key of the hooks that pack what the tape saves; 0: it is saved as it is */
   int device;                          /* in ty_devices: where what is made of nothing goes */
@@ -436,6 +437,7 @@ struct ty_node {
   ty_op *op;
   uint64_t seq;            /* grows with creation: a node's operands are older than the node */
   uint64_t key;            /* autograd.Function: key of its Lua context */
+  bool internal;           /* autograd.Function: the library's own; of what its backward makes it keeps nothing */
   bool done;               /* backward ran and its saved tensors are gone */
   int nin, nout, nattr;
   uint32_t saved_mask;     /* bit i: operand i saved; bit 24+j: result j saved */

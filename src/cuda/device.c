@@ -79,7 +79,7 @@ static ty_status synchronize(ty_ctx *ctx, int gpu) {
   CUDA(ctx, gpu, ty_use(gpu));
   ty_count_sync();
   CUDA(ctx, gpu, cudaDeviceSynchronize());
-  return TY_OK;
+  return ty_reported(ctx, gpu);
 }
 
 static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) {

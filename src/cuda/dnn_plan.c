@@ -309,6 +309,12 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
   destroy(&g);
 }
 
+/* Once anything has been captured a plan is not destroyed: graphs that run it may have kernels that are its own. */
+static void forget(entry *w) {
+  if (w->plan && !ty_ever_captured()) cudnnBackendDestroyDescriptor(w->plan);
+  *w = (entry){0};
+}
+
 size_t ty_dnn_version(void) { return cudnnGetVersion(); }
 
 ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe describe, const void *what,
@@ -332,8 +338,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   }
   static unsigned seen;
   if (seen != ty_timed_set_so_far()) {
-    /* not destroyed: graphs that were captured with them may still run, and their kernels may be the plans' own */
-    memset(plans, 0, sizeof plans);
+    for (int i = 0; i < PLANS; i++) forget(&plans[i]);
     seen = ty_timed_set_so_far();
   }
   for (int i = 0; i < 8 && st == TY_OK; i++) {
@@ -344,7 +349,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     for (int i = 0; i < 8 && !w; i++)
       if (!plans[(h + (uint64_t)i) % PLANS].used) w = &plans[(h + (uint64_t)i) % PLANS];
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
-    if (w->plan && !ty_ever_captured()) cudnnBackendDestroyDescriptor(w->plan);
+    forget(w);
     *w = (entry){.used = true, .k = k};
     choose(c, gpu, w, describe, what, p, s);
     if (!w->plan && ty_captures(gpu)) w->used = false;       /* capture may be why: ask again */

@@ -74,7 +74,7 @@ ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   ty_count_sync();
   CUDA(ctx, gpu, cudaStreamSynchronize(stream_or_default(gpu, stream)->s));
-  return TY_OK;
+  return ty_reported(ctx, gpu);
 }
 
 static ty_status done_or_error(ty_ctx *ctx, int gpu, cudaError_t e, const char *call, bool *done) {
@@ -117,7 +117,7 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   ty_count_sync();
   CUDA(ctx, ctx->gpu, cudaEventSynchronize(event));
-  return TY_OK;
+  return ty_reported(ctx, ctx->gpu);
 }
 
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) {

@@ -239,6 +239,13 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
       return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
   lua_settop(L, base + n->nin);
   for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
+  if (((ty_modes *)r->ctx)->retains) return 0;
+  ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
+  ty_get_keyed(L, n->key);
+  if (!lua_istable(L, -1)) return 0;
+  lua_pushliteral(L, "_saved");
+  lua_pushnil(L);
+  lua_rawset(L, -3);
   return 0;
 }
 
@@ -255,8 +262,10 @@ ty_status ty_protected(ty_tape_call *r, int which) {
   r->s = s;
   if (!lua_checkstack(L, 8)) return ty_error(r->ctx, "backward: Lua's stack is full");
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
-  ty_scope inner = {NULL, m->scope, L, 0}, *outer = m->scope;
-  if (which == TY_RUN_RULES) m->scope = &inner;       /* what a user's hook or Function makes may be kept by the user */
+  ty_scope inner = {NULL, m->scope, L, 0, true}, *outer = m->scope;
+  if (which == TY_RUN_RULES || (which == TY_RUN_FUNCTION && r->node->internal && !r->ctx->grad_enabled)) m->scope = &inner;
+  else while (m->scope && m->scope->internal) m->scope = m->scope->outer;    /* what a user's hook or Function makes may be kept */
+  const ty_scope *begun = m->scope;
   push_protected(L);
   lua_rawgeti(L, -1, which);
   lua_pushlightuserdata(L, r);
@@ -269,7 +278,7 @@ ty_status ty_protected(ty_tape_call *r, int which) {
     lua_rawseti(L, -2, TY_RUN_THROWN);
   }
   s->L = L;
-  while (m->scope && m->scope != &inner && m->scope != outer) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
+  while (m->scope && m->scope != begun) { ty_scope_end(m->scope); m->scope = m->scope->outer; }
   ty_scope_end(&inner);
   m->scope = outer;
   lua_settop(L, top);
@@ -326,9 +335,12 @@ static int backward(lua_State *L) {
   for (int i = 0; i < nroot; i++) grads[i] = NULL;
   if (list_of(L, 2, grads, outs, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
   if (given) list_of(L, 3, inputs, ins, "input", false);
+  const bool before = m->retains;
   m->pinned++;
+  m->retains = o.retain_graph || o.create_graph;
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
   m->pinned--;
+  m->retains = before;
   s->L = L;
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
@@ -424,8 +436,13 @@ static int record(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (!any || !ctx->grad_enabled) return 0;
   if (ty_record_function(ctx, key, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
+  lua_getfield(L, 1, "_function");
+  lua_getfield(L, -1, "internal");
+  const bool internal = lua_toboolean(L, -1);
+  lua_pop(L, 2);
   for (int j = 0; j < nout; j++) {
     if (!out[j]) continue;
+    if (out[j]->node) out[j]->node->internal = internal;
     lua_rawgeti(L, 3, j + 1);
     int h = lua_gettop(L);
     if (anchors) ty_set_anchor(L, h, anchors);

@@ -23,8 +23,9 @@ typedef struct ty_handle {
   struct ty_handle *prev, *next;   /* in the scope's list */
 } ty_handle;
 
-/* Handles made while the scope was the innermost one of its coroutine. */
-struct ty_scope { ty_handle *first; ty_scope *outer; lua_State *L; uint32_t count; };
+/* Handles made while the scope was the innermost one of its coroutine. internal: of the library's own; what users' functions make while
+   it is open goes to the one outside. */
+struct ty_scope { ty_handle *first; ty_scope *outer; lua_State *L; uint32_t count; bool internal; };
 
 /* The modes of a coroutine. Coroutines in the default mode share the state's. */
 struct ty_state;
@@ -33,6 +34,7 @@ typedef struct {
   ty_scope *scope;
   struct ty_state *owner;
   int pinned;                /* backward passes that run under these modes */
+  bool retains;              /* the innermost of them keeps its graph */
 } ty_modes;
 
 /* Not in Lua's memory, and counted: when a Lua state closes, finalizers run in any order. */

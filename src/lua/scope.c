@@ -135,7 +135,7 @@ void ty_push_scoped(lua_State *L) { lua_pushcfunction(L, called); }
 /* The scope is in C's memory and the modes may be the shared ones: neither outlives the call, since no coroutine yields across it. */
 void ty_scope_call(lua_State *L, ty_state *s, int n) {
   ty_modes *m = ty_modes_of(L, s), *now;
-  ty_scope sc = {NULL, m->scope, L, 0};
+  ty_scope sc = {NULL, m->scope, L, 0, false};
   m->scope = &sc;
   lua_pushlightuserdata(L, &sc);
   lua_insert(L, -n - 2);

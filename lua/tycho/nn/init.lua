@@ -120,8 +120,8 @@ function Checkpoint:forward(...)
     self._open = (self._open + 1) % self._pieces
     self.saved_bytes = self.saved_bytes + bytes
   end
-  if self.segments == 1 then return recompute.run(report, self.module, ...) end
-  return recompute.sequence(report, self.module:children(), self.segments, ...)
+  if self.segments == 1 then return recompute.run({report = report}, self.module, ...) end
+  return recompute.sequence({report = report}, self.module:children(), self.segments, ...)
 end
 function Checkpoint:extra_repr() return "segments=" .. self.segments end
 

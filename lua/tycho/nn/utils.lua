@@ -26,14 +26,37 @@ local function give_back(list, total)
   return total
 end
 
--- The norm of all gradients' elements together.
+-- The list's members by device: the device and its list, in the order of the first of each.
+local function by_device(list)
+  local lists, order = {}, {}
+  for _, g in ipairs(list) do
+    local device = g.device
+    if not lists[device] then
+      lists[device] = {}
+      order[#order + 1] = device
+    end
+    table.insert(lists[device], g)
+  end
+  local i = 0
+  return function()
+    i = i + 1
+    return order[i], lists[order[i]]
+  end
+end
+local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = true}) end
+
+-- Multiplies all gradients by a factor.
+local function scale_all(list, factor) for device, part in by_device(list) do ops.multi_scale(part, on(factor, device)) end end
+
+-- The norm of all gradients' elements together, on the first one's device.
 local function norm_of(list, p)
-  local usual = ops.multi_norm(list)                -- refuses gradients that are still scaled
-  if p == 2 then return usual end
+  local norms, first = {}, list[1].device
+  for _, part in by_device(list) do norms[#norms + 1] = on(ops.multi_norm(part), first) end      -- refuses gradients that are still scaled
+  if p == 2 then return #norms == 1 and norms[1] or ops.sqrt(ops.sum(ops.square(ops.stack(norms, 1)))) end
   local each = {}
   for i, g in ipairs(list) do
     local a = ops.abs(g.dtype == "float64" and g or M.float(g))
-    each[i] = p == math.huge and ops.amax(a) or ops.sum(a ^ p)
+    each[i] = on(p == math.huge and ops.amax(a) or ops.sum(a ^ p), first)
   end
   local all = ops.stack(each, 1)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
@@ -49,7 +72,8 @@ function utils.get_total_norm(tensors, ...)
     if not core.is_tensor(t) then fail("get_total_norm: item %d of argument 1 must be a tensor, got %s", i, options.shown(t)) end
   end
   if #list == 0 then return ops.zeros({}) end
-  local total = no_grad(norm_of, list, o.norm_type)
+  local ok, total = pcall(no_grad, norm_of, list, o.norm_type)
+  if not ok then fail((options.bare(total):gsub("^multi_norm", "get_total_norm"))) end
   if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is %g", total:item()) end
   return total
 end
@@ -58,7 +82,7 @@ function utils.clip_grads_with_norm_(params, max_norm, total)
   options.number("clip_grads_with_norm_", "argument 2 (max_norm)", max_norm)
   options.expect("clip_grads_with_norm_", 3, total, core.is_tensor(total), "a tensor")
   local list = grads("clip_grads_with_norm_", params)
-  if #list > 0 then ops.multi_scale(list, ops.clamp(max_norm / (total + 1e-6), nil, 1)) end
+  if #list > 0 then scale_all(list, ops.clamp(max_norm / (total + 1e-6), nil, 1)) end
   give_back(list)
 end
 
@@ -78,7 +102,7 @@ function utils.clip_grad_norm_(params, ...)
     give_back(list)
     fail("clip_grad_norm_: the norm of the gradients is " .. tostring(total:item()) .. "; nothing was scaled")
   end
-  ops.multi_scale(list, ops.clamp(o.max_norm / (total + 1e-6), nil, 1))
+  scale_all(list, ops.clamp(o.max_norm / (total + 1e-6), nil, 1))
   return give_back(list, total)
 end
 
