@@ -92,7 +92,7 @@ end
 local function number(value, dtype, device) return core.keep(ops.full({}, value, {dtype = dtype, device = device})) end
 
 -- A tensor of the scaler's on another device; where it is there already, itself.
-local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = true}) end
+local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = device ~= "cpu"}) end
 
 local function start(self, device)
   if not self._scale then

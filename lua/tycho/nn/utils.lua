@@ -43,7 +43,7 @@ local function by_device(list)
     return order[i], lists[order[i]]
   end
 end
-local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = true}) end
+local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = device ~= "cpu"}) end
 
 -- Multiplies all gradients by a factor.
 local function scale_all(list, factor) for device, part in by_device(list) do ops.multi_scale(part, on(factor, device)) end end
