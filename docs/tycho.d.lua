@@ -2596,39 +2596,39 @@ function Tensor.argmin(x, dim, keepdim) end
 
 --- variance over dim; correction (0 where unbiased is false) is subtracted from the count
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+---@param dim? any
 ---@param unbiased? boolean
+---@param keepdim? boolean
+---@param correction? number
 ---@return tycho.Tensor
-function tycho.var(x, dim, correction, keepdim, unbiased) end
+function tycho.var(x, dim, unbiased, keepdim, correction) end
 
 --- variance over dim; correction (0 where unbiased is false) is subtracted from the count
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+---@param dim? any
 ---@param unbiased? boolean
+---@param keepdim? boolean
+---@param correction? number
 ---@return tycho.Tensor
-function Tensor.var(x, dim, correction, keepdim, unbiased) end
+function Tensor.var(x, dim, unbiased, keepdim, correction) end
 
 --- standard deviation over dim
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+---@param dim? any
 ---@param unbiased? boolean
+---@param keepdim? boolean
+---@param correction? number
 ---@return tycho.Tensor
-function tycho.std(x, dim, correction, keepdim, unbiased) end
+function tycho.std(x, dim, unbiased, keepdim, correction) end
 
 --- standard deviation over dim
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+---@param dim? any
 ---@param unbiased? boolean
+---@param keepdim? boolean
+---@param correction? number
 ---@return tycho.Tensor
-function Tensor.std(x, dim, correction, keepdim, unbiased) end
+function Tensor.std(x, dim, unbiased, keepdim, correction) end
 
 --- var and mean over dim
 ---@param x tycho.Tensor
@@ -3226,21 +3226,23 @@ function tycho.nanquantile(x, q, dim, keepdim, interpolation) end
 ---@return tycho.Tensor
 function Tensor.nanquantile(x, q, dim, keepdim, interpolation) end
 
---- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
+--- the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs
 ---@param x tycho.Tensor
 ---@param sorted? boolean
 ---@param return_inverse? boolean
 ---@param return_counts? boolean
+---@param dim? integer
 ---@return tycho.Tensor
-function tycho.unique(x, sorted, return_inverse, return_counts) end
+function tycho.unique(x, sorted, return_inverse, return_counts, dim) end
 
---- the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs
+--- the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs
 ---@param x tycho.Tensor
 ---@param sorted? boolean
 ---@param return_inverse? boolean
 ---@param return_counts? boolean
+---@param dim? integer
 ---@return tycho.Tensor
-function Tensor.unique(x, sorted, return_inverse, return_counts) end
+function Tensor.unique(x, sorted, return_inverse, return_counts, dim) end
 
 --- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
 ---@param x tycho.Tensor

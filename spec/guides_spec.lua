@@ -118,8 +118,13 @@ describe("guides: tensors", function()
     assert.equal("float16", tycho.promote_types("int64", "float16"))
     assert.equal("highest", tycho.get_float32_matmul_precision())
     tycho.set_float32_matmul_precision "high"
-    assert.is_true(tycho.backends.cuda.allow_tf32 and tycho.backends.cuda.matmul.allow_tf32 and tycho.backends.cudnn.allow_tf32)
-    tycho.backends.cuda.matmul.allow_tf32 = false
+    local b = tycho.backends
+    assert.same({true, false, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32, b.cuda.allow_tf32})
+    b.cuda.allow_tf32 = true
+    assert.is_true(b.cudnn.allow_tf32 and b.cuda.allow_tf32)
+    b.cuda.matmul.allow_tf32 = false
+    assert.same({false, true, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32, b.cuda.allow_tf32})
+    b.cuda.allow_tf32 = false
     assert.equal("highest", tycho.get_float32_matmul_precision())
     fails("'highest', 'high' or 'medium'", tycho.set_float32_matmul_precision, "low")
   end)

@@ -2,7 +2,7 @@
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local fails, close = helper.fails, helper.close
-local optim = tycho.optim
+local nn, F, optim = tycho.nn, tycho.nn.functional, tycho.optim
 local L = optim.lr_scheduler
 local function parameter(n) return tycho.zeros(n or 1, {requires_grad = true}) end
 
@@ -119,7 +119,6 @@ describe("what isn't meant", function()
 end)
 
 describe("parametrizations", function()
-  local nn = tycho.nn
   local P = nn.utils.parametrize
   local Symmetric = nn.Module:extend("Symmetric")
   function Symmetric:forward(x) return x:triu() + x:triu(1):t() end -- luacheck: ignore
@@ -176,7 +175,6 @@ end)
 
 describe("what would end badly", function()
   it("ends soon, or isn't begun", function()
-    local nn = tycho.nn
     local m = nn.Linear(1, 1)
     for _ = 1, 1000 do m = nn.Sequential(m) end
     local from = os.clock()
@@ -320,5 +318,59 @@ describe("optimizers", function()
     fails("'step' of parameter 1 must be a number", damaged(function(d) d.state[1].step = -1 end))
     fails("lr must be a number or a tensor of one element", damaged(function(d) d.param_groups[1].lr = tycho.ones(7) end))
     fails("group 1: parameter 1 must be a number, got 'x'", damaged(function(d) d.param_groups[1].params = {"x"} end))
+  end)
+end)
+
+describe("forms", function()
+  it("written as in PyTorch: that differ by release or by habit", function()
+    local x = tycho.tensor({{1, 2, 4}, {3, 5, 9}})
+    local function same(want, got) helper.close(got, want, nil, 1e-5) end
+    same(x:var(2, {correction = 0}), x:var(2, false))
+    same(x:var({correction = 0}), x:var(false))
+    same(x:std(1, {keepdim = true}), x:std(1, true, true))
+    same(x:argsort(2, {descending = true}), x:argsort(2, true))
+    same(tycho.tensor {1, 3}, tycho.range(1, 3)[tycho.tensor({1, 3}, {dtype = "int32"})])
+    same(tycho.tensor {1, 3}, tycho.range(1, 3)[tycho.tensor({1, 0, 1}, {dtype = "uint8"})])
+    local one, two = tycho.tensor(1, {dtype = "int64"}), tycho.tensor({1, 2}, {dtype = "int64"})
+    assert.equal("3x2", tostring(tycho.zeros(2, 3, 5)[{one, {}, two}].shape))          -- a 0-dim tensor is a number
+    assert.equal("3x5", tostring(tycho.zeros(2, 3, 5)[one].shape))
+    same(tycho.tensor {{{1, 1}}, {{1, 1}}, {{2, 2}}, {{2, 2}}}:view(2, 2, 2):transpose(1, 2):reshape(2, 1, 4):sum(),
+      tycho.tensor {1, 2}:kron(tycho.ones(2, 1, 2)):sum())
+    assert.equal("2x1x4", tostring(tycho.tensor {1, 2}:kron(tycho.ones(2, 1, 2)).shape))
+    assert.equal("3x0x4", tostring(nn.MultiheadAttention(4, 2)(tycho.zeros(3, 0, 4)).shape))
+    assert.equal("int64", tycho.zeros(2, {dtype = tycho.long}).dtype)
+    local rows = tycho.tensor {{2, 1}, {1, 3}, {2, 1}, {1, 2}}
+    local v, i, n = rows:unique({dim = 1, return_inverse = true, return_counts = true})
+    same(tycho.tensor {{1, 2}, {1, 3}, {2, 1}}, v)
+    assert.same({{3, 2, 3, 1}, {1, 1, 2}}, {i:totable(), n:totable()})
+    same(tycho.tensor {{1, 2}, {3, 4}}, tycho.tensor {{2, 1, 2}, {4, 3, 4}}:unique({dim = 2}))
+    local a, b = nn.Linear(2, 2), nn.Linear(2, 3)
+    assert.equal(4, #tycho.optim.SGD({a:parameters(), b:parameters()}, {lr = 1}).param_groups[1].params)
+    assert.equal("2x3", tostring(tycho.func.functional_call(b, {}, {tycho.ones(2, 2)}).shape))
+    local w = tycho.ones(2, {requires_grad = true})
+    same(tycho.tensor {2, 2}, tycho.grad((w * 2):sum(), w, {only_inputs = true}))
+    assert.equal("bfloat16", tycho.amp.autocast(helper.device, {dtype = "bfloat16"}, function() return (a(tycho.ones(1, 2))).dtype end))
+    fails("'conv' is a name", nn.Sequential, {conv = a})
+    fails("got the class ReLU", nn.Sequential, nn.ReLU)
+    fails("ModuleDict has members with names", nn.ModuleList, {a = a})
+    fails("dim is a setting, not a tensor", nn.Softmax, x)
+    fails("position 0: dims begin at 1", function() return x.shape[0] end)
+    fails("unknown option 'learning_rate'; there are dampening, lr", tycho.optim.SGD, a:parameters(), {learning_rate = 1})
+  end)
+
+  it("leave results to be changed in place where PyTorch's may", function()
+    for name, fn in pairs {elu = F.elu, selu = F.selu, softshrink = F.softshrink, hardshrink = F.hardshrink, erfinv = tycho.erfinv} do
+      local w = tycho.tensor({-0.7, 0.2, 0.9}, {requires_grad = true})
+      local want, y = tycho.grad(fn(w):sum(), w), fn(w)
+      y:add_(1)
+      helper.close(tycho.grad(y:sum(), w), want, name)
+    end
+    local w = tycho.tensor({2, 4}, {requires_grad = true})
+    local z = tycho.ones(2) / w
+    z:add_(1)
+    z:sum():backward()
+    helper.close(w.grad, tycho.tensor {-0.25, -0.0625})
+    local big = tycho.tensor({math.huge, 1}, {requires_grad = true})
+    helper.close(tycho.grad(tycho.logaddexp(big, tycho.tensor {1, 1}):sum(), big), tycho.tensor {1, 0.5})
   end)
 end)

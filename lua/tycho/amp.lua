@@ -25,7 +25,16 @@ function amp.autocast(o, fn, ...)
     options.first("autocast", OPTIONS, fn, ...)
     return amp.autocast({}, o, fn, ...)
   end
-  if type(o) == "string" then o = {device = o} end
+  if type(o) == "string" then                            -- autocast("cpu", {dtype =}, fn), as PyTorch has it
+    local more = type(fn) == "table" and not callable(fn)
+    local all = {device = o}
+    if more then
+      check("autocast", fn, OPTIONS)
+      for k, v in pairs(fn) do all[k] = v end
+      return amp.autocast(all, ...)
+    end
+    o = all
+  end
   check("autocast", o, OPTIONS)                          -- copies are always kept: they are told by version
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end

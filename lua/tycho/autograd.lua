@@ -63,8 +63,9 @@ autograd.backward = core.define("autograd.backward",
 -- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
 autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
-    allow_unused:bool=false, materialize_grads:bool=false",
-  function(outputs, inputs, grads, retain, create, unused, zeros)
+    allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true",
+  function(outputs, inputs, grads, retain, create, unused, zeros, only)
+    if not only then fail("grad: gradients of what isn't among the inputs come with backward()") end
     for k, v in pairs {outputs = outputs, inputs = inputs} do
       if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then
         fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors")

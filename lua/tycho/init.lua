@@ -23,7 +23,10 @@ local tycho = {version = core.version, __version__ = core.version, pi = math.pi,
 
 -- Sizes compare by value and print as 2x3.
 local Shape = {}
-Shape.__index = function(s, i) return type(i) == "number" and i < 0 and rawget(s, #s + 1 + i) or nil end       -- from the end, as elsewhere
+Shape.__index = function(s, i)
+  if i == 0 then fail("shape: position 0: dims begin at 1") end
+  return type(i) == "number" and i < 0 and rawget(s, #s + 1 + i) or nil        -- from the end, as elsewhere
+end
 Shape.__eq = function(a, b)
   if #a ~= #b then return false end
   for i = 1, #a do if a[i] ~= b[i] then return false end end
@@ -172,6 +175,7 @@ function tycho.where(cond, ...)
 end
 M.tolist = M.totable
 for _, dtype in ipairs(core.dtypes) do if not tycho[dtype] then tycho[dtype] = dtype end end          -- tycho.float32 is "float32"
+for name, dtype in pairs {float = "float32", half = "float16", double = "float64", int = "int32", long = "int64"} do tycho[name] = dtype end
 
 ---- modes ----
 local modes = require "tycho.modes"
@@ -252,9 +256,9 @@ function tycho.set_float32_matmul_precision(precision)
     fail("set_float32_matmul_precision: argument 1 must be 'highest', 'high' or 'medium', got %s",
       require("tycho.options").shown(precision))
   end
-  tycho.backends.cuda.allow_tf32 = precision ~= "highest"
+  tycho.backends.cuda.matmul.allow_tf32 = precision ~= "highest"
 end
-function tycho.get_float32_matmul_precision() return tycho.backends.cuda.allow_tf32 and "high" or "highest" end
+function tycho.get_float32_matmul_precision() return tycho.backends.cuda.matmul.allow_tf32 and "high" or "highest" end
 -- The seed that the last manual_seed, or the start of the process, gave.
 function tycho.initial_seed() return (core.gpu.rng_state "cpu") end
 -- Calls fn(...), whose random numbers leave the generators, the CPU's and GPUs', as they were; gives fn's results.

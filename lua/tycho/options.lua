@@ -40,8 +40,10 @@ function options.check(who, given, known)
     if known[k] == nil then
       local names = {}
       for n in pairs(known) do names[#names + 1] = n end
+      table.sort(names)
       local near = type(k) == "string" and core.nearest(k, names)
-      fail("%s: unknown option '%s'%s", who, tostring(k), near and "; did you mean '" .. near .. "'?" or "")
+      fail("%s: unknown option '%s'%s", who, tostring(k),
+        near and "; did you mean '" .. near .. "'?" or #names > 0 and "; there are " .. table.concat(names, ", ") or "")
     end
   end
 end

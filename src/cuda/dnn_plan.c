@@ -124,7 +124,7 @@ static bool allowed(ty_desc config, int dtype) {
     for (int64_t i = 0; i < n; i++) {
       if (note[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && (f->deterministic || f->cudnn_deterministic)) ok = false;
       if ((note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
-          dtype == TY_F32 && !f->allow_tf32)
+          dtype == TY_F32 && !f->conv_tf32)
         ok = false;
       if (note[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ok = false;
     }
@@ -327,7 +327,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   entry *w = NULL;
   *taken = false;
   k.v[last - 1] = gpu;
-  k.v[last] = f->deterministic | f->cudnn_deterministic << 1 | f->allow_tf32 << 2 | f->cudnn_benchmark << 3;
+  k.v[last] = f->deterministic | f->cudnn_deterministic << 1 | f->conv_tf32 << 2 | f->cudnn_benchmark << 3;
   for (int i = 0; i <= last; i++) h = (h ^ (uint64_t)k.v[i]) * 1099511628211u;
   pthread_mutex_lock(&lock);
   /* while a graph is captured too, the library may load kernels and allocate */

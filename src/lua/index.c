@@ -75,15 +75,27 @@ static void collect(lua_State *L, path *p, int at) {
   p->dims[p->nindex++] = p->dim++;
 }
 
+/* A whole number in a tensor of 0 dims: as one that is no tensor, where others are beside it. */
+static bool is_number(lua_State *L, int at) {
+  const ty_handle *h = ty_is_handle(L, at);
+  return h && h->t && h->t->ndim == 0 && (h->t->dtype == TY_I64 || h->t->dtype == TY_I32);
+}
+
 static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   ty_tensor *t = ty_check(L, at, "index", "an index");
+  if (t->dtype == TY_I32 || t->dtype == TY_U8) {         /* as PyTorch has it: whole numbers, a mask */
+    ty_attr to[2] = {{.set = true, .i = t->dtype == TY_I32 ? TY_I64 : TY_BOOL}, {.set = true}};
+    t = ty_simple(L, s, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, to, NULL);
+    at = lua_gettop(L);
+  }
   if (t->dtype == TY_I64) {
     need_dim(L, p);
     lua_pushvalue(L, at);
     collect(L, p, lua_gettop(L));
     return;
   }
-  if (t->dtype != TY_BOOL) ty_throw(L, "index: an index tensor must have dtype int64 or bool, got %s", ty_dtype_names[t->dtype]);
+  if (t->dtype != TY_BOOL)
+    ty_throw(L, "index: an index tensor must have dtype int64, int32 or bool, got %s", ty_dtype_names[t->dtype]);
   ty_tensor *x = current(L, p);
   for (int i = 0; i < t->ndim; i++)
     if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i])
@@ -125,19 +137,25 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     by_number(L, s, p, whole(L, 2));
     return full == 1;
   }
-  int n = 0;
+  int n = 0, tensors = 0;
   lua_pushnil(L);
   while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
     int64_t k;
     if (lua_type(L, -2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64)
       ty_throw(L, "index: the list of indices has a field that is no position");
     n = TY_MAX(n, (int)k);
+    tensors += ty_is_handle(L, -1) != NULL;
     lua_pop(L, 1);
   }
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 2, i);
     int at = lua_gettop(L);
-    if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
+    if (tensors > 1 && is_number(L, at)) {
+      const ty_tensor *t = ty_check(L, at, "index", "an index");
+      ty_settle(L, "an index is read");
+      ty_push_element(L, t, t->offset);
+      by_number(L, s, p, whole(L, lua_gettop(L)));
+    } else if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
     else if (lua_type(L, at) == LUA_TTABLE) by_range(L, s, p, at);
     else if (lua_isnil(L, at)) ty_throw(L, "index: nil at position %d of the list of indices", i);
     else { by_number(L, s, p, whole(L, at)); numbers++; }

@@ -154,7 +154,7 @@ static int unknown(lua_State *L, const char *k) {
   if (!strcmp(k, "numpy"))
     return ty_throw(L, "a tensor has no 'numpy': totable() gives numbers, data() an FFI pointer, tycho.save_npy a file");
   if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
-  return ty_throw(L, "a tensor has no field or method '%s'", k);
+  return ty_throw(L, "a tensor has no field or method '%s' (a module's methods are called with a colon)", k);
 }
 
 static int index_event(lua_State *L) {   /* extra upvalue: methods */

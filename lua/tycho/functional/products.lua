@@ -102,7 +102,7 @@ def("kron", "a, b", "every element of a times the whole of b", function(a, b)
   local n = math.max(M.dim(a), M.dim(b))
   local sa, sb, size = {}, {}, {}
   for i = 1, n do
-    local p, q = a.shape[i - n + M.dim(a)] or 1, b.shape[i - n + M.dim(b)] or 1
+    local p, q = i > n - M.dim(a) and a.shape[i - n + M.dim(a)] or 1, i > n - M.dim(b) and b.shape[i - n + M.dim(b)] or 1
     sa[2 * i - 1], sa[2 * i], sb[2 * i - 1], sb[2 * i], size[i] = p, 1, 1, q, p * q
   end
   return M.reshape(M.reshape(a, sa) * M.reshape(b, sb), size)

@@ -69,9 +69,34 @@ local function quantile(name, ignore)
 end
 quantile("quantile", false)
 quantile("nanquantile", true)
-def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false",
-  "the distinct elements in order; then, where asked for, each element's index among them, and how often each occurs",
-  function(x, _, inverse, counts)
+-- The distinct slices of x along dim, in the order of their elements; the index of each among them; how often each occurs.
+local function unique_slices(x, dim)
+  local first = M.transpose(x, 1, dim)
+  local n, shape = first.shape[1], {unpack(first.shape)}
+  local rows = M.reshape(first, n, M.numel(first) / math.max(n, 1))
+  local order = ops.range(1, n, 1, {dtype = "int64", device = x.device})
+  for c = M.size(rows, 2), 1, -1 do                        -- by the last element first: later sorts leave equals in place
+    order = order[select(2, ops.sort(ops.select(rows, 2, c)[order], 1, {stable = true}))]
+  end
+  local sorted = rows[order]
+  local begins = ops.ones({n}, {dtype = "bool", device = x.device})
+  if n > 1 then begins = ops.cat({begins[{ {1, 1} }], ops.any(ops.ne(sorted[{ {2, n} }], sorted[{ {1, n - 1} }]), 2)}) end
+  local group = ops.cumsum(M.long(begins), 1)
+  local v = sorted[begins]
+  shape[1] = v.shape[1]
+  return M.contiguous(M.transpose(M.reshape(v, shape), 1, dim)), ops.scatter(group, 1, order, group), ops.bincount(group)
+end
+def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false, dim:int?",
+  "the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs",
+  function(x, _, inverse, counts, dim)
+    if dim then
+      dim = wrap("unique", dim, M.dim(x))
+      if M.dim(x) > 0 and M.size(x, dim) > 0 then
+        local v, i, n = unique_slices(M.detach(x), dim)
+        if inverse then return v, i, counts and n or nil end
+        return v, counts and n or nil
+      end
+    end
     local v, i, n = ops.unique_values(M.detach(x))
     if inverse and counts then return v, i, n end
     if inverse then return v, i end

@@ -226,15 +226,17 @@ local function root(v, fn)
   local at0 = ops.eq(v, 0)
   return ops.masked_fill(fn(ops.masked_fill(v, at0, 1)), at0, 0)
 end
-def("var", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true",
-  "variance over dim; correction (0 where unbiased is false) is subtracted from the count",
-  widened(function(x, dim, correction, keepdim, unbiased)
-    return variance(x, dim, unbiased and correction or 0, keepdim)
-  end))
-def("std", "x, dim:dims?, *, correction:number=1, keepdim:bool=false, unbiased:bool=true", "standard deviation over dim",
-  widened(function(x, dim, correction, keepdim, unbiased)
-    return root(variance(x, dim, unbiased and correction or 0, keepdim), ops.sqrt)
-  end))
+-- var(dim, unbiased, keepdim), or var(unbiased), as PyTorch has it besides.
+local function of_spread(fn)
+  return widened(function(x, dim, unbiased, keepdim, correction)
+    if type(dim) == "boolean" then dim, unbiased = nil, dim end
+    return fn(variance(x, type(dim) == "number" and {dim} or dim, unbiased and correction or 0, keepdim))
+  end)
+end
+def("var", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1",
+  "variance over dim; correction (0 where unbiased is false) is subtracted from the count", of_spread(function(v) return v end))
+def("std", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1", "standard deviation over dim",
+  of_spread(function(v) return root(v, ops.sqrt) end))
 for _, of in ipairs {"var", "std"} do
   def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim",
     function(x, dim, correction, keepdim)
@@ -294,7 +296,7 @@ def("nanmean", "x, dim:dims?, keepdim:bool=false", "mean over dim of what isn't 
 end)
 
 ---- by order ----
-def("argsort", "x, dim:int=-1, *, descending:bool=false, stable:bool=false", "the indices that put x in order along dim",
+def("argsort", "x, dim:int=-1, descending:bool=false, stable:bool=false", "the indices that put x in order along dim",
   function(x, dim, descending)
     return (select(2, ops.sort(x, dim, {descending = descending})))
   end)

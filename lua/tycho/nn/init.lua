@@ -27,6 +27,13 @@ local function container(name)
   return class
 end
 
+-- A list may have no names: a table keeps no order of them.
+local function unnamed(name, list, how)
+  for k in pairs(list) do
+    if type(k) ~= "number" then fail("%s: '%s' is a name, and names have no order in a Lua table: %s", name, tostring(k), how) end
+  end
+  return list
+end
 local function append(self, m)
   if type(m) == "table" and rawget(m, "_super") then
     fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
@@ -66,7 +73,8 @@ local Sequential = container("Sequential")
 -- Sequential(a, b, ...), or with names: Sequential{{"conv", a}, {"relu", b}}
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
-    for i, item in ipairs(first) do
+    if rawget(first, "_super") then append(self, first) end                    -- a class: refused
+    for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
       if type(item) ~= "table" or type(item[1]) ~= "string" then
         fail("Sequential: item %d must be {name, module}; modules without names are given one by one", i)
       end
@@ -133,17 +141,19 @@ local function only_list(name, list, ...)
   end
   return list or {}
 end
+local function only_numbered(name, ...)
+  return unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names")
+end
 
 function ModuleList:init(list, ...)
-  list = only_list("ModuleList", list, ...)
-  for _, m in ipairs(list) do append(self, m) end
+  for _, m in ipairs(only_numbered("ModuleList", list, ...)) do append(self, m) end
 end
 
 local ParameterList = container("ParameterList")
 ParameterList._wraps = true
 -- ParameterList{parameter or tensor, ...}
 function ParameterList:init(list, ...)
-  for _, p in ipairs(only_list("ParameterList", list, ...)) do self:append(p) end
+  for _, p in ipairs(only_numbered("ParameterList", list, ...)) do self:append(p) end
 end
 function ParameterList:append(p)
   if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end

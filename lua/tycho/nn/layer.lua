@@ -50,6 +50,11 @@ function lib.plain(name, fn, first, second, inplace)
   table.sort(order)
   function class:init(...)
     local o = lib.arguments(name, signature, ...)
+    for k, v in pairs(o) do
+      if core.is_tensor(v) and v.dtype ~= "bool" and k ~= "weight" and k ~= "pos_weight" then
+        given.fail("%s: %s is a setting, not a tensor; what the layer makes of one is %s(...)(x)", name, k, name)
+      end
+    end
     self._args, self._options = {}, second and {} or nil
     for i, k in ipairs(args) do self._args[i], self[k] = o[k], o[k] end
     if self.stride == nil and self.kernel_size ~= nil then self.stride = self.kernel_size end        -- a pool's

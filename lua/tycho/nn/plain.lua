@@ -48,9 +48,9 @@ function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = 
 
 ---- shapes ----
 plain("Flatten", M.flatten, "start_dim=2, end_dim=-1")
-plain("Unflatten", M.unflatten, "dim, size")
-plain("PixelShuffle", M.pixel_shuffle, "factor")
-plain("PixelUnshuffle", M.pixel_unshuffle, "factor")
+plain("Unflatten", M.unflatten, "dim, unflattened_size")
+plain("PixelShuffle", M.pixel_shuffle, "upscale_factor")
+plain("PixelUnshuffle", M.pixel_unshuffle, "downscale_factor")
 plain("ChannelShuffle", M.channel_shuffle, "groups")
 plain("UpsamplingNearest2d", F.interpolate, "", "size=nil, scale_factor=nil")
 plain("UpsamplingBilinear2d",

@@ -117,7 +117,7 @@ function MHA:forward(query, key, value, o)
   else
     y = F.scaled_dot_product_attention(q, k, v, mask, self.training and self.dropout or 0, causal)
   end
-  y = self.out_proj(M.reshape(ops.permute(y, {1, 3, 2, 4}), n, -1, E))
+  y = self.out_proj(M.reshape(ops.permute(y, {1, 3, 2, 4}), n, q.shape[3], E))
   if alone then y, weights = M.squeeze(y, 1), weights and M.squeeze(weights, 1)
   elseif swapped then y = M.transpose(y, 1, 2) end
   return y, weights
@@ -198,7 +198,9 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
   function Stack:init(...)
-    local o = arguments(name, one .. ", num_layers, norm=nil", ...)
+    -- the encoder's last two say how PyTorch skips padding
+    local theirs = one == "encoder_layer" and ", enable_nested_tensor=true, mask_check=true" or ""
+    local o = arguments(name, one .. ", num_layers, norm=nil" .. theirs, ...)
     if not module.is_module(o[one]) then fail(name .. ": argument 1 must be a layer") end
     if o.norm and not module.is_module(o.norm) then fail(name .. ": norm must be a module, got " .. type(o.norm)) end
     self.layers = nn.ModuleList()

@@ -90,7 +90,13 @@ local function add_group(self, given, known)
   for _, other in ipairs(self.param_groups) do
     for _, p in ipairs(other.params) do seen[p] = true end
   end
-  for i, p in ipairs(given.params) do
+  local list = {}                          -- {a:parameters(), b:parameters()} are all of them
+  for _, p in ipairs(given.params) do
+    if type(p) == "table" and not core.is_tensor(p) and getmetatable(p) == nil and p.params == nil then
+      for _, q in ipairs(p) do list[#list + 1] = q end
+    else list[#list + 1] = p end
+  end
+  for i, p in ipairs(list) do
     if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
     if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
     if seen[p] then fail("%s: parameter %d is given twice", name, i) end
@@ -154,9 +160,14 @@ local function new_class(name, defaults, own)
       if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
       self.defaults.lr = lr
     end
-    local groups = (params[1] and type(params[1]) == "table") and params or {{params = params}}
+    local listed = type(params[1]) ~= "table" or core.is_tensor(params[1][1])           -- parameters, or lists of them
+    local groups = listed and {{params = params}} or params
     for _, group in ipairs(groups) do
       local missing = type(group) == "table" and group.params and module.incomplete[group.params]
+      local lists = not missing and type(group) == "table" and type(group.params) == "table" and group.params or {}
+      for _, list in ipairs(lists) do
+        missing = missing or type(list) == "table" and module.incomplete[list]
+      end
       if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
     end
     for _, given in ipairs(groups) do add_group(self, given, known) end

@@ -1,0 +1,69 @@
+-- Several GPUs in one process: copies between them, what works on parameters of several. Nothing where there is one.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+
+describe("several devices", function()
+  if tycho.cuda.device_count() < 2 then return end
+  setup(function() tycho.set_default_device("cpu") end)
+  teardown(function() tycho.set_default_device(helper.device) end)
+
+  it("work beside one another", function()
+    local one, two = tycho.cuda.Stream(1), tycho.cuda.Stream(1)
+    one:wait_stream(two)
+    for i = 1, 20 do                                               -- a copy to another device has read before its source changes
+      local from = tycho.full({4000}, i, {device = "cuda:0"})
+      local to = from:to("cuda:1")
+      from:zero_()
+      helper.close(to:cpu(), tycho.full({4000}, i))
+    end
+    local a = tycho.ones(4, {device = "cuda:1"})
+    helper.close((a:to("cuda:0") + tycho.ones(4, {device = "cuda:0"})):cpu(), tycho.full({4}, 2))
+    helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.ones(4, {device = "cuda:0"}) end)
+    helper.fails("is on cuda:0, argument 1 on cuda:1", function() return a + tycho.tensor(1, {device = "cuda:0"}) end)
+    tycho.cuda.set_device(1)
+    assert.equal("cuda:1", tycho.zeros(1, {device = "cuda"}).device)
+    assert.equal(1, tycho.cuda.current_device())
+    tycho.cuda.set_device(0)
+  end)
+
+  it("take a scaler's step together or not at all", function()
+    for _, infinite in ipairs {"cuda:0", "cuda:1", "cpu"} do
+      for _, unscales in ipairs {false, true} do
+        local list = {}
+        for i, device in ipairs {"cuda:0", "cuda:1", "cpu"} do list[i] = tycho.nn.Parameter(tycho.ones(1, {device = device})) end
+        local opt, scaler = tycho.optim.SGD(list, {lr = 1}), tycho.amp.GradScaler {init_scale = 4}
+        local function step(factor)
+          local loss = tycho.zeros(1, {device = "cuda:0"})
+          for _, p in ipairs(list) do loss = loss + (p * (p.device == infinite and factor or 1)):to("cuda:0") end
+          opt:zero_grad()
+          scaler:scale(loss:sum()):backward()
+          if unscales then scaler:unscale_(opt) end
+          scaler:step(opt)
+          scaler:update()
+          local values = {scaler:get_scale()}
+          for i, p in ipairs(list) do values[i + 1] = p:item() end
+          return values
+        end
+        assert.same({2, 1, 1, 1}, step(math.huge))
+        assert.same({2, 0, 0, 0}, step(1))
+      end
+    end
+  end)
+
+  it("have norms of gradients together", function()
+    local net = tycho.nn.ModuleList {tycho.nn.Linear(2, 2), tycho.nn.Linear(2, 2)}
+    local function backward(x)
+      net:zero_grad()
+      net[2](net[1](x):to(net[2].weight.device)):sum():backward()
+      return tycho.nn.utils.clip_grad_norm_(net:parameters(), 0.1):cpu(), tycho.nn.utils.get_total_norm(net:parameters()):cpu()
+    end
+    local norm, weights = backward(tycho.ones(1, 2))
+    local clipped = net[2].weight.grad:clone()
+    net[1]:cuda(0)
+    net[2]:cuda(1)
+    local norm2, weights2 = backward(tycho.ones(1, 2, {device = "cuda:0"}))
+    helper.close(norm2, norm)
+    helper.close(weights2, weights)
+    helper.close(net[2].weight.grad:cpu(), clipped)
+  end)
+end)
