@@ -3,8 +3,10 @@
 #ifndef TY_GRID_POINTS_H
 #define TY_GRID_POINTS_H
 #include "math.h"
+#include "names.h"
 
-enum { TY_PAD_ZEROS, TY_PAD_BORDER, TY_PAD_REFLECTION };          /* as ops.def lists them */
+#define TY_PADDINGS(X) X(PAD_ZEROS, "zeros") X(PAD_BORDER, "border") X(PAD_REFLECTION, "reflection")
+enum { TY_PADDINGS(TY_AS_NUMBER) };
 
 /* corners: -1 and 1 are the first and the last pixel's centres, else their outer borders. *slope: how fast the place moves with g, 0 where
  * it is kept within the picture. NaN reads as -1. */

@@ -92,8 +92,7 @@ ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m, bool 
 }
 
 static const char *text_of(const int64_t what[5], char *out, size_t size) {
-  const char *const kind[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"},
-    *const reduction[] = {"sum", "mean", "product", "min", "max"};
+  static const char *const kind[] = {TY_COLLECTIVES(TY_AS_WORD)}, *const reduction[] = {TY_REDUCTIONS(TY_AS_WORD)};
   snprintf(out, size, "%s (%s, root %lld) of %lld %s", kind[what[0]], reduction[what[1]], (long long)what[2],
     (long long)what[3], ty_dtype_names[what[4]]);
   return out;

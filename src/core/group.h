@@ -11,9 +11,11 @@
 #define TY_MAXGROUP 64
 
 enum { TY_AT_KIND, TY_AT_REDUCTION, TY_AT_PEER, TY_AT_TAG, TY_AT_GROUP };      /* the op's attributes */
-/* As ops.def lists them. */
-typedef enum { TY_ALL_REDUCE, TY_REDUCE, TY_BROADCAST, TY_ALL_GATHER, TY_REDUCE_SCATTER, TY_ALL_TO_ALL, TY_SEND, TY_RECV } ty_collective;
-typedef enum { TY_BY_SUM, TY_BY_MEAN, TY_BY_PRODUCT, TY_BY_MIN, TY_BY_MAX } ty_reduction;
+#define TY_COLLECTIVES(X) X(ALL_REDUCE, "all_reduce") X(REDUCE, "reduce") X(BROADCAST, "broadcast") X(ALL_GATHER, "all_gather") \
+  X(REDUCE_SCATTER, "reduce_scatter") X(ALL_TO_ALL, "all_to_all") X(SEND, "send") X(RECV, "recv")
+#define TY_REDUCTIONS(X) X(BY_SUM, "sum") X(BY_MEAN, "mean") X(BY_PRODUCT, "product") X(BY_MIN, "min") X(BY_MAX, "max")
+typedef enum { TY_COLLECTIVES(TY_AS_NUMBER) } ty_collective;
+typedef enum { TY_REDUCTIONS(TY_AS_NUMBER) } ty_reduction;
 
 /* One exchange as a transport gets it: contiguous memory, which stays until it is done. in and out are the same, or don't overlap. */
 typedef struct {

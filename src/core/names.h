@@ -11,5 +11,10 @@ typedef enum {
   TY_NOP
 } ty_op_id;
 
-typedef enum { TY_RNN_TANH, TY_RNN_RELU, TY_GRU, TY_LSTM } ty_recurrent_kind;      /* as ops.def's recurrent lists them */
+/* An enum of ops.def's in C: one list for its numbers and its words, which loading compares with what ops.def lists (ops.c). */
+#define TY_AS_NUMBER(name, word) TY_##name,
+#define TY_AS_WORD(name, word) word,
+#define TY_AS_TEXT(name, word) "," word
+#define TY_RECURRENT_KINDS(X) X(RNN_TANH, "tanh") X(RNN_RELU, "relu") X(GRU, "gru") X(LSTM, "lstm")
+typedef enum { TY_RECURRENT_KINDS(TY_AS_NUMBER) } ty_recurrent_kind;
 #endif

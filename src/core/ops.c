@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tycho.h"
+#include "grid_points.h"
+#include "group.h"
+#include "taps.h"
 
 ty_status ty_infer_pointwise(ty_call *c);
 ty_status ty_infer_reduce(ty_call *c);
@@ -156,6 +158,25 @@ static int cast_slot(const ty_op *op) {
   return p ? p->slot : -1;
 }
 
+/* Where C knows the choices of an op's parameter by number. */
+static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
+  {TY_OP_cast, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)}, {TY_OP_clone, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)},
+  {TY_OP_resize, "mode", TY_RESIZINGS(TY_AS_TEXT)}, {TY_OP_resize_backward, "mode", TY_RESIZINGS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_take, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_grid_sample_slopes, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_spread, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_recurrent, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)},
+  {TY_OP_recurrent_backward, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)}, {TY_OP_collective, "kind", TY_COLLECTIVES(TY_AS_TEXT)},
+  {TY_OP_collective, "reduction", TY_REDUCTIONS(TY_AS_TEXT)}};
+
+static void check_numbers(void) {
+  for (size_t i = 0; i < sizeof numbered / sizeof *numbered; i++) {
+    const ty_param *p = ty_op_param(&ty_ops[numbered[i].op], numbered[i].param);
+    if (p && !strcmp(p->choices, numbered[i].words + 1)) continue;
+    snprintf(init_error, TY_ERRLEN, "%s: ops.def lists %s as %s, C has %s", ty_ops[numbered[i].op].name, numbered[i].param,
+      p ? p->choices : "nothing", numbered[i].words + 1);
+    return;
+  }
+}
+
 static void init(void) {
   for (int i = 0; i < TY_NOP; i++) {
     ty_ops[i].id = i;
@@ -163,6 +184,7 @@ static void init(void) {
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
     ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
   }
+  check_numbers();
 }
 
 ty_status ty_ops_init(char *err) {

@@ -3,8 +3,10 @@
 #ifndef TY_TAPS_H
 #define TY_TAPS_H
 #include "math.h"
+#include "names.h"
 
-enum { TY_NEAREST, TY_NEAREST_EXACT, TY_BILINEAR, TY_BICUBIC };
+#define TY_RESIZINGS(X) X(NEAREST, "nearest") X(NEAREST_EXACT, "nearest-exact") X(BILINEAR, "bilinear") X(BICUBIC, "bicubic")
+enum { TY_RESIZINGS(TY_AS_NUMBER) };
 
 TY_INLINE int ty_taps_of(int mode) { return mode == TY_BICUBIC ? 4 : mode == TY_BILINEAR ? 2 : 1; }
 

@@ -154,11 +154,13 @@ typedef struct {
   char choices[96];        /* TY_P_ENUM: "none,mean,sum" */
 } ty_param;
 
-typedef enum {
-  TY_C_POINTWISE, TY_C_REDUCE, TY_C_REDUCE_INDEX, TY_C_SCAN, TY_C_VIEW, TY_C_MOVE, TY_C_COPY, TY_C_FILL, TY_C_RANDOM,
-  TY_C_MATMUL, TY_C_LINALG, TY_C_SOFTMAX, TY_C_INDEX, TY_C_SORT, TY_C_CAT, TY_C_CONV, TY_C_POOL, TY_C_RESIZE, TY_C_SAMPLE, TY_C_NORM,
-  TY_C_ATTENTION, TY_C_RECURRENT, TY_C_LOSS, TY_C_OPTIM, TY_C_COLLECTIVE, TY_NCLASS
-} ty_class;
+/* What an op is like: one entry of a backend (ty_backend.run) does all of a class. */
+#define TY_CLASSES(X) X(C_POINTWISE, "pointwise") X(C_REDUCE, "reduce") X(C_REDUCE_INDEX, "reduce_index") X(C_SCAN, "scan") \
+  X(C_VIEW, "view") X(C_MOVE, "move") X(C_COPY, "copy") X(C_FILL, "fill") X(C_RANDOM, "random") X(C_MATMUL, "matmul") \
+  X(C_LINALG, "linalg") X(C_SOFTMAX, "softmax") X(C_INDEX, "index") X(C_SORT, "sort") X(C_CAT, "cat") X(C_CONV, "conv") \
+  X(C_POOL, "pool") X(C_RESIZE, "resize") X(C_SAMPLE, "sample") X(C_NORM, "norm") X(C_ATTENTION, "attention") \
+  X(C_RECURRENT, "recurrent") X(C_LOSS, "loss") X(C_OPTIM, "optim") X(C_COLLECTIVE, "collective")
+typedef enum { TY_CLASSES(TY_AS_NUMBER) TY_NCLASS } ty_class;
 
 typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE, TY_D_WHOLE } ty_dtype_rule;
 typedef enum { TY_A_FP16, TY_A_FP32, TY_A_WIDEST } ty_autocast;
@@ -401,7 +403,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
 /* For backends and the engine: ops on whole tensors, unrecorded. Results are new references. */
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
-typedef enum { TY_PRESERVE, TY_CONTIGUOUS, TY_CHANNELS_LAST } ty_memory_format;      /* as ops.def lists them */
+#define TY_MEMORY_FORMATS(X) X(PRESERVE, "preserve") X(CONTIGUOUS, "contiguous") X(CHANNELS_LAST, "channels_last")
+typedef enum { TY_MEMORY_FORMATS(TY_AS_NUMBER) } ty_memory_format;
 /* a copy, also where t is so already */
 ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);

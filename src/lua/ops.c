@@ -89,13 +89,7 @@ static int define(lua_State *L) {
 /* list of {name, signature, doc, domain, expression, class, results, inplace, differentiable, mutates, params (names in
    order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
-  static const char *const classes[TY_NCLASS] = {
-    [TY_C_POINTWISE] = "pointwise", [TY_C_REDUCE] = "reduce", [TY_C_REDUCE_INDEX] = "reduce_index", [TY_C_SCAN] = "scan",
-    [TY_C_VIEW] = "view", [TY_C_MOVE] = "move", [TY_C_COPY] = "copy", [TY_C_FILL] = "fill", [TY_C_RANDOM] = "random",
-    [TY_C_MATMUL] = "matmul", [TY_C_LINALG] = "linalg", [TY_C_SOFTMAX] = "softmax", [TY_C_INDEX] = "index", [TY_C_SORT] = "sort",
-    [TY_C_CAT] = "cat", [TY_C_CONV] = "conv", [TY_C_POOL] = "pool", [TY_C_RESIZE] = "resize", [TY_C_SAMPLE] = "sample",
-    [TY_C_NORM] = "norm", [TY_C_ATTENTION] = "attention", [TY_C_RECURRENT] = "recurrent", [TY_C_LOSS] = "loss",
-    [TY_C_OPTIM] = "optim", [TY_C_COLLECTIVE] = "collective"};
+  static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {
     const ty_op *op = &ty_ops[i];
