@@ -25,7 +25,7 @@ for _, op in ipairs(core.op_table()) do
 end
 for _, f in ipairs(functional.signatures) do put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, inplace = f.inplace, gradient = true}) end
 
-local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional.lua` by `make docs`; edit those.", "",
+local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional/` by `make docs`; edit those.", "",
   "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments stand in order or, by name, in a last table;",
   "`?` may be left out, `=` gives the default, those after `*` go by name only. \"in place\": there is a form with a trailing `_`.", ""}
 local cats = {"---@meta", "-- Made by make docs.", "---@class tycho.Tensor", "local Tensor = {}", "---@class tycho", "local tycho = {linalg = {}}", ""}

@@ -1,4 +1,4 @@
--- Compiled functions where it is delicate: failures, memory that others hold or share, coroutines, modes. Found by reading.
+-- Compiled functions where it is delicate: failures, memory that others hold or share, coroutines, modes.
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local nn, optim, amp, F = tycho.nn, tycho.optim, tycho.amp, tycho.nn.functional

@@ -138,7 +138,11 @@ tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?",
   return core.from_address(address, size, d, ptr)
 end)
 
--- The storage lives as long as this pointer (not one computed from it).
+-- The storage lives as long as these pointers (not one computed from them).
+function M.data_ptr(x)                                             -- void *, of a device's memory too: for libraries that are called by FFI
+  local address, storage = core.data_ptr(x, true)
+  return ffi.gc(ffi.cast("void *", address), function() return storage end)
+end
 function M.data(x)
   local address, storage = core.data_ptr(x)
   return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)

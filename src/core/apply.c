@@ -4,7 +4,10 @@
  * comes between. Invariants: on failure nothing is left allocated and no operand has changed (an in-place op allocates
  * before it writes; one that a device or a list of tensors stops half-way counts as a change); on success each result
  * is a new reference. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include "gpu.h"
 #include "program.h"
 #include "shape.h"
 
@@ -168,25 +171,36 @@ static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
          !memcmp(t->shape, into->shape, sizeof(int64_t) * t->ndim) && !memcmp(t->stride, into->stride, sizeof(int64_t) * t->ndim);
 }
 
+/* As ty_fail, of the op's form in place: "add_: ...". */
+static ty_status __attribute__((format(printf, 2, 3))) misfit(ty_call *c, const char *fmt, ...) {
+  char name[64];
+  va_list ap;
+  snprintf(name, sizeof name, "%s_", c->op->shown);
+  va_start(ap, fmt);
+  ty_verror(c->ctx, name, fmt, ap);
+  va_end(ap);
+  return TY_ERR;
+}
+
 static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
   const ty_meta *m = &c->meta[0];
   const ty_tensor *root = into->base ? into->base : into;
   if (c->ctx->grad_enabled && (into->requires_grad || root->requires_grad))
-    return ty_fail(c, "a leaf that requires grad can't be changed in place outside no_grad");
+    return misfit(c, "a leaf that requires grad can't be changed in place outside no_grad");
   if (c->ctx->grad_enabled && into->unrecorded)
-    return ty_fail(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
+    return misfit(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
   if (!TY_SAME_SHAPE(m, into))
-    return ty_fail(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
+    return misfit(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
-    return ty_fail(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
+    return misfit(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
   const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill ||
     c->op->id == TY_OP_copy || c->op->id == TY_OP_collective;
   if (into->scaled && !whole)
-    return ty_fail(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
+    return misfit(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
   if (ty_device_of(into) != b)
-    return ty_fail(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);
+    return misfit(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);
   if (ty_overlaps_itself(into))
-    return ty_fail(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it",
+    return misfit(c, "a tensor of shape %s whose elements share memory can't be changed in place: clone it",
       ty_shape_of(into));
   return TY_OK;
 }

@@ -75,7 +75,7 @@ static inline ty_operand ty_op_float(double f) { return (ty_operand){TY_FLOAT, N
 /* One attribute (an argument that is not a tensor). Which member holds depends on the parameter's type. */
 typedef struct {
   bool set;                /* false: left out, and the signature has no default */
-  uint8_t n;               /* dims, sizes, ints, pair, triple: how many */
+  uint8_t n;               /* dims, sizes, ints, pair, triple: how many; any: a ty_kind */
   union { int64_t i; double f; int64_t v[TY_MAXDIM]; };
 } ty_attr;
 

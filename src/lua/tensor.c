@@ -346,10 +346,11 @@ static int take_over(lua_State *L) {
 /* The address of a contiguous tensor's elements, and a userdata that keeps them alive. */
 static void storage_ends(void *s) { ty_storage_release(s); }
 
-static int data_ptr(lua_State *L) {
+static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   ty_settle(L, "data() is called");
-  if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
+  if (ty_device_of(t)->gpu >= 0 && !lua_toboolean(L, 2))
+    return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   if (!ty_is_contiguous(t)) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   void **p = ty_new_box(L, storage_ends);
   t = ty_check(L, 1, "data", "argument 1");

@@ -49,7 +49,9 @@ local function states_of(name, kind, h, c)
     if #h > kind.states then fail("%s: it has %d state, got a list of %d", name, kind.states, #h) end
     h, c = h[1], h[2]
   end
-  if kind.states == 2 and (h == nil) ~= (c == nil) then fail(name .. ": both states are needed, h and c, or {h, c}, or neither") end
+  if kind.states == 2 and (h == nil) ~= (c == nil) then
+    fail(name .. ": both states are needed, h and c, or {h, c}, or neither; they are returned apart, as h, c")
+  end
   return h, c
 end
 
