@@ -88,16 +88,18 @@ function cuda.set_sync_debug(on)
   gpu.flag("sync_debug", on)
 end
 
--- "error": what waits for the device without being asked to (item(), copies to the CPU, sizes that depend on data) is
--- an error, so that hidden waits are found. "default": not.
+-- "error": what waits for the device without being asked to (item(), copies to the CPU, sizes that depend on data) is an error, so that
+-- hidden waits are found; "warn": it is told on stderr, with the program's line. "default": neither. Also as 2, 1, 0.
+local MODES = {[0] = "default", "warn", "error"}
 function cuda.set_sync_debug_mode(mode)
-  if mode == 0 then mode = "default" elseif mode == 2 then mode = "error" end
-  if mode ~= "default" and mode ~= "error" then
-    fail("set_sync_debug_mode: argument 1 must be 'default' or 'error', got %s", options.shown(mode))
+  mode = MODES[mode] or mode
+  if mode ~= "default" and mode ~= "warn" and mode ~= "error" then
+    fail("set_sync_debug_mode: argument 1 must be 'default', 'warn' or 'error', got %s", options.shown(mode))
   end
   gpu.flag("refuse_sync", mode == "error")
+  gpu.flag("warn_sync", mode == "warn")
 end
-function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or 0 end
+function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.flag "warn_sync" and 1 or 0 end
 
 -- A table of what the allocator holds, as text.
 function cuda.memory_summary(device)

@@ -13,7 +13,7 @@ typedef struct {
   bool deterministic;                  /* the same bits for the same inputs, always */
   bool cudnn_benchmark, cudnn_deterministic;   /* time plans; only plans that repeat */
   bool allow_tf32, conv_tf32;          /* in float32 products; in float32 convolutions */
-  bool refuse_sync;                    /* copies and reads that wait for the device are errors */
+  bool refuse_sync, warn_sync;         /* copies and reads that wait for the device are errors; are told */
   bool sync_debug;                     /* wait for each op, so that an error comes from the call that made it */
 } ty_gpu_flags;
 

@@ -11,6 +11,7 @@ static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from)
 }
 
 static ty_status refuse_sync(ty_ctx *ctx) {
+  if (ty_core->flags->warn_sync && ctx->host) ctx->host->warn(ctx, "this waits for the device");
   return ty_core->flags->refuse_sync ? ty_error(ctx, "this waits for the device, which set_sync_debug_mode('error') refuses") : TY_OK;
 }
 

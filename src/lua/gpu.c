@@ -86,7 +86,8 @@ static int flag(lua_State *L) {
   static const struct { const char *name; bool *at; } names[] = {
     {"deterministic", &flags.deterministic}, {"cudnn_benchmark", &flags.cudnn_benchmark},
     {"cudnn_deterministic", &flags.cudnn_deterministic}, {"allow_tf32", &flags.allow_tf32}, {"conv_tf32", &flags.conv_tf32},
-    {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync}};
+    {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync},
+    {"warn_sync", &flags.warn_sync}};
   const char *name = luaL_checkstring(L, 1);
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(name, names[i].name)) continue;

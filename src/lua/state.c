@@ -472,4 +472,15 @@ int luaopen_tycho_core(lua_State *L) {
   return 1;
 }
 
-const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_pack, ty_lua_unpack, reclaim};
+static int print_warning(lua_State *L) {
+  const char *text = lua_touserdata(L, 1);
+  ty_push_location(L);
+  fprintf(stderr, "%swarning: %s\n", lua_tostring(L, -1), text);
+  return 0;
+}
+static void warn(ty_ctx *c, const char *text) {
+  lua_State *L = ((ty_state *)c->host_data)->L;
+  if (lua_checkstack(L, 8) && lua_cpcall(L, print_warning, (void *)text) != 0) lua_pop(L, 1);
+}
+
+const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_pack, ty_lua_unpack, reclaim, warn};
