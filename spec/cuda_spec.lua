@@ -66,6 +66,38 @@ describe("cuda", function()
     end
   end)
 
+  it("says what memory there is, and which line made it", function()
+    collectgarbage() collectgarbage()
+    tycho.cuda.record_memory_history(true)
+    local x = tycho.zeros(1000, 1000, {device = "cuda"})
+    local line = debug.getinfo(1, "l").currentline - 1
+    tycho.cuda.record_memory_history(false)
+    local y = tycho.zeros(1000, {device = "cuda"})
+    local function look()
+      local total, used, mine = 0, 0, 0
+      for _, s in ipairs(tycho.cuda.memory_snapshot()) do
+        local at = s.address
+        for _, b in ipairs(s.blocks) do
+          assert.equal(at, b.address)                              -- blocks lie one after another
+          at = at + b.size
+          if b.state == "active_allocated" then used = used + b.size end
+          if b.where == "spec/cuda_spec.lua:" .. line then mine = mine + b.size end
+        end
+        assert.equal(at, s.address + s.total_size)
+        total = total + s.total_size
+      end
+      assert.same({tycho.cuda.memory_reserved(), tycho.cuda.memory_allocated()}, {total, used})
+      return mine
+    end
+    local mine = look()
+    assert.is_true(mine >= 4e6 and mine < 8e6)
+    x:free()
+    assert.equal(0, look())
+    y:free()
+    tycho.cuda.empty_cache()
+    look()
+  end)
+
   it("tells of a bad index when it is waited for", function()
     local x, i = tycho.ones(3, {device = "cuda"}), tycho.tensor({9}, {dtype = "int64", device = "cuda"})
     local event = tycho.cuda.Event()

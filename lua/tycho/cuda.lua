@@ -101,6 +101,29 @@ function cuda.set_sync_debug_mode(mode)
 end
 function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.flag "warn_sync" and 1 or 0 end
 
+-- From now on (or, false, no longer) memory on GPUs knows which line of the program made it: memory_snapshot() says so.
+function cuda.record_memory_history(on)
+  options.expect("record_memory_history", 1, on, on == nil or type(on) == "boolean", "a boolean")
+  gpu.flag("memory_history", on ~= false)
+end
+-- What the allocator holds, segment by segment: {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=,
+-- blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}, in bytes.
+local STATES = {[0] = "inactive", "active_allocated", "active_awaiting_free"}
+function cuda.memory_snapshot(device)
+  local segments, name, s = {}, named(device), nil
+  for _, b in ipairs(gpu.memory_blocks(device)) do
+    if b.first then
+      s = {device = name, address = b.address, total_size = 0, allocated_size = 0, stream = b.stream, blocks = {}}
+      segments[#segments + 1] = s
+    end
+    s.total_size = s.total_size + b.size
+    if b.state == 1 then s.allocated_size = s.allocated_size + b.size end
+    s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = b.where and b.where:gsub(": $", "") or nil}
+  end
+  for _, segment in ipairs(segments) do segment.segment_type = segment.total_size <= 2^21 and "small" or "large" end
+  return segments
+end
+
 -- A table of what the allocator holds, as text.
 function cuda.memory_summary(device)
   local s = gpu.memory_stats(device)

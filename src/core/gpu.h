@@ -14,6 +14,7 @@ typedef struct {
   bool cudnn_benchmark, cudnn_deterministic;   /* time plans; only plans that repeat */
   bool allow_tf32, conv_tf32;          /* in float32 products; in float32 convolutions */
   bool refuse_sync, warn_sync;         /* copies and reads that wait for the device are errors; are told */
+  bool memory_history;                 /* blocks of memory know which line of the program made them */
   bool sync_debug;                     /* wait for each op, so that an error comes from the call that made it */
 } ty_gpu_flags;
 
@@ -37,6 +38,10 @@ typedef struct {
   long long used[TY_GPU_SIZES], free[TY_GPU_SIZES];                                       /* blocks in tensors' use, and in the cache */
 } ty_gpu_stats;
 
+/* A piece of a segment, which is what the driver gave at once. where: the line that made it, "" where that isn't known. */
+typedef enum { TY_BLOCK_FREE, TY_BLOCK_USED, TY_BLOCK_AWAITED } ty_block_state;      /* awaited: by other streams, which still use it */
+typedef struct { bool first; ty_block_state state; const void *p, *stream; size_t size; char where[96]; } ty_gpu_block;
+
 /* A launch of a kernel of the program's own: args as its struct `arguments` has them, the tensors that it works with. */
 typedef struct {
   const char *name;
@@ -56,6 +61,8 @@ typedef struct {
   ty_status (*memory_info)(ty_ctx *ctx, int gpu, size_t *free, size_t *total);
   void (*stats)(int gpu, ty_gpu_stats *out);
   void (*reset_peaks)(int gpu);
+  /* all blocks, segment by segment: how many there are; those that fit are written */
+  size_t (*snapshot)(int gpu, ty_gpu_block *out, size_t room);
   /* No more than a share of the device's memory is reserved; share < 0: asks. Gives the share so far. */
   ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
   ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* the lower the number, the sooner: -1 before 0 */

@@ -315,7 +315,7 @@ typedef struct {
   ty_status (*pack)(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);
   ty_status (*unpack)(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out);
   void (*reclaim)(ty_ctx *ctx);        /* out of memory: collect what can be collected */
-  void (*warn)(ty_ctx *ctx, const char *text);     /* tells the user, who is where the program stands now */
+  void (*where)(ty_ctx *ctx, char *text, size_t size);     /* the user's line that the program is at, "train.lua:12: ", or "" */
 } ty_host;
 
 /* Told of each kernel before and after it is put to work. call: NULL where it is one of several steps, or a graph. */

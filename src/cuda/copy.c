@@ -2,6 +2,7 @@
  *
  * Idea: on one device the conversion kernel, or one plain copy where both sides are dense, does it all. Invariant:
  * host memory that isn't pinned is done with when the call returns. */
+#include <stdio.h>
 #include <string.h>
 #include "cuda.h"
 #include "math.h"
@@ -11,7 +12,11 @@ static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from)
 }
 
 static ty_status refuse_sync(ty_ctx *ctx) {
-  if (ty_core->flags->warn_sync && ctx->host) ctx->host->warn(ctx, "this waits for the device");
+  char where[128];
+  if (ty_core->flags->warn_sync && ctx->host) {
+    ctx->host->where(ctx, where, sizeof where);
+    fprintf(stderr, "%swarning: this waits for the device\n", where);
+  }
   return ty_core->flags->refuse_sync ? ty_error(ctx, "this waits for the device, which set_sync_debug_mode('error') refuses") : TY_OK;
 }
 

@@ -74,6 +74,7 @@ void ty_cuda_empty_cache(const ty_backend *b);
 void ty_cuda_memory(const ty_backend *b, char *text, size_t size);
 void ty_cuda_stats(int gpu, ty_gpu_stats *out);
 void ty_cuda_reset_peaks(int gpu);
+size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room);
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
 void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream works with s: its memory isn't given to others until that is done */
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);

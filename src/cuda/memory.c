@@ -27,11 +27,15 @@ typedef struct block {
   int nuser, nwait;
   cudaEvent_t wait[USERS];                 /* what must happen before it is free */
   bool free, small, unmarked;              /* unmarked: freed while a graph was captured, whose end is before its events */
+  bool awaited;                            /* in the list of those that wait */
+  struct block *earlier, *later;           /* a segment's first one: in the list of segments */
+  char *where;                             /* of whoever has it: the program's line, or NULL */
 } block;
 
 typedef struct {
   block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
   block *waiting;
+  block *segment;                          /* the first block of each, which stays the first */
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
   long long retries, failures;             /* refusals, of which a failure has two: before the cache was given back and after it */
   double share;                            /* of the device's memory, which reserved stays within; 0: no limit */
@@ -65,9 +69,31 @@ static void list_remove(heap *h, block *b) {
   b->free = false;
 }
 
+static void segment_add(heap *h, block *b) {
+  b->earlier = NULL;
+  b->later = h->segment;
+  if (h->segment) h->segment->earlier = b;
+  h->segment = b;
+  h->reserved += (long long)b->size;
+  h->peak_reserved = TY_MAX(h->peak_reserved, h->reserved);
+  h->segments++;
+}
+
+/* Of one block. */
+static void segment_free(heap *h, block *b) {
+  if (b->earlier) b->earlier->later = b->later;
+  else h->segment = b->later;
+  if (b->later) b->later->earlier = b->earlier;
+  h->reserved -= (long long)b->size;
+  h->segments--;
+  cudaFree(b->p);
+  free(b);
+}
+
 /* Joins b, which is in no list, with its free neighbours, and lists it. */
 static void coalesce(heap *h, block *b) {
   block *n = b->after;
+  b->awaited = false;
   if (n && n->free && n->stream == b->stream) {
     list_remove(h, n);
     b->size += n->size;
@@ -171,9 +197,7 @@ static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
     return NULL;
   }
   *b = (block){.p = p, .size = size, .stream = s, .small = small};
-  h->reserved += (long long)size;
-  h->peak_reserved = TY_MAX(h->peak_reserved, h->reserved);
-  h->segments++;
+  segment_add(h, b);
   return b;
 }
 
@@ -184,10 +208,7 @@ static void release_segments(heap *h) {
         next = b->next;
         if (b->before || b->after || b->stream->captured) continue;    /* part of a segment that is in use, or of a graph's pool */
         list_remove(h, b);
-        cudaFree(b->p);
-        h->reserved -= (long long)b->size;
-        h->segments--;
-        free(b);
+        segment_free(h, b);
       }
 }
 
@@ -196,6 +217,8 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   ty_stream *pool = ty_captures(dev->gpu), *s = pool ? pool : ty_stream_of(ctx, dev->gpu);
   n = ty_cuda_cached() ? (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT : (TY_MAX(n, 1) + 3) / 4 * 4;
   const bool small = n <= SMALL;
+  char where[sizeof ((ty_gpu_block *)0)->where] = "";
+  if (ty_core->flags->memory_history && ctx->host) ctx->host->where(ctx, where, sizeof where);
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
   if (!ty_capturing()) collect(h, false);
@@ -216,6 +239,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   }
   if (b) {
     b->nuser = 0;
+    b->where = where[0] ? strdup(where) : NULL;
     if (user != s) b->user[b->nuser++] = user;
     h->allocated += (long long)b->size;
     h->peak_allocated = TY_MAX(h->peak_allocated, h->allocated);
@@ -235,6 +259,8 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   h->allocated -= (long long)b->size;
   h->allocations--;
   h->used[size_class(b->size)]--;
+  free(b->where);
+  b->where = NULL;
   b->nwait = 0;
   /* its users may be part of the capture: their events would be too */
   b->unmarked = ty_capturing() && b->nuser && ty_captures(dev->gpu) != b->stream;
@@ -243,11 +269,9 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   if (!ty_cuda_cached()) {                         /* its own stream's work too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);
-    cudaFree(b->p);
-    h->reserved -= (long long)b->size;
-    h->segments--;
-    free(b);
+    segment_free(h, b);
   } else if (b->nwait || b->unmarked || (b->nuser && b->stream->captured)) {
+    b->awaited = true;
     b->next = h->waiting;
     h->waiting = b;
   } else coalesce(h, b);
@@ -288,6 +312,20 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   } else
     snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use%s", total, left,
       reserved, allocated, limit);
+}
+
+size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room) {
+  size_t n = 0;
+  pthread_mutex_lock(&lock);
+  for (const block *s = heaps[gpu].segment; s; s = s->later)
+    for (const block *b = s; b; b = b->after, n++) {
+      if (n >= room) continue;
+      out[n] = (ty_gpu_block){.first = b == s, .state = b->free ? TY_BLOCK_FREE : b->awaited ? TY_BLOCK_AWAITED : TY_BLOCK_USED, .p = b->p,
+        .stream = b->stream, .size = b->size};
+      if (b->where) snprintf(out[n].where, sizeof out[n].where, "%s", b->where);
+    }
+  pthread_mutex_unlock(&lock);
+  return n;
 }
 
 void ty_cuda_stats(int gpu, ty_gpu_stats *out) {

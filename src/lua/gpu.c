@@ -87,7 +87,7 @@ static int flag(lua_State *L) {
     {"deterministic", &flags.deterministic}, {"cudnn_benchmark", &flags.cudnn_benchmark},
     {"cudnn_deterministic", &flags.cudnn_deterministic}, {"allow_tf32", &flags.allow_tf32}, {"conv_tf32", &flags.conv_tf32},
     {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync},
-    {"warn_sync", &flags.warn_sync}};
+    {"warn_sync", &flags.warn_sync}, {"memory_history", &flags.memory_history}};
   const char *name = luaL_checkstring(L, 1);
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(name, names[i].name)) continue;
@@ -293,6 +293,26 @@ static int memory_stats(lua_State *L) {
   return 1;
 }
 
+/* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, where=}, segment by segment */
+static int memory_blocks(lua_State *L) {
+  const int k = ty_gpu_at(L, 1, "memory_snapshot");
+  const size_t room = ty_gpus.snapshot(k, NULL, 0) + 16;
+  ty_gpu_block *b = lua_newuserdata(L, room * sizeof *b);
+  const size_t n = TY_MIN(ty_gpus.snapshot(k, b, room), room);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) {
+    lua_createtable(L, 0, 6);
+    lua_pushboolean(L, b[i].first); lua_setfield(L, -2, "first");
+    lua_pushinteger(L, (lua_Integer)b[i].state); lua_setfield(L, -2, "state");
+    lua_pushnumber(L, (lua_Number)(uintptr_t)b[i].p); lua_setfield(L, -2, "address");
+    lua_pushnumber(L, (lua_Number)(uintptr_t)b[i].stream); lua_setfield(L, -2, "stream");
+    lua_pushnumber(L, (lua_Number)b[i].size); lua_setfield(L, -2, "size");
+    if (b[i].where[0]) { lua_pushstring(L, b[i].where); lua_setfield(L, -2, "where"); }
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  return 1;
+}
+
 static int reset_peaks(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "reset_peak_memory_stats");
   ty_gpus.reset_peaks(k);
@@ -422,7 +442,7 @@ void ty_open_gpu(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"is_available", is_available}, {"device_count", device_count}, {"current_device", current_device}, {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
-    {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"reset_peak_memory_stats", reset_peaks},
+    {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks}, {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
     {"flag", flag}, {"keep_rng", keep_rng}, {"own_rng", own_rng}, {"give_rng", give_rng}, {"rng_state", rng_state},
     {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},

@@ -472,15 +472,18 @@ int luaopen_tycho_core(lua_State *L) {
   return 1;
 }
 
-static int print_warning(lua_State *L) {
-  const char *text = lua_touserdata(L, 1);
+typedef struct { char *text; size_t size; } room;
+static int write_location(lua_State *L) {
+  const room *r = lua_touserdata(L, 1);
   ty_push_location(L);
-  fprintf(stderr, "%swarning: %s\n", lua_tostring(L, -1), text);
+  snprintf(r->text, r->size, "%s", lua_tostring(L, -1));
   return 0;
 }
-static void warn(ty_ctx *c, const char *text) {
+static void location(ty_ctx *c, char *text, size_t size) {
   lua_State *L = ((ty_state *)c->host_data)->L;
-  if (lua_checkstack(L, 8) && lua_cpcall(L, print_warning, (void *)text) != 0) lua_pop(L, 1);
+  room r = {text, size};
+  text[0] = 0;
+  if (lua_checkstack(L, 8) && lua_cpcall(L, write_location, &r) != 0) lua_pop(L, 1);
 }
 
-const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_pack, ty_lua_unpack, reclaim, warn};
+const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_pack, ty_lua_unpack, reclaim, location};
