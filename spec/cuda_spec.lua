@@ -1,4 +1,4 @@
--- The GPU backend: devices, copies, memory, streams and events, random numbers. On a real or a simulated GPU; nothing without one.
+-- The GPU backend: devices, copies, streams and events, random numbers. On a real or a simulated GPU; nothing without one.
 local tycho = require "tycho"
 local helper = require "spec.helper"
 
@@ -66,36 +66,16 @@ describe("cuda", function()
     end
   end)
 
-  it("says what memory there is, and which line made it", function()
-    collectgarbage() collectgarbage()
-    tycho.cuda.record_memory_history(true)
-    local x = tycho.zeros(1000, 1000, {device = "cuda"})
-    local line = debug.getinfo(1, "l").currentline - 1
-    tycho.cuda.record_memory_history(false)
-    local y = tycho.zeros(1000, {device = "cuda"})
-    local function look()
-      local total, used, mine = 0, 0, 0
-      for _, s in ipairs(tycho.cuda.memory_snapshot()) do
-        local at = s.address
-        for _, b in ipairs(s.blocks) do
-          assert.equal(at, b.address)                              -- blocks lie one after another
-          at = at + b.size
-          if b.state == "active_allocated" then used = used + b.size end
-          if b.where == "spec/cuda_spec.lua:" .. line then mine = mine + b.size end
-        end
-        assert.equal(at, s.address + s.total_size)
-        total = total + s.total_size
-      end
-      assert.same({tycho.cuda.memory_reserved(), tycho.cuda.memory_allocated()}, {total, used})
-      return mine
-    end
-    local mine = look()
-    assert.is_true(mine >= 4e6 and mine < 8e6)
-    x:free()
-    assert.equal(0, look())
-    y:free()
-    tycho.cuda.empty_cache()
-    look()
+  it("tells where it is waited for", function()
+    local p = io.popen [[luajit -e '
+      local t = require "tycho"
+      local x = t.ones(2, {device = "cuda"})
+      t.cuda.set_sync_debug_mode(1)
+      local y = (x * 2):sum()
+      y:item()
+      print(t.cuda.get_sync_debug_mode())' 2>&1]]
+    assert.equal("(command line):6: warning: this waits for the device\n1\n", p:read "*a")
+    p:close()
   end)
 
   it("tells of a bad index when it is waited for", function()
@@ -240,48 +220,6 @@ describe("cuda", function()
     end
   end)
 
-  it("counts memory, gives it back, and says what there was when there is no more", function()
-    collectgarbage() collectgarbage()
-    local before = tycho.cuda.memory_allocated()
-    local x = tycho.empty(1000, 1000, {device = "cuda"})
-    assert.is_true(tycho.cuda.memory_allocated() - before >= 4e6)
-    assert.is_true(tycho.cuda.max_memory_allocated() >= tycho.cuda.memory_allocated())
-    assert.is_true(tycho.cuda.memory_reserved() >= tycho.cuda.memory_allocated())
-    x:free()
-    assert.equal(before, tycho.cuda.memory_allocated())
-    tycho.cuda.reset_peak_memory_stats()
-    assert.equal(before, tycho.cuda.max_memory_allocated())
-    local free, total = tycho.cuda.mem_get_info()
-    assert.is_true(free > 0 and total >= free)
-    helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})
-    assert.equal(before, tycho.cuda.memory_allocated())
-    assert.is_truthy(tycho.cuda.memory_summary():find("allocated by tensors", 1, true))
-    local y, held = tycho.empty(1000, {device = "cuda"}), tycho.cuda.memory_summary()
-    assert.is_truthy(held:match("4 KiB%s+[1-9]"))
-    y:free()
-    tycho.cuda.empty_cache()
-    helper.close(tycho.ones(3, {device = "cuda"}):cpu(), tycho.ones(3))
-  end)
-
-  it("keeps within the share of the memory that is given to it, and counts what it couldn't have", function()
-    local total = select(2, tycho.cuda.mem_get_info())
-    collectgarbage() collectgarbage()
-    tycho.cuda.empty_cache()
-    local before, share = tycho.cuda.memory_stats(), (tycho.cuda.memory_reserved() + 2 ^ 23) / total
-    assert.equal(before.allocated, before["allocated_bytes.all.current"])
-    assert.equal(before.max_reserved, before["reserved_bytes.all.peak"])
-    tycho.cuda.set_per_process_memory_fraction(share)
-    assert.equal(share, tycho.cuda.get_per_process_memory_fraction())
-    helper.fails(", at most ", tycho.empty, 2 ^ 22, {device = "cuda"})
-    helper.close(tycho.ones(1000, {device = "cuda"}):cpu(), tycho.ones(1000))
-    tycho.cuda.set_per_process_memory_fraction(1)
-    helper.close(tycho.ones(2 ^ 22, {device = "cuda"})[{ {1, 3} }]:cpu(), tycho.ones(3))
-    local now = tycho.cuda.memory_stats()
-    assert.equal(before.num_ooms + 1, now.num_ooms)
-    assert.is_true(now.num_alloc_retries > before.num_alloc_retries)
-    helper.fails("above 0 and up to 1, got 2", tycho.cuda.set_per_process_memory_fraction, 2)
-  end)
-
   it("tells profilers outside, and other libraries, what they need", function()
     local x = tycho.ones(3, {device = "cuda"})
     assert.equal(4, tycho.cuda.nvtx.range("step", function(a) tycho.cuda.nvtx.mark("half") return a + 1 end, 3))
@@ -307,56 +245,6 @@ describe("cuda", function()
     assert.equal(tycho.cuda.default_stream():cuda_stream(), tycho.cuda.current_stream():cuda_stream())
   end)
 
-  it("uses blocks again, cuts them and joins them", function()
-    tycho.manual_seed(1)
-    local held, random = {}, 12345
-    for _ = 1, 400 do
-      random = (random * 1103515245 + 12345) % 2 ^ 31
-      local k = random % 20 + 1
-      if held[k] then
-        assert.equal(held[k].n, held[k].t:sum():item() / k)        -- nobody wrote into it
-        held[k].t:free()
-        held[k] = nil
-      else
-        local n = (random / 64) % 3000 + 1
-        n = n - n % 1
-        held[k] = {n = n, t = tycho.full({n}, k, {device = "cuda"})}
-      end
-    end
-    for _, h in pairs(held) do h.t:free() end
-  end)
-
-  it("keeps what another stream works with until that is done", function()
-    local side = tycho.cuda.Stream()
-    for round = 1, 30 do
-      local x = tycho.full({5000}, round, {device = "cuda"})
-      side:wait_stream(tycho.cuda.current_stream())
-      local y = tycho.cuda.stream(side, function()
-        local z = x * 2
-        for _ = 1, 3 do z = z + x end
-        return z
-      end)
-      x:free()
-      tycho.full({5000}, -1000, {device = "cuda"})                 -- wants x's memory
-      tycho.cuda.current_stream():wait_stream(side)
-      helper.close((y + 0):cpu(), tycho.full({5000}, round * 5))
-    end
-  end)
-
-  if os.getenv("TYCHO_SIM") == "async" then
-    it("is told by the simulation when a wait is missing", function()
-      local side, wrong = tycho.cuda.Stream(), 0
-      for round = 1, 60 do
-        local x = tycho.full({64}, round, {device = "cuda"})
-        for _ = 1, 4 do x:add_(1) end
-        local y = tycho.cuda.stream(side, function() return (x * 1):cpu() end)     -- nothing says that x is ready
-        if y[1] ~= round + 4 then wrong = wrong + 1 end
-        tycho.cuda.synchronize()
-      end
-      assert.is_true(wrong > 0)
-    end)
-  end
-
   it("orders streams by events, and restores the stream also after an error", function()
     local default = tostring(tycho.cuda.current_stream())
     local s, e = tycho.cuda.Stream(), tycho.cuda.Event {enable_timing = true}
@@ -375,37 +263,6 @@ describe("cuda", function()
     assert.is_true(s:query())
     helper.fails("enable_timing", function() return tycho.cuda.Event():elapsed_time(f) end)
     tycho.cuda.synchronize()
-  end)
-
-  it("copies from pinned memory without waiting, from other memory at once", function()
-    local pinned, plain = tycho.full({10000}, 3):pin_memory(), tycho.full({10000}, 3)
-    local syncs = tycho.cuda.sync_count()
-    local a, b = pinned:to("cuda", {non_blocking = true}), plain:to("cuda", {non_blocking = true})
-    plain:fill_(7)                                                 -- may change as soon as the call returns
-    assert.equal(syncs, tycho.cuda.sync_count())
-    helper.close(a:cpu(), tycho.full({10000}, 3))
-    helper.close(b:cpu(), tycho.full({10000}, 3))
-    local back = tycho.zeros(10000):pin_memory()
-    back:copy_(a + 1)
-    tycho.cuda.synchronize()
-    helper.close(back, tycho.full({10000}, 4))
-  end)
-
-  it("uses pinned memory again, after the copies from it", function()
-    local loader = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 4000):view(40, 100), tycho.range(1, 40)),
-      {batch_size = 2, pin_memory = true})
-    local at, held = 0, {}
-    for x, y in loader:iter() do
-      held[#held + 1] = {x:to("cuda", {non_blocking = true}), y:to("cuda", {non_blocking = true})}
-      x:free()                                                     -- at once
-      y:free()
-    end
-    for _, pair in ipairs(held) do
-      helper.close(pair[1]:cpu(), tycho.range(at * 100 + 1, at * 100 + 200):view(2, 100))
-      helper.close(pair[2]:cpu(), tycho.range(at + 1, at + 2))
-      at = at + 2
-    end
-    tycho.cuda.empty_cache()
   end)
 
   it("goes to the GPU that is named", function()

@@ -118,7 +118,8 @@ function cuda.memory_snapshot(device)
     end
     s.total_size = s.total_size + b.size
     if b.state == 1 then s.allocated_size = s.allocated_size + b.size end
-    s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = b.where and b.where:gsub(": $", "") or nil}
+    local where = b.where and b.where:gsub(": $", "")
+    s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = where}
   end
   for _, segment in ipairs(segments) do segment.segment_type = segment.total_size <= 2^21 and "small" or "large" end
   return segments

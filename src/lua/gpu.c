@@ -442,7 +442,8 @@ void ty_open_gpu(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"is_available", is_available}, {"device_count", device_count}, {"current_device", current_device}, {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
-    {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks}, {"reset_peak_memory_stats", reset_peaks},
+    {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
+    {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
     {"flag", flag}, {"keep_rng", keep_rng}, {"own_rng", own_rng}, {"give_rng", give_rng}, {"rng_state", rng_state},
     {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
