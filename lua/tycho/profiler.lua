@@ -66,6 +66,10 @@ function Profile:key_averages(o)
   end}})
 end
 
+local function size(bytes)
+  local n = math.abs(bytes)
+  return n < 2^10 and ("%d B"):format(bytes) or n < 2^20 and ("%.2f KiB"):format(bytes / 2^10) or ("%.2f MiB"):format(bytes / 2^20)
+end
 local function duration(us)
   if us >= 1e6 then return ("%.3fs"):format(us / 1e6) elseif us >= 1e3 then return ("%.3fms"):format(us / 1e3) end
   return ("%.3fus"):format(us)
@@ -104,7 +108,7 @@ function Profile:table(o)
         row[#row + 1] = text
       end
     end
-    if bytes then row[#row + 1] = ("%.2f MiB"):format(r.memory / 2^20) end
+    if bytes then row[#row + 1] = size(r.memory) end
     if o.group_by_input_shape then row[#row + 1] = r.input_shapes or "" end
     rows[#rows + 1] = row
   end

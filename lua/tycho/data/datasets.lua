@@ -80,7 +80,9 @@ local function define(name, defaults, make)
       for k, v in pairs(more or {}) do named[k] = v end
       o = named
     end
-    o = fill(name, o, defaults)
+    local taken = {download = false}                   -- PyTorch's: where files are missing, the error says how to fetch them
+    for k, v in pairs(defaults) do taken[k] = v end
+    o = fill(name, o, taken)
     local ok, d = pcall(make, o)
     if not ok then fail(name .. ": " .. tostring(bare(d))) end
     d.name = name

@@ -112,8 +112,16 @@ def("diagonal_scatter",
   function(x, src, offset, dim1, dim2)
     return written(x, function(y) return ops.diagonal(y, offset, dim1, dim2) end, src)
   end)
-function M.fill_diagonal_(x, value)
+-- wrap: of a matrix with more rows than columns the diagonal begins anew after each further row.
+function M.fill_diagonal_(x, value, wrap)
   local n = M.dim(x)
+  if type(wrap) == "table" then wrap = wrap.wrap end
+  if wrap and n == 2 and x.shape[1] > x.shape[2] and x.shape[2] > 0 then
+    for first = 1, x.shape[1], x.shape[2] + 1 do
+      M.fill_(ops.diagonal(ops.slice(x, 1, first, math.min(first + x.shape[2] - 1, x.shape[1]))), value)
+    end
+    return x
+  end
   if n < 2 then fail("fill_diagonal_", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
   if n == 2 then M.fill_(ops.diagonal(x), value)
   else

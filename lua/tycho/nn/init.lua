@@ -373,8 +373,8 @@ local function conv(name, dims, transposed)
     end
   end
   function Conv:extra_repr()
-    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s"):format(self.in_channels, self.out_channels,
-      text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding),
+    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s%s"):format(self.in_channels, self.out_channels,
+      text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding), self.bias and "" or ", bias=false",
       self.padding_mode and self.padding_mode ~= "zeros" and ", padding_mode=" .. self.padding_mode or "")
   end
 end
