@@ -18,14 +18,14 @@ local function values(list, where, names, device)
     if kind(v) ~= first then differ(i, ("is a %s, item %d a %s"):format(kind(v), names[1], first)) end
   end
   if first == "tensor" then
-    local rows = {}
+    local ok, whole = pcall(ops.stack, list, 1)
+    if ok then return whole end
     for i, x in ipairs(list) do
       if x.shape ~= list[1].shape then
         differ(i, ("has shape %s, item %d has %s"):format(tostring(x.shape), names[1], tostring(list[1].shape)))
       end
-      rows[i] = M.unsqueeze(x, 1)
     end
-    return ops.cat(rows, 1)
+    error(whole, 0)
   elseif first == "number" then
     local whole = true
     for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) <= 2 ^ 53 end
