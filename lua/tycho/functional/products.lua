@@ -393,14 +393,26 @@ local function diagonal(x, labels)
   return x
 end
 local function arrange(x, labels, order)
-  local p = {}
-  for i, l in ipairs(order) do p[i] = index_of(labels, l) end
-  return ops.permute(x, p)
+  local p, moved = {}, false
+  for i, l in ipairs(order) do
+    p[i] = index_of(labels, l)
+    moved = moved or p[i] ~= i
+  end
+  return moved and ops.permute(x, p) or x
+end
+-- x, of those sizes or of 1 in their places, as a matrix or a batch of them
+local function matrices(x, sizes, shape)
+  local own = x.shape
+  for i, n in ipairs(sizes) do
+    if own[i] ~= n then return M.reshape(ops.expand(x, sizes), shape) end
+  end
+  return M.reshape(x, shape)
 end
 local function contract(a, la, b, lb, needed)
   local batch, left, right, inner, size = {}, {}, {}, {}, {}
-  for i, l in ipairs(la) do size[l] = a.shape[i] end
-  for i, l in ipairs(lb) do size[l] = math.max(size[l] or 0, b.shape[i]) end
+  local sa, sb = a.shape, b.shape
+  for i, l in ipairs(la) do size[l] = sa[i] end
+  for i, l in ipairs(lb) do size[l] = math.max(size[l] or 0, sb[i]) end
   for _, l in ipairs(la) do
     if index_of(lb, l) then table.insert(needed[l] and batch or inner, l) else left[#left + 1] = l end
   end
@@ -417,8 +429,8 @@ local function contract(a, la, b, lb, needed)
     return out
   end
   local nb, m, k, n = total(batch), total(left), total(inner), total(right)
-  local x = M.reshape(ops.expand(arrange(a, la, joined(batch, left, inner)), sizes(batch, left, inner)), {nb, m, k})
-  local y = M.reshape(ops.expand(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right)), {nb, k, n})
+  local x = matrices(arrange(a, la, joined(batch, left, inner)), sizes(batch, left, inner), {nb, m, k})
+  local y = matrices(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right), {nb, k, n})
   return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
 end
 def("einsum",
@@ -464,8 +476,9 @@ def("einsum",
     end
     local size = {}
     for i, x in ipairs(operands) do
+      local shape = x.shape
       for k, l in ipairs(labels[i]) do
-        local s = x.shape[k]
+        local s = shape[k]
         if size[l] and size[l] ~= s and size[l] ~= 1 and s ~= 1 then
           fail("einsum", "'%s' has size %d in one operand and %d in another", tostring(l), size[l], s)
         end
