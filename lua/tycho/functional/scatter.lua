@@ -112,11 +112,11 @@ def("diagonal_scatter",
   function(x, src, offset, dim1, dim2)
     return written(x, function(y) return ops.diagonal(y, offset, dim1, dim2) end, src)
   end)
--- wrap: of a matrix with more rows than columns the diagonal begins anew after each further row.
-function M.fill_diagonal_(x, value, wrap)
+-- fill_diagonal_(value, wrap): of a matrix with more rows than columns the diagonal begins anew after each further row.
+function M.fill_diagonal_(x, value, again)
   local n = M.dim(x)
-  if type(wrap) == "table" then wrap = wrap.wrap end
-  if wrap and n == 2 and x.shape[1] > x.shape[2] and x.shape[2] > 0 then
+  if type(again) == "table" then again = again.wrap end
+  if again and n == 2 and x.shape[1] > x.shape[2] and x.shape[2] > 0 then
     for first = 1, x.shape[1], x.shape[2] + 1 do
       M.fill_(ops.diagonal(ops.slice(x, 1, first, math.min(first + x.shape[2] - 1, x.shape[1]))), value)
     end
