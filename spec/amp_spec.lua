@@ -309,6 +309,10 @@ describe("GradScaler", function()
     local inner, outer = nn.Linear(2, 2), nn.Linear(2, 2)                     -- gradients that a pass within the pass gives
     local both = amp.GradScaler {init_scale = 8}
     both:scale(tycho.utils.checkpoint(inner, outer(tycho.ones(1, 2))):sum()):backward()
+    local aux, hooked = tycho.ones(2, {requires_grad = true}), outer(tycho.ones(1, 2))
+    hooked:register_hook(function() tycho.enable_grad(function() (aux * 3):sum():backward() end) end)
+    both:scale(hooked:sum()):backward()
+    aux.grad:add_(1)                                                          -- a loss of its own: not scaled
     for _, m in ipairs {inner, outer} do
       helper.fails("gradient 1 is scaled by a GradScaler", function() optim.SGD(m:parameters(), {lr = 1}):step() end)
     end

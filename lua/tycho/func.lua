@@ -7,15 +7,8 @@ local func = {}
 
 -- What net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict; those that
 -- aren't named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given; the
--- module is as before afterwards, also when forward errs. One plain list of tensors is taken apart, as PyTorch's tuple is.
-local function is_tuple(...)
-  local v = ...
-  if select("#", ...) ~= 1 or type(v) ~= "table" or getmetatable(v) ~= nil or #v == 0 then return false end
-  for k, x in pairs(v) do if type(k) ~= "number" or not core.is_tensor(x) then return false end end
-  return true
-end
+-- module is as before afterwards, also when forward errs.
 function func.functional_call(net, tensors, ...)
-  if is_tuple(...) then return func.functional_call(net, tensors, unpack((...))) end
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
     fail("functional_call: argument 2 must be a table of tensors by name, got %s", options.shown(tensors))

@@ -48,9 +48,9 @@ local function tidy(before, ...)
   return ...
 end
 
--- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place. What it makes
--- in between is the tape's alone, which lets it go as backward passes.
+-- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
 local function computed_again(ctx)
+  local within = core.scope_outside()      -- what fn is given and makes may be kept by the user
   local args, leaves = {}, {}
   for i = 1, ctx.n do
     local x = ctx._saved[i]
@@ -65,9 +65,8 @@ local function computed_again(ctx)
   restore(ctx.rng)
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
-  local scope = core.scope_begin()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
-  core.scope_end(scope, unpack(out, 2, table.maxn(out)))
+  core.scope_outside(within)
   core.set_grad_enabled(grad)
   modes.recomputing = before
   modes.autocast(casts)

@@ -235,7 +235,11 @@ static ty_status run_node(pass *p, int i, bool retain) {
       s = ty_error(ctx,
         "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
     else if (!n->op && ctx->program) s = ty_program_settle(ctx, "autograd.Function runs Lua in backward");
-    if (s == TY_OK && !n->done && !add_to_part(p, n, gout[0], &s)) s = ctx->host->rule(ctx, n, gout, needs, gin);
+    if (s == TY_OK && !n->done && !add_to_part(p, n, gout[0], &s)) {
+      ctx->scaled = p->scaled && n->internal;          /* a user's own passes within have losses of their own */
+      s = ctx->host->rule(ctx, n, gout, needs, gin);
+      ctx->scaled = false;
+    }
     if (!retain && s == TY_OK) ty_node_finish(n);
   }
   for (int k = 0; k < n->nout; k++) { ty_release(gout[k]); gout[k] = NULL; }
@@ -346,7 +350,7 @@ static ty_status hooks(pass *p, int i) {
 static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result,
                        ty_backward_opts o) {
   TY_TRY(explore(p, roots, nroot, inputs, ninput));
-  p->ctx->scaled = p->scaled;
+  p->ctx->scaled = false;
   for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
   for (int i = 0; i < p->n; i++)
     if (p->e[i].needed && p->e[i].uses == 0) heap_push(p, i);

@@ -326,7 +326,7 @@ typedef struct ty_profiler {
 
 struct ty_ctx {
   bool grad_enabled;
-  bool scaled;                         /* a backward pass runs whose gradients a GradScaler has scaled, so those of a pass within are too */
+  bool scaled;                         /* a pass that begins now is a part of one whose gradients a GradScaler has scaled */
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
   uint64_t packs;                      /* key of the hooks that pack what the tape saves; 0: it is saved as it is */
   int device;                          /* in ty_devices: where what is made of nothing goes */

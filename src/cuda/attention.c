@@ -8,7 +8,7 @@
 
 #define SCORES ((int64_t)4 << 20)       /* in memory at once */
 #define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
-#define LARGEST ((int64_t)64 << 20)     /* scores of a head: more don't go to memory */
+#define LARGEST ((int64_t)16 << 20)     /* scores of a head: more don't go to memory */
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
@@ -78,7 +78,8 @@ static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor 
   return ty_cuda_multiply(c, gpu, &p, &sums);
 }
 
-static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
+/* *done: false where there was no memory for it, and nothing has been written. */
+static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, bool *done) {
   enum { Q, K, V, G, O, DQ, DK, DV, S, DP, P, DS, ALL };
   const bool back = a->g.p, same = !ty_is_16bit((ty_dtype)a->dtype);
   const int64_t each = a->lq * a->lk, few = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
@@ -95,6 +96,7 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
     if (same) { m[i] = m[place]; m[i].made = NULL; }
     else st = new_matrices(c, gpu, d, few, a->lq, a->lk, &m[i]);
   }
+  *done = st != TY_OOM;
 #define OF(i) (factor){&m[i], false, i >= S}
 #define TURNED(i) (factor){&m[i], true, i >= S}
   for (int64_t h = 0; h < a->heads && st == TY_OK; h += few) {
@@ -113,12 +115,14 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
   for (int i = back ? DQ : O, k = 0; i <= (back ? DV : O) && st == TY_OK; i++)
     st = ty_launched(c, gpu, into_result(c->out[k++], &m[i], s));
   for (int i = 0; i < ALL; i++) ty_release(m[i].made);
-  return st;
+  return *done ? st : TY_OK;
 }
 
-static bool worth_products(const ty_k_attention *a) {
+static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
   const int64_t each = a->lq * a->lk;
-  return (a->lq > SHORT || a->lk > SHORT) && each > 0 && each <= LARGEST && a->d > 0 && a->dv > 0;
+  bool done = false;
+  if ((a->lq > SHORT || a->lk > SHORT) && each > 0 && each <= LARGEST && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
+  return done ? TY_OK : ty_launched(c, gpu, ty_k_attend(a, s));
 }
 
 ty_status ty_cuda_attention(ty_call *c) {
@@ -142,7 +146,7 @@ ty_status ty_cuda_attention(ty_call *c) {
     TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
     if (taken) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
     TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
-    return worth_products(&a) ? by_products(c, gpu, &a, s) : ty_launched(c, gpu, ty_k_attend(&a, s));
+    return attend(c, gpu, &a, s);
   }
   a.g = heads_of(c->in[0].t);
   a.o = heads_of(c->in[5].t);
@@ -161,7 +165,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
   ty_status st = ty_launched(c, gpu, ty_k_attention_deltas(&a, s));
-  if (st == TY_OK) st = worth_products(&a) ? by_products(c, gpu, &a, s) : ty_launched(c, gpu, ty_k_attend(&a, s));
+  if (st == TY_OK) st = attend(c, gpu, &a, s);
   ty_release(delta);
   return st;
 }

@@ -75,7 +75,7 @@ static void collect(lua_State *L, path *p, int at) {
   p->dims[p->nindex++] = p->dim++;
 }
 
-/* A whole number in a tensor of 0 dims: as one that is no tensor, where others are beside it. */
+/* A whole number in a tensor of 0 dims: as one that is no tensor, where a range lies between it and others. Then it is read. */
 static bool is_number(lua_State *L, int at) {
   const ty_handle *h = ty_is_handle(L, at);
   return h && h->t && h->t->ndim == 0 && (h->t->dtype == TY_I64 || h->t->dtype == TY_I32);
@@ -137,20 +137,26 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     by_number(L, s, p, whole(L, 2));
     return full == 1;
   }
-  int n = 0, tensors = 0;
+  int n = 0, first = 65, last = 0;       /* positions of tensors */
   lua_pushnil(L);
   while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
     int64_t k;
     if (lua_type(L, -2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64)
       ty_throw(L, "index: the list of indices has a field that is no position");
     n = TY_MAX(n, (int)k);
-    tensors += ty_is_handle(L, -1) != NULL;
+    if (ty_is_handle(L, -1)) { first = TY_MIN(first, (int)k); last = TY_MAX(last, (int)k); }
+    lua_pop(L, 1);
+  }
+  bool apart = false;                    /* by a range: then it matters whether a tensor without dims is a number */
+  for (int i = first; i < last; i++) {
+    lua_rawgeti(L, 2, i);
+    apart = apart || lua_type(L, -1) == LUA_TTABLE;
     lua_pop(L, 1);
   }
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 2, i);
     int at = lua_gettop(L);
-    if (tensors > 1 && is_number(L, at)) {
+    if (apart && is_number(L, at)) {
       const ty_tensor *t = ty_check(L, at, "index", "an index");
       ty_settle(L, "an index is read");
       ty_push_element(L, t, t->offset);

@@ -123,6 +123,15 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   return 0;
 }
 
+/* scope_outside() -> what scope_outside(that) goes back to: in between, the innermost scope is the user's, not the library's. */
+static int scope_outside(lua_State *L) {
+  ty_modes *m = ty_own_modes(L, ty_state_of(L));
+  if (lua_gettop(L)) { m->scope = lua_touserdata(L, 1); return 0; }
+  lua_pushlightuserdata(L, m->scope);
+  while (m->scope && m->scope->internal) m->scope = m->scope->outer;
+  return 1;
+}
+
 static int called(lua_State *L) {      /* scope, function, arguments... -> the function's results, kept */
   const ty_scope *sc = lua_touserdata(L, 1);
   lua_call(L, lua_gettop(L) - 2, LUA_MULTRET);
@@ -196,6 +205,7 @@ static int scope_keep(lua_State *L) {
 void ty_open_scope(lua_State *L) {
   ty_add(L, "scope_begin", scope_begin);
   ty_add(L, "scope_end", scope_end);
+  ty_add(L, "scope_outside", scope_outside);
   ty_add(L, "scope_left", scope_left);
   ty_add(L, "scope_keep", scope_keep);
   ty_add(L, "keep", keep_value);

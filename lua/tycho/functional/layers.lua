@@ -333,7 +333,8 @@ def("group_norm",
       fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape))
     end
     local rows = M.reshape(x, x.shape[1] * groups, -1)
-    return M.to(affine(M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape), w, b), x.dtype)
+    local y = M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape)
+    return M.to(affine(y, w, b), y.dtype)
   end, NN)
 def("instance_norm",
   "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5",

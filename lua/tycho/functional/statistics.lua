@@ -91,11 +91,10 @@ def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:
   function(x, _, inverse, counts, dim)
     if dim then
       dim = wrap("unique", dim, M.dim(x))
-      if M.dim(x) > 0 and M.size(x, dim) > 0 then
-        local v, i, n = unique_slices(M.detach(x), dim)
-        if inverse then return v, i, counts and n or nil end
-        return v, counts and n or nil
-      end
+      local v, i, n = M.detach(x), ops.zeros({0}, {dtype = "int64", device = x.device}), nil
+      if M.dim(x) > 0 and M.size(x, dim) > 0 then v, i, n = unique_slices(v, dim) end
+      if inverse then return v, i, counts and (n or i) or nil end
+      return v, counts and (n or i) or nil
     end
     local v, i, n = ops.unique_values(M.detach(x))
     if inverse and counts then return v, i, n end

@@ -227,16 +227,20 @@ local function root(v, fn)
   return ops.masked_fill(fn(ops.masked_fill(v, at0, 1)), at0, 0)
 end
 -- var(dim, unbiased, keepdim), or var(unbiased), as PyTorch has it besides.
-local function of_spread(fn)
+local function of_spread(name, fn)
   return widened(function(x, dim, unbiased, keepdim, correction)
     if type(dim) == "boolean" then dim, unbiased = nil, dim end
+    if dim ~= nil and type(dim) ~= "number" and (type(dim) ~= "table" or core.is_tensor(dim)) then
+      fail(name, "argument 2 (dim) must be a whole number or a list of them, got %s", core.is_tensor(dim) and "tensor" or type(dim))
+    end
     return fn(variance(x, type(dim) == "number" and {dim} or dim, unbiased and correction or 0, keepdim))
   end)
 end
 def("var", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1",
-  "variance over dim; correction (0 where unbiased is false) is subtracted from the count", of_spread(function(v) return v end))
+  "variance over dim; correction (0 where unbiased is false) is subtracted from the count",
+  of_spread("var", function(v) return v end))
 def("std", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1", "standard deviation over dim",
-  of_spread(function(v) return root(v, ops.sqrt) end))
+  of_spread("std", function(v) return root(v, ops.sqrt) end))
 for _, of in ipairs {"var", "std"} do
   def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim",
     function(x, dim, correction, keepdim)

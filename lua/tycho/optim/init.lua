@@ -160,7 +160,7 @@ local function new_class(name, defaults, own)
       if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
       self.defaults.lr = lr
     end
-    local listed = type(params[1]) ~= "table" or core.is_tensor(params[1][1])           -- parameters, or lists of them
+    local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
     local groups = listed and {{params = params}} or params
     for _, group in ipairs(groups) do
       local missing = type(group) == "table" and group.params and module.incomplete[group.params]
