@@ -9,6 +9,8 @@ local options = require "tycho.options"
 local fail, check, fill = options.fail, options.check, options.fill
 local modes = require "tycho.modes"
 local callable = modes.callable
+local devices = require "tycho.devices"
+local on = devices.on
 local ops, M = core.ops, core.methods
 local amp = {debug = require "tycho.amp_debug"}
 
@@ -26,14 +28,11 @@ function amp.autocast(o, fn, ...)
     return amp.autocast({}, o, fn, ...)
   end
   if type(o) == "string" then                            -- autocast("cpu", {dtype =}, fn), as PyTorch has it
-    local more = type(fn) == "table" and not callable(fn)
     local all = {device = o}
-    if more then
-      check("autocast", fn, OPTIONS)
-      for k, v in pairs(fn) do all[k] = v end
-      return amp.autocast(all, ...)
-    end
-    o = all
+    if type(fn) ~= "table" or callable(fn) then return amp.autocast(all, fn, ...) end
+    check("autocast", fn, OPTIONS)
+    for k, v in pairs(fn) do all[k] = v end
+    return amp.autocast(all, ...)
   end
   check("autocast", o, OPTIONS)                          -- copies are always kept: they are told by version
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
@@ -100,9 +99,6 @@ end
 
 local function number(value, dtype, device) return core.keep(ops.full({}, value, {dtype = dtype, device = device})) end
 
--- A tensor of the scaler's on another device; where it is there already, itself.
-local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = device ~= "cpu"}) end
-
 local function start(self, device)
   if not self._scale then
     self._scale = number(self._init_scale, "float32", device)
@@ -148,7 +144,7 @@ end
 -- Calls fn(gradients, found, scale) for the optimizer's gradients on each device. What is 16-bit is no place to unscale: gradients of
 -- parameters with masters become float32 first.
 local function each_device(self, who, opt, e, widen, fn)
-  local lists, order = {}, {}
+  local list = {}
   for _, group in ipairs(opt.param_groups) do
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
@@ -158,19 +154,14 @@ local function each_device(self, who, opt, e, widen, fn)
             autocast, or give the optimizer master_weights = true")
         end
         if widen and half[g.dtype] and group.master_weights then g = core.replace_grad(p, M.to(g, "float32")) end
-        if not lists[g.device] then
-          lists[g.device] = {}
-          order[#order + 1] = g.device
-        end
-        local list = lists[g.device]
         list[#list + 1] = g
       end
     end
   end
-  if #order == 0 then fail(who .. ": no gradient of this optimizer's parameters was found") end
-  for _, device in ipairs(order) do
-    fn(lists[device], e.found[device] or found_on(self, e, device), on(self._scale, device))
-    for _, g in ipairs(lists[device]) do core.free(g) end        -- their memory isn't to wait for the collector
+  if #list == 0 then fail(who .. ": no gradient of this optimizer's parameters was found") end
+  for device, there in devices.each(list) do
+    fn(there, e.found[device] or found_on(self, e, device), on(self._scale, device))
+    for _, g in ipairs(there) do core.free(g) end        -- their memory isn't to wait for the collector
   end
 end
 

@@ -65,7 +65,7 @@ autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
     allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true",
   function(outputs, inputs, grads, retain, create, unused, zeros, only)
-    if not only then fail("grad: gradients of what isn't among the inputs come with backward()") end
+    if not only then fail("grad: only_inputs must be true, got false; gradients of all leaves come with backward()") end
     for k, v in pairs {outputs = outputs, inputs = inputs} do
       if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then
         fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors")
@@ -166,6 +166,8 @@ end
 
 ---- autograd.Function ----
 -- A context holds what forward leaves for backward; it goes when the last tensor that needs it is collected.
+-- Its field _saved is what backward needs: it goes when backward has run and the graph isn't retained (run_function in
+-- src/lua/autograd.c), as other nodes' saved tensors do.
 local Context = {}
 Context.__index = Context
 function Context:save_for_backward(...)

@@ -127,7 +127,7 @@ function Kernel.__call(kernel, grid, block, ...)
 end
 
 return function(source, name, ...)
-  if select("#", ...) > 0 then fail("kernel: it takes a source and a name, and no options") end
+  if select("#", ...) > 0 then fail("kernel: 2 arguments are taken, source and name, and no options; got %d", 2 + select("#", ...)) end
   if type(source) ~= "string" then fail("kernel: argument 1 (source) must be a string, got %s", options.shown(source)) end
   if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" or name == "fused" or name == "arguments" then
     fail("kernel: argument 2 (name) must be the kernel's name (not 'fused' or 'arguments'), got %s", options.shown(name))

@@ -174,7 +174,6 @@ local Gradients = autograd.Function {
 local Again = autograd.Function {
   -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
   forward = function(ctx, _, how, fn, ...)
-    -- _saved: let go once backward has passed and the graph isn't retained
     ctx.fn, ctx._saved, ctx.n, ctx.report, ctx.fresh = fn, {keep_all(...)}, select("#", ...), how.report, how.fresh
     ctx.rng, ctx.autocasts = generators(ctx._saved, ctx.n, ctx.fresh), modes.autocast()
     for _, state in pairs(ctx.rng) do keep_all(state) end

@@ -9,9 +9,8 @@
 #include "cpu.h"
 
 int ty_threads_for(int64_t work) {
-  int n = ty_get_num_threads();
-  int64_t most = work / TY_GRAIN;
-  return most < 2 || omp_in_parallel() ? 1 : (int)TY_MIN(most, n);
+  const int64_t most = work / TY_GRAIN;
+  return most < 2 || omp_in_parallel() ? 1 : (int)TY_MIN(most, ty_get_num_threads());
 }
 
 void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim) {

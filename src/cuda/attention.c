@@ -65,12 +65,12 @@ static cudaError_t into_result(const ty_tensor *o, const matrices *m, cudaStream
   return ty_convert(o, &whole, s);
 }
 
-/* few: of the heads at hand alone, else of all */
-typedef struct { const matrices *m; bool turned, few; } factor;
+/* of_chunk: of the heads at hand alone, else of all */
+typedef struct { const matrices *m; bool turned, of_chunk; } factor;
 /* to = a b, of n heads from `first` on */
 static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor a, factor b, factor to) {
   bool sums;
-#define AT(f) (f.m->p + (f.few ? 0 : first * f.m->step * (int64_t)ty_dtype_size[f.m->dtype]))
+#define AT(f) (f.m->p + (f.of_chunk ? 0 : first * f.m->step * (int64_t)ty_dtype_size[f.m->dtype]))
   const ty_k_product p = {.dtype = a.m->dtype, .wide = to.m->dtype != a.m->dtype, .ta = a.turned, .tb = b.turned, .batch = n,
     .m = to.m->rows, .n = to.m->cols, .k = a.turned ? a.m->rows : a.m->cols, .lda = a.m->ld, .ldb = b.m->ld, .stride_a = a.m->step,
     .stride_b = b.m->step, .a = AT(a), .b = AT(b), .c = AT(to)};
@@ -80,27 +80,28 @@ static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor 
 
 /* *done: false where there was no memory for it, and nothing has been written. */
 static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, bool *done) {
+  /* operands, results, and for a chunk of heads the scores and dp, which become p and ds: in their place where the dtype is the same */
   enum { Q, K, V, G, O, DQ, DK, DV, S, DP, P, DS, ALL };
   const bool back = a->g.p, same = !ty_is_16bit((ty_dtype)a->dtype);
-  const int64_t each = a->lq * a->lk, few = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
+  const int64_t each = a->lq * a->lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
   const ty_dtype d = (ty_dtype)a->dtype, stat = same ? d : TY_F32;
   const ty_operand *in = c->in + back;
+  const int first = back ? DQ : O, results = back ? 3 : 1, scores = back ? 2 : 1;
   matrices m[ALL] = {0};
   ty_status st = TY_OK;
   for (int i = Q; i <= V && st == TY_OK; i++) st = matrices_of(c, in[i].t, &m[i]);
   if (st == TY_OK && back) st = matrices_of(c, c->in[0].t, &m[G]);
-  for (int i = back ? DQ : O, k = 0; i <= (back ? DV : O) && st == TY_OK; i++) st = matrices_for(c, gpu, c->out[k++], &m[i]);
-  for (int i = S; i <= (back ? DP : S) && st == TY_OK; i++) st = new_matrices(c, gpu, stat, few, a->lq, a->lk, &m[i]);
-  for (int i = P; i <= (back ? DS : P) && st == TY_OK; i++) {
-    const int place = i - P + S;           /* of the same dtype: in the scores' place */
-    if (same) { m[i] = m[place]; m[i].made = NULL; }
-    else st = new_matrices(c, gpu, d, few, a->lq, a->lk, &m[i]);
+  for (int i = 0; i < results && st == TY_OK; i++) st = matrices_for(c, gpu, c->out[i], &m[first + i]);
+  for (int i = 0; i < scores && st == TY_OK; i++) {
+    st = new_matrices(c, gpu, stat, chunk, a->lq, a->lk, &m[S + i]);
+    if (st == TY_OK && !same) st = new_matrices(c, gpu, d, chunk, a->lq, a->lk, &m[P + i]);
+    if (same) { m[P + i] = m[S + i]; m[P + i].made = NULL; }
   }
   *done = st != TY_OOM;
 #define OF(i) (factor){&m[i], false, i >= S}
 #define TURNED(i) (factor){&m[i], true, i >= S}
-  for (int64_t h = 0; h < a->heads && st == TY_OK; h += few) {
-    const int64_t n = TY_MIN(few, a->heads - h);
+  for (int64_t h = 0; h < a->heads && st == TY_OK; h += chunk) {
+    const int64_t n = TY_MIN(chunk, a->heads - h);
     const ty_k_attention_scores r = {.a = a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p, .p = m[P].p, .ds = m[DS].p};
     st = multiply(c, gpu, h, n, OF(Q), TURNED(K), OF(S));
     if (st == TY_OK && back) st = multiply(c, gpu, h, n, OF(G), TURNED(V), OF(DP));
@@ -112,8 +113,7 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
   }
 #undef OF
 #undef TURNED
-  for (int i = back ? DQ : O, k = 0; i <= (back ? DV : O) && st == TY_OK; i++)
-    st = ty_launched(c, gpu, into_result(c->out[k++], &m[i], s));
+  for (int i = 0; i < results && st == TY_OK; i++) st = ty_launched(c, gpu, into_result(c->out[i], &m[first + i], s));
   for (int i = 0; i < ALL; i++) ty_release(m[i].made);
   return *done ? st : TY_OK;
 }

@@ -11,7 +11,8 @@ static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from)
   return to->gpu < 0 ? cudaMemcpyDeviceToHost : from->gpu < 0 ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
-static ty_status refuse_sync(ty_ctx *ctx) {
+/* Tells of it, or refuses it, where the user has asked for that. */
+static ty_status about_to_wait(ty_ctx *ctx) {
   char where[128];
   if (ty_core->flags->warn_sync && ctx->host) {
     ctx->host->where(ctx, where, sizeof where);
@@ -60,7 +61,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
       pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
   /* from pageable memory the call has read all when it returns */
   const bool waits = !pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu);
-  if (waits) TY_TRY(refuse_sync(ctx));
+  if (waits) TY_TRY(about_to_wait(ctx));
   ty_uses(stream, dst);
   ty_uses(stream, (ty_storage *)src);
   if (pinned) ty_pinned_follows(host, stream);
@@ -78,7 +79,7 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
   const int gpu = src->backend->gpu;
   ty_stream *stream = ty_stream_of(ctx, gpu);
   TY_TRY(ty_refuse_capture(ctx, "an element's value is needed"));
-  TY_TRY(refuse_sync(ctx));
+  TY_TRY(about_to_wait(ctx));
   CUDA(ctx, gpu, ty_use(gpu));
   ty_used_on(src, stream);
   CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));

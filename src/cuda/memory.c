@@ -217,7 +217,8 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   ty_stream *pool = ty_captures(dev->gpu), *s = pool ? pool : ty_stream_of(ctx, dev->gpu);
   n = ty_cuda_cached() ? (TY_MAX(n, 1) + UNIT - 1) / UNIT * UNIT : (TY_MAX(n, 1) + 3) / 4 * 4;
   const bool small = n <= SMALL;
-  char where[sizeof ((ty_gpu_block *)0)->where] = "";
+  char where[sizeof ((ty_gpu_block *)0)->where];
+  where[0] = 0;
   if (ty_core->flags->memory_history && ctx->host) ctx->host->where(ctx, where, sizeof where);
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);

@@ -1,9 +1,10 @@
 -- tycho.nn.utils: over all parameters at once.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
+local devices = require "tycho.devices"
 local options = require "tycho.options"
 local sequences = require "tycho.nn.sequences"
-local fail = options.fail
+local fail, on = options.fail, devices.on
 local ops, M = core.ops, core.methods
 local utils = {}
 
@@ -26,32 +27,13 @@ local function give_back(list, total)
   return total
 end
 
--- The list's members by device: the device and its list, in the order of the first of each.
-local function by_device(list)
-  local lists, order = {}, {}
-  for _, g in ipairs(list) do
-    local device = g.device
-    if not lists[device] then
-      lists[device] = {}
-      order[#order + 1] = device
-    end
-    table.insert(lists[device], g)
-  end
-  local i = 0
-  return function()
-    i = i + 1
-    return order[i], lists[order[i]]
-  end
-end
-local function on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = device ~= "cpu"}) end
-
 -- Multiplies all gradients by a factor.
-local function scale_all(list, factor) for device, part in by_device(list) do ops.multi_scale(part, on(factor, device)) end end
+local function scale_all(list, factor) for device, part in devices.each(list) do ops.multi_scale(part, on(factor, device)) end end
 
 -- The norm of all gradients' elements together, on the first one's device.
 local function norm_of(list, p)
   local norms, first = {}, list[1].device
-  for _, part in by_device(list) do norms[#norms + 1] = on(ops.multi_norm(part), first) end      -- refuses gradients that are still scaled
+  for _, part in devices.each(list) do norms[#norms + 1] = on(ops.multi_norm(part), first) end   -- refuses scaled ones
   if p == 2 then return #norms == 1 and norms[1] or ops.sqrt(ops.sum(ops.square(ops.stack(norms, 1)))) end
   local each = {}
   for i, g in ipairs(list) do

@@ -68,6 +68,18 @@ local function check_list(name, params)
   end
 end
 
+-- The parameters of a list, or of lists: {a:parameters(), b:parameters()} are all of them.
+local function all_of(name, params)
+  local missing, out = module.incomplete[params], {}
+  if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
+  for _, p in ipairs(params) do
+    if type(p) == "table" and getmetatable(p) == nil and p.params == nil then
+      for _, q in ipairs(all_of(name, p)) do out[#out + 1] = q end
+    else out[#out + 1] = p end
+  end
+  return out
+end
+
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
   if type(given) ~= "table" or core.is_tensor(given) then
@@ -90,13 +102,7 @@ local function add_group(self, given, known)
   for _, other in ipairs(self.param_groups) do
     for _, p in ipairs(other.params) do seen[p] = true end
   end
-  local list = {}                          -- {a:parameters(), b:parameters()} are all of them
-  for _, p in ipairs(given.params) do
-    if type(p) == "table" and not core.is_tensor(p) and getmetatable(p) == nil and p.params == nil then
-      for _, q in ipairs(p) do list[#list + 1] = q end
-    else list[#list + 1] = p end
-  end
-  for i, p in ipairs(list) do
+  for i, p in ipairs(all_of(name, given.params)) do
     if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
     if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
     if seen[p] then fail("%s: parameter %d is given twice", name, i) end
@@ -162,14 +168,6 @@ local function new_class(name, defaults, own)
     end
     local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
     local groups = listed and {{params = params}} or params
-    for _, group in ipairs(groups) do
-      local missing = type(group) == "table" and group.params and module.incomplete[group.params]
-      local lists = not missing and type(group) == "table" and type(group.params) == "table" and group.params or {}
-      for _, list in ipairs(lists) do
-        missing = missing or type(list) == "table" and module.incomplete[list]
-      end
-      if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
-    end
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     return self
