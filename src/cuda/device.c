@@ -161,7 +161,7 @@ static cudaError_t open_device(int gpu) {
 __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_services *core, ty_gpu *out) {
   static char why[200];
   int n = 0;
-  if (core->interface != TY_INTERFACE) return "it was built with another version of Tycho's core: build both anew";
+  if (core->interface != TY_INTERFACE) return "tycho/cuda.so was built with another version of Tycho's core: build both anew";
   ty_core = core;
   cudaError_t e = cudaGetDeviceCount(&n);
   for (int i = 0; e == cudaSuccess && i < n && i < TY_MAXGPU; i++) {

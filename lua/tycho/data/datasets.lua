@@ -73,6 +73,7 @@ end
 
 -- A dataset by a function from its options; errors begin with its name.
 local function define(name, defaults, make)
+  defaults.download = false                            -- PyTorch's: where files are missing, the error says how to fetch them
   datasets[name] = function(o, more)
     if type(o) == "string" then                        -- the folder or file comes first, as PyTorch's
       local named = {root = o}
@@ -80,9 +81,7 @@ local function define(name, defaults, make)
       for k, v in pairs(more or {}) do named[k] = v end
       o = named
     end
-    local taken = {download = false}                   -- PyTorch's: where files are missing, the error says how to fetch them
-    for k, v in pairs(defaults) do taken[k] = v end
-    o = fill(name, o, taken)
+    o = fill(name, o, defaults)
     local ok, d = pcall(make, o)
     if not ok then fail(name .. ": " .. tostring(bare(d))) end
     d.name = name
