@@ -265,6 +265,51 @@ describe("compile", function()
     assert.equal("bool", h().dtype)
   end)
 
+  it("values that nobody keeps share memory; those kept, in whatever call, are their keeper's", function()
+    for _, fusion in ipairs {true, false} do
+      local w, keep, kept = tycho.randn(64, 64) * 0.1, {}, {}
+      local function chain(x)
+        for i = 1, 16 do
+          x = x:matmul(w)
+          if keep[i] then kept[#kept + 1] = tycho.keep(x) end
+          x = x:tanh() + x
+          if keep[-i] then kept[#kept + 1] = tycho.keep(x:t()) end
+        end
+        return x
+      end
+      local f, before = tycho.compile(chain, {fusion = fusion}), nil
+      local function call()
+        local x = tycho.randn(64, 64)
+        local y = f(x)
+        local first = #kept
+        local expected = chain(x)
+        assert.is_true(y:equal(expected))
+        for i = 1, #kept - first do assert.is_true(kept[first - (#kept - first) + i]:equal(kept[first + i])) end
+        for i = #kept, first + 1, -1 do kept[i] = nil end
+      end
+      collectgarbage()
+      before = require "tycho.core".allocated()
+      for _ = 1, 4 do call() end
+      collectgarbage()
+      collectgarbage()
+      assert.is_true(compiled(f))
+      local most = 8 * 64 * 64 * 4                        -- of 48 results
+      assert.is_true(require "tycho.core".allocated() - before < most, "more than eight results' memory")
+      for _, places in ipairs {{3}, {-5, 7}, {}, {1, 2, -2, 16}, {3, -16}} do
+        keep = {}
+        for _, i in ipairs(places) do keep[i] = true end
+        call()
+      end
+      local values = {}
+      for i, x in ipairs(kept) do values[i] = x:clone() end
+      keep = {}
+      for _ = 1, 3 do call() end
+      for i, x in ipairs(kept) do assert.is_true(x:equal(values[i])) end
+      assert.equal(9, #kept)
+      assert.is_true(compiled(f))
+    end
+  end)
+
   it("keeps what a call puts elsewhere, also where it goes another way than the record's", function()
     local hidden, held, more
     local step = tycho.compile(function(x)

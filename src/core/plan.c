@@ -1,9 +1,9 @@
 /* A recorded program's memory.
  *
- * Idea: what the function can have seen (results of its calls, gradients) has memory of its own. What gradient rules made on the way is
- * used up within the run: such memory is given out again by the order of the steps, best fit, so that a run touches about as much memory
- * as the recorded call did. Invariant: two values share memory only if they shared a storage, or if the one's last use comes before the
- * other's first. */
+ * Idea: what is needed after a run (results, gradients) has memory of its own. All else is used up within the run: such memory is given
+ * out again by the order of the steps, best fit, so that a run touches about as much memory as the recorded call did. What the function
+ * has seen it may keep: whether it has is known before each run, and what is kept moves to memory of its own. Invariant: two values share
+ * memory only if they shared a storage, or if the one's last use comes before the other's first and nobody else has it. */
 #include <string.h>
 #include "plan.h"
 
@@ -54,6 +54,32 @@ static bool place_beside_visible(ty_program *p, const group *g) {
   return more;
 }
 
+/* Needed after the run, or too small to be worth while. */
+static bool apart(const store *st) { return st->visible && (st->pinned || st->nbytes <= TY_SMALL); }
+
+/* Seen, and never written unless someone keeps it: all such are in one place until then. */
+static bool is_idle(const store *st) { return st->internal && st->unwritten && !apart(st) && st->visible; }
+
+static ty_status share_idle(ty_ctx *ctx, ty_program *p) {
+  for (int first = 0; first < p->nstore; first++) {      /* the first of its device's */
+    const store *like = &p->store[first];
+    size_t most = 0;
+    ty_tensor *scrap;
+    if (!is_idle(like) || like->memory) continue;
+    for (int i = first; i < p->nstore; i++)
+      if (is_idle(&p->store[i]) && p->store[i].backend == like->backend) most = TY_MAX(most, p->store[i].nbytes);
+    TY_TRY(block(ctx, like->backend, most, &scrap));
+    ty_status s = TY_OK;
+    for (int i = first; i < p->nstore && s == TY_OK; i++)
+      if (is_idle(&p->store[i]) && p->store[i].backend == like->backend)
+        s = ty_within(ctx, scrap, p->store[i].nbytes, &p->store[i].memory);
+    ty_release(scrap);
+    if (s != TY_OK) return s;
+  }
+  for (int i = 0; i < p->nstore; i++) p->store[i].idle = is_idle(&p->store[i]);
+  return TY_OK;
+}
+
 typedef struct { ty_tensor *t; bool free; } buffer;
 
 /* Memory for the stores that end within the run: in the order of the steps, what has ended is given out again. */
@@ -65,7 +91,7 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
   if (!order || !holds) s = ty_program_no_memory(ctx);
   int count = 0;
   for (int i = 0; i < p->nstore && s == TY_OK; i++) {     /* by their first use */
-    if (!p->store[i].internal || p->store[i].visible || nowhere(&p->store[i])) continue;
+    if (!p->store[i].internal || apart(&p->store[i]) || is_idle(&p->store[i]) || nowhere(&p->store[i])) continue;
     int k = count++;
     for (; k > 0 && p->store[order[k - 1]].first > p->store[i].first; k--) order[k] = order[k - 1];
     order[k] = i;
@@ -89,9 +115,11 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
     }
     pool[best].free = false;
     holds[k] = best;
-    st->memory = ty_retain(pool[best].t);
+    if (!st->visible) st->memory = ty_retain(pool[best].t);
+    else s = ty_within(ctx, pool[best].t, st->nbytes, &st->memory);
   }
   for (int j = 0; j < n; j++) ty_release(pool[j].t);
+  if (s == TY_OK) s = share_idle(ctx, p);
   ty_free(pool);
   ty_free(order);
   ty_free(holds);
@@ -176,6 +204,22 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
 static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /* two for each tensor, one for the block's: see tensor.c */
 static bool free_of_holders(const store *st) { return atomic_load(&st->memory->storage->refs) <= own_refs(st); }
 
+/* What someone has kept of values that share memory moves to memory of its own, before the run writes to it; so does what is
+   written after all. */
+static ty_status part(ty_ctx *ctx, ty_program *p) {
+  for (int i = 0; i < p->nstore; i++) {
+    store *st = &p->store[i];
+    ty_tensor *own;
+    if (!st->memory || !st->visible || !st->memory->storage->within || st->own) continue;
+    if (free_of_holders(st) && (!st->idle || st->unwritten)) continue;
+    TY_TRY(block(ctx, st->backend, st->nbytes, &own));
+    ty_move_within(st->memory->storage, own);
+    ty_release(own);
+    st->own = p->moved = true;
+  }
+  return TY_OK;
+}
+
 ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
   bool more = p->unmade;
   for (int i = 0; i < p->nstore; i++) {
@@ -183,8 +227,9 @@ ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
     if (!st->unwritten || !st->visible || st->held || free_of_holders(st)) continue;
     st->held = more = true;
   }
+  const ty_status s = more ? ty_fuse_make(ctx, p) : TY_OK;
+  if (s == TY_OK) TY_TRY(part(ctx, p));
   if (!more) return TY_OK;
-  const ty_status s = ty_fuse_make(ctx, p);
   ty_fuse_places(p);
   p->moved = true;
   return s;

@@ -238,8 +238,9 @@ static void storage_drop(ty_storage *s, int n) {
   if (before != n) before = atomic_fetch_sub(&s->refs, n);     /* equal: nobody else is there to count with */
   if (before >= 2 && before - n < 2) {
     if (s->drop) s->drop(s->owner);
+    else if (s->within) ty_storage_release(s->within);
     else if (s->data && s->data != s->small) s->backend->free(s->backend, s->data, s->nbytes, s->block);
-    if (!s->drop) account_add(s->account, -(long long)s->nbytes);
+    if (!s->drop && !s->within) account_add(s->account, -(long long)s->nbytes);
     ty_account_release(s->account);
   }
   if (before == n) cell_free(&block_cells, block_of(s));
@@ -299,6 +300,24 @@ ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *
   k->s.data = data;
   k->s.drop = drop;
   k->s.owner = owner;
+  *out = &k->t;
+  return TY_OK;
+}
+
+void ty_move_within(ty_storage *s, ty_tensor *memory) {
+  ty_storage *was = s->within;
+  s->within = memory->storage;
+  s->data = memory->storage->data;
+  s->block = memory->storage->block;
+  ty_storage_retain(s->within);
+  if (was) ty_storage_release(was);
+}
+
+ty_status ty_within(ty_ctx *ctx, ty_tensor *memory, size_t n, ty_tensor **out) {
+  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)n}};
+  block *k = block_new(ctx, memory->storage->backend, n, &m);
+  if (!k) return out_of_memory(ctx, memory->storage->backend, sizeof *k);
+  ty_move_within(&k->s, memory);
   *out = &k->t;
   return TY_OK;
 }

@@ -97,7 +97,7 @@ typedef struct ty_fused ty_fused;        /* fused.h */
 /* fuse_joint.c */
 typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_LOSS, TY_JOINT_STEP } ty_joint;
 
-typedef struct {
+typedef struct ty_storage {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
   uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
@@ -111,6 +111,7 @@ typedef struct {
   ty_account *account;
   void (*drop)(void *owner);  /* memory that belongs to someone else: told when it is no longer needed */
   void *owner;
+  struct ty_storage *within;  /* its memory is part of this one's, which it keeps: see ty_within */
   _Alignas(16) char small[TY_SMALL];  /* on the CPU, data of up to this size */
 } ty_storage;
 
@@ -356,6 +357,9 @@ long ty_debug_fail_alloc(long n, long times);  /* the n-th allocation from now a
 
 ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out);
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out);
+/* n bytes that lie in memory's, as a tensor with a storage, and so with holders, of its own; and, while nothing is in them: elsewhere. */
+ty_status ty_within(ty_ctx *ctx, ty_tensor *memory, size_t n, ty_tensor **out);
+void ty_move_within(ty_storage *s, ty_tensor *memory);
 ty_tensor *ty_retain(ty_tensor *t);
 void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply */
 void ty_storage_retain(ty_storage *s);
