@@ -277,7 +277,7 @@ describe("compile", function()
         end
         return x
       end
-      local f, before = tycho.compile(chain, {fusion = fusion}), nil
+      local f = tycho.compile(chain, {fusion = fusion})
       local function call()
         local x = tycho.randn(64, 64)
         local y = f(x)
@@ -288,7 +288,7 @@ describe("compile", function()
         for i = #kept, first + 1, -1 do kept[i] = nil end
       end
       collectgarbage()
-      before = require "tycho.core".allocated()
+      local before = require "tycho.core".allocated()
       for _ = 1, 4 do call() end
       collectgarbage()
       collectgarbage()

@@ -26,11 +26,12 @@ function Generator:draw(fn, ...)
     local before = gpu.own_rng(self._state)
     return options.finally(function() gpu.own_rng(before) end, fn, ...)
   end
-  local before = gpu.keep_rng(self.device)
-  gpu.give_rng(self._state)
+  local on = {device = self.device}
+  local before = core.ops.rng_state(on)
+  core.ops.set_rng_state(self._state)
   return options.finally(function()
-    no_grad(core.methods.copy_, self._state, gpu.keep_rng(self.device))
-    gpu.give_rng(before)
+    no_grad(core.methods.copy_, self._state, core.ops.rng_state(on))
+    core.ops.set_rng_state(before)
   end, fn, ...)
 end
 -- Begins anew from a seed, a whole number from 0; gives the generator.

@@ -9,26 +9,20 @@ local modes = require "tycho.modes"
 local tree = require "tycho.tree"
 local M = core.methods
 local recompute = {}
+local FIRST_STATE = 5                       -- among the arguments of Again
 
 -- The states of the generators that a function of these arguments may draw from; none where it isn't to have the same numbers again.
-local function generators(args, n, fresh)
+local function generators(fresh, ...)
   if fresh then return {} end
-  local kept = {cpu = core.gpu.keep_rng("cpu")}
-  for i = 1, n do
-    local device = core.is_tensor(args[i]) and args[i].device
-    if device and not kept[device] then kept[device] = core.gpu.keep_rng(device) end
-  end
-  return kept
-end
--- Neither of these nor the arguments end with the scope of the forward pass.
-local function keep_all(...)
+  local states, known = {core.ops.rng_state {device = "cpu"}}, {cpu = true}
   for i = 1, select("#", ...) do
-    local v = select(i, ...)
-    if core.is_tensor(v) then core.keep(v) end
+    local x = select(i, ...)
+    local device = core.is_tensor(x) and x.device
+    if device and not known[device] then states[#states + 1], known[device] = core.ops.rng_state {device = device}, true end
   end
-  return ...
+  return states
 end
-local function restore(kept) for _, state in pairs(kept) do core.gpu.give_rng(state) end end
+local function restore(states) for _, state in ipairs(states) do core.ops.set_rng_state(state) end end
 
 -- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next
 -- turn, where it is much. Where a collection gave little back, the next one comes later.
@@ -48,21 +42,27 @@ local function tidy(before, ...)
   return ...
 end
 
+-- fn's i-th argument; the tape holds the tensors among them.
+local function argument(ctx, i)
+  local x = ctx._saved[ctx.before + i]
+  if x == nil then return ctx.plain[i] end
+  return x
+end
+
 -- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
 local function computed_again(ctx)
   local within = core.scope_outside()      -- what fn is given and makes may be kept by the user
   local args, leaves = {}, {}
   for i = 1, ctx.n do
-    local x = ctx._saved[i]
+    local x = argument(ctx, i)
     if core.is_tensor(x) then
-      local leaf = x:detach()
-      if x.requires_grad then leaves[i] = leaf:requires_grad_() end
-      x = leaf
+      if ctx.needs_input_grad[ctx.before + i] then leaves[i] = core.leaf_of(x) end
+      x = leaves[i] or x:detach()
     end
     args[i] = x
   end
-  local now, casts, before = generators(ctx._saved, ctx.n, ctx.fresh), modes.autocast(ctx.autocasts), modes.recomputing
-  restore(ctx.rng)
+  local now, casts, before = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts), modes.recomputing
+  restore {unpack(ctx._saved, FIRST_STATE, ctx.before)}
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
@@ -112,6 +112,7 @@ local function pass(roots, grads, leaves, n, retain)
     local g = leaves[i] and leaves[i].grad
     if g then
       result[i], leaves[i].grad = M.detach(g), nil
+      core.mark_as(result[i], leaves[i])                 -- whether it is scaled the pass around this one knows
       g:free()                                           -- a handle of a leaf's gradient is in no scope
     end
   end
@@ -172,23 +173,29 @@ local Gradients = autograd.Function {
   end}
 
 local Again = autograd.Function {
-  -- the first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are
-  forward = function(ctx, _, how, fn, ...)
-    ctx.fn, ctx._saved, ctx.n, ctx.report, ctx.fresh = fn, {keep_all(...)}, select("#", ...), how.report, how.fresh
-    ctx.rng, ctx.autocasts = generators(ctx._saved, ctx.n, ctx.fresh), modes.autocast()
-    for _, state in pairs(ctx.rng) do keep_all(state) end
-    return tidy(core.allocated(), fn(...))
+  -- The first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are; then how, fn,
+  -- and, from FIRST_STATE on, as many generators' states and fn's arguments. Tensors are in _saved again at backward.
+  forward = function(ctx, _, how, fn, states, ...)
+    ctx.fn, ctx.before, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh
+    ctx.autocasts, ctx.plain = modes.autocast(), {}
+    for i = 1, ctx.n do
+      local x = select(states + i, ...)
+      if not core.is_tensor(x) then ctx.plain[i] = x end
+    end
+    return tidy(core.allocated(), fn(select(states + 1, ...)))
   end,
   backward = function(ctx, ...)
     local held, asked, result = core.allocated(), modes.inputs
     if core.is_grad_enabled() then
       if not asked then error("checkpoint: create_graph goes through what is computed again by tycho.grad, which names the inputs", 0) end
       local all, count = {...}, select("#", ...)
-      for i = 1, ctx.n do all[count + i] = ctx._saved[i] end
+      for i = 1, ctx.n do all[count + i] = argument(ctx, i) end
       result = {Gradients(modes.anchor, ctx, count, unpack(all, 1, count + ctx.n))}
       for k = 1, #asked.list do add(asked.besides, k, result[ctx.n + k]) end
     else result = once(ctx, ...) end
-    return tidy(held, nil, nil, nil, unpack(result, 1, ctx.n))
+    local gradients = {}
+    for i = 1, ctx.n do gradients[ctx.before + i] = result[i] end
+    return tidy(held, unpack(gradients, 1, ctx.before + ctx.n))
   end}
 Again.internal = true
 
@@ -236,7 +243,13 @@ function recompute.run(how, fn, ...)
   local list = {n = 0}
   local args = has_table(...) and taken_out(pack(...), list)
   local function from_list(...) return results_out(fn(unpacked(put_back(args, pack(...))))) end
-  local out = args and pack(Again(modes.anchor, how, from_list, unpacked(list))) or pack(Again(modes.anchor, how, again, ...))
+  local function recorded(f, ...)
+    local all = generators(how.fresh, ...)
+    local states = #all
+    for i = 1, select("#", ...) do all[states + i] = (select(i, ...)) end
+    return pack(Again(modes.anchor, how, f, states, unpack(all, 1, states + select("#", ...))))
+  end
+  local out = args and recorded(from_list, unpacked(list)) or recorded(again, ...)
   return unpacked(results and put_back(results, out) or out)
 end
 

@@ -213,19 +213,64 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
 }
 
+/* An autograd.Function has been called, whose results have no history yet. Its operands and then its results are the event's operands.
+   What the library's own do in backward follows from these; what a user's do nobody knows. */
+ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
+  ty_program *p = ctx->program;
+  if (!f.internal) TY_TRY(ty_program_settle(ctx, "an autograd.Function is called"));
+  if (p->dead || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
+  event *e = p->mode == TY_CHECK ? next_event(p) : event_new(ctx, p, EVENT_FUNCTION, nin + nout);
+  if (p->mode == TY_CHECK) {
+    bool same = e && e->kind == EVENT_FUNCTION && e->nin == nin + nout && e->nroot == nin && same_modes(ctx, e);
+    for (int i = 0; same && i < nin + nout; i++) same = is_operand(p, e, i, i < nin ? in[i] : out[i - nin]);
+    if (!same) {
+      TY_TRY(ty_diverge(ctx, p, "an autograd.Function differs"));
+      return ty_program_function(ctx, f, in, nin, out, nout);
+    }
+    for (int i = 0; i < nin + nout; i++) e->actual[i] = ty_retain(i < nin ? in[i] : out[i - nin]);
+    p->at++;
+  } else {
+    bool ok = e != NULL;
+    for (int i = 0; ok && i < nin + nout; i++) ok = note_operand(p, e, i, i < nin ? in[i] : out[i - nin]);
+    if (!ok) return ty_program_no_memory(ctx);
+    e->nroot = nin;
+  }
+  e->function = f;
+  return ty_record_function(ctx, f, in, nin, out, nout);
+}
+
 /* ---- gradients ---- */
 
 static bool leaf_room(event *e) { return ty_grow(&e->leaf, e->nleaf + 1, &e->leaf_room, sizeof(leaf_change)); }
+
+static leaf_change *changed_leaf(event *e, const ty_tensor *leaf) {
+  for (int k = 0; k < e->nleaf; k++)
+    if (e->leaf[k].leaf == leaf) return &e->leaf[k];
+  return NULL;
+}
+
+/* The library has taken the gradient of a leaf of its own within the pass that gave it. */
+static void forget_leaf(event *e, const ty_tensor *leaf) {
+  leaf_change *l = changed_leaf(e, leaf);
+  if (!l || l->before >= 0) return;
+  ty_release(l->leaf);
+  *l = e->leaf[--e->nleaf];
+}
 
 ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   ty_program *p = ctx->program;
   if (!p || p->mode != TY_RECORD || p->dead || p->backward != 1) return TY_OK;
   event *e = &p->event[p->nevent - 1];
-  if (!leaf_room(e)) return ty_program_no_memory(ctx);
-  leaf_change *l = &e->leaf[e->nleaf];
-  *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .scaled = leaf->grad->scaled, .kept = leaf->grad == before};
-  e->nleaf++;
-  if (before && (l->before = ty_visible(p, before)) < 0) return ty_program_no_memory(ctx);
+  leaf_change *l = changed_leaf(e, leaf);  /* of a checkpoint that this pass has come by: one change in all */
+  if (l) {
+    l->scaled = leaf->grad->scaled;
+    l->kept = l->kept && leaf->grad == before;
+  } else {
+    if (!leaf_room(e)) return ty_program_no_memory(ctx);
+    l = &e->leaf[e->nleaf++];
+    *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .scaled = leaf->grad->scaled, .kept = leaf->grad == before};
+    if (before && (l->before = ty_visible(p, before)) < 0) return ty_program_no_memory(ctx);
+  }
   return (l->after = ty_visible(p, leaf->grad)) < 0 ? ty_program_no_memory(ctx) : TY_OK;
 }
 
@@ -320,7 +365,11 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
 
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
   ty_program *p = ctx->program;
-  if (!p || p->dead || p->within || p->backward) return TY_OK;
+  if (!p || p->dead || p->within) return TY_OK;
+  if (p->backward) {
+    if (p->mode == TY_RECORD && !grad) forget_leaf(&p->event[p->nevent - 1], leaf);
+    return TY_OK;
+  }
   if (p->mode == TY_CHECK) {
     event *e = next_event(p);
     if (e && e->kind == EVENT_GRAD && e->leaf[0].leaf == leaf && is_operand(p, e, 0, grad)) {
@@ -406,6 +455,8 @@ static ty_status redo(ty_ctx *ctx, event *e) {
     ty_release(t);
     return TY_OK;
   }
+  if (e->kind == EVENT_FUNCTION)
+    return ty_program_function(ctx, e->function, e->actual, e->nroot, e->actual + e->nroot, e->nin - e->nroot);
   if (e->kind == EVENT_GRAD) {
     ty_tensor *leaf = e->leaf[0].leaf;
     TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));

@@ -16,7 +16,7 @@ typedef struct {
   bool input;              /* an argument's: only it and views of it are in it */
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's has a storage of its own */
-  bool idle;               /* visible and unwritten when memory was given out: it shares a place that nothing is written to, until it has its */
+  bool idle;               /* visible and unwritten when memory was given out: in a place that nothing is written to */
   bool own;                /* it shared memory with others until someone kept it */
   int users;               /* values in it */
   /* only kernels that make its values themselves touch them: they are never stored, but where someone holds one
@@ -47,7 +47,7 @@ typedef struct {
 /* of a context; streams apart, which replays choose anew */
 typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;
 
-typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH } event_kind;
+typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION } event_kind;
 
 /* kept: the gradient was added to in place */
 typedef struct { ty_tensor *leaf, *shell; int before, after; bool scaled, kept; } leaf_change;
@@ -67,7 +67,8 @@ typedef struct {
   modes modes;
   void *stream[TY_MAXGPU];
   ty_backward_opts opts;   /* backward: roots, their gradients, inputs are the operands */
-  int nroot, nresult;
+  int nroot, nresult;      /* nroot, of a function: how many of its operands are what it was given */
+  ty_function function;
   bool with_inputs;
   int *vresult;
   leaf_change *leaf;

@@ -501,6 +501,18 @@ ty_status ty_infer_randint(ty_call *c) {
   return TY_OK;
 }
 
+/* A generator's state: seed and offset. */
+ty_status ty_infer_rng_state(ty_call *c) {
+  ty_set_shape(&c->meta[0], TY_I64, 1, (int64_t[]){2});
+  return TY_OK;
+}
+
+ty_status ty_infer_set_rng_state(ty_call *c) {
+  const ty_tensor *t = c->in[0].t;
+  return t->dtype == TY_I64 && t->ndim == 1 && t->shape[0] == 2 ? TY_OK
+    : ty_fail(c, "argument 1 must be a generator's state, two int64, got %s of shape %s", ty_dtype_names[t->dtype], ty_shape_of(t));
+}
+
 ty_status ty_infer_randperm(ty_call *c) {
   TY_TRY(check_sizes(c, &c->at[0].i, 1));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[1], TY_I64), 1, &c->at[0].i);

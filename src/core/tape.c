@@ -182,15 +182,20 @@ ty_status ty_record(ty_call *c) {
   return TY_OK;
 }
 
-ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout) {
+ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
   ty_node *n = node_new(NULL, nin, nout, 0);
+  ty_status st = TY_OK;
   if (!n) return no_memory(ctx);
-  n->key = key;
-  for (int i = 0; i < nin; i++)
+  n->key = f.key;
+  n->internal = f.internal;
+  for (int i = 0; i < nin && st == TY_OK; i++)
     if (in[i]) {
       ty_meta_of(in[i], &n->meta[i]);
+      n->in[i].kind = TY_TENSOR;
       if (ty_needs_grad(in[i])) set_edge(&n->edge[i], in[i]);
+      if (f.internal) st = save(ctx, &n->saved[i], in[i], ctx->packs && ty_is_float((ty_dtype)in[i]->dtype));
     }
+  if (st != TY_OK) { ty_node_release(n); return st; }
   for (int j = 0; j < nout; j++)
     if (out[j]) {
       ty_meta_of(out[j], &n->meta[nin + j]);

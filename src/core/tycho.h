@@ -281,7 +281,6 @@ struct ty_backend {
   void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* work of the current stream, put there by a graph, has used s */
   /* tells apart streams and captures, between which nothing orders writes and reads */
   uint64_t (*queue_id)(ty_ctx *ctx, const ty_backend *b);
-  ty_status (*copy_seed)(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set);        /* to, or from, 2 int64 on the device; no wait */
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
   /* Kernels of several pointwise ops (fused.h): NULL, or makes one ready to run. TY_ERR: it can't, as ctx->err says;
      the steps then run one by one. */
@@ -445,7 +444,7 @@ struct ty_node {
   ty_op *op;
   uint64_t seq;            /* grows with creation: a node's operands are older than the node */
   uint64_t key;            /* autograd.Function: key of its Lua context */
-  bool internal;           /* autograd.Function: the library's own; of what its backward makes it keeps nothing */
+  bool internal;           /* autograd.Function: the library's own, see ty_function; of what its backward makes it keeps nothing */
   bool done;               /* backward ran and its saved tensors are gone */
   int nin, nout, nattr;
   uint32_t saved_mask;     /* bit i: operand i saved; bit 24+j: result j saved */
@@ -472,7 +471,9 @@ typedef struct { ty_node *call, *put; } ty_pending;
 ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p);
 void ty_commit_inplace(ty_tensor *target, ty_pending *p);
 void ty_abandon_inplace(ty_pending *p);
-ty_status ty_record_function(ty_ctx *ctx, uint64_t key, ty_tensor **in, int nin, ty_tensor **out, int nout);
+/* autograd.Function: by its context's key. internal: the library's own, whose node keeps the operands for its backward. */
+typedef struct { uint64_t key; bool internal; } ty_function;
+ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
 bool ty_mark_graph_used(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */
 void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */

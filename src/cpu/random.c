@@ -205,7 +205,18 @@ static int64_t improbable(const char *x, ty_dtype d, int64_t n) {
   return n;
 }
 
+/* The generator's state to a tensor, or from one. */
+static ty_status state(ty_call *c) {
+  ty_tensor *t;
+  if (c->op->id == TY_OP_rng_state) { *(ty_generator *)ty_data(c->out[0]) = ty_cpu_generator(); return TY_OK; }
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &t));
+  ty_cpu_seed(*(ty_generator *)ty_data(t));
+  ty_release(t);
+  return TY_OK;
+}
+
 ty_status ty_cpu_random(ty_call *c) {
+  if (c->op->id == TY_OP_rng_state || c->op->id == TY_OP_set_rng_state) return state(c);
   int64_t n = ty_numel(c->out[0]);
   job j = {.c = c, .n = n};
   ty_tensor *x = NULL;

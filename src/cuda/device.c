@@ -108,16 +108,6 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   return TY_OK;
 }
 
-static ty_status copy_seed(ty_ctx *ctx, const ty_backend *b, ty_tensor *t, bool set) {
-  ty_stream *s = ty_stream_of(ctx, b->gpu);
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
-  ty_uses(s, t->storage);
-  void *g = ty_generator_begin(ctx, b->gpu);
-  const cudaError_t e = ty_generator_end(b->gpu,
-    cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s->s));
-  return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "cudaMemcpyAsync", b->gpu);
-}
-
 static void uses(ty_ctx *ctx, const ty_backend *b, ty_storage *s) { ty_uses(ty_stream_of(ctx, b->gpu), s); }
 
 static void range(const char *text) {
@@ -144,7 +134,7 @@ static cudaError_t open_device(int gpu) {
   if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, drew[gpu]->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
-    .seed = seed, .get_seed = get_seed, .copy_seed = copy_seed, .queue_id = ty_queue_id, .uses = uses,
+    .seed = seed, .get_seed = get_seed, .queue_id = ty_queue_id, .uses = uses,
     .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,

@@ -94,7 +94,25 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
+/* The generator's state to a tensor, or from one; nothing waits. */
+static ty_status state(ty_call *c) {
+  const bool set = c->op->id == TY_OP_set_rng_state;
+  int gpu;
+  cudaStream_t s;
+  ty_tensor *t;
+  TY_TRY(ty_contiguous(c->ctx, set ? c->in[0].t : c->out[0], &t));
+  ty_status st = ty_begin(c, &gpu, &s);
+  if (st == TY_OK) {
+    void *g = ty_generator_begin(c->ctx, gpu);
+    st = ty_launched(c, gpu, ty_generator_end(gpu,
+      cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s)));
+  }
+  ty_release(t);
+  return st;
+}
+
 ty_status ty_cuda_random(ty_call *c) {
+  if (c->op->id == TY_OP_rng_state || c->op->id == TY_OP_set_rng_state) return state(c);
   const ty_tensor *o = c->out[0];
   int gpu;
   cudaStream_t s;

@@ -233,13 +233,20 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     if (ty_fill_into(r->ctx, z, ty_op_int(0)) != TY_OK) return ty_raise(L, r->ctx);
   }
   const int base = lua_gettop(L) - n->nout - 2;
+  if (n->internal) {                       /* its operands, by place, for the time of the call */
+    lua_pushliteral(L, "_saved");
+    lua_createtable(L, n->nin, 0);
+    for (int i = 0; i < n->nin; i++)
+      if (n->in[i].kind == TY_TENSOR) { push_saved(L, r, i, false); lua_rawseti(L, -2, i + 1); }
+    lua_rawset(L, base + 2);
+  }
   lua_call(L, n->nout + 1, LUA_MULTRET);
   for (int k = lua_gettop(L); k > base + n->nin; k--)
     if (!lua_isnil(L, k))
       return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
   lua_settop(L, base + n->nin);
   for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
-  if (((ty_modes *)r->ctx)->retains) return 0;
+  if (((ty_modes *)r->ctx)->retains && !n->internal) return 0;
   ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
   ty_get_keyed(L, n->key);
   if (!lua_istable(L, -1)) return 0;
@@ -385,19 +392,29 @@ static int reached(lua_State *L) {
   return 1;
 }
 
-/* kept(): a number for what is made from now on; kept(outputs, that number) -> bytes made since that their graphs keep for backward */
+/* kept(): a number for what is made from now on; kept(outputs, that number) -> bytes made since that their graphs keep for
+   backward. Called within a backward pass, where there are no stand-ins of a compiled function's call (src/core/program.h). */
 static int kept(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (lua_isnoneornil(L, 1)) { lua_pushnumber(L, (lua_Number)ty_next_storage()); return 1; }
   luaL_checktype(L, 1, LUA_TTABLE);
-  ty_settle(L, "a graph is looked at");
   const size_t outs = lua_objlen(L, 1);
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (outs + 1));
   long long bytes = 0;
   const int n = list_of(L, 1, roots, outs, "output", false);
   if (ty_kept(ctx, roots, n, (uint64_t)luaL_checknumber(L, 2), &bytes) != TY_OK) return ty_raise(L, ctx);
   lua_pushnumber(L, (lua_Number)bytes);
+  return 1;
+}
+
+/* leaf_of(x) -> a leaf in x's memory: of a pass within the one that runs, so no concern of a program's record */
+static int leaf_of(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_tensor *x = ty_check(L, 1, "leaf_of", "argument 1");
+  ty_handle *h = ty_new_handle(L, s);
+  if (!(h->t = ty_alias(x))) return ty_throw(L, "backward: out of memory");
+  h->t->requires_grad = true;
   return 1;
 }
 
@@ -417,7 +434,6 @@ static int record(lua_State *L) {
   ty_tensor *in[MOST_OF_FUNCTION], *out[MOST_OF_FUNCTION];
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
-  ty_settle(L, "an autograd.Function is called");
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
   if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION)
     return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
@@ -429,20 +445,17 @@ static int record(lua_State *L) {
     lua_pop(L, 1);
   }
   const int anchors = lua_objlen(L, 4) ? 4 : 0;
-  const uint64_t key = ty_new_key(L, s, 1);
+  lua_getfield(L, 1, "_function");
+  lua_getfield(L, -1, "internal");
+  const ty_function f = {ty_new_key(L, s, 1), lua_toboolean(L, -1)};
   bool any = false;                        /* from here to the record nothing allocates in Lua: finalizers may free tensors */
   for (int i = 0; i < nin; i++) { lua_rawgeti(L, 2, i + 1); in[i] = ty_test(L, -1); any = any || ty_needs_grad(in[i]); lua_pop(L, 1); }
   for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (!any || !ctx->grad_enabled) return 0;
-  if (ty_record_function(ctx, key, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
-  lua_getfield(L, 1, "_function");
-  lua_getfield(L, -1, "internal");
-  const bool internal = lua_toboolean(L, -1);
-  lua_pop(L, 2);
+  if ((ctx->program ? ty_program_function : ty_record_function)(ctx, f, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
   for (int j = 0; j < nout; j++) {
     if (!out[j]) continue;
-    if (out[j]->node) out[j]->node->internal = internal;
     lua_rawgeti(L, 3, j + 1);
     int h = lua_gettop(L);
     if (anchors) ty_set_anchor(L, h, anchors);
@@ -459,6 +472,7 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "reached", reached);
   ty_add(L, "kept", kept);
   ty_add(L, "mark_as", mark_as);
+  ty_add(L, "leaf_of", leaf_of);
   ty_add(L, "record_function", record);
   lua_pushlightuserdata(L, (void *)&rules);
   lua_newtable(L);

@@ -153,45 +153,14 @@ static int rng_state(lua_State *L) {
   return 0;
 }
 
-/* Argument 1: a generator's state, as keep_rng gives it. */
-static ty_tensor *rng_at(lua_State *L, const char *who) {
-  ty_tensor *t = ty_check(L, 1, who, "argument 1");
-  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t))
-    ty_throw(L, "%s: argument 1 must be a generator's state, two int64, got %s of shape %s", who, ty_dtype_names[t->dtype], ty_shape_of(t));
-  return t;
-}
-
-/* keep_rng(device) -> the generator's state as two int64 on that device; give_rng(state) sets it. Neither waits for a device. */
-static int keep_rng(lua_State *L) {
-  ty_settle(L, "the generator's state is read");
-  const int d = ty_device_at(L, luaL_checkstring(L, 1), "keep_rng");
-  ty_state *s = ty_state_of(L);
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {2}};
-  if (d < 0) return ty_throw(L, "keep_rng: there is no device '%s'", lua_tostring(L, 1));
-  ty_handle *h = ty_new_handle(L, s);
-  if (ty_empty(ctx, ty_devices[d], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
-  if (!d) *(ty_generator *)ty_data(h->t) = ty_cpu_generator();
-  else if (ty_devices[d]->copy_seed(ctx, ty_devices[d], h->t, false) != TY_OK) return ty_raise(L, ctx);
-  return 1;
-}
-
-static int give_rng(lua_State *L) {
-  ty_settle(L, "the generator's state is set");
-  ty_tensor *t = rng_at(L, "give_rng");
-  const ty_backend *b = ty_device_of(t);
-  if (b->gpu < 0) ty_cpu_seed(*(ty_generator *)ty_data(t));
-  else if (b->copy_seed(context(L), b, t, true) != TY_OK) return ty_raise(L, context(L));
-  return 0;
-}
-
-/* own_rng(state, as keep_rng gives it, or nil: the process's): what this thread draws from on the CPU; gives what it was. */
+/* own_rng(state, as the op rng_state gives it, or nil: the process's): what this thread draws from on the CPU; gives what it was. */
 static int own_rng(lua_State *L) {
   lua_settop(L, 1);
   ty_settle(L, "a generator is chosen");
   ty_handle *before = ty_new_handle(L, ty_state_of(L));
-  ty_tensor *t = lua_isnil(L, 1) ? NULL : rng_at(L, "own_rng");
-  if (t && ty_device_of(t)->gpu >= 0) return ty_throw(L, "own_rng: argument 1 must be on the CPU, got one on a GPU");
+  ty_tensor *t = lua_isnil(L, 1) ? NULL : ty_check(L, 1, "own_rng", "argument 1");
+  if (t && (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0))
+    return ty_throw(L, "own_rng: argument 1 must be a generator's state, two int64 on the CPU");
   before->t = ty_cpu_own(t ? ty_retain(t) : NULL);
   if (!before->t) lua_pushnil(L);
   return 1;
@@ -445,7 +414,7 @@ void ty_open_gpu(lua_State *L) {
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
     {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
-    {"flag", flag}, {"keep_rng", keep_rng}, {"own_rng", own_rng}, {"give_rng", give_rng}, {"rng_state", rng_state},
+    {"flag", flag}, {"own_rng", own_rng}, {"rng_state", rng_state},
     {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
     {"set_timed_plans", set_timed_plans}, {"timed_plans_set", timed_plans_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);

@@ -107,6 +107,7 @@ function Sequential:forward(x)
 end
 
 local Checkpoint = layer("Checkpoint")
+Checkpoint._library = nil                  -- it keeps its input, and what it holds may be a user's
 -- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again
 -- (tycho.utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. saved_bytes: what the last
 -- backward had to make anew.

@@ -1,0 +1,158 @@
+-- Activation checkpointing within compiled functions: the same bits as without compile, in less memory.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local core = require "tycho.core"
+local nn, optim, F = tycho.nn, tycho.optim, tycho.nn.functional
+local checkpoint = tycho.utils.checkpoint
+local same, compiled = helper.compiled_same, helper.compiled
+
+-- A training step of `forward(layers, x)` over n layers with dropout, and the state to compare.
+local function training(forward, o)
+  o = o or {}
+  local layers = {}
+  for i = 1, 3 do layers[i] = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.3), nn.Tanh(), nn.LayerNorm(6)) end
+  local net = nn.ModuleList(layers)
+  local opt = optim.AdamW(net:parameters(), {lr = 0.05})
+  local calls = 0
+  return function(x)
+    calls = calls + 1
+    if not (o.every and calls % o.every > 0) then opt:zero_grad() end
+    local loss = F.mse_loss(forward(layers, x, calls), x)
+    loss:backward()
+    opt:step()
+    return loss:detach()
+  end, function() return net:parameters() end, function() return {tycho.randn(4, 6)} end
+end
+
+describe("checkpoint", function()
+  it("behind the library's layers in a Sequential has its input, and a user's module within keeps what it keeps", function()
+    local a, b, x = nn.Linear(4, 4), nn.Linear(4, 4), tycho.randn(2, 4)
+    local function grads(net)
+      net(x):sum():backward()
+      local out = {a.weight.grad, b.weight.grad}
+      a.weight.grad, b.weight.grad = nil, nil
+      return out
+    end
+    local expected = grads(nn.Sequential(a, nn.Tanh(), b))
+    for i, g in ipairs(grads(nn.Sequential(a, nn.Tanh(), nn.Checkpoint(b)))) do assert.is_true(g:equal(expected[i])) end
+    local Keep = nn.Module:extend("Keep")
+    function Keep:forward(y)
+      self.last = y
+      return y * 2
+    end
+    local keep = Keep()
+    nn.Sequential(nn.Tanh(), nn.Checkpoint(keep))(x)
+    assert.is_true(keep.last:equal(x:tanh()))
+  end)
+
+  it("gives a GradScaler's gradients to what others use too", function()
+    local a, b, x = nn.Linear(4, 4), nn.Linear(4, 4), tycho.randn(2, 4)
+    local function grads(way)
+      local h = a(x)
+      local loss = (h * 2 + way(b, h) + way(a, h)):sum()
+      tycho.amp.GradScaler {init_scale = 8}:scale(loss):backward()
+      local out = {a.weight.grad, b.weight.grad}
+      a.weight.grad, b.weight.grad = nil, nil
+      return out
+    end
+    local expected = grads(function(f, h) return f(h) end)
+    for i, g in ipairs(grads(checkpoint)) do
+      helper.close(g, expected[i])
+      helper.fails("is scaled by a GradScaler", g.add_, g, 1)
+    end
+  end)
+end)
+
+describe("compile", function()
+  it("records what is computed again: dropout, checkpoints within, weights used twice, gradients added up", function()
+    local ways = {
+      each = function(l, x) for i = 1, 3 do x = checkpoint(l[i], x) end return x end,
+      within = function(l, x)
+        return checkpoint(function(y) return l[3](checkpoint(function(z) return l[2](checkpoint(l[1], z)) end, y)) end, x)
+      end,
+      twice = function(l, x) return l[1](checkpoint(l[1], checkpoint(l[1], x))) + checkpoint(l[2], x) end,
+      branches = function(l, x)
+        local h = l[1](x)
+        return h * 2 + checkpoint(l[2], h) + checkpoint(l[3], h)
+      end,
+      tables = function(l, x)
+        local t = checkpoint(function(a, k) return {y = l[1](a.x) * k, z = l[2](a.x)} end, {x = l[3](x)}, 3)
+        return t.y + t.z
+      end,
+      fresh = function(l, x) return checkpoint(l[2], l[1](x), {preserve_rng_state = false}) end,
+      sequence = function(l, x) return tycho.utils.checkpoint_sequential(l, 2, x) end,
+      module = function(l, x) return nn.Checkpoint(l[1])(x) end,
+    }
+    for name, way in pairs(ways) do
+      local f = same(function() return training(way) end, 7)
+      assert.is_true(compiled(f), name .. ": " .. tostring(f:report()[1].why))
+      assert.is_true(compiled(same(function() return training(way, {every = 3}) end, 10, {max_variants = 4})), name)
+    end
+  end)
+
+  it("with autocast, a scaler, and asked by its arguments alone", function()
+    local f = same(function()
+      local layers = {nn.Linear(6, 6), nn.Linear(6, 6)}
+      local net = nn.ModuleList(layers)
+      local opt, scaler = optim.SGD(net:parameters(), {lr = 0.1}), tycho.amp.GradScaler {init_scale = 16}
+      return function(x)
+        opt:zero_grad()
+        local loss = tycho.amp.autocast({dtype = "bfloat16", device = helper.device}, function()
+          return F.mse_loss(checkpoint(function(y) return F.dropout(layers[2](y):relu(), {p = 0.2}) end, layers[1](x)), x)
+        end)
+        scaler:scale(loss):backward()
+        scaler:unscale_(opt)
+        nn.utils.clip_grad_norm_(net:parameters(), 1)
+        scaler:step(opt)
+        scaler:update()
+        return loss:detach()
+      end, function() return net:parameters() end, function() return {tycho.randn(4, 6)} end
+    end, 7)
+    assert.is_true(compiled(f))
+    f = same(function() return training(function(l, x) return checkpoint(l[2], l[1](x)) end) end, 7, {guard = "inputs"})
+    assert.is_true(compiled(f))
+  end)
+
+  it("a call that goes another way behind a checkpoint still gets its gradients", function()
+    same(function()
+      return training(function(l, x, calls)
+        local y = checkpoint(l[2], l[1](x))
+        if calls == 5 then y = y * 2 end
+        return calls > 7 and checkpoint(l[3], y) or y
+      end)
+    end, 10)
+  end)
+
+  it("what a checkpoint's function reads on the host, and a user's Function in it, isn't recorded", function()
+    local Twice = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g * 2 end}
+    for _, within in ipairs {function(y) return y * (y:sum():item() > 0 and 1 or 2) end, function(y) return Twice(y) end} do
+      local f = same(function() return training(function(l, x) return checkpoint(within, l[1](x)) end) end, 5)
+      assert.is_false(compiled(f))
+    end
+  end)
+
+  it("takes less memory", function()
+    local function held(way)
+      local w = {}
+      for i = 1, 8 do w[i] = nn.Parameter(tycho.randn(64, 64) * 0.1) end
+      local f = tycho.compile(function(x)
+        for i = 1, 8 do w[i].grad = nil end
+        local h = x
+        for i = 1, 8, 4 do
+          h = way(function(y)
+            for k = i, i + 3 do y = (y:matmul(w[k]):tanh() + y):sigmoid():matmul(w[k]) end
+            return y
+          end, h)
+        end
+        h:sum():backward()
+      end)
+      local before = core.allocated()
+      for _ = 1, 4 do f(tycho.randn(256, 64)) end
+      for _ = 1, 2 do collectgarbage() end
+      assert.is_true(compiled(f))
+      return core.allocated() - before
+    end
+    local plain = held(function(fn, x) return fn(x) end)
+    assert.is_true(held(checkpoint) < 0.7 * plain)
+  end)
+end)
