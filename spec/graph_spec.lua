@@ -11,6 +11,29 @@ describe("graphs", function()
     it("need the caching allocator", function() helper.fails("caching allocator", tycho.cuda.graph, function() end) end)
     return
   end
+
+  it("a stream that is current, or that a handle names, is nobody else's after a collection", function()
+    local inside
+    tycho.cuda.stream(tycho.cuda.Stream(), function()
+      for _ = 1, 2 do collectgarbage() end
+      local x = tycho.ones(5000, {device = "cuda"})
+      local g = tycho.cuda.graph(function()
+        local double = x * 2
+        local more = double + 1
+        double:free()
+        return more
+      end)
+      local later = {}
+      for i = 1, 8 do later[i] = tycho.zeros(5000, {device = "cuda"}) end
+      g:replay()
+      for i = 1, 8 do assert.equal(0, later[i]:sum():item()) end
+      inside = tycho.cuda.current_stream()
+      assert.is_false(tycho.cuda.Stream() == inside)
+    end)
+    for _ = 1, 2 do collectgarbage() end
+    for _ = 1, 3 do assert.is_false(tycho.cuda.Stream() == inside) end
+  end)
+
   it("draw in the order of the capture, in branches too", function()
     local side = tycho.cuda.Stream()
     local function draws()

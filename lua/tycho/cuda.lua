@@ -204,6 +204,7 @@ function cuda.stream(s, fn, ...)
   return options.finally(function()
     gpu.set_device(device)
     gpu.set_stream(before)
+    return s                                             -- which is held until here: nobody else does
   end, fn, ...)
 end
 

@@ -66,7 +66,8 @@ typedef struct {
   /* No more than a share of the device's memory is reserved; share < 0: asks. Gives the share so far. */
   ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
   ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* the lower the number, the sooner: -1 before 0 */
-  void (*stream_free)(int gpu, void *stream);
+  void (*stream_retain)(void *stream);
+  void (*stream_release)(int gpu, void *stream);         /* the last one's may be handed out again */
   void *(*stream_raw)(int gpu, void *stream);                                /* CUDA's handle of it */
   ty_status (*stream_synchronize)(ty_ctx *ctx, int gpu, void *stream);
   ty_status (*stream_query)(ty_ctx *ctx, int gpu, void *stream, bool *done);

@@ -22,7 +22,14 @@ ty_k_fault *ty_fault_of(int gpu);                            /* where kernels re
 
 /* ---- stream.c ---- */
 /* captured: a graph's; tickets: see ty_tickets */
-typedef struct ty_stream { cudaStream_t s; int gpu, priority; bool captured; unsigned *tickets; struct ty_stream *next; } ty_stream;
+typedef struct ty_stream {
+  cudaStream_t s;
+  int gpu, priority;
+  bool captured;
+  atomic_int holders;
+  unsigned *tickets;
+  struct ty_stream *next;
+} ty_stream;
 /* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in
  * kernels/device.cuh) and leaves them 0. *made: NULL, or to be released after it. */
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
@@ -33,7 +40,8 @@ cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
-void ty_stream_free(int gpu, void *stream);
+void ty_stream_retain(void *stream);                         /* NULL, the default one, is held by nobody */
+void ty_stream_release(int gpu, void *stream);
 void *ty_stream_raw(int gpu, void *stream);
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done);

@@ -75,7 +75,7 @@ static void pool_release(int gpu, pool *p) {
   if (atomic_fetch_sub(&p->graphs, 1) > 1) return;
   if (p->ran && p->ran != p->stream) ty_wait_for(p->stream, p->ran);     /* whoever gets the blocks comes after the last launch */
   p->stream->captured = false;
-  ty_stream_free(gpu, p->stream);
+  ty_stream_release(gpu, p->stream);
   ty_free(p);
 }
 

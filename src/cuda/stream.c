@@ -1,7 +1,7 @@
 /* Streams and events.
  *
- * Idea: streams that nobody needs go back to a pool and are handed out again; none is destroyed, so that a block or a handle that still
- * names one names a stream. Invariant: a stream's struct lives as long as the process. */
+ * Idea: streams that nobody holds go back to a pool and are handed out again; none is destroyed, so that a block that still names one
+ * names a stream. Invariant: a stream's struct lives as long as the process; two who hold streams hold different ones. */
 #include <pthread.h>
 #include "cuda.h"
 
@@ -54,14 +54,24 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
   if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
     cudaError_t e = ty_use(gpu);
     if (e == cudaSuccess) e = give_tickets(s);
-    if (e != cudaSuccess) return ty_stream_free(gpu, s), ty_cuda_fail(ctx, e, "Stream", gpu);
+    if (e != cudaSuccess) {
+      atomic_store(&s->holders, 1);
+      ty_stream_release(gpu, s);
+      return ty_cuda_fail(ctx, e, "Stream", gpu);
+    }
   }
+  atomic_store(&s->holders, 1);
   *out = s;
   return TY_OK;
 }
 
-void ty_stream_free(int gpu, void *stream) {
+void ty_stream_retain(void *stream) {
+  if (stream) atomic_fetch_add(&((ty_stream *)stream)->holders, 1);
+}
+
+void ty_stream_release(int gpu, void *stream) {
   ty_stream *s = stream;
+  if (!s || atomic_fetch_sub(&s->holders, 1) > 1) return;
   pthread_mutex_lock(&lock);
   s->next = pool[gpu];
   pool[gpu] = s;

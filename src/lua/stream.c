@@ -22,7 +22,7 @@ static resource *resource_at(lua_State *L, int i, uint32_t magic, const char *wh
 static int resource_gc(lua_State *L) {
   resource *r = lua_touserdata(L, 1);
   if (r && lua_objlen(L, 1) == sizeof *r && r->owned && r->p) {
-    if (r->magic == STREAM) ty_gpus.stream_free(r->gpu, r->p);
+    if (r->magic == STREAM) ty_gpus.stream_release(r->gpu, r->p);
     else if (r->magic == EVENT) ty_gpus.event_free(r->gpu, r->p);
     else if (r->magic == GRAPH) ty_gpus.graph_free(r->p);
     r->p = NULL;
@@ -60,19 +60,25 @@ static int same(lua_State *L) {          /* two streams: whether they are one */
   return 1;
 }
 
+static void hold_stream(resource *r, void *stream) {
+  if (stream) ty_gpus.stream_retain(stream);
+  r->p = stream;
+  r->owned = true;
+}
+
 static int default_stream(lua_State *L) { resource_new(L, STREAM, ty_gpu_at(L, 1, "default_stream")); return 1; }
 
 static int current_stream(lua_State *L) {
   int k = ty_gpu_at(L, 1, "current_stream");
-  resource_new(L, STREAM, k)->p = context(L)->stream[k];
+  hold_stream(resource_new(L, STREAM, k), context(L)->stream[k]);
   return 1;
 }
 
-/* (stream) -> the one that was current on its device; Lua keeps both alive */
+/* (stream) -> the one that was current on its device; who sets one holds it while it is current */
 static int set_stream(lua_State *L) {
   ty_state *s = ty_state_of(L);
   resource *r = resource_at(L, 1, STREAM, "stream");
-  resource_new(L, STREAM, r->gpu)->p = ty_ctx_of(L, s)->stream[r->gpu];
+  hold_stream(resource_new(L, STREAM, r->gpu), ty_ctx_of(L, s)->stream[r->gpu]);
   ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
   ty_modes_share_again(L, s);
   return 1;
