@@ -265,6 +265,49 @@ describe("compile", function()
     assert.equal("bool", h().dtype)
   end)
 
+  it("guard = \"inputs\": what is frozen, made once, or set for an optimizer of ops is seen; gradients unscaled within are so", function()
+    local function training(class, o, change)
+      return function()
+        local net = nn.Linear(4, 4)
+        local opt = optim[class](net:parameters(), o)
+        return function(x)
+          opt:zero_grad()
+          local loss = net(x):square():mean()
+          loss:backward()
+          opt:step()
+          return loss:detach()
+        end, function() return {net.weight, net.bias, opt:state_dict().state[2].step} end, function(i)
+          change(i, net, opt.param_groups[1])
+          return {tycho.randn(3, 4)}
+        end
+      end
+    end
+    local function freeze(i, net)
+      if i == 6 then net.weight:requires_grad_(false) elseif i == 8 then net.weight:requires_grad_(true) end
+    end
+    local function rate(i, _, group) group.lr = 0.1 / math.ceil(i / 8) end
+    for _, case in ipairs {{"Adam", {lr = 0.1}, freeze}, {"SGD", {lr = 0.1, momentum = 0.9}, freeze},
+        {"SGD", {lr = 0.1}, function(i, _, group) if i == 5 then group.momentum = 0.5 end end}, {"ASGD", {lr = 0.1}, rate},
+        {"Adafactor", {lr = 0.1}, rate}, {"SGD", {lr = 0.1}, rate},
+        {"Rprop", {lr = 0.1}, function(i, _, group) if i == 5 then group.etas = {0.3, 1.5} end end}} do
+      assert.is_true(compiled(same(training(case[1], case[2], case[3]), 16, {guard = "inputs"})), case[1])
+    end
+    local net = nn.Linear(4, 4)
+    local opt, scaler = optim.SGD(net:parameters(), {lr = 0.1}), amp.GradScaler()
+    local f = tycho.compile(function(x)
+      opt:zero_grad()
+      scaler:scale(net(x):square():mean()):backward()
+      scaler:unscale_(opt)
+      scaler:step(opt)
+      scaler:update()
+    end, {guard = "inputs"})
+    for _ = 1, 6 do
+      f(tycho.randn(3, 4))
+      nn.utils.clip_grad_norm_(net:parameters(), 1)
+    end
+    assert.is_true(compiled(f))
+  end)
+
   it("values that nobody keeps share memory; those kept, in whatever call, are their keeper's", function()
     for _, fusion in ipairs {true, false} do
       local w, keep, kept = tycho.randn(64, 64) * 0.1, {}, {}

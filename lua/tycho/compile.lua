@@ -237,39 +237,43 @@ local function give_up(self, v, why)
   v.program, v.graph, v.static, v.results = nil, nil, nil, nil
 end
 
--- The numbers of optimizers' groups but for the learning rate, which is read again: fn is asked where they have changed.
-local function settings_of(groups)
+-- The settings of the optimizers' steps ({group=, reads_rate=}), by name, or by name and place: fn is asked where they have changed. A
+-- learning rate isn't one where the step reads it again.
+local function settings_of(steps)
   local out = {}
-  for i, group in ipairs(groups) do
-    out[i] = {}
-    for k, x in pairs(group) do
-      if k == "betas" then out[i].beta1, out[i].beta2 = x[1], x[2] elseif k ~= "lr" and type(x) ~= "table" then out[i][k] = x end
+  for i, step in ipairs(steps) do
+    local s = {}
+    for k, x in pairs(step.group) do
+      if type(x) ~= "table" then s[k] = x
+      elseif k ~= "params" then for place, y in pairs(x) do s[k .. " " .. place] = y end end
     end
+    if step.reads_rate then s.lr = nil end
+    out[i] = s
   end
   return out
 end
 local function as_recorded(v)
-  for i, group in ipairs(v.groups) do
-    local s = v.settings[i]
-    if s.beta1 and (group.betas[1] ~= s.beta1 or group.betas[2] ~= s.beta2) then return false end
-    for k, x in pairs(s) do if k ~= "beta1" and k ~= "beta2" and group[k] ~= x then return false end end
+  for i, s in ipairs(settings_of(v.updates)) do
+    local was = v.settings[i]
+    for k, x in pairs(s) do if was[k] ~= x then return false end end
+    for k in pairs(was) do if s[k] == nil then return false end end
   end
   return true
 end
 
 -- fn under the record or in comparison. Gives what pcall gives, as a list.
 local function call(self, v, check, given, list)
-  local observe, seen, groups, before = module.observe, {}, {}, program.groups
+  local observe, seen, updates, before = module.observe, {}, {}, program.updates
   program.begin(v.program, check, list)
   local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
-  program.groups = groups
+  program.updates = updates
   local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
-  program.groups = before
+  program.updates = before
   if not check then
     observe(observer or nil)
     for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end   -- others fn switches itself
   end
-  v.groups, v.settings = groups, settings_of(groups)
+  v.updates, v.settings = updates, settings_of(updates)
   return out
 end
 
@@ -315,6 +319,7 @@ local function call_and_run(self, v, args)
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
   if due then run(v)
   elseif not why and self.guard == "inputs" then v.results = templated(v, results) end
+  v.agreed = due
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
   if why then give_up(self, v, why) end
@@ -322,13 +327,18 @@ local function call_and_run(self, v, args)
   return unpack(results, 1, results.n)
 end
 
--- {guard = "inputs"}: fn is asked only where there is no record. Nothing: the record doesn't fit what is now.
+-- {guard = "inputs"}: fn is asked only until a call has agreed with the record, since what is made once (an optimizer's state) may be in a
+-- record and not in what follows. Nothing: the record doesn't fit what is now.
 local function trusted(v, args)
   if not as_recorded(v) then return nil end
   local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
-  for i, group in ipairs(v.groups) do
-    if type(group.lr) == "number" then program.rate(v.program, i, group.lr) end
+  local n = 0
+  for _, step in ipairs(v.updates) do
+    if step.reads_rate then
+      n = n + 1
+      if type(step.group.lr) == "number" then program.rate(v.program, n, step.group.lr) end
+    end
   end
   run(v)
   copy_back(v, args)
@@ -392,7 +402,7 @@ function Compiled.__call(self, ...)
   if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
   end
-  if self.guard == "inputs" and v.results and program.recorded(v.program) then
+  if self.guard == "inputs" and v.agreed and program.recorded(v.program) then
     local results = trusted(v, args)
     if results then return unpack(results, 1, results.n) end
   end

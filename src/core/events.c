@@ -36,6 +36,7 @@ static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
   value *v = &p->value[e->vin[i]];
   if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
+  if (!e->needs[i] && !v->plain && !p->store[v->store].internal && !p->store[v->store].input) v->plain = ty_retain(t);
   if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
   return true;
 }

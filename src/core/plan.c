@@ -307,7 +307,7 @@ void ty_plan_free(ty_program *p) {
     ty_free(p->step[i].vin);
     ty_release(p->step[i].rate);
   }
-  for (int i = 0; i < p->nvalue; i++) { ty_release(p->value[i].t); ty_release(p->value[i].leaf); }
+  for (int i = 0; i < p->nvalue; i++) { ty_release(p->value[i].t); ty_release(p->value[i].leaf); ty_release(p->value[i].plain); }
   for (int i = 0; i < p->nstore; i++) {
     if (p->store[i].memory) p->store[i].memory->storage->program = NULL;
     ty_release(p->store[i].memory);

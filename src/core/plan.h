@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
   ty_tensor like;          /* its geometry; no references */
   ty_tensor *leaf;         /* the leaf that it was, where it needed a gradient: gradients flow to this one and no other */
+  ty_tensor *plain;        /* external ones': the first tensor that it was where it needed none */
   ty_tensor *t;            /* external values: the tensor; internal ones': from plan.c on */
   int store, next;         /* next: an older value in the same store, or -1 */
 } value;

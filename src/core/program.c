@@ -268,6 +268,19 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
   return s;
 }
 
+/* Whether the call changes t in place. */
+static bool changes(const ty_program *p, const event *e, const ty_tensor *t) {
+  if (e->into >= 0 && ty_is_value(p, e->into, t)) return true;
+  for (int i = 0; i < e->op->nparam; i++) {
+    const ty_param *q = &e->op->param[i];
+    if (q->type > TY_P_TENSORS || !q->mutated) continue;
+    const ty_span s = ty_span_of(e->op, e->span, q->slot);
+    for (int k = s.start; k < s.start + s.count; k++)
+      if (e->vin[k] >= 0 && ty_is_value(p, e->vin[k], t)) return true;
+  }
+  return false;
+}
+
 /* What the events do to leaves' gradients. */
 static bool assign_grads(ty_program *p) {
   for (int i = 0; i < p->nevent; i++) {
@@ -286,6 +299,10 @@ static bool assign_grads(ty_program *p) {
       ty_release(now);
       l->leaf->grad = g;
     }
+    for (int k = 0; e->kind == EVENT_APPLY && (e->into >= 0 || e->op->mutates) && k < p->nentry; k++) {
+      ty_tensor *g = p->entry[k].leaf->grad;
+      if (g && g->scaled && changes(p, e, g)) ty_keep_mark(g, e->op);
+    }
   }
   return true;
 }
@@ -296,6 +313,7 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   for (int i = 0; i < p->nvalue; i++) {
     const value *v = &p->value[i];
     if (v->leaf && (!v->leaf->requires_grad || v->leaf->storage != v->t->storage || !ty_same_geometry(v->leaf, v->t))) return TY_OK;
+    if (v->plain && v->plain->requires_grad) return TY_OK;
   }
   TY_TRY(ty_program_begin(ctx, p, TY_CHECK, input, ninput));
   if (assign_grads(p)) *run = true;

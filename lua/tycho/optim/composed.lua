@@ -15,6 +15,7 @@ local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dt
 return function(new_class)
   local function class(name, defaults, own)
     local Class, made = new_class(name, defaults, own)
+    Class.of_ops = true
     function Class:update(group, b)
       no_grad(function()
         local skip = b.found and ops.ne(b.found, 0)

@@ -266,7 +266,9 @@ function Optimizer:apply_gradients(scaling)
         for _, s in ipairs(b.state) do count_with(self, s, b.step) end
       end
       self:update(group, b)
-      if program.groups then program.groups[#program.groups + 1] = group end     -- a compiled function reads its learning rate again
+      if program.updates then                              -- for a compiled function
+        program.updates[#program.updates + 1] = {group = group, reads_rate = not self.of_ops}
+      end
       for i, s in ipairs(b.state) do s.version = s.master and M._version(b.copies[i]) end
       -- nobody else has these handles: the gradients' memory isn't to wait for the collector
       for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
