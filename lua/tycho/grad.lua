@@ -109,12 +109,10 @@ R.logsigmoid = {x = function(g, x) return g * ops.sigmoid(-x) end}
 R.softsign = {x = function(g, x) return g / ops.square(ops.abs(x) + 1) end}
 R.softshrink = {x = function(g, x, lambd) return ops.where(ops.le(ops.abs(x), lambd), 0, g) end}
 R.hardshrink = R.softshrink
-R.hardswish = {x = function(g, x)
-  return g * ops.where(ops.le(x, -3), 0, ops.where(ops.lt(x, 3), x / 3 + 0.5, 1))
-end}
-R.hardsigmoid = {x = function(g, x) return ops.where(ops.lt(ops.abs(x), 3), g / 6, 0) end}
+R.hardswish = {x = function(g, x) return ops.hardswish_backward(g, x) end}
+R.hardsigmoid = {x = function(g, x) return ops.hardtanh_backward(g / 6, x, -3, 3) end}
 R.threshold = {x = function(g, x, threshold) return ops.where(ops.gt(x, threshold), g, 0) end}
-R.hardtanh = {x = function(g, x, min_val, max_val) return ops.where(ops.logical_and(ops.gt(x, min_val), ops.lt(x, max_val)), g, 0) end}
+R.hardtanh = {x = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end}
 R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
 ---- pointwise, two and three operands ----
@@ -173,6 +171,9 @@ R.sigmoid_backward = {grad = function(g, y) return ops.sigmoid_backward(g, y) en
   y = function(g, grad, y) return g * grad * (1 - y * 2) end}
 R.tanh_backward = {grad = function(g, y) return ops.tanh_backward(g, y) end, y = function(g, grad, y) return g * grad * y * -2 end}
 R.leaky_relu_backward = {grad = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end}
+R.hardtanh_backward = {grad = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end}
+R.hardswish_backward = {grad = function(g, x) return ops.hardswish_backward(g, x) end,
+  x = function(g, grad, x) return ops.hardtanh_backward(g * grad / 3, x, -3, 3) end}
 R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
 ---- reductions, scans ----
