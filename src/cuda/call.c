@@ -13,7 +13,10 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   const int op = f->op - 1;
   const char *name = ty_op_name(op);
   char where[40] = "";
-  if (!ty_capturing()) { ty_count_sync(); cudaDeviceSynchronize(); }     /* what still runs would report the same again */
+  if (!ty_capturing()) {                  /* what still runs would report the same again */
+    ty_count_sync();
+    if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();      /* another thread captures */
+  }
   f->op = 0;
   f->claimed = 0;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);

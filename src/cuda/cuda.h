@@ -64,6 +64,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
+bool ty_anyone_captures(void);                               /* in whatever thread */
 bool ty_ever_captured(void);            /* in this process: graphs may run what they were captured with */
 /* of this thread, while it captures; gives the one before */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);

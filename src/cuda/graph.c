@@ -20,9 +20,11 @@ struct ty_graph {
   cudaGraphExec_t exec;
   ty_storage **kept;
   int nkept, room;
+  bool lost;                               /* there was no memory to keep one: it can't be launched */
   struct ty_graph *next;                   /* of those that are over */
 };
 
+static atomic_int under_way;               /* captures, in all threads */
 static __thread ty_graph *capturing, *over;          /* over: freed while another was captured, at whose end they are given back */
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
@@ -30,6 +32,7 @@ ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? ca
 ty_stream **ty_captured_draw(int gpu) { return ty_captures(gpu) ? &capturing->drew : NULL; }
 
 bool ty_capturing(void) { return capturing; }
+bool ty_anyone_captures(void) { return atomic_load(&under_way) > 0; }
 
 static _Atomic bool ever;
 bool ty_ever_captured(void) { return ever; }
@@ -57,7 +60,7 @@ static void keep(ty_graph *g, ty_storage *s) {
   if (g->nkept == g->room) {
     const int room = TY_MAX(64, 2 * g->room);
     ty_storage **more = realloc(g->kept, sizeof *more * (size_t)room);
-    if (!more) return;                     /* then it lives as long as the user lets it, as with any other library */
+    if (!more) { g->lost = true; return; }
     g->kept = more;
     g->room = room;
   }
@@ -94,6 +97,7 @@ static void give_back(ty_graph *g) {
 
 static void capture_ended(void) {
   capturing = NULL;
+  atomic_fetch_sub(&under_way, 1);
   for (ty_graph *g; (g = over);) {
     over = g->next;
     give_back(g);
@@ -154,6 +158,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **
   if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
   if (e != cudaSuccess) { ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
   capturing = g;
+  atomic_fetch_add(&under_way, 1);
   ever = true;
   *out = g;
   *stream = p->stream;
@@ -172,6 +177,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   if (made) cudaGraphDestroy(made);
   if (e == cudaSuccess && keep && !g->pool->ran) g->pool->ran = g->pool->stream;   /* its blocks may have work of that stream before them */
   if (!keep) { cudaGetLastError(); return TY_OK; }
+  if (g->lost) return ty_no_memory(ctx, "graph");
   if (e == cudaErrorStreamCaptureUnjoined) {
     cudaGetLastError();
     return ty_error(ctx, "graph: capture failed on cuda:%d: another stream's work isn't joined: current_stream():wait_stream(s) belongs "

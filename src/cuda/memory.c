@@ -142,10 +142,14 @@ static void collect(heap *h, bool all) {
   for (block **at = &h->waiting; *at;) {
     block *b = *at;
     if (b->stream->captured) { at = &b->next; continue; }
+    if (b->unmarked && ty_anyone_captures()) { at = &b->next; continue; }      /* its users may be part of that capture */
     if (b->unmarked) mark_users(b);
     while (b->nwait) {
       cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
-      if (e == cudaErrorNotReady) break;
+      if (e != cudaSuccess) {              /* not yet, or nobody can say */
+        if (e != cudaErrorNotReady) cudaGetLastError();
+        break;
+      }
       cudaEventDestroy(b->wait[--b->nwait]);
     }
     if (b->nwait) { at = &b->next; continue; }
@@ -424,7 +428,10 @@ bool ty_pinned(const void *p) {
 }
 
 static void follow(pinned *b, ty_stream *stream) {
-  if (b->last && cudaStreamWaitEvent(stream->s, b->last, 0) != cudaSuccess) { ty_count_sync(); cudaEventSynchronize(b->last); }
+  if (!b->last || cudaStreamWaitEvent(stream->s, b->last, 0) == cudaSuccess) return;
+  cudaGetLastError();
+  ty_count_sync();
+  cudaEventSynchronize(b->last);
 }
 
 /* What stream does next to p comes after the copies that others have begun. */
@@ -475,7 +482,10 @@ static void release_pinned(void) {
 void ty_cuda_empty_cache(const ty_backend *dev) {
   if (ty_capturing() || ty_use(dev->gpu) != cudaSuccess) return;
   ty_count_sync();
-  cudaDeviceSynchronize();
+  if (cudaDeviceSynchronize() != cudaSuccess) {            /* another thread captures, or nothing works any more */
+    cudaGetLastError();
+    return;
+  }
   pthread_mutex_lock(&lock);
   collect(&heaps[dev->gpu], true);
   release_segments(&heaps[dev->gpu]);
