@@ -4356,15 +4356,15 @@ function tycho.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_incl
 ---@return tycho.Tensor
 function Tensor.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
 
---- means of windows chosen so that output_size results
+--- means of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool2d(x, output_size) end
 
---- means of windows chosen so that output_size results
+--- means of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@return tycho.Tensor
 function Tensor.adaptive_avg_pool2d(x, output_size) end
 
@@ -4380,16 +4380,16 @@ function tycho.adaptive_avg_pool1d(x, output_size) end
 ---@return tycho.Tensor
 function Tensor.adaptive_avg_pool1d(x, output_size) end
 
---- maxima of windows chosen so that output_size results
+--- maxima of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@param return_indices? boolean
 ---@return tycho.Tensor
 function tycho.adaptive_max_pool2d(x, output_size, return_indices) end
 
---- maxima of windows chosen so that output_size results
+--- maxima of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@param return_indices? boolean
 ---@return tycho.Tensor
 function Tensor.adaptive_max_pool2d(x, output_size, return_indices) end

@@ -226,6 +226,46 @@ describe("nn", function()
     helper.fails("operand 2 must be a tensor", function() tycho.einsum("i,i->", {tycho.ones(2), 3}) end)
   end)
 
+  it("schedules take a group that is added later from the rate that it has", function()
+    local weights = {nn.Parameter(tycho.ones(1)), nn.Parameter(tycho.ones(1))}
+    -- PyTorch's for StepLR; of LambdaLR, CyclicLR, OneCycleLR and warm restarts it has none
+    for name, case in pairs {
+      StepLR = {{step_size = 2}, 0.01, 0.03}, LambdaLR = {{lr_lambda = function(e) return 1 / (e + 1) end}, 0.1 / 3, 0.1},
+      CosineAnnealingWarmRestarts = {{T_0 = 4}, 0.05, 0.15},
+      CyclicLR = {{base_lr = 0.1, max_lr = 0.5, step_size_up = 4, cycle_momentum = false}, 0.3, 0.4}} do
+      local opt = optim.SGD({weights[1]}, {lr = 0.1})
+      local schedule = optim.lr_scheduler[name](opt, case[1])
+      schedule:step()
+      opt:add_param_group {params = {weights[2]}, lr = 0.3}
+      schedule:step()
+      assert.near(case[2], opt.param_groups[1].lr, 1e-9, name)
+      assert.near(case[3], opt.param_groups[2].lr, 1e-9, name)
+    end
+  end)
+
+  it("adaptive pools keep a dim for false; weight_norm has one length for dim 0; what is elsewhere is told", function()
+    local x = tycho.randn(2, 3, 6, 5)
+    for _, size in ipairs {{3, false}, {false, 1}, {false, false}} do
+      local whole = {size[1] or 6, size[2] or 5}
+      assert.is_true(nn.AdaptiveAvgPool2d(size)(x):equal(nn.AdaptiveAvgPool2d(whole)(x)))
+      assert.is_true(nn.AdaptiveMaxPool2d(size)(x):equal(nn.AdaptiveMaxPool2d(whole)(x)))
+    end
+    helper.fails("got a list of 1", nn.AdaptiveAvgPool2d {3}, x)
+    local w = tycho.randn(2, 4)
+    for _, dim in ipairs {0, false} do
+      for _, norm in ipairs {nn.utils.parametrizations.weight_norm, nn.utils.weight_norm} do
+        local layer = nn.Linear(4, 2, {bias = false})
+        tycho.no_grad(function() layer.weight:copy_(w) end)
+        norm(layer, {dim = dim})
+        helper.close(layer(tycho.eye(4)), w:t())
+        local least = math.min(layer:parameters()[1]:numel(), layer:parameters()[2]:numel())
+        assert.equal(1, least)
+      end
+    end
+    helper.fails("tycho.amp.autocast is", function() return tycho.autocast end)
+    assert.equal(tycho.zeros(2, 1).shape, tycho.ones(2, 3):sum(2, {keepdims = true}).shape)
+  end)
+
   it("recurrent layers carry their states, and agree with their cells", function()
     tycho.manual_seed(4)
     for _, name in ipairs {"RNN", "LSTM", "GRU"} do

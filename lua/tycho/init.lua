@@ -344,6 +344,13 @@ end
 local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
   checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func"}
+-- What PyTorch's programs look for here.
+local elsewhere = {autocast = "tycho.amp.autocast is", GradScaler = "tycho.amp.GradScaler is",
+  set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
+  vmap = "ops take batches: see bmm, einsum, broadcasting",
+  hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
+  gradient = "diff gives the differences", stft = "there are no complex numbers", fft = "there are no complex numbers",
+  sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index", testing = "allclose and equal compare"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then
     local m = require(parts[k])
@@ -351,6 +358,7 @@ return setmetatable(tycho, {__index = function(t, k)
     return m
   end
   if type(k) ~= "string" then return nil end
+  if elsewhere[k] then fail("tycho has no '" .. k .. "': " .. elsewhere[k]) end
   local names = {}
   for name in pairs(t) do names[#names + 1] = name end
   for name in pairs(parts) do names[#names + 1] = name end

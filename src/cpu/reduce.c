@@ -452,7 +452,8 @@ ty_status ty_cpu_scan(ty_call *c) {
 ty_status ty_cpu_softmax(ty_call *c) {
   const int dim = (int)c->at[0].i;
   ty_tensor *given = c->in[0].t, *grad = given;
-  if (c->nin == 2 && ty_overlaps_itself(given)) TY_TRY(ty_contiguous(c->ctx, given, &grad));     /* a sum's: lines side by side need all of it */
+  /* a sum's gradient: lines side by side need all of it */
+  if (c->nin == 2 && ty_overlaps_itself(given)) TY_TRY(ty_contiguous(c->ctx, given, &grad));
   c->in[0].t = grad;
   const ty_status s = run_lines(c, dim, ty_compute_dtype((ty_dtype)grad->dtype), 1, line_softmax, columns_softmax);
   c->in[0].t = given;

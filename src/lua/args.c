@@ -80,7 +80,7 @@ static int by_other_name(const ty_op *op, const char *key) {
     {"vec", "b"}, {"vec2", "b"}, {"batch2", "b"}, {"input2", "b"}, {"x2", "b"}, {"B", "b"}, {"end", "b"},
     {"tensor1", "b"}, {"tensor2", "c"}, {"mat1", "a"}, {"mat", "a"}, {"vec1", "a"}, {"batch1", "a"}, {"input1", "a"},
     {"x1", "a"}, {"A", "a"}, {"L", "l"}, {"condition", "cond"}, {"x", "a"}, {"y", "b"},
-    {"axis", "dim"}, {"dims", "dim"}, {"dimension", "dim"}, {"diagonal", "k"}, {"diagonal", "offset"},
+    {"axis", "dim"}, {"keepdims", "keepdim"}, {"dims", "dim"}, {"dimension", "dim"}, {"diagonal", "k"}, {"diagonal", "offset"},
     {"fill_value", "value"}, {"shape", "size"}, {"sizes", "size"}, {"normalized_shape", "size"},
     {"split_size", "size"}, {"split_size_or_sections", "size"}, {"chunks", "n"}, {"num_samples", "n"},
     {"shifts", "shift"}, {"dims", "repeats"}, {"reps", "repeats"}, {"num_groups", "groups"},

@@ -107,22 +107,31 @@ def("avg_pool1d",
     return M.squeeze(ops.avg_pool2d(flat2d(x), {1, k}, {1, stride or k}, {0, padding},
       {ceil_mode = ceil_mode, count_include_pad = count_include_pad}), -2)
   end, NN)
+-- {3, false}: the second dim stays as it is, as PyTorch's None has it.
+local function with_kept(x, size)
+  if type(size) ~= "table" or (size[1] ~= false and size[2] ~= false) then return size end
+  local n = M.dim(x)
+  return {size[1] == false and x.shape[n - 1] or size[1], size[2] == false and x.shape[n] or size[2]}
+end
 local function adaptive_avg_pool2d(x, size)
   local n = M.dim(x)
-  local all = size[1] == 1 and size[2] == 1 and (n == 3 or n == 4) and x.shape[n - 1] * x.shape[n] > 0
+  size = with_kept(x, size)
+  local ones = type(size) == "table" and size[1] == 1 and size[2] == 1 or size == 1
+  local all = ones and (n == 3 or n == 4) and x.shape[n - 1] * x.shape[n] > 0
   -- whole planes that lie in a row are a reduction's work
   if all and M.is_contiguous(x) and M.is_floating_point(x) then return ops.mean(x, {-2, -1}, {keepdim = true, dtype = x.dtype}) end
   return ops.adaptive_avg_pool2d_windows(x, size)
 end
-def("adaptive_avg_pool2d", "x, output_size:pair", "means of windows chosen so that output_size results", adaptive_avg_pool2d, NN)
+def("adaptive_avg_pool2d", "x, output_size:any", "means of windows chosen so that output_size results; {h, false} keeps the width",
+  adaptive_avg_pool2d, NN)
 def("adaptive_avg_pool1d", "x, output_size:int", "means of windows of the last dim chosen so that output_size results", function(x, size)
   return M.squeeze(adaptive_avg_pool2d(flat2d(x), {1, size}), -2)
 end, NN)
 def("adaptive_max_pool2d",
-  "x, output_size:pair, *, return_indices:bool=false",
-  "maxima of windows chosen so that output_size results",
+  "x, output_size:any, *, return_indices:bool=false",
+  "maxima of windows chosen so that output_size results; {h, false} keeps the width",
   function(x, size, indices)
-    local y, i = ops.adaptive_max_pool2d_indices(x, size)
+    local y, i = ops.adaptive_max_pool2d_indices(x, with_kept(x, size))
     if indices then return y, i end
     return y
   end, NN)

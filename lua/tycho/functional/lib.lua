@@ -214,4 +214,16 @@ function lib.batched(name, x, dims, fn)
   return single(fn(M.unsqueeze(x, 1)))
 end
 
+-- A weight's dim by its number, or 0 for all of it, which false stands for too (PyTorch's None); and the norm over all dims but that one.
+function lib.norm_dim(who, dim, w)
+  if dim == 0 or dim == false then return 0 end
+  return lib.wrap(who, given.whole(who, "dim", dim, -math.huge), M.dim(w))
+end
+function lib.norm_but(x, dim)
+  if dim == 0 then return M.norm(x) end
+  local over = {}
+  for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
+  return M.norm(x, 2, over, {keepdim = true})
+end
+
 return lib

@@ -39,24 +39,17 @@ local function remove(who, kind, m, name, parts)
   return m
 end
 
--- The norm over all dims but one; of all for dim nil or 0.
-local function norm_but(x, dim)
-  if not dim or dim == 0 then return M.norm(x) end
-  local over = {}
-  for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
-  return M.norm(x, 2, over, {keepdim = true})
-end
 -- weight_norm(module, name="weight", dim=1): the weight as a direction, name_v, and its length along dim, name_g; dim 0: one length
 function normalized.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   local name, w = o.name, begin("weight_norm", m, o.name)
-  local dim = o.dim ~= 0 and lib.wrap("weight_norm", options.whole("weight_norm", "dim", o.dim, -math.huge), M.dim(w)) or 0
-  local g = no_grad(norm_but, w, dim)
+  local dim = lib.norm_dim("weight_norm", o.dim, w)
+  local g = no_grad(lib.norm_but, w, dim)
   m:register_parameter(name .. "_g", module.Parameter(g))
   m:register_parameter(name .. "_v", module.Parameter(w:detach()))
   return install(m, name, "weight_norm", function(self)
     local v = self[name .. "_v"]
-    return v * (self[name .. "_g"] / norm_but(v, dim))
+    return v * (self[name .. "_g"] / lib.norm_but(v, dim))
   end)
 end
 function normalized.remove_weight_norm(m, name) return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"}) end

@@ -6,6 +6,7 @@
 -- in state dicts are PyTorch's. Invariant: assigning net.weight sets the originals, by the modules' right_inverse.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local lib = require "tycho.functional.lib"
 local module = require "tycho.nn.module"
 local modes = require "tycho.modes"
 local no_grad, fail = modes.no_grad, options.fail
@@ -121,24 +122,17 @@ end
 ---- PyTorch's own ----
 local parametrizations = {}
 
--- The norm over all dims but one.
-local function norm_but(x, dim)
-  local over = {}
-  for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
-  return M.norm(x, 2, over, {keepdim = true})
-end
 local WeightNorm = module.Module:extend("_WeightNorm")
 function WeightNorm:init(dim) self.dim = dim end
-function WeightNorm:forward(g, v) return v * (g / norm_but(v, self.dim)) end
-function WeightNorm:right_inverse(w) return norm_but(w, self.dim), w end
--- weight_norm(module, name="weight", dim=1): the weight as a length along dim, original0, and a direction, original1
+function WeightNorm:forward(g, v) return v * (g / lib.norm_but(v, self.dim)) end
+function WeightNorm:right_inverse(w) return lib.norm_but(w, self.dim), w end
+-- weight_norm(module, name="weight", dim=1): the weight as a length along dim, original0, and a direction, original1; dim 0: one length
 function parametrizations.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   need_module("weight_norm", m)
   local w = m[o.name]
   if not core.is_tensor(w) then fail("weight_norm: the %s has no parameter '%s'", m._name, tostring(o.name)) end
-  local dim = require("tycho.functional.lib").wrap("weight_norm", options.whole("weight_norm", "dim", o.dim, -math.huge), M.dim(w))
-  return parametrize.register_parametrization(m, o.name, WeightNorm(dim))
+  return parametrize.register_parametrization(m, o.name, WeightNorm(lib.norm_dim("weight_norm", o.dim, w)))
 end
 
 local SpectralNorm = module.Module:extend("_SpectralNorm")

@@ -68,12 +68,18 @@ local function set_rate(group, lr)
   else no_grad(core.methods.fill_, group.lr, lr) end
 end
 
+-- A group that has been added since begins with the rate that it was given.
+local function fill_bases(self)
+  for i, g in ipairs(self.optimizer.param_groups) do
+    if self.base_lrs[i] == nil then
+      g.initial_lr = g.initial_lr or as_number(g.lr)
+      self.base_lrs[i] = g.initial_lr
+    end
+  end
+end
 function Scheduler:begin()
   self.base_lrs = {}
-  for i, g in ipairs(self.optimizer.param_groups) do
-    g.initial_lr = g.initial_lr or as_number(g.lr)
-    self.base_lrs[i] = g.initial_lr
-  end
+  fill_bases(self)
 end
 -- A schedule says lr_at(epoch, base, group), the rate by itself. One that can be chained also says next_lr(epoch, lr, base, group):
 -- the rate after the one that holds now, so that several schedules, or a rate set by hand, go together.
@@ -84,6 +90,7 @@ local function rates_of(optimizer)
   return out
 end
 function Scheduler:set()
+  fill_bases(self)
   local new = {}                           -- all before any: groups may share a tensor
   for i, g in ipairs(self.optimizer.param_groups) do new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
