@@ -26,6 +26,31 @@ describe("several devices", function()
     tycho.cuda.set_device(0)
   end)
 
+  if os.getenv("TYCHO_SIM") then
+    it("take nothing of a device that isn't used, whose generator is seeded all the same", function()
+      local p = io.popen [[luajit -e '
+        local tycho, ffi = require "tycho", require "ffi"
+        ffi.cdef "int sim_streams(int device);"
+        local sim = ffi.load(os.getenv "TYCHO_CUDA_LIBRARY")
+        assert(tycho.cuda.is_available())
+        tycho.manual_seed(5)
+        tycho.cuda.set_device(1)
+        local net = tycho.nn.Linear(4, 4):to("cuda")
+        local opt = tycho.optim.AdamW(net:parameters())
+        net(tycho.ones(2, 4, {device = "cuda", pin_memory = false})):sum():backward()
+        opt:step()
+        tycho.cuda.empty_cache()
+        local kept = tycho.cuda.get_rng_state(0)
+        tycho.cuda.set_rng_state(kept, 0)
+        tycho.manual_seed(7)
+        io.write(sim.sim_streams(0), " ", sim.sim_streams(1) > 0 and "some" or "none", " ")
+        io.write(tostring(tycho.rand(3, {device = "cuda:0"}):cpu():equal(tycho.rand(3))), " ", sim.sim_streams(0) > 0 and "some" or "none")
+      ' 2>&1]]
+      assert.equal("0 some true some", p:read "*a")
+      p:close()
+    end)
+  end
+
   it("take a scaler's step together or not at all", function()
     for _, infinite in ipairs {"cuda:0", "cuda:1", "cpu"} do
       for _, unscales in ipairs {false, true} do

@@ -4,8 +4,8 @@
  * into a stream runs at once, and device memory is readable only meanwhile, so that every access of the host to it faults. Asynchronous
  * (TYCHO_SIM=async): each stream is a thread that waits at random, so that a missing wait shows as a wrong answer. TYCHO_SIM_SEED decides
  * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is, TYCHO_SIM_OPEN
- * how long device memory stays open where the processor has no protection keys. Fresh device
- * memory holds NaNs. sim_fail(n, error): the n-th call from now gives that error; 0: none does; -1: all do.
+ * how long device memory stays open where the processor has no protection keys. Fresh device memory holds NaNs.
+ * sim_fail(n, error): the n-th call from now gives that error; 0: none does; -1: all do.
  * Invariants: what is in one stream happens in order; nothing else orders two streams but events; a kernel's threads meet at every
  * barrier or the launch is an error, which stays. */
 #include <signal.h>
@@ -263,7 +263,7 @@ struct CUevent_st { int device; bool timing; point p; record in; std::vector<siz
 
 namespace {
 
-std::mutex streams_lock;
+std::mutex streams_lock; std::atomic<int> made_on[64];
 std::vector<cudaStream_t> streams;
 
 /* Threads must not be joined by a library's destructors: the process may end with work in streams. */
@@ -312,6 +312,7 @@ extern "C" void sim_fault(const char *what) { device_error(cudaErrorLaunchFailur
 
 EXPORT void sim_fail(long n, int error) { fail_with = error; fail_in = n; }
 EXPORT long sim_calls() { return calls; }
+EXPORT int sim_streams(int device) { return made_on[device]; }   /* so far */
 EXPORT bool sim_failing() { return fail_in > 0; }    /* not come yet */
 
 extern "C" {
@@ -406,7 +407,6 @@ cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   pinned[(char *)*p] = {n, nullptr, 0, -1};
   return cudaSuccess;
 }
-
 cudaError_t cudaFreeHost(void *p) {
   ENTER;
   std::lock_guard<std::mutex> hold(memory_lock);
@@ -414,13 +414,13 @@ cudaError_t cudaFreeHost(void *p) {
   free(p);
   return cudaSuccess;
 }
-
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int) {
   ENTER;
   std::lock_guard<std::mutex> hold(streams_lock);
   *s = new CUstream_st;
   (*s)->device = current;
   streams.push_back(*s);
+  made_on[current]++;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; (void)s; return cudaSuccess; }   /* kept until the process ends */

@@ -7,8 +7,8 @@
 
 /* What a kernel of this op or, where that can't be told, of an earlier one found wrong. */
 static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
-  ty_k_fault *f = ty_fault_of(gpu);
-  if (!f->op) return TY_OK;
+  ty_k_fault *f = ty_fault_of(gpu);        /* NULL: the device was never opened */
+  if (!f || !f->op) return TY_OK;
   const long long value = f->value, limit = f->limit;
   const int op = f->op - 1;
   const char *name = ty_op_name(op);

@@ -17,6 +17,8 @@ const char *ty_cuda_lost(cudaError_t e);           /* what to say where an error
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
 #define CUDA(ctx, gpu, e) do { cudaError_t e_ = (e); if (e_ != cudaSuccess) return ty_cuda_fail(ctx, e_, #e, gpu); } while (0)
 cudaError_t ty_use(int gpu);                                 /* makes it this thread's device */
+cudaError_t ty_open(int gpu);                                /* done by ty_use and ty_stream_of at a device's first use */
+bool ty_is_open(int gpu);
 void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 
@@ -38,7 +40,7 @@ ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
-cudaError_t ty_streams_open(int gpu);                        /* makes the default stream */
+cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
 void ty_stream_retain(void *stream);                         /* NULL, the default one, is held by nobody */
 void ty_stream_release(int gpu, void *stream);

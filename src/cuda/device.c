@@ -1,4 +1,7 @@
-/* The devices: opening them, errors, what they are, random generators. */
+/* The devices: opening them, errors, what they are, random generators.
+ *
+ * Idea: a process that has one of a machine's GPUs is to take nothing of the others, so each is opened when it is first used: ty_use and
+ * ty_stream_of, which all that is done on it goes by, see to that. Until then its generator's state is kept on the host. */
 #include <cuda_profiler_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -36,12 +39,42 @@ ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
   return ty_error(ctx, "%.*s failed on cuda:%d: %s (%s)%s", n, call, gpu, cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
 }
 
-cudaError_t ty_use(int gpu) {
-  static __thread int current = -1;
-  if (gpu == current) return cudaSuccess;
-  cudaError_t e = cudaSetDevice(gpu);
-  if (e == cudaSuccess) current = gpu;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool opened[TY_MAXGPU];
+static ty_generator pending[TY_MAXGPU];    /* of those that aren't open */
+static __thread int current = -1;          /* this thread's device, or -1: not known */
+
+static cudaError_t open_device(int gpu);
+
+static cudaError_t choose(int gpu) {
+  const cudaError_t e = cudaSetDevice(gpu);
+  current = e == cudaSuccess ? gpu : -1;
   return e;
+}
+
+bool ty_is_open(int gpu) { return atomic_load(&opened[gpu]); }
+
+/* The thread's device stays. */
+cudaError_t ty_open(int gpu) {
+  if (ty_is_open(gpu)) return cudaSuccess;
+  const int before = current;
+  pthread_mutex_lock(&opening);
+  cudaError_t e = cudaSuccess;
+  if (!ty_is_open(gpu)) {
+    e = choose(gpu);
+    if (e == cudaSuccess) e = open_device(gpu);
+    atomic_store(&opened[gpu], e == cudaSuccess);
+  }
+  pthread_mutex_unlock(&opening);
+  if (e != cudaSuccess) current = -1;
+  else if (before >= 0) e = choose(before);
+  return e;
+}
+
+cudaError_t ty_use(int gpu) {
+  if (gpu == current) return cudaSuccess;
+  const cudaError_t e = ty_open(gpu);
+  return e == cudaSuccess ? choose(gpu) : e;
 }
 
 void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
@@ -88,7 +121,18 @@ static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) 
   return TY_OK;
 }
 
+/* Whether the generator's state is still the host's, which then takes *set or gives it. */
+static bool at_host(int gpu, const ty_generator *set, ty_generator *get) {
+  pthread_mutex_lock(&opening);
+  const bool host = !ty_is_open(gpu);
+  if (host && set) pending[gpu] = *set;
+  if (host && get) *get = pending[gpu];
+  pthread_mutex_unlock(&opening);
+  return host;
+}
+
 static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
+  if (at_host(b->gpu, &g, NULL)) return TY_OK;
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   const cudaError_t e = ty_generator_end(b->gpu,
     ty_k_seed(ty_generator_begin(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
@@ -97,6 +141,7 @@ static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
 
 static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   ty_k_generator k;
+  if (at_host(b->gpu, NULL, g)) return TY_OK;
   cudaStream_t s = ty_stream_of(ctx, b->gpu)->s;
   TY_TRY(ty_refuse_capture(ctx, "get_rng_state: called"));
   CUDA(ctx, b->gpu, ty_use(b->gpu));
@@ -123,15 +168,17 @@ static ty_status recording(ty_ctx *ctx, bool on) {
 static bool channels_last(ty_dtype d) { return ty_is_16bit(d); }
 
 static cudaError_t open_device(int gpu) {
-  ty_backend *b = &ty_gpus[gpu];
-  cudaError_t e = ty_use(gpu);
-  if (e == cudaSuccess) e = ty_streams_open(gpu);
+  cudaError_t e = ty_streams_open(gpu, &drew[gpu]);
   if (e == cudaSuccess) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
   if (e == cudaSuccess) e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
   if (e == cudaSuccess) memset(faults[gpu], 0, sizeof(ty_k_fault));
+  if (e == cudaSuccess) e = ty_k_seed(generators[gpu], pending[gpu].seed, pending[gpu].offset, drew[gpu]->s);
+  return e;
+}
+
+static void describe(int gpu) {
+  ty_backend *b = &ty_gpus[gpu];
   pthread_mutex_init(&drawing[gpu], NULL);
-  drew[gpu] = ty_stream_of(NULL, gpu);
-  if (e == cudaSuccess) e = ty_k_seed(generators[gpu], 0x5DEECE66D, 0, drew[gpu]->s);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
     .seed = seed, .get_seed = get_seed, .queue_id = ty_queue_id, .uses = uses,
@@ -145,7 +192,6 @@ static cudaError_t open_device(int gpu) {
             [TY_C_CONV] = ty_cuda_conv, [TY_C_SORT] = ty_cuda_sort,
             [TY_C_ATTENTION] = ty_cuda_attention, [TY_C_RECURRENT] = ty_cuda_recurrent, [TY_C_COLLECTIVE] = ty_cuda_collective}};
   snprintf(b->name, sizeof b->name, "cuda:%hhu", (unsigned char)gpu);
-  return e;
 }
 
 __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_services *core, ty_gpu *out) {
@@ -155,8 +201,8 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
   ty_core = core;
   cudaError_t e = cudaGetDeviceCount(&n);
   for (int i = 0; e == cudaSuccess && i < n && i < TY_MAXGPU; i++) {
-    e = open_device(i);
-    if (e == cudaSuccess) ty_gpu_count = i + 1;
+    describe(i);
+    ty_gpu_count = i + 1;
   }
   if (e != cudaSuccess || n == 0) {
     snprintf(why, sizeof why, "%s", e == cudaSuccess ? "there is no CUDA device" : cudaGetErrorString(e));

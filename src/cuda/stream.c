@@ -17,7 +17,8 @@ static cudaError_t give_tickets(ty_stream *s) {
   return e;
 }
 
-cudaError_t ty_streams_open(int gpu) {
+cudaError_t ty_streams_open(int gpu, ty_stream **out) {
+  *out = &defaults[gpu];
   defaults[gpu].gpu = gpu;
   const cudaError_t e = cudaStreamCreateWithPriority(&defaults[gpu].s, cudaStreamNonBlocking, 0);
   return e == cudaSuccess ? give_tickets(&defaults[gpu]) : e;
@@ -33,7 +34,11 @@ ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
   return ty_launched(c, gpu, cudaMemsetAsync(*out, 0, TY_K_TICKETS * sizeof(unsigned), s->s));
 }
 
-static ty_stream *stream_or_default(int gpu, void *stream) { return stream ? stream : &defaults[gpu]; }
+static ty_stream *stream_or_default(int gpu, void *stream) {
+  if (stream) return stream;
+  ty_open(gpu);                            /* an error comes again with what is then done on it */
+  return &defaults[gpu];
+}
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
 
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {

@@ -33,8 +33,8 @@ static void open_library(const char *path, ty_ctx *ctx) {
   *(void **)&open = dlsym(lib, "ty_cuda_open");
   const char *why = open ? open(&services, &ty_gpus) : "it has no entry";
   if (why) { snprintf(reason, sizeof reason, "%s", why); ty_gpus.count = 0; return; }
-  size_t left = 0, total = 0;
-  if (ty_gpus.count && ty_gpus.memory_info(ctx, 0, &left, &total) == TY_OK) garbage = (long long)TY_MIN(total / 32, (size_t)1 << 30);
+  ty_gpu_properties first;
+  if (ty_gpus.properties(ctx, 0, &first) == TY_OK) garbage = (long long)TY_MIN(first.memory / 32, (size_t)1 << 30);
   for (int i = 0; i < ty_gpus.count && i < TY_MAXGPU; i++) {
     ty_devices[1 + i] = &ty_gpus.device[i];
     ty_gpus.device[i].seed(ctx, &ty_gpus.device[i], (ty_generator){ty_cpu_generator().seed, 0});   /* manual_seed may have come before */
