@@ -1,4 +1,4 @@
--- Peak memory and time of a transformer's training step, whole and with its layers' activations computed again in backward.
+-- Peak memory and time of a transformer's training step, whole and with its layers' activations computed again in backward, compiled too.
 --   luajit bench/recompute.lua [--layers 16] [--width 256] [--length 128] [--batch 8] [--rounds 3]
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
@@ -13,29 +13,38 @@ local net = nn.Sequential(unpack(layers))
 local opt = tycho.optim.SGD(net:parameters(), {lr = 1e-3})
 local x = tycho.randn(o.batch, o.length, o.width)
 
-local function step(model)
-  opt:zero_grad()
-  model(x):square():mean():backward()
-  opt:step()
+local function step_of(model)
+  return function(inputs)
+    opt:zero_grad()
+    model(inputs):square():mean():backward()
+    opt:step()
+  end
 end
 
 print(("%d layers of width %d, %d x %d tokens"):format(o.layers, o.width, o.batch, o.length))
 local plain
-for _, segments in ipairs {0, 4, o.layers} do
-  local model, times, peak = segments == 0 and net or nn.Checkpoint(net, {segments = segments}), {}, 0
-  step(model)
-  for k = 1, o.rounds do
+for _, compiled in ipairs {false, true} do
+  for _, segments in ipairs {0, 4, o.layers} do
     opt:zero_grad()
     collectgarbage()
     collectgarbage()
     local before = core.allocated()
-    core.max_allocated(true)
-    local start = core.now()
-    step(model)
-    times[k] = core.now() - start
-    peak = core.max_allocated() - before
+    local step = step_of(segments == 0 and net or nn.Checkpoint(net, {segments = segments}))
+    local times, peak = {}, 0
+    if compiled then step = tycho.compile(step) end
+    for _ = 1, compiled and 4 or 1 do step(x) end
+    if compiled and not step:report()[1].compiled then error(step:report()[1].why) end
+    for k = 1, o.rounds do
+      collectgarbage()
+      collectgarbage()
+      core.max_allocated(true)
+      local start = core.now()
+      step(x)
+      times[k] = core.now() - start
+      peak = core.max_allocated() - before
+    end
+    plain = plain or peak
+    print(("%-32s peak %8.1f MiB above parameters (%.2f of whole), %7.1f ms"):format((compiled and "compiled, " or "") ..
+      (segments == 0 and "whole" or segments .. " segments"), peak / 2^20, peak / plain, common.median(times) * 1e3))
   end
-  plain = plain or peak
-  print(("%-22s peak %8.1f MiB above parameters (%.2f of whole), %7.1f ms"):format(
-    segments == 0 and "whole" or segments .. " segments", peak / 2^20, peak / plain, common.median(times) * 1e3))
 end
