@@ -131,6 +131,57 @@ describe("compile", function()
     end
   end)
 
+  it("what comes of the run in backward, and not of the record, isn't replayed", function()
+    -- gradients asked of tensors that the function uses besides its arguments; values that it leaves in the caller's variables
+    for _, through in ipairs {true, false} do
+      local f = same(function()
+        local l = nn.Linear(6, 6)
+        return function(x)
+          local y = checkpoint(function(v) return l(v):tanh() end, through and l(x) or x)
+          return (tycho.grad(y:sum(), {l.weight})[1])
+        end, nil, function() return {tycho.randn(4, 6)} end
+      end, 5)
+      assert.is_false(compiled(f))
+    end
+    same(function()
+      local l, left = nn.Linear(6, 6), nil
+      return function(x)
+        l:zero_grad()
+        checkpoint(function(y)
+          left = l(y):tanh()
+          return left * 2
+        end, x):sum():backward()
+        return left:sum():detach()
+      end, nil, function() return {tycho.randn(4, 6)} end
+    end, 5)
+  end)
+
+  it("another gradient mode or Function within a checkpoint is seen, though its first run is without gradients", function()
+    local Hundred = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g * 100 end}
+    for _, other in ipairs {function(l, y) return tycho.no_grad(l, y) + y end, function(_, y) return Hundred(y) end,
+        function(l, y)
+          tycho.set_grad_enabled(false)
+          local z = l(y)
+          tycho.set_grad_enabled(true)
+          return z + y
+        end} do
+      local calls
+      same(function()
+        local m, l = nn.Linear(6, 6), nn.Linear(6, 6)
+        calls = 0
+        return function(x)
+          calls = calls + 1
+          m.weight.grad, l.weight.grad = nil, nil
+          checkpoint(function(y)
+            if calls > 4 then return other(l, y) end
+            return l(y) + y
+          end, m(x)):sum():backward()
+          return m.weight.grad:clone(), l.weight.grad and l.weight.grad:clone()
+        end, nil, function() return {tycho.randn(4, 6)} end
+      end, 7)
+    end
+  end)
+
   it("takes less memory", function()
     local function held(way)
       local w = {}

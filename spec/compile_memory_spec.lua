@@ -1,6 +1,7 @@
 -- Compiled functions where it is delicate: failures, memory that others hold or share, coroutines, modes.
 local tycho = require "tycho"
 local helper = require "spec.helper"
+local core = require "tycho.core"
 local nn, optim, amp, F = tycho.nn, tycho.optim, tycho.amp, tycho.nn.functional
 local same, compiled = helper.compiled_same, helper.compiled
 
@@ -331,13 +332,13 @@ describe("compile", function()
         for i = #kept, first + 1, -1 do kept[i] = nil end
       end
       collectgarbage()
-      local before = require "tycho.core".allocated()
+      local before = core.allocated()
       for _ = 1, 4 do call() end
       collectgarbage()
       collectgarbage()
       assert.is_true(compiled(f))
       local most = 8 * 64 * 64 * 4                        -- of 48 results
-      assert.is_true(require "tycho.core".allocated() - before < most, "more than eight results' memory")
+      assert.is_true(core.allocated() - before < most, "more than eight results' memory")
       for _, places in ipairs {{3}, {-5, 7}, {}, {1, 2, -2, 16}, {3, -16}} do
         keep = {}
         for _, i in ipairs(places) do keep[i] = true end
@@ -351,6 +352,35 @@ describe("compile", function()
       assert.equal(9, #kept)
       assert.is_true(compiled(f))
     end
+  end)
+
+  it("goes on where there was no memory for values that are kept from one call on", function()
+    local fails = 0
+    for n = 1, 40 do
+      local keep, kept = false, {}
+      local function chain(x)
+        for i = 1, 4 do
+          x = (x * 1.5 + i):tanh()
+          if keep then kept[#kept + 1] = tycho.keep(x) end
+        end
+        return x
+      end
+      local f, x = tycho.compile(chain), tycho.randn(64, 64)
+      for _ = 1, 4 do f(x) end
+      keep = true
+      core.fail_alloc(n, 6)
+      local ok = pcall(f, x)
+      core.fail_alloc(0)
+      fails = fails + (ok and 0 or 1)
+      for _ = 1, 3 do
+        for i = #kept, 1, -1 do kept[i] = nil end
+        local y = f(x)
+        local values = {unpack(kept)}
+        assert.is_true(y:equal(chain(x)))
+        for i, v in ipairs(values) do assert.is_true(v:equal(kept[#values + i])) end
+      end
+    end
+    assert.is_true(fails > 3)
   end)
 
   it("keeps what a call puts elsewhere, also where it goes another way than the record's", function()

@@ -51,6 +51,23 @@ describe("several devices", function()
     end)
   end
 
+  if os.getenv("TYCHO_SIM") then
+    it("are opened also while another one's work is captured", function()
+      local p = io.popen [[luajit -e '
+        local tycho = require "tycho"
+        local x = tycho.ones(4, {device = "cuda:0"})
+        local g, y = tycho.cuda.graph(function()
+          tycho.ones(3, {device = "cuda:1"})
+          return x * 2
+        end)
+        g:replay()
+        io.write(y:sum():item())
+      ' 2>&1]]
+      assert.equal("8", p:read "*a")
+      p:close()
+    end)
+  end
+
   it("take a scaler's step together or not at all", function()
     for _, infinite in ipairs {"cuda:0", "cuda:1", "cpu"} do
       for _, unscales in ipairs {false, true} do

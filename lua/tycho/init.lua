@@ -199,7 +199,7 @@ tycho.is_grad_enabled = core.is_grad_enabled
 function tycho.set_grad_enabled(on, fn, ...)
   if type(on) ~= "boolean" then fail("set_grad_enabled: argument 1 must be true or false, got " .. type(on)) end
   if fn ~= nil then return (on and modes.enable_grad or modes.no_grad)(fn, ...) end
-  core.set_grad_enabled(on)
+  modes.set_grad_enabled(on)
 end
 
 local function leave(scope, ok, ...)

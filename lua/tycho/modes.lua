@@ -12,10 +12,17 @@ end
 -- A function, or what is called like one: a module.
 local function callable(fn) return type(fn) == "function" or (type(fn) == "table" and (getmetatable(fn) or {}).__call ~= nil) end
 
+-- A checkpoint's first run is without gradients whatever its function asks for, so that a record doesn't show what that was: `unseen`
+-- is set while one is recorded or compared.
+local modes = {callable = callable}
+function modes.set_grad_enabled(on)
+  if modes.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
+  return core.set_grad_enabled(on)
+end
 local function under(on, name)
   return function(fn, ...)
     if not callable(fn) then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-    return restore(core.set_grad_enabled(on), pcall(fn, ...))
+    return restore(modes.set_grad_enabled(on), pcall(fn, ...))
   end
 end
 
@@ -31,5 +38,6 @@ local function autocasting(state, fn, ...)
   return options.finally(function() autocast(was) end, fn, ...)
 end
 
-return {callable = callable, autocast = autocast, autocasting = autocasting,
-  no_grad = under(false, "no_grad"), enable_grad = under(true, "enable_grad")}
+modes.autocast, modes.autocasting = autocast, autocasting
+modes.no_grad, modes.enable_grad = under(false, "no_grad"), under(true, "enable_grad")
+return modes

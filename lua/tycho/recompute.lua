@@ -182,10 +182,14 @@ local Again = autograd.Function {
       local x = select(states + i, ...)
       if not core.is_tensor(x) then ctx.plain[i] = x end
     end
-    return tidy(core.allocated(), fn(select(states + 1, ...)))
+    local held, before = core.allocated(), modes.unseen
+    modes.unseen = core.program.active()
+    return tidy(held, finally(function() modes.unseen = before end, fn, select(states + 1, ...)))
   end,
   backward = function(ctx, ...)
     local held, asked, result = core.allocated(), modes.inputs
+    -- what goes to `besides` comes from this run alone
+    if asked and #asked.list > 0 then core.program.settle "tycho.grad goes through a checkpoint" end
     if core.is_grad_enabled() then
       if not asked then error("checkpoint: create_graph goes through what is computed again by tycho.grad, which names the inputs", 0) end
       local all, count = {...}, select("#", ...)

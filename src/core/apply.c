@@ -156,7 +156,8 @@ static void changed(ty_tensor *t, const ty_op *op) {
   ty_keep_mark(t, op);
 }
 
-/* Storages of our own never overlap; one over foreign memory (it has a drop) may overlap any. */
+/* Storages of our own never overlap (of those that lie within others, see ty_within, one at a time is in use); one over foreign
+   memory (it has a drop) may overlap any. */
 static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
   const ty_storage *s = a->storage, *t = b->storage;
   if (s == t || (!s->drop && !t->drop)) return s == t;

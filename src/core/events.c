@@ -35,6 +35,8 @@ static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   e->needs[i] = ty_needs_grad(t);
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
   value *v = &p->value[e->vin[i]];
+  const store *st = &p->store[v->store];
+  if (st->internal && !st->visible) ty_program_die(p, "a value is used that was made within backward");
   if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
   if (!e->needs[i] && !v->plain && !p->store[v->store].internal && !p->store[v->store].input) v->plain = ty_retain(t);
   if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
@@ -214,11 +216,10 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
 }
 
-/* An autograd.Function has been called, whose results have no history yet. Its operands and then its results are the event's operands.
-   What the library's own do in backward follows from these; what a user's do nobody knows. */
+/* One of the library's own autograd.Functions has been called, whose results have no history yet. Its operands and then its results are
+   the event's operands. What it does in backward follows from these and from the events before, which are its forward's. */
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
   ty_program *p = ctx->program;
-  if (!f.internal) TY_TRY(ty_program_settle(ctx, "an autograd.Function is called"));
   if (p->dead || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
   event *e = p->mode == TY_CHECK ? next_event(p) : event_new(ctx, p, EVENT_FUNCTION, nin + nout);
   if (p->mode == TY_CHECK) {

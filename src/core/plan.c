@@ -206,16 +206,16 @@ static bool free_of_holders(const store *st) { return atomic_load(&st->memory->s
 
 /* What someone has kept of values that share memory moves to memory of its own, before the run writes to it; so does what is
    written after all. */
-static ty_status part(ty_ctx *ctx, ty_program *p) {
+static ty_status move_out(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstore; i++) {
     store *st = &p->store[i];
     ty_tensor *own;
-    if (!st->memory || !st->visible || !st->memory->storage->within || st->own) continue;
+    if (!st->memory || !st->visible || !st->memory->storage->within || st->moved_out) continue;
     if (free_of_holders(st) && (!st->idle || st->unwritten)) continue;
     TY_TRY(block(ctx, st->backend, st->nbytes, &own));
     ty_move_within(st->memory->storage, own);
     ty_release(own);
-    st->own = p->moved = true;
+    st->moved_out = p->moved = true;
   }
   return TY_OK;
 }
@@ -227,9 +227,9 @@ ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
     if (!st->unwritten || !st->visible || st->held || free_of_holders(st)) continue;
     st->held = more = true;
   }
-  const ty_status s = more ? ty_fuse_make(ctx, p) : TY_OK;
-  if (s == TY_OK) TY_TRY(part(ctx, p));
-  if (!more) return TY_OK;
+  ty_status s = more ? ty_fuse_make(ctx, p) : TY_OK;
+  if (s == TY_OK) s = move_out(ctx, p);
+  if (!more) return s;
   ty_fuse_places(p);
   p->moved = true;
   return s;

@@ -17,7 +17,7 @@ typedef struct {
   bool constant;           /* the function made it without a step: of numbers of its own */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's has a storage of its own */
   bool idle;               /* visible and unwritten when memory was given out: in a place that nothing is written to */
-  bool own;                /* it shared memory with others until someone kept it */
+  bool moved_out;          /* it shared memory with others until someone kept it */
   int users;               /* values in it */
   /* only kernels that make its values themselves touch them: they are never stored, but where someone holds one
      (held) */

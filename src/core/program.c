@@ -54,6 +54,7 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
 /* Whether t is what value v stood for when it was recorded. */
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   const ty_tensor *w = p->value[v].t;
+  if (!w) return false;                    /* never stored */
   if (t->storage == w->storage) return ty_same_geometry(t, w);
   /* a small tensor that the function made of its own numbers is the same if its bytes are */
   return p->store[p->value[v].store].constant && t->storage->id >= p->checked && ty_is_contiguous(t) &&

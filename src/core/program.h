@@ -6,7 +6,7 @@
  * far are done as if nothing had been recorded, the stand-ins become their results, and recording begins anew.
  *
  * Invariants: outside of record and check a program is at rest; a stand-in's data is there only once the steps have run; memory that
- * the function can have seen is never shared between two values. What can't be recorded (a value that the host reads, a
+ * somebody has kept is never shared between two values. What can't be recorded (a value that the host reads, a
  * hook, a size that depends on data) makes the program dead, and the function then runs as if it had never been
  * compiled. */
 #ifndef TY_PROGRAM_H

@@ -61,8 +61,10 @@ cudaError_t ty_open(int gpu) {
   pthread_mutex_lock(&opening);
   cudaError_t e = cudaSuccess;
   if (!ty_is_open(gpu)) {
+    const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);      /* no part of what another device records */
     e = choose(gpu);
     if (e == cudaSuccess) e = open_device(gpu);
+    ty_capture_mode(mode);
     atomic_store(&opened[gpu], e == cudaSuccess);
   }
   pthread_mutex_unlock(&opening);

@@ -155,10 +155,10 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **
   g->pool = p;
   make_room(gpu);
   cudaError_t e = ty_use(gpu);
-  if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
-  if (e != cudaSuccess) { ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
-  capturing = g;
   atomic_fetch_add(&under_way, 1);
+  if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
+  if (e != cudaSuccess) { atomic_fetch_sub(&under_way, 1); ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
+  capturing = g;
   ever = true;
   *out = g;
   *stream = p->stream;

@@ -87,6 +87,7 @@ void *ty_stream_raw(int gpu, void *stream) { return stream_or_default(gpu, strea
 
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
+  CUDA(ctx, gpu, ty_use(gpu));
   ty_count_sync();
   CUDA(ctx, gpu, cudaStreamSynchronize(stream_or_default(gpu, stream)->s));
   return ty_reported(ctx, gpu);
@@ -99,6 +100,7 @@ static ty_status done_or_error(ty_ctx *ctx, int gpu, cudaError_t e, const char *
 
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done) {
   TY_TRY(ty_refuse_capture(ctx, "query: called"));
+  CUDA(ctx, gpu, ty_use(gpu));
   return done_or_error(ctx, gpu, cudaStreamQuery(stream_or_default(gpu, stream)->s), "cudaStreamQuery", done);
 }
 

@@ -447,7 +447,9 @@ static int record(lua_State *L) {
   const int anchors = lua_objlen(L, 4) ? 4 : 0;
   lua_getfield(L, 1, "_function");
   lua_getfield(L, -1, "internal");
-  const ty_function f = {ty_new_key(L, s, 1), lua_toboolean(L, -1)};
+  const bool internal = lua_toboolean(L, -1);
+  if (!internal) ty_settle(L, "an autograd.Function is called");
+  const ty_function f = {ty_new_key(L, s, 1), internal};
   bool any = false;                        /* from here to the record nothing allocates in Lua: finalizers may free tensors */
   for (int i = 0; i < nin; i++) { lua_rawgeti(L, 2, i + 1); in[i] = ty_test(L, -1); any = any || ty_needs_grad(in[i]); lua_pop(L, 1); }
   for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }

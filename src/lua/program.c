@@ -332,6 +332,12 @@ void ty_settle(lua_State *L, const char *what) {
   if (!ctx->program && ctx->account->active && ty_programs_interrupt(ctx) != TY_OK) ty_raise(L, ctx);
 }
 
+/* settle(why): no compiled function's call goes on here */
+static int program_settle(lua_State *L) {
+  ty_settle(L, luaL_checkstring(L, 1));
+  return 0;
+}
+
 void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin},
     {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
@@ -340,7 +346,7 @@ void ty_open_program(lua_State *L) {
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
     {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
-    {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}};
+    {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

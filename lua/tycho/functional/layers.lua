@@ -111,6 +111,7 @@ def("avg_pool1d",
 local function with_kept(x, size)
   if type(size) ~= "table" or (size[1] ~= false and size[2] ~= false) then return size end
   local n = M.dim(x)
+  if n < 2 then return 1 end                             -- the op says what is needed
   return {size[1] == false and x.shape[n - 1] or size[1], size[2] == false and x.shape[n] or size[2]}
 end
 local function adaptive_avg_pool2d(x, size)
