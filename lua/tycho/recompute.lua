@@ -42,9 +42,9 @@ local function tidy(before, ...)
   return ...
 end
 
--- fn's i-th argument; the tape holds the tensors among them.
+-- fn's i-th argument, which stands behind ctx.ahead others of Again's; the tape holds the tensors among them.
 local function argument(ctx, i)
-  local x = ctx._saved[ctx.before + i]
+  local x = ctx._saved[ctx.ahead + i]
   if x == nil then return ctx.plain[i] end
   return x
 end
@@ -56,13 +56,13 @@ local function computed_again(ctx)
   for i = 1, ctx.n do
     local x = argument(ctx, i)
     if core.is_tensor(x) then
-      if ctx.needs_input_grad[ctx.before + i] then leaves[i] = core.leaf_of(x) end
+      if ctx.needs_input_grad[ctx.ahead + i] then leaves[i] = core.leaf_of(x) end
       x = leaves[i] or x:detach()
     end
     args[i] = x
   end
   local now, casts, before = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts), modes.recomputing
-  restore {unpack(ctx._saved, FIRST_STATE, ctx.before)}
+  restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
   local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
@@ -176,7 +176,7 @@ local Again = autograd.Function {
   -- The first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are; then how, fn,
   -- and, from FIRST_STATE on, as many generators' states and fn's arguments. Tensors are in _saved again at backward.
   forward = function(ctx, _, how, fn, states, ...)
-    ctx.fn, ctx.before, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh
+    ctx.fn, ctx.ahead, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh
     ctx.autocasts, ctx.plain = modes.autocast(), {}
     for i = 1, ctx.n do
       local x = select(states + i, ...)
@@ -198,8 +198,8 @@ local Again = autograd.Function {
       for k = 1, #asked.list do add(asked.besides, k, result[ctx.n + k]) end
     else result = once(ctx, ...) end
     local gradients = {}
-    for i = 1, ctx.n do gradients[ctx.before + i] = result[i] end
-    return tidy(held, unpack(gradients, 1, ctx.before + ctx.n))
+    for i = 1, ctx.n do gradients[ctx.ahead + i] = result[i] end
+    return tidy(held, unpack(gradients, 1, ctx.ahead + ctx.n))
   end}
 Again.internal = true
 

@@ -38,7 +38,7 @@ static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   const store *st = &p->store[v->store];
   if (st->internal && !st->visible) ty_program_die(p, "a value is used that was made within backward");
   if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
-  if (!e->needs[i] && !v->plain && !p->store[v->store].internal && !p->store[v->store].input) v->plain = ty_retain(t);
+  if (!e->needs[i] && !v->plain && !st->internal && !st->input) v->plain = ty_retain(t);
   if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
   return true;
 }
@@ -251,7 +251,7 @@ static leaf_change *changed_leaf(event *e, const ty_tensor *leaf) {
   return NULL;
 }
 
-/* The library has taken the gradient of a leaf of its own within the pass that gave it. */
+/* The library has taken the gradient of a leaf of its own, which had none before, within the pass that gave it. */
 static void forget_leaf(event *e, const ty_tensor *leaf) {
   leaf_change *l = changed_leaf(e, leaf);
   if (!l || l->before >= 0) return;

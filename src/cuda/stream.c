@@ -56,16 +56,12 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
     if (!s) { cudaStreamDestroy(made); return ty_no_memory(ctx, "Stream"); }
     *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority};
   }
+  atomic_store(&s->holders, 1);
   if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
     cudaError_t e = ty_use(gpu);
     if (e == cudaSuccess) e = give_tickets(s);
-    if (e != cudaSuccess) {
-      atomic_store(&s->holders, 1);
-      ty_stream_release(gpu, s);
-      return ty_cuda_fail(ctx, e, "Stream", gpu);
-    }
+    if (e != cudaSuccess) return ty_stream_release(gpu, s), ty_cuda_fail(ctx, e, "Stream", gpu);
   }
-  atomic_store(&s->holders, 1);
   *out = s;
   return TY_OK;
 }

@@ -160,7 +160,8 @@ static int own_rng(lua_State *L) {
   ty_handle *before = ty_new_handle(L, ty_state_of(L));
   ty_tensor *t = lua_isnil(L, 1) ? NULL : ty_check(L, 1, "own_rng", "argument 1");
   if (t && (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0))
-    return ty_throw(L, "own_rng: argument 1 must be a generator's state, two int64 on the CPU");
+    return ty_throw(L, "own_rng: argument 1 must be a generator's state, two int64 on the CPU, got %s of shape %s on %s",
+      ty_dtype_names[t->dtype], ty_shape_of(t), ty_device_of(t)->name);
   before->t = ty_cpu_own(t ? ty_retain(t) : NULL);
   if (!before->t) lua_pushnil(L);
   return 1;
