@@ -141,6 +141,41 @@ describe("memory", function()
     assert.is_true(failures > 60, failures .. " failures")
   end)
 
+  it("an optimizer's step, or clipping, that runs out of memory has changed nothing", function()
+    for _, make in ipairs{optim.SGD, optim.AdamW} do
+      local failures, n, ok = 0, 0
+      repeat
+        n = n + 1
+        local params = {nn.Parameter(tycho.ones(3, 2)), nn.Parameter(tycho.ones(3, 2)), nn.Parameter(tycho.ones(3, 2))}
+        local opt = make(params, {lr = 0.5, weight_decay = 0})
+        local function give()
+          params[1].grad = tycho.full({3, 2}, 2)
+          params[2].grad = tycho.full({2, 3}, 2):t()             -- laid out as its parameter isn't
+          params[3].grad = tycho.full({3, 4}, 2)[{ {}, {1, 2} }] -- not dense
+        end
+        give()
+        opt:step()
+        give()
+        local before, grads = {}, {}
+        for i, p in ipairs(params) do before[i], grads[i] = p:detach():totable(), p.grad:totable() end
+        local clipping = n % 2 == 0
+        core.fail_alloc(math.ceil(n / 2), 9)
+        local err
+        if clipping then ok, err = pcall(nn.utils.clip_grad_norm_, params, 1) else ok, err = pcall(opt.step, opt) end
+        core.fail_alloc(0)
+        if not ok then
+          failures = failures + 1
+          assert.is_truthy(tostring(err):find("out of memory", 1, true), tostring(err))
+          for i, p in ipairs(params) do
+            assert.same(before[i], p:detach():totable())
+            assert.same(grads[i], p.grad:totable())
+          end
+        end
+      until ok and n > 20
+      assert.is_true(failures > 3, failures .. " failures")
+    end
+  end)
+
   it("gives gradients back where they end, though steps, clipping and scalers have worked with them", function()
     local function peak(work)
       local params = {}

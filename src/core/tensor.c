@@ -322,6 +322,14 @@ ty_status ty_within(ty_ctx *ctx, ty_tensor *memory, size_t n, ty_tensor **out) {
   return TY_OK;
 }
 
+ty_tensor ty_lay(const ty_tensor *memory, size_t *at, const ty_tensor *like, ty_dtype d) {
+  ty_tensor t = {.dtype = (uint8_t)d, .ndim = like->ndim, .storage = memory->storage, .offset = (int64_t)(*at / ty_dtype_size[d])};
+  memcpy(t.shape, like->shape, sizeof t.shape);
+  ty_contiguous_strides(t.shape, t.ndim, t.stride);
+  *at += ty_laid_bytes(like, d);
+  return t;
+}
+
 ty_tensor *ty_retain(ty_tensor *t) {
   if (t) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
   return t;

@@ -384,6 +384,10 @@ static inline void ty_changed(ty_tensor *t) { atomic_fetch_add_explicit(&t->stor
 static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
 static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }
 static inline const char *ty_shape_of(const ty_tensor *t) { return ty_shape_text(t->shape, t->ndim); }
+/* A working copy of like, contiguous and of dtype d, at byte *at of memory, which moves past it. It has no reference: for the
+   length of a call. */
+static inline size_t ty_laid_bytes(const ty_tensor *like, ty_dtype d) { return ((size_t)ty_numel(like) * ty_dtype_size[d] + 63) / 64 * 64; }
+ty_tensor ty_lay(const ty_tensor *memory, size_t *at, const ty_tensor *like, ty_dtype d);
 /* Strides under which t can be seen with another shape, without a copy. */
 bool ty_view_strides(const ty_tensor *t, const int64_t *shape, int ndim, int64_t *stride);
 /* Fills one -1 in shape; checks that numel agrees. */

@@ -1,5 +1,6 @@
 /* Optimizer steps over lists of tensors: one call updates every parameter. Tensors that agree in layout are updated where
- * they lie, a gradient of another dtype being converted on the way; others through contiguous copies in the loop's type. */
+ * they lie, a gradient of another dtype being converted on the way; others through contiguous copies in the loop's type,
+ * for which memory is taken before the first is changed. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"
@@ -7,7 +8,6 @@
 
 #define LISTS 5
 #define CHUNK 4096
-typedef struct { ty_tensor *t, *use; bool back; } part;   /* use: what the loop reads and writes; t is NULL where a list is left out */
 
 static bool same_place(const ty_tensor *a, const ty_tensor *b) {
   for (int i = 0; i < a->ndim; i++)
@@ -49,63 +49,86 @@ static void update(const rule *r, char *const *q, int64_t n) {
   else l->adam[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->adam);
 }
 
-/* copy: the parameter's 16-bit copy, or NULL. */
-static ty_status step(ty_call *c, rule *r, part *p, int n, ty_tensor *copy) {
-  const ty_dtype d = ty_compute_dtype((ty_dtype)p[0].t->dtype), gd = (ty_dtype)p[1].t->dtype;
+/* One parameter with its gradient and state; copy: its 16-bit copy, or NULL. direct: they are updated where they lie. */
+typedef struct { ty_tensor *t[LISTS], *copy; bool shadow, direct; } member;
+
+static member member_of(ty_call *c, const ty_optim_operands *st, int i) {
+  member m = {.direct = false};
+  for (int l = 0; l < st->lists; l++)
+    if (c->span[l].count) m.t[l] = c->in[c->span[l].start + i].t;
+  ty_tensor *p = m.t[0];
+  m.copy = st->copies.count ? c->in[st->copies.start + i].t : ty_shadow_to_refresh(c->ctx, p);
+  m.shadow = m.copy && !st->copies.count;
+  m.direct = p->dtype == ty_compute_dtype((ty_dtype)p->dtype) && ty_is_dense(p);
+  for (int l = 1; l < st->lists; l++)
+    m.direct = m.direct && (!m.t[l] || (same_place(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
+  return m;
+}
+
+static size_t working_bytes(const member *m, int lists) {
+  size_t n = 0;
+  for (int l = 0; l < lists && !m->direct; l++)
+    if (m->t[l]) n += ty_laid_bytes(m->t[l], ty_compute_dtype((ty_dtype)m->t[0]->dtype));
+  return n;
+}
+
+/* memory: room for working_bytes. */
+static ty_status step(ty_call *c, rule *r, const member *m, int lists, ty_tensor *memory) {
+  const ty_dtype d = ty_compute_dtype((ty_dtype)m->t[0]->dtype), gd = (ty_dtype)m->t[1]->dtype;
   const int k = r->k = ty_k(d);
-  bool direct = p[0].t->dtype == d && ty_is_dense(p[0].t);
-  ty_status s = TY_OK;
-  for (int i = 1; i < n; i++) direct = direct && (!p[i].t || (same_place(p[0].t, p[i].t) && (i == 1 || p[i].t->dtype == d)));
-  for (int i = 0; i < n && s == TY_OK; i++) {
-    if (!p[i].t) continue;
-    if (direct) { p[i].use = ty_retain(p[i].t); continue; }
-    ty_meta m;
-    ty_meta_of(p[i].t, &m);
-    m.dtype = d;
-    s = ty_empty(c->ctx, p[i].t->storage->backend, &m, &p[i].use);
-    if (s == TY_OK) s = ty_copy_into(c->ctx, p[i].use, p[i].t);
+  ty_tensor laid[LISTS], *use[LISTS] = {NULL};
+  size_t at = 0;
+  for (int l = 0; l < lists; l++) {
+    if (!m->t[l]) continue;
+    use[l] = m->t[l];
+    if (m->direct) continue;
+    laid[l] = ty_lay(memory, &at, m->t[l], d);
+    use[l] = &laid[l];
+    TY_TRY(ty_copy_into(c->ctx, use[l], m->t[l]));
   }
-  const bool convert = direct && gd != d, along = copy && direct && same_place(p[0].t, copy);
-  if (s == TY_OK) {
-    const ty_loops *l = ty_cpu_loops();
-    const int64_t total = ty_numel(p[0].t), size = ty_ksize[k];
-    #pragma omp parallel for num_threads(ty_threads_for(total * 4)) schedule(static)
-    for (int64_t at = 0; at < total; at += CHUNK) {
-      const int64_t m = TY_MIN(CHUNK, total - at);
-      double buffer[CHUNK];
-      char *q[LISTS] = {NULL};
-      for (int i = 0; i < n; i++)
-        if (p[i].use) q[i] = (char *)ty_data(p[i].use) + at * (i == 1 && convert ? ty_dtype_size[gd] : size);
-      if (convert) {
-        l->load[gd][k](buffer, q[1], 1, m);
-        q[1] = (char *)buffer;
-      }
-      update(r, q, m);
-      if (along) l->store[copy->dtype][k]((char *)ty_data(copy) + at * ty_itemsize(copy), 1, q[0], m);
+  const bool convert = m->direct && gd != d, along = m->copy && m->direct && same_place(m->t[0], m->copy);
+  const ty_loops *loops = ty_cpu_loops();
+  const int64_t total = ty_numel(m->t[0]), size = ty_ksize[k];
+  #pragma omp parallel for num_threads(ty_threads_for(total * 4)) schedule(static)
+  for (int64_t from = 0; from < total; from += CHUNK) {
+    const int64_t n = TY_MIN(CHUNK, total - from);
+    double buffer[CHUNK];
+    char *q[LISTS] = {NULL};
+    for (int l = 0; l < lists; l++)
+      if (use[l]) q[l] = (char *)ty_data(use[l]) + from * (l == 1 && convert ? ty_dtype_size[gd] : size);
+    if (convert) {
+      loops->load[gd][k](buffer, q[1], 1, n);
+      q[1] = (char *)buffer;
     }
-    for (int i = 0; i < n && !direct && s == TY_OK; i++)
-      if (p[i].back && p[i].t) s = ty_copy_into(c->ctx, p[i].t, p[i].use);
-    if (s == TY_OK && copy && !along) s = ty_copy_into(c->ctx, copy, p[0].use);
+    update(r, q, n);
+    if (along) loops->store[m->copy->dtype][k]((char *)ty_data(m->copy) + from * ty_itemsize(m->copy), 1, q[0], n);
   }
-  for (int i = 0; i < n; i++) { ty_release(p[i].use); p[i].use = NULL; }
-  return s;
+  for (int l = 0; l < lists && !m->direct; l++)
+    if (c->op->param[l].mutated && m->t[l]) TY_TRY(ty_copy_into(c->ctx, m->t[l], use[l]));
+  return m->copy && !along ? ty_copy_into(c->ctx, m->copy, use[0]) : TY_OK;
 }
 
 static ty_status steps(ty_call *c) {
   const ty_optim_operands st = ty_optim_operands_of(c);
-  int64_t *count = ty_data(st.step);
+  int64_t *count = ty_data(st.step), room = 0;
   if (st.found && ty_get(ty_data(st.found), TY_F32) != 0) return TY_OK;
-  rule r = rule_of(c, &st, *count + 1);
   for (int i = 0; i < c->span[0].count; i++) {
-    part p[LISTS] = {{0}};
-    for (int k = 0; k < st.lists; k++)
-      if (c->span[k].count) p[k] = (part){c->in[c->span[k].start + i].t, NULL, c->op->param[k].mutated};
-    ty_tensor *half = ty_shadow_to_refresh(c->ctx, p[0].t);
-    TY_TRY(step(c, &r, p, st.lists, st.copies.count ? c->in[st.copies.start + i].t : half));
-    if (half && !st.copies.count) ty_shadow_refreshed(p[0].t);
+    const member m = member_of(c, &st, i);
+    room = TY_MAX(room, (int64_t)working_bytes(&m, st.lists));
   }
-  ++*count;
-  return TY_OK;
+  ty_tensor *memory = NULL;                /* taken before anything is changed */
+  const ty_meta bytes = {.dtype = TY_U8, .ndim = 1, .shape = {room}};
+  if (room) TY_TRY(ty_empty(c->ctx, c->in[0].t->storage->backend, &bytes, &memory));
+  rule r = rule_of(c, &st, *count + 1);
+  ty_status s = TY_OK;
+  for (int i = 0; i < c->span[0].count && s == TY_OK; i++) {
+    const member m = member_of(c, &st, i);
+    s = step(c, &r, &m, st.lists, memory);
+    if (s == TY_OK && m.shadow) ty_shadow_refreshed(m.t[0]);
+  }
+  ty_release(memory);
+  if (s == TY_OK) ++*count;
+  return s;
 }
 
 static ty_status norm_of_all(ty_call *c) {

@@ -40,53 +40,95 @@ ty_k_scale_rule ty_scale_rule_of(const ty_call *update) {
     .growth_factor = update->at[0].f, .backoff_factor = update->at[1].f, .interval = update->at[2].i};
 }
 
+/* One parameter with its gradient and state; copy: its 16-bit copy, or NULL. direct: a launch takes them as they lie, with
+ * others; else contiguous copies of the parameter's dtype, by themselves. */
+typedef struct { ty_tensor *t[LISTS], *copy; bool shadow, direct; } member;
+
+static member member_of(ty_call *c, const ty_optim_operands *step, int i) {
+  member m = {.direct = true};
+  for (int l = 0; l < step->lists; l++)
+    if (c->span[l].count) m.t[l] = c->in[c->span[l].start + i].t;
+  ty_tensor *p = m.t[0];
+  m.copy = step->copies.count ? c->in[step->copies.start + i].t : ty_shadow_to_refresh(c->ctx, p);
+  m.shadow = m.copy && !step->copies.count;
+  for (int l = 0; l < step->lists; l++)
+    m.direct = m.direct && (!m.t[l] || (alike(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
+  m.direct = m.direct && ty_is_dense(p) && (!m.copy || alike(p, m.copy));
+  return m;
+}
+
+static size_t working_bytes(const member *m, int lists) {
+  size_t n = 0;
+  for (int l = 0; l < lists && !m->direct; l++)
+    if (m->t[l]) n += ty_laid_bytes(m->t[l], (ty_dtype)m->t[0]->dtype);
+  return n;
+}
+
+/* memory: room for working_bytes. */
+static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const member *m, int lists, ty_tensor *memory) {
+  ty_tensor laid[LISTS];
+  size_t at = 0;
+  for (int l = 0; l < lists; l++) {
+    k->p[l][0] = NULL;
+    if (!m->t[l]) continue;
+    laid[l] = ty_lay(memory, &at, m->t[l], (ty_dtype)m->t[0]->dtype);
+    TY_TRY(ty_launched(c, gpu, ty_convert(&laid[l], m->t[l], s)));
+    k->p[l][0] = ty_data(&laid[l]);
+  }
+  k->p[TY_K_COPY][0] = NULL;
+  k->n[0] = ty_numel(m->t[0]);
+  k->count = 1;
+  TY_TRY(launch(c, gpu, k, s));
+  for (int l = 0; l < lists; l++)
+    if (m->t[l] && c->op->param[l].mutated) TY_TRY(ty_launched(c, gpu, ty_convert(m->t[l], &laid[l], s)));
+  return m->copy ? ty_launched(c, gpu, ty_convert(m->copy, m->t[0], s)) : TY_OK;
+}
+
+static ty_status steps(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const ty_optim_operands *step, ty_tensor *memory) {
+  for (int i = 0; i < c->span[0].count; i++) {
+    const member m = member_of(c, step, i);
+    const int d = m.t[0]->dtype, gd = m.direct ? m.t[1]->dtype : d, cd = m.copy ? m.copy->dtype : 0;
+    if (k->count && (!m.direct || k->count == TY_K_TENSORS || k->dtype != d || k->grad_dtype != gd || k->copy_dtype != cd))
+      TY_TRY(launch(c, gpu, k, s));
+    k->dtype = d;
+    k->grad_dtype = gd;
+    k->copy_dtype = cd;
+    if (m.direct) {
+      for (int l = 0; l < LISTS; l++) k->p[l][k->count] = m.t[l] ? ty_data(m.t[l]) : NULL;
+      k->p[TY_K_COPY][k->count] = m.copy ? ty_data(m.copy) : NULL;
+      k->n[k->count++] = ty_numel(m.t[0]);
+    } else {
+      TY_TRY(step_apart(c, gpu, s, k, &m, step->lists, memory));
+    }
+    if (m.shadow) ty_shadow_refreshed(m.t[0]);
+  }
+  return TY_OK;
+}
+
+/* n bytes for working copies, or NULL for none. Taken before anything is changed, so that running out of memory changes nothing. */
+static ty_status working_memory(ty_call *c, int gpu, size_t n, ty_tensor **out) {
+  const int64_t size = (int64_t)n;
+  *out = NULL;
+  return n ? ty_new(c, gpu, TY_U8, 1, &size, out) : TY_OK;
+}
+
 ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule) {
   const ty_optim_operands step = ty_optim_operands_of(c);
-  const int lists = step.lists;
   ty_k_step k = step_of(c, &step);
-  ty_tensor *made;
+  size_t room = 0;
+  for (int i = 0; i < c->span[0].count; i++) {
+    const member m = member_of(c, &step, i);
+    room = TY_MAX(room, working_bytes(&m, step.lists));
+  }
+  ty_tensor *memory = NULL, *made;
   unsigned *ticket = NULL;
   ty_status st = ty_tickets(c, gpu, &ticket, &made);
-  for (int i = 0; i < c->span[0].count && st == TY_OK; i++) {
-    ty_tensor *t[LISTS] = {NULL}, *use[LISTS] = {NULL}, *half, *copy;
-    bool direct = true;
-    for (int l = 0; l < lists; l++) {
-      if (c->span[l].count) t[l] = c->in[c->span[l].start + i].t;
-      if (t[l]) direct = direct && alike(t[0], t[l]) && (l == 1 || t[l]->dtype == t[0]->dtype);
-    }
-    half = step.copies.count ? NULL : ty_shadow_to_refresh(c->ctx, t[0]);
-    copy = half ? half : step.copies.count ? c->in[step.copies.start + i].t : NULL;
-    direct = direct && ty_is_dense(t[0]) && (!copy || alike(t[0], copy));
-    const int gd = direct ? t[1]->dtype : t[0]->dtype, cd = copy ? copy->dtype : 0;
-    if (k.count == TY_K_TENSORS || (k.count && (k.dtype != t[0]->dtype || k.grad_dtype != gd || k.copy_dtype != cd)) || !direct)
-      st = launch(c, gpu, &k, s);
-    k.dtype = t[0]->dtype;
-    k.grad_dtype = gd;
-    k.copy_dtype = cd;
-    for (int l = 0; l < LISTS && st == TY_OK; l++) {
-      use[l] = t[l];
-      if (t[l] && !direct) {               /* through contiguous copies of the parameter's dtype */
-        use[l] = NULL;
-        st = ty_new(c, gpu, (ty_dtype)t[0]->dtype, t[l]->ndim, t[l]->shape, &use[l]);
-        if (st == TY_OK) st = ty_launched(c, gpu, ty_convert(use[l], t[l], s));
-      }
-      k.p[l][k.count] = use[l] ? ty_data(use[l]) : NULL;
-    }
-    k.p[TY_K_COPY][k.count] = copy && direct ? ty_data(copy) : NULL;
-    k.n[k.count++] = ty_numel(t[0]);
-    if (!direct) {
-      if (st == TY_OK) st = launch(c, gpu, &k, s);
-      for (int l = 0; l < lists; l++) {
-        if (st == TY_OK && t[l] && c->op->param[l].mutated) st = ty_launched(c, gpu, ty_convert(t[l], use[l], s));
-        ty_release(use[l]);
-      }
-      if (st == TY_OK && copy) st = ty_launched(c, gpu, ty_convert(copy, t[0], s));
-    }
-    if (st == TY_OK && half) ty_shadow_refreshed(t[0]);
-  }
-  k.ticket = ticket;
+  if (st == TY_OK) st = working_memory(c, gpu, room, &memory);
+  if (st == TY_OK) st = steps(c, gpu, s, &k, &step, memory);
+  k.ticket = ticket;                       /* the last launch's, which counts the step */
   if (rule) k.rule = *rule;
   if (st == TY_OK) st = launch(c, gpu, &k, s);
+  ty_release(memory);
   ty_release(made);
   return st;
 }
@@ -94,30 +136,31 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
 /* Goes over the list of operand 1 in few launches, doing what k asks for. */
 static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
   const bool changes = k->scale || k->factor;
-  ty_status st = TY_OK;
-  for (int i = 0; i <= c->span[0].count && st == TY_OK; i++) {
-    ty_tensor *t = i < c->span[0].count ? c->in[c->span[0].start + i].t : NULL, *use = t;
-    const bool apart = t && !ty_is_dense(t);
-    if (k->count && (!t || k->count == TY_K_TENSORS || k->dtype != t->dtype || apart)) {
-      st = ty_launched(c, gpu, ty_k_sweep_all(k, s));
-      k->count = 0;
-    }
-    if (!t || st != TY_OK) continue;
+  const int count = c->span[0].count;
+  ty_operand *in = c->in + c->span[0].start;
+  size_t room = 0;
+  for (int i = 0; i < count; i++)
+    if (!ty_is_dense(in[i].t)) room = TY_MAX(room, ty_laid_bytes(in[i].t, (ty_dtype)in[i].t->dtype));
+  ty_tensor *memory;
+  ty_status st = working_memory(c, gpu, room, &memory);
+  for (int i = 0; i < count && st == TY_OK; i++) {
+    ty_tensor *t = in[i].t, laid;
+    const bool apart = !ty_is_dense(t), last = i + 1 == count;
+    size_t at = 0;
     if (apart) {
-      st = ty_new(c, gpu, (ty_dtype)t->dtype, t->ndim, t->shape, &use);
-      if (st == TY_OK) st = ty_launched(c, gpu, ty_convert(use, t, s));
-      if (st != TY_OK) { ty_release(use); return st; }
+      laid = ty_lay(memory, &at, t, (ty_dtype)t->dtype);
+      st = ty_launched(c, gpu, ty_convert(&laid, t, s));
     }
     k->dtype = t->dtype;
-    k->p[k->count] = ty_data(use);
+    k->p[k->count] = ty_data(apart ? &laid : t);
     k->n[k->count++] = ty_numel(t);
-    if (apart) {
+    if (st == TY_OK && (apart || last || k->count == TY_K_TENSORS || in[i + 1].t->dtype != t->dtype || !ty_is_dense(in[i + 1].t))) {
       st = ty_launched(c, gpu, ty_k_sweep_all(k, s));
-      if (st == TY_OK && changes) st = ty_launched(c, gpu, ty_convert(t, use, s));
       k->count = 0;
-      ty_release(use);
     }
+    if (st == TY_OK && apart && changes) st = ty_launched(c, gpu, ty_convert(t, &laid, s));
   }
+  ty_release(memory);
   return st;
 }
 
