@@ -26,6 +26,22 @@ describe("several devices", function()
     tycho.cuda.set_device(0)
   end)
 
+  it("are the current one where the default device is cuda", function()
+    finally(function() tycho.cuda.set_device(0) tycho.set_default_device("cpu") end)
+    tycho.set_default_device("cuda")
+    local made = tycho.compile(function(x) return tycho.ones(2) * 3, x end)
+    for i = 1, 8 do
+      local k = i > 4 and 1 or 0
+      tycho.cuda.set_device(k)
+      assert.equal("cuda:" .. k, tycho.zeros(1).device)
+      assert.equal("cuda:" .. k, tycho.tensor({1, 2}).device)
+      assert.equal("cuda:" .. k, made(tycho.zeros(1, {device = "cuda:0"})).device)
+      assert.equal("cuda:" .. k, tycho.get_default_device())
+    end
+    tycho.set_default_device("cuda:0")
+    assert.equal("cuda:0", tycho.zeros(1).device)
+  end)
+
   if os.getenv("TYCHO_SIM") then
     it("take nothing of a device that isn't used, whose generator is seeded all the same", function()
       local p = io.popen [[luajit -e '

@@ -41,6 +41,7 @@ ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { (void)c; (void)gpu; 
 int64_t ty_numel(const ty_tensor *t) { (void)t; return 0; }
 void ty_release(ty_tensor *t) { (void)t; }
 void ty_count_sync(void) {}
+cudaError_t ty_use(int gpu) { (void)gpu; return cudaSuccess; }
 ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
 bool ty_ever_captured(void) { return false; }
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) { return mode; }

@@ -28,7 +28,7 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
         ty_device_of(in[i].t)->name, first + 1, (*out)->name);
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
-  if (c->op->device >= 0) *out = ty_devices[c->at[c->op->device].set ? c->at[c->op->device].i : c->ctx->device];
+  if (c->op->device >= 0) *out = ty_devices[c->at[c->op->device].set ? c->at[c->op->device].i : ty_default_device(c->ctx)];
   return TY_OK;
 }
 

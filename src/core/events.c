@@ -438,6 +438,7 @@ static void become(ty_tensor *h, ty_tensor *t) {
 static ty_status redo(ty_ctx *ctx, event *e) {
   ty_status s = TY_OK;
   ty_modes_set(ctx, &e->modes);
+  ctx->device = e->modes.place;
   memcpy(ctx->stream, e->stream, sizeof e->stream);
   if (e->kind == EVENT_APPLY) {
     ty_tensor *out[TY_MAXOUT] = {NULL};

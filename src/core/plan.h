@@ -45,8 +45,8 @@ typedef struct {
   bool rate_changed;
 } step;
 
-/* of a context; streams apart, which replays choose anew */
-typedef struct { bool grad_enabled; uint8_t autocast[2]; int device; } modes;
+/* of a context; streams apart, which replays choose anew. place: the device that `device` meant then. */
+typedef struct { bool grad_enabled; uint8_t autocast[2]; int device, place; } modes;
 
 typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION } event_kind;
 

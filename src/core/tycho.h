@@ -329,7 +329,7 @@ struct ty_ctx {
   bool scaled;                         /* a pass that begins now is a part of one whose gradients a GradScaler has scaled */
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
   uint64_t packs;                      /* key of the hooks that pack what the tape saves; 0: it is saved as it is */
-  int device;                          /* in ty_devices: where what is made of nothing goes */
+  int device;                          /* where what is made of nothing goes: in ty_devices, or negative: the current GPU (ty_default_device) */
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   ty_program *program;                 /* what is being recorded or compared; NULL: nothing */
@@ -338,6 +338,8 @@ struct ty_ctx {
   ty_account *account;
   char err[TY_ERRLEN];
 };
+
+static inline int ty_default_device(const ty_ctx *ctx) { return ctx->device < 0 ? 1 + ctx->gpu : ctx->device; }
 
 ty_status ty_error(ty_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* As ty_error, behind the op's name: "matmul: ...". */

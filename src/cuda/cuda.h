@@ -35,8 +35,12 @@ typedef struct ty_stream {
 /* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in
  * kernels/device.cuh) and leaves them 0. *made: NULL, or to be released after it. */
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
-/* Around the one launch that draws or looks (end gives e back): what draws comes one after another, also from several
-   streams, threads and branches of a graph. */
+/* Work of a kind that comes one after another on a device, whatever streams, threads and branches of a graph it is from: turn_begin
+   makes what s gets until turn_end, in one launch, come after the last. */
+typedef enum { TY_DRAWS, TY_EXCHANGES, TY_NTURNS } ty_turn;
+void ty_turn_begin(ty_turn kind, ty_stream *s);
+void ty_turn_end(ty_turn kind, int gpu);
+/* Around the one launch that draws or looks (end gives e back). */
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
@@ -70,7 +74,7 @@ bool ty_anyone_captures(void);                               /* in whatever thre
 bool ty_ever_captured(void);            /* in this process: graphs may run what they were captured with */
 /* of this thread, while it captures; gives the one before */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
-ty_stream **ty_captured_draw(int gpu);                       /* which stream drew last in the graph that this thread captures, or NULL */
+ty_stream **ty_captured_turn(ty_turn kind, int gpu);         /* whose turn was the last in the graph that this thread captures, or NULL */
 uint64_t ty_queue_id(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
 /* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
 void ty_uses(ty_stream *stream, ty_storage *s);

@@ -82,20 +82,13 @@ cudaError_t ty_use(int gpu) {
 void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
 static long long sync_count(void) { return atomic_load(&syncs); }
 
-static ty_stream *drew[TY_MAXGPU];         /* the stream that drew last */
-static pthread_mutex_t drawing[TY_MAXGPU];
-
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu) {
-  ty_stream *s = ty_stream_of(ctx, gpu), **in_graph = ty_captured_draw(gpu);
-  pthread_mutex_lock(&drawing[gpu]);
-  ty_stream **last = in_graph ? in_graph : &drew[gpu];
-  if (*last && *last != s) ty_wait_for(s, *last);
-  *last = s;
+  ty_turn_begin(TY_DRAWS, ty_stream_of(ctx, gpu));
   return generators[gpu];
 }
 
 cudaError_t ty_generator_end(int gpu, cudaError_t e) {
-  pthread_mutex_unlock(&drawing[gpu]);
+  ty_turn_end(TY_DRAWS, gpu);
   return e;
 }
 
@@ -169,18 +162,20 @@ static ty_status recording(ty_ctx *ctx, bool on) {
 
 static bool channels_last(ty_dtype d) { return ty_is_16bit(d); }
 
+/* What a failure left undone is done the next time. */
 static cudaError_t open_device(int gpu) {
-  cudaError_t e = ty_streams_open(gpu, &drew[gpu]);
-  if (e == cudaSuccess) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
-  if (e == cudaSuccess) e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
-  if (e == cudaSuccess) memset(faults[gpu], 0, sizeof(ty_k_fault));
-  if (e == cudaSuccess) e = ty_k_seed(generators[gpu], pending[gpu].seed, pending[gpu].offset, drew[gpu]->s);
-  return e;
+  ty_stream *s;
+  cudaError_t e = ty_streams_open(gpu, &s);
+  if (e == cudaSuccess && !generators[gpu]) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
+  if (e == cudaSuccess && !faults[gpu]) e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
+  if (e != cudaSuccess) return e;
+  memset(faults[gpu], 0, sizeof(ty_k_fault));
+  ty_turn_begin(TY_DRAWS, s);
+  return ty_generator_end(gpu, ty_k_seed(generators[gpu], pending[gpu].seed, pending[gpu].offset, s->s));
 }
 
 static void describe(int gpu) {
   ty_backend *b = &ty_gpus[gpu];
-  pthread_mutex_init(&drawing[gpu], NULL);
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
     .seed = seed, .get_seed = get_seed, .queue_id = ty_queue_id, .uses = uses,

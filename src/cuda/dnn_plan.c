@@ -16,6 +16,10 @@
 #define ROUNDS 3
 #define WORKSPACE ((int64_t)1 << 30)     /* a plan that wants more is not taken: attention's may want the square of the length */
 
+#define WORDS ((int)(sizeof((ty_dnn_key *)0)->v / sizeof(int64_t)))
+#define KEY_FLAGS (WORDS - 1)              /* the words of a key that are set here */
+#define KEY_GPU (WORDS - 2)
+
 typedef struct { bool used; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;   /* plan NULL: there is none */
 
 static cudnnHandle_t handles[TY_MAXGPU];
@@ -275,13 +279,12 @@ static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p,
 static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, const void *what, const ty_dnn_pack *p, ty_stream *s) {
   const bool timed = ty_times_plans(gpu);
   const target t = {.handle = handles[gpu]};
-  const int words = sizeof w->k.v / sizeof *w->k.v;
   int64_t saved[TY_PLAN_WORDS], best_saved[TY_PLAN_WORDS];
   double best = -1;
   ty_dnn_graph g = {0};
   describe(&g, what);
   ty_desc all = whole(&g, handles[gpu]);
-  int n = ty_timed_find(TY_PLANS_DNN, gpu, w->k.v, words, saved), nbest = 0;
+  int n = ty_timed_find(TY_PLANS_DNN, gpu, w->k.v, WORDS, saved), nbest = 0;
   if (n && g.e == CUDNN_STATUS_SUCCESS && (w->plan = plan_again(&t, all, saved, n, &w->workspace)) && w->workspace > WORKSPACE) {
     cudnnBackendDestroyDescriptor(w->plan);
     w->plan = NULL;
@@ -305,13 +308,17 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
     }
     for (int i = 0; i < n; i++) cudnnBackendDestroyDescriptor(found[i]);
   }
-  if (nbest) ty_timed_keep(TY_PLANS_DNN, gpu, w->k.v, words, best_saved, nbest);
+  if (nbest) ty_timed_keep(TY_PLANS_DNN, gpu, w->k.v, WORDS, best_saved, nbest);
   destroy(&g);
 }
 
-/* Once anything has been captured a plan is not destroyed: graphs that run it may have kernels that are its own. */
+/* A plan's kernels may be its own, and wait in a stream still; graphs may run them, so that none is destroyed once anything has been
+ * captured. Sets the plan's device. */
 static void forget(entry *w) {
-  if (w->plan && !ty_ever_captured()) cudnnBackendDestroyDescriptor(w->plan);
+  if (w->plan && !ty_ever_captured() && ty_use((int)w->k.v[KEY_GPU]) == cudaSuccess) {
+    ty_count_sync();
+    if (cudaDeviceSynchronize() == cudaSuccess) cudnnBackendDestroyDescriptor(w->plan);
+  }
   *w = (entry){0};
 }
 
@@ -320,15 +327,14 @@ size_t ty_dnn_version(void) { return cudnnGetVersion(); }
 ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe describe, const void *what,
   const ty_dnn_pack *p, ty_stream *s, bool *taken) {
   const ty_gpu_flags *f = ty_core->flags;
-  const int last = sizeof key->v / sizeof *key->v - 1;
   ty_dnn_key k = *key;
   uint64_t h = 1469598103934665603u;
   ty_status st = TY_OK;
   entry *w = NULL;
   *taken = false;
-  k.v[last - 1] = gpu;
-  k.v[last] = f->deterministic | f->cudnn_deterministic << 1 | f->conv_tf32 << 2 | f->cudnn_benchmark << 3;
-  for (int i = 0; i <= last; i++) h = (h ^ (uint64_t)k.v[i]) * 1099511628211u;
+  k.v[KEY_GPU] = gpu;
+  k.v[KEY_FLAGS] = f->deterministic | f->cudnn_deterministic << 1 | f->conv_tf32 << 2 | f->cudnn_benchmark << 3;
+  for (int i = 0; i < WORDS; i++) h = (h ^ (uint64_t)k.v[i]) * 1099511628211u;
   pthread_mutex_lock(&lock);
   /* while a graph is captured too, the library may load kernels and allocate */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
@@ -350,6 +356,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
       if (!plans[(h + (uint64_t)i) % PLANS].used) w = &plans[(h + (uint64_t)i) % PLANS];
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
     forget(w);
+    ty_use(gpu);
     *w = (entry){.used = true, .k = k};
     choose(c, gpu, w, describe, what, p, s);
     if (!w->plan && ty_captures(gpu)) w->used = false;       /* capture may be why: ask again */

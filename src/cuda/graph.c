@@ -16,7 +16,7 @@ struct ty_graph {
   int gpu;
   uint64_t id;                             /* never used twice */
   pool *pool;
-  ty_stream *drew;                         /* the stream of the last random numbers within */
+  ty_stream *last[TY_NTURNS];              /* within, of each kind; NULL: there is none */
   cudaGraphExec_t exec;
   ty_storage **kept;
   int nkept, room;
@@ -29,7 +29,7 @@ static __thread ty_graph *capturing, *over;          /* over: freed while anothe
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
 
-ty_stream **ty_captured_draw(int gpu) { return ty_captures(gpu) ? &capturing->drew : NULL; }
+ty_stream **ty_captured_turn(ty_turn kind, int gpu) { return ty_captures(gpu) ? &capturing->last[kind] : NULL; }
 
 bool ty_capturing(void) { return capturing; }
 bool ty_anyone_captures(void) { return atomic_load(&under_way) > 0; }
@@ -194,8 +194,11 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   CUDA(ctx, g->gpu, ty_use(g->gpu));
   TY_TRY(ty_reported(ctx, g->gpu));
   if (g->pool->ran != s) ty_wait_for(s, g->pool->ran);
-  ty_generator_begin(ctx, g->gpu);
-  const cudaError_t e = ty_generator_end(g->gpu, cudaGraphLaunch(g->exec, s->s));
+  for (int k = 0; k < TY_NTURNS; k++)
+    if (g->last[k]) ty_turn_begin(k, s);
+  const cudaError_t e = cudaGraphLaunch(g->exec, s->s);
+  for (int k = 0; k < TY_NTURNS; k++)
+    if (g->last[k]) ty_turn_end(k, g->gpu);
   if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaGraphLaunch", g->gpu);
   g->pool->ran = s;
   return TY_OK;

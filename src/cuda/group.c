@@ -1,17 +1,15 @@
 /* The op `collective` on a GPU: into the current stream, without waiting.
  *
  * Idea: a group's link for a GPU is made when the first of its tensors there is exchanged; the processes agree on it over the
- * transport. Invariants: this is the same call in all of them, so none waits in vain; exchanges of a link happen one after another,
- * whatever streams they are put into, for two at once may wait for each other. */
+ * transport. Invariants: this is the same call in all of them, so none waits in vain; exchanges of a device happen one after
+ * another, whatever groups they are of and streams they are put into, for two at once may wait for each other. */
 #include "ccl.h"
 
-typedef struct { void *comm; ty_stream *last; } link_of;       /* last: the stream of the exchange before */
-
-static ty_status open_link(ty_call *c, int gpu, ty_group *g, link_of **out) {
+static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
   struct { ty_ccl_id id; bool made; } first = {.made = false}, *told;
   bool pending;
-  *out = g->gpu[gpu];
-  if (*out) return TY_OK;
+  *comm = g->gpu[gpu];
+  if (*comm) return TY_OK;
   TY_TRY(ty_refuse_capture(c->ctx, "distributed: the first exchange of a group"));
   const ty_status made = g->rank == 0 ? ty_ccl_new_id(c->ctx, &first.id) : TY_OK;
   first.made = made == TY_OK;
@@ -25,12 +23,8 @@ static ty_status open_link(ty_call *c, int gpu, ty_group *g, link_of **out) {
   if (made != TY_OK) return made;
   TY_TRY(heard);
   if (!first.made) return ty_error(c->ctx, "distributed: the first process of the group couldn't begin");
-  link_of *l = ty_malloc(sizeof *l);
-  if (!l) return ty_no_memory(c->ctx, "distributed");
-  *l = (link_of){0};
-  const ty_status s = ty_ccl_open(c->ctx, gpu, &first.id, g, &l->comm);
-  if (s != TY_OK) { ty_free(l); return s; }
-  g->gpu[gpu] = *out = l;
+  TY_TRY(ty_ccl_open(c->ctx, gpu, &first.id, g, comm));
+  g->gpu[gpu] = *comm;
   return TY_OK;
 }
 
@@ -38,18 +32,20 @@ ty_status ty_cuda_collective(ty_call *c) {
   ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
   ty_message m;
   ty_tensor *in, *out;
-  link_of *l;
+  void *comm;
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  TY_TRY(open_link(c, gpu, g, &l));
+  TY_TRY(open_link(c, gpu, g, &comm));
   ty_stream *const here = ty_stream_of(c->ctx, gpu);
   ty_status st = ty_message_of(c, &m, &in, &out);
   if (st == TY_OK) st = ty_exchange_agreed(c->ctx, g, &m);
   if (st == TY_OK && in) ty_uses(here, in->storage);           /* it may be a copy */
-  if (st == TY_OK && l->last && l->last != here && !ty_capturing()) ty_wait_for(here, l->last);
-  if (st == TY_OK) st = ty_ccl_exchange(c->ctx, gpu, l->comm, g, &m, s);
-  if (!ty_capturing()) l->last = here;
+  if (st == TY_OK) {
+    ty_turn_begin(TY_EXCHANGES, here);
+    st = ty_ccl_exchange(c->ctx, gpu, comm, g, &m, s);
+    ty_turn_end(TY_EXCHANGES, gpu);
+  }
   ty_release(in);
   ty_release(out);
   return st;

@@ -22,7 +22,7 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
 
 #define NCCL(X) \
   X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclAllReduce) X(ncclReduce) X(ncclBroadcast) X(ncclAllGather) X(ncclReduceScatter) \
-  X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd) X(ncclGetErrorString) X(ncclGetLastError)
+  X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd) X(ncclGetErrorString) X(ncclGetLastError) X(ncclCommGetAsyncError)
 #define POINTER(f) static __typeof__(&f) p_##f;
 NCCL(POINTER)
 
@@ -77,7 +77,10 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
     m->reduction == TY_BY_MIN ? ncclMin : ncclMax;
   const size_t n = (size_t)m->n, bytes = n * ty_dtype_size[m->dtype];
   ncclComm_t c = comm;
+  ncclResult_t before = ncclSuccess;       /* of exchanges that the device has come to since: another process is gone, a link is down */
   CUDA(ctx, gpu, ty_use(gpu));
+  TY_TRY(check(ctx, p_ncclCommGetAsyncError(c, &before), "ncclCommGetAsyncError", c));
+  TY_TRY(check(ctx, before, "an earlier exchange", c));
   switch (m->kind) {
     case TY_ALL_REDUCE: return check(ctx, p_ncclAllReduce(m->in, m->out, n, t, op, c, s), "ncclAllReduce", c);
     case TY_REDUCE:

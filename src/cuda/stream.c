@@ -20,9 +20,21 @@ static cudaError_t give_tickets(ty_stream *s) {
 cudaError_t ty_streams_open(int gpu, ty_stream **out) {
   *out = &defaults[gpu];
   defaults[gpu].gpu = gpu;
-  const cudaError_t e = cudaStreamCreateWithPriority(&defaults[gpu].s, cudaStreamNonBlocking, 0);
-  return e == cudaSuccess ? give_tickets(&defaults[gpu]) : e;
+  const cudaError_t e = defaults[gpu].s ? cudaSuccess : cudaStreamCreateWithPriority(&defaults[gpu].s, cudaStreamNonBlocking, 0);
+  return e == cudaSuccess && !defaults[gpu].tickets ? give_tickets(&defaults[gpu]) : e;
 }
+
+static struct { pthread_mutex_t lock; ty_stream *last; } turns[TY_MAXGPU][TY_NTURNS] = {
+  [0 ... TY_MAXGPU - 1] = {[0 ... TY_NTURNS - 1] = {PTHREAD_MUTEX_INITIALIZER, NULL}}};
+
+void ty_turn_begin(ty_turn kind, ty_stream *s) {
+  ty_stream **in_graph = ty_captured_turn(kind, s->gpu), **last = in_graph ? in_graph : &turns[s->gpu][kind].last;
+  pthread_mutex_lock(&turns[s->gpu][kind].lock);
+  if (*last && *last != s) ty_wait_for(s, *last);
+  *last = s;
+}
+
+void ty_turn_end(ty_turn kind, int gpu) { pthread_mutex_unlock(&turns[gpu][kind].lock); }
 
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);

@@ -167,16 +167,18 @@ static int own_rng(lua_State *L) {
   return 1;
 }
 
-/* Where tensors are made of which no device is said: a coroutine that there is keeps its own modes' device. */
+/* Where tensors are made of which no device is said: a coroutine that there is keeps its own modes' device. "cuda" is the GPU that is
+ * current when one is made. */
 static int default_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  lua_pushstring(L, ty_devices[ty_ctx_of(L, s)->device]->name);
+  lua_settop(L, 1);
+  lua_pushstring(L, ty_devices[ty_default_device(ty_ctx_of(L, s))]->name);
   if (lua_isnoneornil(L, 1)) return 1;
   const int d = lua_type(L, 1) == LUA_TSTRING ? ty_device_at(L, lua_tostring(L, 1), "set_default_device") : -1;
   if (d < 0)
     return ty_throw(L, "set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got %s",
       lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
-  s->modes.ctx.device = ty_ctx_of(L, s)->device = d;
+  s->modes.ctx.device = ty_ctx_of(L, s)->device = strcmp(lua_tostring(L, 1), "cuda") ? d : -1;
   return 1;
 }
 
