@@ -54,6 +54,9 @@ $(BUILD)/tycho/core.so: $(OBJ)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(LDFLAGS) $(LDLIBS)
 
+src/core/attributes.h: src/core/ops.def scripts/attributes
+	scripts/attributes $< >$@.new && mv $@.new $@
+
 $(BUILD)/%.o: src/%.c $(HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@

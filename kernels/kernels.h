@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include "augment.h"
 #include "names.h"
+#include "optim_formulas.h"
 
 #define TY_K_DIMS 8
 #define TY_K_TICKETS 1024
@@ -146,9 +147,9 @@ TY_K cudaError_t ty_k_entropy_mean(void *mean, const void *total, int dtype, cud
 typedef struct { float *scale; int64_t *growth, interval; double growth_factor, backoff_factor; } ty_k_scale_rule;   /* a GradScaler's */
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
-  int nesterov, decoupled, maximize, lr_dtype;
-  /* a, b: SGD's dampening; Adam's betas; RMSprop's alpha; Adadelta's rho; momentum: NAdam's momentum_decay too */
-  double a, b, eps, weight_decay, momentum, lr, lr_decay;
+  int lr_dtype;
+  double lr;
+  ty_optim_settings how;
   int64_t *step;                                         /* how many there were */
   const void *lr_at;                                     /* NULL: lr */
   float *found;                                          /* NULL, or not 0: nothing is updated */

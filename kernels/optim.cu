@@ -6,7 +6,6 @@
  * lists is read and written by one thread. */
 #include "lists.cuh"
 #include "rows.cuh"
-#include "optim_formulas.h"
 
 template <class T> static __device__ __forceinline__ T root(T x);
 template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
@@ -29,32 +28,32 @@ template <class T> struct cell { T p, g, v[3]; };
 
 template <class T> static __device__ __forceinline__ void update(const ty_k_step &a, const rates &r, bool has1,
   bool has2, bool has3, cell<T> &c) {
-  const T lr = (T)r.lr, wd = (T)a.weight_decay, g = (T)r.sign * c.g;
+  const T lr = (T)r.lr, wd = (T)a.how.weight_decay, g = (T)r.sign * c.g;
   switch (a.op) {
     case TY_OP_sgd_step: {
       T u = g + wd * c.p;
       if (has1) {
-        const T mu = (T)a.momentum, v = r.first ? u : mu * c.v[0] + (T)(1 - a.a) * u;
+        const T mu = (T)a.how.momentum, v = r.first ? u : mu * c.v[0] + (T)(1 - a.how.dampening) * u;
         c.v[0] = v;
-        u = a.nesterov ? u + mu * v : v;
+        u = a.how.nesterov ? u + mu * v : v;
       }
       c.p -= lr * u;
       break;
     }
     case TY_OP_rmsprop_step: {
-      const T u = g + wd * c.p, q = (T)a.a * c.v[0] + (T)(1 - a.a) * u * u;
+      const T u = g + wd * c.p, q = (T)a.how.alpha * c.v[0] + (T)(1 - a.how.alpha) * u * u;
       T mean = q, by;
       c.v[0] = q;
-      if (has3) { T m = c.v[2]; m += (T)(1 - a.a) * (u - m); c.v[2] = m; mean = q - m * m; }
-      by = u / (root(mean) + (T)a.eps);
-      if (has2) { by = (T)a.momentum * c.v[1] + by; c.v[1] = by; }
+      if (has3) { T m = c.v[2]; m += (T)(1 - a.how.alpha) * (u - m); c.v[2] = m; mean = q - m * m; }
+      by = u / (root(mean) + (T)a.how.eps);
+      if (has2) { by = (T)a.how.momentum * c.v[1] + by; c.v[1] = by; }
       c.p -= lr * by;
       break;
     }
     case TY_OP_adagrad_step: {
       const T u = g + wd * c.p, q = c.v[0] + u * u;
       c.v[0] = q;
-      c.p -= lr * u / (root(q) + (T)a.eps);
+      c.p -= lr * u / (root(q) + (T)a.how.eps);
       break;
     }
     case TY_OP_nadam_step: c.p = nadam(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
@@ -62,13 +61,13 @@ template <class T> static __device__ __forceinline__ void update(const ty_k_step
     case TY_OP_adamax_step: c.p = adamax(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
     case TY_OP_adadelta_step: c.p = adadelta(r.kin, c.g, c.p, &c.v[0], &c.v[1]); break;
     default: {                             /* Adam */
-      const T u = g + (a.decoupled ? 0 : wd) * c.p;
-      const T m = (T)a.a * c.v[0] + (T)(1 - a.a) * u, v = (T)a.b * c.v[1] + (T)(1 - a.b) * u * u;
+      const T u = g + (a.how.decoupled ? 0 : wd) * c.p;
+      const T m = (T)a.how.beta1 * c.v[0] + (T)(1 - a.how.beta1) * u, v = (T)a.how.beta2 * c.v[1] + (T)(1 - a.how.beta2) * u * u;
       T top = v;
       c.v[0] = m;
       c.v[1] = v;
       if (has3) { top = v > c.v[2] ? v : c.v[2]; c.v[2] = top; }
-      c.p = (T)r.decay * c.p - (T)r.size * m / (root(top) * (T)r.inverse_root + (T)a.eps);
+      c.p = (T)r.decay * c.p - (T)r.size * m / (root(top) * (T)r.inverse_root + (T)a.how.eps);
     }
   }
 }
@@ -78,14 +77,14 @@ static __device__ rates rates_of(const ty_k_step &a) {
   const double n = (double)(*a.step + 1);
   r.skip = a.found && *a.found != 0;
   r.first = n == 1;
-  r.sign = (a.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
-  r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.lr_decay);
+  r.sign = (a.how.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1);
+  r.lr = (a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr) / (1 + (n - 1) * a.how.lr_decay);
   r.decay = r.size = r.inverse_root = 1;
-  if (ty_has_step_rates(a.op)) r.kin = ty_step_rates_of(a.op, n, r.lr, r.sign, a.a, a.b, a.eps, a.weight_decay, a.decoupled, a.momentum);
+  if (ty_has_step_rates(a.op)) r.kin = ty_step_rates_of(a.op, n, r.lr, r.sign, &a.how);
   if (a.op == TY_OP_adamw_step) {
-    r.decay = a.decoupled ? 1 - r.lr * a.weight_decay : 1;
-    r.size = r.lr / (1 - pow(a.a, n));
-    r.inverse_root = 1 / sqrt(1 - pow(a.b, n));
+    r.decay = a.how.decoupled ? 1 - r.lr * a.how.weight_decay : 1;
+    r.size = r.lr / (1 - pow(a.how.beta1, n));
+    r.inverse_root = 1 / sqrt(1 - pow(a.how.beta2, n));
   }
   return r;
 }

@@ -113,6 +113,7 @@ function M.lines(here)
 
   section "Modules"
   functions("nn/module.lua", "^exports")
+  functions("nn/states.lua")
   section "Layers"
   md[#md + 1] = "| layer | arguments |\n|---|---|"
   local names = {}

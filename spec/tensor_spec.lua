@@ -400,4 +400,18 @@ describe("tensor", function()
       helper.close(got:float(), expected:float(), "case " .. i, 2e-2)
     end
   end)
+
+  it("attributes stand where attributes.h says", function()
+    local said, n = {}, 0
+    for line in io.lines "src/core/attributes.h" do
+      for name, slot in line:gmatch "TY_AT_([%w_]+) = (%d+)" do said[name], n = tonumber(slot), n + 1 end
+    end
+    for _, op in ipairs(require("tycho.core").op_table()) do
+      for i, name in ipairs(op.attributes) do
+        assert.equal(i - 1, said[op.name .. "_" .. name], op.name .. "'s " .. name)
+        n = n - 1
+      end
+    end
+    assert.equal(0, n)
+  end)
 end)

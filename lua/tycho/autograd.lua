@@ -224,6 +224,8 @@ core.set_private("function", function(ctx, ...)
   return ctx._function.backward(ctx, ...)
 end)
 
+options.colon(Context, "ctx", function(self) return getmetatable(self) == Context end)
+
 local Function = {}
 Function.__index = Function
 function Function:__call(...)
@@ -351,11 +353,12 @@ autograd.gradcheck = core.define("gradcheck",
       local g = grads[k] and M.reshape(grads[k]:detach(), -1)
       for j = 1, M.numel(x) do
         local v = flat[j]
-        flat[j] = v + eps
-        local up = total():item()
-        flat[j] = v - eps
-        local numeric = (up - total():item()) / (2 * eps)
-        flat[j] = v
+        local numeric = finally(function() flat[j] = v end, function()
+          flat[j] = v + eps
+          local up = total():item()
+          flat[j] = v - eps
+          return (up - total():item()) / (2 * eps)
+        end)
         local analytic = g and g[j] or 0
         local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
         if not near then

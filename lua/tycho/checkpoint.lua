@@ -122,6 +122,9 @@ local function encode(step, members)
   local states, values = {}, {}
   for name, v in pairs(members) do
     if type(name) ~= "string" then error(("save: member names are strings, got %s"):format(tostring(name)), 0) end
+    if type(v) == "table" and rawget(v, "_super") then
+      error(("save: '%s' is the class %s; what %s(...) makes is saved"):format(name, v._name, v._name), 0)
+    end
     if has_state(v, "state_dict") then states[name] = v:state_dict() else values[name] = v end
   end
   return saving.tree {step = step, states = states, values = values, generators = generators(), plans = plans()}
@@ -197,7 +200,10 @@ local function load_into(value, members, path)
   check_generators(value.generators, path)
   local names, unchecked, tensors = {}, {}, {}
   for name, m in pairs(members or {}) do
-    if has_state(m, "load_state_dict") then
+    if value.states[name] ~= nil and (not has_state(m, "load_state_dict") or type(m) == "table" and rawget(m, "_super")) then
+      error(("restore: '%s' of %s was saved by state_dict(); %s can't load it"):format(name, path,
+        type(m) == "table" and rawget(m, "_super") and "the class " .. m._name or options.shown(m)), 0)
+    elseif has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
       -- the library's own, not one in its place
       local checks = has_state(m, "check_state_dict") and rawequal(m.load_state_dict, m._loads)

@@ -37,6 +37,8 @@ Shape.__tostring = function(s)
   for i = 1, #s do sizes[i] = ("%.0f"):format(s[i]) end
   return #s == 0 and "()" or table.concat(sizes, "x")
 end
+Shape.__concat = function(a, b) return tostring(a) .. tostring(b) end
+Shape.__call = function() fail "shape is a field, x.shape, and a list; one dim's size is x:size(1)" end
 core.set_private("shape_meta", Shape)
 core.set_private("format", require("tycho.format").text_of)
 
@@ -350,6 +352,8 @@ local elsewhere = {autocast = "tycho.amp.autocast is", GradScaler = "tycho.amp.G
   vmap = "ops take batches: see bmm, einsum, broadcasting",
   hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
   gradient = "diff gives the differences", stft = "there are no complex numbers", fft = "there are no complex numbers",
+  Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
+  LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index", testing = "allclose and equal compare"}
 return setmetatable(tycho, {__index = function(t, k)
   if parts[k] then

@@ -5,9 +5,10 @@ local options = {}
 
 -- Raises, as the user's line, whatever has been called in between.
 function options.fail(message, ...)
-  local place = core.where()
+  local place, name = core.where()
   if select("#", ...) > 0 then message = message:format(...) end
-  if type(message) == "string" and message:sub(1, #place) == place then place = "" end      -- it was said further within
+  if message:sub(1, #place) == place then message = message:sub(#place + 1) end             -- it was said further within
+  if name and message:sub(1, #name + 1) ~= name .. ":" then message = name .. ": " .. message end
   error(place .. message, 0)
 end
 local fail = options.fail
@@ -31,6 +32,22 @@ function options.colon(class, object, is, but)
       end
     end
   end
+end
+
+-- Raises unless the table is a list: without holes, which an unset field leaves in {a.weight, a.typo, b.weight}, and without names.
+-- hint: where what has a name belongs.
+function options.items(who, what, list, hint)
+  local n, most = 0, 0
+  for k in pairs(list) do
+    if type(k) ~= "number" or k < 1 or k % 1 ~= 0 then
+      fail("%s: %s is a list; it has a field '%s'%s", who, what, tostring(k), hint and ", which " .. hint or "")
+    end
+    n, most = n + 1, math.max(most, k)
+  end
+  for i = 1, n < most and most or 0 do
+    if list[i] == nil then fail("%s: item %d of %s is nil", who, i, what) end
+  end
+  return list
 end
 
 -- Raises unless every name in given is a key of known.

@@ -14,10 +14,13 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
 -- save_curve(path, ys, {xs=}): ys a list of numbers, xs their places (1, 2, ... where nil)
 function plot.save_curve(path, ys, o)
   local xs = options.fill("save_curve", o, {xs = false}).xs or {}
-  for _, list in ipairs {ys, xs} do
+  options.expect("save_curve", 1, path, type(path) == "string", "a path")
+  for _, list in ipairs {ys or false, xs} do
     local ok = type(list) == "table" and not core.is_tensor(list) and (#list > 0 or list == xs)
     for _, y in ipairs(ok and list or {}) do ok = ok and type(y) == "number" end
-    if not ok then fail("save_curve: %s must be a list of numbers", list == ys and "argument 2" or "xs") end
+    if not ok then
+      fail("save_curve: %s must be a list of numbers, got %s", list == xs and "xs" or "argument 2", options.shown(list or nil))
+    end
   end
   local image = core.ops.full({H, W, 3}, 255, {dtype = "uint8", device = "cpu"})
   local px = image:data()

@@ -17,6 +17,7 @@ Bar.__index = Bar
 
 -- Running values beside the bar, e.g. bar:set{loss = 0.3}; count: items per round, for the rate.
 function Bar:set(values)
+  if type(values) ~= "table" then fail("progress: set takes a table, such as {loss = 0.3}, got %s", options.shown(values)) end
   for k, v in pairs(values) do
     if self.values[k] == nil then self.names[#self.names + 1] = k end
     self.values[k] = v

@@ -80,9 +80,9 @@ static ty_status run_kernel(ty_call *c, const ty_backend *b) {
   if (idle(c)) return TY_OK;
   if (c->op->id == TY_OP_batch_norm_apply) return normalize(c);
   ty_kernel k = b->run[c->op->cls];
-  if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[1].i);
+  if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[TY_AT_to_device_non_blocking].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b)
-    return ty_move_into(c->ctx, c->out[0], c->in[1].t, c->at[0].i);
+    return ty_move_into(c->ctx, c->out[0], c->in[1].t, c->at[TY_AT_copy_non_blocking].i);
   /* a number or an index on the CPU; pointwise ops take numbers as they are */
   for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {
     ty_tensor *t = c->in[i].t, *moved;

@@ -92,10 +92,10 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tens
   if (!same) {
     ty_attr at[TY_MAXATTR] = {{.set = true, .n = 0}, {.set = true, .i = 1}};
     for (int i = 0; i < x->ndim; i++)
-      if (i < lead || (m->shape[i - lead] == 1 && x->shape[i] != 1)) at[0].v[at[0].n++] = i;
+      if (i < lead || (m->shape[i - lead] == 1 && x->shape[i] != 1)) at[TY_AT_sum_dim].v[at[TY_AT_sum_dim].n++] = i;
     ty_attr size = {.set = true, .n = m->ndim};
     memcpy(size.v, m->shape, sizeof(int64_t) * m->ndim);
-    if (at[0].n) {
+    if (at[TY_AT_sum_dim].n) {
       TY_TRY(ty_call2(ctx, TY_OP_sum, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
       ty_release(x);
       *g = x = y;
@@ -133,11 +133,11 @@ static ty_status accumulate(ty_ctx *ctx, ty_tensor **into, ty_tensor *g) {
 static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
   ty_tensor *v = ty_alias(whole);
   if (!v) return NULL;
-  int d = (int)n->at[0].i;
-  v->offset += n->at[1].i * v->stride[d];
+  int d = (int)n->at[TY_AT_slice_dim].i;
+  v->offset += n->at[TY_AT_select_index].i * v->stride[d];
   if (n->op->id == TY_OP_slice) {
-    v->shape[d] = n->at[2].i;
-    v->stride[d] *= n->at[3].i;
+    v->shape[d] = n->at[TY_AT_slice_last].i;
+    v->stride[d] *= n->at[TY_AT_slice_step].i;
     return v;
   }
   size_t behind = sizeof(int64_t) * (size_t)(v->ndim - 1 - d);

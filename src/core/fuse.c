@@ -88,14 +88,14 @@ static int reduced_dims(const ty_program *p, const step *k) {
   if (!k->backend->fuse || k->vin[0] < 0 || !c->op->nout) return 0;
   const ty_tensor *x = &p->value[k->vin[0]].like;
   int n = 0;
-  if (c->op->id == TY_OP_layer_norm_stats || c->op->id == TY_OP_rms_norm_stats) n = c->at[0].n;
-  else if (c->op->cls == TY_C_SOFTMAX) n = c->at[0].i == x->ndim - 1;
-  else if (c->op->cls == TY_C_REDUCE && !c->at[0].set) n = x->ndim;
+  if (c->op->id == TY_OP_layer_norm_stats || c->op->id == TY_OP_rms_norm_stats) n = c->at[TY_AT_layer_norm_stats_size].n;
+  else if (c->op->cls == TY_C_SOFTMAX) n = c->at[TY_AT_softmax_dim].i == x->ndim - 1;
+  else if (c->op->cls == TY_C_REDUCE && !c->at[TY_AT_sum_dim].set) n = x->ndim;
   else if (c->op->cls == TY_C_REDUCE) {
     unsigned mask = 0;
-    for (int i = 0; i < c->at[0].n; i++) mask |= 1u << c->at[0].v[i];
+    for (int i = 0; i < c->at[TY_AT_sum_dim].n; i++) mask |= 1u << c->at[TY_AT_sum_dim].v[i];
     while (n < x->ndim && mask >> (x->ndim - 1 - n) & 1) n++;
-    if (n != c->at[0].n) return 0;
+    if (n != c->at[TY_AT_sum_dim].n) return 0;
   }
   if (c->op->cls == TY_C_REDUCE && !rows_in_order(x, n)) return 0;
   int64_t inner = 1;

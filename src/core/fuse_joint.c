@@ -46,7 +46,7 @@ static int pool(const ty_program *p, const int *touches, int at, int *step) {
 /* relu_backward of pooled values (or not), max_pool2d_backward, batch_norm_backward */
 static int norm_backward(const ty_program *p, const int *touches, int at, int *step) {
   const int x = p->step[at].vin[1], spread = made_for(p, touches, at, 0, TY_OP_max_pool2d_backward);
-  if (spread < 0 || !images(p, x, p->value[p->step[at].vin[0]].like.dtype) || !p->step[spread].call.at[1].set) return 0;
+  if (spread < 0 || !images(p, x, p->value[p->step[at].vin[0]].like.dtype) || !ty_windows_of(&p->step[spread].call).kernel[0]) return 0;
   const int relu = made_for(p, touches, spread, 0, TY_OP_relu_backward), dtype = p->value[x].like.dtype;
   int n = 0;
   if (relu >= 0 && (!images(p, p->step[relu].vin[0], dtype) || !images(p, p->step[relu].vin[1], dtype))) return 0;
@@ -60,7 +60,7 @@ static int norm_backward(const ty_program *p, const int *touches, int at, int *s
 /* relu_backward of pooled values, max_pool2d_backward, whose result goes to no batch_norm_backward that would take it */
 static int pool_backward(const ty_program *p, const int *touches, int at, int *step) {
   const int spread = p->step[at].vout[0], relu = made_for(p, touches, at, 0, TY_OP_relu_backward);
-  if (relu < 0 || spread < 0 || !p->step[at].call.at[1].set) return 0;
+  if (relu < 0 || spread < 0 || !ty_windows_of(&p->step[at].call).kernel[0]) return 0;
   const int dtype = p->value[spread].like.dtype;
   if (!images(p, spread, dtype) || !images(p, p->step[relu].vin[0], dtype) || !images(p, p->step[relu].vin[1], dtype)) return 0;
   for (int i = at + 1; i < p->nstep; i++)
@@ -78,7 +78,8 @@ static int loss(const ty_program *p, int at, int *found) {
   const step *k = &p->step[maker];
   const bool same = k->vin[0] == back->vin[1] && k->vin[1] == back->vin[2] && k->vin[2] == back->vin[5] &&
     k->vout[1] == back->vin[3] && k->vout[2] == back->vin[4];
-  if (!same || k->vout[0] < 0 || k->call.at[0].i != back->call.at[0].i || k->call.at[1].f != back->call.at[1].f) return 0;
+  const ty_loss_options a = ty_loss_options_of(&k->call), b = ty_loss_options_of(&back->call);
+  if (!same || k->vout[0] < 0 || a.ignore_index != b.ignore_index || a.label_smoothing != b.label_smoothing) return 0;
   found[0] = maker;
   found[1] = at;
   return 2;

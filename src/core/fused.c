@@ -133,7 +133,7 @@ static void norm(maker *m, const step *k, int *out) {
   const int x = read_value(m, k->vin[0], m->compute), mean = layer ? total(m, TY_OP_mean, x) : -1;
   const int d = layer ? emit(m, TY_OP_sub, false, x, mean, -1) : x, ms = total(m, TY_OP_mean, emit(m, TY_OP_square, false, d, -1, -1));
   const int rstd = emit(m, TY_OP_rsqrt, true,
-    emit(m, TY_OP_add, true, ms, number(m, ty_op_float(k->call.at[1].f), m->compute, m->compute), -1), -1, -1);
+    emit(m, TY_OP_add, true, ms, number(m, ty_op_float(k->call.at[TY_AT_layer_norm_stats_eps].f), m->compute, m->compute), -1), -1, -1);
   int y = emit(m, TY_OP_mul, false, d, rstd, -1);
   if (k->vin[1] >= 0) y = emit(m, TY_OP_mul, false, y, read_value(m, k->vin[1], m->compute), -1);
   if (layer && k->vin[2] >= 0) y = emit(m, TY_OP_add, false, y, read_value(m, k->vin[2], m->compute), -1);
@@ -152,7 +152,7 @@ static int batch_norm(maker *m, const step *k) {
 }
 
 static void dropout(maker *m, const step *k, int *out) {
-  const double drop = k->call.at[0].f;
+  const double drop = k->call.at[TY_AT_dropout_mask_p].f;
   const int x = read_value(m, k->vin[0], m->compute);
   out[1] = new_node(m, (ty_fused_node){.kind = TY_F_KEEP, .dtype = TY_BOOL, .compute = TY_F32, .p = drop});
   const int scaled = emit(m, TY_OP_mul, false, x, number(m, ty_op_float(drop < 1 ? 1 / (1 - drop) : 0), m->compute, m->compute), -1);

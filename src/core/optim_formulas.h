@@ -6,6 +6,13 @@
 #ifndef TY_OPTIM_FORMULAS_H
 #define TY_OPTIM_FORMULAS_H
 #include "math.h"
+#include "names.h"
+
+/* What an optimizer is set to; what it doesn't have is 0. */
+typedef struct ty_optim_settings {
+  double beta1, beta2, alpha, rho, eps, weight_decay, momentum, dampening, lr_decay, momentum_decay;
+  int nesterov, decoupled, maximize;
+} ty_optim_settings;
 
 /* sign: what gradients are multiplied by; decay: what parameters are; c1, c2, c3: see each rule. */
 typedef struct { double sign, weight_decay, decay, b1, b2, eps, c1, c2, c3; } ty_step_rates;
@@ -23,12 +30,12 @@ TY_INLINE int ty_has_step_rates(int op) {
   return op == TY_OP_nadam_step || op == TY_OP_radam_step || op == TY_OP_adamax_step || op == TY_OP_adadelta_step;
 }
 
-/* n: the step's number, from 1. momentum_decay: NAdam's. */
-TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sign, double b1, double b2, double eps,
-  double weight_decay, int decoupled, double momentum_decay) {
-  ty_step_rates c = {sign, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, b1, b2, eps, lr, 0, 0};
+/* n: the step's number, from 1. */
+TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sign, const ty_optim_settings *s) {
+  const double b1 = op == TY_OP_adadelta_step ? s->rho : s->beta1, b2 = s->beta2;
+  ty_step_rates c = {sign, s->decoupled ? 0 : s->weight_decay, s->decoupled ? 1 - lr * s->weight_decay : 1, b1, b2, s->eps, lr, 0, 0};
   if (op == TY_OP_nadam_step) {            /* (c1 gradient + c2 m) / (c3 sqrt(v) + eps) */
-    const double q = pow(0.96, momentum_decay), product = pow(b1, n) * ty_nadam_product(q, n),
+    const double q = pow(0.96, s->momentum_decay), product = pow(b1, n) * ty_nadam_product(q, n),
       now = b1 * (1 - 0.5 * pow(q, n)), next = b1 * (1 - 0.5 * pow(q, n + 1));
     c.c1 = lr * (1 - now) / (1 - product);
     c.c2 = lr * next / (1 - product * next);

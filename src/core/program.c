@@ -188,7 +188,8 @@ modes ty_modes_now(const ty_ctx *ctx) {
   return (modes){ctx->grad_enabled, {ctx->autocast[0], ctx->autocast[1]}, ctx->device, ty_default_device(ctx)};
 }
 bool ty_modes_same(const ty_ctx *ctx, const modes *m) {
-  return ctx->grad_enabled == m->grad_enabled && ty_default_device(ctx) == m->place && !memcmp(ctx->autocast, m->autocast, sizeof m->autocast);
+  return ctx->grad_enabled == m->grad_enabled && ty_default_device(ctx) == m->place &&
+    !memcmp(ctx->autocast, m->autocast, sizeof m->autocast);
 }
 void ty_modes_set(ty_ctx *ctx, const modes *m) {
   ctx->grad_enabled = m->grad_enabled;

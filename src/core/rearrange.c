@@ -12,8 +12,8 @@ static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t 
 
 static ty_status pad(ty_call *c) {
   ty_tensor src = *c->in[0].t, dst = *c->out[0];
-  const ty_attr *p = &c->at[0];
-  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_op_float(c->at[1].f)));
+  const ty_attr *p = &c->at[TY_AT_pad_constant_pad];
+  TY_TRY(ty_fill_into(c->ctx, c->out[0], ty_op_float(c->at[TY_AT_pad_constant_value].f)));
   for (int k = 0; k < p->n / 2; k++) {     /* negative padding crops the source */
     const int d = src.ndim - 1 - k;
     const int64_t lo = p->v[2 * k], hi = p->v[2 * k + 1], n = src.shape[d], from = TY_MAX(-lo, 0), to = n - TY_MAX(-hi, 0);
@@ -26,15 +26,15 @@ static ty_status pad(ty_call *c) {
 
 static ty_status flip(ty_call *c) {
   ty_tensor src = *c->in[0].t;
-  for (int i = 0; i < c->at[0].n; i++) {
-    const int d = (int)c->at[0].v[i];
+  for (int i = 0; i < c->at[TY_AT_flip_dims].n; i++) {
+    const int d = (int)c->at[TY_AT_flip_dims].v[i];
     if (src.ndim && src.shape[d]) window(&src, d, src.shape[d] - 1, src.shape[d], -1);
   }
   return ty_copy_into(c->ctx, c->out[0], &src);
 }
 
 static ty_status cat(ty_call *c) {
-  const int d = (int)c->at[0].i;
+  const int d = (int)c->at[TY_AT_cat_dim].i;
   int64_t first = 0;
   for (int i = 0; i < c->nin; i++) {
     ty_tensor *t = c->in[i].t, part = *c->out[0];
@@ -48,7 +48,7 @@ static ty_status cat(ty_call *c) {
 
 static ty_status stack(ty_call *c) {
   const ty_tensor *o = c->out[0];
-  const int d = (int)c->at[0].i;
+  const int d = (int)c->at[TY_AT_stack_dim].i;
   ty_tensor part = *o;                     /* without the new dim */
   part.ndim--;
   for (int k = d; k < part.ndim; k++) {
@@ -74,7 +74,7 @@ static ty_status copy_with(ty_call *c, ty_tensor *t, const int64_t *stride, ty_t
 
 /* t with the memory layout that the strided ops speak of: itself, or a copy. */
 static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
-  const ty_attr *lay = &c->at[0];
+  const ty_attr *lay = &c->at[TY_AT_strided_take_layout];
   bool same = true;
   if (!lay->n) return ty_contiguous(c->ctx, t, out);
   for (int i = 0; i < lay->n; i++) same = same && (t->shape[i] <= 1 || t->stride[i] == lay->v[i]);
@@ -84,10 +84,10 @@ static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
 /* The elements that size, stride and offset pick from a tensor in its layout. */
 static ty_tensor picked(const ty_call *c, const ty_tensor *t) {
   ty_tensor v = *t;
-  v.ndim = c->at[1].n;
-  memcpy(v.shape, c->at[1].v, sizeof(int64_t) * v.ndim);
-  memcpy(v.stride, c->at[2].v, sizeof(int64_t) * v.ndim);
-  v.offset += c->at[3].i;
+  v.ndim = c->at[TY_AT_strided_take_size].n;
+  memcpy(v.shape, c->at[TY_AT_strided_take_size].v, sizeof(int64_t) * v.ndim);
+  memcpy(v.stride, c->at[TY_AT_strided_take_stride].v, sizeof(int64_t) * v.ndim);
+  v.offset += c->at[TY_AT_strided_take_offset].i;
   return v;
 }
 
@@ -102,7 +102,7 @@ static ty_status strided_take(ty_call *c) {
 
 static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout, then to the result */
   ty_tensor *x;
-  TY_TRY(copy_with(c, c->in[0].t, c->at[0].n ? c->at[0].v : c->out[0]->stride, &x));
+  TY_TRY(copy_with(c, c->in[0].t, c->at[TY_AT_strided_put_layout].n ? c->at[TY_AT_strided_put_layout].v : c->out[0]->stride, &x));
   ty_tensor v = picked(c, x);
   ty_status s = c->in[1].t ? ty_copy_into(c->ctx, &v, c->in[1].t) : ty_fill_into(c->ctx, &v, c->in[1]);
   if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], x);
@@ -112,8 +112,9 @@ static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout
 
 /* An element of every window at a time, or a window at a time, whichever are fewer. */
 static ty_status add_windows(ty_call *c, const ty_tensor *x, const ty_tensor *sum) {
-  const int d = (int)c->at[0].i, last = x->ndim - 1;
-  const int64_t step = c->at[2].i, dilation = c->at[3].i, count = x->shape[d], size = x->shape[last];
+  const int d = (int)c->at[TY_AT_overlap_add_dim].i, last = x->ndim - 1;
+  const int64_t step = c->at[TY_AT_overlap_add_step].i, dilation = c->at[TY_AT_overlap_add_dilation].i;
+  const int64_t count = x->shape[d], size = x->shape[last];
   const bool whole = count < size;
   for (int64_t k = 0; k < TY_MIN(count, size); k++) {
     ty_tensor src = *x, dst = *sum;

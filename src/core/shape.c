@@ -243,12 +243,12 @@ ty_status ty_infer_reduce(ty_call *c) {
   ty_meta *m = &c->meta[0];
   unsigned mask;
   int id = c->op->id;
-  TY_TRY(reduce_dims(c, &c->at[0], x, &mask));
+  TY_TRY(reduce_dims(c, &c->at[TY_AT_sum_dim], x, &mask));
   if (id == TY_OP_amax || id == TY_OP_amin)
     for (int i = 0; i < x->ndim; i++)
       if (mask >> i & 1 && x->shape[i] == 0) return ty_fail(c, "dim %d of shape %s is empty: there is no extreme", i + 1, ty_shape_of(x));
   if (c->op->dtype == TY_D_FLOAT) TY_TRY(ty_need_float(c, 0));
-  reduced_shape(m, x, mask, c->at[1].i);
+  reduced_shape(m, x, mask, c->at[TY_AT_sum_keepdim].i);
   ty_dtype d = (ty_dtype)x->dtype;
   bool adds = id == TY_OP_sum || id == TY_OP_prod;
   m->dtype = c->op->dtype == TY_D_BOOL ? TY_BOOL : adds && !ty_is_float(d) ? TY_I64 : d;
@@ -258,12 +258,12 @@ ty_status ty_infer_reduce(ty_call *c) {
 
 ty_status ty_infer_index_reduce(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  int64_t d = c->at[0].i;
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_max_dim_dim].i, x->ndim, x));
+  int64_t d = c->at[TY_AT_max_dim_dim].i;
   if (x->ndim && x->shape[d] == 0)
     return ty_fail(c, "dim %lld of shape %s is empty: there is no extreme", (long long)d + 1, ty_shape_of(x));
   for (int k = 0; k < 2; k++) {
-    reduced_shape(&c->meta[k], x, x->ndim ? 1u << d : 0, c->at[1].i);
+    reduced_shape(&c->meta[k], x, x->ndim ? 1u << d : 0, c->at[TY_AT_max_dim_keepdim].i);
     c->meta[k].dtype = k ? TY_I64 : x->dtype;
   }
   c->compute = ty_compute_dtype((ty_dtype)x->dtype);
@@ -273,7 +273,7 @@ ty_status ty_infer_index_reduce(ty_call *c) {
 ty_status ty_infer_softmax(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(ty_need_float(c, 0));
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_softmax_dim].i, x->ndim, x));
   if (c->nin == 2) {                       /* backward: gradient and result */
     const ty_tensor *y = c->in[1].t;
     TY_TRY(ty_need_same_dtype(c, 1, 0));
@@ -300,8 +300,8 @@ static ty_status copied(ty_call *c, ty_dtype d, int64_t format) {
   ty_lay_channels_last(&c->meta[0]);
   return TY_OK;
 }
-ty_status ty_infer_clone(ty_call *c) { return copied(c, (ty_dtype)c->in[0].t->dtype, c->at[0].i); }
-ty_status ty_infer_cast(ty_call *c) { return copied(c, (ty_dtype)c->at[0].i, c->at[1].i); }
+ty_status ty_infer_clone(ty_call *c) { return copied(c, (ty_dtype)c->in[0].t->dtype, c->at[TY_AT_clone_memory_format].i); }
+ty_status ty_infer_cast(ty_call *c) { return copied(c, (ty_dtype)c->at[TY_AT_cast_dtype].i, c->at[TY_AT_cast_memory_format].i); }
 
 ty_status ty_infer_copy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *src = c->in[1].t;
@@ -323,14 +323,14 @@ ty_status ty_infer_matrices(ty_call *c) {
 }
 
 ty_status ty_infer_dims_same(ty_call *c) {
-  TY_TRY(ty_distinct_dims(c, &c->at[0], c->in[0].t));
+  TY_TRY(ty_distinct_dims(c, &c->at[TY_AT_flip_dims], c->in[0].t));
   ty_meta_of(c->in[0].t, &c->meta[0]);
   return TY_OK;
 }
 
 ty_status ty_infer_pad(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const ty_attr *p = &c->at[0];
+  const ty_attr *p = &c->at[TY_AT_pad_constant_pad];
   ty_meta *m = &c->meta[0];
   if (p->n % 2 || p->n / 2 > x->ndim) return ty_fail(c, "argument 2 has %d numbers; it takes two for each of up to %d dims", p->n, x->ndim);
   ty_meta_of(x, m);
@@ -347,8 +347,9 @@ ty_status ty_infer_pad(ty_call *c) {
 /* Everything that size, stride and offset pick must lie in a tensor of x's shape in its layout. */
 static ty_status strided_fits(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const ty_attr *lay = &c->at[0], *size = &c->at[1], *stride = &c->at[2];
-  int64_t extent = 1, reach = c->at[3].i, own[TY_MAXDIM], step;
+  const ty_attr *lay = &c->at[TY_AT_strided_take_layout], *size = &c->at[TY_AT_strided_take_size];
+  const ty_attr *stride = &c->at[TY_AT_strided_take_stride];
+  int64_t extent = 1, reach = c->at[TY_AT_strided_take_offset].i, own[TY_MAXDIM], step;
   bool ok = (lay->n == 0 || lay->n == x->ndim) && size->n == stride->n && reach >= 0, empty = false;
   ty_contiguous_strides(x->shape, x->ndim, own);
   for (int i = 0; ok && i < x->ndim; i++) {
@@ -367,13 +368,13 @@ static ty_status strided_fits(ty_call *c) {
 
 ty_status ty_infer_strided_take(ty_call *c) {
   TY_TRY(strided_fits(c));
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, c->at[1].n, c->at[1].v);
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, c->at[TY_AT_strided_take_size].n, c->at[TY_AT_strided_take_size].v);
   return TY_OK;
 }
 
 ty_status ty_infer_strided_put(ty_call *c) {
   const ty_tensor *src = c->in[1].t;
-  const ty_attr *size = &c->at[1];
+  const ty_attr *size = &c->at[TY_AT_strided_put_size];
   TY_TRY(strided_fits(c));
   if (src) {
     bool fits = src->ndim <= size->n;
@@ -392,8 +393,8 @@ ty_status ty_infer_cat(ty_call *c) {
   const ty_tensor *x = c->in[start + first].t;
   ty_meta *m = &c->meta[0];
   if (x->ndim == 0) return ty_fail(c, "0-dim tensors can't be joined: use stack");
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  int64_t d = c->at[0].i;
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_cat_dim].i, x->ndim, x));
+  int64_t d = c->at[TY_AT_cat_dim].i;
   ty_meta_of(x, m);
   for (int i = first + 1; i < n; i++) {
     const ty_tensor *y = c->in[start + i].t;
@@ -417,13 +418,13 @@ ty_status ty_infer_stack(ty_call *c) {
   if (n == 0) return ty_fail(c, "argument 1 is an empty list");
   const ty_tensor *x = c->in[start].t;
   ty_meta *m = &c->meta[0];
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim + 1, x));
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_stack_dim].i, x->ndim + 1, x));
   if (x->ndim == TY_MAXDIM) return ty_fail(c, "a tensor has at most %d dims", TY_MAXDIM);
   for (int i = 1; i < n; i++)
     if (!TY_SAME_SHAPE(c->in[start + i].t, x))
       return ty_fail(c, "tensor %d has shape %s; it must be %s as tensor 1's", i + 1, ty_shape_of(c->in[start + i].t), ty_shape_of(x));
   int64_t shape[TY_MAXDIM];
-  for (int k = 0, d = (int)c->at[0].i; k <= x->ndim; k++) shape[k] = k == d ? n : x->shape[k - (k > d)];
+  for (int k = 0, d = (int)c->at[TY_AT_stack_dim].i; k <= x->ndim; k++) shape[k] = k == d ? n : x->shape[k - (k > d)];
   ty_set_shape(m, ty_result_dtype(c->in + start, n), x->ndim + 1, shape);
   return TY_OK;
 }
@@ -439,12 +440,12 @@ static ty_status check_sizes(ty_call *c, const int64_t *v, int n) {
 }
 
 ty_status ty_infer_create(ty_call *c) {
-  const ty_attr *s = &c->at[0];
+  const ty_attr *s = &c->at[TY_AT_zeros_size];
   bool full = c->op->id == TY_OP_full;
-  ty_dtype d = full && c->at[1].n == TY_BOOLEAN ? TY_BOOL : TY_F32;
+  ty_dtype d = full && c->at[TY_AT_full_value].n == TY_BOOLEAN ? TY_BOOL : TY_F32;
   TY_TRY(check_sizes(c, s->v, s->n));
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[full ? 2 : 1], d), s->n, s->v);
-  const double value = !full ? 0 : c->at[1].n == TY_FLOAT ? c->at[1].f : (double)c->at[1].i;
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[full ? TY_AT_full_dtype : TY_AT_zeros_dtype], d), s->n, s->v);
+  const double value = !full ? 0 : c->at[TY_AT_full_value].n == TY_FLOAT ? c->at[TY_AT_full_value].f : (double)c->at[TY_AT_full_value].i;
   if (!ty_fits(value, (ty_dtype)c->meta[0].dtype))
     return ty_fail(c, "argument 2 (value) %.14g is out of range for %s", value, ty_dtype_names[c->meta[0].dtype]);
   if (c->op->cls == TY_C_RANDOM && !ty_is_float((ty_dtype)c->meta[0].dtype))
@@ -453,26 +454,26 @@ ty_status ty_infer_create(ty_call *c) {
 }
 
 ty_status ty_infer_range(ty_call *c) {
-  double first = c->at[0].f, last = c->at[1].f, step = c->at[2].f;
+  double first = c->at[TY_AT_range_first].f, last = c->at[TY_AT_range_last].f, step = c->at[TY_AT_range_step].f;
   if (!(step != 0) || !isfinite(first) || !isfinite(last) || !isfinite(step))
     return ty_fail(c, "first %g, last %g and step %g must be finite, and step not 0", first, last, step);
   double n = floor((last - first) / step * (1 + 1e-12)) + 1;
   if (n > 1e15) return ty_fail(c, "%g elements are too many", n);
   int64_t size = n < 0 ? 0 : (int64_t)n;
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_F32), 1, &size);
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_range_dtype], TY_F32), 1, &size);
   return TY_OK;
 }
 
 ty_status ty_infer_linspace(ty_call *c) {
-  TY_TRY(check_sizes(c, &c->at[2].i, 1));
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_F32), 1, &c->at[2].i);
+  TY_TRY(check_sizes(c, &c->at[TY_AT_linspace_steps].i, 1));
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_linspace_dtype], TY_F32), 1, &c->at[TY_AT_linspace_steps].i);
   return TY_OK;
 }
 
 ty_status ty_infer_eye(ty_call *c) {
-  int64_t s[2] = {c->at[0].i, c->at[1].set ? c->at[1].i : c->at[0].i};
+  int64_t s[2] = {c->at[TY_AT_eye_n].i, c->at[TY_AT_eye_m].set ? c->at[TY_AT_eye_m].i : c->at[TY_AT_eye_n].i};
   TY_TRY(check_sizes(c, s, 2));
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[2], TY_F32), 2, s);
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_eye_dtype], TY_F32), 2, s);
   return TY_OK;
 }
 
@@ -482,22 +483,30 @@ static int64_t most_of(int dtype) { return dtype == TY_BOOL ? 1 : dtype == TY_U8
 ty_status ty_infer_random(ty_call *c) {
   const ty_attr *a = c->at;
   TY_TRY(ty_infer_same(c));
-  if (c->op->id == TY_OP_uniform && !(a[0].f <= a[1].f)) return ty_fail(c, "low %g is above high %g", a[0].f, a[1].f);
-  if (c->op->id == TY_OP_normal && !(a[1].f >= 0)) return ty_fail(c, "std must be a number from 0, got %g", a[1].f);
-  if (c->op->id == TY_OP_exponential && !(a[0].f > 0)) return ty_fail(c, "lambd must be a number above 0, got %g", a[0].f);
+  if (c->op->id == TY_OP_uniform) {
+    const double low = a[TY_AT_uniform_low].f, high = a[TY_AT_uniform_high].f;
+    if (!(low <= high)) return ty_fail(c, "low %g is above high %g", low, high);
+  } else if (c->op->id == TY_OP_normal) {
+    const double std = a[TY_AT_normal_std].f;
+    if (!(std >= 0)) return ty_fail(c, "std must be a number from 0, got %g", std);
+  } else if (c->op->id == TY_OP_exponential) {
+    const double rate = a[TY_AT_exponential_lambd].f;
+    if (!(rate > 0)) return ty_fail(c, "lambd must be a number above 0, got %g", rate);
+  }
   return TY_OK;
 }
 
 ty_status ty_infer_randint(ty_call *c) {
-  const ty_attr *s = &c->at[2];
+  const ty_attr *s = &c->at[TY_AT_randint_size];
+  const int64_t low = c->at[TY_AT_randint_low].i, high = c->at[TY_AT_randint_high].i;
   TY_TRY(check_sizes(c, s->v, s->n));
-  if (c->at[0].i > c->at[1].i) return ty_fail(c, "low %lld is above high %lld", (long long)c->at[0].i, (long long)c->at[1].i);
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[3], TY_I64), s->n, s->v);
+  if (low > high) return ty_fail(c, "low %lld is above high %lld", (long long)low, (long long)high);
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_randint_dtype], TY_I64), s->n, s->v);
   const int d = c->meta[0].dtype;
   const int64_t most = most_of(d), least = d == TY_BOOL || d == TY_U8 ? 0 : -most - 1;
-  if (!ty_is_float((ty_dtype)d) && (c->at[0].i < least || c->at[1].i > most))
+  if (!ty_is_float((ty_dtype)d) && (low < least || high > most))
     return ty_fail(c, "%s holds %lld to %lld, asked for are %lld to %lld", ty_dtype_names[d], (long long)least,
-      (long long)most, (long long)c->at[0].i, (long long)c->at[1].i);
+      (long long)most, (long long)low, (long long)high);
   return TY_OK;
 }
 
@@ -514,23 +523,23 @@ ty_status ty_infer_set_rng_state(ty_call *c) {
 }
 
 ty_status ty_infer_randperm(ty_call *c) {
-  TY_TRY(check_sizes(c, &c->at[0].i, 1));
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[1], TY_I64), 1, &c->at[0].i);
+  TY_TRY(check_sizes(c, &c->at[TY_AT_randperm_n].i, 1));
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_randperm_dtype], TY_I64), 1, &c->at[TY_AT_randperm_n].i);
   const int d = c->meta[0].dtype;
-  if (!ty_is_float((ty_dtype)d) && c->at[0].i > most_of(d))
+  if (!ty_is_float((ty_dtype)d) && c->at[TY_AT_randperm_n].i > most_of(d))
     return ty_fail(c, "%s holds numbers up to %lld, asked for are %lld", ty_dtype_names[d], (long long)most_of(d),
-      (long long)c->at[0].i);
+      (long long)c->at[TY_AT_randperm_n].i);
   return TY_OK;
 }
 
 ty_status ty_infer_multinomial(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(ty_need_float(c, 0));
-  int64_t n = c->at[0].i, shape[2] = {x->ndim == 2 ? x->shape[0] : n, n};
+  int64_t n = c->at[TY_AT_multinomial_n].i, shape[2] = {x->ndim == 2 ? x->shape[0] : n, n};
   if (x->ndim != 1 && x->ndim != 2) return ty_fail(c, "argument 1 must have 1 or 2 dims, got shape %s", ty_shape_of(x));
   int64_t most = x->shape[x->ndim - 1];
   if (n < 1) return ty_fail(c, "n must be at least 1, got %lld", (long long)n);
-  if (most < 1 || (n > most && !c->at[1].i))
+  if (most < 1 || (n > most && !c->at[TY_AT_multinomial_replacement].i))
     return ty_fail(c, "%lld indices can't be drawn from %lld without replacement", (long long)n, (long long)most);
   ty_set_shape(&c->meta[0], TY_I64, x->ndim, shape);
   return TY_OK;
@@ -538,13 +547,14 @@ ty_status ty_infer_multinomial(ty_call *c) {
 
 void ty_augment_of(const ty_call *c, ty_augment *out) {
   const int64_t *s = c->in[0].t->shape;
-  *out = (ty_augment){s[0], s[1], s[2], s[3], c->at[0].v[0], c->at[0].v[1], c->in[1].t->shape[0], (int)c->at[1].i,
-    (int)c->at[3].i, c->at[4].i != 0, (float)c->at[2].f};
+  const int64_t *size = c->at[TY_AT_augment_size].v;
+  *out = (ty_augment){s[0], s[1], s[2], s[3], size[0], size[1], c->in[1].t->shape[0], (int)c->at[TY_AT_augment_padding].i,
+    (int)c->at[TY_AT_augment_cutout].i, c->at[TY_AT_augment_random].i != 0, (float)c->at[TY_AT_augment_flip].f};
 }
 
 ty_status ty_infer_augment(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *index = c->in[1].t;
-  const int64_t *size = c->at[0].v, padding = c->at[1].i, cutout = c->at[3].i;
+  const int64_t *size = c->at[TY_AT_augment_size].v, padding = c->at[TY_AT_augment_padding].i, cutout = c->at[TY_AT_augment_cutout].i;
   if (x->dtype != TY_U8 || x->ndim != 4)
     return ty_fail(c, "pictures must be uint8 of shape NxCxHxW, got %s of %s", ty_dtype_names[x->dtype], ty_shape_of(x));
   if (index->dtype != TY_I64 || index->ndim != 1)
@@ -559,15 +569,17 @@ ty_status ty_infer_augment(ty_call *c) {
   if (size[0] < 1 || size[1] < 1 || size[0] > x->shape[2] + 2 * padding || size[1] > x->shape[3] + 2 * padding)
     return ty_fail(c, "a crop of %lldx%lld doesn't fit pictures of %lldx%lld with a padding of %lld",
       (long long)size[0], (long long)size[1], (long long)x->shape[2], (long long)x->shape[3], (long long)padding);
-  if (!(c->at[2].f >= 0 && c->at[2].f <= 1)) return ty_fail(c, "flip must be a probability from 0 to 1, got %g", c->at[2].f);
+  const double flip = c->at[TY_AT_augment_flip].f;
+  if (!(flip >= 0 && flip <= 1)) return ty_fail(c, "flip must be a probability from 0 to 1, got %g", flip);
   const int64_t shape[4] = {index->shape[0], x->shape[1], size[0], size[1]};
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[5], TY_F32), 4, shape);
+  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_augment_dtype], TY_F32), 4, shape);
   return ty_is_float((ty_dtype)c->meta[0].dtype) ? TY_OK : ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
 }
 
 ty_status ty_infer_dropout(ty_call *c) {
   TY_TRY(ty_need_float(c, 0));
-  if (!(c->at[0].f >= 0 && c->at[0].f <= 1)) return ty_fail(c, "p must be in 0..1, got %g", c->at[0].f);
+  const double p = c->at[TY_AT_dropout_mask_p].f;
+  if (!(p >= 0 && p <= 1)) return ty_fail(c, "p must be in 0..1, got %g", p);
   ty_meta_of(c->in[0].t, &c->meta[0]);
   c->meta[1] = c->meta[0];
   c->meta[1].dtype = TY_BOOL;

@@ -3,11 +3,38 @@
 #include <string.h>
 #include "shape.h"
 
+static void pair(int64_t v[2], const ty_attr *a) { v[0] = a->v[0]; v[1] = a->v[1]; }
+
+ty_windows ty_windows_of(const ty_call *c) {
+#define AT(op, name) (&c->at[TY_AT_##op##_##name])
+#define CONVOLUTION(op) pair(w.stride, AT(op, stride)); pair(w.padding, AT(op, padding)); pair(w.dilation, AT(op, dilation)); \
+    w.groups = AT(op, groups)->i
+#define POOL(op) if (!AT(op, kernel_size)->set) break; \
+    pair(w.kernel, AT(op, kernel_size)); pair(w.stride, AT(op, stride)->set ? AT(op, stride) : AT(op, kernel_size)); \
+    pair(w.padding, AT(op, padding)); w.ceil_mode = AT(op, ceil_mode)->i
+#define MEAN(op) POOL(op); w.include_pad = AT(op, count_include_pad)->i; w.divisor = AT(op, divisor_override)->i
+  ty_windows w = {.dilation = {1, 1}, .groups = 1};
+  switch (c->op->id) {
+    case TY_OP_conv2d: CONVOLUTION(conv2d); break;
+    case TY_OP_conv2d_backward_input: CONVOLUTION(conv2d_backward_input); break;
+    case TY_OP_conv2d_backward_weight: CONVOLUTION(conv2d_backward_weight); break;
+    case TY_OP_max_pool2d_indices: POOL(max_pool2d_indices); pair(w.dilation, AT(max_pool2d_indices, dilation)); break;
+    case TY_OP_max_pool2d_backward: POOL(max_pool2d_backward); pair(w.dilation, AT(max_pool2d_backward, dilation)); break;
+    case TY_OP_avg_pool2d: MEAN(avg_pool2d); break;
+    case TY_OP_avg_pool2d_backward: MEAN(avg_pool2d_backward); break;
+    default: break;                        /* adaptive */
+  }
+  return w;
+#undef AT
+#undef CONVOLUTION
+#undef POOL
+#undef MEAN
+}
+
 /* ---- convolution ---- */
 
-/* first: where stride, padding and dilation stand among the attributes */
-static ty_status conv_size(ty_call *c, int first, int64_t in, int64_t kernel, int dim, int64_t *out) {
-  int64_t s = c->at[first].v[dim], p = c->at[first + 1].v[dim], d = c->at[first + 2].v[dim];
+static ty_status conv_size(ty_call *c, const ty_windows *w, int64_t in, int64_t kernel, int dim, int64_t *out) {
+  const int64_t s = w->stride[dim], p = w->padding[dim], d = w->dilation[dim];
   if (s < 1 || d < 1 || p < 0)
     return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0",
       (long long)s, (long long)d, (long long)p);
@@ -36,7 +63,9 @@ void ty_lay_channels_last(ty_meta *m) {
 
 ty_status ty_infer_conv2d(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *w = c->in[1].t, *b = c->in[2].t;
-  int64_t groups = c->at[3].i, shape[4];
+  const ty_windows windows = ty_windows_of(c);
+  const int64_t groups = windows.groups;
+  int64_t shape[4];
   for (int i = 0; i < 3; i++) {
     TY_TRY(ty_need_float(c, i));
     if (i) TY_TRY(ty_need_same_dtype(c, i, 0));
@@ -55,44 +84,48 @@ ty_status ty_infer_conv2d(ty_call *c) {
   if (w->shape[2] < 1 || w->shape[3] < 1) return ty_fail(c, "argument 2 of shape %s has an empty kernel", ty_shape_of(w));
   shape[0] = x->shape[0];
   shape[1] = w->shape[0];
-  TY_TRY(conv_size(c, 0, x->shape[2], w->shape[2], 0, &shape[2]));
-  TY_TRY(conv_size(c, 0, x->shape[3], w->shape[3], 1, &shape[3]));
+  TY_TRY(conv_size(c, &windows, x->shape[2], w->shape[2], 0, &shape[2]));
+  TY_TRY(conv_size(c, &windows, x->shape[3], w->shape[3], 1, &shape[3]));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, shape);
   conv_layout(c);
   return TY_OK;
 }
 
-/* x and w: the shapes that conv2d had; grad must have its result's. */
-static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w) {
+/* x and w: the shapes that conv2d had, size the one of them that is the result's; grad must have its result's. */
+static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w, const int64_t *size) {
   const ty_tensor *g = c->in[0].t;
-  int64_t groups = c->at[4].i, oh, ow;
+  const ty_windows windows = ty_windows_of(c);
+  const int64_t groups = windows.groups;
+  int64_t oh, ow;
   for (int i = 0; i < 2; i++) {
     TY_TRY(ty_need_float(c, i));
     TY_TRY(ty_need_dims(c, i, 4));
   }
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   for (int i = 0; i < 4; i++)
-    if (c->at[0].v[i] < 0) return ty_fail(c, "size %s is negative", ty_shape_text(c->at[0].v, 4));
-  TY_TRY(conv_size(c, 1, x[2], w[2], 0, &oh));
-  TY_TRY(conv_size(c, 1, x[3], w[3], 1, &ow));
+    if (size[i] < 0) return ty_fail(c, "size %s is negative", ty_shape_text(size, 4));
+  TY_TRY(conv_size(c, &windows, x[2], w[2], 0, &oh));
+  TY_TRY(conv_size(c, &windows, x[3], w[3], 1, &ow));
   if (groups < 1 || w[0] % groups || w[2] < 1 || w[3] < 1 || x[1] != w[1] * groups ||
       g->shape[0] != x[0] || g->shape[1] != w[0] || g->shape[2] != oh || g->shape[3] != ow)
     return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and a weight of shape %s",
       ty_shape_of(g), ty_shape_text(x, 4), ty_shape_text(w, 4));
-  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, c->at[0].v);
+  ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size);
   return TY_OK;
 }
 
 ty_status ty_infer_conv2d_weight(ty_call *c) {
-  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
-  TY_TRY(conv_gradient(c, c->in[1].t->shape, c->at[0].v));
+  const ty_attr *size = &c->at[TY_AT_conv2d_backward_weight_size];
+  if (size->n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
+  TY_TRY(conv_gradient(c, c->in[1].t->shape, size->v, size->v));
   if (c->in[0].t->storage->backend->filters_last) conv_layout(c);
   return TY_OK;
 }
 
 ty_status ty_infer_conv2d_input(ty_call *c) {
-  if (c->at[0].n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
-  TY_TRY(conv_gradient(c, c->at[0].v, c->in[1].t->shape));
+  const ty_attr *size = &c->at[TY_AT_conv2d_backward_input_size];
+  if (size->n != 4 || c->in[1].t->ndim != 4) return ty_fail(c, "size and argument 2 must have 4 dims");
+  TY_TRY(conv_gradient(c, size->v, c->in[1].t->shape, size->v));
   conv_layout(c);
   return TY_OK;
 }
@@ -108,30 +141,26 @@ static void pool_layout(ty_meta *m, const ty_tensor *x) {
   memcpy(m->stride, stride, sizeof stride);
 }
 
-/* How many windows go along dim k of the last two, of n elements. The window's attributes begin at `first`: kernel_size, stride,
- * padding, ceil_mode and, where the op has it, dilation. */
-static ty_status pool_windows(ty_call *c, int first, int k, int64_t n, int64_t *out) {
-  ty_attr *a = c->at + first;
-  const bool max = c->op->id == TY_OP_max_pool2d_indices || c->op->id == TY_OP_max_pool2d_backward;
-  if (!a[1].set) a[1] = a[0];
-  const int64_t kernel = a[0].v[k], s = a[1].v[k], p = a[2].v[k], d = max ? a[4].v[k] : 1;
+/* How many windows go along dim k of the last two, of n elements. */
+static ty_status pool_windows(ty_call *c, const ty_windows *w, int k, int64_t n, int64_t *out) {
+  const int64_t kernel = w->kernel[k], s = w->stride[k], p = w->padding[k], d = w->dilation[k];
   if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
     return ty_fail(c,
       "kernel_size %lld, stride %lld and dilation %lld must be at least 1, padding %lld at most half the kernel",
       (long long)kernel, (long long)s, (long long)d, (long long)p);
   const int64_t reach = d * (kernel - 1) + 1, free = n + 2 * p - reach;
-  if (free < 0 && !(a[3].i && free > -s))
+  if (free < 0 && !(w->ceil_mode && free > -s))
     return ty_fail(c, "the window of size %lld is larger than the padded input of size %lld",
       (long long)reach, (long long)(n + 2 * p));
-  *out = (free + (a[3].i ? s - 1 : 0)) / s + 1;
-  if (a[3].i && (*out - 1) * s >= n + p) (*out)--;         /* ceil_mode: the last window must begin inside */
+  *out = (free + (w->ceil_mode ? s - 1 : 0)) / s + 1;
+  if (w->ceil_mode && (*out - 1) * s >= n + p) (*out)--;   /* the last window must begin inside */
   if (*out < 1) return ty_fail(c, "no window of size %lld begins within the input of size %lld", (long long)reach, (long long)n);
   return TY_OK;
 }
 
 ty_status ty_infer_pool(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const ty_attr *a = c->at;
+  const ty_windows w = ty_windows_of(c);
   int64_t shape[4];
   if (x->ndim != 3 && x->ndim != 4) return ty_fail(c, "argument 1 must have 3 or 4 dims, got shape %s", ty_shape_of(x));
   TY_TRY(ty_need_float(c, 0));
@@ -140,12 +169,13 @@ ty_status ty_infer_pool(ty_call *c) {
     if (x->shape[x->ndim - 2 + k] < 1) return ty_fail(c, "argument 1 of shape %s has nothing to pool", ty_shape_of(x));
     int64_t n = x->shape[x->ndim - 2 + k], *out = &shape[x->ndim - 2 + k];
     if (c->op->id == TY_OP_adaptive_avg_pool2d_windows || c->op->id == TY_OP_adaptive_max_pool2d_indices) {
-      if (a[0].v[k] < 1 || n < 1)
-        return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(a[0].v, 2), ty_shape_of(x));
-      *out = a[0].v[k];
+      const int64_t *size = c->at[TY_AT_adaptive_avg_pool2d_windows_output_size].v;
+      if (size[k] < 1 || n < 1)
+        return ty_fail(c, "output size %s and input shape %s must not be empty", ty_shape_text(size, 2), ty_shape_of(x));
+      *out = size[k];
       continue;
     }
-    TY_TRY(pool_windows(c, 0, k, n, out));
+    TY_TRY(pool_windows(c, &w, k, n, out));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
   pool_layout(&c->meta[0], x);
@@ -156,7 +186,7 @@ ty_status ty_infer_pool(ty_call *c) {
 
 ty_status ty_infer_unpool(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *idx = c->op->id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
-  ty_attr *size = &c->at[0];
+  ty_attr *size = &c->at[TY_AT_max_pool2d_backward_size];
   bool fits = (size->n == 3 || size->n == 4) && g->ndim == size->n;
   for (int i = 0; fits && i < size->n; i++) fits = size->v[i] >= 0 && (i >= size->n - 2 || g->shape[i] == size->v[i]);
   if (!fits)
@@ -168,17 +198,33 @@ ty_status ty_infer_unpool(ty_call *c) {
   }
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], idx ? idx : g);
-  /* windows by size alone, or places by indices alone */
-  if (c->op->id == TY_OP_adaptive_avg_pool2d_backward || !c->at[1].set) return TY_OK;
+  const ty_windows w = ty_windows_of(c);
+  if (!w.kernel[0]) return TY_OK;          /* windows by size alone, or places by indices alone */
   for (int k = 0; k < 2; k++) {
     const int d = size->n - 2 + k;
     int64_t n;
-    TY_TRY(pool_windows(c, 1, k, size->v[d], &n));
+    TY_TRY(pool_windows(c, &w, k, size->v[d], &n));
     if (n != g->shape[d])
       return ty_fail(c, "a gradient of shape %s doesn't belong to an input of shape %s and these windows",
         ty_shape_of(g), ty_shape_text(size->v, size->n));
   }
   return TY_OK;
+}
+
+ty_sampling_options ty_sampling_options_of(const ty_call *c) {
+#define AT(op, name) c->at[TY_AT_##op##_##name]
+#define GRID(op) .padding = (int)AT(op, padding_mode).i, .corners = AT(op, align_corners).i
+#define RESIZE(op) .mode = (int)AT(op, mode).i, .corners = AT(op, align_corners).i, .factor = {AT(op, factor_h).f, AT(op, factor_w).f}
+  switch (c->op->id) {
+    case TY_OP_resize: return (ty_sampling_options){RESIZE(resize)};
+    case TY_OP_resize_backward: return (ty_sampling_options){RESIZE(resize_backward)};
+    case TY_OP_grid_sample_take: return (ty_sampling_options){.mode = (int)AT(grid_sample_take, mode).i, GRID(grid_sample_take)};
+    case TY_OP_grid_sample_slopes: return (ty_sampling_options){GRID(grid_sample_slopes)};       /* bilinear: others have none */
+    default: return (ty_sampling_options){.mode = (int)AT(grid_sample_spread, mode).i, GRID(grid_sample_spread)};
+  }
+#undef AT
+#undef GRID
+#undef RESIZE
 }
 
 /* ---- grid_sample: pictures (N, C, H, W) at the points of grids (N, Ho, Wo, 2) ---- */
@@ -215,9 +261,10 @@ ty_status ty_infer_grid_sample_slopes(ty_call *c) {
   return TY_OK;
 }
 ty_status ty_infer_grid_sample_spread(ty_call *c) {
-  if (c->at[0].n != 4) return ty_fail(c, "a picture's shape has 4 sizes, got %d", c->at[0].n);
-  TY_TRY(samples(c, c->at[0].v, 1, 0));
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->at[0].v);
+  const ty_attr *shape = &c->at[TY_AT_grid_sample_spread_shape];
+  if (shape->n != 4) return ty_fail(c, "a picture's shape has 4 sizes, got %d", shape->n);
+  TY_TRY(samples(c, shape->v, 1, 0));
+  ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, shape->v);
   return TY_OK;
 }
 
@@ -227,7 +274,7 @@ ty_status ty_infer_resize(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_dims(c, 0, 4));
-  int64_t shape[4] = {x->shape[0], x->shape[1], c->at[0].v[0], c->at[0].v[1]};
+  int64_t shape[4] = {x->shape[0], x->shape[1], c->at[TY_AT_resize_size].v[0], c->at[TY_AT_resize_size].v[1]};
   for (int i = 2; i < 4; i++)
     if (shape[i] < 1 || x->shape[i] < 1)
       return ty_fail(c, "an image of shape %s can't become %lldx%lld", ty_shape_of(x), (long long)shape[2], (long long)shape[3]);
@@ -238,10 +285,10 @@ ty_status ty_infer_resize(ty_call *c) {
 
 ty_status ty_infer_resize_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t;
-  const ty_attr *size = &c->at[0];
+  const ty_attr *size = &c->at[TY_AT_resize_backward_shape];
   TY_TRY(ty_need_float(c, 0));
   bool fits = g->ndim == 4 && size->n == 4 && size->v[0] == g->shape[0] && size->v[1] == g->shape[1] && size->v[2] > 0 && size->v[3] > 0;
-  if (!fits || g->shape[2] != c->at[1].v[0] || g->shape[3] != c->at[1].v[1])
+  if (!fits || g->shape[2] != c->at[TY_AT_resize_backward_size].v[0] || g->shape[3] != c->at[TY_AT_resize_backward_size].v[1])
     return ty_fail(c, "a gradient of shape %s doesn't belong to an image of shape %s", ty_shape_of(g),
       ty_shape_text(size->v, size->n));
   ty_set_shape(&c->meta[0], (ty_dtype)g->dtype, 4, size->v);

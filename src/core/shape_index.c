@@ -48,10 +48,10 @@ ty_status ty_infer_index(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   int64_t ishape[TY_MAXDIM];
   int inum;
-  TY_TRY(index_shape(c, x, 1, &c->at[0], ishape, &inum));
+  TY_TRY(index_shape(c, x, 1, &c->at[TY_AT_index_dims], ishape, &inum));
   c->meta[0].dtype = x->dtype;
   c->meta[0].has_stride = c->meta[0].own_layout = false;
-  indexed_shape(x, &c->at[0], ishape, inum, &c->meta[0]);
+  indexed_shape(x, &c->at[TY_AT_index_dims], ishape, inum, &c->meta[0]);
   return TY_OK;
 }
 
@@ -60,8 +60,8 @@ ty_status ty_infer_index_put(ty_call *c) {
   int64_t ishape[TY_MAXDIM];
   int inum;
   ty_meta want = {0};
-  TY_TRY(index_shape(c, x, 2, &c->at[0], ishape, &inum));
-  indexed_shape(x, &c->at[0], ishape, inum, &want);
+  TY_TRY(index_shape(c, x, 2, &c->at[TY_AT_index_put_dims], ishape, &inum));
+  indexed_shape(x, &c->at[TY_AT_index_put_dims], ishape, inum, &want);
   TY_TRY(ty_need_fitting(c, 1, (ty_dtype)x->dtype));
   if (v) {
     bool fits = v->ndim <= want.ndim;
@@ -76,13 +76,13 @@ ty_status ty_infer_index_put(ty_call *c) {
 
 ty_status ty_infer_gather(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *idx = c->in[1].t;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_gather_dim].i, x->ndim, x));
   TY_TRY(ty_need_index(c, 1));
   if (idx->ndim != x->ndim)
     return ty_fail(c, "argument 3 has shape %s; it must have as many dims as argument 1 of shape %s", ty_shape_of(idx),
       ty_shape_of(x));
   for (int i = 0; i < x->ndim; i++)
-    if (i != c->at[0].i && idx->shape[i] > x->shape[i])
+    if (i != c->at[TY_AT_gather_dim].i && idx->shape[i] > x->shape[i])
       return ty_fail(c, "argument 3 has shape %s; dim %d must be at most %lld to fit argument 1 of shape %s",
         ty_shape_of(idx), i + 1, (long long)x->shape[i], ty_shape_of(x));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, idx->ndim, idx->shape);
@@ -119,21 +119,21 @@ static void ordered(ty_call *c, const ty_tensor *x, ty_meta *m) {
 
 ty_status ty_infer_sort(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_sort_dim].i, x->ndim, x));
   ordered(c, x, c->meta);
   return TY_OK;
 }
 
 ty_status ty_infer_topk(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  int64_t k = c->at[0].i;
-  TY_TRY(ty_norm_dim(c, &c->at[1].i, x->ndim, x));
-  int64_t n = x->ndim ? x->shape[c->at[1].i] : 1;
+  int64_t k = c->at[TY_AT_topk_k].i;
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_topk_dim].i, x->ndim, x));
+  int64_t n = x->ndim ? x->shape[c->at[TY_AT_topk_dim].i] : 1;
   if (k < 0 || k > n)
     return ty_fail(c, "k %lld must be in 0..%lld, the size of dim %lld of shape %s", (long long)k, (long long)n,
-      (long long)c->at[1].i + 1, ty_shape_of(x));
+      (long long)c->at[TY_AT_topk_dim].i + 1, ty_shape_of(x));
   ordered(c, x, c->meta);
-  if (x->ndim) c->meta[0].shape[c->at[1].i] = c->meta[1].shape[c->at[1].i] = k;
+  if (x->ndim) c->meta[0].shape[c->at[TY_AT_topk_dim].i] = c->meta[1].shape[c->at[TY_AT_topk_dim].i] = k;
   return TY_OK;
 }
 
@@ -165,7 +165,7 @@ ty_status ty_infer_bincount(ty_call *c) {
   TY_TRY(ty_need_dims(c, 0, 1));
   if (w && (w->ndim != 1 || w->shape[0] != x->shape[0]))
     return ty_fail(c, "weights have shape %s; they must have argument 1's, %s", ty_shape_of(w), ty_shape_of(x));
-  if (c->at[0].i < 0) return ty_fail(c, "minlength %lld is negative", (long long)c->at[0].i);
+  if (c->at[TY_AT_bincount_minlength].i < 0) return ty_fail(c, "minlength %lld is negative", (long long)c->at[TY_AT_bincount_minlength].i);
   c->late = 1;
   return TY_OK;
 }
@@ -175,7 +175,7 @@ ty_status ty_infer_bincount(ty_call *c) {
 ty_status ty_infer_scan(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   int id = c->op->id;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_cumsum_dim].i, x->ndim, x));
   if (id == TY_OP_logcumsumexp) TY_TRY(ty_need_float(c, 0));
   bool picks = id == TY_OP_cummax || id == TY_OP_cummin;
   ty_set_shape(&c->meta[0], picks || ty_is_float((ty_dtype)x->dtype) ? (ty_dtype)x->dtype : TY_I64, x->ndim, x->shape);
@@ -188,7 +188,7 @@ ty_status ty_infer_cumprod_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t;
   for (int i = 0; i < 2; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_cumprod_backward_dim].i, x->ndim, x));
   if (!TY_SAME_SHAPE(g, x)) return ty_fail(c, "a gradient of shape %s for an operand of shape %s", ty_shape_of(g), ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
   c->compute = ty_compute_dtype((ty_dtype)x->dtype);

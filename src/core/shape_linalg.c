@@ -75,6 +75,6 @@ ty_status ty_infer_matrix_rows(ty_call *c) {
   TY_TRY(matrices(c, 0, SIDE_MOST));
   const int64_t m = x->shape[x->ndim - 2], n = x->shape[x->ndim - 1];
   if (svd && TY_MIN(m, n) > SVD_MOST) return ty_fail(c, "shape %s is too large: the lesser side may be %d", ty_shape_of(x), SVD_MOST);
-  result(c, 0, 2, !svd && c->at[0].i ? m : TY_MIN(m, n), svd ? m + 1 + n : m + n);
+  result(c, 0, 2, !svd && c->at[TY_AT_qr_rows_complete].i ? m : TY_MIN(m, n), svd ? m + 1 + n : m + n);
   return TY_OK;
 }

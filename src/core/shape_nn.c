@@ -1,6 +1,7 @@
 /* Infer rules of matrix products, attention, recurrent layers, normalisation, losses and optimizer steps. As in shape.c: every
  * check of arguments stands here. */
 #include <string.h>
+#include "optim_formulas.h"
 #include "shape.h"
 
 /* ---- matrix products ---- */
@@ -96,7 +97,8 @@ static ty_status attention_operands(ty_call *c, int first) {
   if (m && m->dtype != TY_BOOL && m->dtype != q->dtype)
     return ty_fail(c, "the mask has dtype %s; it must be bool or %s as the query", ty_dtype_names[m->dtype],
       ty_dtype_names[q->dtype]);
-  if (!(c->at[2].f >= 0 && c->at[2].f < 1)) return ty_fail(c, "dropout must be in 0..1 (1 excluded), got %g", c->at[2].f);
+  const double dropout = c->at[TY_AT_attention_dropout].f;
+  if (!(dropout >= 0 && dropout < 1)) return ty_fail(c, "dropout must be in 0..1 (1 excluded), got %g", dropout);
   return TY_OK;
 }
 
@@ -140,8 +142,8 @@ ty_recurrence ty_recurrence_of(const ty_call *c) {
   static const int gates[] = {1, 1, 3, 4}, kept[] = {0, 0, 4, 5};
   const bool back = c->op->id == TY_OP_recurrent_backward;
   const ty_tensor *h0 = c->in[back ? 2 : 3].t, *x = c->in[back ? 4 : 0].t;
-  const int kind = (int)c->at[0].i;
-  return (ty_recurrence){.kind = kind, .gates = gates[kind], .kept = kept[kind], .reverse = c->at[1].i,
+  const int kind = (int)c->at[TY_AT_recurrent_kind].i;
+  return (ty_recurrence){.kind = kind, .gates = gates[kind], .kept = kept[kind], .reverse = c->at[TY_AT_recurrent_reverse].i,
     .steps = x->shape[0] - (back && kind == TY_LSTM), .n = h0->shape[0], .h = h0->shape[1]};
 }
 
@@ -157,7 +159,7 @@ static ty_status need_shape(ty_call *c, int slot, int ndim, const int64_t *shape
 
 ty_status ty_infer_recurrent(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const bool lstm = c->at[0].i == TY_LSTM;
+  const bool lstm = c->at[TY_AT_recurrent_kind].i == TY_LSTM;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_dims(c, 0, 3));
   TY_TRY(ty_need_dims(c, 3, 2));
@@ -177,7 +179,7 @@ ty_status ty_infer_recurrent(ty_call *c) {
 }
 
 ty_status ty_infer_recurrent_backward(ty_call *c) {
-  const bool lstm = c->at[0].i == TY_LSTM, gru = c->at[0].i == TY_GRU;
+  const bool lstm = c->at[TY_AT_recurrent_backward_kind].i == TY_LSTM, gru = c->at[TY_AT_recurrent_backward_kind].i == TY_GRU;
   TY_TRY(ty_need_dims(c, 2, 2));
   TY_TRY(ty_need_dims(c, 4, 3));
   const ty_recurrence r = ty_recurrence_of(c);
@@ -206,7 +208,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   int64_t n = x->shape[1];
   for (int i = 1; i < 5; i++) {
     const ty_tensor *t = c->in[i].t;
-    if (t && i < 3 && c->at[0].i && ty_overlaps_itself(t))
+    if (t && i < 3 && c->at[TY_AT_batch_norm_stats_training].i && ty_overlaps_itself(t))
       return ty_fail(c, "%s is changed in place, and its elements share memory", c->op->param[i].name);
     if (t && (t->ndim != 1 || t->shape[0] != n))
       return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s",
@@ -217,7 +219,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   if (tracked && (tracked->dtype != TY_I64 || ty_numel(tracked) != 1))
     return ty_fail(c, "num_batches_tracked must be an int64 tensor of one element, got %s of shape %s",
       ty_dtype_names[tracked->dtype], ty_shape_of(tracked));
-  bool training = c->at[0].i;
+  bool training = c->at[TY_AT_batch_norm_stats_training].i;
   if (!training && (!c->in[1].t || !c->in[2].t)) return ty_fail(c, "mean and var are needed where training is false");
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
@@ -243,7 +245,7 @@ ty_status ty_infer_batch_norm_apply(ty_call *c) {
 /* layer_norm, rms_norm */
 ty_status ty_infer_layer_norm(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const ty_attr *s = &c->at[0];
+  const ty_attr *s = &c->at[TY_AT_layer_norm_stats_size];
   TY_TRY(ty_need_float(c, 0));
   bool fits = s->n >= 1 && s->n <= x->ndim;
   for (int i = 0; fits && i < s->n; i++) fits = x->shape[x->ndim - s->n + i] == s->v[i];
@@ -321,7 +323,7 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
 
 ty_status ty_infer_cross_entropy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *y = c->in[1].t, *w = c->in[2].t;
-  double eps = c->at[1].f;
+  const double eps = ty_loss_options_of(c).label_smoothing;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_dims(c, 0, 2));
   TY_TRY(ty_need_dtype(c, 1, TY_I64));
@@ -416,6 +418,40 @@ ty_optim_operands ty_optim_operands_of(const ty_call *c) {
   if (s[2].count) k.found = c->in[s[2].start].t;
   if (s[3].count) k.scale = c->in[s[3].start].t;
   return k;
+}
+
+void ty_optim_settings_of(const ty_call *c, ty_optim_settings *out) {
+#define F(op, name) c->at[TY_AT_##op##_step_##name].f
+#define I(op, name) (int)c->at[TY_AT_##op##_step_##name].i
+#define ADAM(op) .beta1 = F(op, beta1), .beta2 = F(op, beta2), .eps = F(op, eps), .weight_decay = F(op, weight_decay), \
+    .maximize = I(op, maximize)
+  switch (c->op->id) {
+    case TY_OP_sgd_step:
+      *out = (ty_optim_settings){.momentum = F(sgd, momentum), .dampening = F(sgd, dampening), .weight_decay = F(sgd, weight_decay),
+        .nesterov = I(sgd, nesterov), .maximize = I(sgd, maximize)};
+      return;
+    case TY_OP_rmsprop_step:
+      *out = (ty_optim_settings){.alpha = F(rmsprop, alpha), .eps = F(rmsprop, eps), .weight_decay = F(rmsprop, weight_decay),
+        .momentum = F(rmsprop, momentum), .maximize = I(rmsprop, maximize)};
+      return;
+    case TY_OP_adagrad_step:
+      *out = (ty_optim_settings){.lr_decay = F(adagrad, lr_decay), .eps = F(adagrad, eps), .weight_decay = F(adagrad, weight_decay),
+        .maximize = I(adagrad, maximize)};
+      return;
+    case TY_OP_adadelta_step:
+      *out = (ty_optim_settings){.rho = F(adadelta, rho), .eps = F(adadelta, eps), .weight_decay = F(adadelta, weight_decay),
+        .maximize = I(adadelta, maximize)};
+      return;
+    case TY_OP_nadam_step:
+      *out = (ty_optim_settings){ADAM(nadam), .decoupled = I(nadam, decoupled), .momentum_decay = F(nadam, momentum_decay)};
+      return;
+    case TY_OP_radam_step: *out = (ty_optim_settings){ADAM(radam), .decoupled = I(radam, decoupled)}; return;
+    case TY_OP_adamax_step: *out = (ty_optim_settings){ADAM(adamax)}; return;
+    default: *out = (ty_optim_settings){ADAM(adamw), .decoupled = I(adamw, decoupled)}; return;
+  }
+#undef F
+#undef I
+#undef ADAM
 }
 
 ty_status ty_infer_multi_norm(ty_call *c) {

@@ -5,7 +5,7 @@
 
 ty_status ty_infer_view(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  ty_attr *s = &c->at[0];
+  ty_attr *s = &c->at[TY_AT_view_size];
   ty_meta *m = &c->meta[0];
   TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
   ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
@@ -18,7 +18,7 @@ ty_status ty_infer_view(ty_call *c) {
 
 ty_status ty_infer_permute(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  ty_attr *a = &c->at[0];
+  ty_attr *a = &c->at[TY_AT_permute_dims];
   ty_meta *m = &c->meta[0];
   if (a->n != x->ndim) return ty_fail(c, "%d dims given for shape %s", a->n, ty_shape_of(x));
   TY_TRY(ty_distinct_dims(c, a, x));
@@ -35,7 +35,7 @@ ty_status ty_infer_permute(ty_call *c) {
 
 ty_status ty_infer_expand(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  ty_attr *a = &c->at[0];
+  ty_attr *a = &c->at[TY_AT_expand_size];
   ty_meta *m = &c->meta[0];
   int shift = a->n - x->ndim;
   if (shift < 0) return ty_fail(c, "size %s has fewer dims than shape %s", ty_shape_text(a->v, a->n), ty_shape_of(x));
@@ -56,14 +56,15 @@ ty_status ty_infer_expand(ty_call *c) {
 }
 
 /* first and last are 1-based and included; negative ones count from the end; ends past the size are clamped. After this
- * at[1].i is the 0-based first element and at[2].i the number of elements. */
+ * first is the 0-based first element and last the number of elements. */
 ty_status ty_infer_slice(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_attr *a = c->at;
   ty_meta *m = &c->meta[0];
   if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor has nothing to slice");
-  TY_TRY(ty_norm_dim(c, &a[0].i, x->ndim, x));
-  int64_t d = a[0].i, n = x->shape[d], first = a[1].set ? a[1].i : 1, last = a[2].set ? a[2].i : n, step = a[3].i;
+  TY_TRY(ty_norm_dim(c, &a[TY_AT_slice_dim].i, x->ndim, x));
+  const int64_t d = a[TY_AT_slice_dim].i, n = x->shape[d], step = a[TY_AT_slice_step].i;
+  int64_t first = a[TY_AT_slice_first].set ? a[TY_AT_slice_first].i : 1, last = a[TY_AT_slice_last].set ? a[TY_AT_slice_last].i : n;
   if (step < 1) return ty_fail(c, "step must be at least 1, got %lld", (long long)step);
   if (first == 0 || (last == 0 && first != 1)) return ty_fail(c, "index 0: indices begin at 1");
   if (first < 0) first = TY_MAX(first + n + 1, 1);
@@ -78,9 +79,9 @@ ty_status ty_infer_slice(ty_call *c) {
   m->own_layout = false;
   m->shape[d] = count;
   m->stride[d] = x->stride[d] * step;
-  a[1].set = a[2].set = true;
-  a[1].i = count ? first - 1 : 0;
-  a[2].i = count;
+  a[TY_AT_slice_first].set = a[TY_AT_slice_last].set = true;
+  a[TY_AT_slice_first].i = count ? first - 1 : 0;
+  a[TY_AT_slice_last].i = count;
   return TY_OK;
 }
 
@@ -88,12 +89,12 @@ ty_status ty_infer_select(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_meta *m = &c->meta[0];
   if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor can't be indexed");
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
-  int64_t d = c->at[0].i, i = c->at[1].i, n = x->shape[d];
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_select_dim].i, x->ndim, x));
+  int64_t d = c->at[TY_AT_select_dim].i, i = c->at[TY_AT_select_index].i, n = x->shape[d];
   if (i == 0) return ty_fail(c, "index 0: indices begin at 1");
   if (i > n || i < -n)
     return ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)i, (long long)d + 1, ty_shape_of(x));
-  c->at[1].i = i < 0 ? i + n : i - 1;
+  c->at[TY_AT_select_index].i = i < 0 ? i + n : i - 1;
   m->dtype = x->dtype;
   m->ndim = 0;
   m->has_stride = true;
@@ -110,7 +111,7 @@ ty_status ty_infer_select(ty_call *c) {
 ty_status ty_infer_diagonal(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_meta *m = &c->meta[0];
-  int64_t *a = &c->at[1].i, *b = &c->at[2].i, off = c->at[0].i;
+  int64_t *a = &c->at[TY_AT_diagonal_dim1].i, *b = &c->at[TY_AT_diagonal_dim2].i, off = c->at[TY_AT_diagonal_offset].i;
   if (x->ndim < 2) return ty_fail(c, "argument 1 must have at least 2 dims, got shape %s", ty_shape_of(x));
   TY_TRY(ty_norm_dim(c, a, x->ndim, x));
   TY_TRY(ty_norm_dim(c, b, x->ndim, x));
@@ -144,12 +145,12 @@ static ty_status need_steps(ty_call *c, int64_t step, int64_t dilation) {
 ty_status ty_infer_unfold(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_meta *m = &c->meta[0];
-  const int64_t size = c->at[1].i, step = c->at[2].i, dilation = c->at[3].i;
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  const int64_t size = c->at[TY_AT_unfold_size].i, step = c->at[TY_AT_unfold_step].i, dilation = c->at[TY_AT_unfold_dilation].i;
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_unfold_dim].i, x->ndim, x));
   if (x->ndim == 0 || x->ndim == TY_MAXDIM)
     return ty_fail(c, "argument 1 must have 1 to %d dims, got shape %s", TY_MAXDIM - 1, ty_shape_of(x));
   TY_TRY(need_steps(c, step, dilation));
-  const int64_t d = c->at[0].i, n = x->shape[d], count = size < 0 ? -1 : windows(n, size, step, dilation);
+  const int64_t d = c->at[TY_AT_unfold_dim].i, n = x->shape[d], count = size < 0 ? -1 : windows(n, size, step, dilation);
   if (count < 0 && dilation > 1)
     return ty_fail(c, "%lld elements, %lld apart, don't fit dim %lld of size %lld", (long long)size, (long long)dilation, (long long)d + 1,
       (long long)n);
@@ -172,12 +173,12 @@ ty_status ty_infer_unfold(ty_call *c) {
 ty_status ty_infer_overlap_add(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const int last = x->ndim - 1;
-  const int64_t n = c->at[1].i;
+  const int64_t n = c->at[TY_AT_overlap_add_n].i;
   if (last < 1) return ty_fail(c, "argument 1 must have at least 2 dims, got shape %s", ty_shape_of(x));
-  TY_TRY(ty_norm_dim(c, &c->at[0].i, last, x));
-  TY_TRY(need_steps(c, c->at[2].i, c->at[3].i));
-  const int64_t d = c->at[0].i;
-  if (n < 0 || windows(n, x->shape[last], c->at[2].i, c->at[3].i) != x->shape[d])
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_overlap_add_dim].i, last, x));
+  TY_TRY(need_steps(c, c->at[TY_AT_overlap_add_step].i, c->at[TY_AT_overlap_add_dilation].i));
+  const int64_t d = c->at[TY_AT_overlap_add_dim].i;
+  if (n < 0 || windows(n, x->shape[last], c->at[TY_AT_overlap_add_step].i, c->at[TY_AT_overlap_add_dilation].i) != x->shape[d])
     return ty_fail(c, "shape %s doesn't hold the windows of %lld elements", ty_shape_of(x), (long long)n);
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, last, x->shape);
   c->meta[0].shape[d] = n;
@@ -187,9 +188,11 @@ ty_status ty_infer_overlap_add(ty_call *c) {
 int64_t ty_view_offset(const ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   if (c->op->id == TY_OP_diagonal && ty_numel(x)) {
-    int64_t off = c->at[0].i, a = TY_MIN(TY_MAX(-off, 0), x->shape[c->at[1].i] - 1), b = TY_MIN(TY_MAX(off, 0), x->shape[c->at[2].i] - 1);
-    return x->offset + a * x->stride[c->at[1].i] + b * x->stride[c->at[2].i];
+    const int64_t off = c->at[TY_AT_diagonal_offset].i, row = c->at[TY_AT_diagonal_dim1].i, col = c->at[TY_AT_diagonal_dim2].i;
+    const int64_t a = TY_MIN(TY_MAX(-off, 0), x->shape[row] - 1), b = TY_MIN(TY_MAX(off, 0), x->shape[col] - 1);
+    return x->offset + a * x->stride[row] + b * x->stride[col];
   }
-  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select) return x->offset + c->at[1].i * x->stride[c->at[0].i];
+  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select)      /* they begin alike */
+    return x->offset + c->at[TY_AT_select_index].i * x->stride[c->at[TY_AT_select_dim].i];
   return x->offset;
 }

@@ -226,11 +226,11 @@ static void ints(ty_attr *a, const int64_t *v, int n) {
 
 static void view_geometry(const ty_tensor *v, ty_attr at[4]) {
   memset(at, 0, sizeof(ty_attr) * 4);
-  ints(&at[0], v->base->stride, ty_is_contiguous(v->base) ? 0 : v->base->ndim);
-  ints(&at[1], v->shape, v->ndim);
-  ints(&at[2], v->stride, v->ndim);
-  at[3].set = true;
-  at[3].i = v->offset - v->base->offset;
+  ints(&at[TY_AT_strided_take_layout], v->base->stride, ty_is_contiguous(v->base) ? 0 : v->base->ndim);
+  ints(&at[TY_AT_strided_take_size], v->shape, v->ndim);
+  ints(&at[TY_AT_strided_take_stride], v->stride, v->ndim);
+  at[TY_AT_strided_take_offset].set = true;
+  at[TY_AT_strided_take_offset].i = v->offset - v->base->offset;
 }
 
 static ty_node *take_node(ty_tensor *v) {

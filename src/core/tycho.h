@@ -33,6 +33,7 @@ typedef enum { TY_OK = 0, TY_ERR = 1, TY_OOM = 2 } ty_status;
 
 /* ---- dtypes ---- */
 
+#include "attributes.h"
 #include "names.h"
 
 static const char *const ty_dtype_names[TY_NDTYPE] __attribute__((unused)) = {"float32", "float16", "bfloat16",
@@ -78,6 +79,9 @@ typedef struct {
   uint8_t n;               /* dims, sizes, ints, pair, triple: how many; any: a ty_kind */
   union { int64_t i; double f; int64_t v[TY_MAXDIM]; };
 } ty_attr;
+
+/* an attribute of type any that isn't a list */
+static inline ty_operand ty_any_number(const ty_attr *a) { return a->n == TY_FLOAT ? ty_op_float(a->f) : ty_op_int(a->i); }
 
 /* ---- memory ---- */
 
@@ -227,10 +231,24 @@ struct ty_call {
 /* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
 typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_optim_operands;
 ty_optim_operands ty_optim_operands_of(const ty_call *c);
+struct ty_optim_settings;
+void ty_optim_settings_of(const ty_call *c, struct ty_optim_settings *out);    /* optim_formulas.h */
 /* A recurrent layer's call. kept: how many values of a unit a step leaves for backward. */
 typedef struct { ty_recurrent_kind kind; int gates, kept; bool reverse; int64_t steps, n, h; } ty_recurrence;
 ty_recurrence ty_recurrence_of(const ty_call *c);
 struct ty_augment;
+/* What goes over the last two dims: a convolution's windows, or a pool's, of either direction. kernel: a pool's; 0 where its windows are
+   chosen by the sizes (adaptive). */
+typedef struct { int64_t kernel[2], stride[2], padding[2], dilation[2], groups, divisor; bool ceil_mode, include_pad; } ty_windows;
+ty_windows ty_windows_of(const ty_call *c);
+/* grid_sample's and interpolate's, of whichever of their ops */
+typedef struct { int mode, padding; bool corners; double factor[2]; } ty_sampling_options;
+ty_sampling_options ty_sampling_options_of(const ty_call *c);
+/* cross_entropy's, of whichever of its ops: they stand first in all */
+typedef struct { int64_t ignore_index; double label_smoothing; } ty_loss_options;
+static inline ty_loss_options ty_loss_options_of(const ty_call *c) {
+  return (ty_loss_options){c->at[TY_AT_cross_entropy_rows_ignore_index].i, c->at[TY_AT_cross_entropy_rows_label_smoothing].f};
+}
 void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augment's geometry (augment.h) */
 
 /* Where operand slot's tensors stand in in[]: a list's, or the one. */
@@ -329,7 +347,7 @@ struct ty_ctx {
   bool scaled;                         /* a pass that begins now is a part of one whose gradients a GradScaler has scaled */
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
   uint64_t packs;                      /* key of the hooks that pack what the tape saves; 0: it is saved as it is */
-  int device;                          /* where what is made of nothing goes: in ty_devices, or negative: the current GPU (ty_default_device) */
+  int device;                          /* where what is made of nothing goes: in ty_devices; negative: to the current GPU */
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   ty_program *program;                 /* what is being recorded or compared; NULL: nothing */

@@ -122,8 +122,9 @@ static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
   const ty_tensor *q = held[0];
   *j = (job){.k = ty_k(ty_compute_dtype((ty_dtype)q->dtype)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
              .lq = q->shape[2], .lk = held[1]->shape[2], .d = q->shape[3], .dv = held[2]->shape[3], .q = q,
-             .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[0].i, .scale = c->at[1].f,
-             .drop = c->at[2].f, .l = ty_cpu_loops()};
+             .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[TY_AT_attention_causal].i,
+             .scale = c->at[TY_AT_attention_scale].f,
+             .drop = c->at[TY_AT_attention_dropout].f, .l = ty_cpu_loops()};
   j->size = ty_ksize[j->k];
   j->tq = j->lq >= 2048 ? TQ_MOST : 64;     /* as measured: the scores of a tile stay within the second-level cache */
   j->tk = j->lk >= 512 ? 256 : 128;

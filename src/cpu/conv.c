@@ -6,13 +6,13 @@
 typedef struct {
   int k, size;
   int64_t n, c, h, w, o, oh, ow, kh, kw, groups;
-  const int64_t *stride, *pad, *dil;
+  ty_windows v;
 } geometry;
 
-static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w, const int64_t *y, int k, int first) {
+static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w, const int64_t *y, int k) {
+  const ty_windows v = ty_windows_of(c);
   return (geometry){.k = k, .size = ty_ksize[k], .n = x[0], .c = x[1], .h = x[2], .w = x[3], .o = w[0], .kh = w[2],
-                    .kw = w[3], .oh = y[2], .ow = y[3], .stride = c->at[first].v, .pad = c->at[first + 1].v,
-                    .dil = c->at[first + 2].v, .groups = c->at[first + 3].i};
+                    .kw = w[3], .oh = y[2], .ow = y[3], .v = v, .groups = v.groups};
 }
 
 /* col: (c/groups * kh * kw) x (oh * ow) of one group of one image at x; back: adds col to x instead. */
@@ -23,7 +23,8 @@ static void columns(const geometry *g, char *x, char *col, bool back) {
     char *plane = x + ch * g->h * g->w * g->size, *row = col + r * g->oh * g->ow * g->size;
     for (int64_t i = 0; i < g->oh; i++)
       for (int64_t j = 0; j < g->ow; j++) {
-        int64_t y = i * g->stride[0] - g->pad[0] + ky * g->dil[0], z = j * g->stride[1] - g->pad[1] + kx * g->dil[1];
+        int64_t y = i * g->v.stride[0] - g->v.padding[0] + ky * g->v.dilation[0];
+        int64_t z = j * g->v.stride[1] - g->v.padding[1] + kx * g->v.dilation[1];
         bool in = y >= 0 && y < g->h && z >= 0 && z < g->w;
         int64_t at = i * g->ow + j, px = y * g->w + z;
         if (g->k == 0) {
@@ -48,9 +49,9 @@ static ty_status plain(ty_call *c) {
     ty_release(b);
     return s;
   }
-  geometry g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k, 0)
-             : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k, 1)
-             : geometry_of(c, b->shape, o->shape, a->shape, k, 1);
+  geometry g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k)
+             : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k)
+             : geometry_of(c, b->shape, o->shape, a->shape, k);
   int64_t rows = g.c / g.groups * g.kh * g.kw, px = g.oh * g.ow, og = g.o / g.groups, plane = g.c / g.groups * g.h * g.w;
   char *col = ty_scratch((size_t)TY_MAX(rows * px * g.size, 1)), *dst = ty_data(o);
   const char *pa = ty_data(a), *pb = ty_data(b);

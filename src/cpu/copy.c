@@ -131,7 +131,7 @@ static void fill_value(ty_tensor *t, ty_operand v) {
 static void triangle(ty_call *c, bool lower) {
   const ty_tensor *x = c->in[0].t;
   const int r = x->ndim - 2, q = x->ndim - 1, size = ty_itemsize(x);
-  const int64_t rows = x->shape[r], cols = x->shape[q], k = TY_MIN(TY_MAX(c->at[0].i, -rows), cols), all = ty_numel(x) / cols;
+  const int64_t rows = x->shape[r], cols = x->shape[q], k = TY_MIN(TY_MAX(c->at[TY_AT_tril_k].i, -rows), cols), all = ty_numel(x) / cols;
   #pragma omp parallel for num_threads(ty_threads_for(all * cols)) schedule(static)
   for (int64_t row = 0; row < all; row++) {
     const char *src = ty_data(x);
@@ -178,12 +178,12 @@ ty_status ty_cpu_fill(ty_call *c) {
     case TY_OP_empty: break;
     case TY_OP_zeros: fill_value(o, ty_op_int(0)); break;
     case TY_OP_ones: fill_value(o, ty_op_int(1)); break;
-    case TY_OP_full: fill_value(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i)); break;
-    case TY_OP_range: sequence(o, a[0].f, a[2].f); break;
+    case TY_OP_full: fill_value(o, ty_any_number(&a[TY_AT_full_value])); break;
+    case TY_OP_range: sequence(o, a[TY_AT_range_first].f, a[TY_AT_range_step].f); break;
     case TY_OP_linspace: {
       int64_t n = o->shape[0];
-      sequence(o, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0);
-      if (n > 1) ty_set((char *)ty_data(o) + (n - 1) * ty_itemsize(o), (ty_dtype)o->dtype, a[1].f);
+      sequence(o, a[TY_AT_linspace_first].f, n > 1 ? (a[TY_AT_linspace_last].f - a[TY_AT_linspace_first].f) / (double)(n - 1) : 0);
+      if (n > 1) ty_set((char *)ty_data(o) + (n - 1) * ty_itemsize(o), (ty_dtype)o->dtype, a[TY_AT_linspace_last].f);
       break;
     }
     case TY_OP_eye: {

@@ -242,7 +242,7 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
 
 bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   int id = c->op->id, kind = id == TY_OP_conv2d ? FORWARD : id == TY_OP_conv2d_backward_input ? BACKWARD_INPUT : BACKWARD_WEIGHT;
-  const ty_attr *a = c->at + (kind != FORWARD);
+  const ty_windows v = ty_windows_of(c);
   ty_tensor *x = kind == BACKWARD_INPUT ? c->out[0] : c->in[kind == FORWARD ? 0 : 1].t,
             *w = kind == BACKWARD_WEIGHT ? c->out[0] : c->in[1].t, *y = kind == FORWARD ? c->out[0] : c->in[0].t,
             *b = kind == FORWARD ? c->in[2].t : NULL, *cx = NULL, *cw = NULL, *cy = NULL, *cb = NULL;
@@ -251,8 +251,8 @@ bool ty_dnnl_conv(ty_call *c, ty_status *status) {
   k.kind = kind;
   k.bf16 = x->dtype == TY_BF16;
   for (int i = 0; i < 4; i++) { k.x[i] = x->shape[i]; k.w[i] = w->shape[i]; k.y[i] = y->shape[i]; }
-  for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.pad[i] = a[1].v[i]; k.dil[i] = a[2].v[i]; }
-  k.groups = a[3].i;
+  for (int i = 0; i < 2; i++) { k.stride[i] = v.stride[i]; k.pad[i] = v.padding[i]; k.dil[i] = v.dilation[i]; }
+  k.groups = v.groups;
   k.bias = b != NULL;
   k.threads = ty_get_num_threads();
   if (ty_numel(x) == 0 || ty_numel(w) == 0 || ty_numel(y) == 0) return false;

@@ -16,9 +16,9 @@ typedef struct {
 } plan;
 
 static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t result_ndim, const int64_t *result_shape, plan *p) {
-  const ty_attr *dims = &c->at[0];
+  const ty_attr *dims = &c->at[TY_AT_index_dims];
   const ty_operand *idx = c->in + c->span[list].start;
-  const bool ids = c->op->id == TY_OP_index && c->at[1].i;         /* which don't count from the end */
+  const bool ids = c->op->id == TY_OP_index && c->at[TY_AT_index_ids].i;         /* which don't count from the end */
   p->place = ty_index_place(dims);
   p->rest = *x;
   p->rest.ndim = 0;
@@ -94,8 +94,8 @@ static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 /* x of one indexed dim as outer x size x inner elements in a row; false where it doesn't lie so. The result is outer x n x inner then. */
 typedef struct { int64_t outer, size, inner; } slabs;
 static bool as_slabs(const ty_call *c, const ty_tensor *x, const ty_tensor *result, slabs *s) {
-  const int64_t d = c->at[0].v[0];
-  if (c->at[0].n != 1 || !ty_is_contiguous(x) || !ty_is_contiguous(result)) return false;
+  const int64_t d = c->at[TY_AT_index_dims].v[0];
+  if (c->at[TY_AT_index_dims].n != 1 || !ty_is_contiguous(x) || !ty_is_contiguous(result)) return false;
   *s = (slabs){1, x->shape[d], 1};
   for (int i = 0; i < x->ndim; i++) *(i < d ? &s->outer : &s->inner) *= i == d ? 1 : x->shape[i];
   return true;
@@ -196,14 +196,14 @@ static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tens
 
 static ty_status put_in(ty_call *c) {
   ty_tensor *x = c->in[0].t, *o = c->out[0], *v = c->in[1].t, *same = NULL;
-  bool add = c->at[1].i;
+  bool add = c->at[TY_AT_index_put_accumulate].i;
   plan p;
   ty_meta m = {.dtype = x->dtype};
   int n = 0;
   /* the indexed shape: what index would give */
   {
     ty_call k = *c;
-    ty_attr at[1] = {c->at[0]};
+    ty_attr at[1] = {c->at[TY_AT_index_put_dims]};
     k.op = &ty_ops[TY_OP_index];
     k.at = at;
     k.span[1] = c->span[2];
@@ -260,7 +260,7 @@ static ty_status put_in(ty_call *c) {
 static ty_status bad_index(ty_call *c, int64_t v, const ty_tensor *x) {
   return v == 0 ? ty_fail(c, "index 0 in argument 'index': indices begin at 1")
                 : ty_fail(c, "index %lld in argument 'index' is out of range for dim %lld of shape %s", (long long)v,
-                (long long)c->at[0].i + 1, ty_shape_of(x));
+                (long long)c->at[TY_AT_gather_dim].i + 1, ty_shape_of(x));
 }
 
 /* Lines of the index tensor along its last dim: for each where it begins in idx, in the large tensor (x or the result, without
@@ -273,7 +273,7 @@ typedef struct {
 
 static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *src) {
   const ty_tensor *idx = c->in[1].t;
-  int last = idx->ndim - 1, d = (int)c->at[0].i;
+  int last = idx->ndim - 1, d = (int)c->at[TY_AT_gather_dim].i;
   walk w = {.idx = idx, .large = large, .src = src, .d = d, .last = last, .n = idx->ndim ? idx->shape[last] : 1, .lines = 1};
   if (last < 0) return w;
   for (int i = 0; i < last; i++) w.lines *= idx->shape[i];
@@ -297,7 +297,7 @@ static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t
 
 static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
-  const int64_t limit = x->ndim ? x->shape[c->at[0].i] : 1;
+  const int64_t limit = x->ndim ? x->shape[c->at[TY_AT_gather_dim].i] : 1;
   ty_operand in[2] = {c->in[0], ty_op_tensor(*out)};
   ty_call k = *c;
   k.in = in;
@@ -403,7 +403,7 @@ static ty_status scatter(ty_call *c) {
   const int threads = s == TY_OK ? ty_threads_for(w.lines * w.n) : 0;
   const bool own = w.d == w.last;
   const int id = c->op->id;
-  const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(PROD + c->at[1].i);
+  const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(PROD + c->at[TY_AT_scatter_combine_how].i);
   #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)
   for (int t = 0; t < threads; t++) {
     const int64_t first = own ? w.lines * t / threads : 0, end = own ? w.lines * (t + 1) / threads : w.lines;
@@ -480,7 +480,7 @@ static ty_status nonzero(ty_call *c) {
 ty_status ty_cpu_index(ty_call *c) {
   switch (c->op->id) {                       /* what meets in 16-bit floats is put together in float32, and rounded once */
     case TY_OP_index: return take_out(c);
-    case TY_OP_index_put: return c->at[1].i ? ty_widened(c, put_in) : put_in(c);
+    case TY_OP_index_put: return c->at[TY_AT_index_put_accumulate].i ? ty_widened(c, put_in) : put_in(c);
     case TY_OP_gather: return gather(c);
     case TY_OP_nonzero: return nonzero(c);
     case TY_OP_scatter: return scatter(c);

@@ -109,7 +109,7 @@ static int log_determinant(const job *j, int64_t i, char *work) {
 }
 
 static int triangle(const job *j, int64_t i, char *work) {
-  const bool upper = j->c->at[0].i, unit = j->c->at[1].i;
+  const bool upper = j->c->at[TY_AT_solve_triangle_upper].i, unit = j->c->at[TY_AT_solve_triangle_unit].i;
   const int n = j->rows, more = j->more;
   const char *a = j->a + i * j->step_a;
   char *x = j->out + i * j->step_out;
@@ -127,7 +127,7 @@ static int triangle(const job *j, int64_t i, char *work) {
 /* The eigenvectors take the matrix's place, a column of LAPACK's in each row behind its value. work: n values, LAPACK's, ints. */
 static int eigen(const job *j, int64_t i, char *work) {
   const int n = j->rows, ld = n + 1;
-  const char *uplo = j->c->at[0].i ? "L" : "U";       /* the other triangle of the transpose */
+  const char *uplo = j->c->at[TY_AT_eigen_rows_upper].i ? "L" : "U";       /* the other triangle of the transpose */
   char *out = j->out + i * j->step_out, *more = work + rounded((size_t)n * (size_t)j->size);
   int *ints = (int *)(more + rounded((size_t)j->area * (size_t)j->size)), info;
   for (int r = 0; r < n; r++)

@@ -25,8 +25,9 @@ static ty_status run(ty_call *c) {
   const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward,
     back = id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward;
   ty_tensor *x, *w = NULL, *y = c->in[back ? 2 : 1].t, *wt = c->in[back ? 4 + mean : 2].t;
-  int64_t ignore = c->at[0].i;
-  double eps = c->at[1].f;
+  const ty_loss_options how = ty_loss_options_of(c);
+  const int64_t ignore = how.ignore_index;
+  const double eps = how.label_smoothing;
   TY_TRY(ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x));
   int k = ty_k(ty_compute_dtype((ty_dtype)x->dtype));
   int64_t m = x->shape[0], n = x->shape[1];

@@ -136,8 +136,8 @@ static void affine(const rows *r, char *o, const char *g, const char *x, const v
 
 static ty_status batch_norm(ty_call *c) {
   ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *rm = c->in[1].t, *rv = c->in[2].t, *w = c->in[3].t, *b = c->in[4].t, *x;
-  bool training = c->at[0].i;
-  double momentum = c->at[1].f, eps = c->at[2].f;
+  bool training = c->at[TY_AT_batch_norm_stats_training].i;
+  double momentum = c->at[TY_AT_batch_norm_stats_momentum].f, eps = c->at[TY_AT_batch_norm_stats_eps].f;
   if (o) TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, o, &x));
   else if (ty_is_channels_last(c->in[0].t)) x = ty_retain(c->in[0].t);
   else TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
@@ -180,7 +180,7 @@ static ty_status batch_norm(ty_call *c) {
 
 static ty_status batch_norm_backward(ty_call *c) {
   ty_tensor *dx = c->out[0], *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x;
-  bool training = c->at[0].i;
+  bool training = c->at[TY_AT_batch_norm_backward_training].i;
   TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, dx, &g));
   ty_status s = ty_laid_out_as(c->ctx, c->in[1].t, dx, &x);
   if (s != TY_OK) { ty_release(g); return s; }
@@ -214,7 +214,7 @@ static ty_status layer_norm(ty_call *c) {
   int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_ksize[k];
   int64_t m = ty_numel(mean), n = m ? ty_numel(o) / m : 0;
   const ty_loops *l = ty_cpu_loops();
-  double eps = c->at[1].f;
+  double eps = c->at[TY_AT_layer_norm_stats_eps].f;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   ty_status s = TY_OK;
   if (c->in[1].t) s = ty_contiguous(c->ctx, c->in[1].t, &w);
@@ -281,7 +281,7 @@ static ty_status rms_norm(ty_call *c) {
   int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_ksize[k];
   int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0;
   const ty_loops *l = ty_cpu_loops();
-  double eps = c->at[1].f;
+  double eps = c->at[TY_AT_rms_norm_stats_eps].f;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   ty_status s = c->in[1].t ? ty_contiguous(c->ctx, c->in[1].t, &w) : TY_OK;
   #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)

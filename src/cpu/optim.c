@@ -21,22 +21,17 @@ typedef struct { int id, k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; ty_step_ra
 
 /* count: this step's number, from 1. */
 static rule rule_of(const ty_call *c, const ty_optim_operands *st, int64_t count) {
-  const ty_attr *a = c->at;
-  const double lr = number(&st->lr),
-    sign = (a[c->op->nattr - 1].i ? -1 : 1) * (st->scale ? (double)(float)(1 / ty_get(ty_data(st->scale), TY_F32)) : 1);
+  ty_optim_settings h;
+  ty_optim_settings_of(c, &h);
+  const double n = (double)count, lr = number(&st->lr),
+    sign = (h.maximize ? -1 : 1) * (st->scale ? (double)(float)(1 / ty_get(ty_data(st->scale), TY_F32)) : 1);
   rule r = {.id = c->op->id};
-  if (r.id == TY_OP_sgd_step) r.sgd = (ty_sgd){lr, a[0].f, a[1].f, a[2].f, sign, (int)a[3].i, count == 1};
-  else if (r.id == TY_OP_rmsprop_step) r.rms = (ty_rmsprop){lr, a[0].f, a[1].f, a[2].f, a[3].f, sign};
-  else if (r.id == TY_OP_adagrad_step) r.rms = (ty_rmsprop){lr / (1 + (double)(count - 1) * a[0].f), 0, a[1].f, a[2].f, 0, sign};
-  else if (r.id == TY_OP_nadam_step)
-    r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, a[5].f);
-  else if (r.id == TY_OP_radam_step)
-    r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, a[1].f, a[2].f, a[3].f, (int)a[4].i, 0);
-  else if (r.id == TY_OP_adamax_step) r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, a[1].f, a[2].f, a[3].f, 0, 0);
-  else if (r.id == TY_OP_adadelta_step) r.rates = ty_step_rates_of(r.id, (double)count, lr, sign, a[0].f, 0, a[1].f, a[2].f, 0, 0);
+  if (ty_has_step_rates(r.id)) r.rates = ty_step_rates_of(r.id, n, lr, sign, &h);
+  else if (r.id == TY_OP_sgd_step) r.sgd = (ty_sgd){lr, h.momentum, h.dampening, h.weight_decay, sign, h.nesterov, count == 1};
+  else if (r.id == TY_OP_rmsprop_step) r.rms = (ty_rmsprop){lr, h.alpha, h.eps, h.weight_decay, h.momentum, sign};
+  else if (r.id == TY_OP_adagrad_step) r.rms = (ty_rmsprop){lr / (1 + (n - 1) * h.lr_decay), 0, h.eps, h.weight_decay, 0, sign};
   else
-    r.adam = (ty_adam){lr, a[0].f, a[1].f, a[2].f, a[3].f, 1 - pow(a[0].f, (double)count),
-      1 - pow(a[1].f, (double)count), sign, (int)a[4].i};
+    r.adam = (ty_adam){lr, h.beta1, h.beta2, h.eps, h.weight_decay, 1 - pow(h.beta1, n), 1 - pow(h.beta2, n), sign, h.decoupled};
   return r;
 }
 
@@ -204,7 +199,8 @@ static void amp_update(ty_call *c) {
     found = found || *f != 0;
     *f = 0;
   }
-  ty_scale_update(scale, growth, found, c->at[0].f, c->at[1].f, c->at[2].i);
+  ty_scale_update(scale, growth, found, c->at[TY_AT_amp_update_growth_factor].f, c->at[TY_AT_amp_update_backoff_factor].f,
+    c->at[TY_AT_amp_update_growth_interval].i);
 }
 
 ty_status ty_cpu_optim(ty_call *c) {

@@ -20,15 +20,13 @@ typedef struct {
   size_t x_bytes, y_bytes, bytes;          /* a thread's transposed or widened pixels and windows; all that it needs */
 } job;
 
-/* What a window reads along dim (0: rows, 1: columns). */
-static ty_window window(const ty_call *c, const ty_pool *p, int dim, int64_t i) {
+/* What a window reads along dim (0: rows, 1: columns); padded: its mean counts the padding. */
+static ty_window window(const ty_pool *p, bool padded, int dim, int64_t i) {
   const int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
   if (!p->kernel[0]) {                     /* adaptive */
     const int64_t lo = i * size / out, hi = ((i + 1) * size + out - 1) / out;
     return (ty_window){lo, hi, hi - lo};
   }
-  const bool average = c->op->id == TY_OP_avg_pool2d || c->op->id == TY_OP_avg_pool2d_backward;
-  const bool padded = average && c->at[c->op->id == TY_OP_avg_pool2d ? 4 : 5].i;   /* count_include_pad */
   const int64_t d = p->dilation[dim], from = i * p->stride[dim] - p->padding[dim], to = from + d * (p->kernel[dim] - 1) + 1;
   const int64_t lo = from < 0 ? from + (-from + d - 1) / d * d : from, hi = TY_MIN(to, size);
   return (ty_window){lo, hi, padded ? TY_MIN(to, size + p->padding[dim]) - from : hi - lo};
@@ -113,27 +111,25 @@ static void cut_planes(job *w) {
 
 /* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. */
 static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor *idx, bool last, bool back) {
-  const int id = c->op->id, d = large->ndim - 3, threads = ty_threads_for(ty_numel(large) * 2);
+  const int d = large->ndim - 3, threads = ty_threads_for(ty_numel(large) * 2);
   job w = {.k = large->dtype == TY_F64, .size = ty_itemsize(large), .back = back, .x = ty_data(large),
            .y = ty_data(small), .idx = idx ? ty_data(idx) : NULL, .n = d ? large->shape[0] : 1};
   ty_pool *p = &w.p;
   *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
     .ow = small->shape[d + 2], .dilation = {1, 1}};
-  const bool adaptive = id == TY_OP_adaptive_avg_pool2d_windows || id == TY_OP_adaptive_avg_pool2d_backward ||
-    id == TY_OP_adaptive_max_pool2d_indices;
-  const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
-  for (int i = 0; i < 2 && !adaptive && a[0].set; i++) {
-    p->kernel[i] = a[0].v[i];
-    p->stride[i] = a[1].v[i];
-    p->padding[i] = a[2].v[i];
-    if (idx) p->dilation[i] = a[4].v[i];
-    else p->divisor = (double)a[5].i;
+  const ty_windows v = ty_windows_of(c);
+  for (int i = 0; i < 2; i++) {
+    p->kernel[i] = v.kernel[i];
+    p->stride[i] = v.stride[i];
+    p->padding[i] = v.padding[i];
+    p->dilation[i] = v.dilation[i];
   }
+  p->divisor = (double)v.divisor;
   if (idx && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
   ty_window *windows = ty_scratch(sizeof *windows * (size_t)(p->oh + p->ow));
   if (!windows) return ty_no_memory(c->ctx, c->op->shown);
-  for (int64_t i = 0; i < p->oh; i++) windows[i] = window(c, p, 0, i);
-  for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(c, p, 1, j);
+  for (int64_t i = 0; i < p->oh; i++) windows[i] = window(p, v.include_pad, 0, i);
+  for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(p, v.include_pad, 1, j);
   p->rows = windows;
   p->cols = windows + p->oh;
   w.loop = ty_cpu_loops()->pool[(idx ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];

@@ -21,12 +21,12 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   float buf[4 * BLOCKS];
   switch (id) {
     case TY_OP_randint: {
-      uint64_t range = (uint64_t)c->at[1].i - (uint64_t)c->at[0].i + 1;   /* 0: all of 2^64 */
+      uint64_t range = (uint64_t)c->at[TY_AT_randint_high].i - (uint64_t)c->at[TY_AT_randint_low].i + 1;   /* 0: all of 2^64 */
       uint32_t low[4] = {0};
       for (int64_t i = 0; i < n; i++) {
         /* the words' lower halves */
         if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);
-        ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[0].i + ty_random_below(range, r[i], low[i % 4])));
+        ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[TY_AT_randint_low].i + ty_random_below(range, r[i], low[i % 4])));
       }
       return;
     }
@@ -35,7 +35,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       return;
     case TY_OP_dropout_mask: {
       uint8_t *mask = (uint8_t *)ty_data(c->out[1]) + at;
-      double drop = c->at[0].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
+      double drop = c->at[TY_AT_dropout_mask_p].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
       for (int64_t i = 0; i < n; i++) mask[i] = ty_uniform(r[i]) >= drop;
       if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = mask[i] ? ((const float *)j->x)[at + i] * (float)scale : 0;
       else if (d == TY_F64) for (int64_t i = 0; i < n; i++) ((double *)p)[i] = mask[i] ? ((const double *)j->x)[at + i] * scale : 0;
@@ -43,10 +43,10 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       return;
     }
     case TY_OP_exponential:
-      for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, -log((double)ty_uniform_open(r[i])) / c->at[0].f);
+      for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, -log((double)ty_uniform_open(r[i])) / c->at[TY_AT_exponential_lambd].f);
       return;
     case TY_OP_randn: case TY_OP_normal: {
-      double mean = id == TY_OP_normal ? c->at[0].f : 0, std = id == TY_OP_normal ? c->at[1].f : 1;
+      double mean = id == TY_OP_normal ? c->at[TY_AT_normal_mean].f : 0, std = id == TY_OP_normal ? c->at[TY_AT_normal_std].f : 1;
       ty_cpu_loops()->normal(buf, r, (n + 3) / 4 * 4);
       if (d == TY_F32 && id == TY_OP_randn) memcpy(p, buf, (size_t)n * 4);
       else if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = (float)(mean + std * buf[i]);
@@ -54,7 +54,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       return;
     }
     default: {
-      double lo = id == TY_OP_uniform ? c->at[0].f : 0, hi = id == TY_OP_uniform ? c->at[1].f : 1;
+      double lo = id == TY_OP_uniform ? c->at[TY_AT_uniform_low].f : 0, hi = id == TY_OP_uniform ? c->at[TY_AT_uniform_high].f : 1;
       if (d == TY_F32 && lo == 0 && hi == 1) {
         for (int64_t i = 0; i < n; i++) ((float *)p)[i] = ty_uniform(r[i]);
         return;
@@ -113,14 +113,14 @@ static ty_status check_row(ty_call *c, const double *p, int64_t r, int64_t m, in
     likely += p[i] > 0;
   }
   return likely >= need ? TY_OK : ty_fail(c, "row %lld has %lld elements above 0; %lld indices can't be drawn from it", (long long)r + 1,
-    (long long)likely, (long long)c->at[0].i);
+    (long long)likely, (long long)c->at[TY_AT_multinomial_n].i);
 }
 
 /* With replacement: position in the running sums. Without: the largest of log(u) / p, in order (Efraimidis & Spirakis 2006). */
 static ty_status multinomial(ty_call *c) {
   ty_tensor *x, *o = c->out[0];
-  int64_t n = c->at[0].i, m = c->in[0].t->shape[c->in[0].t->ndim - 1], rows = ty_numel(o) / n, *out = ty_data(o);
-  bool replace = c->at[1].i;
+  int64_t n = c->at[TY_AT_multinomial_n].i, m = c->in[0].t->shape[c->in[0].t->ndim - 1], rows = ty_numel(o) / n, *out = ty_data(o);
+  bool replace = c->at[TY_AT_multinomial_replacement].i;
   TY_TRY(ty_cast(c->ctx, c->in[0].t, TY_F64, &x));
   ty_tensor *y;
   ty_status s = ty_contiguous(c->ctx, x, &y);

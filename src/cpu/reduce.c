@@ -83,7 +83,7 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
 ty_status ty_cpu_reduce(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_tensor *o = c->out[0];
-  const ty_attr *a = &c->at[0];
+  const ty_attr *a = &c->at[TY_AT_sum_dim];
   unsigned mask = a->set ? 0 : (1u << x->ndim) - 1;
   for (int i = 0; a->set && i < a->n; i++) mask |= x->ndim ? 1u << a->v[i] : 0;
   dims keep = {.total = 1};
@@ -443,14 +443,17 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
   return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
 
-ty_status ty_cpu_reduce_index(ty_call *c) { return run_lines(c, (int)c->at[0].i, c->compute, 0, line_extreme, columns_extreme); }
+ty_status ty_cpu_reduce_index(ty_call *c) {
+  return run_lines(c, (int)c->at[TY_AT_max_dim_dim].i, c->compute, 0, line_extreme, columns_extreme);
+}
 ty_status ty_cpu_scan(ty_call *c) {
   bool back = c->op->id == TY_OP_cumprod_backward;
-  return run_lines(c, (int)c->at[0].i, c->compute, c->op->nout, back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan,
+  return run_lines(c, (int)c->at[TY_AT_cumsum_dim].i, c->compute, c->op->nout,
+    back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan,
     c->op->id == TY_OP_cumsum && c->compute != TY_I64 ? columns_cumsum : NULL);
 }
 ty_status ty_cpu_softmax(ty_call *c) {
-  const int dim = (int)c->at[0].i;
+  const int dim = (int)c->at[TY_AT_softmax_dim].i;
   ty_tensor *given = c->in[0].t, *grad = given;
   /* a sum's gradient: lines side by side need all of it */
   if (c->nin == 2 && ty_overlaps_itself(given)) TY_TRY(ty_contiguous(c->ctx, given, &grad));

@@ -47,8 +47,8 @@ PLANES(double)
 static ty_status run(ty_call *c) {
   bool back = c->op->id == TY_OP_resize_backward;
   ty_tensor *x = back ? c->out[0] : c->in[0].t, *y = back ? c->in[0].t : c->out[0];   /* x: the input's side, y: the result's */
-  const ty_attr *a = c->at + back;
-  int mode = (int)a[1].i, n = ty_taps_of(mode), size = ty_itemsize(x);
+  const ty_sampling_options how = ty_sampling_options_of(c);
+  int mode = how.mode, n = ty_taps_of(mode), size = ty_itemsize(x);
   int64_t h = x->shape[2], w = x->shape[3], oh = y->shape[2], ow = y->shape[3], planes = x->shape[0] * x->shape[1];
   const int64_t s[4] = {x->stride[2], x->stride[3], y->stride[2], y->stride[3]};
   if (back && x->storage->nbytes) memset(ty_data(x), 0, x->storage->nbytes);
@@ -66,8 +66,8 @@ static ty_status run(ty_call *c) {
     rows.at[i] = (int32_t *)(void *)(room + each) + i * (oh + ow);
     cols.at[i] = rows.at[i] + oh;
   }
-  make_taps(&rows, h, oh, mode, a[2].i, a[3].f);
-  make_taps(&cols, w, ow, mode, a[2].i, a[4].f);
+  make_taps(&rows, h, oh, mode, how.corners, how.factor[0]);
+  make_taps(&cols, w, ow, mode, how.corners, how.factor[1]);
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < planes; p++) {
     int64_t img = p / x->shape[1], ch = p % x->shape[1];

@@ -10,8 +10,9 @@ enum { CHANNELS = 8 };     /* that share the work of finding the points, where p
 /* The operands, contiguous: x (or its gradient), grid, y (or its gradient). */
 typedef struct { ty_sampling p; int64_t n, c, points; int k, size; char *x, *grid, *y; } sampling;
 
-static sampling sampling_of(const ty_tensor *x, const ty_tensor *grid, const ty_tensor *y, const ty_attr *a) {
-  return (sampling){.p = {.h = x->shape[2], .w = x->shape[3], .nearest = a[0].i == 1, .padding = (int)a[1].i, .corners = a[2].i},
+static sampling sampling_of(const ty_call *c, const ty_tensor *x, const ty_tensor *grid, const ty_tensor *y) {
+  const ty_sampling_options how = ty_sampling_options_of(c);
+  return (sampling){.p = {.h = x->shape[2], .w = x->shape[3], .nearest = how.mode == 1, .padding = how.padding, .corners = how.corners},
     .n = x->shape[0], .c = x->shape[1], .points = grid->shape[1] * grid->shape[2], .k = ty_k((ty_dtype)x->dtype), .size = ty_itemsize(x),
     .x = ty_data(x), .grid = ty_data(grid), .y = y ? ty_data(y) : NULL};
 }
@@ -81,14 +82,13 @@ static ty_status run(ty_call *c) {
   ty_status st = TY_OK;
   for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
   if (st == TY_OK && id == TY_OP_grid_sample_take) {
-    const sampling s = sampling_of(in[0], in[1], o, c->at);
+    const sampling s = sampling_of(c, in[0], in[1], o);
     take(&s);
   } else if (st == TY_OK && id == TY_OP_grid_sample_slopes) {
-    const ty_attr a[3] = {{.i = 0}, c->at[0], c->at[1]};
-    const sampling s = sampling_of(in[1], in[2], in[0], a);
+    const sampling s = sampling_of(c, in[1], in[2], in[0]);
     slopes(&s, ty_data(o));
   } else if (st == TY_OK) {
-    const sampling s = sampling_of(o, in[1], in[0], c->at + 1);
+    const sampling s = sampling_of(c, o, in[1], in[0]);
     spread(&s);
   }
   for (int i = 0; i < 3; i++) ty_release(in[i]);

@@ -153,7 +153,7 @@ static ty_status order(ty_call *c, int dim, bool descending) {
   lines w = {.c = c, .k = ty_k(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
              .stride = t[0]->stride[dim], .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim],
              .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
-  if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[0].i;
+  if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[TY_AT_topk_k].i;
   if (ty_numel(t[1]) == 0 || w.take == 0) return TY_OK;
   ty_each_line(t, 3, dim, ty_numel(t[0]) * 16, line_order, &w);
   return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
@@ -201,7 +201,7 @@ static ty_status unique(ty_call *c) {
 
 static ty_status searchsorted(ty_call *c) {
   ty_tensor *s, *v;
-  bool right = c->at[0].i;
+  bool right = c->at[TY_AT_searchsorted_right].i;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &s));
   ty_status st = ty_contiguous(c->ctx, c->in[1].t, &v);
   if (st != TY_OK) { ty_release(s); return st; }
@@ -237,7 +237,7 @@ static ty_status bincount(ty_call *c) {
   ty_tensor *ids;
   TY_TRY(ty_cast(c->ctx, c->in[0].t, TY_I64, &ids));
   const int64_t n = ids->shape[0], step = ids->stride[0], *id = ty_data(ids);
-  int64_t top = c->at[0].i, bad = n;
+  int64_t top = c->at[TY_AT_bincount_minlength].i, bad = n;
   for (int64_t i = n - 1; i >= 0; i--) {
     const int64_t v = id[i * step];
     if (v < 1 || v > (int64_t)1 << 40) bad = i;
@@ -268,8 +268,8 @@ static ty_status bincount(ty_call *c) {
 
 ty_status ty_cpu_sort(ty_call *c) {
   switch (c->op->id) {
-    case TY_OP_sort: return order(c, (int)c->at[0].i, c->at[1].i);
-    case TY_OP_topk: return order(c, (int)c->at[1].i, c->at[2].i);
+    case TY_OP_sort: return order(c, (int)c->at[TY_AT_sort_dim].i, c->at[TY_AT_sort_descending].i);
+    case TY_OP_topk: return order(c, (int)c->at[TY_AT_topk_dim].i, c->at[TY_AT_topk_largest].i);
     case TY_OP_unique_values: return unique(c);
     case TY_OP_searchsorted: return searchsorted(c);
     default: return bincount(c);

@@ -54,8 +54,8 @@ static ty_status operand(ty_call *c, int gpu, cudaStream_t s, bool last, ty_tens
 }
 
 ty_status ty_cuda_conv(ty_call *c) {
-  const int id = c->op->id, first = id != TY_OP_conv2d;
-  const ty_attr *a = c->at + first;
+  const int id = c->op->id;
+  const ty_windows v = ty_windows_of(c);
   ty_tensor *p = NULL, *q = NULL, *r = NULL, *bias = NULL, *out = c->out[0];
   const bool last = ty_is_16bit((ty_dtype)out->dtype);
   int gpu;
@@ -65,7 +65,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   if (ty_numel(out) == 0) return TY_OK;
   /* image and weight have as many; the second operand is one of them, and the result or the first one the other */
   const int64_t few = c->in[1].t->shape[1],
-    channels = last && a[3].i == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
+    channels = last && v.groups == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
   const bool into = channels != few && id != TY_OP_conv2d;           /* the result gets channels that nobody asked for */
   ty_status st = operand(c, gpu, s, last, c->in[0].t, c->in[0].t->shape[1] + (id == TY_OP_conv2d ? channels - few : 0), &p);
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
@@ -80,9 +80,9 @@ ty_status ty_cuda_conv(ty_call *c) {
       *w = id == TY_OP_conv2d_backward_weight ? o : q, *y = id == TY_OP_conv2d ? o : p;
     ty_k_convolution k = {.op = id, .dtype = o->dtype, .n = x->shape[0], .c = x->shape[1], .h = x->shape[2],
                           .w = x->shape[3], .o = w->shape[0], .oh = y->shape[2], .ow = y->shape[3], .kh = w->shape[2],
-                          .kw = w->shape[3], .groups = a[3].i, .x = ty_data(x), .weight = ty_data(w), .y = ty_data(y),
+                          .kw = w->shape[3], .groups = v.groups, .x = ty_data(x), .weight = ty_data(w), .y = ty_data(y),
                           .bias = bias ? ty_data(bias) : NULL};
-    for (int i = 0; i < 2; i++) { k.stride[i] = a[0].v[i]; k.padding[i] = a[1].v[i]; k.dilation[i] = a[2].v[i]; }
+    for (int i = 0; i < 2; i++) { k.stride[i] = v.stride[i]; k.padding[i] = v.padding[i]; k.dilation[i] = v.dilation[i]; }
     strides_of(x, last, k.xs);
     strides_of(w, last, k.ws);
     strides_of(y, last, k.ys);

@@ -164,7 +164,7 @@ static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
   if (!ty_is_contiguous(o)) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2],
-    o->shape[o->ndim - 1], c->at[0].i, c->op->id == TY_OP_tril, s);
+    o->shape[o->ndim - 1], c->at[TY_AT_tril_k].i, c->op->id == TY_OP_tril, s);
   ty_release(x);
   return ty_launched(c, gpu, e);
 }

@@ -16,12 +16,17 @@ ty_status ty_cuda_fill(ty_call *c) {
     case TY_OP_empty: break;
     case TY_OP_zeros: e = cudaMemsetAsync(ty_data(o), 0, (size_t)(n * ty_itemsize(o)), s); break;
     case TY_OP_ones: e = ty_fill_number(o, ty_op_int(1), s); break;
-    case TY_OP_full: e = ty_fill_number(o, a[1].n == TY_FLOAT ? ty_op_float(a[1].f) : ty_op_int(a[1].i), s); break;
-    case TY_OP_range: e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, a[2].f, a[0].f + (double)(n - 1) * a[2].f, s); break;
-    case TY_OP_linspace:
-      e = ty_k_sequence(ty_data(o), o->dtype, n, a[0].f, n > 1 ? (a[1].f - a[0].f) / (double)(n - 1) : 0,
-        n > 1 ? a[1].f : a[0].f, s);
+    case TY_OP_full: e = ty_fill_number(o, ty_any_number(&a[TY_AT_full_value]), s); break;
+    case TY_OP_range: {
+      const double first = a[TY_AT_range_first].f, step = a[TY_AT_range_step].f;
+      e = ty_k_sequence(ty_data(o), o->dtype, n, first, step, first + (double)(n - 1) * step, s);
       break;
+    }
+    case TY_OP_linspace: {
+      const double first = a[TY_AT_linspace_first].f, last = n > 1 ? a[TY_AT_linspace_last].f : first;
+      e = ty_k_sequence(ty_data(o), o->dtype, n, first, n > 1 ? (last - first) / (double)(n - 1) : 0, last, s);
+      break;
+    }
     default: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s);
   }
   return ty_launched(c, gpu, e);
@@ -54,8 +59,8 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
 static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   const ty_tensor *t = c->in[0].t;
   ty_tensor *x, *p = NULL, *work = NULL, *o = c->out[0];
-  const int64_t n = c->at[0].i, m = t->shape[t->ndim - 1], rows = ty_numel(o) / n;
-  const bool replace = c->at[1].i;
+  const int64_t n = c->at[TY_AT_multinomial_n].i, m = t->shape[t->ndim - 1], rows = ty_numel(o) / n;
+  const bool replace = c->at[TY_AT_multinomial_replacement].i;
   const ty_meta meta = {.dtype = TY_F64, .ndim = 1, .shape = {rows * m}};
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)t, TY_F64, &x));
   ty_status st = ty_contiguous(c->ctx, x, &p);
@@ -123,9 +128,9 @@ ty_status ty_cuda_random(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_rand: d.b = 1; break;
     case TY_OP_randn: d.b = 1; break;
-    case TY_OP_randint: d.low = c->at[0].i; d.high = c->at[1].i; break;
-    case TY_OP_uniform: case TY_OP_normal: d.a = c->at[0].f; d.b = c->at[1].f; break;
-    case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[0].f; break;
+    case TY_OP_randint: d.low = c->at[TY_AT_randint_low].i; d.high = c->at[TY_AT_randint_high].i; break;
+    case TY_OP_uniform: case TY_OP_normal: d.a = c->at[TY_AT_uniform_low].f; d.b = c->at[TY_AT_uniform_high].f; break;
+    case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[TY_AT_exponential_lambd].f; break;
     case TY_OP_randperm: return permutation(c, gpu, s);
     case TY_OP_multinomial: return multinomial(c, gpu, s);
     case TY_OP_augment: return augment(c, gpu, s);

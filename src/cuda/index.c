@@ -144,18 +144,18 @@ ty_status ty_cuda_index(ty_call *c) {
   ty_k_indexing k;
   if (id == TY_OP_index || id == TY_OP_index_put) {
     const int list = id == TY_OP_index ? 1 : 2;
-    k = walk(c, gpu, id == TY_OP_index ? TY_K_TAKE : c->at[1].i ? TY_K_ADD : TY_K_PUT, id == TY_OP_index ? x : o);
-    set_indexed(&k, id == TY_OP_index ? x : o, &c->at[0], c->in + c->span[list].start);
-    if (id == TY_OP_index && c->at[1].i) k.negative = 0;
+    k = walk(c, gpu, id == TY_OP_index ? TY_K_TAKE : c->at[TY_AT_index_put_accumulate].i ? TY_K_ADD : TY_K_PUT, id == TY_OP_index ? x : o);
+    set_indexed(&k, id == TY_OP_index ? x : o, &c->at[TY_AT_index_dims], c->in + c->span[list].start);
+    if (id == TY_OP_index && c->at[TY_AT_index_ids].i) k.negative = 0;
     const ty_operand out = ty_op_tensor(o);
     set_small(&k, id == TY_OP_index ? &out : &c->in[1]);
   } else {
     st = ty_cast(c->ctx, c->in[1].t, TY_I64, &idx);
     if (st != TY_OK) return st;
     const int how = id == TY_OP_gather ? TY_K_TAKE : id == TY_OP_scatter ? TY_K_PUT : id == TY_OP_scatter_add ? TY_K_ADD
-      : TY_K_PROD + (int)c->at[1].i;
+      : TY_K_PROD + (int)c->at[TY_AT_scatter_combine_how].i;
     k = walk(c, gpu, how, id == TY_OP_gather ? x : o);
-    set_along(&k, id == TY_OP_gather ? x : o, (int)c->at[0].i, idx);
+    set_along(&k, id == TY_OP_gather ? x : o, (int)c->at[TY_AT_gather_dim].i, idx);
     const ty_operand out = ty_op_tensor(o);
     set_small(&k, id == TY_OP_gather ? &out : &c->in[2]);
     /* src may be larger than the index */

@@ -36,7 +36,7 @@ static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
       k.partial = ty_data(partial);
       k.dw = ty_data(c->out[1]);
       k.db = rms ? NULL : ty_data(c->out[2]);
-    } else k.eps = c->at[1].f;
+    } else k.eps = c->at[TY_AT_layer_norm_stats_eps].f;
     cudaError_t e = ty_k_layer_norm(&k, s);
     if (e == cudaSuccess && r) e = ty_convert(o, r, s);
     st = ty_launched(c, gpu, e);
@@ -55,7 +55,8 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
   const ty_tensor *o = like ? like : c->out[0], *w = c->in[back ? 2 : 3].t, *b = back ? NULL : c->in[4].t,
     *rm = back ? NULL : c->in[1].t, *rv = back ? NULL : c->in[2].t;
   ty_tensor *x = NULL, *g = NULL, *work = NULL, *made = NULL;
-  ty_k_batch_norm k = {.dtype = o->dtype, .training = (int)c->at[0].i, .images = o->shape[0], .channels = o->shape[1],
+  const bool training = c->at[back ? TY_AT_batch_norm_backward_training : TY_AT_batch_norm_stats_training].i;
+  ty_k_batch_norm k = {.dtype = o->dtype, .training = training, .images = o->shape[0], .channels = o->shape[1],
     .o = c->out[0] ? ty_data(o) : NULL};
   const bool last = ty_is_channels_last(o);
   k.pixels = k.images && k.channels ? ty_numel(o) / k.images / k.channels : 0;
@@ -78,8 +79,8 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
     k.tracked = c->in[5].t ? ty_data(c->in[5].t) : NULL;
     k.mean = ty_data(c->out[1]);
     k.rstd = ty_data(c->out[2]);
-    k.momentum = c->at[1].f;
-    k.eps = c->at[2].f;
+    k.momentum = c->at[TY_AT_batch_norm_stats_momentum].f;
+    k.eps = c->at[TY_AT_batch_norm_stats_eps].f;
   }
   if (k.channels == 0) return ty_release(like), TY_OK;
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);

@@ -17,27 +17,18 @@ static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
 }
 
 static ty_k_step step_of(const ty_call *c, const ty_optim_operands *step) {
-  const ty_attr *a = c->at;
   const ty_tensor *lr = step->lr.t;
-  ty_k_step k = {.op = c->op->id, .maximize = (int)a[c->op->nattr - 1].i, .step = ty_data(step->step), .lr = step->lr.f,
+  ty_k_step k = {.op = c->op->id, .step = ty_data(step->step), .lr = step->lr.f,
     .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
     .found = step->found ? ty_data(step->found) : NULL, .scale = step->scale ? ty_data(step->scale) : NULL};
-  switch (k.op) {
-    case TY_OP_sgd_step: k.momentum = a[0].f; k.a = a[1].f; k.weight_decay = a[2].f; k.nesterov = (int)a[3].i; break;
-    case TY_OP_rmsprop_step: k.a = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; k.momentum = a[3].f; break;
-    case TY_OP_adagrad_step: k.lr_decay = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; break;
-    case TY_OP_adadelta_step: k.a = a[0].f; k.eps = a[1].f; k.weight_decay = a[2].f; break;
-    default:                               /* Adam and its kin */
-      k.a = a[0].f; k.b = a[1].f; k.eps = a[2].f; k.weight_decay = a[3].f;
-      k.decoupled = k.op == TY_OP_adamax_step ? 0 : (int)a[4].i;
-      if (k.op == TY_OP_nadam_step) k.momentum = a[5].f;
-  }
+  ty_optim_settings_of(c, &k.how);
   return k;
 }
 
 ty_k_scale_rule ty_scale_rule_of(const ty_call *update) {
   return (ty_k_scale_rule){.scale = ty_data(update->in[update->span[1].start].t), .growth = ty_data(update->in[update->span[2].start].t),
-    .growth_factor = update->at[0].f, .backoff_factor = update->at[1].f, .interval = update->at[2].i};
+    .growth_factor = update->at[TY_AT_amp_update_growth_factor].f, .backoff_factor = update->at[TY_AT_amp_update_backoff_factor].f,
+    .interval = update->at[TY_AT_amp_update_growth_interval].i};
 }
 
 /* One parameter with its gradient and state; copy: its 16-bit copy, or NULL. direct: a launch takes them as they lie, with

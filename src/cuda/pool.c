@@ -16,20 +16,18 @@ void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *sm
   const int id = c->op->id, d = large->ndim - 3;
   const bool back = goes_back(id);
   const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
-  const ty_attr *a = c->at + back;         /* a gradient's first attribute is the pixels' shape */
+  const ty_windows v = ty_windows_of(c);
   *k = (ty_k_pooling){.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1,
     .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
-    .ow = small->shape[d + 2], .dilation = {1, 1}, .x = ty_data(large), .y = ty_data(small),
+    .ow = small->shape[d + 2], .adaptive = !v.kernel[0], .include_pad = v.include_pad, .divisor = v.divisor,
+    .x = ty_data(large), .y = ty_data(small),
     .places = places ? ty_data(places) : NULL};
-  k->adaptive = id == TY_OP_adaptive_avg_pool2d_windows || id == TY_OP_adaptive_avg_pool2d_backward ||
-    id == TY_OP_adaptive_max_pool2d_indices || (id == TY_OP_max_pool2d_backward && !a[0].set);
-  for (int i = 0; i < 2 && !k->adaptive; i++) {
-    k->kernel[i] = a[0].v[i];
-    k->stride[i] = a[1].v[i];
-    k->padding[i] = a[2].v[i];
-    if (max) k->dilation[i] = a[4].v[i];
+  for (int i = 0; i < 2; i++) {
+    k->kernel[i] = v.kernel[i];
+    k->stride[i] = v.stride[i];
+    k->padding[i] = v.padding[i];
+    k->dilation[i] = v.dilation[i];
   }
-  if (!max && !k->adaptive) { k->include_pad = (int)a[4].i; k->divisor = a[5].i; }
   ty_plane_strides(large, k->xs);
   ty_plane_strides(small, k->ys);
   if (places) ty_plane_strides(places, k->is);
@@ -50,13 +48,13 @@ ty_status ty_cuda_pool(ty_call *c) {
 ty_status ty_cuda_resize(ty_call *c) {
   const bool back = c->op->id == TY_OP_resize_backward;
   const ty_tensor *x = back ? c->out[0] : c->in[0].t, *y = back ? c->in[0].t : c->out[0];
-  const ty_attr *a = c->at + back;
+  const ty_sampling_options how = ty_sampling_options_of(c);
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
-  ty_k_resizing k = {.dtype = x->dtype, .mode = (int)a[1].i, .corners = (int)a[2].i, .back = back, .n = x->shape[0],
+  ty_k_resizing k = {.dtype = x->dtype, .mode = how.mode, .corners = how.corners, .back = back, .n = x->shape[0],
                      .c = x->shape[1], .in = {x->shape[2], x->shape[3]}, .out = {y->shape[2], y->shape[3]},
-                     .factor = {a[3].f, a[4].f}, .x = ty_data(x), .y = ty_data(y)};
+                     .factor = {how.factor[0], how.factor[1]}, .x = ty_data(x), .y = ty_data(y)};
   ty_plane_strides(x, k.xs);
   ty_plane_strides(y, k.ys);
   return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_resize(&k, s)) : TY_OK;
@@ -66,8 +64,7 @@ ty_status ty_cuda_sample(ty_call *c) {
   const int id = c->op->id;
   const ty_sample_kind kind = id == TY_OP_grid_sample_take ? TY_SAMPLE_TAKE :
     id == TY_OP_grid_sample_slopes ? TY_SAMPLE_SLOPES : TY_SAMPLE_SPREAD;
-  const ty_attr none = {0}, *mode = kind == TY_SAMPLE_TAKE ? c->at : kind == TY_SAMPLE_SPREAD ? c->at + 1 : &none;
-  const ty_attr *rest = kind == TY_SAMPLE_SLOPES ? c->at : mode + 1;                      /* padding, corners */
+  const ty_sampling_options how = ty_sampling_options_of(c);
   ty_tensor *in[3] = {NULL}, *o = c->out[0];
   ty_status st = TY_OK;
   int gpu;
@@ -79,8 +76,8 @@ ty_status ty_cuda_sample(ty_call *c) {
     const ty_tensor *x = kind == TY_SAMPLE_TAKE ? in[0] : kind == TY_SAMPLE_SLOPES ? in[1] : o;
     const ty_tensor *y = kind == TY_SAMPLE_TAKE ? o : in[0];
     const ty_tensor *grid = in[kind == TY_SAMPLE_SLOPES ? 2 : 1];
-    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = mode->i == 1, .padding = (int)rest[0].i,
-      .corners = rest[1].i != 0, .ordered = ty_core->flags->deterministic,
+    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = how.mode == 1, .padding = how.padding,
+      .corners = how.corners, .ordered = ty_core->flags->deterministic,
       .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
       .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};
     const size_t bytes = (size_t)(ty_numel(o) * ty_itemsize(o));

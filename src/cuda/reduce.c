@@ -41,8 +41,8 @@ ty_status ty_cuda_reduce(ty_call *c) {
   cudaStream_t s;
   unsigned mask = 0;
   TY_TRY(ty_begin(c, &gpu, &s));
-  if (!c->at[0].set) mask = ~0u;
-  else for (int i = 0; i < c->at[0].n; i++) mask |= 1u << c->at[0].v[i];
+  if (!c->at[TY_AT_sum_dim].set) mask = ~0u;
+  else for (int i = 0; i < c->at[TY_AT_sum_dim].n; i++) mask |= 1u << c->at[TY_AT_sum_dim].v[i];
   return reduce(c, gpu, s, c->op->id, c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2, x, mask, ty_data(o), o->dtype, ty_numel(o));
 }
 

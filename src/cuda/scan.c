@@ -4,7 +4,7 @@
 static ty_status scan(ty_call *c, bool one) {
   ty_tensor *x = NULL;
   const ty_tensor *t = c->in[0].t;
-  const int dim = (int)c->at[0].i;
+  const int dim = (int)c->at[TY_AT_cumsum_dim].i;
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
@@ -26,7 +26,7 @@ static ty_status scan(ty_call *c, bool one) {
 
 static ty_status cumprod_gradient(ty_call *c) {
   const ty_tensor *o = c->out[0];
-  const int dim = (int)c->at[0].i;
+  const int dim = (int)c->at[TY_AT_cumprod_backward_dim].i;
   ty_tensor *g = NULL, *x = NULL, *r = NULL, *products = NULL;
   int gpu;
   cudaStream_t s;

@@ -7,7 +7,7 @@
 ty_status ty_cuda_softmax(ty_call *c) {
   const ty_tensor *o = c->out[0];
   const bool back = c->nin == 2;
-  const int dim = (int)c->at[0].i;
+  const int dim = (int)c->at[TY_AT_softmax_dim].i;
   int gpu;
   cudaStream_t s;
   ty_tensor *a = NULL, *b = NULL, *r = NULL;
@@ -38,8 +38,9 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 /* A call's labels, weights and options, and its input x. */
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
-  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = c->at[0].i,
-    .smoothing = c->at[1].f, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
+  const ty_loss_options how = ty_loss_options_of(c);
+  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = how.ignore_index,
+    .smoothing = how.label_smoothing, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
     .label_step = labels->stride[0], .fault = ty_fault_of(gpu)};
 }
 

@@ -31,7 +31,7 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, int dim, bool descen
   ty_tensor *x = NULL, view = turned(c->in[0].t, dim), o[2], *r[2] = {NULL, NULL};
   const int last = TY_MAX(view.ndim - 1, 0);
   ty_k_sorting k = {.dtype = view.dtype, .descending = descending, .lines = 1, .n = view.ndim ? view.shape[last] : 1};
-  k.take = c->op->id == TY_OP_topk ? c->at[0].i : k.n;
+  k.take = c->op->id == TY_OP_topk ? c->at[TY_AT_topk_k].i : k.n;
   for (int i = 0; i < last; i++) k.lines *= view.shape[i];
   if (k.lines * k.n * k.take == 0) return TY_OK;
   ty_status st = ty_contiguous(c->ctx, &view, &x);
@@ -113,7 +113,7 @@ static ty_status unique(ty_call *c, int gpu, cudaStream_t s) {
 static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   const ty_tensor *x = c->in[0].t, *w = c->in[1].t;
   ty_tensor *ends, *one = NULL;
-  int64_t end[2] = {1, 0}, top = c->at[0].i;
+  int64_t end[2] = {1, 0}, top = c->at[TY_AT_bincount_minlength].i;
   ty_status st = TY_OK;
   if (x->shape[0]) {
     TY_TRY(new_numbers(c, gpu, 2, &ends));
@@ -150,7 +150,7 @@ static ty_status searchsorted(ty_call *c, int gpu, cudaStream_t s) {
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   ty_status st = ty_contiguous(c->ctx, c->in[1].t, &v);
   if (st == TY_OK) {
-    const ty_k_searching k = {.dtype = x->dtype, .right = (int)c->at[0].i, .count = ty_numel(v),
+    const ty_k_searching k = {.dtype = x->dtype, .right = (int)c->at[TY_AT_searchsorted_right].i, .count = ty_numel(v),
                               .n = x->shape[x->ndim - 1], .per = x->ndim > 1 ? v->shape[v->ndim - 1] : 0,
                               .sorted = ty_data(x), .values = ty_data(v), .o = ty_data(c->out[0])};
     if (k.count) st = ty_launched(c, gpu, ty_k_search(&k, s));
@@ -165,8 +165,8 @@ ty_status ty_cuda_sort(ty_call *c) {
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
   switch (c->op->id) {
-    case TY_OP_sort: return order(c, gpu, s, (int)c->at[0].i, c->at[1].i);
-    case TY_OP_topk: return order(c, gpu, s, (int)c->at[1].i, c->at[2].i);
+    case TY_OP_sort: return order(c, gpu, s, (int)c->at[TY_AT_sort_dim].i, c->at[TY_AT_sort_descending].i);
+    case TY_OP_topk: return order(c, gpu, s, (int)c->at[TY_AT_topk_dim].i, c->at[TY_AT_topk_largest].i);
     case TY_OP_unique_values: return unique(c, gpu, s);
     case TY_OP_searchsorted: return searchsorted(c, gpu, s);
     default: return bincount(c, gpu, s);

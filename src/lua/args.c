@@ -115,6 +115,8 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
   for (; k < op->nparam && !op->param[k].keyword && arg <= top; k++) {
     int type = op->param[k].type;
     if (arg == top && is_options(L, arg, takes_list(type))) break;
+    if (type == TY_P_SIZES && lua_isnil(L, arg) && arg < top && lua_type(L, arg + 1) == LUA_TNUMBER)
+      ty_throw(L, "%s: size 1 is nil", op->shown);
     if (takes_run(type) && lua_type(L, arg) == LUA_TNUMBER) {
       int n = 0;
       while (arg + n <= top && lua_type(L, arg + n) == LUA_TNUMBER) n++;
@@ -131,7 +133,8 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
     if (k && takes_run(op->param[k - 1].type) && where[k - 1].count && lua_type(L, arg - 1) == LUA_TNUMBER)
       bad(L, op, k - 1, "whole numbers", arg);
     for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
-    ty_throw(L, "%s: at most %d argument%s, got %d", op->shown, most, most == 1 ? "" : "s", most + top - arg + 1);
+    ty_throw(L, "%s: at most %d argument%s%s, got %d", op->shown, most, most == 1 ? "" : "s",
+      most && op->param[0].type <= TY_P_OPERAND ? ", a method's tensor among them" : "", most + top - arg + 1);
   }
   if (!options) return;
   luaL_checkstack(L, op->nparam + 8, "too many arguments");

@@ -42,7 +42,7 @@ static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at
 }
 
 static void by_number(lua_State *L, ty_state *s, path *p, int64_t i) {
-  ty_attr at[2] = {{.set = true, .i = p->dim}, {.set = true, .i = i}};
+  ty_attr at[2] = {[TY_AT_select_dim] = {.set = true, .i = p->dim}, [TY_AT_select_index] = {.set = true, .i = i}};
   need_dim(L, p);
   view_op(L, s, p, TY_OP_select, at);
 }
@@ -185,13 +185,14 @@ static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
     a->span[1] = (ty_span){a->nin++, 1};
   }
   a->span[put ? 2 : 1] = (ty_span){a->nin, p->nindex};
-  a->at[0].set = true;
-  a->at[0].n = (uint8_t)p->nindex;
+  ty_attr *dims = &a->at[put ? TY_AT_index_put_dims : TY_AT_index_dims];
+  dims->set = true;
+  dims->n = (uint8_t)p->nindex;
   for (int i = 0; i < p->nindex; i++) {
     a->in[a->nin++] = ty_op_tensor(ty_check(L, p->index[i], "index", "an index"));
-    a->at[0].v[i] = p->dims[i];
+    dims->v[i] = p->dims[i];
   }
-  a->at[1] = (ty_attr){.set = true, .i = 0};
+  a->at[put ? TY_AT_index_put_accumulate : TY_AT_index_ids] = (ty_attr){.set = true, .i = 0};
   return op;
 }
 

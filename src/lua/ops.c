@@ -107,6 +107,10 @@ static int op_table(lua_State *L) {
     lua_createtable(L, op->nparam, 0);
     for (int k = 0; k < op->nparam; k++) { lua_pushstring(L, op->param[k].name); lua_rawseti(L, -2, k + 1); }
     lua_setfield(L, -2, "params");
+    lua_createtable(L, op->nattr, 0);
+    for (int k = 0; k < op->nparam; k++)
+      if (op->param[k].type > TY_P_TENSORS) { lua_pushstring(L, op->param[k].name); lua_rawseti(L, -2, op->param[k].slot + 1); }
+    lua_setfield(L, -2, "attributes");
     lua_rawseti(L, -2, i + 1);
   }
   return 1;

@@ -52,9 +52,9 @@ const char *ty_push_location(lua_State *L) {
   return name;
 }
 
-static int where(lua_State *L) {
-  ty_push_location(L);
-  return 1;
+static int where(lua_State *L) {           /* -> the user's line, "" where there is none, and the op that it has called, or nil */
+  lua_pushstring(L, ty_push_location(L));
+  return 2;
 }
 
 int ty_throw(lua_State *L, const char *fmt, ...) {

@@ -142,6 +142,8 @@ static const char *const fields[] = {"shape", "dtype", "device", "requires_grad"
 #define FIELDS ((int)(sizeof fields / sizeof *fields))
 
 static int unknown(lua_State *L, const char *k) {
+  static const char *const of_modules[] = {"parameters", "forward", "train", "eval", "modules", "children", "state_dict", "zero_grad",
+    "load_state_dict", "named_parameters", "apply"};
   const char *names[700];
   int n = 0;
   for (; n < FIELDS; n++) names[n] = fields[n];
@@ -154,7 +156,9 @@ static int unknown(lua_State *L, const char *k) {
   if (!strcmp(k, "numpy"))
     return ty_throw(L, "a tensor has no 'numpy': totable() gives numbers, data() an FFI pointer, tycho.save_npy a file");
   if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
-  return ty_throw(L, "a tensor has no field or method '%s' (a module's methods are called with a colon)", k);
+  for (unsigned i = 0; i < sizeof of_modules / sizeof *of_modules; i++)
+    if (!strcmp(k, of_modules[i])) return ty_throw(L, "a tensor has no method '%s'; a module's methods are called with a colon", k);
+  return ty_throw(L, "a tensor has no field or method '%s'", k);
 }
 
 static int index_event(lua_State *L) {   /* extra upvalue: methods */
@@ -238,7 +242,8 @@ static int newindex_event(lua_State *L) {
   else {
     for (int i = 0; i < FIELDS; i++)
       if (!strcmp(k, fields[i])) return ty_throw(L, "field '%s' of a tensor can't be assigned", k);
-    return ty_throw(L, "a tensor has no field '%s' to assign", k);
+    return ty_throw(L, !strcmp(k, "data") ? "a tensor has no field '%s' to assign: tycho.no_grad(function() x:copy_(y) end) writes into it"
+      : "a tensor has no field '%s' to assign", k);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 -- numbers and booleans become tensors (int64 if all are whole, else float32), tables, with names or without, are taken
 -- apart, and anything else (strings) stays a list. Items must be alike; one that isn't is an error that names it.
 local core = require "tycho.core"
+local options = require "tycho.options"
 local ops, M = core.ops, core.methods
 
 local function kind(v)
@@ -71,6 +72,11 @@ return function(items, device, names)
   if not names then
     names = {}
     for i = 1, #items do names[i] = i end
+  end
+  for i = 1, #items do
+    if type(names[i]) ~= "number" then
+      error(("collate: argument 3 must list the items' numbers; %d is %s"):format(i, options.shown(names[i])), 0)
+    end
   end
   for i, item in ipairs(items) do
     if table.maxn(item) ~= n then error(("item %d has %d fields, item %d has %d"):format(names[i], table.maxn(item), names[1], n), 0) end

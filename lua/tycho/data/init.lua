@@ -47,8 +47,11 @@ end
 -- TensorDataset(x, y, ...): item i is x[i], y[i], ...
 function data.TensorDataset(...)
   local tensors = {...}
-  for i, t in ipairs(tensors) do
-    if not core.is_tensor(t) or M.dim(t) == 0 then fail("TensorDataset: argument " .. i .. " must be a tensor with dims") end
+  for i = 1, select("#", ...) do
+    local t = tensors[i]
+    if not core.is_tensor(t) or M.dim(t) == 0 then
+      fail("TensorDataset: argument %d must be a tensor with dims, got %s", i, core.is_tensor(t) and "shape ()" or options.shown(t))
+    end
     if #t ~= #tensors[1] then fail("TensorDataset: argument %d has %d items, argument 1 has %d", i, #t, #tensors[1]) end
   end
   if #tensors == 0 then fail("TensorDataset: at least one tensor is needed") end
@@ -62,7 +65,9 @@ function Subset:get(i)
   return self.dataset:get(self.indices[i])
 end
 local function dataset_at(who, d, level)
-  if type(d) ~= "table" or type(d.size) ~= "function" then error(("%s must be a dataset, got %s"):format(who, type(d)), level + 1) end
+  if type(d) ~= "table" or type(d.size) ~= "function" then
+    error(("%s must be a dataset, got %s"):format(who, options.shown(d)), level + 1)
+  end
   return d
 end
 -- Subset(dataset, indices): the items that a list or an int64 tensor names
@@ -101,6 +106,7 @@ function data.ConcatDataset(list, ...)
   if type(list) ~= "table" or list.size or select("#", ...) > 0 then
     fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}")
   end
+  options.items("ConcatDataset", "argument 1", list)
   for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
   local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
   source.concatenated[self] = list
@@ -121,7 +127,8 @@ end
 -- StackDataset(a, b, ...): item i has what a gives for i, then what b gives
 function data.StackDataset(...)
   local list = {...}
-  for i, d in ipairs(list) do
+  for i = 1, select("#", ...) do
+    local d = list[i]
     dataset_at(("StackDataset: argument %d"):format(i), d, 2)
     if d:size() ~= list[1]:size() then fail("StackDataset: argument %d has %d items, argument 1 has %d", i, d:size(), list[1]:size()) end
   end

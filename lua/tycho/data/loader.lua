@@ -176,7 +176,8 @@ end
 -- Batches in an epoch.
 function DataLoader:size()
   if self.batch_sampler then return self.batch_sampler:size(self.seed, self.epoch) end
-  local n = (self.sampler and self.sampler:size(self.seed, self.epoch) or self.dataset:size()) / self.batch_size
+  local items = self.sampler and self.sampler:size(self.seed, self.epoch) or self.dataset:size()
+  local n = options.whole("DataLoader", self.sampler and "the sampler's size()" or "the dataset's size()", items, 0) / self.batch_size
   return self.drop_last and math.floor(n) or math.ceil(n)
 end
 
@@ -305,7 +306,7 @@ local function prefetcher(loader, device)
     fail("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device))
   end
   local ok, e = pcall(ops.zeros, {1}, {device = device})
-  if not ok then fail("Prefetcher: " .. tostring(e):gsub("^zeros: ", "")) end
+  if not ok then fail("Prefetcher: " .. options.bare(e):gsub("^zeros: ", "")) end
   return setmetatable({loader = loader, device = e.device, batch_size = loader.batch_size, waited = 0}, Prefetcher)
 end
 

@@ -14,6 +14,17 @@ function source.class(name)
     if type(k) == "number" then fail("%s: an item is had by get: set:get(%g)", name, k) end
   end})
   class.__index = class
+  -- set.size() for set:size(): methods come after this
+  getmetatable(class).__newindex = function(_, k, v)
+    if (k == "size" or k == "get" or k == "batch") and type(v) == "function" then
+      local method = v
+      v = function(self, ...)
+        if type(self) ~= "table" then fail("%s: it is called with a colon: set:%s(...)", name, k) end
+        return method(self, ...)
+      end
+    end
+    rawset(class, k, v)
+  end
   class.__tostring = function(d) return ("%s(%d items)"):format(rawget(d, "name") or name, d:size()) end
   return class
 end

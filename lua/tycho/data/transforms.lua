@@ -108,9 +108,11 @@ end
 
 local function per_channel(who, mean, std)
   local function list(name, v)
-    if core.is_tensor(v) then v = v:totable() end
+    if core.is_tensor(v) then v = M.flatten(v):totable() end           -- of shape C or Cx1x1
     if type(v) == "number" then v = {v} end
-    if type(v) ~= "table" or #v < 1 or #v > 4 then error(("%s: %s must be a number or a list of 1 to 4"):format(who, name), 5) end
+    local ok = type(v) == "table" and #v >= 1 and #v <= 4
+    for _, n in ipairs(ok and v or {}) do ok = ok and type(n) == "number" end
+    if not ok then fail("%s: %s must be a number or a list of 1 to 4, got %s", who, name, options.shown(v)) end
     return v
   end
   mean, std = list("mean", mean), list("std", std)

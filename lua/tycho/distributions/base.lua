@@ -32,7 +32,13 @@ for _, name in ipairs {"cdf", "icdf", "entropy"} do
 end
 local function class(name, signature)
   local c = setmetatable({_name = name, get = {}}, {__index = Distribution, __newindex = function(t, k, v)
-    if k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
+    if type(v) == "function" and k == "entropy" then
+      local fn = v
+      v = function(self, ...)
+        if type(self) ~= "table" then fail("%s: it is called with a colon: dist:%s(...)", name, k) end
+        return fn(self, ...)
+      end
+    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
       local fn = v
       v = function(self, x, ...)
         if type(self) ~= "table" or not self.batch_shape then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
@@ -165,6 +171,8 @@ local function one_of(name, probs, logits)
   return given
 end
 local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
+
+options.colon(Distribution, "dist", function(self) return type(self) == "table" and self.batch_shape ~= nil end)
 
 return {distributions = distributions, class = class, together = together, need = need, parameters = parameters,
   supports = supports, whole = whole, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}

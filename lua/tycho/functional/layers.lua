@@ -338,6 +338,12 @@ def("group_norm",
     if M.dim(x) < 2 or groups < 1 or x.shape[2] % groups ~= 0 then
       fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups)
     end
+    for i, t in pairs {w or false, b or false} do
+      if t and M.numel(t) ~= x.shape[2] then
+        fail("group_norm", "argument 1 has shape %s, %d channels; %s has %d elements", tostring(x.shape), x.shape[2],
+          i == 1 and "weight" or "bias", M.numel(t))
+      end
+    end
     if M.numel(x) == 0 then return affine(x, w, b) end
     if M.numel(x) == groups then
       fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape))

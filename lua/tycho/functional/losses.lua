@@ -3,6 +3,7 @@ local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, LOSS = lib.def, lib.fail, lib.LOSS
+local callable, shown = require("tycho.modes").callable, require("tycho.options").shown
 
 ---- losses ----
 local function reduced(loss, reduction)
@@ -60,6 +61,7 @@ def("binary_cross_entropy",
   "cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100",
   function(x, y, weight, reduction)
     same_shape("binary_cross_entropy", x, y)
+    if not M.is_floating_point(x) then fail("binary_cross_entropy", "argument 1 (x) must be floating, got %s", x.dtype) end
     if lib.looks(x) and M.numel(x) > 0 then
       local low, high = ops.amin(x):item(), ops.amax(x):item()
       if not (low >= 0 and high <= 1) then
@@ -113,6 +115,7 @@ local soft_cross_entropy = lib.in_float32(function(x, target, weight, smoothing,
     fail("cross_entropy", "probabilities have shape %s; they must have argument 1's, %s", tostring(target.shape),
       tostring(x.shape))
   end
+  if M.dim(x) == 0 then fail("cross_entropy", "argument 1 must have a dim of classes, got shape ()") end
   local dim = M.dim(x) == 1 and 1 or 2
   if smoothing > 0 then target = target * (1 - smoothing) + smoothing / x.shape[dim] end
   local logp = ops.log_softmax(x, dim)
@@ -321,8 +324,18 @@ def("triplet_margin_with_distance_loss",
   "anchor, near, far, *, distance_function:any?, margin:number=1, swap:bool=false, " .. REDUCTION,
   "triplet_margin_loss with a distance of one's own, a function of two tensors",
   function(anchor, near, far, distance, margin, swap, reduction)
-    distance = distance or M.pairwise_distance
-    local d, e = distance(anchor, near), distance(anchor, far)
-    if swap then e = ops.minimum(e, distance(near, far)) end
+    local measure = distance or M.pairwise_distance
+    if not callable(measure) then
+      fail("triplet_margin_with_distance_loss", "distance_function must be a function, got %s", shown(distance))
+    end
+    local function between(a, b)
+      local d = measure(a, b)
+      if not core.is_tensor(d) then
+        fail("triplet_margin_with_distance_loss", "distance_function must return a tensor, got %s", shown(d))
+      end
+      return d
+    end
+    local d, e = between(anchor, near), between(anchor, far)
+    if swap then e = ops.minimum(e, between(near, far)) end
     return reduced(ops.relu(d - e + margin), reduction)
   end, {nn = true, float32 = true, calls = true})

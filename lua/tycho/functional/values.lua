@@ -334,7 +334,7 @@ def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)
 end, {method = false})
 function M.polygamma(x, n) return F.polygamma(n, x) end
 def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dimension p", function(x, p)
-  if p < 1 then fail("mvlgamma", "argument 2 (p) must be at least 1, got %d", p) end
+  if p < 1 or p > 10000 then fail("mvlgamma", "argument 2 (p) must be 1 to 10000, got %d", p) end
   if not M.is_floating_point(x) then x = M.float(x) end
   local halves = ops.range(0, p - 1, 1, {dtype = x.dtype, device = x.device}) * 0.5
   return ops.sum(ops.lgamma(M.unsqueeze(x, -1) - halves), -1) + p * (p - 1) / 4 * math.log(math.pi)

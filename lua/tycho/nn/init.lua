@@ -48,6 +48,7 @@ end
 local function extend(self, list)
   if not module.is_module(self) then return module.Module.extend(self, list) end
   if type(list) ~= "table" then fail("%s:extend: a list is needed, got %s", self._name, shown(list)) end
+  if getmetatable(list) == nil then options_of.items(self._name .. ":extend", "the list", list) end
   for _, m in ipairs {unpack(list)} do self:append(m) end      -- a copy: it may be this one
   return self
 end
@@ -98,7 +99,10 @@ function Sequential:forward(x)
   local mine = false
   for i = 1, table.maxn(self) do
     local m = rawget(self, i)
-    if m ~= nil then x, mine = through(m, x, mine) end
+    if m ~= nil then
+      if not module.is_module(m) then fail("Sequential: its member %d is %s; a module is needed", i, shown(m)) end
+      x, mine = through(m, x, mine)
+    end
   end
   for _, name in ipairs(self._order) do
     if type(name) == "string" and self._kinds[name] == "module" then x, mine = through(self._parts[name], x, mine) end
@@ -142,8 +146,9 @@ local function only_list(name, list, ...)
   end
   return list or {}
 end
+local function without_holes(name, list) return options_of.items(name, "the list", list) end
 local function only_numbered(name, ...)
-  return unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names")
+  return without_holes(name, unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names"))
 end
 
 function ModuleList:init(list, ...)
@@ -309,7 +314,15 @@ local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0,
   padding_mode=zeros"
 local function conv(name, dims, transposed)
   local Conv = layer(name)
-  local function many(v) return type(v) == "table" and v or {v, dims > 1 and v or nil, dims > 2 and v or nil} end
+  -- one whole number for each dim, from least
+  local function many(what, v, least)
+    local out = {}
+    if type(v) == "table" and #v ~= dims then
+      fail("%s: %s must be a number or a list of %d, got a list of %d", name, what, dims, #v)
+    end
+    for i = 1, dims do out[i] = options_of.whole(name, what, type(v) == "table" and v[i] or v, least) end
+    return out
+  end
   function Conv:init(...)
     local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
     local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
@@ -317,10 +330,11 @@ local function conv(name, dims, transposed)
     if n_in % o.groups ~= 0 or n_out % o.groups ~= 0 then
       fail("%s: groups %d must divide %d and %d channels", name, o.groups, n_in, n_out)
     end
-    self.kernel_size, self.stride, self.dilation, self.output_padding, self.padding_mode = many(o.kernel_size),
-      many(o.stride), many(o.dilation), o.output_padding, o.padding_mode
+    self.kernel_size, self.stride, self.dilation = many("kernel_size", o.kernel_size, 1), many("stride", o.stride, 1),
+      many("dilation", o.dilation, 1)
+    self.output_padding, self.padding_mode = o.output_padding, o.padding_mode
     local k, taps = self.kernel_size, 1
-    for i = 1, dims do taps = taps * whole(name, "kernel_size", k[i]) end
+    for i = 1, dims do taps = taps * k[i] end
     local borders = {zeros = true, reflect = true, replicate = true, circular = true}
     if transposed and o.padding_mode ~= "zeros" then fail("%s: padding_mode must be zeros, got %s", name, shown(o.padding_mode)) end
     if not transposed and not borders[o.padding_mode] then
@@ -428,7 +442,10 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
   Norm.reset_running_stats = reset_running_stats
   function Norm:forward(x)
     local d = M.dim(x)
-    if d < dims[1] or d > dims[2] then fail("%s: the input has shape %s; %d dims are needed", name, tostring(x.shape), dims[2]) end
+    if d < dims[1] or d > dims[2] then
+      fail("%s: the input has shape %s; %s dims are needed", name, tostring(x.shape),
+        dims[1] == dims[2] and dims[2] or dims[1] .. " to " .. dims[2])
+     end
     return lib.batch_norm(self, x)
   end
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, tostring(self.momentum)) end

@@ -23,6 +23,9 @@ local function Parameter(t, requires_grad)
   if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}).requires_grad end
   if not core.is_tensor(t) then fail("Parameter: argument 1 must be a tensor, got " .. type(t)) end
   local p = core.keep(t:detach())
+  if requires_grad ~= nil and type(requires_grad) ~= "boolean" then
+    fail("Parameter: requires_grad must be true or false, got %s", options.shown(requires_grad))
+  end
   if requires_grad ~= false then p:requires_grad_(true) end
   is_parameter[p] = true
   return p
@@ -102,7 +105,14 @@ local function assign(self, name, value)
     local n = #self
     local at = name < 0 and n + 1 + name or name
     if at % 1 ~= 0 or at < 1 or at > n + 1 then fail("%s: position %s is none of 1 to %d", self._name, tostring(name), n + 1) end
-    if rawget(self, at) ~= nil then rawset(self, at, value) return end
+    if rawget(self, at) ~= nil then
+      if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
+      if value ~= nil and not is_module[value] and not is_parameter[value] then
+        fail("%s: position %d is a module's or Parameter's; %s can't take its place", self._name, at, options.shown(value))
+      end
+      rawset(self, at, value)
+      return
+    end
     name = at
   end
   if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
@@ -149,6 +159,7 @@ local function where(self, ok, ...)
     if not message:find "^in " and (said == "" or message:sub(1, #said) ~= said) then said = core.where() end
     local place = message:sub(1, #said) == said and said or ""                  -- the user's line stays in front
     message = message:sub(#place + 1)
+    if #message > 2000 then message = message:sub(1, 400) .. " ... " .. message:sub(-400) end        -- a module within itself
     message = place .. "in " .. label .. (message:find "^in " and " > " .. message:sub(4) or ": " .. message)
   end
   error(message, 0)
@@ -170,7 +181,8 @@ function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "registe
 function Module:extend(name)
   local class = {_name = name or "Module", _super = self}
   class.__index = class
-  local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "", {}) end}
+  local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "", {}) end,
+    __concat = function(a, b) return tostring(a) .. tostring(b) end}
   function instance.__index(m, k)
     local v = rawget(m, "_plain")[k]
     if v ~= nil then return v end
@@ -209,6 +221,12 @@ function Module:extend(name)
   end})
 end
 
+-- nn.Module() itself: a bare container, whose members are assigned
+local Bare
+setmetatable(Module, {__tostring = function() return "class Module" end, __call = function()
+  Bare = Bare or Module:extend("Module")
+  return Bare()
+end})
 function Module.init() end
 function Module:forward() fail(self._name .. " has no forward") end
 
@@ -280,7 +298,6 @@ local function recursing(who, recurse)
   if recurse ~= nil and type(recurse) ~= "boolean" then fail("%s: recurse must be true or false, got %s", who, options.shown(recurse)) end
   return recurse
 end
-local function nothing(who, o) if o ~= nil then check(who, o, {}) end end     -- no options
 local function iterate(m, kind, prefix, recurse)
   local who = ("named_%ss"):format(kind)
   if type(prefix) == "table" then
@@ -381,60 +398,7 @@ function Module:get_submodule(path) return found(self, "get_submodule", "module"
 function Module:get_parameter(path) return found(self, "get_parameter", "parameter", path) end
 function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path) end
 
-local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
--- A table of parameters and buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s.
-function Module:state_dict(o)
-  nothing("state_dict", o)
-  local out = {}
-  for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", nil, function(name, v, m, own) if kind ~= "buffer" or not passes(m, own) then out[name] = v:detach() end end)
-  end
-  return out
-end
-
--- Copies a state dict's tensors in. Everything is checked before anything changes. Gives the module and, for {strict = false}, what
--- didn't fit: {missing_keys = names, unexpected_keys = names}.
-function Module:load_state_dict(state, o)
-  local list, unfit = self:check_state_dict(state, o)
-  no_grad(function()
-    for _, p in ipairs(list) do p[1]:copy_(p[2]) end
-  end)
-  if unfit then return self, unfit end
-  return self
-end
-
--- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
-function Module:check_state_dict(state, o)
-  if type(o) == "boolean" then o = {strict = o} end
-  if o ~= nil then check("load_state_dict", o, {strict = true}) end
-  local strict = not (o and o.strict == false)
-  if type(state) ~= "table" then options.fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
-  local wrong, pairs_, known, unfit = {}, {}, {}, {missing_keys = {}, unexpected_keys = {}}
-  for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", nil, function(name, v, m, own)
-      if kind == "buffer" and passes(m, own) then return end
-      known[name] = true
-      local new = state[name]
-      if new == nil then
-        if strict and own ~= "num_batches_tracked" then wrong[#wrong + 1] = "missing '" .. name .. "'"          -- old files lack it
-        elseif not strict then table.insert(unfit.missing_keys, name) end
-      elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
-      elseif new.shape ~= v.shape then
-        wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
-      else pairs_[#pairs_ + 1] = {v, new} end
-    end)
-  end
-  for name in pairs(state) do
-    if strict and not known[name] then wrong[#wrong + 1] = "unexpected '" .. tostring(name) .. "'"
-    elseif not known[name] then table.insert(unfit.unexpected_keys, tostring(name)) end
-  end
-  table.sort(unfit.unexpected_keys)
-  if #wrong > 0 then
-    table.sort(wrong)
-    options.fail("load_state_dict: %s", table.concat(wrong, "; "))
-  end
-  return pairs_, not strict and unfit or nil
-end
+require("tycho.nn.states")(Module, walk)
 
 -- Converts floating parameters and buffers to a dtype (or moves all to a device); handles and optimizers stay valid.
 -- to(dtype | device | tensor), to(device, dtype), {device=, dtype=, non_blocking=, memory_format=}: parameters and buffers; gives
@@ -568,6 +532,7 @@ function exports.zero_grads(params, o)
 end
 -- Whether its parameters collect gradients: net:requires_grad_(false) freezes them.
 function Module:requires_grad_(on)
+  if on ~= nil and type(on) ~= "boolean" then fail("requires_grad_: argument 1 must be true or false, got %s", options.shown(on)) end
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
   return self
 end

@@ -54,7 +54,9 @@ plain("PixelUnshuffle", M.pixel_unshuffle, "downscale_factor")
 plain("ChannelShuffle", M.channel_shuffle, "groups")
 plain("UpsamplingNearest2d", F.interpolate, "", "size=nil, scale_factor=nil")
 plain("UpsamplingBilinear2d",
-  function(x, o)
+  function(x, ...)
+    local o = select(-1, ...)
+    if select("#", ...) > 1 then fail("UpsamplingBilinear2d: one tensor is taken, got %d arguments", select("#", ...)) end
     return F.interpolate(x, {size = o.size, scale_factor = o.scale_factor, mode = "bilinear", align_corners = true})
   end,
   "", "size=nil, scale_factor=nil")

@@ -14,7 +14,8 @@ local sequences = {}
 -- A list of (L_i, *) -> (L, N, *), batch_first: (N, L, *), padding_value past each one's end. padding_side: "right" or "left".
 function sequences.pad_sequence(list, o)
   o = options.fill("pad_sequence", o, {batch_first = false, padding_value = 0, padding_side = "right"})
-  if type(list) ~= "table" or #list == 0 then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
+  if type(list) ~= "table" or next(list) == nil then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
+  options.items("pad_sequence", "argument 1", list)
   if o.padding_side ~= "right" and o.padding_side ~= "left" then
     fail("pad_sequence: padding_side must be right or left, got %s", tostring(o.padding_side))
   end

@@ -13,6 +13,7 @@ local function grads(who, params)
   if type(params) ~= "table" and not core.is_tensor(params) or (type(params) == "table" and rawget(params, "_parts")) then
     fail(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()")
   end
+  if not core.is_tensor(params) and getmetatable(params) == nil then options.items(who, "argument 1", params) end
   for i, p in ipairs(core.is_tensor(params) and {params} or params) do
     if not core.is_tensor(p) then fail("%s: item %d of argument 1 is a %s, not a tensor", who, i, type(p)) end
     local g = core.grad_of(p)
@@ -98,17 +99,28 @@ function utils.clip_grad_value_(params, max)
   give_back(list)
 end
 
+local function tensors_of(who, n, params)
+  if type(params) ~= "table" or rawget(params, "_parts") or next(params) == nil then
+    fail("%s: argument %d must be a list of tensors, such as net:parameters(), got %s", who, n, options.shown(params))
+  end
+  for i, p in ipairs(options.items(who, "argument " .. n, params)) do
+    if not core.is_tensor(p) then fail("%s: item %d of argument %d must be a tensor, got %s", who, i, n, options.shown(p)) end
+  end
+end
 -- All parameters' elements as one vector, and back.
 function utils.parameters_to_vector(params)
+  tensors_of("parameters_to_vector", 1, params)
   local list = {}
   for i, p in ipairs(params) do list[i] = M.reshape(p, -1) end
   return ops.cat(list)
 end
 function utils.vector_to_parameters(v, params)
+  tensors_of("vector_to_parameters", 2, params)
   local at, total = 1, 0
   for _, p in ipairs(params) do total = total + M.numel(p) end
   if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then
-    fail("vector_to_parameters: argument 1 must be a vector of %d elements", total)
+    fail("vector_to_parameters: argument 1 must be a vector of %d elements, got %s", total,
+      core.is_tensor(v) and "shape " .. tostring(v.shape) or options.shown(v))
   end
   no_grad(function()
     for _, p in ipairs(params) do

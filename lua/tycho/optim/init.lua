@@ -71,6 +71,9 @@ end
 -- The parameters of a list, or of lists: {a:parameters(), b:parameters()} are all of them.
 local function all_of(name, params)
   local missing, out = module.incomplete[params], {}
+  if getmetatable(params) == nil then
+    options.items(name, "the list of parameters", params, ("belongs into a second table: %s(params, {...})"):format(name))
+  end
   if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
   for _, p in ipairs(params) do
     if type(p) == "table" and getmetatable(p) == nil and p.params == nil then
@@ -167,7 +170,8 @@ local function new_class(name, defaults, own)
       self.defaults.lr = lr
     end
     local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
-    local groups = listed and {{params = params}} or params
+    local groups = listed and {{params = params}} or
+      options.items(name, "the list of groups", params, ("belongs into a group, or into a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     return self
@@ -235,10 +239,24 @@ local function complete(self, group, s, p)
   end
 end
 
--- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil.
+-- A group's settings since it was made: what isn't of its default's kind. Numbers are whatever a schedule made of them.
+local function check_kinds(self, group)
+  if type(group.params) ~= "table" then fail("%s: a group needs a list 'params', got %s", self._name, shown(group.params)) end
+  for k, default in pairs(self.defaults_of) do
+    local v = group[k]
+    if type(v) ~= type(default) and not (k == "lr" and core.is_tensor(v)) then check_settings(self, group, true) end
+    if k == "lr" and v ~= v then fail("%s: lr is %s", self._name, shown(v)) end
+  end
+end
+
+-- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. What can be wrong is looked for in all groups before
+-- the first is updated.
 function Optimizer:apply_gradients(scaling)
-  for _, group in ipairs(self.param_groups) do
+  local work = {}
+  for i, group in ipairs(self.param_groups) do
+    check_kinds(self, group)
     local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
+    work[i] = order
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
       if g then
@@ -259,7 +277,9 @@ function Optimizer:apply_gradients(scaling)
         if s.master then b.copies[n] = p end
       end
     end
-    for _, b in ipairs(order) do
+  end
+  for n, group in ipairs(self.param_groups) do
+    for _, b in ipairs(work[n]) do
       if #b.state < self.sharers[b.step] then             -- some that stepped along so far don't: these count on by themselves
         refuse_capture(self, "leaves parameters out")
         b.step = core.keep(ops.clone(b.step))
@@ -435,6 +455,10 @@ function Optimizer:check_state_dict(d)
         end
       end
       for name, v in pairs(s or {}) do
+        if self.known_state and core.is_tensor(v) and not FOLLOWS[name] and not self.known_state[name] then
+          fail("load_state_dict: the state of parameter %d has '%s', which %s hasn't; is it another optimizer's?", n, tostring(name),
+            self._name)
+        end
         local want = self.state_shape and self:state_shape(name, p) or p.shape
         if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
           fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
@@ -452,6 +476,7 @@ end
 ---- SGD ----
 local SGD = new_class("SGD",
   {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
+SGD.known_state = {momentum_buffer = true, master = true}        -- it may have none, so that what is missing tells nothing
 -- Momentum begins with the first gradient after it was asked for.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
 function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end

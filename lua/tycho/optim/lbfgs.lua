@@ -19,6 +19,15 @@ local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
   return math.min(math.max(at, lo), hi)
 end
 
+-- The closure's loss, as a number.
+local function number(loss)
+  if core.is_tensor(loss) and M.numel(loss) == 1 then return loss:item() end
+  if type(loss) ~= "number" then
+    fail("LBFGS: the closure must return the loss, a tensor of one element or a number, got %s", options.shown(loss))
+  end
+  return loss
+end
+
 -- along(t) gives loss, gradient and slope at step t. Returns loss, gradient, t, evaluations.
 local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, most)
   local f_new, g_new, slope_new = along(t)
@@ -96,7 +105,6 @@ return function(new_class)
       at = at + n
     end
   end
-  local function number(loss) return core.is_tensor(loss) and loss:item() or tonumber(loss) end
   local function dot(a, b) return ops.sum(a * b):item() end
 
   function LBFGS:check(group) -- luacheck: ignore

@@ -98,8 +98,13 @@ function Scheduler:set()
 end
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
-  self.last_epoch = self.last_epoch + 1
-  self:set()
+  local before = self.last_epoch
+  self.last_epoch = before + 1
+  local ok, e = pcall(self.set, self)      -- which computes all rates before it sets one
+  if not ok then
+    self.last_epoch = before
+    error(e, 0)
+  end
 end
 -- Begins anew at epoch 0, whatever the rate is.
 function Scheduler:restart()
@@ -185,7 +190,9 @@ function StepLR:next_lr(epoch, lr) return epoch > 0 and epoch % self.step_size =
 local MultiStepLR = new_class("MultiStepLR", "milestones, gamma=0.1")
 function MultiStepLR:begin()
   if type(self.milestones) ~= "table" then fail("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones)) end
-  for i, m in ipairs(self.milestones) do options.whole("MultiStepLR", "milestones: " .. i, m, 0) end
+  for i, m in ipairs(options.items("MultiStepLR", "milestones", self.milestones)) do
+    options.whole("MultiStepLR", "milestones: " .. i, m, 0)
+  end
   Scheduler.begin(self)
 end
 function MultiStepLR:passed(epoch, at)
@@ -368,7 +375,8 @@ end
 
 ---- of other schedules ----
 local function members(name, list)
-  if type(list) ~= "table" or #list == 0 then fail(name .. ": schedulers must be a list") end
+  if type(list) ~= "table" or next(list) == nil then fail(name .. ": schedulers must be a list") end
+  options.items(name, "schedulers", list)
   for i, s in ipairs(list) do
     if type(s) ~= "table" or type(s.optimizer) ~= "table" or not s.last_epoch then
       fail("%s: schedulers: %d in the list must be a scheduler, got %s", name, i, options.shown(s))
