@@ -83,9 +83,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
     __syncthreads();
     T m = top, part = 0;
     for (int j = 0; j < SIDE; j++) m = p[y][j] > m || p[y][j] != p[y][j] ? p[y][j] : m;
-    const T shift = m == (T)-INFINITY ? (T)0 : m, old = top == (T)-INFINITY ? (T)0 : power(top - shift);
+    const T shift = m == (T)-INFINITY ? (T)0 : m, old = top == (T)-INFINITY ? (T)0 : exp_of(top - shift);
     __syncthreads();                       /* all have read the scores */
-    for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] = power(p[y][lane + LANES * k] - shift);
+    for (int k = 0; k < EACH; k++) p[y][lane + LANES * k] = exp_of(p[y][lane + LANES * k] - shift);
     __syncthreads();
     for (int j = 0; j < SIDE; j++) part += p[y][j];
     __syncthreads();
@@ -102,7 +102,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   if (i >= a.lq) return;
   const bool none = sum == 0;              /* no key to attend to: the result is 0, as PyTorch's */
   put<T>(acc, a.o, a.dtype, base_of(a.o, a.h, head), i, c0, a.dv, none ? (T)0 : 1 / sum);
-  if (blockIdx.y == 0 && lane == 0) ((T *)a.lse)[head * a.lq + i] = none ? (T)INFINITY : top + logarithm(sum);
+  if (blockIdx.y == 0 && lane == 0) ((T *)a.lse)[head * a.lq + i] = none ? (T)INFINITY : top + log_of(sum);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) query_gradient(const ty_k_attention a) {

@@ -4,12 +4,7 @@
  * result, as on the CPU, whichever kernel asks. */
 #ifndef TY_ATTENTION_CUH
 #define TY_ATTENTION_CUH
-#include "device.cuh"
-
-static __device__ __forceinline__ float power(float x) { return exp_f32(x); }
-static __device__ __forceinline__ double power(double x) { return exp(x); }
-static __device__ __forceinline__ float logarithm(float x) { return log_f32(x); }
-static __device__ __forceinline__ double logarithm(double x) { return log(x); }
+#include "scalar.cuh"
 
 static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) {
   return head / h * t.stride[0] + head % h * t.stride[1];
@@ -43,7 +38,7 @@ template <class T> static __device__ __forceinline__ void slope(const ty_k_atten
   int64_t j, T kept, T *dot, T *dp) {
   const T s = score<T>(a, head, i, j, *dot);
   if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
-  const T p = power(s - ((const T *)a.lse)[head * a.lq + i]);
+  const T p = exp_of(s - ((const T *)a.lse)[head * a.lq + i]);
   *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.scale;
   *dp = p * kept;
 }

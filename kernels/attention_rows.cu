@@ -81,7 +81,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k
     for (int k = 0; k < 4; k++) if (k < count) v[k] = exp_down(v[k] - top) * scale * kept[k];
     put_some(p + blockIdx.x * a.lk + j, v, count);
   });
-  if (threadIdx.x == 0) ((T *)a.lse)[row] = none ? (T)INFINITY : top + logarithm(seen.b);
+  if (threadIdx.x == 0) ((T *)a.lse)[row] = none ? (T)INFINITY : top + log_of(seen.b);
 }
 
 /* p = the weights again, ds = the gradients of q k^T, from scores and dp, the weights' gradients; of rows first .. */

@@ -118,12 +118,13 @@ template <> struct divider<int32_t> {
 };
 
 /* Reports what an op found, unless something is reported already. */
-static __device__ __forceinline__ void report(ty_k_fault *f, int op, int64_t value, int64_t limit) {
+static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, int64_t value, int64_t limit) {
   if (atomicCAS_system(&f->claimed, 0, 1)) return;
+  f->op = op;
   f->value = value;
   f->limit = limit;
-  __threadfence_system();                  /* the host sees the rest before op */
-  f->op = 1 + op;
+  __threadfence_system();                  /* the host sees the rest before fault */
+  f->fault = fault;
 }
 
 /* Whether this block is the last of so many to come here; the last one sees what the others have written. *ticket is 0,

@@ -4,10 +4,7 @@
 #ifndef TY_EXPONENTIALS_CUH
 #define TY_EXPONENTIALS_CUH
 #include "rows.cuh"
-
-/* exp(x) for x of 0 at most */
-static __device__ __forceinline__ float exp_down(float x) { return ty_exp_down_f32(x); }
-static __device__ __forceinline__ double exp_down(double x) { return ty_exp_down_f64(x); }
+#include "scalar.cuh"
 
 /* seen, which begins as {-inf, 0}, and the first `count` of N numbers */
 template <int N, class T> static __device__ __forceinline__ void see(two<T> &seen, const T *v, int count) {

@@ -106,7 +106,7 @@ static __device__ __forceinline__ void augment_one(const ty_k_augmenting &k) {
   if (b >= a.batch) return;
   int64_t at = k.index[b];
   if (at < 1 || at > a.n) {
-    if (i % (a.c * plane) == 0) report(k.fault, k.op, at, a.n);
+    if (i % (a.c * plane) == 0) report(k.fault, k.op, TY_FAULT_INDEX, at, a.n);
     at = 1;
   }
   const ty_augmented d = ty_augment_draw(&a, k.g->seed, k.g->offset + (uint64_t)b);
@@ -169,7 +169,7 @@ static __global__ void check_weights(const double *p, int64_t rows, int64_t n, i
     likely += p[r * n + i] > 0;
   }
   if (!bad && likely >= need) return;
-  report(fault, op, r + 1, bad ? -1 : -2 - likely);
+  report(fault, op, bad ? TY_FAULT_PROBABILITY : TY_FAULT_TOO_FEW, r + 1, likely);
 }
 
 /* ---- launchers ---- */

@@ -22,7 +22,7 @@ static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_
       if (d < dims) where += at[d] * a.index[j].stride[d];
     const int64_t v = a.index[j].p[where], size = a.index[j].size;
     if (v == 0 || v > size || v < (a.negative ? -size : 1)) {
-      report(a.fault, a.op, v, size);
+      report(a.fault, a.op, TY_FAULT_INDEX, v, size);
       return false;
     }
     *large += (v < 0 ? v + size : v - 1) * a.index[j].step;

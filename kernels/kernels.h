@@ -1,7 +1,7 @@
 /* What kernels and the host code that launches them share, in C and in CUDA C++.
  *
  * Idea: a launcher takes a struct of geometry and pointers and a stream, launches, and gives the runtime's status; it neither waits nor
- * allocates. Strides count elements. k: the type computed in: 0 float32, 1 float64, 2 int64. */
+ * allocates. Strides count elements. k: the type computed in. */
 #ifndef TY_KERNELS_H
 #define TY_KERNELS_H
 #include <cuda_runtime_api.h>
@@ -18,19 +18,25 @@
 #define TY_K
 #endif
 
-/* What a kernel found wrong with an index: in pinned memory that the device writes and the host looks at before its next op. op: 0, or
- * 1 + the ty_op_id. limit -1: row value of
- * probabilities has a bad one; -2 - n: it has n above 0, too few. */
-/* claimed: 0 until a kernel reports; op is written last */
-typedef struct { int claimed; volatile int op; volatile int64_t value, limit; } ty_k_fault;
+/* What a kernel found wrong: in pinned memory that the device writes and the host looks at before its next op. */
+enum {
+  TY_FAULT_NONE,
+  TY_FAULT_INDEX,                                        /* value isn't one of 1 .. limit */
+  TY_FAULT_LABEL,                                        /* the same of a class label */
+  TY_FAULT_PROBABILITY,                                  /* row value has an element that is none */
+  TY_FAULT_TOO_FEW                                       /* row value has limit elements above 0, fewer than are to be drawn */
+};
+/* claimed: 0 until a kernel reports; fault is written last; op: a ty_op_id */
+typedef struct { int claimed, op; volatile int fault; volatile int64_t value, limit; } ty_k_fault;
 
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, as the result lies, one value for all */
-/* number: p NULL and f, or i (k 2); or one element at p, rounded to a 16-bit dtype first where rounded says so (1 + the
+/* number: p NULL and f, or i (of int64); or one element at p, rounded to a 16-bit dtype first where rounded says so (1 + the
    dtype) */
 typedef struct { void *p; int dtype, how, rounded; int64_t stride[TY_K_DIMS]; double f; int64_t i; } ty_k_operand;
 typedef struct {
-  int op, k, nin, ndim;                                  /* op: a ty_op_id, or -1: conversion of the operand to the result's dtype */
+  ty_loop_type k;
+  int op, nin, ndim;                                     /* op: a ty_op_id, or -1: conversion of the operand to the result's dtype */
   int64_t n, shape[TY_K_DIMS];
   double p, q;
   ty_k_operand o[4];                                     /* the result, then the operands */
@@ -96,7 +102,8 @@ static inline int ty_k_row_together(int64_t n) { return n % 4 == 0 ? 4 : 1; }   
 
 /* ---- reductions (reduce.cu) ---- */
 typedef struct {
-  int op, k, dtype, out_dtype;
+  ty_loop_type k;
+  int op, dtype, out_dtype;
   int nkeep, nreduce;
   int64_t outputs, length;                               /* products of the sizes below */
   int64_t keep[TY_K_DIMS], keep_stride[TY_K_DIMS], reduce[TY_K_DIMS], reduce_stride[TY_K_DIMS];
@@ -215,7 +222,8 @@ TY_K cudaError_t ty_k_index_in_order(const ty_k_indexing *a, const int64_t *targ
 
 /* ---- lines: scans, extremes with their places (scan.cu): element j of line (o, i) lies at (o * n + j) * inner + i ---- */
 typedef struct {
-  int op, k, dtype;
+  ty_loop_type k;
+  int op, dtype;
   int64_t lines, n, inner;
   const void *x;
   void *o;                                               /* scans: as x; extremes: one element a line */

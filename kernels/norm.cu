@@ -7,6 +7,7 @@
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
 #include "pool.cuh"
 #include "rows.cuh"
+#include "scalar.cuh"
 
 #define THREADS 256
 #define PARTS 1024               /* of the weights' gradients, at most; and where rows are long */
@@ -47,9 +48,6 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   if (!a.rms) store(a.mean, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, mean);
   store(a.rstd, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, r);
 }
-
-static __device__ __forceinline__ float root(float x) { return sqrt_f32(x); }
-static __device__ __forceinline__ double root(double x) { return sqrt_f64(x); }
 
 template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
   typedef typename stored<D>::type T;

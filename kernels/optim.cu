@@ -6,10 +6,7 @@
  * lists is read and written by one thread. */
 #include "lists.cuh"
 #include "rows.cuh"
-
-template <class T> static __device__ __forceinline__ T root(T x);
-template <> __device__ __forceinline__ float root<float>(float x) { return sqrt_f32(x); }
-template <> __device__ __forceinline__ double root<double>(double x) { return sqrt(x); }
+#include "scalar.cuh"
 
 struct rates { double lr, sign, decay, size, inverse_root; bool skip, first; ty_step_rates kin; };     /* decay and what follows: Adam's */
 

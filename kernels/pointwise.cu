@@ -199,8 +199,8 @@ template <class F, bool LOGICAL> static cudaError_t launch_i64(const ty_k_point 
   return launch_strided<F, T>(a, s);
 }
 
-#define REAL(name, logical) a->k ? launch_f64<name##_op_f64, logical>(a, s) : launch_f32<name##_op_f32, logical>(a, s)
-#define ANY(name, logical) a->k == 2 ? launch_i64<name##_op_i64, logical>(a, s) : REAL(name, logical)
+#define REAL(name, logical) a->k == TY_IN_F64 ? launch_f64<name##_op_f64, logical>(a, s) : launch_f32<name##_op_f32, logical>(a, s)
+#define ANY(name, logical) a->k == TY_IN_I64 ? launch_i64<name##_op_i64, logical>(a, s) : REAL(name, logical)
 #define LAUNCH_SAME(name) ANY(name, false)
 #define LAUNCH_FIRST(name) ANY(name, false)
 #define LAUNCH_WHERE(name) ANY(name, false)
@@ -211,7 +211,7 @@ template <class F, bool LOGICAL> static cudaError_t launch_i64(const ty_k_point 
 cudaError_t ty_k_pointwise(const ty_k_point *a, cudaStream_t s) {
   switch (a->op) {
     case -1:
-      return a->k == 2 ? launch_i64<convert, false>(a, s) : a->k ? launch_f64<convert, false>(a, s)
+      return a->k == TY_IN_I64 ? launch_i64<convert, false>(a, s) : a->k == TY_IN_F64 ? launch_f64<convert, false>(a, s)
         : launch_f32<convert, false>(a, s);
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) case TY_OP_##name: return LAUNCH_##dt(name);
 #include "ops.def"

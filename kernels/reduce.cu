@@ -255,7 +255,7 @@ cudaError_t ty_k_reduce(const ty_k_reduction *a, cudaStream_t s) {
   switch (a->op) {
 #define REDUCE(name, ...) \
   case TY_OP_##name: \
-    return a->k == 2 ? launch<name##_red_i64, int64_t>(a, s) : a->k ? launch<name##_red_f64, double>(a, s) \
+    return a->k == TY_IN_I64 ? launch<name##_red_i64, int64_t>(a, s) : a->k == TY_IN_F64 ? launch<name##_red_f64, double>(a, s) \
       : launch<name##_red_f32, float>(a, s);
 #include "ops.def"
     default: return cudaErrorInvalidValue;

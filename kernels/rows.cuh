@@ -13,13 +13,13 @@
 #define EACH_OF_ROW(e, j, n) \
   _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j - e % G < (int)(n))
 
-static inline bool short_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16; }
+static __host__ __device__ __forceinline__ bool short_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16; }
 static __host__ __device__ __forceinline__ int bytes_of(int dtype) {
-  return dtype == TY_F32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8;
+  return dtype == TY_F32 || dtype == TY_I32 ? 4 : dtype == TY_F16 || dtype == TY_BF16 ? 2 : dtype == TY_U8 || dtype == TY_BOOL ? 1 : 8;
 }
-/* Whether four neighbours can be read or written at once at p, and at each fourth element from there. */
+/* Whether load_four and store_four can be used at p, and at each fourth element from there: for short floats and bytes. */
 static __host__ __device__ __forceinline__ bool fours(const void *p, int dtype) {
-  return bytes_of(dtype) < 8 && (uintptr_t)p % (4 * bytes_of(dtype)) == 0;
+  return (short_float(dtype) || bytes_of(dtype) == 1) && (uintptr_t)p % (4 * bytes_of(dtype)) == 0;
 }
 
 /* Four neighbours, from or to an address that is a multiple of four elements. */

@@ -142,5 +142,5 @@ template <class T> static cudaError_t scan(const ty_k_scan &a, cudaStream_t s) {
 
 cudaError_t ty_k_scan_lines(const ty_k_scan *p, cudaStream_t s) {
   const ty_k_scan a = *p;
-  return a.k == 2 ? scan<int64_t>(a, s) : scan<double>(a, s);
+  return a.k == TY_IN_I64 ? scan<int64_t>(a, s) : scan<double>(a, s);
 }

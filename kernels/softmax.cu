@@ -7,13 +7,6 @@
 
 #define THREADS 256
 
-template <class T> static __device__ __forceinline__ T log_of(T x);
-template <> __device__ __forceinline__ float log_of<float>(float x) { return log_f32(x); }
-template <> __device__ __forceinline__ double log_of<double>(double x) { return log(x); }
-
-static __device__ __forceinline__ float larger(float a, float b) { return max_f32(a, b); }
-static __device__ __forceinline__ double larger(double a, double b) { return max_f64(a, b); }
-
 /* fn(v, j, n) for a long line's elements j .. j + n - 1, n at most the constant N; they lie step apart from base on. */
 template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n,
   int64_t step, F fn) {
@@ -133,7 +126,7 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) so
 
 static __device__ bool bad_label(const ty_k_entropy &a, int64_t t) {
   if (t == a.ignore || (t >= 1 && t <= a.n)) return false;
-  if (threadIdx.x == 0) report(a.fault, a.op, t, a.n);
+  if (threadIdx.x == 0) report(a.fault, a.op, TY_FAULT_LABEL, t, a.n);
   return true;
 }
 

@@ -3,6 +3,10 @@
 #define TY_NAMES_H
 typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, TY_NDTYPE } ty_dtype;
 
+/* What loops and kernels compute in: storage dtypes are converted to one of these and back. The index of their tables. */
+typedef enum { TY_IN_F32, TY_IN_F64, TY_IN_I64, TY_NLOOPTYPE } ty_loop_type;
+static inline ty_loop_type ty_loop_type_of(int dtype) { return dtype == TY_F64 ? TY_IN_F64 : dtype < TY_F64 ? TY_IN_F32 : TY_IN_I64; }
+
 typedef enum {
 #define POINTWISE(n, name, ...) TY_OP_##name,
 #define REDUCE(name, ...) TY_OP_##name,

@@ -13,7 +13,8 @@
 #define TQ_MOST 128
 
 typedef struct {
-  int k, size;
+  ty_loop_type k;
+  int size;
   int64_t heads, h, lq, lk, d, dv, tq, tk;      /* tq, tk: queries and keys of a tile */
   const ty_tensor *q, *kk, *v, *mask;
   bool causal;
@@ -50,7 +51,7 @@ static double scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t
 }
 
 /* A score times factor, rounded as exp_sum rounds it: no score of a row then exceeds its maximum. */
-static double scaled(const job *j, double x, double factor) { return j->k == 0 ? (double)((float)factor * (float)x) : factor * x; }
+static double scaled(const job *j, double x, double factor) { return j->k == TY_IN_F32 ? (double)((float)factor * (float)x) : factor * x; }
 
 /* How many of the nk keys from k0 on query i sees: the first ones. */
 static int64_t seen(const job *j, int64_t i, int64_t k0, int64_t nk) { return j->causal ? TY_MAX(TY_MIN(nk, i - k0 + 1), 0) : nk; }
@@ -61,7 +62,7 @@ static void clear(const job *j, char *row, int64_t from, int64_t to) { memset(ro
 static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, char *row) {
   uint64_t first = (uint64_t)((head * j->lq + i) * j->lk + k0);
   uint32_t r[4] = {0};
-  const double keep = j->k == 0 ? (double)(float)(1 / (1 - j->drop)) : 1 / (1 - j->drop);
+  const double keep = j->k == TY_IN_F32 ? (double)(float)(1 / (1 - j->drop)) : 1 / (1 - j->drop);
   for (int64_t b = 0; b < nk; b++) {
     uint64_t word = first + (uint64_t)b;
     if (b == 0 || (word & 3) == 0) ty_philox(j->seed, j->offset + word / 4, r);
@@ -120,12 +121,12 @@ static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
   for (int i = 0; i < 3 && s == TY_OK; i++) s = with_rows(c->ctx, c->in[first + i].t, &held[i]);
   if (s != TY_OK) return s;
   const ty_tensor *q = held[0];
-  *j = (job){.k = ty_k(ty_compute_dtype((ty_dtype)q->dtype)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
+  *j = (job){.k = ty_loop_type_of((ty_dtype)q->dtype), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
              .lq = q->shape[2], .lk = held[1]->shape[2], .d = q->shape[3], .dv = held[2]->shape[3], .q = q,
              .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[TY_AT_attention_causal].i,
              .scale = c->at[TY_AT_attention_scale].f,
              .drop = c->at[TY_AT_attention_dropout].f, .l = ty_cpu_loops()};
-  j->size = ty_ksize[j->k];
+  j->size = ty_loop_size[j->k];
   j->tq = j->lq >= 2048 ? TQ_MOST : 64;     /* as measured: the scores of a tile stay within the second-level cache */
   j->tk = j->lk >= 512 ? 256 : 128;
   return TY_OK;

@@ -4,14 +4,15 @@
 #include "cpu.h"
 
 typedef struct {
-  int k, size;
+  ty_loop_type k;
+  int size;
   int64_t n, c, h, w, o, oh, ow, kh, kw, groups;
   ty_windows v;
 } geometry;
 
-static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w, const int64_t *y, int k) {
+static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w, const int64_t *y, ty_loop_type k) {
   const ty_windows v = ty_windows_of(c);
-  return (geometry){.k = k, .size = ty_ksize[k], .n = x[0], .c = x[1], .h = x[2], .w = x[3], .o = w[0], .kh = w[2],
+  return (geometry){.k = k, .size = ty_loop_size[k], .n = x[0], .c = x[1], .h = x[2], .w = x[3], .o = w[0], .kh = w[2],
                     .kw = w[3], .oh = y[2], .ow = y[3], .v = v, .groups = v.groups};
 }
 
@@ -27,7 +28,7 @@ static void columns(const geometry *g, char *x, char *col, bool back) {
         int64_t z = j * g->v.stride[1] - g->v.padding[1] + kx * g->v.dilation[1];
         bool in = y >= 0 && y < g->h && z >= 0 && z < g->w;
         int64_t at = i * g->ow + j, px = y * g->w + z;
-        if (g->k == 0) {
+        if (g->k == TY_IN_F32) {
           if (!back)
             ((float *)row)[at] = in ? ((float *)plane)[px] : 0;
           else if (in)
@@ -39,7 +40,8 @@ static void columns(const geometry *g, char *x, char *col, bool back) {
 }
 
 static ty_status plain(ty_call *c) {
-  int id = c->op->id, k = ty_k(ty_compute_dtype((ty_dtype)c->out[0]->dtype));
+  const int id = c->op->id;
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)c->out[0]->dtype);
   ty_tensor *a, *b, *bias = NULL, *o = c->out[0];
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &a));
   ty_status s = ty_contiguous(c->ctx, c->in[1].t, &b);
@@ -64,7 +66,7 @@ static ty_status plain(ty_call *c) {
       if (id == TY_OP_conv2d) {
         columns(&g, (char *)pa + gx * g.size, col, false);
         for (int64_t i = 0; i < og * px; i++)
-          if (k == 0) ((float *)dst)[gy + i] = bias ? ((float *)ty_data(bias))[q * og + i / px] : 0;
+          if (k == TY_IN_F32) ((float *)dst)[gy + i] = bias ? ((float *)ty_data(bias))[q * og + i / px] : 0;
           else ((double *)dst)[gy + i] = bias ? ((double *)ty_data(bias))[q * og + i / px] : 0;
         ty_gemm(k, 0, 0, og, px, rows, pb + gw * g.size, rows, col, px, 1, dst + gy * g.size, px);
       } else if (id == TY_OP_conv2d_backward_input) {

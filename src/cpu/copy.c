@@ -92,7 +92,7 @@ static int transposed(const ty_iter *it, const move *w) {
 static void copy(ty_tensor *dst, const ty_tensor *src) {
   const ty_loops *l = ty_cpu_loops();
   const ty_dtype through = ty_compute_dtype((ty_dtype)src->dtype);
-  const int k = ty_k(through);
+  const ty_loop_type k = ty_loop_type_of(through);
   move w = {.size = ty_itemsize(src), .out_size = ty_itemsize(dst), .convert = src->dtype != dst->dtype,
     .held = src->dtype == through, .holds = dst->dtype == through, .load = l->load[src->dtype][k],
     .store = l->store[dst->dtype][k]};

@@ -7,7 +7,7 @@
 #include "tycho.h"
 
 /* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
- * k: the loop's type: 0 float32, 1 float64, 2 int64. Accumulators are float64 (k 0 and 1) or int64 (k 2). */
+ * The last index of a table of loops, k, is the loop's type (ty_loop_type). Accumulators are float64, or int64 of int64. */
 typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, int64_t n, double p, double q);
 /* Optimizer steps. sign: what gradients are multiplied by: 1, -1 (maximize), or a GradScaler's 1 / scale. */
 typedef struct { double lr, momentum, dampening, weight_decay, sign; int nesterov, first; } ty_sgd;
@@ -34,7 +34,7 @@ typedef struct {
   void (*softmax[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, int lg);
   void (*softmax_backward[2])(void *o, int64_t os, const void *g, int64_t gs, const void *y, int64_t ys, int64_t rows, int64_t n, int lg);
   void (*cumsum[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n);
-  void (*extreme[3])(void *o, int64_t *at, const void *x, int64_t xs, int64_t rows, int64_t n, int max);
+  void (*extreme[TY_NLOOPTYPE])(void *o, int64_t *at, const void *x, int64_t xs, int64_t rows, int64_t n, int max);
 } ty_column_loops;
 /* Of n points of grid_sample, TY_BLOCK at most (sample_loops.c): what they read, and what that makes of a channel of a picture. */
 typedef struct { int64_t h, w; int nearest, padding, corners; } ty_sampling;
@@ -46,18 +46,18 @@ typedef struct {
 } ty_sample_loops;
 typedef struct {
   const char *isa;
-  ty_loop pointwise[TY_NOP][3];
-  void (*load[TY_NDTYPE][3])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
-  void (*store[TY_NDTYPE][3])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
-  void (*row[TY_NOP][3])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
+  ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
+  void (*load[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
+  void (*store[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
+  void (*row[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
   /* as row, of several rows of at most TY_LANES elements, one after another */
-  void (*short_rows[TY_NOP][3])(void *out, const void *x, int64_t rows, int64_t n);
-  void (*column[TY_NOP][3])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
-  void (*column_init[TY_NOP][3])(void *acc, int64_t n);
-  void (*combine[TY_NOP][3])(void *acc, const void *more, int64_t n); /* accumulators */
-  void (*init[TY_NOP][3])(void *acc, int64_t n);
-  void (*finish[TY_NOP][3])(void *acc, int64_t n, double count);
-  /* the rest for k 0 and 1 only */
+  void (*short_rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);
+  void (*column[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
+  void (*column_init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
+  void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */
+  void (*init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
+  void (*finish[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n, double count);
+  /* the rest for floating types only */
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
   /* mean: 0 where not centered */
@@ -98,11 +98,11 @@ typedef struct {
   const ty_sample_loops *sample;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
-static inline int ty_k(ty_dtype compute) { return compute == TY_F32 ? 0 : compute == TY_F64 ? 1 : 2; }
-static const uint8_t ty_ksize[3] = {4, 8, 8};
-/* Element i of float32 (k 0) or float64 (k 1) memory. */
-static inline double at(const void *p, int k, int64_t i) { return k == 0 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
-static inline void put(void *p, int k, int64_t i, double v) { if (k == 0) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
+static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};
+static const ty_dtype ty_loop_dtype[TY_NLOOPTYPE] = {TY_F32, TY_F64, TY_I64};
+/* Element i of memory of a floating loop type. */
+static inline double at(const void *p, ty_loop_type k, int64_t i) { return k == TY_IN_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
+static inline void put(void *p, ty_loop_type k, int64_t i, double v) { if (k == TY_IN_F32) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
 
 /* ---- iter.c: walking tensors of one shape together ---- */
 #define TY_ITER_MAX 14
@@ -139,9 +139,9 @@ void *ty_scratch(size_t n);                                  /* per call; free w
 void ty_scratch_free(void *p);
 /* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */
 ty_status ty_widened(ty_call *c, ty_kernel kernel);
-/* C = op(A) op(B) + beta C, row-major, float32 (k 0) or float64 (k 1). Never within a parallel region of one thread: OpenMP takes the
+/* C = op(A) op(B) + beta C, row-major, float32 or float64. Never within a parallel region of one thread: OpenMP takes the
  * product's own threads for nested ones there, and starts them anew for each call. */
-void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
+void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
   int64_t ldb, double beta, void *c, int64_t ldc);
 /* oneDNN; false: nothing was done, use the own way. */
 /* By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */

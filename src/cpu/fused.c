@@ -42,12 +42,12 @@ typedef struct {
 typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first; } blocks;
 
 /* n times the value, held in compute; it may be the first of them. */
-static void fill(void *p, ty_dtype compute, const void *value, int64_t n) { ty_cpu_loops()->load[compute][ty_k(compute)](p, value, 0, n); }
+static void fill(void *p, ty_dtype compute, const void *value, int64_t n) { ty_cpu_loops()->load[compute][ty_loop_type_of(compute)](p, value, 0, n); }
 
 /* Elements of a tensor that repeats, from its element `from` on. */
 static void repeat(const kernel *w, const part *q, const ty_fused_node *n, void *o, const char *src, int64_t from, int64_t m) {
   double one[PERIOD];
-  const size_t size = ty_ksize[ty_k((ty_dtype)n->compute)];
+  const size_t size = ty_loop_size[ty_loop_type_of((ty_dtype)n->compute)];
   q->load(one, src, w->again[n->tensor], w->period);
   for (int64_t j = 0; j < m;) {
     const int64_t c = TY_MIN(w->period - from, m - j);
@@ -95,7 +95,7 @@ static void keep(const part *q, double drop, const blocks *b, float *o, int64_t 
 
 static void reduce(const kernel *w, int i, const void *x, void *o) {
   const ty_loops *l = ty_cpu_loops();
-  const int id = w->f->node[i].op->id, k = ty_k((ty_dtype)w->f->node[w->f->node[i].in[0]].compute);
+  const int id = w->f->node[i].op->id, k = ty_loop_type_of((ty_dtype)w->f->node[w->f->node[i].in[0]].compute);
   double acc, part;
   l->init[id][k](&acc, 1);
   l->row[id][k](&part, x, w->f->inner);
@@ -165,7 +165,7 @@ static void run_rows(const kernel *w, int64_t from, int64_t to, char *buf) {
 static void prepare(part *q, const ty_fused *f, int i) {
   const ty_loops *l = ty_cpu_loops();
   const ty_fused_node *n = &f->node[i];
-  const int k = ty_k((ty_dtype)n->compute), from = n->nin ? ty_k((ty_dtype)f->node[n->in[0]].compute) : 0;
+  const int k = ty_loop_type_of((ty_dtype)n->compute), from = n->nin ? ty_loop_type_of((ty_dtype)f->node[n->in[0]].compute) : 0;
   q->exact = n->dtype == n->compute;
   q->rounds = ty_fused_rounds(n);
   q->load = l->load[n->dtype][k];
@@ -177,7 +177,7 @@ static void prepare(part *q, const ty_fused *f, int i) {
     for (int a = 0; a < f->node[j].nin; a++)
       q->spread = q->spread || (f->node[j].in[a] == i && (!f->node[j].row || f->node[j].kind == TY_F_REDUCE));
   if (n->kind != TY_F_NUMBER) return;
-  if (k == 2 && n->number.kind != TY_FLOAT) memcpy(&q->number, &n->number.i, 8);
+  if (k == TY_IN_I64 && n->number.kind != TY_FLOAT) memcpy(&q->number, &n->number.i, 8);
   else ty_set(&q->number, (ty_dtype)n->compute, n->number.f);
 }
 

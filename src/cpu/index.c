@@ -155,7 +155,7 @@ static int64_t owner(int64_t offset, int64_t n) {
 /* Rows of b written (or added) at p's offsets. Each offset belongs to one thread, so what meets at one place is combined in
  * order, whatever the number of threads. */
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
-  int threads = ty_threads_for(p->n * row), k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_itemsize(o);
+  int threads = ty_threads_for(p->n * row), k = ty_loop_type_of((ty_dtype)o->dtype), size = ty_itemsize(o);
   ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][k];
   bool one = b->ndim > 0 && p->inum == 1;
   #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -177,7 +177,7 @@ static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t ro
 static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tensor *b, bool add) {
   const int size = ty_itemsize(o);
   const int64_t run = s->inner * size;
-  const ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][ty_k(ty_compute_dtype((ty_dtype)o->dtype))];
+  const ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][ty_loop_type_of((ty_dtype)o->dtype)];
   char *dst = ty_data(o);
   const char *src = ty_data(b);
   #pragma omp parallel for num_threads(ty_threads_for(s->outer * p->n * s->inner)) schedule(static)
@@ -347,7 +347,7 @@ static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, cha
     char *q = large + (l + from + (p[i] - 1) * w->dstep) * size;
     const char *r = small + (s + from) * size;
     if (how == PUT) memcpy(q, r, (size_t)((to - from) * size));
-    else ty_cpu_loops()->pointwise[op_of[how]][ty_k(d)](q, q, r, NULL, to - from, 1, 0);
+    else ty_cpu_loops()->pointwise[op_of[how]][ty_loop_type_of(d)](q, q, r, NULL, to - from, 1, 0);
     return;
   }
   if (how != PUT && d == TY_F32) { MEET(float, f32) }

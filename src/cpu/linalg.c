@@ -28,7 +28,8 @@ LAPACK(double, d)
  * thread. area: elements of work that LAPACK asks for, ints how many ints. */
 typedef struct {
   const ty_call *c;
-  int k, size;                       /* 0 float32, 1 float64 */
+  ty_loop_type k;
+  int size;
   int rows, cols, more, area, ints;
   const char *a, *b;
   char *out, *out2;

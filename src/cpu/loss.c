@@ -29,14 +29,14 @@ static ty_status run(ty_call *c) {
   const int64_t ignore = how.ignore_index;
   const double eps = how.label_smoothing;
   TY_TRY(ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x));
-  int k = ty_k(ty_compute_dtype((ty_dtype)x->dtype));
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)x->dtype);
   int64_t m = x->shape[0], n = x->shape[1];
   ty_status s = check_labels(c, y, n, ignore);
   if (s == TY_OK && wt) s = ty_contiguous(c->ctx, wt, &w);
   const int64_t *labels = ty_data(y);
   const char *px = ty_data(x);
   const ty_loops *l = ty_cpu_loops();
-  int size = ty_ksize[k];
+  int size = ty_loop_size[k];
   double wsum = (double)n, whole = back && mean ? at(ty_data(c->in[4].t), k, 0) : 0;
   if (w) { wsum = 0; for (int64_t j = 0; j < n; j++) wsum += at(ty_data(w), k, j); }
   char *losses = back ? NULL : mean ? ty_scratch((size_t)(m * size + 8)) : ty_data(c->out[0]);

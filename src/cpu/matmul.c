@@ -14,7 +14,8 @@
 #define PART 16            /* rows or columns of a thread, at least; of fewer rows oneDNN's primitives make little */
 
 typedef struct {
-  int k, ta, tb;
+  ty_loop_type k;
+  int ta, tb;
   int64_t m, n, kk;
   const char *a;
   int64_t lda;
@@ -31,11 +32,11 @@ static void multiply(const product *p) {
   const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
-  if (p->k == 0 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
+  if (p->k == TY_IN_F32 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
       ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta,
       (float *)p->c, p->ldc))
     return;
-  if (p->k == 0)
+  if (p->k == TY_IN_F32)
     cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b,
       ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
   else
@@ -45,7 +46,7 @@ static void multiply(const product *p) {
 
 /* Rows from .. to - 1 of the result, or columns. */
 static product part_of(product p, bool rows, int64_t from, int64_t to) {
-  const int size = ty_ksize[p.k];
+  const int size = ty_loop_size[p.k];
   if (rows) {
     p.a += from * (p.ta ? 1 : p.lda) * size;
     p.c += from * p.ldc * size;
@@ -69,11 +70,11 @@ static bool by_dnnl(const product *p, const void *bias) {
   return ty_dnnl_product(&q);
 }
 
-void ty_gemm(int k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
+void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
   int64_t ldb, double beta, void *c, int64_t ldc) {
   const product p = {k, ta, tb, m, n, kk, a, lda, b, ldb, beta, c, ldc};
   if (m == 0 || n == 0 || by_dnnl(&p, NULL)) return;
-  const int threads = k == 0 && multiplications(&p) >= TO_SHARE && !omp_in_parallel()
+  const int threads = k == TY_IN_F32 && multiplications(&p) >= TO_SHARE && !omp_in_parallel()
     ? TY_MIN(ty_get_num_threads(), (int)TY_MAX(TY_MAX(m, n) / PART, 1)) : 1;
   if (threads > 1) {
     const int64_t most = TY_MAX(m, n);
@@ -174,7 +175,8 @@ static void whole_numbers(ty_dtype d, const batch *a, const batch *b, const char
 
 typedef struct {
   ty_dtype d;
-  int k, size, nd;
+  ty_loop_type k;
+  int size, nd;
   int64_t batches, m, n, kk;
   const int64_t *shape;
   batch x, y;
@@ -185,7 +187,7 @@ typedef struct {
 static void one_product(const products *w, int64_t i) {
   const char *p = w->px + batch_offset(&w->x, w->shape, w->nd, i) * w->size, *q = w->py + batch_offset(&w->y, w->shape, w->nd, i) * w->size;
   char *r = w->po + i * w->m * w->n * w->size;
-  if (w->k == 2) { whole_numbers(w->d, &w->x, &w->y, p, q, r); return; }
+  if (w->k == TY_IN_I64) { whole_numbers(w->d, &w->x, &w->y, p, q, r); return; }
   matrix u = as_matrix(p, w->m, w->kk, w->x.rs, w->x.cs), v = as_matrix(q, w->kk, w->n, w->y.rs, w->y.cs);
   if (w->kk == 0) memset(r, 0, (size_t)(w->m * w->n * w->size));
   else ty_gemm(w->k, u.trans, v.trans, w->m, w->n, w->kk, u.p, u.ld, v.p, v.ld, 0, r, w->n);
@@ -193,7 +195,7 @@ static void one_product(const products *w, int64_t i) {
 
 static products products_of(batch x, batch y, const ty_tensor *o) {
   ty_dtype d = (ty_dtype)o->dtype;
-  products w = {.d = d, .k = ty_k(ty_compute_dtype(d)), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb),
+  products w = {.d = d, .k = ty_loop_type_of(d), .size = ty_dtype_size[d], .nd = TY_MAX(x.nb, y.nb),
                 .batches = 1, .m = x.rows, .n = y.cols, .kk = x.cols, .shape = o->shape, .x = x, .y = y,
                 .px = ty_data(&x.t), .py = ty_data(&y.t), .po = ty_data(o)};
   for (int i = 0; i < w.nd; i++) w.batches *= w.shape[i];
@@ -210,7 +212,7 @@ static products products_of(batch x, batch y, const ty_tensor *o) {
 
 static ty_status matmul(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *ca = NULL, *cb = NULL;
-  int k = ty_k(ty_compute_dtype((ty_dtype)a->dtype));
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)a->dtype);
   batch x = as_batch(a, true), y = as_batch(b, false);
   if (ty_numel(o) == 0) return TY_OK;
   if (k < 2 && !readable(x.rows, x.cols, x.rs, x.cs)) { TY_TRY(ty_contiguous(c->ctx, a, &ca)); x = as_batch(ca, true); }
@@ -236,7 +238,8 @@ static ty_status matmul(ty_call *c) {
 /* out = x W^T + bias, or its relu: for BLAS the bias is laid down first, the product added to it. */
 static ty_status linear(ty_call *c) {
   ty_tensor *x, *w = c->in[1].t, *b = c->in[2].t, *o = c->out[0], *cw = NULL, *cb = NULL;
-  int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_itemsize(o);
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
+  const int size = ty_itemsize(o);
   int64_t n = w->shape[0], kk = w->shape[1], m = n ? ty_numel(o) / n : 0;
   if (ty_numel(o) == 0) return TY_OK;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));

@@ -9,7 +9,8 @@
 #include "cpu.h"
 
 typedef struct {
-  int k, size;
+  ty_loop_type k;
+  int size;
   int64_t c, n, inner;       /* channels; images; elements of a channel of an image */
   bool last;                 /* channels-last */
   const ty_loops *l;
@@ -23,10 +24,10 @@ static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) 
 static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
 
 static rows rows_of(const ty_tensor *x) {
-  rows r = {.k = ty_k(ty_compute_dtype((ty_dtype)x->dtype)), .c = x->shape[1], .n = x->shape[0],
+  rows r = {.k = ty_loop_type_of((ty_dtype)x->dtype), .c = x->shape[1], .n = x->shape[0],
     .last = ty_is_channels_last(x), .l = ty_cpu_loops()};
   r.size = ty_itemsize(x);
-  if (ty_is_16bit((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][0]; r.store = r.l->store[x->dtype][0]; }
+  if (ty_is_16bit((ty_dtype)x->dtype)) { r.load = r.l->load[x->dtype][TY_IN_F32]; r.store = r.l->store[x->dtype][TY_IN_F32]; }
   r.inner = r.n && r.c ? ty_numel(x) / (r.n * r.c) : 0;
   return r;
 }
@@ -61,7 +62,7 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
   int64_t total = r->n * r->inner, chunk = 64, parts = TY_MIN(64, (total + chunk - 1) / chunk);
   double *acc = ty_scratch(sizeof(double) * (size_t)(2 * r->c * parts));
   /* few: rows at a time */
-  const int64_t size = ty_ksize[r->k], few = r->load ? TY_MAX(1, WIDE / r->c) : chunk,
+  const int64_t size = ty_loop_size[r->k], few = r->load ? TY_MAX(1, WIDE / r->c) : chunk,
     room = 2 * r->c * size + (r->load ? 2 * few * r->c * 4 : 0);
   char *tile = ty_scratch((size_t)(room * threads));
   if (!acc || !tile) { ty_scratch_free(acc); ty_scratch_free(tile); return ty_no_memory(c->ctx, c->op->shown); }
@@ -105,7 +106,7 @@ static void affine_part(const rows *r, char *o, const char *g, const char *x, in
 
 /* Widened, rows of more than WIDE channels go in pieces: coefficients are by column, so a piece is a narrower matrix of one row. */
 static void affine_row(const rows *r, char *o, const char *g, const char *x, const char *a, const char *b, const char *d) {
-  const int64_t size = ty_ksize[r->k];
+  const int64_t size = ty_loop_size[r->k];
   for (int64_t ch = 0; ch < r->c; ch += WIDE) {
     rows piece = *r;
     piece.c = TY_MIN(WIDE, r->c - ch);
@@ -211,7 +212,8 @@ static ty_status batch_norm_backward(ty_call *c) {
 
 static ty_status layer_norm(ty_call *c) {
   ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *x, *w = NULL, *b = NULL;
-  int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_ksize[k];
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
+  const int size = ty_loop_size[k];
   int64_t m = ty_numel(mean), n = m ? ty_numel(o) / m : 0;
   const ty_loops *l = ty_cpu_loops();
   double eps = c->at[TY_AT_layer_norm_stats_eps].f;
@@ -239,7 +241,8 @@ static ty_status layer_norm(ty_call *c) {
 
 static ty_status layer_norm_backward(ty_call *c) {
   ty_tensor *dx = c->out[0], *dw = c->out[1], *db = c->out[2], *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x, *w = NULL;
-  int k = ty_k(ty_compute_dtype((ty_dtype)dx->dtype)), size = ty_ksize[k];
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)dx->dtype);
+  const int size = ty_loop_size[k];
   int64_t m = ty_numel(mean), n = ty_numel(dw);
   const ty_loops *l = ty_cpu_loops();
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &g));
@@ -278,7 +281,8 @@ static ty_status layer_norm_backward(ty_call *c) {
 
 static ty_status rms_norm(ty_call *c) {
   ty_tensor *o = c->out[0], *rstd = c->out[1], *x, *w = NULL;
-  int k = ty_k(ty_compute_dtype((ty_dtype)o->dtype)), size = ty_ksize[k];
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
+  const int size = ty_loop_size[k];
   int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0;
   const ty_loops *l = ty_cpu_loops();
   double eps = c->at[TY_AT_rms_norm_stats_eps].f;
@@ -300,7 +304,8 @@ static ty_status rms_norm(ty_call *c) {
 
 static ty_status rms_norm_backward(ty_call *c) {
   ty_tensor *dx = c->out[0], *dw = c->out[1], *rstd = c->in[3].t, *g, *x = NULL, *w = NULL;
-  int k = ty_k(ty_compute_dtype((ty_dtype)dx->dtype)), size = ty_ksize[k];
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)dx->dtype);
+  const int size = ty_loop_size[k];
   int64_t m = ty_numel(rstd), n = ty_numel(dw), parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
   const ty_loops *l = ty_cpu_loops();
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &g));

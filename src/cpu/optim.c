@@ -17,7 +17,7 @@ static bool same_place(const ty_tensor *a, const ty_tensor *b) {
 
 static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), (ty_dtype)o->t->dtype) : o->f; }
 
-typedef struct { int id, k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; ty_step_rates rates; } rule;
+typedef struct { int id; ty_loop_type k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; ty_step_rates rates; } rule;
 
 /* count: this step's number, from 1. */
 static rule rule_of(const ty_call *c, const ty_optim_operands *st, int64_t count) {
@@ -70,7 +70,7 @@ static size_t working_bytes(const member *m, int lists) {
 /* memory: room for working_bytes. */
 static ty_status step(ty_call *c, rule *r, const member *m, int lists, ty_tensor *memory) {
   const ty_dtype d = ty_compute_dtype((ty_dtype)m->t[0]->dtype), gd = (ty_dtype)m->t[1]->dtype;
-  const int k = r->k = ty_k(d);
+  const ty_loop_type k = r->k = ty_loop_type_of(d);
   ty_tensor laid[LISTS], *use[LISTS] = {NULL};
   size_t at = 0;
   for (int l = 0; l < lists; l++) {
@@ -83,7 +83,7 @@ static ty_status step(ty_call *c, rule *r, const member *m, int lists, ty_tensor
   }
   const bool convert = m->direct && gd != d, along = m->copy && m->direct && same_place(m->t[0], m->copy);
   const ty_loops *loops = ty_cpu_loops();
-  const int64_t total = ty_numel(m->t[0]), size = ty_ksize[k];
+  const int64_t total = ty_numel(m->t[0]), size = ty_loop_size[k];
   #pragma omp parallel for num_threads(ty_threads_for(total * 4)) schedule(static)
   for (int64_t from = 0; from < total; from += CHUNK) {
     const int64_t n = TY_MIN(CHUNK, total - from);
@@ -168,7 +168,7 @@ static void look(void *arg, char *const *ptr, const int64_t *stride, int64_t n) 
   int infinite = 0;
   for (int64_t i = 0; i < n; i += TY_BLOCK) {
     const int64_t m = TY_MIN(TY_BLOCK, n - i);
-    a->l->load[a->d][1](block, ptr[0] + i * stride[0] * ty_dtype_size[a->d], stride[0], m);
+    a->l->load[a->d][TY_IN_F64](block, ptr[0] + i * stride[0] * ty_dtype_size[a->d], stride[0], m);
     for (int64_t j = 0; j < m; j++) infinite |= !(block[j] - block[j] == 0);
   }
   if (infinite) {

@@ -44,7 +44,7 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
 
 /* rows rows of an operand, one after the other, in the loop's type; step: from one to the next. */
 static void gather_rows(const point *w, int i, void *to, const char *from, int64_t step, int64_t rows) {
-  const int wide = ty_ksize[w->k];
+  const int wide = ty_loop_size[w->k];
   const int64_t n = w->n, stride = w->inner[i];
   double value[TY_BLOCK];
   if (stride == 0) {                       /* each is one value */
@@ -112,7 +112,7 @@ static bool plain(const ty_call *c) {
 ty_status ty_cpu_pointwise(ty_call *c) {
   const ty_loops *l = ty_cpu_loops();
   ty_tensor *o = c->out[0];
-  point w = {.nin = c->nin, .k = ty_k(c->compute)};
+  point w = {.nin = c->nin, .k = ty_loop_type_of(c->compute)};
   double number[TY_ITER_MAX];
   ty_iter it;
   const bool rounds = ty_rounds_numbers(c);
@@ -137,9 +137,9 @@ ty_status ty_cpu_pointwise(ty_call *c) {
     else {
       double v = t ? ty_get(ty_data(t), d) : c->in[i].f;
       d = c->compute;
-      if (!t && w.k == 2 && c->in[i].kind != TY_FLOAT) memcpy(&number[i], &c->in[i].i, 8);
+      if (!t && w.k == TY_IN_I64 && c->in[i].kind != TY_FLOAT) memcpy(&number[i], &c->in[i].i, 8);
       else ty_set(&number[i], d, rounds ? ty_rounded(v, c->common) : v);
-      ty_iter_add(&it, &number[i], ty_ksize[w.k], NULL, NULL, 0);
+      ty_iter_add(&it, &number[i], ty_loop_size[w.k], NULL, NULL, 0);
     }
     w.direct[i + 1] = d == c->compute;
     w.load[i + 1] = l->load[d][w.k];

@@ -9,7 +9,8 @@
 typedef struct {
   ty_pool p;
   ty_pool_loop loop;
-  int k, size;                             /* the loops' type; bytes of an element in memory */
+  ty_loop_type k;
+  int size;                             /* the loops' type; bytes of an element in memory */
   void (*load)(void *, const void *, int64_t, int64_t);      /* 16-bit data to float32, or NULL; and back */
   void (*store)(void *, int64_t, const void *, int64_t);
   bool back;
@@ -83,14 +84,14 @@ static void planes(const job *w, int64_t t, char *memory) {
     l->transpose[w->k](tx, p.c, x, in, p.c, pixels);
     w->loop(&p, tx, ty, (int64_t *)ti, from, to);
     l->transpose[w->k](y, out, ty, p.c, windows, p.c);
-    if (w->idx) l->transpose[1](w->idx + at, out, ti, p.c, windows, p.c);
+    if (w->idx) l->transpose[TY_IN_F64](w->idx + at, out, ti, p.c, windows, p.c);
   }
 }
 
 /* Tasks by bands of windows' rows, and the memory for a band. */
 static void cut_bands(job *w) {
   const ty_pool *p = &w->p;
-  const int64_t size = ty_ksize[w->k];
+  const int64_t size = ty_loop_size[w->k];
   w->part = w->back ? p->oh : TY_MIN(p->oh, BAND / (p->w * p->c * size) * p->oh / p->h + 1);
   int64_t rows = w->back ? p->h : 0, top;
   for (int64_t i = 0; i < p->oh && !w->back; i += w->part) rows = TY_MAX(rows, reach(p, i, TY_MIN(i + w->part, p->oh), &top));
@@ -134,8 +135,8 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   p->cols = windows + p->oh;
   w.loop = ty_cpu_loops()->pool[(idx ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
   if (ty_is_16bit((ty_dtype)large->dtype)) {
-    w.load = ty_cpu_loops()->load[large->dtype][0];
-    w.store = ty_cpu_loops()->store[large->dtype][0];
+    w.load = ty_cpu_loops()->load[large->dtype][TY_IN_F32];
+    w.store = ty_cpu_loops()->store[large->dtype][TY_IN_F32];
     cut_bands(&w);
   } else if (last && p->c > 1) w.part = w.n >= threads ? TY_MAX(p->c, p->oh) : back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
   else if (idx && back) {                  /* one by one, by positions */

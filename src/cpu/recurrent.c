@@ -12,7 +12,8 @@
 
 typedef struct {
   ty_recurrence r;
-  int k, size;
+  ty_loop_type k;
+  int size;
   char *x, *w, *b, *h0, *c0, *out, *saved;               /* forward: w is H x gates*H */
   char *g, *dx, *dy, *dh, *dc;                           /* backward: w is gates*H x H */
 } job;
@@ -78,7 +79,7 @@ static void *data_of(const ty_tensor *t) { return t && ty_numel(t) ? ty_data(t) 
 static ty_status run(ty_call *c) {
   const bool back = c->op->id == TY_OP_recurrent_backward;
   const ty_dtype d = (ty_dtype)c->out[0]->dtype;
-  job j = {.r = ty_recurrence_of(c), .k = ty_k(d), .size = ty_dtype_size[d]};
+  job j = {.r = ty_recurrence_of(c), .k = ty_loop_type_of(d), .size = ty_dtype_size[d]};
   const ty_recurrence *r = &j.r;
   ty_tensor *t[6] = {NULL};
   ty_status s = TY_OK;

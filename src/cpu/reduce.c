@@ -75,8 +75,8 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
       if (!r->direct || stride != 1) { r->load(buf, p, stride, n); p = (const char *)buf; }
       l->column[r->id][r->k](part, p, n);
     }
-    if (r->k == 0) l->load[TY_F32][1](wide, part, 1, n);
-    l->combine[r->id][r->k](acc, r->k == 0 ? wide : part, n);
+    if (r->k == TY_IN_F32) l->load[TY_F32][TY_IN_F64](wide, part, 1, n);
+    l->combine[r->id][r->k](acc, r->k == TY_IN_F32 ? wide : part, n);
   }
 }
 
@@ -87,7 +87,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
   unsigned mask = a->set ? 0 : (1u << x->ndim) - 1;
   for (int i = 0; a->set && i < a->n; i++) mask |= x->ndim ? 1u << a->v[i] : 0;
   dims keep = {.total = 1};
-  reduction r = {.id = c->op->id, .k = ty_k(c->compute), .size = ty_itemsize(x), .red = {.total = 1}, .l = ty_cpu_loops()};
+  reduction r = {.id = c->op->id, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(x), .red = {.total = 1}, .l = ty_cpu_loops()};
   r.direct = x->dtype == c->compute;
   r.load = r.l->load[x->dtype][r.k];
   for (int i = 0; i < x->ndim; i++)
@@ -102,8 +102,9 @@ ty_status ty_cpu_reduce(ty_call *c) {
   if (keep.total == 0) return TY_OK;
   const char *base = ty_data(x);
   char *dst = ty_data(o);
-  int acck = r.k == 2 ? 2 : 1, osize = ty_itemsize(o);
-  void (*store)(void *, int64_t, const void *, int64_t) = r.l->store[o->dtype][acck];
+  const ty_loop_type sums = r.k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64;
+  int osize = ty_itemsize(o);
+  void (*store)(void *, int64_t, const void *, int64_t) = r.l->store[o->dtype][sums];
   double count = (double)r.red.total;
   int64_t work = r.red.total * keep.total;
   int64_t red_inner = r.red.n && r.red.stride[r.red.n - 1] ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX,
@@ -133,7 +134,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
       double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
       if (!r.direct) { r.load(buf, p, 1, m * n); p = (const char *)buf; }
       if (n <= TY_LANES) r.l->short_rows[r.id][r.k](part, p, m, n);
-      else for (int64_t i = 0; i < m; i++) r.l->row[r.id][r.k](&part[i], p + i * n * ty_ksize[r.k], n);
+      else for (int64_t i = 0; i < m; i++) r.l->row[r.id][r.k](&part[i], p + i * n * ty_loop_size[r.k], n);
       r.l->init[r.id][r.k](acc, m);
       r.l->combine[r.id][r.k](acc, part, m);
       r.l->finish[r.id][r.k](acc, m, count);
@@ -168,7 +169,8 @@ ty_status ty_cpu_reduce(ty_call *c) {
 
 typedef struct {
   ty_call *c;
-  int k, size[3];
+  ty_loop_type k;
+  int size[3];
   int64_t n, stride[3];
   const ty_loops *l;
   ty_dtype dtype[3];
@@ -188,14 +190,14 @@ typedef struct {
     return 0; }
 static int64_t extreme(const lines *w, const void *v, bool max) {
   int id = max ? TY_OP_amax : TY_OP_amin;
-  if (w->k == 0) FIND(float, double)
-  if (w->k == 1) FIND(double, double)
+  if (w->k == TY_IN_F32) FIND(float, double)
+  if (w->k == TY_IN_F64) FIND(double, double)
   FIND(int64_t, int64_t)
 }
 
 /* Lines that are already what the loops take need no memory of their own. */
 static bool straight_line(const lines *w, int i) {
-  return w->stride[i] == 1 && w->dtype[i] == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64);
+  return w->stride[i] == 1 && w->dtype[i] == ty_loop_dtype[w->k];
 }
 
 static const void *load_line(lines *w, int i, const char *p, void *buf) {
@@ -229,7 +231,7 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
   void *buf = ty_scratch((size_t)w->n * 8);
   if (!buf) { w->failed = true; return; }
   bool product = id == TY_OP_cumprod;
-  if (w->k == 2) {
+  if (w->k == TY_IN_I64) {
     int64_t acc = product, *v = buf;
     w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
     for (int64_t i = 0; i < w->n; i++) v[i] = acc = (int64_t)(product ? (uint64_t)acc * (uint64_t)v[i] : (uint64_t)acc + (uint64_t)v[i]);
@@ -243,7 +245,7 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
       v[i] = acc = acc != acc ? acc : isinf(top) ? top : top + log1p(exp(-fabs(acc - v[i])));
     }
   }
-  w->l->store[w->dtype[1]][w->k == 2 ? 2 : 1](ptr[1], w->stride[1], buf, w->n);
+  w->l->store[w->dtype[1]][w->k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64](ptr[1], w->stride[1], buf, w->n);
   ty_scratch_free(buf);
 }
 
@@ -254,8 +256,8 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
       if (x[i] != x[i] || (x[at] == x[at] && x[i] BETTER x[at])) at = i; \
       pos[i * st] = at + 1; } return; }
 static void running(const lines *w, const void *v, int64_t *pos, int64_t st, bool max) {
-  if (w->k == 0) { if (max) RUNNING(float, >=) RUNNING(float, <=) }
-  if (w->k == 1) { if (max) RUNNING(double, >=) RUNNING(double, <=) }
+  if (w->k == TY_IN_F32) { if (max) RUNNING(float, >=) RUNNING(float, <=) }
+  if (w->k == TY_IN_F64) { if (max) RUNNING(double, >=) RUNNING(double, <=) }
   if (max) RUNNING(int64_t, >=) RUNNING(int64_t, <=)
 }
 
@@ -304,7 +306,7 @@ static void line_cumprod_backward(void *arg, char *const *ptr, int64_t line) {
 static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   int id = w->c->op->id, back = w->c->nin == 2, o = back ? 2 : 1, lg = id == TY_OP_log_softmax || id == TY_OP_log_softmax_backward;
-  size_t bytes = (size_t)w->n * ty_ksize[w->k];
+  size_t bytes = (size_t)w->n * ty_loop_size[w->k];
   bool none = straight_line(w, 0) && straight_line(w, 1) && (!back || straight_line(w, 2));
   char *buf = none ? NULL : ty_scratch(bytes * 3);
   (void)line;
@@ -322,7 +324,7 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
    those without the dim with stride 0 there; the first `same` of them must be of the loops' type. False: nothing was done. */
 typedef void (*columns_run)(const lines *w, char *const *ptr, int64_t n);
 static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim, columns_run run) {
-  const ty_dtype type = w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64;
+  const ty_dtype type = ty_loop_dtype[w->k];
   const ty_tensor *x = &t[0];
   int side = -1;
   for (int k = 0; k < same; k++) if (t[k].dtype != type) return false;
@@ -416,7 +418,7 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
 static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn, columns_run columns) {
   ty_tensor *t[3], all[3];                 /* all: results that lack the dim too */
   int nt = 0;
-  lines w = {.c = c, .k = ty_k(compute), .l = ty_cpu_loops()};
+  lines w = {.c = c, .k = ty_loop_type_of(compute), .l = ty_cpu_loops()};
   ty_tensor flat[3];                       /* 0-dim tensors as lines of one */
   for (int i = 0; i < c->nin + results; i++) {
     ty_tensor *x = i < c->nin ? c->in[i].t : c->out[i - c->nin];

@@ -6,16 +6,16 @@
 #include "cpu.h"
 #include "shape.h"
 
-static inline uint64_t key_of(const void *v, int k, int64_t i) {
+static inline uint64_t key_of(const void *v, ty_loop_type k, int64_t i) {
   uint64_t key;
-  if (k == 0) {
+  if (k == TY_IN_F32) {
     float x = ((const float *)v)[i];
     uint32_t u;
     x = x == 0 ? 0 : x;
     memcpy(&u, &x, 4);
     return x != x ? UINT32_MAX : u >> 31 ? (uint32_t)~u : u | 0x80000000u;
   }
-  if (k == 1) {
+  if (k == TY_IN_F64) {
     double x = ((const double *)v)[i];
     x = x == 0 ? 0 : x;
     memcpy(&key, &x, 8);
@@ -24,9 +24,9 @@ static inline uint64_t key_of(const void *v, int k, int64_t i) {
   return (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
 }
 
-static uint64_t all_ones(int k) { return k == 0 ? UINT32_MAX : UINT64_MAX; }
+static uint64_t all_ones(ty_loop_type k) { return k == TY_IN_F32 ? UINT32_MAX : UINT64_MAX; }
 
-static void keys_of(const void *v, int k, int64_t n, bool descending, ty_card *out) {
+static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, ty_card *out) {
   uint64_t flip = descending ? all_ones(k) : 0;
   for (int64_t i = 0; i < n; i++) out[i] = (ty_card){key_of(v, k, i) ^ flip, i};
 }
@@ -83,7 +83,7 @@ void ty_sort_random_cards(ty_card *a, ty_card *b, int64_t n) {
   if (from != a) memcpy(a, from, sizeof(ty_card) * (size_t)n);
 }
 
-static int bits_of(int k) { return k == 0 ? 32 : 64; }
+static int bits_of(ty_loop_type k) { return k == TY_IN_F32 ? 32 : 64; }
 
 #define WORSE(x, y) ((x).key > (y).key || ((x).key == (y).key && (x).at > (y).at))
 static void sink(ty_card *a, int64_t i, int64_t end) {
@@ -97,19 +97,19 @@ static void sink(ty_card *a, int64_t i, int64_t end) {
 }
 
 /* The first in order, so many, into a: a heap of the best so far, the worst on top. */
-static void smallest(ty_card *a, const void *v, int k, int64_t n, int64_t many, bool descending) {
+static void smallest(ty_card *a, const void *v, ty_loop_type k, int64_t n, int64_t many, bool descending) {
   uint64_t flip = descending ? all_ones(k) : 0;
   keys_of(v, k, many, descending, a);
   for (int64_t i = many / 2 - 1; i >= 0; i--) sink(a, i, many);
   const float *x = v;
-  float bar = k == 0 ? x[a[0].at] : 0;     /* a glance at the number spares most elements their key; NaN passes */
+  float bar = k == TY_IN_F32 ? x[a[0].at] : 0;     /* a glance at the number spares most elements their key; NaN passes */
   for (int64_t i = many; i < n; i++) {
-    if (k == 0 && (descending ? x[i] <= bar : x[i] >= bar)) continue;
+    if (k == TY_IN_F32 && (descending ? x[i] <= bar : x[i] >= bar)) continue;
     uint64_t key = key_of(v, k, i) ^ flip;
     if (key >= a[0].key) continue;
     a[0] = (ty_card){key, i};
     sink(a, 0, many);
-    if (k == 0) bar = x[a[0].at];
+    if (k == TY_IN_F32) bar = x[a[0].at];
   }
   for (int64_t end = many - 1; end > 0; end--) { ty_card c = a[0]; a[0] = a[end]; a[end] = c; sink(a, 0, end); }
 }
@@ -118,7 +118,8 @@ static void smallest(ty_card *a, const void *v, int k, int64_t n, int64_t many, 
 
 typedef struct {
   ty_call *c;
-  int k, size;
+  ty_loop_type k;
+  int size;
   int64_t n, take, stride, ostride, istride;
   bool descending;
   ty_dtype dtype;
@@ -128,7 +129,7 @@ typedef struct {
 static void line_order(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   (void)line;
-  bool few = w->take < w->n / 8, direct = w->stride == 1 && w->dtype == (w->k == 0 ? TY_F32 : w->k == 1 ? TY_F64 : TY_I64);
+  bool few = w->take < w->n / 8, direct = w->stride == 1 && w->dtype == ty_loop_dtype[w->k];
   int64_t cards = few ? w->take : 2 * w->n;
   ty_card *a = ty_scratch(sizeof(ty_card) * (size_t)cards + (direct ? 0 : 8 * (size_t)w->n));
   if (!a) { w->failed = true; return; }
@@ -150,7 +151,7 @@ static ty_status order(ty_call *c, int dim, bool descending) {
   ty_tensor *t[3] = {c->in[0].t, c->out[0], c->out[1]}, flat[3];
   for (int i = 0; i < 3; i++)
     if (t[i]->ndim == 0) { flat[i] = *t[i]; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; t[i] = &flat[i]; }
-  lines w = {.c = c, .k = ty_k(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
+  lines w = {.c = c, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
              .stride = t[0]->stride[dim], .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim],
              .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
   if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[TY_AT_topk_k].i;
@@ -165,7 +166,8 @@ static ty_status unique(ty_call *c) {
   ty_tensor *x;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   int64_t n = ty_numel(x), found = 0, *inverse = ty_data(c->out[1]);
-  int k = ty_k(c->compute), size = ty_itemsize(x);
+  const ty_loop_type k = ty_loop_type_of(c->compute);
+  const int size = ty_itemsize(x);
   ty_card *a = ty_scratch((sizeof(ty_card) * 2 + 8) * (size_t)TY_MAX(n, 1));
   ty_status s = a ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
@@ -173,7 +175,7 @@ static ty_status unique(ty_call *c) {
     ty_cpu_loops()->load[x->dtype][k](values, ty_data(x), 1, n);
     keys_of(values, k, n, false, a);
     ty_sort_cards(a, a + n, n, bits_of(k));
-    uint64_t nan = k == 0 ? UINT32_MAX : k == 1 ? UINT64_MAX : 0;   /* no NaN equals another */
+    uint64_t nan = k == TY_IN_F32 ? UINT32_MAX : k == TY_IN_F64 ? UINT64_MAX : 0;   /* no NaN equals another */
     for (int64_t i = 0; i < n; i++) {
       const bool first = i == 0 || a[i].key != a[i - 1].key || (k < 2 && a[i].key == nan);
       if (first) a[n + found++] = (ty_card){.at = i};      /* where each begins */

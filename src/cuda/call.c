@@ -8,30 +8,31 @@
 /* What a kernel of this op or, where that can't be told, of an earlier one found wrong. */
 static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   ty_k_fault *f = ty_fault_of(gpu);        /* NULL: the device was never opened */
-  if (!f || !f->op) return TY_OK;
+  if (!f || f->fault == TY_FAULT_NONE) return TY_OK;
   const long long value = f->value, limit = f->limit;
-  const int op = f->op - 1;
-  const char *name = ty_op_name(op);
+  const int fault = f->fault;
+  const char *name = ty_op_name(f->op);
   char where[40] = "";
   if (!ty_capturing()) {                  /* what still runs would report the same again */
     ty_count_sync();
     if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();      /* another thread captures */
   }
-  f->op = 0;
+  f->fault = TY_FAULT_NONE;
   f->claimed = 0;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
-  if (limit == -1)
-    return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative",
-      name, where, value);
-  if (limit < -1)
-    return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where,
-      value, -2 - limit);
-  if (op == TY_OP_cross_entropy_rows || op == TY_OP_cross_entropy_backward || op == TY_OP_cross_entropy_mean ||
-      op == TY_OP_cross_entropy_mean_backward)
-    return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where)
-      : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
-  return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
-                    : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);
+  switch (fault) {
+    case TY_FAULT_PROBABILITY:
+      return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative",
+        name, where, value);
+    case TY_FAULT_TOO_FEW:
+      return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, limit);
+    case TY_FAULT_LABEL:
+      return value == 0 ? ty_error(ctx, "%s%s: label 0: class labels begin at 1", name, where)
+        : ty_error(ctx, "%s%s: label %lld is not one of %lld classes", name, where, value, limit);
+    default:
+      return value == 0 ? ty_error(ctx, "%s%s: index 0: indices begin at 1", name, where)
+        : ty_error(ctx, "%s%s: index %lld is out of range 1 to %lld", name, where, value, limit);
+  }
 }
 
 ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }

@@ -91,8 +91,7 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
 /* ---- on one device ---- */
 
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s) {
-  const int k = src->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)src->dtype) ? 0 : 2;
-  ty_k_point a = {.op = -1, .k = k, .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
+  ty_k_point a = {.op = -1, .k = ty_loop_type_of(src->dtype), .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
   if (a.n == 0) return cudaSuccess;
   memcpy(a.shape, dst->shape, sizeof a.shape);
   a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
@@ -148,7 +147,7 @@ cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
     return bits ? ty_k_fill(ty_data(dst), (int)ty_itemsize(dst), bits, n, s)
       : cudaMemsetAsync(ty_data(dst), 0, (size_t)(n * ty_itemsize(dst)), s);
   }
-  ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT ? 1 : 2, .nin = 1, .ndim = dst->ndim, .n = n};
+  ty_k_point a = {.op = -1, .k = v.kind == TY_FLOAT ? TY_IN_F64 : TY_IN_I64, .nin = 1, .ndim = dst->ndim, .n = n};
   memcpy(a.shape, dst->shape, sizeof a.shape);
   a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);

@@ -48,7 +48,7 @@ static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of th
 
 ty_status ty_cuda_pointwise(ty_call *c) {
   const ty_tensor *o = c->out[0];
-  const int k = c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2;
+  const ty_loop_type k = ty_loop_type_of(c->compute);
   ty_k_point a = {.op = c->op->id, .k = k, .nin = c->nin, .ndim = o->ndim, .n = ty_numel(o)};
   const bool flat = ty_is_dense(o), rounds = ty_rounds_numbers(c);
   int gpu;

@@ -10,7 +10,7 @@ static void add_dim(int64_t *shape, int64_t *step, int *n, int64_t size, int64_t
 }
 
 /* x's dims in mask go; o: contiguous. */
-static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, int k, const ty_tensor *x, unsigned mask, void *o,
+static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, ty_loop_type k, const ty_tensor *x, unsigned mask, void *o,
   int out_dtype, int64_t outputs) {
   ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1,
     .x = ty_data(x), .o = o};
@@ -43,9 +43,9 @@ ty_status ty_cuda_reduce(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   if (!c->at[TY_AT_sum_dim].set) mask = ~0u;
   else for (int i = 0; i < c->at[TY_AT_sum_dim].n; i++) mask |= 1u << c->at[TY_AT_sum_dim].v[i];
-  return reduce(c, gpu, s, c->op->id, c->compute == TY_F64 ? 1 : c->compute == TY_F32 ? 0 : 2, x, mask, ty_data(o), o->dtype, ty_numel(o));
+  return reduce(c, gpu, s, c->op->id, ty_loop_type_of(c->compute), x, mask, ty_data(o), o->dtype, ty_numel(o));
 }
 
 ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n) {
-  return reduce(c, gpu, s, op, x->dtype == TY_F64 ? 1 : ty_is_float((ty_dtype)x->dtype) ? 0 : 2, x, dims, o, d, n);
+  return reduce(c, gpu, s, op, ty_loop_type_of(x->dtype), x, dims, o, d, n);
 }

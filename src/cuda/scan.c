@@ -16,7 +16,7 @@ static ty_status scan(ty_call *c, bool one) {
   ty_status st = ty_contiguous(c->ctx, y, &x);
   ty_release(y);
   TY_TRY(st);
-  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? 0 : 2, .dtype = x->dtype,
+  ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? TY_IN_F64 : TY_IN_I64, .dtype = x->dtype,
                  .x = ty_data(x), .o = ty_data(c->out[0]), .place = places ? ty_data(places) : NULL};
   ty_lines_of(t, dim, &k.lines, &k.n, &k.inner);
   const cudaError_t e = ty_k_scan_lines(&k, s);
