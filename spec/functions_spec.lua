@@ -328,3 +328,49 @@ describe("functions made of others", function()
     assert.is_true(want:equal(bag(ids, {offsets = offsets, per_sample_weights = weights})))
   end)
 end)
+
+-- Against log_softmax and sums of its elements, in float64: rows long and short, places side by side, channels-last.
+describe("cross_entropy of places", function()
+  for _, shape in ipairs {{20, 10}, {5, 100}, {258, 4}, {1, 3, 258}, {2, 6, 4, 5}, {1, 3, 6, 43}, {2, 3, 2, 1, 3}, {1, 4, 0, 3}, {0, 3}} do
+    for _, layout in ipairs {"contiguous", "channels_last"} do
+      if layout == "contiguous" or #shape == 4 then
+        it(table.concat(shape, "x") .. " " .. layout, function()
+          tycho.manual_seed(3)
+          local x = tycho.randn(shape, {dtype = "float64"})
+          local places = {}
+          for i, n in ipairs(shape) do if i ~= 2 then places[#places + 1] = n end end
+          local y = tycho.randint(1, shape[2], places)
+          local w = tycho.rand(shape[2], {dtype = "float64"}) + 0.5
+          if y:numel() > 5 then y:view(-1):slice(1, 2, 5):fill_(-100) end
+          local wide = {shape[2]}
+          for i = 2, #places do wide[i] = 1 end
+          for _, o in ipairs {{}, {weight = w}, {label_smoothing = 0.1}, {weight = w, label_smoothing = 0.3}, {reduction = "sum"},
+              {reduction = "none"}} do
+            local ref = x:clone():requires_grad_(true)
+            local logp, valid, smooth = F.log_softmax(ref, 2), y:ne(-100), o.label_smoothing or 0
+            local label = tycho.where(valid, y, 1)
+            local each = (o.weight or tycho.ones_like(w)):view(unpack(wide))
+            local picked = (o.weight or tycho.ones_like(w))[label:flatten()]:view(places)
+            local loss = -logp:gather(2, label:unsqueeze(2)):squeeze(2) * picked * (1 - smooth) - (logp * each):sum(2) * (smooth / shape[2])
+            loss = tycho.where(valid, loss, 0)
+            local want = o.reduction == "sum" and loss:sum() or o.reduction == "none" and loss or loss:sum() / (picked * valid):sum()
+            local up = tycho.randn(want.shape, {dtype = "float64"})
+            want:backward(up)
+            for dtype, tolerance in pairs {float64 = 1e-12, float32 = 1e-5, bfloat16 = 0.05} do
+              local v = x:to(dtype):clone()
+              if layout == "channels_last" then v = v:to({memory_format = "channels_last"}) end
+              v:requires_grad_(true)
+              local options = {}
+              for k, z in pairs(o) do options[k] = k == "weight" and z:to(dtype) or z end
+              local got = F.cross_entropy(v, y, options)
+              helper.close(got:double(), want:detach(), dtype, tolerance)
+              got:backward(up:to(got.dtype))
+              helper.close(v.grad:double(), ref.grad, dtype .. "'s gradient", tolerance)
+              if layout == "channels_last" and v:numel() > 0 then assert.is_false(v.grad:is_contiguous()) end
+            end
+          end
+        end)
+      end
+    end
+  end
+end)

@@ -148,10 +148,15 @@ end, weight = function(g, x) return ops.where(ops.gt(x, 0), 0, g * x) end}
 R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
   y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
 
--- Of rows' gradients g, in terms of other ops; of 16-bit scores in float32, as the op.
+-- Of the losses' gradients g, in terms of other ops; of 16-bit scores in float32, as the op.
 local function cross_entropy(g, x, target, weight, ignore_index, label_smoothing)
   if x.dtype ~= "float64" then x, weight = M.float(x), weight and M.float(weight) end
   local valid = ops.ne(target, ignore_index)
+  if weight then                           -- along dim 2
+    local shape = {M.numel(weight)}
+    for i = 2, M.dim(target) do shape[i] = 1 end
+    weight = M.view(weight, shape)
+  end
   local label = M.unsqueeze(ops.where(valid, target, 1), 2)
   local q = ops.zeros(x.shape, {dtype = x.dtype, device = x.device})
   local picked = weight and ops.gather(ops.expand(weight, x.shape), 2, label) or ops.fill(M.to(label, x.dtype), 1)

@@ -321,24 +321,29 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
 
 /* ---- losses ---- */
 
+/* Whether t has an element for each place of scores x (N, C, ...): x's shape without the classes. */
+static bool of_places(const ty_tensor *t, const ty_tensor *x) {
+  return t->ndim == x->ndim - 1 && t->shape[0] == x->shape[0] &&
+    !memcmp(t->shape + 1, x->shape + 2, sizeof(int64_t) * (size_t)(t->ndim - 1));
+}
+
 ty_status ty_infer_cross_entropy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *y = c->in[1].t, *w = c->in[2].t;
   const double eps = ty_loss_options_of(c).label_smoothing;
   TY_TRY(ty_need_float(c, 0));
-  TY_TRY(ty_need_dims(c, 0, 2));
+  if (x->ndim < 2) return ty_fail(c, "argument 1 must have dims (N, C, ...), got shape %s", ty_shape_of(x));
   TY_TRY(ty_need_dtype(c, 1, TY_I64));
-  if (y->ndim != 1 || y->shape[0] != x->shape[0])
-    return ty_fail(c, "argument 2 has shape %s; it must have %lld elements to match argument 1 of shape %s",
-      ty_shape_of(y), (long long)x->shape[0], ty_shape_of(x));
+  if (!of_places(y, x))
+    return ty_fail(c, "argument 2 has shape %s; it must be that of argument 1, %s, without dim 2", ty_shape_of(y), ty_shape_of(x));
   if (w && (w->ndim != 1 || w->shape[0] != x->shape[1] || w->dtype != x->dtype))
     return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1],
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = x->dtype == TY_F64 ? TY_F64 : TY_F32;
-  /* the loss, log-sum-exps of rows, what the rows' losses count for together */
+  /* the loss, log-sum-exps of places, what the places' losses count for together */
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;
-  ty_set_shape(&c->meta[0], d, mean ? 0 : 1, x->shape);
-  ty_set_shape(&c->meta[1], d, 1, x->shape);
+  ty_set_shape(&c->meta[0], d, mean ? 0 : y->ndim, y->shape);
+  ty_set_shape(&c->meta[1], d, y->ndim, y->shape);
   if (mean) ty_set_shape(&c->meta[2], d, 0, x->shape);
   return TY_OK;
 }
@@ -349,16 +354,15 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
     *total = mean ? c->in[4].t : NULL;
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_float(c, 1));
-  TY_TRY(ty_need_dims(c, 1, 2));
   TY_TRY(ty_need_dtype(c, 2, TY_I64));
-  bool fits = g->ndim == !mean && y->ndim == 1 && l->ndim == 1 && (mean || g->shape[0] == x->shape[0]) &&
-              (!mean || (total->ndim == 0 && total->dtype == l->dtype)) && y->shape[0] == x->shape[0] &&
-              l->shape[0] == x->shape[0] && l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) &&
+  bool fits = x->ndim >= 2 && (mean ? g->ndim == 0 && total->ndim == 0 && total->dtype == l->dtype : of_places(g, x)) &&
+              of_places(y, x) && of_places(l, x) && l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) &&
               (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
   if (!fits)
     return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s",
       ty_shape_of(g), ty_shape_of(x), ty_shape_of(y));
-  ty_meta_of(c->in[1].t, &c->meta[0]);
+  ty_meta_of(x, &c->meta[0]);
+  if (x->ndim == 4 && !ty_is_contiguous(x) && ty_is_channels_last(x)) ty_lay_channels_last(&c->meta[0]);
   return TY_OK;
 }
 

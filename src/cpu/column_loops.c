@@ -42,6 +42,24 @@
       const T *a = g + i * gs, *b = y + i * ys; T *to = o + i * os; \
       if (lg) for (int64_t j = 0; j < n; j++) to[j] = a[j] - ty_exp_down_##X(b[j]) * (T)sum[j]; \
       else for (int64_t j = 0; j < n; j++) to[j] = b[j] * (a[j] - (T)sum[j]); } } \
+  static void log_sum_##k(void *lse_, const void *x_, int64_t xs, int64_t rows, int64_t n) { \
+    T *lse = lse_; const T *x = x_; T top[TY_BLOCK]; double sum[TY_BLOCK]; \
+    for (int64_t j = 0; j < n; j++) { top[j] = -INFINITY; sum[j] = 0; } \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs; \
+      for (int64_t j = 0; j < n; j++) top[j] = row[j] > top[j] ? row[j] : top[j]; } \
+    for (int64_t j = 0; j < n; j++) top[j] = top[j] == -INFINITY ? 0 : top[j]; \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs; T e[TY_BLOCK]; \
+      for (int64_t j = 0; j < n; j++) e[j] = ty_exp_down_##X(row[j] - top[j]); \
+      for (int64_t j = 0; j < n; j++) sum[j] += (double)e[j]; } \
+    for (int64_t j = 0; j < n; j++) lse[j] = top[j] + log_##X((T)sum[j]); } \
+  static void entropy_slopes_##k(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n, const void *lse_, \
+                                 const void *a_, const void *b_, const void *w_) { \
+    T *o = o_; const T *x = x_, *lse = lse_, *a = a_, *b = b_, *w = w_; \
+    for (int64_t i = 0; i < rows; i++) { \
+      const T *row = x + i * xs, v = w ? w[i] : 1; T *to = o + i * os; \
+      for (int64_t j = 0; j < n; j++) to[j] = a[j] * ty_exp_down_##X(row[j] - lse[j]) + b[j] * v; } } \
   static void cumsum_##k(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n) { \
     T *o = o_; const T *x = x_; double sum[TY_BLOCK]; \
     for (int64_t j = 0; j < n; j++) sum[j] = 0; \
@@ -73,5 +91,7 @@ const ty_column_loops PASTE(ty_column_loops_, TY_ISA) = {
   .softmax = {softmax_0, softmax_1},
   .softmax_backward = {softmax_backward_0, softmax_backward_1},
   .cumsum = {cumsum_0, cumsum_1},
+  .log_sum = {log_sum_0, log_sum_1},
+  .entropy_slopes = {entropy_slopes_0, entropy_slopes_1},
   .extreme = {extreme_0, extreme_1, extreme_2},
 };

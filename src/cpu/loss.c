@@ -1,87 +1,191 @@
-/* Cross-entropy over rows: the loss of each row, or their mean, from log-sum-exps, and the gradient from the same, in one pass. */
+/* Cross-entropy of scores (N, C, ...): the loss of each place, or their mean, from log-sum-exps, and the gradient from the same, in one pass.
+ *
+ * Idea: a place's scores lie in a row (two dims, or channels-last), or places lie side by side, class after class. Long rows go one by one;
+ * all else in tiles of places side by side, to which short rows are turned. */
 #include <math.h>
-#include <stdlib.h>
+#include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
 #define LOSS_BLOCK 512
+#define TILE 256               /* places */
+#define SHORT 64               /* classes of a short row */
 
-static ty_status check_labels(ty_call *c, const ty_tensor *y, int64_t classes, int64_t ignore) {
-  const int64_t *v = ty_data(y);
-  for (int64_t i = 0; i < y->shape[0]; i++) {
-    int64_t t = v[i * y->stride[0]];
-    if (t == ignore || (t >= 1 && t <= classes)) continue;
+typedef struct {
+  ty_loop_type k;
+  int size;
+  int64_t m, n, inner, ignore; /* places, classes; places side by side, or 1: rows */
+  double eps, wsum, whole;     /* whole: what the losses count for together, in a gradient of their mean */
+  const char *x, *w, *lse, *g; /* w may be NULL; lse, g: backward */
+  int gdtype;
+  bool mean;
+  const int64_t *labels;
+  char *losses, *lse_out, *o;
+} job;
+
+static ty_status check_labels(ty_call *c, const job *j) {
+  for (int64_t i = 0; i < j->m; i++) {
+    const int64_t t = j->labels[i];
+    if (t == j->ignore || (t >= 1 && t <= j->n)) continue;
     return t == 0 ? ty_fail(c, "label 0: class labels begin at 1")
-      : ty_fail(c, "label %lld is not one of %lld classes", (long long)t, (long long)classes);
+      : ty_fail(c, "label %lld is not one of %lld classes", (long long)t, (long long)j->n);
   }
   return TY_OK;
 }
 
-/* What a row's loss counts for in the mean. */
-static double count_of(int64_t t, int64_t ignore, const ty_tensor *w, int k) { return t == ignore ? 0 : w ? at(ty_data(w), k, t - 1) : 1; }
+/* What a place's loss counts for in the mean. */
+static double count_of(const job *j, int64_t t) { return t == j->ignore ? 0 : j->w ? at(j->w, j->k, t - 1) : 1; }
+static double weight_of(const job *j, int64_t class) { return j->w ? at(j->w, j->k, class) : 1; }
+static double gradient_of(const job *j, int64_t place) {
+  const double up = ty_get(j->g + (j->mean ? 0 : place * ty_dtype_size[j->gdtype]), (ty_dtype)j->gdtype);
+  return j->mean ? up / j->whole : up;
+}
+
+/* The gradient is up * (mass * softmax - (1 - eps) wl [label] - eps / n * weight). */
+static double mass_of(const job *j, double wl) { return (1 - j->eps) * wl + j->eps / (double)j->n * j->wsum; }
+
+static void row_forward(const job *j, int64_t i) {
+  const ty_loops *l = ty_cpu_loops();
+  const char *row = j->x + i * j->n * j->size;
+  const int64_t t = j->labels[i], n = j->n;
+  double top, sum = 0, smooth = 0, buf[LOSS_BLOCK];
+  l->row[TY_OP_amax][j->k](&top, row, n);
+  if (n == 0 || top == -INFINITY) top = 0;
+  for (int64_t q = 0; q < n; q += LOSS_BLOCK) sum += l->exp_sum[j->k](buf, row + q * j->size, TY_MIN(LOSS_BLOCK, n - q), 1, top);
+  const double lse = top + log(sum);
+  if (j->eps > 0) for (int64_t q = 0; q < n; q++) smooth += weight_of(j, q) * (lse - at(row, j->k, q));
+  put(j->losses, j->k, i, t == j->ignore ? 0 : (1 - j->eps) * count_of(j, t) * (lse - at(row, j->k, t - 1)) + j->eps / (double)n * smooth);
+  put(j->lse_out, j->k, i, lse);
+}
+
+static void row_backward(const job *j, int64_t i) {
+  const ty_loops *l = ty_cpu_loops();
+  const int64_t t = j->labels[i], n = j->n;
+  char *o = j->o + i * n * j->size;
+  if (t == j->ignore) { memset(o, 0, (size_t)(n * j->size)); return; }
+  const double wl = count_of(j, t), up = gradient_of(j, i), each = -up * j->eps / (double)n;
+  l->exp_sum[j->k](o, j->x + i * n * j->size, n, 1, at(j->lse, j->k, i));
+  if (j->w && j->eps > 0) l->affine2[j->k](o, o, j->w, n, up * mass_of(j, wl), each, 0);
+  else l->affine[j->k](o, o, n, up * mass_of(j, wl), each);
+  put(o, j->k, t - 1, at(o, j->k, t - 1) - up * (1 - j->eps) * wl);
+}
+
+/* Places first .. first + count - 1: x has class q of place p at q * xs + p. */
+static void tile_forward(const job *j, int64_t first, int64_t count, const char *x, int64_t xs) {
+  const ty_loop_type k = j->k;
+  char *lse = j->lse_out + first * j->size;
+  double smooth[TILE] = {0};
+  ty_cpu_loops()->columns->log_sum[k](lse, x, xs, j->n, count);
+  for (int64_t q = 0; q < j->n && j->eps > 0; q++)
+    for (int64_t p = 0; p < count; p++) smooth[p] += weight_of(j, q) * (at(lse, k, p) - at(x, k, q * xs + p));
+  for (int64_t p = 0; p < count; p++) {
+    const int64_t t = j->labels[first + p];
+    put(j->losses, k, first + p, t == j->ignore ? 0
+      : (1 - j->eps) * count_of(j, t) * (at(lse, k, p) - at(x, k, (t - 1) * xs + p)) + j->eps / (double)j->n * smooth[p]);
+  }
+}
+
+static void tile_backward(const job *j, int64_t first, int64_t count, const char *x, int64_t xs, char *o, int64_t os) {
+  const ty_loop_type k = j->k;
+  double a[TILE], b[TILE];                 /* of the loops' type */
+  for (int64_t p = 0; p < count; p++) {
+    const int64_t t = j->labels[first + p];
+    const double up = t == j->ignore ? 0 : gradient_of(j, first + p);
+    put(a, k, p, up * mass_of(j, count_of(j, t)));
+    put(b, k, p, -up * j->eps / (double)j->n);
+  }
+  ty_cpu_loops()->columns->entropy_slopes[k](o, os, x, xs, j->n, count, j->lse + first * j->size, a, b, j->w);
+  for (int64_t p = 0; p < count; p++) {
+    const int64_t t = j->labels[first + p], q = (t - 1) * os + p;
+    if (t == j->ignore) for (int64_t class = 0; class < j->n; class++) put(o, k, class * os + p, 0);       /* also of what is infinite */
+    else put(o, k, q, at(o, k, q) - gradient_of(j, first + p) * (1 - j->eps) * count_of(j, t));
+  }
+}
+
+/* memory: two tiles, where rows are turned */
+static void tile(const job *j, int64_t first, int64_t count, bool back, char *memory) {
+  const ty_loops *l = ty_cpu_loops();
+  if (j->inner > 1) {
+    const int64_t at = (first / j->inner * j->n * j->inner + first % j->inner) * j->size;
+    if (back) tile_backward(j, first, count, j->x + at, j->inner, j->o + at, j->inner);
+    else tile_forward(j, first, count, j->x + at, j->inner);
+    return;
+  }
+  char *o = memory + j->n * TILE * j->size;
+  l->transpose[j->k](memory, TILE, j->x + first * j->n * j->size, j->n, count, j->n);
+  if (!back) { tile_forward(j, first, count, memory, TILE); return; }
+  tile_backward(j, first, count, memory, TILE, o, TILE);
+  l->transpose[j->k](j->o + first * j->n * j->size, j->n, o, TILE, j->n, count);
+}
+
+static ty_status rows_or_tiles(ty_call *c, const job *j, bool back) {
+  const int threads = ty_threads_for(j->m * j->n * 2);
+  if (j->inner == 1 && (j->n > SHORT || j->n == 0 || j->m < 16)) {
+    #pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < j->m; i++) {
+      if (back) row_backward(j, i);
+      else row_forward(j, i);
+    }
+    return TY_OK;
+  }
+  const int64_t line = j->inner > 1 ? j->inner : j->m, per = (line + TILE - 1) / TILE, tiles = line ? j->m / line * per : 0;
+  const size_t each = j->inner > 1 ? 0 : (size_t)(2 * j->n * TILE * j->size);
+  char *memory = ty_scratch(each * (size_t)threads + 1);
+  if (!memory) return ty_no_memory(c->ctx, c->op->shown);
+  #pragma omp parallel num_threads(threads)
+  {
+    char *own = memory + each * (size_t)omp_get_thread_num();
+    #pragma omp for schedule(static)
+    for (int64_t i = 0; i < tiles; i++)
+      tile(j, i / per * line + i % per * TILE, TY_MIN(TILE, line - i % per * TILE), back, own);
+  }
+  ty_scratch_free(memory);
+  return TY_OK;
+}
 
 static ty_status run(ty_call *c) {
   const int id = c->op->id;
   const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward,
     back = id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward;
-  ty_tensor *x, *w = NULL, *y = c->in[back ? 2 : 1].t, *wt = c->in[back ? 4 + mean : 2].t;
   const ty_loss_options how = ty_loss_options_of(c);
-  const int64_t ignore = how.ignore_index;
-  const double eps = how.label_smoothing;
-  TY_TRY(ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x));
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)x->dtype);
-  int64_t m = x->shape[0], n = x->shape[1];
-  ty_status s = check_labels(c, y, n, ignore);
-  if (s == TY_OK && wt) s = ty_contiguous(c->ctx, wt, &w);
-  const int64_t *labels = ty_data(y);
-  const char *px = ty_data(x);
-  const ty_loops *l = ty_cpu_loops();
-  int size = ty_loop_size[k];
-  double wsum = (double)n, whole = back && mean ? at(ty_data(c->in[4].t), k, 0) : 0;
-  if (w) { wsum = 0; for (int64_t j = 0; j < n; j++) wsum += at(ty_data(w), k, j); }
-  char *losses = back ? NULL : mean ? ty_scratch((size_t)(m * size + 8)) : ty_data(c->out[0]);
-  if (!back && !losses) {
-    ty_fail(c, "out of memory");
-    s = TY_OOM;
-  }
-  #pragma omp parallel for num_threads(ty_threads_for(m * n * 2)) schedule(static)
-  for (int64_t i = 0; i < m; i++) {
-    if (s != TY_OK) continue;
-    const char *row = px + i * n * size;
-    int64_t t = labels[i * y->stride[0]];
-    double wl = count_of(t, ignore, w, k);
-    if (back) {                            /* up * (mass * softmax - (1 - eps) wl [label] - eps / n * weight) */
-      const ty_tensor *g = c->in[0].t, *lse = c->in[3].t;
-      char *o = (char *)ty_data(c->out[0]) + i * n * size;
-      if (t == ignore) { memset(o, 0, (size_t)(n * size)); continue; }
-      double up = ty_get((char *)ty_data(g) + (mean ? 0 : i * g->stride[0] * ty_itemsize(g)), (ty_dtype)g->dtype),
-        mass = (1 - eps) * wl + eps / (double)n * wsum;
-      if (mean) up /= whole;
-      l->exp_sum[k](o, row, n, 1, at(ty_data(lse), k, i));
-      if (w && eps > 0) l->affine2[k](o, o, ty_data(w), n, up * mass, -up * eps / (double)n, 0);
-      else l->affine[k](o, o, n, up * mass, -up * eps / (double)n);
-      put(o, k, t - 1, at(o, k, t - 1) - up * (1 - eps) * wl);
-      continue;
+  ty_tensor *x = NULL, *w = NULL, *y = NULL, *g = NULL, *from = c->in[back ? 1 : 0].t, *weight = c->in[back ? 4 + mean : 2].t;
+  const bool last = from->ndim == 4 && (back ? !ty_is_contiguous(c->out[0]) : !ty_is_contiguous(from) && ty_is_channels_last(from));
+  ty_status s = last ? ty_channels_last(c->ctx, from, &x) : ty_contiguous(c->ctx, from, &x);
+  if (s == TY_OK) s = ty_contiguous(c->ctx, c->in[back ? 2 : 1].t, &y);
+  if (s == TY_OK && weight) s = ty_contiguous(c->ctx, weight, &w);
+  if (s == TY_OK && back) s = ty_contiguous(c->ctx, c->in[0].t, &g);
+  if (s == TY_OK) {
+    job j = {.k = ty_loop_type_of((ty_dtype)from->dtype), .m = ty_numel(y), .n = from->shape[1], .inner = 1, .ignore = how.ignore_index,
+             .eps = how.label_smoothing, .mean = mean, .x = ty_data(x), .w = w ? ty_data(w) : NULL, .labels = ty_data(y)};
+    j.size = ty_loop_size[j.k];
+    for (int i = 2; i < from->ndim && !last; i++) j.inner *= from->shape[i];
+    j.wsum = (double)j.n;
+    if (w) { j.wsum = 0; for (int64_t q = 0; q < j.n; q++) j.wsum += weight_of(&j, q); }
+    s = check_labels(c, &j);
+    if (back) {
+      j.lse = ty_data(c->in[3].t);
+      j.g = ty_data(g);
+      j.gdtype = g->dtype;
+      if (mean) j.whole = at(ty_data(c->in[4].t), j.k, 0);
+      j.o = ty_data(c->out[0]);
+    } else {
+      j.lse_out = ty_data(c->out[1]);
+      j.losses = mean ? ty_scratch((size_t)(j.m * j.size + 8)) : ty_data(c->out[0]);
+      if (!j.losses) s = ty_no_memory(c->ctx, c->op->shown);
     }
-    double top, sum = 0, smooth = 0, buf[LOSS_BLOCK];
-    l->row[TY_OP_amax][k](&top, row, n);
-    if (n == 0 || top == -INFINITY) top = 0;
-    for (int64_t j = 0; j < n; j += LOSS_BLOCK) sum += l->exp_sum[k](buf, row + j * size, TY_MIN(LOSS_BLOCK, n - j), 1, top);
-    double lse = top + log(sum);
-    if (eps > 0) for (int64_t j = 0; j < n; j++) smooth += (w ? at(ty_data(w), k, j) : 1) * (lse - at(row, k, j));
-    double loss = t == ignore ? 0 : (1 - eps) * wl * (lse - at(row, k, t - 1)) + eps / (double)n * smooth;
-    put(losses, k, i, loss);
-    put(ty_data(c->out[1]), k, i, lse);
+    if (s == TY_OK) s = rows_or_tiles(c, &j, back);
+    if (s == TY_OK && mean && !back) {
+      double sum = 0, whole = 0;
+      for (int64_t i = 0; i < j.m; i++) { sum += at(j.losses, j.k, i); whole += count_of(&j, j.labels[i]); }
+      put(ty_data(c->out[2]), j.k, 0, whole);
+      put(ty_data(c->out[0]), j.k, 0, sum / at(ty_data(c->out[2]), j.k, 0));
+    }
+    if (!back && mean) ty_scratch_free(j.losses);
   }
-  if (!back && mean && s == TY_OK) {
-    double sum = 0;
-    for (int64_t i = 0; i < m; i++) { sum += at(losses, k, i); whole += count_of(labels[i * y->stride[0]], ignore, w, k); }
-    put(ty_data(c->out[2]), k, 0, whole);
-    put(ty_data(c->out[0]), k, 0, sum / at(ty_data(c->out[2]), k, 0));
-  }
-  if (!back && mean) ty_scratch_free(losses);
   ty_release(x);
+  ty_release(y);
   ty_release(w);
+  ty_release(g);
   return s;
 }
 

@@ -36,12 +36,21 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 #define FEW_ROWS 1024            /* up to here one block adds up the losses, and what rows count for */
 
-/* A call's labels, weights and options, and its input x. */
+/* Scores (N, C, ...) with the classes last: a row for each place. */
+static ty_tensor rows_of(const ty_tensor *t) {
+  ty_tensor v = *t;
+  for (int i = 1; i + 1 < t->ndim; i++) { v.shape[i] = t->shape[i + 1]; v.stride[i] = t->stride[i + 1]; }
+  v.shape[t->ndim - 1] = t->shape[1];
+  v.stride[t->ndim - 1] = t->stride[1];
+  return v;
+}
+
+/* A call's labels, weights and options, and the rows x of its input. */
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
   const ty_loss_options how = ty_loss_options_of(c);
-  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = x->shape[0], .n = x->shape[1], .ignore = how.ignore_index,
+  return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = ty_numel(labels), .n = x->shape[x->ndim - 1], .ignore = how.ignore_index,
     .smoothing = how.label_smoothing, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
-    .label_step = labels->stride[0], .fault = ty_fault_of(gpu)};
+    .label_step = 1, .fault = ty_fault_of(gpu)};
 }
 
 /* The mean of the rows' losses and, with o, its gradient. k: but for losses, mean and total; total: NULL, or where it is asked for */
@@ -74,19 +83,41 @@ static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *tota
   return st;
 }
 
+/* The losses' gradients in dtype d, *step elements apart: 0 where one serves all. */
+static ty_status gradients_of(ty_call *c, ty_tensor *g, ty_dtype d, ty_tensor **up, int64_t *step) {
+  ty_tensor *cast;
+  bool one = true, line = g->ndim == 1;
+  for (int i = 0; i < g->ndim; i++) one = one && g->stride[i] == 0;
+  TY_TRY(ty_cast(c->ctx, g, d, &cast));
+  one = one && cast == g;
+  line = line && cast == g;
+  *step = one ? 0 : line ? g->stride[0] : 1;
+  if (one || line) return *up = cast, TY_OK;
+  const ty_status st = ty_contiguous(c->ctx, cast, up);
+  ty_release(cast);
+  return st;
+}
+
 /* The losses of rows or their mean, and where back is given, or c is it, their gradient. */
 ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
   const int id = c->op->id;
   const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward;
   if (id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward) back = c;
   const bool forward = back != c;
-  ty_tensor *x = NULL, *w = NULL, *up = NULL, *wt = c->in[forward ? 2 : 4 + mean].t;
-  ty_status st = ty_contiguous(c->ctx, c->in[forward ? 0 : 1].t, &x);
-  if (st == TY_OK && back) st = ty_cast(c->ctx, back->in[0].t, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up);
+  ty_tensor *x = NULL, *w = NULL, *up = NULL, *labels = NULL, *made = NULL, *wt = c->in[forward ? 2 : 4 + mean].t;
+  int64_t step = 0;
+  ty_tensor from = rows_of(c->in[forward ? 0 : 1].t), o;
+  ty_status st = ty_contiguous(c->ctx, &from, &x);
+  if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[forward ? 1 : 2].t, &labels);
+  if (st == TY_OK && back) {
+    o = rows_of(back->out[0]);
+    if (!ty_is_contiguous(&o)) st = ty_new(c, gpu, (ty_dtype)o.dtype, o.ndim, o.shape, &made);
+  }
+  if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up, &step);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
   if (st == TY_OK && (ty_numel(x) || (forward && mean))) {
-    ty_k_entropy k = entropy_of(c, x, c->in[forward ? 1 : 2].t, w, gpu);
-    if (back) { k.g = ty_data(up); k.g_step = mean ? 0 : up->stride[0]; k.o = ty_data(back->out[0]); }
+    ty_k_entropy k = entropy_of(c, x, labels, w, gpu);
+    if (back) { k.g = ty_data(up); k.g_step = step; k.o = ty_data(made ? made : &o); }
     const ty_tensor *lse = forward ? c->out[1] : c->in[3].t;
     k.lse = lse ? ty_data(lse) : NULL;
     if (forward && mean) st = mean_of_rows(c, &k, c->out[2], gpu, s);
@@ -95,7 +126,10 @@ ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
       else if (mean) k.total = ty_data(c->in[4].t);
       st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
     }
+    if (st == TY_OK && made) st = ty_launched(c, gpu, ty_convert(&o, made, s));
   }
+  ty_release(labels);
+  ty_release(made);
   ty_release(x);
   ty_release(w);
   ty_release(up);

@@ -82,18 +82,23 @@ def("binary_cross_entropy_with_logits",
     if weight then loss = loss * weight end
     return reduced(loss, reduction)
   end, LOSS)
--- Dims (N, C, ...) as rows of classes, and what brings a row's loss back.
-local function class_rows(name, x, target)
+-- target must have x's shape without the classes, dim 2 of (N, C, ...) or all of (C).
+local function check_labels(name, x, target)
   local n = M.dim(x)
+  if n == 0 then fail(name, "argument 1 must have dims (N, C, ...), got a 0-dim tensor") end
   local want = x.shape
   table.remove(want, n > 1 and 2 or 1)
-  if n > 0 and target.shape ~= want then
+  if target.shape ~= want then
     fail(name, "argument 2 has shape %s; it must be %s to match argument 1 of shape %s", tostring(target.shape),
       tostring(want), tostring(x.shape))
   end
+end
+-- Dims (N, C, ...) as rows of classes, and what brings a row's loss back.
+local function class_rows(name, x, target)
+  local n = M.dim(x)
+  check_labels(name, x, target)
   if n == 1 then return M.unsqueeze(x, 1), M.view(target, 1), {} end
   if n == 2 then return x, target, target.shape end
-  if n == 0 then fail(name, "argument 1 must have dims (N, C, ...), got a 0-dim tensor") end
   local order = {1}
   for i = 3, n do order[#order + 1] = i end
   order[#order + 1] = 2
@@ -133,12 +138,14 @@ def("cross_entropy", "x, target, weight:tensor?, *, ignore_index:int=-100, label
     if M.is_floating_point(target) then return soft_cross_entropy(x, target, weight, smoothing, reduction) end
     -- 16-bit scores are taken as they are, under autocast too: the ops compute, and give losses, in float32
     if weight and weight.dtype ~= x.dtype then x, weight = both_in_float32(x, weight) end
-    local rows, labels, shape = class_rows("cross_entropy", x, target)
+    check_labels("cross_entropy", x, target)
+    local scores, labels = x, target
+    if M.dim(x) == 1 then scores, labels = M.unsqueeze(x, 1), M.view(target, 1) end
     local options = {ignore_index = ignore_index, label_smoothing = smoothing}
-    if reduction == "mean" then return (ops.cross_entropy_mean(rows, labels, weight, options)) end
-    local loss = ops.cross_entropy_rows(rows, labels, weight, options)
+    if reduction == "mean" then return (ops.cross_entropy_mean(scores, labels, weight, options)) end
+    local loss = ops.cross_entropy_rows(scores, labels, weight, options)
     if reduction == "sum" then return ops.sum(loss) end
-    return M.view(loss, shape)
+    return M.dim(x) == 1 and M.squeeze(loss, 1) or loss
   end, lib.NN)
 def("nll_loss",
   "x, target, weight:tensor?, *, ignore_index:int=-100, " .. REDUCTION,

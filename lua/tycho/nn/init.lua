@@ -382,7 +382,7 @@ local function conv(name, dims, transposed)
       if self.padding_mode ~= "zeros" or self.uneven then
         local p = {}
         for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] + (self.uneven and self.uneven[i] or 0) end
-        x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), many(0)
+        x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), many("padding", 0, 0)
       end
       return fn(x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
     end
