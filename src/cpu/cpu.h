@@ -105,8 +105,13 @@ const ty_loops *ty_cpu_loops(void);
 static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};
 static const ty_dtype ty_loop_dtype[TY_NLOOPTYPE] = {TY_F32, TY_F64, TY_I64};
 /* Element i of memory of a floating loop type. */
-static inline double at(const void *p, ty_loop_type k, int64_t i) { return k == TY_IN_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i]; }
-static inline void put(void *p, ty_loop_type k, int64_t i, double v) { if (k == TY_IN_F32) ((float *)p)[i] = (float)v; else ((double *)p)[i] = v; }
+static inline double at(const void *p, ty_loop_type k, int64_t i) {
+  return k == TY_IN_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
+}
+static inline void put(void *p, ty_loop_type k, int64_t i, double v) {
+  if (k == TY_IN_F32) ((float *)p)[i] = (float)v;
+  else ((double *)p)[i] = v;
+}
 
 /* ---- iter.c: walking tensors of one shape together ---- */
 #define TY_ITER_MAX 14

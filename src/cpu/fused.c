@@ -42,7 +42,9 @@ typedef struct {
 typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first; } blocks;
 
 /* n times the value, held in compute; it may be the first of them. */
-static void fill(void *p, ty_dtype compute, const void *value, int64_t n) { ty_cpu_loops()->load[compute][ty_loop_type_of(compute)](p, value, 0, n); }
+static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
+  ty_cpu_loops()->load[compute][ty_loop_type_of(compute)](p, value, 0, n);
+}
 
 /* Elements of a tensor that repeats, from its element `from` on. */
 static void repeat(const kernel *w, const part *q, const ty_fused_node *n, void *o, const char *src, int64_t from, int64_t m) {

@@ -1,4 +1,5 @@
-/* Cross-entropy of scores (N, C, ...): the loss of each place, or their mean, from log-sum-exps, and the gradient from the same, in one pass.
+/* Cross-entropy of scores (N, C, ...): the loss of each place, or their mean, from log-sum-exps, and the gradient from the same, in one
+ * pass.
  *
  * Idea: a place's scores lie in a row (two dims, or channels-last), or places lie side by side, class after class. Long rows go one by one;
  * all else in tiles of places side by side, to which short rows are turned. */
