@@ -95,7 +95,7 @@ describe("grid_sample", function()
           local g = tycho.randn(y.shape, {dtype = "float64"})
           local fast = tycho.autograd.grad(y, {x, grid}, g, {retain_graph = true})
           for k, want in ipairs(tycho.autograd.grad(y, {x, grid}, g, {create_graph = true})) do helper.close(fast[k], want) end
-          if round == 1 and mode == "bilinear" then
+          if round == 1 and mode == "bilinear" and not helper.simulated then
             assert.is_true(tycho.autograd.gradgradcheck(function(a, b) return F.grid_sample(a, b, o) end, {x, grid}))
           end
         end

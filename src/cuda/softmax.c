@@ -49,7 +49,8 @@ static ty_tensor rows_of(const ty_tensor *t) {
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
   const ty_loss_options how = ty_loss_options_of(c);
   return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = ty_numel(labels), .n = x->shape[x->ndim - 1],
-    .ignore = how.ignore_index, .smoothing = how.label_smoothing, .x = ty_data(x), .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
+    .ignore = how.ignore_index, .smoothing = how.label_smoothing, .x = ty_data(x),
+    .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
     .label_step = 1, .fault = ty_fault_of(gpu)};
 }
 

@@ -327,6 +327,10 @@ local function per_channel(x, v)
   return M.view(v, shape)
 end
 local function affine(x, w, b)
+  if w and b and w.dtype == x.dtype then   -- by one pass each way: as a batch norm whose statistics change nothing
+    local at = {dtype = x.dtype == "float64" and "float64" or "float32", device = x.device}
+    return (ops.batch_norm_stats(x, ops.zeros(w.shape, at), ops.ones(w.shape, at), w, b, {training = false, eps = 0}))
+  end
   if w and b then return ops.addcmul(per_channel(x, b), x, per_channel(x, w)) end
   if w then return x * per_channel(x, w) end
   return b and x + per_channel(x, b) or x
