@@ -120,8 +120,8 @@ describe("layers", function()
 
   it("attention by tiles of any size equals attention written out", function()
     tycho.manual_seed(6)
-    for _, case in ipairs {{64, 50, true}, {70, 70, true}, {600, 600, true}, {2100, 2100, true}, {40, 530, false}, {2050, 3, true},
-        {130, 700, false, -0.3}} do
+    for _, case in ipairs {{64, 50, true}, {70, 70, true}, helper.simulated and {300, 300, true} or {600, 600, true},
+        helper.simulated and {3, 2100, false} or {2100, 2100, true}, {40, 530, false}, {2050, 3, true}, {130, 700, false, -0.3}} do
       local lq, lk, causal, scale = unpack(case)
       local function leaf(...) return tycho.randn(1, ..., 2, 4):transpose(2, 3):detach():requires_grad_() end
       local q, k, v, seed = leaf(lq), leaf(lk), leaf(lk), tycho.randn(1, 2, lq, 4)
