@@ -108,8 +108,14 @@ function samplers.WeightedRandomSampler(weights, n, o)
     local ok, t = pcall(core.from_value, weights, "float64")
     weights = ok and t
   end
-  if not core.is_tensor(weights) then fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers") end
-  if core.methods.dim(weights) ~= 1 or #weights == 0 then fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers") end
+  if not core.is_tensor(weights) or core.methods.dim(weights) ~= 1 or #weights == 0 then
+    fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers")
+  end
+  local low, most = ops.amin(weights):item(), ops.sum(core.methods.double(weights)):item()
+  if not (low >= 0 and most > 0 and most < math.huge) then
+    fail("WeightedRandomSampler: argument 1 (weights) must be numbers from 0, one of them above it, got a least of %g and a sum of %g",
+      low, most)
+  end
   whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1, 2)
   if not o.replacement and n > #weights then
     fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights)

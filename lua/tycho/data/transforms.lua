@@ -125,7 +125,7 @@ local function define(name, signature, fn)
   transforms[name] = core.define(name, signature, function(...)
     local t = fn(...)
     local ok, e = pcall(core.check_transforms, t.steps)
-    if not ok then fail(name .. ": " .. tostring(e):gsub("^transforms: ", "")) end
+    if not ok then fail(name .. ": " .. options.bare(e):gsub("^" .. name .. ": ", ""):gsub("^transforms: ", "")) end
     return t
   end)
 end

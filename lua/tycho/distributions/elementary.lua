@@ -165,6 +165,9 @@ function Categorical:log_prob(x)
   local wide = joined(shape, {self.n})
   return M.squeeze(ops.gather(ops.expand(l, wide), -1, M.unsqueeze(ops.expand(M.long(x), joined(shape)), -1)), -1)
 end
+base.supports(Categorical, "a category, a whole number from 1", function(self, x)
+  return ops.logical_and(base.whole(x), ops.logical_and(ops.ge(x, 1), ops.le(x, self.n)))
+end)
 function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -3.4e38) * self.probs, -1) end
 
 local OneHot = class("OneHotCategorical", "probs=nil, logits=nil")
