@@ -98,7 +98,9 @@ describe("mistakes", function()
 
   it("values are checked before they are used", function()
     local d = tycho.distributions.Categorical(tycho.ones(3))
-    for _, v in ipairs {0, 4, 1.5} do fails("Categorical: log_prob: a value must be a category, a whole number from 1", d.log_prob, d, v) end
+    for _, v in ipairs {0, 4, 1.5} do
+      fails("Categorical: log_prob: a value must be a category, a whole number from 1", d.log_prob, d, v)
+    end
     assert.is_true(math.abs(d:log_prob(3):item() + math.log(3)) < 1e-6)
     for _, w in ipairs {{1, -1}, {0, 0}, {1, 0 / 0}} do
       fails("argument 1 (weights) must be numbers from 0, one of them above it", data.WeightedRandomSampler, w, 3)
