@@ -25,7 +25,8 @@ local E = {
   r1 = R(1, 1024), a3 = R(32, 64, 64), b3 = R(32, 64, 64), a4 = R(256, 8, 8), b4 = R(256, 8, 8), q = R(8, 8, 128, 64),
   ids = t.randint(1, 1000, {64, 128}), bag = t.randint(1, 1000, {256, 16}), emb = R(1000, 256), perm = t.randperm(1024),
   gi = t.randint(1, 1024, {1024, 1024}), z0 = t.zeros(1024, 1024), flat = R(1000000), sorted = (R(10000):sort()),
-  x2 = R(1024, 1024), xc = x:clone(), lab = t.randint(1, 1024, {1024}), grid = t.rand(8, 56, 56, 2) * 2 - 1,
+  x2 = R(1024, 1024), xc = x:clone(), lab = t.randint(1, 1024, {1024}), seg = R(4, 21, 64, 64), seglab = t.randint(1, 21, {4, 64, 64}),
+  few = R(128, 10), fewlab = t.randint(1, 10, {128}), grid = t.rand(8, 56, 56, 2) * 2 - 1,
   lp = R(50, 16, 30):log_softmax(3), tg = t.randint(2, 30, {16, 20}), il = t.full({16}, 50, {dtype = "int64"}),
   tl = t.full({16}, 20, {dtype = "int64"}), spd = square:mm(square:t()) + t.eye(256) * 10, s3 = R(8, 8), s0 = R(1):sum(), flat4 = R(10000),
   l4 = R(4, 256, 1024), zn = t.zeros(500, 64), es = R(2000, 64), ed = t.randint(1, 500, {2000, 1}):expand(2000, 64)}

@@ -277,7 +277,7 @@ function tycho.fork_rng(fn, ...)
     tycho.cuda.set_rng_state_all(gpus)
   end, fn, ...)
 end
--- Where tensors are made of which no device is said; "cpu" at first.
+-- Where tensors are made of which no device is said; "cpu" at first. "cuda" is the GPU that is current when one is made.
 function tycho.get_default_device() return core.gpu.default_device() end
 function tycho.set_default_device(device)
   if type(device) ~= "string" then
