@@ -91,7 +91,9 @@ static int transposed(const ty_iter *it, const move *w) {
 /* dst = src, which has dst's shape or broadcasts to it. */
 static void copy(ty_tensor *dst, const ty_tensor *src) {
   const ty_loops *l = ty_cpu_loops();
-  const ty_dtype through = ty_compute_dtype((ty_dtype)src->dtype);
+  /* whole numbers that become floating go straight there, but for int64: processors convert that one by one */
+  const bool straight = !ty_is_float((ty_dtype)src->dtype) && src->dtype != TY_I64 && ty_is_float((ty_dtype)dst->dtype);
+  const ty_dtype through = straight ? ty_compute_dtype((ty_dtype)dst->dtype) : ty_compute_dtype((ty_dtype)src->dtype);
   const ty_loop_type k = ty_loop_type_of(through);
   move w = {.size = ty_itemsize(src), .out_size = ty_itemsize(dst), .convert = src->dtype != dst->dtype,
     .held = src->dtype == through, .holds = dst->dtype == through, .load = l->load[src->dtype][k],

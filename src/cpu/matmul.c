@@ -27,11 +27,27 @@ typedef struct {
 } product;
 static double multiplications(const product *p) { return (double)p->m * (double)p->n * (double)p->kk; }
 
+#define DOT 4096           /* products added up in float32 before their sum goes to a float64 */
+
+/* Of two vectors, for which BLAS's products of matrices are ten times too slow. */
+static void dot(const product *p) {
+  const int64_t sa = p->ta ? p->lda : 1, sb = p->tb ? 1 : p->ldb;
+  double sum = 0;
+  for (int64_t i = 0; i < p->kk; i += DOT) {
+    const int n = (int)TY_MIN(DOT, p->kk - i);
+    sum += p->k == TY_IN_F32
+      ? (double)cblas_sdot(n, (const float *)p->a + i * sa, (int)sa, (const float *)p->b + i * sb, (int)sb)
+      : cblas_ddot(n, (const double *)p->a + i * sa, (int)sa, (const double *)p->b + i * sb, (int)sb);
+  }
+  put(p->c, p->k, 0, sum + (p->beta != 0 ? p->beta * at(p->c, p->k, 0) : 0));
+}
+
 /* By this thread where it works beside others, else by BLAS's. */
 static void multiply(const product *p) {
   const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
+  if (p->m == 1 && p->n == 1) { dot(p); return; }
   if (p->k == TY_IN_F32 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
       ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta,
       (float *)p->c, p->ldc))
@@ -61,7 +77,7 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
 
 /* By a primitive of oneDNN, which shares itself among the threads. */
 static bool by_dnnl(const product *p, const void *bias) {
-  if (p->k != 0 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART ||
+  if (p->k != TY_IN_F32 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART ||
       omp_in_parallel() || ty_get_num_threads() == 1)
     return false;
   const ty_product q = {.batch = 1, .m = p->m, .n = p->n, .k = p->kk, .a = p->a, .b = p->b, .bias = bias, .c = p->c,
