@@ -374,3 +374,38 @@ describe("cross_entropy of places", function()
     end
   end
 end)
+
+describe("kthvalue", function()
+  it("of many finds the first few as a whole order has them, with their gradients", function()
+    tycho.manual_seed(2)
+    for _, dim in ipairs {1, -1} do
+      for _, k in ipairs {1, 4, 40, 64} do
+        local x = tycho.randint(1, 9, {64, 64}):double()           -- equals come in their order
+        x[{3, 5}] = 0 / 0
+        x:requires_grad_(true)
+        local values, places = x:sort(dim)
+        local v, i = x:kthvalue(k, dim)
+        helper.close(v, values:select(dim, k))
+        assert.is_true(i:equal(places:select(dim, k)))
+        local g = tycho.grad(v:nan_to_num(0):sum(), x)
+        helper.close(g, tycho.grad(values:select(dim, k):nan_to_num(0):sum(), x))
+      end
+    end
+  end)
+end)
+
+describe("dot", function()
+  it("adds up long vectors, strided ones too, as float64 does", function()
+    tycho.manual_seed(4)
+    local a, b = tycho.randn(30001, 2), tycho.randn(2, 30001)
+    for _, dtype in ipairs {"float32", "float64"} do
+      local x, y = a:to(dtype), b:to(dtype)
+      for k = 1, 2 do
+        local want = (x:select(2, k):double() * y:select(1, k):double()):sum()
+        helper.close(x:select(2, k):dot(y:select(1, k)):double(), want, dtype, dtype == "float32" and 1e-4 or 1e-11)
+        helper.close(y:select(1, k):matmul(x:select(2, k)):double(), want, dtype, dtype == "float32" and 1e-4 or 1e-11)
+      end
+    end
+    assert.equal(0, tycho.zeros(0):dot(tycho.zeros(0)):item())
+  end)
+end)

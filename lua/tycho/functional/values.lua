@@ -305,18 +305,16 @@ def("argsort", "x, dim:int=-1, descending:bool=false, stable:bool=false", "the i
     return (select(2, ops.sort(x, dim, {descending = descending})))
   end)
 def("msort", "x", "x in order along dim 1", function(x) return (ops.sort(x, 1)) end)
-local function pick(x, k, dim, keepdim)      -- the k-th in order along dim, NaN where there is one
-  local v, i = ops.sort(x, dim)
-  if M.dim(x) == 0 then return v, i end
-  local value, index = ops.slice(v, dim, k, k), ops.slice(i, dim, k, k)
-  if not keepdim then value, index = M.squeeze(value, dim), M.squeeze(index, dim) end
-  return value, index, v, i
-end
 def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest along dim and its index", function(x, k, dim, keepdim)
   local n = M.dim(x) == 0 and 1 or x.shape[wrap("kthvalue", dim, M.dim(x))]
   if k < 1 or k > n then fail("kthvalue", "k %d must be in 1..%d", k, n) end
-  local value, index = pick(x, k, dim, keepdim)
-  return value, index
+  local v, i
+  if k * 16 <= n then v, i = ops.topk(x, k, dim, false)    -- of many the first few
+  else v, i = ops.sort(x, dim) end
+  if M.dim(x) == 0 then return v, i end
+  local value, index = ops.slice(v, dim, k, k), ops.slice(i, dim, k, k)
+  if keepdim then return value, index end
+  return M.squeeze(value, dim), M.squeeze(index, dim)
 end)
 def("isin", "x, values, *, invert:bool=false", "true where an element of x is among values (invert: is not)", function(x, values, invert)
   local found = ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
