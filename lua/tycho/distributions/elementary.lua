@@ -163,6 +163,7 @@ function Categorical:log_prob(x)
   local l = self.logits
   local shape = lib.common_shape("log_prob", {x.shape, ops.select(l, -1, 1).shape})
   local wide = joined(shape, {self.n})
+  if M.dim(x) == 0 then x = M.to(x, l.device) end          -- a number's tensor is on the CPU
   return M.squeeze(ops.gather(ops.expand(l, wide), -1, M.unsqueeze(ops.expand(M.long(x), joined(shape)), -1)), -1)
 end
 base.supports(Categorical, "a category, a whole number from 1", function(self, x)
