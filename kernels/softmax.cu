@@ -142,15 +142,15 @@ template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &
   const T eps = (T)a.smoothing;
   T top, sum, part = 0;
   largest_and_sum<D>(a.x, base, a.n, 1, &top, &sum, s);
-  const T lse = top + log_of(sum);
+  const T more = log_of(sum), lse = top + more;              /* top - x first: nothing of more is lost where scores are large */
   if (eps > 0) {
     for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x)
-      part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (lse - load<T>(a.x, a.dtype, base + j));
+      part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (top - load<T>(a.x, a.dtype, base + j) + more);
     part = sum_of_block(part, (T *)s);
   }
   if (threadIdx.x) return lse;
   store(a.losses, STAT, row,
-    t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (lse - load<T>(a.x, a.dtype, base + t - 1)) + eps / (T)a.n * part);
+    t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (top - load<T>(a.x, a.dtype, base + t - 1) + more) + eps / (T)a.n * part);
   if (a.lse) store(a.lse, STAT, row, lse);
   return lse;
 }

@@ -111,6 +111,8 @@ local function finish(self)
   return (failed and failed .. "; " or "") .. ("checkpoint: step %d was not saved: %s"):format(under_way.step, options.bare(e))
 end
 
+-- whether it is a class of modules
+local function is_class(v) return type(v) == "table" and rawget(v, "_super") ~= nil and type(rawget(v, "_name")) == "string" end
 local function check_members(who, members)
   if type(members) ~= "table" or has_state(members, "state_dict") then
     fail("%s must be a table of members, such as {model = net}, got %s", who,
@@ -122,7 +124,7 @@ local function encode(step, members)
   local states, values = {}, {}
   for name, v in pairs(members) do
     if type(name) ~= "string" then error(("save: member names are strings, got %s"):format(tostring(name)), 0) end
-    if type(v) == "table" and rawget(v, "_super") then
+    if is_class(v) then
       error(("save: '%s' is the class %s; what %s(...) makes is saved"):format(name, v._name, v._name), 0)
     end
     if has_state(v, "state_dict") then states[name] = v:state_dict() else values[name] = v end
@@ -200,9 +202,9 @@ local function load_into(value, members, path)
   check_generators(value.generators, path)
   local names, unchecked, tensors = {}, {}, {}
   for name, m in pairs(members or {}) do
-    if value.states[name] ~= nil and (not has_state(m, "load_state_dict") or type(m) == "table" and rawget(m, "_super")) then
+    if value.states[name] ~= nil and (not has_state(m, "load_state_dict") or is_class(m)) then
       error(("restore: '%s' of %s was saved by state_dict(); %s can't load it"):format(name, path,
-        type(m) == "table" and rawget(m, "_super") and "the class " .. m._name or options.shown(m)), 0)
+        is_class(m) and "the class " .. m._name or options.shown(m)), 0)
     elseif has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
       -- the library's own, not one in its place

@@ -278,7 +278,7 @@ function tycho.fork_rng(fn, ...)
   end, fn, ...)
 end
 -- Where tensors are made of which no device is said; "cpu" at first. "cuda" is the GPU that is current when one is made.
-function tycho.get_default_device() return core.gpu.default_device() end
+function tycho.get_default_device() return (select(2, core.gpu.default_device())) end
 function tycho.set_default_device(device)
   if type(device) ~= "string" then
     fail("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device))

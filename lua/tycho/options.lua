@@ -39,10 +39,11 @@ end
 function options.items(who, what, list, hint)
   local n, most = 0, 0
   for k in pairs(list) do
-    if type(k) ~= "number" or k < 1 or k % 1 ~= 0 then
+    if k == "n" and type(list.n) == "number" then k = 0    -- of {n = select("#", ...), ...}
+    elseif type(k) ~= "number" or k < 1 or k % 1 ~= 0 then
       fail("%s: %s is a list; it has a field '%s'%s", who, what, tostring(k), hint and ", which " .. hint or "")
     end
-    n, most = n + 1, math.max(most, k)
+    if k > 0 then n, most = n + 1, math.max(most, k) end
   end
   for i = 1, n < most and most or 0 do
     if list[i] == nil then fail("%s: item %d of %s is nil", who, i, what) end

@@ -42,8 +42,8 @@
       const T *a = g + i * gs, *b = y + i * ys; T *to = o + i * os; \
       if (lg) for (int64_t j = 0; j < n; j++) to[j] = a[j] - ty_exp_down_##X(b[j]) * (T)sum[j]; \
       else for (int64_t j = 0; j < n; j++) to[j] = b[j] * (a[j] - (T)sum[j]); } } \
-  static void log_sum_##k(void *lse_, const void *x_, int64_t xs, int64_t rows, int64_t n) { \
-    T *lse = lse_; const T *x = x_; T top[TY_BLOCK]; double sum[TY_BLOCK]; \
+  static void log_sum_##k(void *top_, void *more_, const void *x_, int64_t xs, int64_t rows, int64_t n) { \
+    T *top = top_, *more = more_; const T *x = x_; double sum[TY_BLOCK]; \
     for (int64_t j = 0; j < n; j++) { top[j] = -INFINITY; sum[j] = 0; } \
     for (int64_t i = 0; i < rows; i++) { \
       const T *row = x + i * xs; \
@@ -53,7 +53,7 @@
       const T *row = x + i * xs; T e[TY_BLOCK]; \
       for (int64_t j = 0; j < n; j++) e[j] = ty_exp_down_##X(row[j] - top[j]); \
       for (int64_t j = 0; j < n; j++) sum[j] += (double)e[j]; } \
-    for (int64_t j = 0; j < n; j++) lse[j] = top[j] + log_##X((T)sum[j]); } \
+    for (int64_t j = 0; j < n; j++) more[j] = log1p_##X((T)(sum[j] - 1)); }                   /* the largest one gives the 1 */ \
   static void entropy_slopes_##k(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n, const void *lse_, \
                                  const void *a_, const void *b_, const void *w_) { \
     T *o = o_; const T *x = x_, *lse = lse_, *a = a_, *b = b_, *w = w_; \

@@ -34,8 +34,8 @@ typedef struct {
   void (*softmax[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, int lg);
   void (*softmax_backward[2])(void *o, int64_t os, const void *g, int64_t gs, const void *y, int64_t ys, int64_t rows, int64_t n, int lg);
   void (*cumsum[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n);
-  /* lse[j] = log of the sum of exp(x); o = a[j] exp(x - lse[j]) + b[j] w[row] (w NULL: 1) */
-  void (*log_sum[2])(void *lse, const void *x, int64_t xs, int64_t rows, int64_t n);
+  /* top[j]: the largest x, more[j]: log of the sum of exp(x - top); o = a[j] exp(x - lse[j]) + b[j] w[row] (w NULL: 1) */
+  void (*log_sum[2])(void *top, void *more, const void *x, int64_t xs, int64_t rows, int64_t n);
   void (*entropy_slopes[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, const void *lse, const void *a,
     const void *b, const void *w);
   void (*extreme[TY_NLOOPTYPE])(void *o, int64_t *at, const void *x, int64_t xs, int64_t rows, int64_t n, int max);

@@ -74,15 +74,16 @@ static void row_backward(const job *j, int64_t i) {
 /* Places first .. first + count - 1: x has class q of place p at q * xs + p. */
 static void tile_forward(const job *j, int64_t first, int64_t count, const char *x, int64_t xs) {
   const ty_loop_type k = j->k;
-  char *lse = j->lse_out + first * j->size;
-  double smooth[TILE] = {0};
-  ty_cpu_loops()->columns->log_sum[k](lse, x, xs, j->n, count);
+  double smooth[TILE] = {0}, top[TILE], more[TILE];          /* these two of the loops' type */
+  ty_cpu_loops()->columns->log_sum[k](top, more, x, xs, j->n, count);
   for (int64_t q = 0; q < j->n && j->eps > 0; q++)
-    for (int64_t p = 0; p < count; p++) smooth[p] += weight_of(j, q) * (at(lse, k, p) - at(x, k, q * xs + p));
+    for (int64_t p = 0; p < count; p++) smooth[p] += weight_of(j, q) * (at(top, k, p) - at(x, k, q * xs + p) + at(more, k, p));
   for (int64_t p = 0; p < count; p++) {
     const int64_t t = j->labels[first + p];
-    put(j->losses, k, first + p, t == j->ignore ? 0
-      : (1 - j->eps) * count_of(j, t) * (at(lse, k, p) - at(x, k, (t - 1) * xs + p)) + j->eps / (double)j->n * smooth[p]);
+    /* the difference first: nothing is rounded before it is small */
+    const double own = t == j->ignore ? 0 : at(top, k, p) - at(x, k, (t - 1) * xs + p) + at(more, k, p);
+    put(j->losses, k, first + p, t == j->ignore ? 0 : (1 - j->eps) * count_of(j, t) * own + j->eps / (double)j->n * smooth[p]);
+    put(j->lse_out, k, first + p, at(top, k, p) + at(more, k, p));
   }
 }
 
@@ -121,6 +122,7 @@ static void tile(const job *j, int64_t first, int64_t count, bool back, char *me
 
 static ty_status rows_or_tiles(ty_call *c, const job *j, bool back) {
   const int threads = ty_threads_for(j->m * j->n * 2);
+  if (j->m == 0) return TY_OK;
   if (j->inner == 1 && (j->n > SHORT || j->n == 0 || j->m < 16)) {
     #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < j->m; i++) {

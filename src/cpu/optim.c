@@ -57,6 +57,7 @@ static member member_of(ty_call *c, const ty_optim_operands *st, int i) {
   m.direct = p->dtype == ty_compute_dtype((ty_dtype)p->dtype) && ty_is_dense(p);
   for (int l = 1; l < st->lists; l++)
     m.direct = m.direct && (!m.t[l] || (same_place(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
+  m.direct = m.direct || ty_numel(p) == 0;                   /* nothing to copy */
   return m;
 }
 

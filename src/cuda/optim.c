@@ -44,7 +44,7 @@ static member member_of(ty_call *c, const ty_optim_operands *step, int i) {
   m.shadow = m.copy && !step->copies.count;
   for (int l = 0; l < step->lists; l++)
     m.direct = m.direct && (!m.t[l] || (alike(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
-  m.direct = m.direct && ty_is_dense(p) && (!m.copy || alike(p, m.copy));
+  m.direct = (m.direct && ty_is_dense(p) && (!m.copy || alike(p, m.copy))) || ty_numel(p) == 0;      /* nothing to copy */
   return m;
 }
 
@@ -124,6 +124,8 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
   return st;
 }
 
+static bool lies_apart(const ty_tensor *t) { return !ty_is_dense(t) && ty_numel(t); }
+
 /* Goes over the list of operand 1 in few launches, doing what k asks for. */
 static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
   const bool changes = k->scale || k->factor;
@@ -131,12 +133,12 @@ static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
   ty_operand *in = c->in + c->span[0].start;
   size_t room = 0;
   for (int i = 0; i < count; i++)
-    if (!ty_is_dense(in[i].t)) room = TY_MAX(room, ty_laid_bytes(in[i].t, (ty_dtype)in[i].t->dtype));
+    if (lies_apart(in[i].t)) room = TY_MAX(room, ty_laid_bytes(in[i].t, (ty_dtype)in[i].t->dtype));
   ty_tensor *memory;
   ty_status st = working_memory(c, gpu, room, &memory);
   for (int i = 0; i < count && st == TY_OK; i++) {
     ty_tensor *t = in[i].t, laid;
-    const bool apart = !ty_is_dense(t), last = i + 1 == count;
+    const bool apart = lies_apart(t), last = i + 1 == count;
     size_t at = 0;
     if (apart) {
       laid = ty_lay(memory, &at, t, (ty_dtype)t->dtype);
@@ -145,7 +147,7 @@ static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
     k->dtype = t->dtype;
     k->p[k->count] = ty_data(apart ? &laid : t);
     k->n[k->count++] = ty_numel(t);
-    if (st == TY_OK && (apart || last || k->count == TY_K_TENSORS || in[i + 1].t->dtype != t->dtype || !ty_is_dense(in[i + 1].t))) {
+    if (st == TY_OK && (apart || last || k->count == TY_K_TENSORS || in[i + 1].t->dtype != t->dtype || lies_apart(in[i + 1].t))) {
       st = ty_launched(c, gpu, ty_k_sweep_all(k, s));
       k->count = 0;
     }

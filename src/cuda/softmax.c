@@ -87,12 +87,11 @@ static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *tota
 /* The losses' gradients in dtype d, *step elements apart: 0 where one serves all. */
 static ty_status gradients_of(ty_call *c, ty_tensor *g, ty_dtype d, ty_tensor **up, int64_t *step) {
   ty_tensor *cast;
-  bool one = true, line = g->ndim == 1;
-  for (int i = 0; i < g->ndim; i++) one = one && g->stride[i] == 0;
+  bool one = true;
   TY_TRY(ty_cast(c->ctx, g, d, &cast));
-  one = one && cast == g;
-  line = line && cast == g;
-  *step = one ? 0 : line ? g->stride[0] : 1;
+  for (int i = 0; i < cast->ndim; i++) one = one && (cast->stride[i] == 0 || cast->shape[i] == 1);
+  const bool line = cast->ndim == 1;
+  *step = one ? 0 : line ? cast->stride[0] : 1;
   if (one || line) return *up = cast, TY_OK;
   const ty_status st = ty_contiguous(c->ctx, cast, up);
   ty_release(cast);
@@ -128,6 +127,10 @@ ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
       st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
     }
     if (st == TY_OK && made) st = ty_launched(c, gpu, ty_convert(&o, made, s));
+  } else if (st == TY_OK && forward && ty_numel(labels)) {   /* no classes */
+    const size_t bytes = (size_t)(ty_numel(labels) * ty_itemsize(c->out[0]));
+    st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[0]), 0, bytes, s));
+    if (st == TY_OK && c->out[1]) st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[1]), 0, bytes, s));
   }
   ty_release(labels);
   ty_release(made);

@@ -167,13 +167,15 @@ static int own_rng(lua_State *L) {
   return 1;
 }
 
-/* Where tensors are made of which no device is said: a coroutine that there is keeps its own modes' device. "cuda" is the GPU that is
+/* -> where tensors are made of which no device is said, and how that was said; or says it: a coroutine that there is keeps its own modes' device. "cuda" is the GPU that is
  * current when one is made. */
 static int default_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 1);
   lua_pushstring(L, ty_devices[ty_default_device(ty_ctx_of(L, s))]->name);
-  if (lua_isnoneornil(L, 1)) return 1;
+  if (ty_ctx_of(L, s)->device < 0) lua_pushliteral(L, "cuda");
+  else lua_pushvalue(L, -1);
+  if (lua_isnoneornil(L, 1)) return 2;
   const int d = lua_type(L, 1) == LUA_TSTRING ? ty_device_at(L, lua_tostring(L, 1), "set_default_device") : -1;
   if (d < 0)
     return ty_throw(L, "set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got %s",
@@ -203,10 +205,11 @@ static int current_device(lua_State *L) { lua_pushinteger(L, ty_gpu_at(L, 1, "cu
 static int set_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
   int k = ty_gpu_at(L, 1, "set_device");
-  if (k != ty_ctx_of(L, s)->gpu) {
-    ty_own_modes(L, s)->ctx.gpu = k;
-    ty_modes_share_again(L, s);
-  }
+  if (k == ty_ctx_of(L, s)->gpu) return 0;
+  const bool main = lua_pushthread(L);     /* whose choice is that of coroutines that make none */
+  if (main) s->modes.ctx.gpu = k;
+  ty_own_modes(L, s)->ctx.gpu = k;
+  ty_modes_share_again(L, s);
   return 0;
 }
 

@@ -100,10 +100,12 @@ function utils.clip_grad_value_(params, max)
 end
 
 local function tensors_of(who, n, params)
-  if type(params) ~= "table" or rawget(params, "_parts") or next(params) == nil then
+  local list = type(params) == "table" and (not rawget(params, "_parts") or params._name == "ParameterList")
+  if not list or params[1] == nil and next(params) == nil then
     fail("%s: argument %d must be a list of tensors, such as net:parameters(), got %s", who, n, options.shown(params))
   end
-  for i, p in ipairs(options.items(who, "argument " .. n, params)) do
+  if getmetatable(params) == nil then options.items(who, "argument " .. n, params) end
+  for i, p in ipairs(params) do
     if not core.is_tensor(p) then fail("%s: item %d of argument %d must be a tensor, got %s", who, i, n, options.shown(p)) end
   end
 end

@@ -243,6 +243,7 @@ end
 local function check_kinds(self, group)
   if type(group.params) ~= "table" then fail("%s: a group needs a list 'params', got %s", self._name, shown(group.params)) end
   for k, default in pairs(self.defaults_of) do
+    if group[k] == nil then group[k] = self.defaults[k] end  -- of a group that was put there by hand
     local v = group[k]
     if type(v) ~= type(default) and not (k == "lr" and core.is_tensor(v)) then check_settings(self, group, true) end
     if k == "lr" and v ~= v then fail("%s: lr is %s", self._name, shown(v)) end
@@ -455,7 +456,7 @@ function Optimizer:check_state_dict(d)
         end
       end
       for name, v in pairs(s or {}) do
-        if self.known_state and core.is_tensor(v) and not FOLLOWS[name] and not self.known_state[name] then
+        if self.foreign and self.foreign[name] then
           fail("load_state_dict: the state of parameter %d has '%s', which %s hasn't; is it another optimizer's?", n, tostring(name),
             self._name)
         end
@@ -476,7 +477,7 @@ end
 ---- SGD ----
 local SGD = new_class("SGD",
   {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
-SGD.known_state = {momentum_buffer = true, master = true}        -- it may have none, so that what is missing tells nothing
+SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}    -- it may have no state: what is missing tells nothing
 -- Momentum begins with the first gradient after it was asked for.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
 function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end
