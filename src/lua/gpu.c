@@ -167,8 +167,8 @@ static int own_rng(lua_State *L) {
   return 1;
 }
 
-/* -> where tensors are made of which no device is said, and how that was said; or says it: a coroutine that there is keeps its own modes' device. "cuda" is the GPU that is
- * current when one is made. */
+/* -> where tensors are made of which no device is said, and how that was said; or says it. "cuda" is the GPU that is current when one is
+ * made. A coroutine that is there keeps its own modes' device. */
 static int default_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 1);

@@ -327,7 +327,8 @@ local function per_channel(x, v)
   return M.view(v, shape)
 end
 local function affine(x, w, b)
-  if w and b and w.dtype == x.dtype and M.dim(w) == 1 and M.dim(b) == 1 then   -- by one pass each way: as a batch norm whose statistics change nothing
+  if w and b and w.dtype == x.dtype and M.dim(w) == 1 and M.dim(b) == 1 then
+    -- by one pass each way: as a batch norm whose statistics change nothing
     local at = {dtype = x.dtype == "float64" and "float64" or "float32", device = x.device}
     return (ops.batch_norm_stats(x, ops.zeros(w.shape, at), ops.ones(w.shape, at), w, b, {training = false, eps = 0}))
   end
