@@ -424,6 +424,22 @@ ty_optim_operands ty_optim_operands_of(const ty_call *c) {
   return k;
 }
 
+ty_optim_member ty_optim_member_of(const ty_call *c, const ty_optim_operands *step, int i) {
+  ty_optim_member m = {.direct = true};
+  for (int l = 0; l < step->lists; l++)
+    if (c->span[l].count) m.t[l] = c->in[c->span[l].start + i].t;
+  m.copy = step->copies.count ? c->in[step->copies.start + i].t : ty_shadow_to_refresh(c->ctx, m.t[0]);
+  m.shadow = m.copy && !step->copies.count;
+  return m;
+}
+
+size_t ty_optim_working_bytes(const ty_optim_member *m, ty_dtype d) {
+  size_t n = 0;
+  for (int l = 0; l < TY_OPTIM_LISTS && !m->direct; l++)
+    if (m->t[l]) n += ty_laid_bytes(m->t[l], d);
+  return n;
+}
+
 void ty_optim_settings_of(const ty_call *c, ty_optim_settings *out) {
 #define F(op, name) c->at[TY_AT_##op##_step_##name].f
 #define I(op, name) (int)c->at[TY_AT_##op##_step_##name].i

@@ -231,6 +231,12 @@ struct ty_call {
 /* An optimizer step's operands that aren't per parameter. lists: how many there are, without copies. */
 typedef struct { int lists; ty_span copies; ty_tensor *step, *found, *scale; ty_operand lr; } ty_optim_operands;
 ty_optim_operands ty_optim_operands_of(const ty_call *c);
+/* The i-th parameter with its gradient and state, NULL where a list is left out; copy: its 16-bit copy, or NULL; shadow: which autocast
+   made. direct: they are updated as they lie, which the backend decides; else through working copies of dtype d. */
+#define TY_OPTIM_LISTS 5
+typedef struct { ty_tensor *t[TY_OPTIM_LISTS], *copy; bool shadow, direct; } ty_optim_member;
+ty_optim_member ty_optim_member_of(const ty_call *c, const ty_optim_operands *step, int i);
+size_t ty_optim_working_bytes(const ty_optim_member *m, ty_dtype d);
 struct ty_optim_settings;
 void ty_optim_settings_of(const ty_call *c, struct ty_optim_settings *out);    /* optim_formulas.h */
 /* A recurrent layer's call. kept: how many values of a unit a step leaves for backward. */

@@ -6,7 +6,6 @@
 #include "cpu.h"
 #include "math.h"
 
-#define LISTS 5
 #define CHUNK 4096
 
 static bool same_place(const ty_tensor *a, const ty_tensor *b) {
@@ -44,16 +43,9 @@ static void update(const rule *r, char *const *q, int64_t n) {
   else l->adam[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->adam);
 }
 
-/* One parameter with its gradient and state; copy: its 16-bit copy, or NULL. direct: they are updated where they lie. */
-typedef struct { ty_tensor *t[LISTS], *copy; bool shadow, direct; } member;
-
-static member member_of(ty_call *c, const ty_optim_operands *st, int i) {
-  member m = {.direct = false};
-  for (int l = 0; l < st->lists; l++)
-    if (c->span[l].count) m.t[l] = c->in[c->span[l].start + i].t;
+static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *st, int i) {
+  ty_optim_member m = ty_optim_member_of(c, st, i);
   ty_tensor *p = m.t[0];
-  m.copy = st->copies.count ? c->in[st->copies.start + i].t : ty_shadow_to_refresh(c->ctx, p);
-  m.shadow = m.copy && !st->copies.count;
   m.direct = p->dtype == ty_compute_dtype((ty_dtype)p->dtype) && ty_is_dense(p);
   for (int l = 1; l < st->lists; l++)
     m.direct = m.direct && (!m.t[l] || (same_place(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
@@ -61,18 +53,11 @@ static member member_of(ty_call *c, const ty_optim_operands *st, int i) {
   return m;
 }
 
-static size_t working_bytes(const member *m, int lists) {
-  size_t n = 0;
-  for (int l = 0; l < lists && !m->direct; l++)
-    if (m->t[l]) n += ty_laid_bytes(m->t[l], ty_compute_dtype((ty_dtype)m->t[0]->dtype));
-  return n;
-}
-
-/* memory: room for working_bytes. */
-static ty_status step(ty_call *c, rule *r, const member *m, int lists, ty_tensor *memory) {
+/* memory: room for the working copies. */
+static ty_status step(ty_call *c, rule *r, const ty_optim_member *m, int lists, ty_tensor *memory) {
   const ty_dtype d = ty_compute_dtype((ty_dtype)m->t[0]->dtype), gd = (ty_dtype)m->t[1]->dtype;
   const ty_loop_type k = r->k = ty_loop_type_of(d);
-  ty_tensor laid[LISTS], *use[LISTS] = {NULL};
+  ty_tensor laid[TY_OPTIM_LISTS], *use[TY_OPTIM_LISTS] = {NULL};
   size_t at = 0;
   for (int l = 0; l < lists; l++) {
     if (!m->t[l]) continue;
@@ -89,7 +74,7 @@ static ty_status step(ty_call *c, rule *r, const member *m, int lists, ty_tensor
   for (int64_t from = 0; from < total; from += CHUNK) {
     const int64_t n = TY_MIN(CHUNK, total - from);
     double buffer[CHUNK];
-    char *q[LISTS] = {NULL};
+    char *q[TY_OPTIM_LISTS] = {NULL};
     for (int l = 0; l < lists; l++)
       if (use[l]) q[l] = (char *)ty_data(use[l]) + from * (l == 1 && convert ? ty_dtype_size[gd] : size);
     if (convert) {
@@ -109,8 +94,8 @@ static ty_status steps(ty_call *c) {
   int64_t *count = ty_data(st.step), room = 0;
   if (st.found && ty_get(ty_data(st.found), TY_F32) != 0) return TY_OK;
   for (int i = 0; i < c->span[0].count; i++) {
-    const member m = member_of(c, &st, i);
-    room = TY_MAX(room, (int64_t)working_bytes(&m, st.lists));
+    const ty_optim_member m = member_of(c, &st, i);
+    room = TY_MAX(room, (int64_t)ty_optim_working_bytes(&m, ty_compute_dtype((ty_dtype)m.t[0]->dtype)));
   }
   ty_tensor *memory = NULL;                /* taken before anything is changed */
   const ty_meta bytes = {.dtype = TY_U8, .ndim = 1, .shape = {room}};
@@ -118,7 +103,7 @@ static ty_status steps(ty_call *c) {
   rule r = rule_of(c, &st, *count + 1);
   ty_status s = TY_OK;
   for (int i = 0; i < c->span[0].count && s == TY_OK; i++) {
-    const member m = member_of(c, &st, i);
+    const ty_optim_member m = member_of(c, &st, i);
     s = step(c, &r, &m, st.lists, memory);
     if (s == TY_OK && m.shadow) ty_shadow_refreshed(m.t[0]);
   }

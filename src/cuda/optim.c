@@ -1,8 +1,6 @@
 /* Optimizer steps and what goes over lists of tensors: gathered for few launches of kernels/optim.cu and kernels/lists.cu. */
 #include "cuda.h"
 
-#define LISTS 5
-
 /* Elements of the lists' members that lie alike can be updated where they lie. */
 static bool alike(const ty_tensor *a, const ty_tensor *b) {
   for (int i = 0; i < a->ndim; i++)
@@ -31,33 +29,19 @@ ty_k_scale_rule ty_scale_rule_of(const ty_call *update) {
     .interval = update->at[TY_AT_amp_update_growth_interval].i};
 }
 
-/* One parameter with its gradient and state; copy: its 16-bit copy, or NULL. direct: a launch takes them as they lie, with
- * others; else contiguous copies of the parameter's dtype, by themselves. */
-typedef struct { ty_tensor *t[LISTS], *copy; bool shadow, direct; } member;
-
-static member member_of(ty_call *c, const ty_optim_operands *step, int i) {
-  member m = {.direct = true};
-  for (int l = 0; l < step->lists; l++)
-    if (c->span[l].count) m.t[l] = c->in[c->span[l].start + i].t;
+/* direct: a launch takes them with others; else contiguous copies of the parameter's dtype, by themselves. */
+static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *step, int i) {
+  ty_optim_member m = ty_optim_member_of(c, step, i);
   ty_tensor *p = m.t[0];
-  m.copy = step->copies.count ? c->in[step->copies.start + i].t : ty_shadow_to_refresh(c->ctx, p);
-  m.shadow = m.copy && !step->copies.count;
   for (int l = 0; l < step->lists; l++)
     m.direct = m.direct && (!m.t[l] || (alike(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
   m.direct = (m.direct && ty_is_dense(p) && (!m.copy || alike(p, m.copy))) || ty_numel(p) == 0;      /* nothing to copy */
   return m;
 }
 
-static size_t working_bytes(const member *m, int lists) {
-  size_t n = 0;
-  for (int l = 0; l < lists && !m->direct; l++)
-    if (m->t[l]) n += ty_laid_bytes(m->t[l], (ty_dtype)m->t[0]->dtype);
-  return n;
-}
-
-/* memory: room for working_bytes. */
-static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const member *m, int lists, ty_tensor *memory) {
-  ty_tensor laid[LISTS];
+/* memory: room for the working copies. */
+static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const ty_optim_member *m, int lists, ty_tensor *memory) {
+  ty_tensor laid[TY_OPTIM_LISTS];
   size_t at = 0;
   for (int l = 0; l < lists; l++) {
     k->p[l][0] = NULL;
@@ -77,7 +61,7 @@ static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, c
 
 static ty_status steps(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const ty_optim_operands *step, ty_tensor *memory) {
   for (int i = 0; i < c->span[0].count; i++) {
-    const member m = member_of(c, step, i);
+    const ty_optim_member m = member_of(c, step, i);
     const int d = m.t[0]->dtype, gd = m.direct ? m.t[1]->dtype : d, cd = m.copy ? m.copy->dtype : 0;
     if (k->count && (!m.direct || k->count == TY_K_TENSORS || k->dtype != d || k->grad_dtype != gd || k->copy_dtype != cd))
       TY_TRY(launch(c, gpu, k, s));
@@ -85,7 +69,7 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const 
     k->grad_dtype = gd;
     k->copy_dtype = cd;
     if (m.direct) {
-      for (int l = 0; l < LISTS; l++) k->p[l][k->count] = m.t[l] ? ty_data(m.t[l]) : NULL;
+      for (int l = 0; l < TY_OPTIM_LISTS; l++) k->p[l][k->count] = m.t[l] ? ty_data(m.t[l]) : NULL;
       k->p[TY_K_COPY][k->count] = m.copy ? ty_data(m.copy) : NULL;
       k->n[k->count++] = ty_numel(m.t[0]);
     } else {
@@ -108,8 +92,8 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
   ty_k_step k = step_of(c, &step);
   size_t room = 0;
   for (int i = 0; i < c->span[0].count; i++) {
-    const member m = member_of(c, &step, i);
-    room = TY_MAX(room, working_bytes(&m, step.lists));
+    const ty_optim_member m = member_of(c, &step, i);
+    room = TY_MAX(room, ty_optim_working_bytes(&m, (ty_dtype)m.t[0]->dtype));
   }
   ty_tensor *memory = NULL, *made;
   unsigned *ticket = NULL;
