@@ -445,7 +445,7 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
     if d < dims[1] or d > dims[2] then
       fail("%s: the input has shape %s; %s dims are needed", name, tostring(x.shape),
         dims[1] == dims[2] and dims[2] or dims[1] .. " to " .. dims[2])
-     end
+    end
     return lib.batch_norm(self, x)
   end
   function Norm:extra_repr() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, tostring(self.momentum)) end

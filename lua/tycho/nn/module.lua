@@ -159,7 +159,9 @@ local function where(self, ok, ...)
     if not message:find "^in " and (said == "" or message:sub(1, #said) ~= said) then said = core.where() end
     local place = message:sub(1, #said) == said and said or ""                  -- the user's line stays in front
     message = message:sub(#place + 1)
-    if #message > 2000 then message = message:sub(1, 400) .. " ... " .. message:sub(-400) end        -- a module within itself
+    if #message > 2000 and message:find "^in " then          -- a module within itself
+      message = message:sub(1, 400) .. " ... " .. message:sub(-400)
+    end
     message = place .. "in " .. label .. (message:find "^in " and " > " .. message:sub(4) or ": " .. message)
   end
   error(message, 0)
