@@ -252,6 +252,15 @@ local function resized(x, d, size)
   local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
   return ops.index(x, {at}, d)
 end
+-- A trial with other sizes, which may fail: on a GPU later than the call that is at fault, so it is waited for.
+local function tried(model, inputs)
+  local ok, r = pcall(record, model, inputs)
+  for _, x in ipairs(inputs) do
+    if x.device ~= "cpu" then ok = pcall(core.gpu.synchronize, x.device) and ok end
+  end
+  return ok, r
+end
+
 -- The dims whose size no number in the model follows: with a larger and a smaller one, odd or even as it wasn't, and with all of them
 -- changed at once, the model does the very same ops, of the same numbers. In all inputs where the size is the first one's.
 local function free_dims(model, copies, a)
@@ -262,7 +271,7 @@ local function free_dims(model, copies, a)
       for d, size in pairs(sizes) do if M.dim(x) >= d and x.shape[d] == first[d] then x = resized(x, d, size) end end
       other[i] = x
     end
-    local ok, b = pcall(record, model, other)
+    local ok, b = tried(model, other)
     return ok and generalise(a, b, math.huge, math.huge)
   end
   local free, at_once = {}, {}
@@ -303,7 +312,7 @@ function jit.trace(model, ...)
   if n > 0 and not mutates then
     local twice = {}
     for i, x in ipairs(copies) do twice[i] = resized(x, 1, 2 * n) end
-    local ok, b = pcall(record, model, twice)
+    local ok, b = tried(model, twice)
     if ok and generalise(a, b, n, 2 * n) then p.batch = true end
     if p.batch and p.free and p.free[1] == 1 then p.free = #p.free > 1 and {unpack(p.free, 2)} or nil end
   end
