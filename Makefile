@@ -171,7 +171,7 @@ test-sim-async: all $(SIM)/tycho/cuda.so
 
 # 20 seeds, then under sanitizers: hours.
 test-sim-full:
-	@for s in $$(seq 1 20); do $(MAKE) --no-print-directory -j2 test-sim SEED=$$s || exit 1; done
+	@for s in $$(seq 1 20); do TYCHO_SIM_WHOLE=1 $(MAKE) --no-print-directory -j2 test-sim SEED=$$s || exit 1; done
 	@$(MAKE) --no-print-directory test-sim-asan
 else
 test-sim test-sim-full test-sim-lockstep test-sim-async:

@@ -7,8 +7,8 @@ local helper = {}
 -- TYCHO_TEST_DEVICE=cuda makes tensors there, where a spec says nothing else.
 helper.device = os.getenv("TYCHO_TEST_DEVICE") or "cpu"
 if helper.device ~= "cpu" then tycho.set_default_device(helper.device) end
--- Whether that device is the simulated GPU, on which work is a hundred times slower.
-helper.simulated = helper.device ~= "cpu" and os.getenv "TYCHO_SIM" ~= nil
+-- Whether that device is the simulated GPU, a hundred times slower: some cases are smaller there, which make test-sim-full has whole.
+helper.simulated = helper.device ~= "cpu" and os.getenv "TYCHO_SIM" ~= nil and os.getenv "TYCHO_SIM_WHOLE" == nil
 -- How many tensors may live at a time: the simulated GPU without a cache maps each by itself, and a process has 65,530 maps.
 helper.many = os.getenv "TYCHO_CUDA_CACHE" == "0" and 10000 or 100000
 function helper.on_device(x) return helper.device == "cpu" and x or x:to(helper.device) end

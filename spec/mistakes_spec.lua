@@ -45,7 +45,7 @@ describe("mistakes", function()
 
   it("a step looks at all groups before it updates one", function()
     local a, b = nn.Parameter(tycho.ones(2)), nn.Parameter(tycho.ones(2))
-    for _, case in ipairs {{"lr", "a", "lr must be a number, got 'a'"}, {"lr", 0 / 0, "lr is"},
+    for _, case in ipairs {{"lr", "a", "lr must be a number, got 'a'"}, {"lr", 0 / 0, "lr must be a number, got"},
         {"momentum", false, "momentum must be a number"},
         {"nesterov", 3, "nesterov must be a boolean, got 3"}, {"params", false, "a group needs a list 'params', got false"}} do
       local o = optim.SGD({{params = {a}}, {params = {b}}}, {lr = 1})

@@ -21,15 +21,18 @@ local function ended(done, ok, ...)
 end
 function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
 
--- Makes methods of a class that are called by a dot, without the object that a colon hands over, say so. object: a name
--- for one, is: whether a value is one; but: names that stay as they are.
+-- A method that, called by a dot, without the object that a colon hands over, says so. object: a name for one, is: whether a value is one.
+function options.method(who, object, name, is, f)
+  return function(self, ...)
+    if not is(self) then fail("%s: it is called with a colon: %s:%s(...)", who, object, name) end
+    return f(self, ...)
+  end
+end
+-- So all methods of a class; but: names that stay as they are.
 function options.colon(class, object, is, but)
   for name, f in pairs(class) do
     if type(f) == "function" and not name:find "^_" and not (but and but[name]) then
-      class[name] = function(self, ...)
-        if not is(self) then fail("%s: it is called with a colon: %s:%s(...)", name, object, name) end
-        return f(self, ...)
-      end
+      class[name] = options.method(name, object, name, is, f)
     end
   end
 end

@@ -104,12 +104,14 @@ function samplers.WeightedRandomSampler(weights, n, o)
     n, o.num_samples = o.num_samples, nil
   elseif type(o) == "boolean" then o = {replacement = o} end
   o = fill("WeightedRandomSampler", o, {replacement = true, seed = false, generator = false})
+  local given = weights
   if type(weights) == "table" then
     local ok, t = pcall(core.from_value, weights, "float64")
     weights = ok and t
   end
   if not core.is_tensor(weights) or core.methods.dim(weights) ~= 1 or #weights == 0 then
-    fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers")
+    fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers, got %s",
+      core.is_tensor(given) and "shape " .. tostring(given.shape) or options.shown(given))
   end
   local low, most = ops.amin(weights):item(), ops.sum(core.methods.double(weights)):item()
   if not (low >= 0 and most > 0 and most < math.huge) then

@@ -9,6 +9,7 @@ local ops = core.ops
 local source = {concatenated = setmetatable({}, {__mode = "k"})}         -- ConcatDatasets: what they are of
 
 -- A class of datasets, which print as their name and size. set[i], which PyTorch has, is told what is meant.
+local function is_table(v) return type(v) == "table" end
 function source.class(name)
   local class = setmetatable({}, {__index = function(_, k)
     if type(k) == "number" then fail("%s: an item is had by get: set:get(%g)", name, k) end
@@ -16,13 +17,7 @@ function source.class(name)
   class.__index = class
   -- set.size() for set:size(): methods come after this
   getmetatable(class).__newindex = function(_, k, v)
-    if (k == "size" or k == "get" or k == "batch") and type(v) == "function" then
-      local method = v
-      v = function(self, ...)
-        if type(self) ~= "table" then fail("%s: it is called with a colon: set:%s(...)", name, k) end
-        return method(self, ...)
-      end
-    end
+    if k == "size" or k == "get" or k == "batch" then v = options.method(name, "set", k, is_table, v) end
     rawset(class, k, v)
   end
   class.__tostring = function(d) return ("%s(%d items)"):format(rawget(d, "name") or name, d:size()) end

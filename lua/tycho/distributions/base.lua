@@ -30,18 +30,14 @@ local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs 
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
+local function is_distribution(v) return type(v) == "table" and v.batch_shape ~= nil end
 local function class(name, signature)
   local c = setmetatable({_name = name, get = {}}, {__index = Distribution, __newindex = function(t, k, v)
-    if type(v) == "function" and k == "entropy" then
-      local fn = v
-      v = function(self, ...)
-        if type(self) ~= "table" then fail("%s: it is called with a colon: dist:%s(...)", name, k) end
-        return fn(self, ...)
-      end
+    if k == "entropy" then v = options.method(name, "dist", k, is_distribution, v)
     elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
       local fn = v
       v = function(self, x, ...)
-        if type(self) ~= "table" or not self.batch_shape then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
+        if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
         if select("#", ...) > 0 then fail("%s: %s takes one value", name, k) end
         if type(x) == "number" then x = ops.full({}, x, {dtype = "float32", device = "cpu"}) end
         if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", name, k, options.shown(x)) end
@@ -172,7 +168,7 @@ local function one_of(name, probs, logits)
 end
 local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
 
-options.colon(Distribution, "dist", function(self) return type(self) == "table" and self.batch_shape ~= nil end)
+options.colon(Distribution, "dist", is_distribution)
 
 return {distributions = distributions, class = class, together = together, need = need, parameters = parameters,
   supports = supports, whole = whole, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}

@@ -246,7 +246,7 @@ local function check_kinds(self, group)
     if group[k] == nil then group[k] = self.defaults[k] end  -- of a group that was put there by hand
     local v = group[k]
     if type(v) ~= type(default) and not (k == "lr" and core.is_tensor(v)) then check_settings(self, group, true) end
-    if k == "lr" and v ~= v then fail("%s: lr is %s", self._name, shown(v)) end
+    if k == "lr" and v ~= v then fail("%s: lr must be a number, got %s", self._name, shown(v)) end
   end
 end
 
