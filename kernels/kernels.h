@@ -228,7 +228,11 @@ typedef struct {
   const void *x;
   void *o;                                               /* scans: as x; extremes: one element a line */
   int64_t *place;                                        /* cummax, cummin, max_dim, min_dim: 1-based */
+  int sections;                                          /* of a line, of `each` elements: set by ty_k_scan_sections */
+  int64_t each;
+  void *partial;                                         /* 16 bytes for each section of each line, where they are more than one */
 } ty_k_scan;
+TY_K void ty_k_scan_sections(ty_k_scan *a);
 TY_K cudaError_t ty_k_scan_lines(const ty_k_scan *a, cudaStream_t s);
 /* a.o: x's gradient; products: room for all elements */
 TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double *products, cudaStream_t s);

@@ -1,103 +1,163 @@
 /* Scans along a dim, and extremes with their places.
  *
- * Idea: what has been seen of a line is a value and its place; two neighbouring pieces join into one. Many lines: a thread goes along each,
- * neighbouring threads along neighbouring lines. Few long ones: a block takes a line tile by tile, every thread a few elements. Invariant:
- * pieces are joined in the line's order; floats in float64. */
-#include "device.cuh"
+ * Idea: what has been seen of a line is a value and its place; two pieces join into one. Lines side by side in memory: a thread goes along each;
+ * others: a block does, tile by tile. Where that would be few blocks, each line is cut into sections: first every section becomes one piece,
+ * then a section begins from those before it. Invariant: the order of joining depends on the shape alone; floats in float64. */
+#include "rows.cuh"
 
-#define THREADS 128
-#define WIDE 256                 /* threads for a line */
-#define EACH 4                   /* elements of a thread in a tile */
-#define LONG 512                 /* a line of so many elements is worth a block */
-
-template <class T> struct real {
-  static __device__ T exp_of(T x) { return (T)exp((double)x); }
-  static __device__ T log1p_of(T x) { return (T)log1p((double)x); }
-};
+#define THREADS 128              /* lines of a block, where a thread has one */
+#define WIDE 256                 /* threads for a line, at most */
+#define EACH 4                   /* neighbours of a thread in a tile */
+#define SIDE_BY_SIDE 8           /* neighbouring lines that are read together well enough */
+#define ENOUGH 1024              /* blocks */
 
 template <class T> struct piece { T v; int64_t place; };                 /* place 0: of no element */
-
-/* Whether v takes the place of best: NaN wins and stays; the later of equals where later is set. */
-template <class T> static __device__ __forceinline__ bool beats(T v, T best, bool most, bool later) {
-  if (v != v) return later || best == best;
-  if (best != best) return false;
-  return most ? v > best || (later && v == best) : v < best || (later && v == best);
+template <class T> static __device__ __forceinline__ piece<T> from_lane(piece<T> p, int down) {
+  return {from_lane(p.v, down), from_lane(p.place, down)};
+}
+template <class T> static __device__ __forceinline__ piece<T> from_lane_before(piece<T> p, int up) {
+  return {__shfl_up_sync(0xffffffffu, p.v, up), __shfl_up_sync(0xffffffffu, p.place, up)};
 }
 
 /* log(exp(a) + exp(b)) */
-template <class T> static __device__ __forceinline__ T add_logs(T a, T b) {
+static __device__ __forceinline__ double add_logs(double a, double b) {
   if (a != a || b != b) return a != a ? a : b;
-  if (a == b) return a == (T)-INFINITY ? a : a + (T)0.6931471805599453;
-  return a > b ? a + real<T>::log1p_of(real<T>::exp_of(b - a)) : b + real<T>::log1p_of(real<T>::exp_of(a - b));
+  if (a == b) return a == -INFINITY ? a : a + 0.6931471805599453;
+  return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
 }
 
-/* r comes after l */
-template <class T> static __device__ __forceinline__ piece<T> join(int op, const piece<T> &l, const piece<T> &r) {
-  if (!l.place || !r.place) return l.place ? l : r;
-  switch (op) {
-    case TY_OP_cumsum: return {l.v + r.v, r.place};
-    case TY_OP_cumprod: return {l.v * r.v, r.place};
-    case TY_OP_logcumsumexp: return {add_logs(l.v, r.v), r.place};
-    default: return beats(r.v, l.v, op == TY_OP_cummax || op == TY_OP_max_dim, op == TY_OP_cummax || op == TY_OP_cummin) ? r : l;
+/* What two pieces of a line become: r comes after l, but for extremes, which come in any order. */
+#define JOIN template <class T> static __device__ __forceinline__ piece<T> of([[maybe_unused]] const ty_k_scan &a, const piece<T> &l, const piece<T> &r)
+struct sums { JOIN { return {l.v + r.v, r.place}; } };
+struct products { JOIN { return {l.v * r.v, r.place}; } };
+struct log_sums { JOIN { return {add_logs(l.v, r.v), r.place}; } };
+struct extremes {                          /* NaN wins; the later of equals where a scan asks for it */
+  JOIN {
+    const bool nan = r.v != r.v, most = a.op == TY_OP_cummax || a.op == TY_OP_max_dim, later = a.op == TY_OP_cummax || a.op == TY_OP_cummin;
+    bool wins = most ? r.v > l.v : r.v < l.v;
+    if (nan != (l.v != l.v)) wins = nan;
+    else if (nan || r.v == l.v) wins = later == (r.place > l.place);
+    return wins ? r : l;
   }
+};
+template <class F, class T> static __device__ __forceinline__ piece<T> join(const ty_k_scan &a, const piece<T> &l, const piece<T> &r) {
+  return l.place && r.place ? F::of(a, l, r) : l.place ? l : r;
 }
 
-static __device__ __forceinline__ bool one_result(int op) { return op == TY_OP_max_dim || op == TY_OP_min_dim; }
+static __host__ __device__ __forceinline__ bool one_result(const ty_k_scan &a) { return a.op == TY_OP_max_dim || a.op == TY_OP_min_dim; }
 
+static __device__ __forceinline__ int64_t base_of(const ty_k_scan &a, int64_t line) {
+  return line / a.inner * a.n * a.inner + line % a.inner;
+}
+template <class T> static __device__ __forceinline__ piece<T> *part(const ty_k_scan &a, int64_t line, int64_t section) {
+  return (piece<T> *)a.partial + section * a.lines + line;
+}
 template <class T> static __device__ __forceinline__ void put(const ty_k_scan &a, int64_t i, const piece<T> &p) {
   store(a.o, a.dtype, i, p.v);
   if (a.place) a.place[i] = p.place;
 }
-
-template <class T> __global__ void __launch_bounds__(THREADS) lines(const ty_k_scan a) {
-  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (line >= a.lines) return;
-  const int64_t base = line / a.inner * a.n * a.inner + line % a.inner;
-  piece<T> all = {0, 0};
-  for (int64_t j = 0; j < a.n; j++) {
-    const int64_t i = base + j * a.inner;
-    all = join(a.op, all, piece<T>{load<T>(a.x, a.dtype, i), j + 1});
-    if (!one_result(a.op)) put(a, i, all);
-  }
-  if (one_result(a.op)) put(a, line, all);
+/* The one piece of a section: a line's result, or a part of it. */
+template <class T> static __device__ __forceinline__ void put_part(const ty_k_scan &a, int64_t line, const piece<T> &p) {
+  if (a.sections > 1) *part<T>(a, line, blockIdx.y) = p;
+  else put(a, line, p);
 }
 
-template <class T> __global__ void __launch_bounds__(WIDE) long_line(const ty_k_scan a) {
-  __shared__ T value[WIDE];
-  __shared__ int64_t place[WIDE];
-  const int64_t base = blockIdx.x / a.inner * a.n * a.inner + blockIdx.x % a.inner;
-  const int t = (int)threadIdx.x;
-  piece<T> before = {0, 0};                /* all earlier tiles */
-  for (int64_t tile = 0; tile < a.n; tile += WIDE * EACH) {
-    piece<T> own[EACH], sum = {0, 0};
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-      const int64_t j = tile + t * EACH + k;
-      if (j < a.n) sum = join(a.op, sum, piece<T>{load<T>(a.x, a.dtype, base + j * a.inner), j + 1});
-      own[k] = sum;
-    }
-    value[t] = sum.v;
-    place[t] = sum.place;
-    for (int step = 1; step < WIDE; step *= 2) {           /* becomes the join of all threads up to this one */
-      __syncthreads();
-      if (t >= step) sum = join(a.op, piece<T>{value[t - step], place[t - step]}, sum);
-      __syncthreads();
-      value[t] = sum.v;
-      place[t] = sum.place;
-    }
-    __syncthreads();
-    if (!one_result(a.op)) {
-      const piece<T> left = t ? join(a.op, before, piece<T>{value[t - 1], place[t - 1]}) : before;
-#pragma unroll
-      for (int k = 0; k < EACH; k++) {
-        const int64_t j = tile + t * EACH + k;
-        if (j < a.n) put(a, base + j * a.inner, join(a.op, left, own[k]));
-      }
-    }
-    before = join(a.op, before, piece<T>{value[WIDE - 1], place[WIDE - 1]});
-    __syncthreads();
+/* ---- a thread for each line and section ---- */
+
+template <class F, class T> __global__ void __launch_bounds__(THREADS) line_parts(const ty_k_scan a) {
+  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x, from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  if (line >= a.lines) return;
+  const int64_t base = base_of(a, line);
+  piece<T> all = {0, 0};
+  for (int64_t j = from; j < to; j++) all = join<F>(a, all, piece<T>{load<T>(a.x, a.dtype, base + j * a.inner), j + 1});
+  put_part(a, line, all);
+}
+
+template <class F, class T> __global__ void __launch_bounds__(THREADS) line_scan(const ty_k_scan a) {
+  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x, from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  if (line >= a.lines) return;
+  const int64_t base = base_of(a, line);
+  piece<T> all = {0, 0};
+  for (int section = 0; section < (int)blockIdx.y; section++) all = join<F>(a, all, *part<T>(a, line, section));
+  for (int64_t j = from; j < to; j++) {
+    const int64_t i = base + j * a.inner;
+    all = join<F>(a, all, piece<T>{load<T>(a.x, a.dtype, i), j + 1});
+    put(a, i, all);
   }
-  if (t == 0 && one_result(a.op)) put(a, blockIdx.x, before);
+}
+
+/* ---- a block for each line and section ---- */
+
+/* The thread's neighbours of a tile, of which there are those before `to`; packed: they may be read at once. */
+template <class T> static __device__ __forceinline__ void take_each(const ty_k_scan &a, T *x, int64_t base, int64_t j, int64_t to,
+  bool packed) {
+  if (packed && j + EACH <= to) load_four(x, a.x, a.dtype, base + j);
+  else for (int k = 0; k < EACH; k++) if (j + k < to) x[k] = load<T>(a.x, a.dtype, base + (j + k) * a.inner);
+}
+static __device__ __forceinline__ bool packs_of(const ty_k_scan &a, const void *p, int64_t base) {
+  return a.inner == 1 && fours((const char *)p + base * bytes_of(a.dtype), a.dtype);
+}
+
+template <class F, class T> __global__ void __launch_bounds__(WIDE) row_parts(const ty_k_scan a) {
+  __shared__ piece<T> s[WIDE / 32];
+  const int64_t base = base_of(a, blockIdx.x), from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  const bool packed = packs_of(a, a.x, base);
+  piece<T> all = {0, 0};
+  for (int64_t j = from + threadIdx.x * EACH; j < to; j += blockDim.x * EACH) {
+    T x[EACH];
+    take_each(a, x, base, j, to, packed);
+    for (int k = 0; k < EACH; k++) if (j + k < to) all = join<F>(a, all, piece<T>{x[k], j + k + 1});
+  }
+  all = combine_block(all, s, [&](const piece<T> &l, const piece<T> &r) { return join<F>(a, l, r); });
+  if (threadIdx.x == 0) put_part(a, blockIdx.x, all);
+}
+
+template <class F, class T> __global__ void __launch_bounds__(WIDE) row_result(const ty_k_scan a) {
+  __shared__ piece<T> s[WIDE / 32];
+  piece<T> all = {0, 0};
+  for (int k = threadIdx.x; k < a.sections; k += WIDE) all = join<F>(a, all, *part<T>(a, blockIdx.x, k));
+  all = combine_block(all, s, [&](const piece<T> &l, const piece<T> &r) { return join<F>(a, l, r); });
+  if (threadIdx.x == 0) put(a, blockIdx.x, all);
+}
+
+template <class F, class T> __global__ void __launch_bounds__(WIDE) row_scan(const ty_k_scan a) {
+  __shared__ piece<T> s[WIDE / 32];
+  const int64_t base = base_of(a, blockIdx.x), from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  const int t = (int)threadIdx.x, warp = t / 32, lane = t % 32, warps = (int)blockDim.x / 32;
+  const bool packed = packs_of(a, a.x, base) && packs_of(a, a.o, base);
+  piece<T> before = {0, 0};                /* all that comes before the tile */
+  for (int k = t; k < (int)blockIdx.y; k += (int)blockDim.x) before = join<F>(a, before, *part<T>(a, blockIdx.x, k));
+  before = combine_block(before, s, [&](const piece<T> &l, const piece<T> &r) { return join<F>(a, l, r); });
+  for (int64_t tile = from; tile < to; tile += blockDim.x * EACH) {
+    const int64_t j = tile + t * EACH;
+    T x[EACH];
+    piece<T> sum = {0, 0};
+    take_each(a, x, base, j, to, packed);
+    for (int k = 0; k < EACH; k++) if (j + k < to) sum = join<F>(a, sum, piece<T>{x[k], j + k + 1});
+#pragma unroll
+    for (int up = 1; up < 32; up *= 2) {                   /* becomes the join of the warp up to this thread */
+      const piece<T> left = from_lane_before(sum, up);
+      if (lane >= up) sum = join<F>(a, left, sum);
+    }
+    piece<T> left = from_lane_before(sum, 1), all = before;
+    if (lane == 0) left = {0, 0};
+    __syncthreads();                       /* of what was read of s before */
+    if (lane == 31) s[warp] = sum;
+    __syncthreads();
+    for (int k = 0; k < warps; k++) {
+      if (k == warp) left = join<F>(a, all, left);
+      all = join<F>(a, all, s[k]);
+    }
+    before = all;
+    T y[EACH];
+    for (int k = 0; k < EACH; k++) if (j + k < to) {
+      left = join<F>(a, left, piece<T>{x[k], j + k + 1});
+      y[k] = left.v;
+      if (a.place) a.place[base + (j + k) * a.inner] = left.place;
+    }
+    if (packed && j + EACH <= to) store_four(a.o, a.dtype, base + j, y);
+    else for (int k = 0; k < EACH; k++) if (j + k < to) store(a.o, a.dtype, base + (j + k) * a.inner, y[k]);
+  }
 }
 
 /* With y the running products: dx[i] = sum over j >= i of g[j] y[j] / x[i] before the first 0; at it, the products that leave it out; after
@@ -135,12 +195,40 @@ cudaError_t ty_k_cumprod_gradient(const ty_k_scan *p, const void *g, double *pro
   return TY_LAUNCH(cumprod_gradient, blocks_for(a.lines, THREADS), THREADS, s, a, g, products);
 }
 
-template <class T> static cudaError_t scan(const ty_k_scan &a, cudaStream_t s) {
-  if (a.n >= LONG && a.lines <= 16384) return TY_LAUNCH(long_line<T>, (unsigned)a.lines, WIDE, s, a);
-  return TY_LAUNCH(lines<T>, blocks_for(a.lines, THREADS), THREADS, s, a);
+/* Whether a block goes along a line, rather than a thread. */
+static bool by_rows(const ty_k_scan &a) { return a.inner < SIDE_BY_SIDE && a.n >= 32; }
+
+void ty_k_scan_sections(ty_k_scan *a) {
+  const int64_t blocks = by_rows(*a) ? a->lines : (a->lines + THREADS - 1) / THREADS, least = by_rows(*a) ? 4 * WIDE * EACH : 64;
+  int64_t sections = blocks < ENOUGH ? ENOUGH / blocks : 1;
+  if (sections > a->n / least) sections = a->n / least ? a->n / least : 1;
+  a->each = ((a->n + sections - 1) / sections + EACH - 1) / EACH * EACH;           /* neighbours stay together */
+  a->sections = (int)((a->n + a->each - 1) / a->each);
+}
+
+template <class F, class T> static cudaError_t scan(const ty_k_scan &a, cudaStream_t s) {
+  const bool rows = by_rows(a), one = one_result(a);
+  const int64_t wide = (a.n + EACH * 32 - 1) / (EACH * 32) * 32;
+  const unsigned threads = rows ? (unsigned)(wide < WIDE ? wide : WIDE) : THREADS;
+  const dim3 grid(blocks_for(a.lines, rows ? 1 : THREADS), (unsigned)a.sections);
+  auto parts = rows ? row_parts<F, T> : line_parts<F, T>, all = rows ? row_scan<F, T> : line_scan<F, T>;
+  cudaError_t e = cudaSuccess;
+  if (one || a.sections > 1) e = TY_LAUNCH(parts, grid, threads, s, a);
+  if (e != cudaSuccess || (one && a.sections == 1)) return e;
+  if (one) {
+    auto result = row_result<F, T>;
+    return TY_LAUNCH(result, blocks_for(a.lines, 1), WIDE, s, a);
+  }
+  return TY_LAUNCH(all, grid, threads, s, a);
 }
 
 cudaError_t ty_k_scan_lines(const ty_k_scan *p, cudaStream_t s) {
   const ty_k_scan a = *p;
-  return a.k == TY_IN_I64 ? scan<int64_t>(a, s) : scan<double>(a, s);
+  const bool whole = a.k == TY_IN_I64;
+  switch (a.op) {
+    case TY_OP_cumsum: return whole ? scan<sums, int64_t>(a, s) : scan<sums, double>(a, s);
+    case TY_OP_cumprod: return whole ? scan<products, int64_t>(a, s) : scan<products, double>(a, s);
+    case TY_OP_logcumsumexp: return scan<log_sums, double>(a, s);
+    default: return whole ? scan<extremes, int64_t>(a, s) : scan<extremes, double>(a, s);
+  }
 }

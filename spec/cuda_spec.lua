@@ -390,6 +390,29 @@ describe("cuda", function()
     for i = 1, 4 do assert.equal(500, draws[i]:unique():numel()) end
   end)
 
+  it("cuts lines into sections where they are few, in any layout", function()
+    tycho.manual_seed(13)
+    for _, case in ipairs {{{20003}, 1}, {{2, 9001}, 2}, {{2, 9000}, 2}, {{2, 5001, 3}, 2}, {{3, 300, 20}, 2}, {{40, 33}, 2}} do
+      local shape, dim = case[1], case[2]
+      local x, whole = tycho.randn(shape), tycho.randint(1, 50, shape)
+      local broken, half = x:clone(), tycho.randint(-20, 20, shape):half()
+      broken:flatten()[7001 % x:numel()] = 0 / 0
+      local function same(name, v)
+        local want, got = {v[name](v, dim)}, {v:cuda()[name](v:cuda(), dim)}
+        for k = 1, #want do
+          helper.close(got[k]:cpu(), want[k], ("%s of %s %s, result %d"):format(name, v.dtype, v.shape, k), 1e-5)
+        end
+      end
+      for _, name in ipairs {"max", "min", "cummax", "cummin"} do
+        for _, v in ipairs {x, whole, broken, half, whole:to("uint8")} do same(name, v) end
+      end
+      for _, v in ipairs {x:double(), whole, whole:to("uint8")} do same("cumsum", v) end
+      same("cumprod", x:double() * 1e-4 + 1)
+      same("cumprod", (whole % 2) * 2 - 1)
+      same("logcumsumexp", x)
+    end
+  end)
+
   it("says of a value that its index was bad, not the next op", function()
     local at = tycho.tensor({9}, {dtype = "int64", device = "cuda"})
     helper.fails("index 9 is out of range 1 to 4", function() return tycho.zeros(4, {device = "cuda"}):index_select(1, at):item() end)

@@ -34,14 +34,22 @@ void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
 /* What a whole block calls together, so that its barriers serve. */
 extern thread_local unsigned long long sim_exchanged[1024];
-template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {
+template <class T> static inline T sim_exchange(T v, unsigned from) {
   static_assert(sizeof(T) <= sizeof *sim_exchanged, "a register or two");
-  const unsigned t = sim_here->thread.x, from = t % 32 + down < 32 ? t + down : t;
+  const unsigned t = sim_here->thread.x;
   __builtin_memcpy(&sim_exchanged[t], &v, sizeof v);
   sim_barrier();
   __builtin_memcpy(&v, &sim_exchanged[from], sizeof v);
   sim_barrier();
   return v;
+}
+template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {
+  const unsigned t = sim_here->thread.x;
+  return sim_exchange(v, t % 32 + down < 32 ? t + down : t);
+}
+template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned up) {
+  const unsigned t = sim_here->thread.x;
+  return sim_exchange(v, t % 32 >= up ? t - up : t);
 }
 /* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
 template <class T> static inline T sim_add(T *p, T v) {

@@ -144,6 +144,7 @@ ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sum
 /* writes meet in a fixed order where that is asked for; index.c */
 ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space; sort.c */
+ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k);          /* the same; scan.c */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
 /* pool.c */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);

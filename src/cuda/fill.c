@@ -68,11 +68,13 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &meta, &work);
   if (st == TY_OK) st = ty_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_fault_of(gpu), c->op->id, s));
   if (st == TY_OK && replace) {
-    const ty_k_scan k = {.op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p), .o = ty_data(work)};
-    cudaError_t e = ty_k_scan_lines(&k, s);
-    st = ty_launched(c, gpu,
-      e == cudaSuccess
-      ? ty_generator_end(gpu, ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s)) : e);
+    ty_k_scan k = {.k = TY_IN_F64, .op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p),
+                   .o = ty_data(work)};
+    st = ty_scan_lines(c, gpu, s, &k);
+    if (st == TY_OK) {
+      const cudaError_t e = ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s);
+      st = ty_launched(c, gpu, ty_generator_end(gpu, e));
+    }
   } else if (st == TY_OK) {
     ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
     st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_begin(c->ctx, gpu), s)));

@@ -1,6 +1,18 @@
 /* Scans along a dim, and extremes with their places: contiguous lines; to kernels/scan.cu. */
 #include "cuda.h"
 
+ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k) {
+  ty_tensor *partial = NULL;
+  ty_k_scan_sections(k);
+  if (k->sections > 1) {
+    TY_TRY(ty_new(c, gpu, TY_I64, 1, &(int64_t){2 * k->lines * k->sections}, &partial));
+    k->partial = ty_data(partial);
+  }
+  const ty_status st = ty_launched(c, gpu, ty_k_scan_lines(k, s));
+  ty_release(partial);
+  return st;
+}
+
 static ty_status scan(ty_call *c, bool one) {
   ty_tensor *x = NULL;
   const ty_tensor *t = c->in[0].t;
@@ -19,9 +31,9 @@ static ty_status scan(ty_call *c, bool one) {
   ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? TY_IN_F64 : TY_IN_I64, .dtype = x->dtype,
                  .x = ty_data(x), .o = ty_data(c->out[0]), .place = places ? ty_data(places) : NULL};
   ty_lines_of(t, dim, &k.lines, &k.n, &k.inner);
-  const cudaError_t e = ty_k_scan_lines(&k, s);
+  st = ty_scan_lines(c, gpu, s, &k);
   ty_release(x);
-  return ty_launched(c, gpu, e);
+  return st;
 }
 
 static ty_status cumprod_gradient(ty_call *c) {
