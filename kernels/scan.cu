@@ -27,7 +27,8 @@ static __device__ __forceinline__ double add_logs(double a, double b) {
 }
 
 /* What two pieces of a line become: r comes after l, but for extremes, which come in any order. */
-#define JOIN template <class T> static __device__ __forceinline__ piece<T> of([[maybe_unused]] const ty_k_scan &a, const piece<T> &l, const piece<T> &r)
+#define JOIN template <class T> static __device__ __forceinline__ piece<T> of(\
+  [[maybe_unused]] const ty_k_scan &a, const piece<T> &l, const piece<T> &r)
 struct sums { JOIN { return {l.v + r.v, r.place}; } };
 struct products { JOIN { return {l.v * r.v, r.place}; } };
 struct log_sums { JOIN { return {add_logs(l.v, r.v), r.place}; } };
@@ -56,6 +57,7 @@ template <class T> static __device__ __forceinline__ void put(const ty_k_scan &a
   store(a.o, a.dtype, i, p.v);
   if (a.place) a.place[i] = p.place;
 }
+static __device__ __forceinline__ int64_t end_of(const ty_k_scan &a, int64_t from) { return from + a.each < a.n ? from + a.each : a.n; }
 /* The one piece of a section: a line's result, or a part of it. */
 template <class T> static __device__ __forceinline__ void put_part(const ty_k_scan &a, int64_t line, const piece<T> &p) {
   if (a.sections > 1) *part<T>(a, line, blockIdx.y) = p;
@@ -65,7 +67,7 @@ template <class T> static __device__ __forceinline__ void put_part(const ty_k_sc
 /* ---- a thread for each line and section ---- */
 
 template <class F, class T> __global__ void __launch_bounds__(THREADS) line_parts(const ty_k_scan a) {
-  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x, from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x, from = blockIdx.y * a.each, to = end_of(a, from);
   if (line >= a.lines) return;
   const int64_t base = base_of(a, line);
   piece<T> all = {0, 0};
@@ -74,7 +76,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) line_part
 }
 
 template <class F, class T> __global__ void __launch_bounds__(THREADS) line_scan(const ty_k_scan a) {
-  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x, from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x, from = blockIdx.y * a.each, to = end_of(a, from);
   if (line >= a.lines) return;
   const int64_t base = base_of(a, line);
   piece<T> all = {0, 0};
@@ -100,7 +102,7 @@ static __device__ __forceinline__ bool packs_of(const ty_k_scan &a, const void *
 
 template <class F, class T> __global__ void __launch_bounds__(WIDE) row_parts(const ty_k_scan a) {
   __shared__ piece<T> s[WIDE / 32];
-  const int64_t base = base_of(a, blockIdx.x), from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  const int64_t base = base_of(a, blockIdx.x), from = blockIdx.y * a.each, to = end_of(a, from);
   const bool packed = packs_of(a, a.x, base);
   piece<T> all = {0, 0};
   for (int64_t j = from + threadIdx.x * EACH; j < to; j += blockDim.x * EACH) {
@@ -122,7 +124,7 @@ template <class F, class T> __global__ void __launch_bounds__(WIDE) row_result(c
 
 template <class F, class T> __global__ void __launch_bounds__(WIDE) row_scan(const ty_k_scan a) {
   __shared__ piece<T> s[WIDE / 32];
-  const int64_t base = base_of(a, blockIdx.x), from = blockIdx.y * a.each, to = from + a.each < a.n ? from + a.each : a.n;
+  const int64_t base = base_of(a, blockIdx.x), from = blockIdx.y * a.each, to = end_of(a, from);
   const int t = (int)threadIdx.x, warp = t / 32, lane = t % 32, warps = (int)blockDim.x / 32;
   const bool packed = packs_of(a, a.x, base) && packs_of(a, a.o, base);
   piece<T> before = {0, 0};                /* all that comes before the tile */

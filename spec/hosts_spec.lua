@@ -117,6 +117,33 @@ describe("hosts #cpu", function()
     assert.equal("7\t2\t2\nended 0\n", text)
   end)
 
+  it("may fork while a loader's threads are at work: a child ends what is not its own, and begins anew", function()
+    local text = run [[
+      local t, ffi = require "tycho", require "ffi"
+      ffi.cdef "int fork(void); int waitpid(int, int *, int); unsigned alarm(unsigned); void _exit(int);"
+      local source = t.data.TensorDataset(t.range(1, 64))
+      for _, workers in ipairs {1, 2, 4} do
+        local loader = t.data.DataLoader(source, {batch_size = 4, num_workers = workers})
+        local next_batch = loader:iter()
+        local first = next_batch()[1]
+        if ffi.C.fork() == 0 then
+          ffi.C.alarm(20)
+          local ok, why = pcall(function() for _ = 1, 20 do next_batch() end end)
+          local told = not ok and why:find("forked from", 1, true)
+          loader, next_batch = nil, nil
+          collectgarbage() collectgarbage()
+          local sum = 0
+          for x in t.data.DataLoader(source, {batch_size = 4, num_workers = workers}):iter() do sum = sum + x:sum():item() end
+          ffi.C._exit(told and sum == 64 * 65 / 2 and 7 or 8)
+        end
+        local status, n = ffi.new "int[1]", 1
+        ffi.C.waitpid(-1, status, 0)
+        for _ in next_batch do n = n + 1 end
+        print(first, status[0] / 256, n)
+      end]]
+    assert.equal("1\t7\t16\n1\t7\t16\n1\t7\t16\nended 0\n", text)
+  end)
+
   it("may have many states, in several threads at once, and close them", function()
     local text = run(STATES .. [[
       -- A thread's program is a callback of its own state; grad mode and what is made stay there.

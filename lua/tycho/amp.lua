@@ -165,6 +165,15 @@ local function each_device(self, who, opt, e, widen, fn)
   end
 end
 
+-- The settings, the scale among them: above 0, and where they make sense.
+local function check_setting(who, name, v)
+  if name == "growth_interval" then return options.whole(who, name, v, 1) end
+  if options.number(who, name, v) <= 0 or v == math.huge then fail("%s: %s must be above 0, got %g", who, name, v) end
+  if name == "growth_factor" and v <= 1 then fail("%s: growth_factor must be above 1, got %g", who, v) end
+  if name == "backoff_factor" and v >= 1 then fail("%s: backoff_factor must be below 1, got %g", who, v) end
+  return v
+end
+
 local function need_scale(self, who)
   if not self._scale then fail(who .. ": nothing was scaled: scaler:scale(loss):backward() comes first") end
 end
@@ -229,6 +238,14 @@ end
 function Scaler:update(new_scale)
   if not self._enabled then return end
   need_scale(self, "update")
+  local given = core.is_tensor(new_scale) and M.numel(new_scale) == 1 and M.reshape(new_scale:detach(), {})
+  if type(new_scale) == "number" then check_setting("update", "new_scale", new_scale)
+  elseif new_scale ~= nil and not given then
+    fail("update: new_scale must be a number or a tensor of one element, got %s", options.shown(new_scale))
+  end
+  local found = false
+  for _, e in ipairs(self._entries) do found = found or next(e.found) ~= nil end
+  if not found and new_scale == nil then fail("update: no step() or unscale_() came before it") end
   local founds, device = {}, self._scale.device
   for _, e in ipairs(self._entries) do                   -- in the order of their steps: the same each time
     for at, f in pairs(e.found) do
@@ -238,12 +255,9 @@ function Scaler:update(new_scale)
       if at ~= device then M.zero_(f) end
     end
   end
-  if #founds == 0 and new_scale == nil then fail("update: no step() or unscale_() came before it") end
   if new_scale ~= nil then
     for _, f in ipairs(founds) do M.zero_(f) end
-    if type(new_scale) == "number" then M.fill_(self._scale, new_scale)
-    elseif core.is_tensor(new_scale) and M.numel(new_scale) == 1 then M.copy_(self._scale, M.reshape(new_scale:detach(), {}))
-    else fail("update: argument 1 must be a number or a tensor of one element") end
+    if given then M.copy_(self._scale, given) else M.fill_(self._scale, new_scale) end
   else ops.amp_update(founds, self._scale, self._growth, self._growth_factor, self._backoff_factor, self._growth_interval) end
   self._optimizers, self._entries = setmetatable({}, {__mode = "k"}), {}
 end
@@ -256,7 +270,7 @@ end
 function Scaler:is_enabled() return self._enabled end
 for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do
   Scaler["get_" .. name] = function(self) return self["_" .. name] end
-  Scaler["set_" .. name] = function(self, v) self["_" .. name] = v end
+  Scaler["set_" .. name] = function(self, v) self["_" .. name] = check_setting("set_" .. name, name, v) end
 end
 
 function Scaler:state_dict()
@@ -268,6 +282,10 @@ function Scaler:load_state_dict(d)
   if not self._enabled then return end
   if type(d) ~= "table" or type(d.scale) ~= "number" then
     fail("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing")
+  end
+  check_setting("load_state_dict", "scale", d.scale)
+  for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do
+    if d[name] ~= nil then check_setting("load_state_dict", name, d[name]) end
   end
   self._init_scale, self._init_growth = d.scale, d._growth_tracker or 0
   for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do self["_" .. name] = d[name] or self["_" .. name] end
@@ -283,12 +301,7 @@ options.colon(Scaler, "scaler", function(self) return getmetatable(self) == Scal
 function amp.GradScaler(o, more)
   if type(o) == "string" then o = more end                       -- PyTorch's device: the state lives where the loss does
   o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
-  for _, k in ipairs {"init_scale", "growth_factor", "backoff_factor"} do
-    if options.number("GradScaler", k, o[k]) <= 0 or o[k] == math.huge then fail("GradScaler: %s must be above 0, got %g", k, o[k]) end
-  end
-  if o.growth_factor <= 1 then fail("GradScaler: growth_factor must be above 1, got %g", o.growth_factor) end
-  if o.backoff_factor >= 1 then fail("GradScaler: backoff_factor must be below 1, got %g", o.backoff_factor) end
-  options.whole("GradScaler", "growth_interval", o.growth_interval, 1)
+  for _, k in ipairs {"init_scale", "growth_factor", "backoff_factor", "growth_interval"} do check_setting("GradScaler", k, o[k]) end
   if type(o.enabled) ~= "boolean" then fail("GradScaler: enabled must be true or false, got %s", options.shown(o.enabled)) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0,
     _growth_factor = o.growth_factor, _backoff_factor = o.backoff_factor, _growth_interval = o.growth_interval,

@@ -97,12 +97,19 @@ static ty_status run_kernel(ty_call *c, const ty_backend *b) {
   return k ? k(c) : ty_fail(c, "not supported on %s", b->name);
 }
 
+ty_profiler *ty_profile_begin(ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *call) {
+  ty_profiler *told = ctx->account->profiler;
+  if (told) told->begin(told, ctx, name, b, call);
+  return told;
+}
+void ty_profile_end(ty_ctx *ctx, ty_profiler *told) {
+  if (told && ctx->account->profiler == told) told->end(told, ctx);    /* a finalizer may have ended it where memory was short */
+}
+
 static ty_status run_now(ty_call *c, const ty_backend *b) {
-  ty_profiler *p = c->ctx->account->profiler;
-  if (!p) return run_kernel(c, b);
-  p->begin(p, c->ctx, c->op->name, b, c);
+  ty_profiler *told = ty_profile_begin(c->ctx, c->op->name, b, c);
   const ty_status s = run_kernel(c, b);
-  p->end(p, c->ctx);
+  ty_profile_end(c->ctx, told);
   return s;
 }
 

@@ -444,12 +444,11 @@ static ty_status redo(ty_ctx *ctx, event *e) {
     ty_tensor *out[TY_MAXOUT] = {NULL};
     for (int i = 0; i < e->nin; i++) e->in[i].t = e->actual[i];
     s = ty_apply(ctx, e->op, e->in, e->nin, e->span, e->at, e->target, out);
-    if (e->failed) return s == TY_OOM ? s : TY_OK;
     for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
-      if (e->shell[j]) become(e->shell[j], out[j]);
+      if (e->shell[j] && !e->failed) become(e->shell[j], out[j]);
       ty_release(out[j]);
     }
-    return s;
+    return e->failed && s != TY_OOM ? TY_OK : s;
   }
   if (e->kind == EVENT_DETACH) {
     ty_tensor *t;

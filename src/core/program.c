@@ -360,11 +360,11 @@ static ty_status run_steps(ty_ctx *ctx, ty_program *p, bool host, bool gpu, bool
     const group *g = &p->group[i];
     const ty_backend *b = p->step[g->step[0]].backend;     /* of all its steps */
     if (!(b->gpu < 0 ? host : gpu)) continue;
-    ty_profiler *told = g->joint || (g->fused && g->fused->nnode) ? ctx->account->profiler : NULL;
-    if (told) told->begin(told, ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
-    if (g->joint) s = run_joint(ctx, p, g);
-    else if (g->fused && g->fused->nnode) s = b->fused(ctx, b, g->fused);
-    if (told) told->end(told, ctx);
+    if (g->joint || (g->fused && g->fused->nnode)) {
+      ty_profiler *told = ty_profile_begin(ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
+      s = g->joint ? run_joint(ctx, p, g) : b->fused(ctx, b, g->fused);
+      ty_profile_end(ctx, told);
+    }
     for (int k = g->nagain; k < g->nstep && s == TY_OK; k++) {
       step *q = &p->step[g->step[k]];
       q->call.ctx = ctx;

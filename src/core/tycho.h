@@ -347,6 +347,9 @@ typedef struct ty_profiler {
   void (*begin)(struct ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *call);
   void (*end)(struct ty_profiler *p, ty_ctx *ctx);
 } ty_profiler;
+/* Around what is put to work; begin gives what end takes: NULL where nobody is told. */
+ty_profiler *ty_profile_begin(ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *call);
+void ty_profile_end(ty_ctx *ctx, ty_profiler *told);
 
 struct ty_ctx {
   bool grad_enabled;

@@ -69,7 +69,7 @@ void ty_checkpoints_clean(const char *folder) {
     else if (tail && !strncmp(e->d_name, "step-", 5)) tail += 12;
     else continue;
     if (sscanf(tail, ".%ld.%u.tmp%n", &pid, &n, &end) == 2 && end && !tail[end] && pid > 0 &&
-        kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        kill((pid_t)pid, 0) != 0 && errno == ESRCH && ty_abandoned(dirfd(d), e->d_name))
       unlinkat(dirfd(d), e->d_name, 0);
   }
   if (d) closedir(d);

@@ -1,5 +1,5 @@
 /* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced,
-   renamed, the folder synced. */
+   renamed, the folder synced. Where that last step alone fails, the new file is there, and may not outlast a loss of power. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                    /* O_DIRECT */
 #endif
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "io.h"
@@ -29,13 +30,20 @@ int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
     if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST)
       return ty_error(ctx, "%s: the path is too long", path), -1;
     int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd > 2 || (fd >= 0 && ty_away(&fd))) return fd;
+    if (fd > 2 || (fd >= 0 && ty_away(&fd))) return flock(fd, LOCK_EX | LOCK_NB), fd;    /* see ty_abandoned */
     const int e = errno;
     if (e != EEXIST) unlink(out);                        /* made, and no other number was to be had */
     errno = e;
     if (errno != EEXIST) break;                          /* an earlier process of our number has left it */
   }
   return ty_error(ctx, "%s: %s", path, strerror(errno)), -1;
+}
+
+bool ty_abandoned(int folder, const char *name) {
+  const int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const bool free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (fd >= 0) close(fd);
+  return free;
 }
 
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {

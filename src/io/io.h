@@ -52,6 +52,8 @@ ty_status ty_file_write(ty_ctx *ctx, const char *path, const void *head, size_t 
 bool ty_away(int *fd);
 /* a new file beside path, its name into TY_PATH_MOST bytes; -1: ctx->err says why */
 int ty_temporary(ty_ctx *ctx, const char *path, char *out);
+/* Whether nobody, on this machine or on another, is still writing the temporary file of that name. */
+bool ty_abandoned(int folder, const char *name);
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size);         /* a regular file, to be read; -1: ctx->err says why */
 /* Syncs and renames temporary to path, and syncs the folder; closes fd. */
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path);

@@ -2,12 +2,14 @@
  *
  * Idea: the asking thread makes each batch's memory and submits it; batches stand in one list in that order; a worker takes the first that
  * no one has begun, and the asking thread the first of all, once it is done. So order and contents don't depend on who was quick.
- * Invariant: list and marks change under the lock; a batch that a worker has taken is that worker's until it is marked done. */
+ * Invariant: list and marks change under the lock; a batch that a worker has taken is that worker's until it is marked done. A fork leaves
+ * the threads behind, and the lock as it was: a child touches neither. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "data.h"
 
 typedef struct { struct ty_loader *loader; int number; pthread_t thread; ty_ctx ctx; ty_canvas canvas; } worker;
@@ -18,6 +20,7 @@ struct ty_loader {
   pthread_cond_t work, ready;
   ty_batch *first, *last, *fresh;      /* fresh: the first that no worker has taken */
   atomic_bool stopping;
+  pid_t process;                       /* whose threads they are */
   int n;
   worker w[];
 };
@@ -56,6 +59,7 @@ ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **ou
   pthread_cond_init(&l->ready, &a);
   pthread_condattr_destroy(&a);
   l->source = s;
+  l->process = getpid();
   atomic_fetch_add(&s->refs, 1);
   sigfillset(&all);                                      /* signals are the host's business */
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -87,6 +91,8 @@ void ty_loader_submit(ty_loader *l, ty_batch *b) {
   pthread_mutex_unlock(&l->lock);
 }
 
+bool ty_loader_forked(const ty_loader *l) { return l->process != getpid(); }
+
 ty_batch *ty_loader_take(ty_loader *l, double seconds) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -106,6 +112,7 @@ ty_batch *ty_loader_take(ty_loader *l, double seconds) {
 }
 
 ty_batch *ty_loader_stop(ty_loader *l) {
+  if (ty_loader_forked(l)) return NULL;                  /* some workers are still at its batches, in the parent */
   pthread_mutex_lock(&l->lock);
   l->stopping = true;
   pthread_cond_broadcast(&l->work);

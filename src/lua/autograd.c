@@ -345,6 +345,7 @@ static int backward(lua_State *L) {
   const bool before = m->retains;
   m->pinned++;
   m->retains = o.retain_graph || o.create_graph;
+  s->L = L;                              /* finalizers may have run since, in other coroutines */
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
   m->pinned--;
   m->retains = before;

@@ -364,6 +364,7 @@ static int source_batch(lua_State *L) {
 
 /* ---- loaders ---- */
 
+#define FORKED "DataLoader: its workers are in the process that this one was forked from: a new iter() has workers of its own"
 typedef struct { ty_loader *loader; ty_source *source; int refs; } loader;      /* refs: the box's, and a call's that is under way */
 
 static void loader_drop(loader *l) {
@@ -398,6 +399,7 @@ static int loader_submit(lua_State *L) {
   ty_settle(L, "a loader makes a batch");
   lua_settop(L, 6);
   loader *l = loader_at(L);
+  if (ty_loader_forked(l->loader)) return ty_throw(L, FORKED);
   l->refs++;
   const ty_status st = batch_make(L, ctx, l->source, 2, &b);
   if (st == TY_OK) ty_loader_submit(l->loader, &b->b);
@@ -414,6 +416,7 @@ static int loader_take(lua_State *L) {
   ty_pace(L, st);
   new_handles(L, st, h);
   loader *l = loader_at(L);
+  if (ty_loader_forked(l->loader)) return ty_throw(L, FORKED);
   batch *b = (batch *)ty_loader_take(l->loader, seconds >= 0 && seconds < 3600 ? seconds : 0);
   if (!b) return 0;
   l->refs++;

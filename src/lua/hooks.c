@@ -237,7 +237,7 @@ static int saved_hooks(lua_State *L) {
     ty_modes_share_again(L, s);
   }
   ty_private(L, TY_R_ANCHORS);
-  lua_rawgeti(L, -1, (int)before);
+  ty_get_keyed(L, before);
   return 1;
 }
 

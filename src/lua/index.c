@@ -61,7 +61,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   if (n == 1) {                          /* {i} is {i, i}, and must exist */
     int64_t size = current(L, p)->shape[p->dim], i = a[1].i;
     if (i > size || i < -size)
-      ty_throw(L, "index: index %d is out of range for dim %d of shape %s", (int)i, (int)p->dim + 1,
+      ty_throw(L, "index: index %.0f is out of range for dim %d of shape %s", (double)i, (int)p->dim + 1,
         ty_shape_of(current(L, p)));
     a[2] = a[1];
   }
@@ -222,7 +222,7 @@ int ty_index_get(lua_State *L) {
   if (x->ndim == 1 && lua_type(L, 2) == LUA_TNUMBER) {    /* v[i], without making a view */
     int64_t i = whole(L, 2), n = x->shape[0];
     if (i == 0) return ty_throw(L, "index: index 0: indices begin at 1");
-    if (i > n || i < -n) return ty_throw(L, "index: index %d is out of range for dim 1 of shape %s", (int)i, ty_shape_of(x));
+    if (i > n || i < -n) return ty_throw(L, "index: index %.0f is out of range for dim 1 of shape %s", (double)i, ty_shape_of(x));
     ty_settle(L, "an element is read");
     ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
     return 1;
@@ -255,6 +255,19 @@ static bool fills_mask(lua_State *L, const ty_tensor *x) {
   return m->ndim && TY_SAME_SHAPE(m, x);
 }
 
+/* The nested list at an index becomes a tensor like x. */
+static void list_at(lua_State *L, ty_state *s, int at, const ty_tensor *x) {
+  ty_from_table(L, s, at, x->dtype, "index");
+  lua_replace(L, at);
+  ty_handle *h = lua_touserdata(L, at);
+  if (ty_device_of(x) == ty_device_of(h->t)) return;
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  ty_tensor *there;
+  if (ty_move(ctx, h->t, ty_device_of(x), &there) != TY_OK) ty_raise(L, ctx);
+  ty_release(h->t);
+  h->t = there;
+}
+
 int ty_index_set(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
@@ -262,7 +275,7 @@ int ty_index_set(lua_State *L) {
   ty_tensor *x = ty_check(L, 1, "index", "the tensor");
   lua_settop(L, 3);
   int t = lua_type(L, 3);
-  if (t == LUA_TTABLE) { ty_from_table(L, s, 3, x->dtype, "index"); lua_replace(L, 3); }
+  if (t == LUA_TTABLE) list_at(L, s, 3, x);
   else if (ty_is_handle(L, 3)) ty_check(L, 3, "index", "the value");
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
     return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));

@@ -59,6 +59,7 @@ static int program_end(lua_State *L) {
   ty_modes *m = ty_own_modes(L, s);
   bool run;
   m->pinned++;
+  s->L = L;                                /* finalizers may have run since, in other coroutines */
   ty_status st = ty_program_end(&m->ctx, p, lua_toboolean(L, 2), t, n, &run);
   m->pinned--;
   memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);

@@ -96,7 +96,7 @@ static int run_collector(lua_State *L) {
   return 1;
 }
 
-static bool collect(lua_State *L, int what, int data) {
+static bool collect(lua_State *L, ty_state *s, int what, int data) {
   bool done = true;
   if (!lua_checkstack(L, 4)) return done;
   lua_pushcfunction(L, run_collector);
@@ -104,6 +104,7 @@ static bool collect(lua_State *L, int what, int data) {
   lua_pushinteger(L, data);
   if (lua_pcall(L, 2, 1, 0) == 0) done = lua_toboolean(L, -1);
   lua_pop(L, 1);
+  s->L = L;                                /* the same */
   return done;
 }
 
@@ -129,8 +130,8 @@ void ty_pace(lua_State *L, ty_state *s) {
 #endif
   s->collecting = true;
   bool whole = now > s->gc_limit * 2;
-  if (whole) collect(L, LUA_GCCOLLECT, 0);
-  if (whole || collect(L, LUA_GCSTEP, 64)) set_limit(L, s, LLONG_MAX);
+  if (whole) collect(L, s, LUA_GCCOLLECT, 0);
+  if (whole || collect(L, s, LUA_GCSTEP, 64)) set_limit(L, s, LLONG_MAX);
   s->collecting = false;
 }
 
@@ -143,7 +144,7 @@ static void reclaim(ty_ctx *c) {
 #else
   bool stopped = false;
 #endif
-  collect(s->L, LUA_GCCOLLECT, 0);
+  collect(s->L, s, LUA_GCCOLLECT, 0);
   if (stopped) lua_gc(s->L, LUA_GCSTOP, 0);
   s->collecting = false;
 }
@@ -177,6 +178,7 @@ ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
   ty_handle *h = lua_newuserdata(L, sizeof *h);
   memset(h, 0, sizeof *h);
   h->magic = TY_MAGIC;
+  s->L = L;                                /* a finalizer may have come between, from a coroutine of its own */
   lua_pushvalue(L, lua_upvalueindex(3));
   lua_setmetatable(L, -2);
   ty_scope *sc = ty_modes_of(L, s)->scope;

@@ -216,10 +216,9 @@ static int graph_replay(lua_State *L) {
   ty_ctx *ctx = context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
   ty_settle(L, "a graph is replayed");
-  ty_profiler *told = ctx->account->profiler;
-  if (told) told->begin(told, ctx, "graph", &ty_gpus.device[g->gpu], NULL);
+  ty_profiler *told = ty_profile_begin(ctx, "graph", &ty_gpus.device[g->gpu], NULL);
   const ty_status s = ty_gpus.graph_replay(ctx, g->p);
-  if (told) told->end(told, ctx);
+  ty_profile_end(ctx, told);
   return answer(L, ctx, s, 0);
 }
 
@@ -290,10 +289,9 @@ static int launch(lua_State *L) {
     at += size;
   }
   l.size = TY_MAX((at + 7) / 8 * 8, 8);
-  ty_profiler *told = ctx->account->profiler;
-  if (told) told->begin(told, ctx, l.name, &ty_gpus.device[k], NULL);
+  ty_profiler *told = ty_profile_begin(ctx, l.name, &ty_gpus.device[k], NULL);
   const ty_status s = ty_gpus.launch(ctx, k, lua_touserdata(L, 2), &l);
-  if (told) told->end(told, ctx);
+  ty_profile_end(ctx, told);
   for (int i = 0, j = 0; i < n; i++)
     if (kinds[i] == 'p' || kinds[i] == 'w') {
       if (kinds[i] == 'w') ty_changed(t[j]);

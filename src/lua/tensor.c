@@ -59,7 +59,7 @@ static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
     return ty_throw(L, "%s: argument 2 (dim) must be a dim, got %s", who, ty_type_text(L, 2));
   if (d == 0) return ty_throw(L, "%s: argument 2 (dim) is dim 0: dims begin at 1", who);
   d = d > 0 ? d - 1 : d + t->ndim;
-  if (d < 0 || d >= t->ndim) return ty_throw(L, "%s: dim %d is out of range for shape %s", who, (int)lua_tointeger(L, 2), ty_shape_of(t));
+  if (d < 0 || d >= t->ndim) return ty_throw(L, "%s: dim %.0f is out of range for shape %s", who, lua_tonumber(L, 2), ty_shape_of(t));
   return (int)d;
 }
 
