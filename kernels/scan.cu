@@ -1,7 +1,7 @@
 /* Scans along a dim, and extremes with their places.
  *
- * Idea: what has been seen of a line is a value and its place; two pieces join into one. Lines side by side in memory: a thread goes along each;
- * others: a block does, tile by tile. Where that would be few blocks, each line is cut into sections: first every section becomes one piece,
+ * Idea: what has been seen of a line is a value and its place; two pieces join into one. Lines side by side in memory: a thread goes along
+ * each; others: a block does, tile by tile. Where that would be few blocks, each line is cut into sections: first each becomes one piece,
  * then a section begins from those before it. Invariant: the order of joining depends on the shape alone; floats in float64. */
 #include "rows.cuh"
 

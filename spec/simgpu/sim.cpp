@@ -434,6 +434,10 @@ cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->i
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
   REFUSE_CAPTURE;
+  if (const record now = capturing; now && now->joined[0]->device == current) {     /* another thread's, in one of the device's streams */
+    now->spoilt = true;
+    return give(cudaErrorStreamCaptureUnsupported);
+  }
   std::vector<cudaStream_t> all;
   { std::lock_guard<std::mutex> hold(streams_lock); all = streams; }
   for (auto s : all) if (s->device == current) s->drain();

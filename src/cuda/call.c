@@ -13,10 +13,7 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   const int fault = f->fault;
   const char *name = ty_op_name(f->op);
   char where[40] = "";
-  if (!ty_capturing()) {                  /* what still runs would report the same again */
-    ty_count_sync();
-    if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();      /* another thread captures */
-  }
+  if (ty_device_wait(false) != cudaSuccess) cudaGetLastError();          /* what still runs would report the same again */
   f->fault = TY_FAULT_NONE;
   f->claimed = 0;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);

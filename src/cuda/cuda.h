@@ -71,6 +71,9 @@ void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
 bool ty_capturing(void);
 bool ty_anyone_captures(void);                               /* in whatever thread */
+/* Waits for the current device's work, which would break what is captured: while a thread captures, not ready; insist: not before another
+   thread's capture has ended. */
+cudaError_t ty_device_wait(bool insist);
 bool ty_ever_captured(void);            /* in this process: graphs may run what they were captured with */
 /* of this thread, while it captures; gives the one before */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);

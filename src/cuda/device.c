@@ -105,8 +105,7 @@ static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
 static ty_status synchronize(ty_ctx *ctx, int gpu) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   CUDA(ctx, gpu, ty_use(gpu));
-  ty_count_sync();
-  CUDA(ctx, gpu, cudaDeviceSynchronize());
+  CUDA(ctx, gpu, ty_device_wait(true));
   return ty_reported(ctx, gpu);
 }
 

@@ -315,10 +315,8 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
 /* A plan's kernels may be its own, and wait in a stream still; graphs may run them, so that none is destroyed once anything has been
  * captured. Sets the plan's device. */
 static void forget(entry *w) {
-  if (w->plan && !ty_ever_captured() && ty_use((int)w->k.v[KEY_GPU]) == cudaSuccess) {
-    ty_count_sync();
-    if (cudaDeviceSynchronize() == cudaSuccess) cudnnBackendDestroyDescriptor(w->plan);
-  }
+  if (w->plan && !ty_ever_captured() && ty_use((int)w->k.v[KEY_GPU]) == cudaSuccess && ty_device_wait(false) == cudaSuccess)
+    cudnnBackendDestroyDescriptor(w->plan);
   *w = (entry){0};
 }
 

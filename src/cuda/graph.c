@@ -3,8 +3,9 @@
  * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
  * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back.
  * Memory from outside that the recorded work reads or writes is kept alive by the graph. Invariants: capture belongs to one thread;
- * meanwhile that thread waits for nothing, queries no event and gives no memory back to the driver; launches over one pool follow one
- * another. */
+ * meanwhile that thread waits for nothing, queries no event and gives no memory back to the driver, and no thread waits for a whole
+ * device, the captured stream among its own; launches over one pool follow one another. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct ty_graph {
 };
 
 static atomic_int under_way;               /* captures, in all threads */
+static pthread_rwlock_t whole = PTHREAD_RWLOCK_INITIALIZER;      /* a capture reads, who waits for a device writes */
 static __thread ty_graph *capturing, *over;          /* over: freed while another was captured, at whose end they are given back */
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
@@ -36,6 +38,14 @@ bool ty_anyone_captures(void) { return atomic_load(&under_way) > 0; }
 
 static _Atomic bool ever;
 bool ty_ever_captured(void) { return ever; }
+
+cudaError_t ty_device_wait(bool insist) {
+  if (capturing || (insist ? pthread_rwlock_wrlock(&whole) : pthread_rwlock_trywrlock(&whole))) return cudaErrorNotReady;
+  ty_count_sync();
+  const cudaError_t e = cudaDeviceSynchronize();
+  pthread_rwlock_unlock(&whole);
+  return e;
+}
 
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) {
   if (capturing) cudaThreadExchangeStreamCaptureMode(&mode);
@@ -95,9 +105,15 @@ static void give_back(ty_graph *g) {
   ty_free(g);
 }
 
+static void capture_begins(void) {
+  pthread_rwlock_rdlock(&whole);
+  atomic_fetch_add(&under_way, 1);
+}
+
 static void capture_ended(void) {
   capturing = NULL;
   atomic_fetch_sub(&under_way, 1);
+  pthread_rwlock_unlock(&whole);
   for (ty_graph *g; (g = over);) {
     over = g->next;
     give_back(g);
@@ -155,9 +171,9 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **
   g->pool = p;
   make_room(gpu);
   cudaError_t e = ty_use(gpu);
-  atomic_fetch_add(&under_way, 1);
+  capture_begins();
   if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
-  if (e != cudaSuccess) { atomic_fetch_sub(&under_way, 1); ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
+  if (e != cudaSuccess) { capture_ended(); ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
   capturing = g;
   ever = true;
   *out = g;

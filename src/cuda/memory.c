@@ -480,9 +480,8 @@ static void release_pinned(void) {
 /* ---- the cache, of both kinds, given back ---- */
 
 void ty_cuda_empty_cache(const ty_backend *dev) {
-  if (!ty_is_open(dev->gpu) || ty_capturing() || ty_use(dev->gpu) != cudaSuccess) return;
-  ty_count_sync();
-  if (cudaDeviceSynchronize() != cudaSuccess) {            /* another thread captures, or nothing works any more */
+  if (!ty_is_open(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
+  if (ty_device_wait(false) != cudaSuccess) {              /* a graph is captured, or nothing works any more */
     cudaGetLastError();
     return;
   }

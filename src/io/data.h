@@ -136,7 +136,8 @@ typedef struct ty_loader ty_loader;
 ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **out);
 void ty_loader_submit(ty_loader *l, ty_batch *b);        /* in the order in which they will be taken */
 ty_batch *ty_loader_take(ty_loader *l, double seconds);  /* the oldest, once it is done; NULL: not within this time, or there is none */
-bool ty_loader_forked(const ty_loader *l);               /* in a child of the process that started it there are no threads: it can only be stopped */
+/* in a child of the process that started it there are no threads: it can only be stopped */
+bool ty_loader_forked(const ty_loader *l);
 ty_batch *ty_loader_stop(ty_loader *l);                  /* ends the threads; a list of what was submitted and not taken */
 
 /* ---- readers ---- */
