@@ -84,6 +84,24 @@ describe("memory", function()
     assert.is_true(most - base < 400 * 2 ^ 20 * times, ("%.0f MB"):format((most - base) / 2 ^ 20))
   end)
 
+  it("a finalizer's coroutine is not where backward goes on", function()
+    local old, mul = collectgarbage("setpause", 1), collectgarbage("setstepmul", 100000)
+    local here, calls, elsewhere = coroutine.running(), 0, 0
+    local F = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g)
+      calls = calls + 1
+      if coroutine.running() ~= here then elsewhere = elsewhere + 1 end
+      return g * 2
+    end}
+    local x = tycho.ones(3, {requires_grad = true})
+    for _ = 1, 1000 do
+      getmetatable(newproxy(true)).__gc = function() coroutine.wrap(function() tycho.ones(3) end)() end
+      F(x):backward(tycho.ones(3))
+    end
+    collectgarbage("setpause", old)
+    collectgarbage("setstepmul", mul)
+    assert.same({1000, 0}, {calls, elsewhere})
+  end)
+
   it("leaves the collector alone where steps release their memory themselves", function()
     collectgarbage() collectgarbage()
     local cycles, ended = 0, nil

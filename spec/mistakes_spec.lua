@@ -112,6 +112,24 @@ describe("mistakes", function()
     end)
   end)
 
+  it("a GradScaler is as it was after a setting that it refuses", function()
+    local w = nn.Parameter(tycho.ones(2))
+    local sgd, scaler = optim.SGD({w}, {lr = 1}), tycho.amp.GradScaler {init_scale = 8}
+    scaler:scale((w * tycho.tensor {math.huge, 1}):sum()):backward()
+    scaler:step(sgd)
+    fails("update: new_scale must be a number or a tensor of one element, got 'bad'", scaler.update, scaler, "bad")
+    fails("update: new_scale must be above 0, got -1", scaler.update, scaler, -1)
+    scaler:update()                                      -- still knows that the step was bad
+    assert.equal(4, scaler:get_scale())
+    assert.same({1, 1}, w:totable())
+    for _, v in ipairs {0, 1, -2, 0 / 0} do fails("growth_factor must be", scaler.set_growth_factor, scaler, v) end
+    fails("backoff_factor must be below 1", scaler.set_backoff_factor, scaler, 1)
+    fails("growth_interval", scaler.set_growth_interval, scaler, 0)
+    fails("scale must be above 0, got -1", scaler.load_state_dict, scaler, {scale = -1})
+    fails("backoff_factor must be below 1, got 3", scaler.load_state_dict, scaler, {scale = 2, backoff_factor = 3})
+    assert.same({scale = 4, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, _growth_tracker = 0}, scaler:state_dict())
+  end)
+
   it("values are checked before they are used", function()
     local d = tycho.distributions.Categorical(tycho.ones(3))
     for _, v in ipairs {0, 4, 1.5} do

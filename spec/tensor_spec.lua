@@ -154,8 +154,18 @@ describe("tensor", function()
     assert.equal(5.9604644775390625e-08, tycho.tensor(6e-8, {dtype = "float16"}):item())
   end)
 
+  it("a list is put where a mask or ids say, on any device; what is past the end is told as it was given", function()
+    local x = tycho.zeros(4)
+    x[tycho.tensor {true, false, false, true}] = {1, 2}
+    x[tycho.tensor({2}, {dtype = "int64"})] = {5}
+    assert.same({1, 5, 0, 2}, x:totable())
+    fails("index 8589934594 is out of range", function() return x[2^33 + 2] end)
+    fails("index 8589934594 is out of range", function() return x[{ {2^33 + 2} }] end)
+    fails("dim 8589934594 is out of range", function() return x:size(2^33 + 2) end)
+  end)
+
   it("makes tensors like another in its layout", function()
-    local x = tycho.cast(tycho.randn(2, 3, 4, 5), "float32", {memory_format = "channels_last"})
+    local x = tycho.randn(2, 4, 5, 3):permute(1, 4, 2, 3)
     for name, value in pairs {zeros_like = 0, ones_like = 1} do
       local y = tycho[name](x)
       assert.same(x:stride(), y:stride())
@@ -167,6 +177,10 @@ describe("tensor", function()
     assert.is_true(leaf.requires_grad and leaf.is_leaf)
     assert.equal("float64", leaf.dtype)
     assert.is_true(tycho.ones_like(x:contiguous()):is_contiguous())
+    -- a layout that an op chose is no wish of the program's, which goes on to see it in other shapes
+    local y = tycho.nn.functional.conv2d(tycho.randn(2, 3, 5, 5), tycho.randn(4, 3, 3, 3))
+    assert.is_true(tycho.zeros_like(y):is_contiguous())
+    assert.equal("2x36", tostring(tycho.randn_like(y):view(2, -1).shape))
   end)
 
   it("gives 0-dim and 0-size tensors their place", function()

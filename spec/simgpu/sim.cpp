@@ -307,9 +307,7 @@ extern "C" cudaError_t sim_task(cudaStream_t stream, void (*f)(void *arg), void 
   return cudaSuccess;
 }
 extern "C" void sim_fault(const char *what) { device_error(cudaErrorLaunchFailure, what); }
-
 /* ---- the runtime's calls ---- */
-
 EXPORT void sim_fail(long n, int error) { fail_with = error; fail_in = n; }
 EXPORT long sim_calls() { return calls; }
 EXPORT int sim_streams(int device) { return made_on[device]; }   /* so far */
@@ -434,10 +432,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->i
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
   REFUSE_CAPTURE;
-  if (const record now = capturing; now && now->joined[0]->device == current) {     /* another thread's, in one of the device's streams */
-    now->spoilt = true;
-    return give(cudaErrorStreamCaptureUnsupported);
-  }
+  if (const record now = capturing; now && now->joined[0]->device == current)       /* another thread's, in one of the device's streams */
+    return now->spoilt = true, give(cudaErrorStreamCaptureUnsupported);
   std::vector<cudaStream_t> all;
   { std::lock_guard<std::mutex> hold(streams_lock); all = streams; }
   for (auto s : all) if (s->device == current) s->drain();

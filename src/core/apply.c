@@ -126,7 +126,23 @@ static void drop_results(ty_call *c) {
   }
 }
 
-/* A view's result shares x's storage. A channels-last tensor that can't be seen in the new shape is copied. */
+ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
+  ty_tensor *o;
+  const ty_storage *s = t->storage;
+  *done = t->own_layout && !t->base && !ctx->program && !ty_storage_shared(s) && !s->exposed && !s->drop && !s->within && !s->program;
+  if (!*done) return TY_OK;
+  TY_TRY(ty_contiguous(ctx, t, &o));
+  ty_swap_memory(t->storage, o->storage);
+  ty_changed(t);                           /* for what is kept by id and version */
+  t->offset = 0;
+  t->own_layout = false;
+  memcpy(t->stride, o->stride, sizeof t->stride);
+  ty_release(o);
+  return TY_OK;
+}
+
+/* A view's result shares x's storage. A channels-last tensor that can't be seen in the new shape is laid anew, so that it can, or, where
+   others see its memory as it is, copied. */
 static ty_status make_view(ty_call *c) {
   ty_tensor *x = c->in[0].t, *v;
   ty_meta *m = &c->meta[0];
@@ -135,18 +151,23 @@ static ty_status make_view(ty_call *c) {
     if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST)
       return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
+    TY_TRY(ty_lay_in_order(c->ctx, x, &m->has_stride));
+    ty_contiguous_strides(m->shape, m->ndim, m->stride);
+  }
+  if (!m->has_stride) {
     TY_TRY(ty_contiguous(c->ctx, x, &v));
     v->own_layout = false;
+    v->copied = true;
     v->ndim = m->ndim;
     memcpy(v->shape, m->shape, sizeof(int64_t) * m->ndim);
-    ty_contiguous_strides(v->shape, v->ndim, v->stride);
+    memcpy(v->stride, m->stride, sizeof(int64_t) * m->ndim);
     c->out[0] = v;
     return TY_OK;
   }
   v = ty_alias(x);
   if (!v) return ty_no_memory(c->ctx, c->op->shown);
   v->ndim = m->ndim;
-  v->own_layout = false;
+  v->own_layout = m->own_layout;
   v->offset = ty_view_offset(c);
   memcpy(v->shape, m->shape, sizeof(int64_t) * m->ndim);
   memcpy(v->stride, m->stride, sizeof(int64_t) * m->ndim);
@@ -197,6 +218,8 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return misfit(c, "a leaf that requires grad can't be changed in place outside no_grad");
   if (c->ctx->grad_enabled && into->unrecorded)
     return misfit(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
+  if (into->copied || root->copied)
+    return misfit(c, "view() had to copy a tensor that lies channels-last, which wouldn't see the change: call contiguous() before view()");
   if (!TY_SAME_SHAPE(m, into))
     return misfit(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))

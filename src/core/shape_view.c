@@ -76,7 +76,7 @@ ty_status ty_infer_slice(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = x->ndim;
   m->has_stride = true;
-  m->own_layout = false;
+  m->own_layout = x->own_layout;
   m->shape[d] = count;
   m->stride[d] = x->stride[d] * step;
   a[TY_AT_slice_first].set = a[TY_AT_slice_last].set = true;
@@ -98,7 +98,7 @@ ty_status ty_infer_select(ty_call *c) {
   m->dtype = x->dtype;
   m->ndim = 0;
   m->has_stride = true;
-  m->own_layout = false;
+  m->own_layout = x->own_layout;
   for (int k = 0; k < x->ndim; k++)
     if (k != d) {
       m->shape[m->ndim] = x->shape[k];

@@ -248,6 +248,18 @@ static void storage_drop(ty_storage *s, int n) {
 
 void ty_storage_retain(ty_storage *s) { atomic_fetch_add_explicit(&s->refs, 2, memory_order_relaxed); }
 void ty_storage_release(ty_storage *s) { storage_drop(s, 2); }
+void ty_swap_memory(ty_storage *a, ty_storage *b) {
+  char small[TY_SMALL];
+  const bool inside = a->data == a->small, too = b->data == b->small;
+  void *const data = a->data, *const block = a->block;
+  memcpy(small, a->small, TY_SMALL);
+  if (too) memcpy(a->small, b->small, TY_SMALL);
+  if (inside) memcpy(b->small, small, TY_SMALL);
+  a->data = too ? a->small : b->data;
+  a->block = b->block;
+  b->data = inside ? b->small : data;
+  b->block = block;
+}
 bool ty_storage_shared(const ty_storage *s) { return atomic_load(&s->refs) > 3; }
 
 static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {

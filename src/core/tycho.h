@@ -130,7 +130,8 @@ struct ty_tensor {
   uint8_t dtype, ndim;
   bool requires_grad;      /* a leaf that collects .grad; a result has a node instead */
   bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
-  bool own_layout;         /* the op chose the strides (a convolution's channels-last): view() copies instead of failing */
+  bool own_layout;         /* the op chose the strides (a convolution's channels-last): view() lays it anew or copies instead of failing */
+  bool copied;             /* such a copy, which is no view: not to be changed in place */
   bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
   bool in_block;           /* made together with a storage: one piece of memory */
   ty_storage *storage;
@@ -392,8 +393,11 @@ ty_tensor *ty_retain(ty_tensor *t);
 void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply */
 void ty_storage_retain(ty_storage *s);
 void ty_storage_release(ty_storage *s);
+void ty_swap_memory(ty_storage *a, ty_storage *b);       /* of as many bytes, of a device, neither a part of another or foreign */
 uint64_t ty_next_storage(void);        /* storages made from now on have this id, or a larger one */
 bool ty_storage_shared(const ty_storage *s);   /* by more than one tensor */
+/* Lays t's elements, in a layout that its op chose, in order of dims. *done false: others have that memory too, and nothing is done. */
+ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done);
 void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */

@@ -5,6 +5,9 @@ local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, MAKES, LIST = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES, lib.LIST
 local F = lib.functions
 
+-- y, made of x; a copy where it is a view of x and PyTorch's is none: whoever changes one doesn't mean the other.
+local function fresh(y, x) return M.shares_memory(y, x) and ops.clone(y) or y end
+
 ---- shape ----
 def("reshape", "x, size:sizes", "the elements in another shape; a view where that is possible, else a copy", function(x, size)
   local ok, y = pcall(ops.view, x, size)
@@ -196,7 +199,7 @@ def("tile", "x, repeats:sizes", "x repeated along each dim (PyTorch's Tensor.rep
     end
     return y
   end
-  return M.reshape(ops.expand(M.reshape(x, outer), inner), size)
+  return fresh(M.reshape(ops.expand(M.reshape(x, outer), inner), size), x)
 end)
 M["repeat"] = F.tile
 local function rolled(x, shift, dim)
@@ -218,12 +221,12 @@ def("roll",
     end
     if not dim then
       if #shifts ~= 1 then fail("roll", "%d shifts without dims", #shifts) end
-      return M.reshape(rolled(M.flatten(x), shifts[1], 1), x.shape)
+      return fresh(M.reshape(rolled(M.flatten(x), shifts[1], 1), x.shape), x)
     end
     if #shifts ~= #dim then fail("roll", "%d shifts for %d dims", #shifts, #dim) end
     local y = x
     for i, d in ipairs(dim) do y = rolled(y, shifts[i], d) end
-    return rawequal(y, x) and ops.clone(x) or y
+    return fresh(y, x)
   end)
 def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given sizes (one may be -1)", function(x, dim, size)
   local shape = {}
@@ -273,7 +276,7 @@ def("repeat_interleave",
       wide[#wide + 1], size[i] = s, i == dim and s * repeats or s
       if i == dim then wide[#wide + 1] = repeats end
     end
-    return M.reshape(ops.expand(M.unsqueeze(x, dim + 1), wide), size)
+    return fresh(M.reshape(ops.expand(M.unsqueeze(x, dim + 1), wide), size), x)
   end)
 def("rot90", "x, k:int=1, dims:dims?", "turned k times by 90 degrees from the first of dims to the second", function(x, k, dims)
   local a, b = dims and dims[1] or 1, dims and dims[2] or 2
@@ -301,7 +304,7 @@ end)
 def("diag", "x, offset:int=0", "a matrix with the vector x on its diagonal, or the diagonal of the matrix x", function(x, offset)
   if M.dim(x) == 1 then return M.diag_embed(x, offset) end
   need("diag", 1, x, 2)
-  return ops.diagonal(x, offset)
+  return ops.clone(ops.diagonal(x, offset))
 end)
 def("diagflat",
   "x, offset:int=0",
@@ -444,7 +447,7 @@ def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", fu
   for i = 1, n - 3 do lead[i] = x.shape[i] end
   local y = M.reshape(x, -1, c, r, r, h, w)
   lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c, h * r, w * r
-  return M.reshape(ops.permute(y, {1, 2, 5, 3, 6, 4}), lead)
+  return fresh(M.reshape(ops.permute(y, {1, 2, 5, 3, 6, 4}), lead), x)
 end, {nn = true})
 def("channel_shuffle", "x, groups:int", "channels (dim 2), which lie in groups, so that each group's first come first", function(x, groups)
   local n = M.dim(x)
@@ -453,7 +456,7 @@ def("channel_shuffle", "x, groups:int", "channels (dim 2), which lie in groups, 
   end
   local shape = {x.shape[1], groups, x.shape[2] / groups}
   for i = 3, n do shape[i + 1] = x.shape[i] end
-  return M.reshape(M.transpose(M.reshape(x, shape), 2, 3), x.shape)
+  return fresh(M.reshape(M.transpose(M.reshape(x, shape), 2, 3), x.shape), x)
 end, {nn = true})
 def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", function(x, r)
   local n = M.dim(x)
@@ -465,5 +468,5 @@ def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", 
   for i = 1, n - 3 do lead[i] = x.shape[i] end
   local y = M.reshape(x, -1, c, h, r, w, r)
   lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c * r * r, h, w
-  return M.reshape(ops.permute(y, {1, 2, 4, 6, 3, 5}), lead)
+  return fresh(M.reshape(ops.permute(y, {1, 2, 4, 6, 3, 5}), lead), x)
 end, {nn = true})

@@ -92,10 +92,10 @@ M.reshape_as = function(x, other)
 end
 
 ---- creation like another ----
--- make(shape), laid out as x is where that is channels-last.
+-- make(shape), laid out as x is where someone has made that channels-last.
 local function laid_out_as(x, make, requires_grad)
   local s, made = x.shape
-  if #s == 4 and not M.is_contiguous(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
+  if #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
   return requires_grad and M.requires_grad_(made) or made

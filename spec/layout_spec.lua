@@ -1,0 +1,96 @@
+-- What a convolution gives lies as suits the next one; whoever sees it in other shapes sees the same elements, as elsewhere.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F = tycho.nn, tycho.nn.functional
+
+describe("results that lie channels-last", function()
+  local function conv() return F.conv2d(tycho.randn(2, 3, 6, 6), tycho.randn(4, 3, 3, 3)) end
+
+  it("are seen through view() and flatten(): changes come through, both ways", function()
+    for _, see in ipairs {function(y) return y:view(2, -1) end, function(y) return y:flatten(2) end, function(y) return y:view(-1) end} do
+      local y = conv()
+      local want, v = y:clone(), see(y)
+      helper.close(y, want)
+      helper.close(v:view(-1), want:contiguous():view(-1))
+      v:mul_(2)
+      helper.close(y, want * 2)
+      y:add_(1)
+      helper.close(v:view(-1), (want * 2 + 1):contiguous():view(-1))
+      see(y):fill_(7)
+      assert.equal(7, y:mean():item())
+      v[1] = 5
+      assert.equal(5, (y:select(1, 1):min():item()))
+    end
+  end)
+
+  it("have the gradients of what was changed through a view", function()
+    local x, w = tycho.randn(2, 3, 5, 5, {dtype = "float64"}), tycho.randn(4, 3, 3, 3, {dtype = "float64", requires_grad = true})
+    assert.is_true(tycho.autograd.gradcheck(function(k)
+      local y = F.conv2d(x, k)
+      y:view(2, -1):mul_(2)
+      y:flatten(3)[{ {}, {1, 2} }] = 0
+      return y:pow(2)
+    end, {w}))
+  end)
+
+  it("whose memory others have are copied, and the copy says so when it is changed", function()
+    local w = tycho.randn(4, 3, 3, 3, {requires_grad = true})
+    local y = F.relu(F.conv2d(tycho.randn(2, 3, 6, 6), w))                   -- relu keeps it for backward
+    if y:is_contiguous() then return end                                    -- a device whose convolutions give rows
+    local v = y:view(2, -1)
+    helper.close(v:view(-1), y:contiguous():view(-1))
+    helper.fails("mul_: view() had to copy", v.mul_, v, 2)
+    helper.fails("view() had to copy", function() v[1] = 0 end)
+    tycho.no_grad(function() helper.fails("fill_: view() had to copy", function() v[1]:fill_(0) end) end)
+    local own = y:contiguous()
+    own:view(2, -1):mul_(2)
+    helper.close(own, y * 2)
+    local kept = conv()
+    local other = kept:detach()
+    helper.fails("view() had to copy", function() other:view(2, -1):fill_(0) end)
+    helper.close(kept, other)
+  end)
+
+  it("come in parts that can be seen in other shapes", function()
+    local y = conv()
+    local c = y:contiguous()
+    helper.close(y[1]:view(-1), c[1]:view(-1))
+    helper.close(y[{ {}, {3, 4} }]:view(2, -1), c[{ {}, {3, 4} }]:reshape(2, -1))
+    helper.close(y:split(2, 2)[2]:view(2, -1), c:split(2, 2)[2]:reshape(2, -1))
+    helper.close(y:roll(1, 1):view(2, -1), c:roll(1, 1):view(2, -1))
+  end)
+
+  it("are the same in compiled functions", function()
+    local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
+    local function step(x)
+      local y = net(x)
+      return y:view(x:size(1), -1):sum(2), y:flatten(2):mean(), y[1]:view(-1) * 2
+    end
+    local compiled = tycho.compile(step)
+    for _ = 1, 5 do
+      local x = tycho.randn(2, 3, 6, 6)
+      net:eval()
+      local want, got = {step(x)}, {compiled(x)}
+      for i = 1, 3 do helper.close(got[i], want[i]) end
+    end
+  end)
+end)
+
+describe("what PyTorch copies", function()
+  it("shares nothing with what it was made of, even where nothing changes", function()
+    local x, v, img = tycho.randn(1, 3), tycho.randn(4), tycho.randn(1, 4, 5, 5)
+    for name, y in pairs {tile = x:tile(1, 1), expanded = x:tile(4, 1), ["repeat"] = x["repeat"](x, 1, 1), tile5 = x:tile(1, 1, 1, 1, 1),
+        interleaved = x:repeat_interleave(3, 1), once = v:repeat_interleave(1), diag = tycho.randn(3, 3):diag(), roll = x:roll(0),
+        rolled = x:roll(0, 1), shuffled = F.pixel_shuffle(img, 1), unshuffled = F.pixel_unshuffle(img, 1), channels = F.channel_shuffle(img, 1)} do
+      local from, was = {x:clone(), v:clone(), img:clone()}, y:clone()
+      y:select(1, 1):fill_(5)
+      if y:size(1) > 1 then helper.close(y:select(1, 2), was:select(1, 2), name) end
+      for i, t in ipairs {x, v, img} do helper.close(t, from[i], name) end
+    end
+    local m = tycho.eye(3)
+    m:diag():fill_(9)
+    helper.close(m, tycho.eye(3))
+    m:diagonal():fill_(9)
+    helper.close(m, tycho.eye(3) * 9)
+  end)
+end)
