@@ -3,6 +3,34 @@ local tycho = require "tycho"
 local helper = require "spec.helper"
 local nn, F = tycho.nn, tycho.nn.functional
 
+describe("as PyTorch gives it:", function()
+  local function same(want, got) assert.same(want, got:totable()) end
+  it("unique slices of a dim, in the order of their elements", function()
+    local x = tycho.tensor {{{1, 1}, {1, 2}, {1, 0}}, {{2, 1}, {2, 2}, {0, 1}}}
+    local v, inverse, counts = x:unique {dim = 3, return_inverse = true, return_counts = true}
+    helper.close(v, x)
+    same({1, 2}, inverse)
+    same({1, 1}, counts)
+    helper.close((x:unique {dim = 2}), tycho.cat({x[{ {}, {3, 3} }], x[{ {}, {1, 2} }]}, 2))
+  end)
+  it("16-bit results of several steps are rounded once", function()
+    assert.is_true(math.abs(tycho.tensor({8.25}, {dtype = "bfloat16"}):sinc():item() - 0.0273) < 1e-4)
+    local x = tycho.tensor({{50, 0}}, {dtype = "float16"}):requires_grad_()
+    F.glu(x):backward(tycho.tensor({{2000}}, {dtype = "float16"}))
+    same({{1000, 24992}}, x.grad)
+  end)
+  it("small things", function()
+    same({true, true, false}, tycho.tensor({true, false, true, true}):diff())
+    assert.equal(3, #tycho.zeros(2, 0):chunk(3, 2))
+    assert.equal("2x0", tostring(tycho.zeros(2, 0):chunk(3, 2)[3].shape))
+    for _, layer in ipairs {nn.EmbeddingBag, nn.Embedding} do
+      assert.equal(6, layer(6, 3, {padding_idx = -1}).padding_idx)
+      same({0, 0, 0}, layer(6, 3, {padding_idx = -2}).weight[5])
+      for _, bad in ipairs {0, 7, -7, 1.5, "x"} do helper.fails("is not one of 6", layer, 6, 3, {padding_idx = bad}) end
+    end
+  end)
+end)
+
 describe("linear_cross_entropy", function()
   local N, D, C = 50, 8, 30
   local function leaf(...) return tycho.randn(..., {dtype = "float64", requires_grad = true}) end

@@ -81,7 +81,8 @@ describe("what PyTorch copies", function()
     local x, v, img = tycho.randn(1, 3), tycho.randn(4), tycho.randn(1, 4, 5, 5)
     for name, y in pairs {tile = x:tile(1, 1), expanded = x:tile(4, 1), ["repeat"] = x["repeat"](x, 1, 1), tile5 = x:tile(1, 1, 1, 1, 1),
         interleaved = x:repeat_interleave(3, 1), once = v:repeat_interleave(1), diag = tycho.randn(3, 3):diag(), roll = x:roll(0),
-        rolled = x:roll(0, 1), shuffled = F.pixel_shuffle(img, 1), unshuffled = F.pixel_unshuffle(img, 1), channels = F.channel_shuffle(img, 1)} do
+        rolled = x:roll(0, 1), shuffled = F.pixel_shuffle(img, 1), unshuffled = F.pixel_unshuffle(img, 1),
+        channels = F.channel_shuffle(img, 1)} do
       local from, was = {x:clone(), v:clone(), img:clone()}, y:clone()
       y:select(1, 1):fill_(5)
       if y:size(1) > 1 then helper.close(y:select(1, 2), was:select(1, 2), name) end

@@ -130,6 +130,14 @@ describe("mistakes", function()
     assert.same({scale = 4, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, _growth_tracker = 0}, scaler:state_dict())
   end)
 
+  it("what PyTorch's and Torch7's programs ask for is told where it is", function()
+    fails("x:data() is a method and gives an FFI pointer; 'clamp_' is asked of x:detach()", function() net.weight.data:clamp_(-1, 1) end)
+    assert.equal(net.weight[{1, 1}], net.weight:data()[0])
+    fails("Linear has no 'evaluate': eval() is", function() net:evaluate() end)
+    fails("Sequential has no 'add': append(module) is", function() nn.Sequential():add(net) end)
+    assert.is_nil(net.norm)                              -- an optional layer, say
+  end)
+
   it("values are checked before they are used", function()
     local d = tycho.distributions.Categorical(tycho.ones(3))
     for _, v in ipairs {0, 4, 1.5} do

@@ -145,10 +145,15 @@ function M.data_ptr(x)                                             -- void *, of
   local address, storage = core.data_ptr(x, true)
   return ffi.gc(ffi.cast("void *", address), function() return storage end)
 end
-function M.data(x)
-  local address, storage = core.data_ptr(x)
-  return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
-end
+-- PyTorch's x.data, without a call, is told apart.
+M.data = setmetatable({}, {
+  __call = function(_, x)
+    local address, storage = core.data_ptr(x)
+    return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
+  end,
+  __index = function(_, k)
+    fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
+  end})
 
 tycho.arange = function() fail("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does") end
 

@@ -143,8 +143,8 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf(x * 0.707106781
   TY_INLINE T ceil_##S(T x) { return __builtin_ceil##F(x); } \
   TY_INLINE T round_##S(T x) { return __builtin_rint##F(x); } \
   TY_INLINE T trunc_##S(T x) { return __builtin_trunc##F(x); } \
-  TY_INLINE T max_##S(T a, T b) { return a > b || a != a ? a : b; } \
-  TY_INLINE T min_##S(T a, T b) { return a < b || a != a ? a : b; } \
+  TY_INLINE T max_##S(T a, T b) { return (a > b) | (a != a) ? a : b; } \
+  TY_INLINE T min_##S(T a, T b) { return (a < b) | (a != a) ? a : b; } \
   TY_INLINE T clamp_##S(T x, T p, T q) { T y = x < p ? p : x; return y > q ? q : y; } \
   TY_INLINE T lowest_##S(void) { return -INFINITY; } \
   TY_INLINE T highest_##S(void) { return INFINITY; } \

@@ -80,6 +80,18 @@ static void move_short(void *arg, char *const *ptr, const int64_t *stride, const
   }
 }
 
+/* Short rows, neighbours in both: a call for each would cost more than it does. Of 16 bytes at least; the last 16 may be moved twice. */
+enum { FEW = 64 };
+static void move_rows(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
+  const int64_t size = ((const move *)arg)->size, bytes = n * size;
+  const char *s = ptr[1];
+  (void)stride;
+  for (char *d = ptr[0]; m--; d += step[0] * size, s += step[1] * size) {
+    for (int64_t at = 0; at + 16 < bytes; at += 16) memcpy(d + at, s + at, 16);
+    memcpy(d + bytes - 16, s + bytes - 16, 16);
+  }
+}
+
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;
   if (w->convert || w->size < 4 || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
@@ -114,6 +126,9 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
   if (d >= 0) ty_iter_tiles(&it, d, move_tile, &w);
   else if (last > 0 && !w.convert && it.stride[0][last] == 1 && it.shape[last] <= SHORT && it.shape[last - 1] > SHORT)
     ty_iter_tiles(&it, last - 1, move_short, &w);
+  else if (last > 0 && !w.convert && it.stride[0][last] == 1 && it.stride[1][last] == 1 && it.shape[last] <= FEW &&
+           it.shape[last] * w.size >= 16)
+    ty_iter_tiles(&it, last - 1, move_rows, &w);
   else ty_iter_each(&it, run_move, &w);
 }
 

@@ -54,6 +54,12 @@
    bits alone and in a fused kernel) ---- */
 #define LANES TY_LANES
 #define SIDE 16
+#define SIDE_BY_SIDE(i) _Pragma("omp simd") for (int i = 0; i < SIDE; i++)     /* else it is unrolled before it is made vector code */
+/* A row's last elements, fewer than LANES, with `none` behind them: by masked loads where there are such. */
+#define TAIL(T, t, s, rest, none) \
+  T t[LANES]; \
+  { const T *restrict s_ = (s); const int rest_ = (int)(rest); \
+    for (int j_ = 0; j_ < LANES; j_++) t[j_] = j_ < rest_ ? s_[j_] : (T)(none); }
 #define HALF(j, h, n, what) { enum { h = n }; for (int j = 0; j < n; j++) what; }
 #define HALVES(j, h, what) HALF(j, h, 16, what) HALF(j, h, 8, what) HALF(j, h, 4, what) HALF(j, h, 2, what) HALF(j, h, 1, what)
 #define REDUCTION(name, INIT, MAP, COMB, FIN) \
@@ -62,11 +68,9 @@
     for (int j = 0; j < LANES; j++) lane[j] = (T)(INIT); \
     for (; i + LANES <= n; i += LANES) \
       for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
-    const int rest = (int)(n - i); \
-    for (int j = 0; rest && j < LANES; j++) {   /* INIT changes nothing */ \
-      T x = j < rest ? xs[i + j] : (T)(INIT), acc = lane[j]; \
-      x = MAP; \
-      lane[j] = (T)(COMB); } \
+    if (i < n) {                                /* INIT changes nothing */ \
+      TAIL(T, last, xs + i, n - i, INIT); \
+      for (int j = 0; j < LANES; j++) { T x = last[j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } } \
     A wide[LANES]; \
     for (int j = 0; j < LANES; j++) wide[j] = (A)lane[j]; \
     HALVES(j, h, wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h])) \
@@ -78,14 +82,14 @@
     for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) { \
       const int m = (int)TY_MIN(rows, SIDE); A wide[LANES][SIDE]; \
       for (int j = 0; j < n; j++) \
-        for (int i = 0; i < SIDE; i++) { \
+        SIDE_BY_SIDE(i) { \
           T x = i < m ? xs[i * n + j] : (T)(INIT), acc = (T)(INIT); \
           x = MAP; \
           wide[j][i] = (A)(T)(COMB); } \
       for (int h = LANES / 2; h; h /= 2) \
         for (int j = 0; j < TY_MIN(h, n); j++) { \
-          if (j + h < n) for (int i = 0; i < SIDE; i++) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], wide[j + h][i]); \
-          else for (int i = 0; i < SIDE; i++) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], none); } \
+          if (j + h < n) SIDE_BY_SIDE(i) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], wide[j + h][i]); \
+          else SIDE_BY_SIDE(i) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], none); } \
       for (int i = 0; i < m; i++) o[i] = wide[0][i]; } } \
   static void PASTE(PASTE(column_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
     T *accs = acc_; const T *xs = x_; \
@@ -220,15 +224,16 @@ REPEAT(repeat_8, uint64_t)
   static T sum_##k(const T *x, int64_t n) {  /* of one block */ \
     T a[LANES] = {0}; int64_t i = 0; double s = 0; \
     for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) a[j] += x[i + j]; \
-    const int rest = (int)(n - i); \
-    for (int j = 0; j < LANES; j++) a[j] += j < rest ? x[i + j] : 0; \
+    if (i < n) { TAIL(T, xl, x + i, n - i, 0); for (int j = 0; j < LANES; j++) a[j] += xl[j]; } \
     SUM_LANES(s, a); \
     return (T)s; } \
   static T dot_##k(const T *x, const T *y, int64_t n) { \
     T a[LANES] = {0}; int64_t i = 0; double s = 0; \
     for (; i + LANES <= n; i += LANES) for (int j = 0; j < LANES; j++) a[j] += x[i + j] * y[i + j]; \
-    const int rest = (int)(n - i); \
-    for (int j = 0; j < LANES; j++) a[j] += j < rest ? x[i + j] * y[i + j] : 0; \
+    if (i < n) { \
+      TAIL(T, xl, x + i, n - i, 0); \
+      TAIL(T, yl, y + i, n - i, 0); \
+      for (int j = 0; j < LANES; j++) a[j] += xl[j] * yl[j]; } \
     SUM_LANES(s, a); \
     return (T)s; } \
   static double total_##k(const T *x, int64_t n) {  /* as the op sum adds */ \

@@ -433,8 +433,10 @@ def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second",
   local n = x.shape[wrap("glu", dim, M.dim(x))]
   if n % 2 == 1 then fail("glu", "dim %d of shape %s must be even", dim, tostring(x.shape)) end
   if n == 0 then return ops.clone(x) end
-  local h = M.split(x, n / 2, dim)
-  return h[1] * ops.sigmoid(h[2])
+  return lib.widened(x, function(wide)
+    local h = M.split(wide, n / 2, dim)
+    return h[1] * ops.sigmoid(h[2])
+  end)
 end, NN)
 def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)", function(x, w)
   if M.numel(w) > 1 and M.dim(x) > 1 then w = per_channel(x, w)

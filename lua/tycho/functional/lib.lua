@@ -27,6 +27,12 @@ function lib.in_float32(fn)
   end
 end
 
+-- fn(x), of a 16-bit x in float32 and then rounded once: for functions of several steps that are one to their users.
+function lib.widened(x, fn)
+  if x.dtype ~= "float16" and x.dtype ~= "bfloat16" then return fn(x) end
+  return M.to(fn(M.float(x)), x.dtype)
+end
+
 -- fn(...) without autocast, which would multiply in 16 bits.
 function lib.exactly(fn, ...)
   if not (core.autocast(false) or core.autocast(true)) then return fn(...) end

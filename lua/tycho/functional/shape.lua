@@ -170,7 +170,10 @@ end)
 def("chunk", "x, n:int, dim:int=1", "a list of at most n parts of equal size along dim (the last may be smaller)", function(x, n, dim)
   if n < 1 then fail("chunk", "argument 2 (n) must be at least 1, got %d", n) end
   local size = x.shape[wrap("chunk", dim, M.dim(x))]
-  return M.split(x, math.max(math.ceil(size / n), 1), dim)
+  if size > 0 then return M.split(x, math.ceil(size / n), dim) end
+  local empty = {}
+  for i = 1, n do empty[i] = 0 end
+  return M.split(x, empty, dim)
 end)
 def("unbind", "x, dim:int=1", "the list of slices along dim", function(x, dim)
   local parts = {}

@@ -71,7 +71,7 @@ quantile("quantile", false)
 quantile("nanquantile", true)
 -- The distinct slices of x along dim, in the order of their elements; the index of each among them; how often each occurs.
 local function unique_slices(x, dim)
-  local first = M.transpose(x, 1, dim)
+  local first = M.movedim(x, dim, 1)
   local n, shape = first.shape[1], {unpack(first.shape)}
   local rows = M.reshape(first, n, M.numel(first) / math.max(n, 1))
   local order = ops.range(1, n, 1, {dtype = "int64", device = x.device})
@@ -84,7 +84,7 @@ local function unique_slices(x, dim)
   local group = ops.cumsum(M.long(begins), 1)
   local v = sorted[begins]
   shape[1] = v.shape[1]
-  return M.contiguous(M.transpose(M.reshape(v, shape), 1, dim)), ops.scatter(group, 1, order, group), ops.bincount(group)
+  return M.contiguous(M.movedim(M.reshape(v, shape), 1, dim)), ops.scatter(group, 1, order, group), ops.bincount(group)
 end
 def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false, dim:int?",
   "the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs",

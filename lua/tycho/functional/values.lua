@@ -391,9 +391,11 @@ def("heaviside", "x, values:operand", "0 below 0, 1 above, values at 0", functio
   return ops.where(ops.eq(x, 0), values, M.to(ops.gt(x, 0), x.dtype))
 end, PLACE)
 def("sinc", "x", "sin(pi x) / (pi x), 1 at 0", function(x)
-  local at0 = ops.eq(x, 0)
-  local y = ops.masked_fill(x, at0, 1) * math.pi
-  return ops.masked_fill(ops.sin(y) / y, at0, 1)
+  return lib.widened(x, function(wide)
+    local at0 = ops.eq(wide, 0)
+    local y = ops.masked_fill(wide, at0, 1) * math.pi
+    return ops.masked_fill(ops.sin(y) / y, at0, 1)
+  end)
 end, PLACE)
 def("logit", "x, eps:number?", "log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given", function(x, eps)
   if not M.is_floating_point(x) then x = M.float(x) end
@@ -408,7 +410,8 @@ def("positive", "x", "x itself", function(x) return x end)
 def("logaddexp2", "a, b", "log2(2^a + 2^b), without overflow", function(a, b)
   local k, dtype = math.log(2), lib.promote_types(a.dtype, b.dtype)
   if not lib.RANGE[dtype] then dtype = "float32" end
-  return ops.logaddexp(M.to(a, dtype) * k, M.to(b, dtype) * k) / k
+  local wide = dtype == "float64" and dtype or "float32"
+  return M.to(ops.logaddexp(M.to(a, wide) * k, M.to(b, wide) * k) / k, dtype)
 end)
 def("round", "x, *, decimals:int=0", "nearest number of so many decimals, halves to even", function(x, decimals)
   if decimals == 0 then return ops.round(x) end
@@ -434,7 +437,8 @@ def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?",
     for _ = 1, n do
       local size = x.shape[dim]
       if size == 0 then return x end
-      x = ops.slice(x, dim, 2, math.max(size, 1)) - ops.slice(x, dim, 1, size - 1 > 0 and size - 1 or 0)
+      local later, earlier = ops.slice(x, dim, 2, math.max(size, 1)), ops.slice(x, dim, 1, size - 1 > 0 and size - 1 or 0)
+      x = x.dtype == "bool" and ops.ne(later, earlier) or later - earlier
     end
     return x
   end)

@@ -269,14 +269,11 @@ function Embedding:init(...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("Embedding: there is no %s: gradients are dense", k) end end
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
-  local at = o.padding_idx
-  if type(at) == "number" and at < 0 then at = count + 1 + at end      -- from the end
-  self.padding_idx = at and whole("Embedding", "padding_idx", at) or nil
-  if at and at > count then fail("Embedding: padding_idx %d is not one of %d", at, count) end
+  self.padding_idx = lib.padding_row("Embedding", o.padding_idx, count)
   self.max_norm, self.norm_type = o.max_norm and number("Embedding", "max_norm", o.max_norm) or nil,
     number("Embedding", "norm_type", o.norm_type)
   self.weight = Parameter(o._weight or ops.randn(count, size))
-  if at and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
+  if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
 -- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=): weight's own memory, rows as they are
 function Embedding.from_pretrained(weight, ...)

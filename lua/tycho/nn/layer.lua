@@ -32,6 +32,14 @@ lib.arguments, lib.fail, lib.shown = given.arguments, given.fail, given.shown
 
 function lib.whole(name, what, v) return given.whole(name, what, v, 1) end
 lib.number = given.number
+-- padding_idx, counted from the end where it is negative; nil: there is none.
+function lib.padding_row(name, at, count)
+  if at == nil then return nil end
+  if type(at) ~= "number" or at % 1 ~= 0 or at == 0 or math.abs(at) > count then
+    given.fail("%s: padding_idx %s is not one of %d", name, given.shown(at), count)
+  end
+  return at < 0 and count + 1 + at or at
+end
 
 function lib.text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end
 

@@ -17,6 +17,11 @@ local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({
 local observer                       -- called with each module and its results: see exports.observe
 local said = ""                      -- the place of the last error, which each module around it looks for
 local exports = {}
+-- What programs for Torch7 and for PyTorch look for in modules. Other fields that aren't there are nil: a layer may be optional.
+local elsewhere = {evaluate = "eval() is", getParameters = "parameters() lists them; nn.utils.parameters_to_vector joins them",
+  zeroGradParameters = "zero_grad() is", zero_grads = "zero_grad() is", updateParameters = "an optimizer's step() does that",
+  updateOutput = "forward is", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
+  add = "append(module) is, of nn.Sequential and nn.ModuleList", findModules = "modules() and named_modules() are"}
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
@@ -194,7 +199,8 @@ function Module:extend(name)
     if made and rawget(made._parts, k) then return rawget(made._parts, k)() end
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     v = class[k]
-    if v == nil and class._is_list then return rawget(m, position(k)) end         -- by the name that named_children gives
+    if v == nil and class._is_list then v = rawget(m, position(k)) end            -- by the name that named_children gives
+    if v == nil and elsewhere[k] then fail("%s has no '%s': %s", class._name, k, elsewhere[k]) end
     return v
   end
   return setmetatable(class, {__index = self, __tostring = function() return "class " .. class._name end, __call = function(_, ...)

@@ -114,8 +114,8 @@ function EmbeddingBag:init(...)
     include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
   for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("EmbeddingBag: there is no %s: gradients are dense", k) end end
   self.max_norm, self.norm_type = o.max_norm and lib.number("EmbeddingBag", "max_norm", o.max_norm) or nil, o.norm_type
-  self.mode, self.include_last_offset, self.padding_idx = o.mode, o.include_last_offset,
-    o.padding_idx and whole("EmbeddingBag", "padding_idx", o.padding_idx) or nil
+  self.mode, self.include_last_offset = o.mode, o.include_last_offset
+  self.padding_idx = lib.padding_row("EmbeddingBag", o.padding_idx, o.num_embeddings)
   self.weight = module.Parameter(o._weight or
     init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings),
     whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
