@@ -60,6 +60,17 @@ describe("results that lie channels-last", function()
     helper.close(y:roll(1, 1):view(2, -1), c:roll(1, 1):view(2, -1))
   end)
 
+  it("have the means of their planes, and these gradients", function()
+    for _, dtype in ipairs {"float32", "float16"} do
+      local x = tycho.randn(2, 5, 5, 8, {dtype = dtype}):permute(1, 4, 2, 3):to(dtype, {memory_format = "channels_last"}):requires_grad_()
+      local y = F.adaptive_avg_pool2d(x, 1)
+      helper.close(y:flatten(2):float(), x:detach():float():contiguous():flatten(3):mean(3), dtype, dtype == "float16" and 1e-3 or 1e-6)
+      assert.equal(dtype, y.dtype)
+      y:sum():backward()
+      helper.close(x.grad:float(), tycho.full({2, 8, 5, 5}, 1 / 25), dtype, 1e-3)
+    end
+  end)
+
   it("are the same in compiled functions", function()
     local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
     local function step(x)

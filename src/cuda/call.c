@@ -1,6 +1,7 @@
 /* How an op's call on a GPU begins and ends: device, stream, the memory it works with, what its kernels and earlier ones have reported.
  *
  * Invariant: nothing waits, but where set_sync_debug asks for it or an error is raised anyway. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include "cuda.h"
@@ -9,6 +10,7 @@
 static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   ty_k_fault *f = ty_fault_of(gpu);        /* NULL: the device was never opened */
   if (!f || f->fault == TY_FAULT_NONE) return TY_OK;
+  atomic_thread_fence(memory_order_acquire);       /* the kernel wrote fault last (report in kernels/device.cuh) */
   const long long value = f->value, limit = f->limit;
   const int fault = f->fault;
   const char *name = ty_op_name(f->op);

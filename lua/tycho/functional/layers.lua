@@ -119,8 +119,9 @@ local function adaptive_avg_pool2d(x, size)
   size = with_kept(x, size)
   local ones = type(size) == "table" and size[1] == 1 and size[2] == 1 or size == 1
   local all = ones and (n == 3 or n == 4) and x.shape[n - 1] * x.shape[n] > 0
-  -- whole planes that lie in a row are a reduction's work
-  if all and M.is_contiguous(x) and M.is_floating_point(x) then return ops.mean(x, {-2, -1}, {keepdim = true, dtype = x.dtype}) end
+  -- whole planes that lie in a row are a reduction's work; on a GPU, where a window is one thread's, channels-last ones too
+  local whole = all and (M.is_contiguous(x) or (x.device ~= "cpu" and M.is_channels_last(x)))
+  if whole and M.is_floating_point(x) then return ops.mean(x, {-2, -1}, {keepdim = true, dtype = x.dtype}) end
   return ops.adaptive_avg_pool2d_windows(x, size)
 end
 def("adaptive_avg_pool2d", "x, output_size:any", "means of windows chosen so that output_size results; {h, false} keeps the width",
