@@ -60,6 +60,18 @@ describe("results that lie channels-last", function()
     helper.close(y:roll(1, 1):view(2, -1), c:roll(1, 1):view(2, -1))
   end)
 
+  it("come in parts that outlive them", function()
+    tycho.no_grad(function()
+      for _ = 1, 20 do
+        local part = F.conv2d(tycho.randn(2, 3, 34, 34), tycho.randn(8, 3, 3, 3))[{ {}, {1, 2} }]
+        collectgarbage()
+        local want = part:clone():contiguous()
+        helper.close(part:view(-1), want:view(-1))
+        assert.equal(want:sum():item(), part:contiguous():sum():item())
+      end
+    end)
+  end)
+
   it("have the means of their planes, and these gradients", function()
     for _, dtype in ipairs {"float32", "float16"} do
       local x = tycho.randn(2, 5, 5, 8, {dtype = dtype}):permute(1, 4, 2, 3):to(dtype, {memory_format = "channels_last"}):requires_grad_()

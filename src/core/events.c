@@ -423,6 +423,7 @@ static void become(ty_tensor *h, ty_tensor *t) {
   h->requires_grad = false;
   h->unrecorded = t->unrecorded;
   h->own_layout = t->own_layout;
+  h->copied = t->copied;
   h->scaled = t->scaled;
   h->node = t->node;
   if (t->node) atomic_fetch_add_explicit(&t->node->refs, 1, memory_order_relaxed);

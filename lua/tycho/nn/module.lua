@@ -21,7 +21,7 @@ local exports = {}
 local elsewhere = {evaluate = "eval() is", getParameters = "parameters() lists them; nn.utils.parameters_to_vector joins them",
   zeroGradParameters = "zero_grad() is", zero_grads = "zero_grad() is", updateParameters = "an optimizer's step() does that",
   updateOutput = "forward is", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
-  add = "append(module) is, of nn.Sequential and nn.ModuleList", findModules = "modules() and named_modules() are"}
+  findModules = "modules() and named_modules() are"}
 
 -- A leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
@@ -199,7 +199,10 @@ function Module:extend(name)
     if made and rawget(made._parts, k) then return rawget(made._parts, k)() end
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     v = class[k]
-    if v == nil and class._is_list then v = rawget(m, position(k)) end            -- by the name that named_children gives
+    if v == nil and class._is_list then
+      v = rawget(m, position(k))                                                  -- by the name that named_children gives
+      if v == nil and k == "add" then fail("%s has no 'add': append(module) is", class._name) end
+    end
     if v == nil and elsewhere[k] then fail("%s has no '%s': %s", class._name, k, elsewhere[k]) end
     return v
   end
