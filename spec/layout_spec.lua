@@ -66,7 +66,7 @@ describe("results that lie channels-last", function()
         local part = F.conv2d(tycho.randn(2, 3, 34, 34), tycho.randn(8, 3, 3, 3))[{ {}, {1, 2} }]
         collectgarbage()
         local want = part:clone():contiguous()
-        helper.close(part:view(-1), want:view(-1))
+        helper.close(part:view(2, -1), want:view(2, -1))
         assert.equal(want:sum():item(), part:contiguous():sum():item())
       end
     end)
