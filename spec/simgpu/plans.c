@@ -40,10 +40,11 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { (void)c; (void)gpu; (void)e; return TY_OK; }
 int64_t ty_numel(const ty_tensor *t) { (void)t; return 0; }
 void ty_release(ty_tensor *t) { (void)t; }
-void ty_count_sync(void) {}
 cudaError_t ty_use(int gpu) { (void)gpu; return cudaSuccess; }
 ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
 bool ty_ever_captured(void) { return false; }
+void ty_count_sync(void) {}
+cudaError_t ty_device_wait(bool insist) { return (void)insist, cudaDeviceSynchronize(); }
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) { return mode; }
 
 static target device;
