@@ -132,7 +132,7 @@ describe("mistakes", function()
 
   it("what PyTorch's and Torch7's programs ask for is told where it is", function()
     fails("x:data() is a method and gives an FFI pointer; 'clamp_' is asked of x:detach()", function() net.weight.data:clamp_(-1, 1) end)
-    assert.equal(net.weight[{1, 1}], net.weight:data()[0])
+    assert.equal(net.weight[{1, 1}], net.weight:detach():cpu():data()[0])
     fails("Linear has no 'evaluate': eval() is", function() net:evaluate() end)
     fails("Sequential has no 'add': append(module) is", function() nn.Sequential():add(net) end)
     assert.is_nil(net.norm)                              -- an optional layer, say
