@@ -26,7 +26,9 @@ describe("as PyTorch gives it:", function()
     for _, layer in ipairs {nn.EmbeddingBag, nn.Embedding} do
       assert.equal(6, layer(6, 3, {padding_idx = -1}).padding_idx)
       same({0, 0, 0}, layer(6, 3, {padding_idx = -2}).weight[5])
-      for _, bad in ipairs {0, 7, -7, 1.5, "x"} do helper.fails("is not one of 6", layer, 6, 3, {padding_idx = bad}) end
+      for _, bad in ipairs {0, 7} do helper.fails("padding_idx " .. bad .. " is not one of 6", layer, 6, 3, {padding_idx = bad}) end
+      for _, bad in ipairs {1.5, "x", -7} do helper.fails("padding_idx must be a whole number from -6", layer, 6, 3,
+        {padding_idx = bad}) end
     end
   end)
 end)

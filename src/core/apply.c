@@ -135,7 +135,6 @@ ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
   TY_TRY(ty_contiguous(ctx, t, &o));
   ty_swap_memory(t->storage, o->storage);
   ty_changed(t);                           /* for what is kept by id and version */
-  t->offset = 0;
   t->own_layout = false;
   memcpy(t->stride, o->stride, sizeof t->stride);
   ty_release(o);

@@ -3,6 +3,7 @@ local module = require "tycho.nn.module"
 local given = require "tycho.options"
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
+local entry = require("tycho.functional.lib").entry
 local lib = {classes = {}}              -- name -> class: what tycho.nn hands out
 
 -- The layer's own parameters and buffers begin anew, as those of a layer made with the same arguments.
@@ -34,11 +35,7 @@ function lib.whole(name, what, v) return given.whole(name, what, v, 1) end
 lib.number = given.number
 -- padding_idx, counted from the end where it is negative; nil: there is none.
 function lib.padding_row(name, at, count)
-  if at == nil then return nil end
-  if type(at) ~= "number" or at % 1 ~= 0 or at == 0 or math.abs(at) > count then
-    given.fail("%s: padding_idx %s is not one of %d", name, given.shown(at), count)
-  end
-  return at < 0 and count + 1 + at or at
+  return at and entry(name, "padding_idx", given.whole(name, "padding_idx", at, -count), count)
 end
 
 function lib.text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end
