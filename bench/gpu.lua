@@ -116,6 +116,11 @@ attention("dropout float16", "float16", function() return nil, 0.1 end)
 local sees = tycho.rand(small and 1 or 16, 1, 1, L):gt(0.2)                   -- padding
 attention("mask float16", "float16", function() return sees end)
 attention("float32", "float32", function() end)
+case("attention of one query, 8x32x4096x128 float16", function()
+  local function heads(l) return tycho.randn(small and 1 or 8, small and 2 or 32, l, 128):to("float16") end
+  local q, k, v = heads(1), heads(size(4096, 70)), heads(size(4096, 70))
+  return function() return tycho.scaled_dot_product_attention(q, k, v) end
+end)
 case("AdamW, 124 M parameters", function()
   local list = {}
   local function add(...) list[#list + 1] = tycho.randn(...):requires_grad_() end

@@ -105,6 +105,8 @@ for name, kind, given in (("causal float16", half, {"is_causal": True}), ("dropo
     attend = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **given)
     case(f"attention 16x16x1024x64 {name}", with_(heads, attend))
     case(f"attention {name}, both", lambda: backward(attend, *heads()))
+case("attention of one query, 8x32x4096x128 float16",
+     with_(lambda: tuple(r(8, 32, length, 128, **half) for length in (1, 4096, 4096)), F.scaled_dot_product_attention))
 
 
 def adamw():

@@ -162,6 +162,32 @@ describe("layers", function()
     end
   end)
 
+  it("attention of few queries equals attention written out, however many keys", function()
+    tycho.manual_seed(8)
+    for _, case in ipairs {{1, 700, 64, 64}, {1, 3, 8, 8}, {5, 300, 24, 40}, {16, 130, 128, 256}, {3, 17, 6, 6}, {4, 9, 16, 8}} do
+      local lq, lk, d, e = unpack(case)
+      for _, dtype in ipairs {"float32", "float64", "float16", "bfloat16"} do
+        local tolerance = ({float32 = 1e-5, float64 = 1e-10, float16 = 1e-2, bfloat16 = 5e-2})[dtype]
+        local wide = dtype == "float64" and dtype or "float32"
+        local function heads(l, width) return tycho.randn(2, l, 3, width, {dtype = "float64"}):transpose(2, 3):to(dtype) end
+        local q, k, v = heads(lq, d), heads(lk, d), heads(lk, e)
+        local scores = q:to(wide):matmul(k:to(wide):transpose(3, 4)) * d ^ -0.5
+        local sees, bias = tycho.rand(2, 1, lq, lk):gt(0.3), tycho.randn(3, lq, lk):to(dtype)
+        sees[{1, 1, 1}] = false                                    -- a query that sees nothing
+        for name, mask in pairs {none = false, causal = tycho.ones(lq, lk, {dtype = "bool"}):tril(), bool = sees, bias = bias} do
+          local causal = name == "causal"
+          local y = tycho.scaled_dot_product_attention(q, k, v, not causal and mask or nil, 0, causal)
+          local s = name == "bias" and scores + mask:to(wide) or mask and scores:masked_fill(mask:logical_not(), -1e30) or scores
+          local p = s:softmax(4)
+          if name == "bool" then p = p:masked_fill(mask:logical_not(), 0) end
+          helper.close(y:to(wide), p:matmul(v:to(wide)), ("%s, mask: %s, %d queries, %d keys"):format(dtype, name, lq, lk), tolerance)
+        end
+      end
+    end
+    local q = tycho.ones(1, 1, 1, 8)
+    assert.is_true(tycho.scaled_dot_product_attention(q, q * (0 / 0), q):isnan():all():item())
+  end)
+
   it("attention keeps the largest of huge scores", function()
     for _, s in ipairs {3.7e9, 7e10, 1e20} do
       for _, scale in ipairs {0.7, 0.9, 1.1} do

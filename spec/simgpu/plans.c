@@ -130,7 +130,8 @@ static void convolutions(void) {
 }
 
 static void attention(void) {
-  ty_call call = {0};
+  ty_ctx ctx = {.grad_enabled = true};
+  ty_call call = {.ctx = &ctx};
   ty_stream stream = {0};
   for (int back = 0; back < 2; back++)
     for (int dtype = TY_F16; dtype <= TY_BF16; dtype++)

@@ -51,6 +51,7 @@ template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned up) {
   const unsigned t = sim_here->thread.x;
   return sim_exchange(v, t % 32 >= up ? t - up : t);
 }
+template <class T> static inline T __shfl_xor_sync(unsigned, T v, unsigned far) { return sim_exchange(v, sim_here->thread.x ^ far); }
 /* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
 template <class T> static inline T sim_add(T *p, T v) {
   T old = *p, next;

@@ -1,4 +1,4 @@
-/* Attention: to cuDNN where its kernels take it, else as products, else to the own kernel by tiles.
+/* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else as products, else to the own kernel by tiles.
  *
  * Idea: as products (a mask, dropout, float32), scores are in memory for a few heads at a time, so many as a device's cache holds: what
  * lies between two products reads what the first has just written. Scores are float32 also of 16-bit operands.
@@ -118,6 +118,18 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
   return *done ? st : TY_OK;
 }
 
+static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) {
+  ty_tensor *parts = NULL;
+  if (a->sections > 1) {
+    const int64_t n = a->heads * a->lq * a->sections * (a->dv + 2);
+    TY_TRY(ty_new(c, gpu, a->dtype == TY_F64 ? TY_F64 : TY_F32, 1, &n, &parts));
+    a->parts = ty_data(parts);
+  }
+  const ty_status st = ty_launched(c, gpu, ty_k_attend_few(a, s));
+  ty_release(parts);
+  return st;
+}
+
 static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
   const int64_t each = a->lq * a->lk;
   bool done = false;
@@ -144,10 +156,12 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.lse = ty_data(c->out[1]);
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
-    TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+    const bool few = ty_k_attention_few(&a);
+    if (!few) TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
     if (taken) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
-    TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
-    return attend(c, gpu, &a, s);
+    if (!few || a.dropout > 0)
+      TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
+    return few ? of_few(c, gpu, &a, s) : attend(c, gpu, &a, s);
   }
   a.g = heads_of(c->in[0].t);
   a.o = heads_of(c->in[5].t);

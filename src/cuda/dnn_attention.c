@@ -11,6 +11,7 @@
 
 enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV, UID_ONE, UID_SUMS };
 #define F CUDNN_DATA_FLOAT
+#define PATIENCE 100                     /* calls of one shape without gradients: a text that grows has each length once a layer */
 
 static ty_desc product(ty_dnn_graph *g, ty_desc a, ty_desc b, ty_desc c) {
   const cudnnDataType_t compute = F;
@@ -160,7 +161,10 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
     return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;
-  ty_dnn_pack p = {.dtype = a->dtype};
+  /* A plan that training, a graph or the promise of the same bits each time needs is made at once. */
+  const bool once = !back && !c->ctx->grad_enabled && !ty_captures(gpu) && !ty_core->flags->deterministic &&
+    !ty_core->flags->cudnn_deterministic;
+  ty_dnn_pack p = {.dtype = a->dtype, .patience = once ? PATIENCE : 0};
 #define GIVE(id, at) (p.uid[p.n] = (id), p.data[p.n++] = (void *)(at))
   GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);
   if (a->causal) GIVE(UID_LOW, &low);

@@ -20,7 +20,8 @@
 #define KEY_FLAGS (WORDS - 1)              /* the words of a key that are set here */
 #define KEY_GPU (WORDS - 2)
 
-typedef struct { bool used; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;   /* plan NULL: there is none */
+/* plan NULL: there is none, or, asked less than so often as the caller's patience, none yet */
+typedef struct { bool used, settled; int asked; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;
 
 static cudnnHandle_t handles[TY_MAXGPU];
 static entry plans[PLANS];
@@ -352,12 +353,16 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   if (!w && st == TY_OK) {
     for (int i = 0; i < 8 && !w; i++)
       if (!plans[(h + (uint64_t)i) % PLANS].used) w = &plans[(h + (uint64_t)i) % PLANS];
+    for (int i = 0; i < 8 && !w; i++)
+      if (!plans[(h + (uint64_t)i) % PLANS].settled) w = &plans[(h + (uint64_t)i) % PLANS];
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
     forget(w);
     ty_use(gpu);
     *w = (entry){.used = true, .k = k};
+  }
+  if (w && !w->settled && w->asked++ >= p->patience) {
     choose(c, gpu, w, describe, what, p, s);
-    if (!w->plan && ty_captures(gpu)) w->used = false;       /* capture may be why: ask again */
+    w->settled = w->plan || !ty_captures(gpu);               /* capture may be why there is none: ask again */
   }
   ty_capture_mode(mode);
   if (st == TY_OK && w->plan) {

@@ -12,8 +12,9 @@ typedef cudnnBackendDescriptor_t ty_desc;
 typedef struct { ty_desc part[128], op[24]; int n, nop; int64_t uid; cudnnStatus_t e; } ty_dnn_graph;   /* op: the operations so far */
 typedef struct { cudnnBackendAttributeName_t name; ty_desc d; } ty_dnn_with;
 typedef struct { int64_t v[48]; } ty_dnn_key;                              /* unused words 0 */
-/* dtype: of the operands; decides which engines may be used. zeroed, or NULL: memory of nzeroed bytes that each run adds to, from 0. */
-typedef struct { int n, dtype; int64_t uid[16]; void *data[16], *zeroed; size_t nzeroed; } ty_dnn_pack;
+/* dtype: of the operands; decides which engines may be used. zeroed, or NULL: memory of nzeroed bytes that each run adds to, from 0.
+   patience: so many calls of a key go without, before a plan is made for it: that may take half a second. */
+typedef struct { int n, dtype, patience; int64_t uid[16]; void *data[16], *zeroed; size_t nzeroed; } ty_dnn_pack;
 typedef void (*ty_dnn_describe)(ty_dnn_graph *g, const void *what);
 
 /* in memory; between operations; one number of the host's, given by pointer */

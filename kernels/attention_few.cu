@@ -1,0 +1,184 @@
+/* Attention of few queries, as a model has that generates: keys and values are read once, which is what it costs.
+ *
+ * Idea: lanes side by side hold a row of keys by packs of 16 bytes, so that a warp has several keys at once; such a team goes over its
+ * keys with the running maximum, sum and weighted values, as tiles do. A head's keys are cut into sections, a block each, where heads
+ * alone would be few blocks; a second launch joins them.
+ * Invariant: which keys a team has, and the order of joining, depend on the shapes alone. */
+#include "attention.cuh"
+#include "rows.cuh"
+
+#define THREADS 128
+#define AT_ONCE 4                /* keys that a team has read before it computes */
+#define ENOUGH 1024              /* blocks */
+#define SECTIONS 64
+
+#define PACK(D) (16 / (int)sizeof(D))
+#define TEAMS (THREADS / LANES)
+
+/* What has been seen of a query's keys: the highest score, the sum of exp(score - top), and of those times the values. */
+template <class T, int N> struct seen { T top, sum, acc[N]; };
+
+template <class T> static __device__ __forceinline__ T higher(T a, T b) { return b > a || b != b ? b : a; }
+/* what sums below top are multiplied with where they are joined below `all` */
+template <class T> static __device__ __forceinline__ T down_to(T top, T all) { return top == (T)-INFINITY ? (T)0 : exp_of(top - all); }
+
+/* One pack of a row, 0 beyond its width. */
+template <class D> static __device__ __forceinline__ void take(typename stored<D>::type *v, const D *row, int64_t c, int64_t width) {
+  pack<D, PACK(D)> d = {};
+  if (c < width) d = take_pack<D, PACK(D)>(row + c);
+#pragma unroll
+  for (int k = 0; k < PACK(D); k++) v[k] = stored<D>::in(d.d[k]);
+}
+
+/* The results of a query, of one who has seen all of its keys. */
+template <class T> static __device__ __forceinline__ void put_result(const ty_k_attention &a, int64_t head, int64_t i, int64_t c, T sum, T acc) {
+  store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + c * a.o.stride[3], sum == 0 ? (T)0 : acc / sum);
+}
+template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k_attention &a, int64_t row, T top, T sum) {
+  ((T *)a.lse)[row] = sum == 0 ? (T)INFINITY : top + log_of(sum);      /* no key to attend to: the result is 0, as PyTorch's */
+}
+
+/* A block has up to QUERIES queries of a head and one section of its keys. */
+template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS) sections(const ty_k_attention a) {
+  typedef typename stored<D>::type T;
+  constexpr int N = PACK(D), WIDTH = LANES * N;
+  __shared__ T tops[TEAMS][QUERIES], sums[TEAMS][QUERIES], accs[TEAMS][QUERIES][WIDTH];
+  const int team = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
+  const int64_t head = blockIdx.x, i0 = (int64_t)blockIdx.z * QUERIES, c = lane * N;
+  const int64_t from = blockIdx.y * a.each, limit = a.causal && a.lq < a.lk ? a.lq : a.lk, to = from + a.each < limit ? from + a.each : limit;
+  const D *const keys = (const D *)a.k.p + base_of(a.k, a.h, head), *const values = (const D *)a.v.p + base_of(a.v, a.h, head);
+  T q[QUERIES][N];
+  seen<T, N> mine[QUERIES];
+#pragma unroll
+  for (int i = 0; i < QUERIES; i++) {
+    take<D>(q[i], (const D *)a.q.p + base_of(a.q, a.h, head) + (i0 + i) * a.q.stride[2], c, i0 + i < a.lq ? a.d : 0);
+    mine[i] = {(T)-INFINITY, 0, {}};
+  }
+  for (int64_t j0 = from; j0 < to; j0 += TEAMS * AT_ONCE) {            /* as often for every team: lanes exchange what they have */
+    T k[AT_ONCE][N], v[AT_ONCE][N];
+#pragma unroll
+    for (int e = 0; e < AT_ONCE; e++) {
+      const int64_t j = j0 + e * TEAMS + team;
+      take<D>(k[e], keys + j * a.k.stride[2], c, j < to ? a.d : 0);
+      take<D>(v[e], values + j * a.v.stride[2], c, j < to ? a.dv : 0);
+    }
+#pragma unroll
+    for (int i = 0; i < QUERIES; i++) {
+      seen<T, N> &m = mine[i];
+      T s[AT_ONCE], top = m.top;
+#pragma unroll
+      for (int e = 0; e < AT_ONCE; e++) {
+        const int64_t j = j0 + e * TEAMS + team;
+        T dot = 0;
+#pragma unroll
+        for (int n = 0; n < N; n++) dot += q[i][n] * k[e][n];
+#pragma unroll
+        for (int far = LANES / 2; far; far /= 2) dot += __shfl_xor_sync(0xffffffffu, dot, far);
+        s[e] = j < to ? score<T>(a, head, i0 + i, j, dot) : (T)-INFINITY;
+        top = higher(top, s[e]);
+      }
+      const T shift = top == (T)-INFINITY ? (T)0 : top, old = down_to(m.top, shift);
+      m.top = top;
+      m.sum *= old;
+#pragma unroll
+      for (int n = 0; n < N; n++) m.acc[n] *= old;
+#pragma unroll
+      for (int e = 0; e < AT_ONCE; e++) {
+        T p = exp_of(s[e] - shift);
+        m.sum += p;
+        if (a.dropout > 0) p *= keep<T>(a, head, i0 + i, j0 + e * TEAMS + team);
+#pragma unroll
+        for (int n = 0; n < N; n++) m.acc[n] += p * v[e][n];
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < QUERIES; i++) {
+    tops[team][i] = mine[i].top;
+    sums[team][i] = mine[i].sum;
+#pragma unroll
+    for (int n = 0; n < N; n++) accs[team][i][c + n] = mine[i].acc[n];
+  }
+  __syncthreads();
+  for (int i = 0; i < QUERIES && i0 + i < a.lq; i++) {
+    const int64_t row = head * a.lq + i0 + i;
+    T *const part = (T *)a.parts + (row * a.sections + blockIdx.y) * (a.dv + 2);       /* top, sum, weighted values */
+    T top = (T)-INFINITY, sum = 0;
+    for (int t = 0; t < TEAMS; t++) top = higher(top, tops[t][i]);
+    for (int t = 0; t < TEAMS; t++) sum += sums[t][i] * down_to(tops[t][i], top);
+    for (int64_t w = threadIdx.x; w < a.dv; w += THREADS) {
+      T acc = 0;
+      for (int t = 0; t < TEAMS; t++) acc += accs[t][i][w] * down_to(tops[t][i], top);
+      if (a.sections > 1) part[2 + w] = acc;
+      else put_result(a, head, i0 + i, w, sum, acc);
+    }
+    if (threadIdx.x) continue;
+    if (a.sections > 1) {
+      part[0] = top;
+      part[1] = sum;
+    } else put_log_sum(a, row, top, sum);
+  }
+  if (a.dropout <= 0 && threadIdx.x == 0 && blockIdx.x + blockIdx.y + blockIdx.z == 0) a.rng[0] = a.rng[1] = 0;
+}
+
+/* A block has a query. */
+template <class T> __global__ void __launch_bounds__(THREADS) join(const ty_k_attention a) {
+  const int64_t row = blockIdx.x, step = a.dv + 2;
+  const T *const part = (const T *)a.parts + row * a.sections * step;
+  T top = (T)-INFINITY, sum = 0;
+  for (int s = 0; s < a.sections; s++) top = higher(top, part[s * step]);
+  for (int s = 0; s < a.sections; s++) sum += part[s * step + 1] * down_to(part[s * step], top);
+  for (int64_t w = threadIdx.x; w < a.dv; w += THREADS) {
+    T acc = 0;
+    for (int s = 0; s < a.sections; s++) acc += part[s * step + 2 + w] * down_to(part[s * step], top);
+    put_result(a, row / a.lq, row % a.lq, w, sum, acc);
+  }
+  if (threadIdx.x == 0) put_log_sum(a, row, top, sum);
+}
+
+/* ---- launchers ---- */
+
+static int lanes_of(const ty_k_attention &a) {
+  const int64_t width = a.d > a.dv ? a.d : a.dv, n = 16 / bytes_of(a.dtype);
+  return width <= 8 * n ? 8 : width <= 16 * n ? 16 : width <= 32 * n ? 32 : 0;
+}
+
+static bool packs(const ty_k_heads &t, int64_t width, int64_t n) {
+  for (int i = 0; i < 3; i++)
+    if (t.stride[i] % n) return false;
+  return width > 0 && width % n == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0;
+}
+
+bool ty_k_attention_few(ty_k_attention *a) {
+  const int64_t n = 16 / bytes_of(a->dtype), keys = a->causal && a->lq < a->lk ? a->lq : a->lk;
+  if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX || !lanes_of(*a) ||
+      !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
+    return false;
+  const int64_t step = THREADS / lanes_of(*a) * AT_ONCE, steps = (keys + step - 1) / step;
+  int64_t sections = ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
+  sections = sections > steps / 2 ? steps / 2 : sections;              /* a section of one step joins as much as it computes */
+  sections = sections < 1 ? 1 : sections > SECTIONS ? SECTIONS : sections;
+  a->each = (steps + sections - 1) / sections * step;
+  a->sections = (int)((keys + a->each - 1) / a->each);
+  return true;
+}
+
+template <class D, int LANES, int QUERIES> static cudaError_t launch(const ty_k_attention &a, cudaStream_t s) {
+  const dim3 grid((unsigned)a.heads, (unsigned)a.sections, (unsigned)((a.lq + QUERIES - 1) / QUERIES));
+  return TY_LAUNCH((sections<D, LANES, QUERIES>), grid, THREADS, s, a);
+}
+template <class D> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
+  typedef typename stored<D>::type T;
+  const int lanes = lanes_of(a);
+#define WITH_LANES(L) (a.lq == 1 ? launch<D, L, 1>(a, s) : launch<D, L, 4>(a, s))
+  const cudaError_t e = lanes == 8 ? WITH_LANES(8) : lanes == 16 ? WITH_LANES(16) : WITH_LANES(32);
+#undef WITH_LANES
+  if (e != cudaSuccess || a.sections == 1) return e;
+  return TY_LAUNCH(join<T>, blocks_for(a.heads * a.lq, 1), THREADS, s, a);
+}
+
+cudaError_t ty_k_attend_few(const ty_k_attention *p, cudaStream_t s) {
+  const ty_k_attention a = *p;
+#define ATTEND(D, G) attend<D>(a, s)
+  return WITH_DTYPE(a.dtype, ATTEND, 1);
+}
