@@ -38,6 +38,9 @@ template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k
   ((T *)a.lse)[row] = sum == 0 ? (T)INFINITY : top + log_of(sum);      /* no key to attend to: the result is 0, as PyTorch's */
 }
 
+/* Later keys are seen by nobody. */
+static __host__ __device__ __forceinline__ int64_t keys_of(const ty_k_attention &a) { return a.causal && a.lq < a.lk ? a.lq : a.lk; }
+
 /* A block has up to QUERIES queries of a head and one section of its keys. */
 template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS) sections(const ty_k_attention a) {
   typedef typename stored<D>::type T;
@@ -45,7 +48,7 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
   __shared__ T tops[TEAMS][QUERIES], sums[TEAMS][QUERIES], accs[TEAMS][QUERIES][WIDTH];
   const int team = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
   const int64_t head = blockIdx.x, i0 = (int64_t)blockIdx.z * QUERIES, c = lane * N;
-  const int64_t from = blockIdx.y * a.each, limit = a.causal && a.lq < a.lk ? a.lq : a.lk, to = from + a.each < limit ? from + a.each : limit;
+  const int64_t from = blockIdx.y * a.each, limit = keys_of(a), to = from + a.each < limit ? from + a.each : limit;
   const D *const keys = (const D *)a.k.p + base_of(a.k, a.h, head), *const values = (const D *)a.v.p + base_of(a.v, a.h, head);
   T q[QUERIES][N];
   seen<T, N> mine[QUERIES];
@@ -150,7 +153,7 @@ static bool packs(const ty_k_heads &t, int64_t width, int64_t n) {
 }
 
 bool ty_k_attention_few(ty_k_attention *a) {
-  const int64_t n = 16 / bytes_of(a->dtype), keys = a->causal && a->lq < a->lk ? a->lq : a->lk;
+  const int64_t n = 16 / bytes_of(a->dtype), keys = keys_of(*a);
   if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX || !lanes_of(*a) ||
       !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
     return false;
