@@ -1,4 +1,4 @@
-/* Lines that lie side by side, across memory: softmax, extremes and running sums of up to TY_BLOCK of them at a time; built once for each
+/* Lines that lie side by side, across memory: softmax, extremes and running sums of some of them at a time; built once for each
  * instruction set, as loops.c is.
  *
  * Idea: row i has element i of every line, so that all lines go on together. Invariants: rows are xs, os ... elements apart; o may
@@ -11,18 +11,38 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
+/* Sums of lines, each as loops.c sums a row up: in lanes (lane: TY_LANES rows of n), which join_ adds by halves; row: its part of it. */
+#define SIDE 16
+#define SUMS(k, T) \
+  static void join_##k(double *sum, const T *lane, int64_t lanes, int64_t n, bool round) { \
+    for (int64_t at = 0; at < n; at += SIDE) { \
+      const int64_t m = TY_MIN(SIDE, n - at); double w[TY_LANES][SIDE] = {{0}}; \
+      for (int64_t l = 0; l < lanes; l++) for (int64_t j = 0; j < m; j++) w[l][j] = (double)lane[l * n + at + j]; \
+      for (int64_t h = TY_LANES / 2; h; h /= 2) for (int64_t l = 0; l < h && l + h < lanes; l++) \
+        for (int j = 0; j < SIDE; j++) w[l][j] += w[l + h][j]; \
+      for (int64_t j = 0; j < m; j++) sum[at + j] += round ? (double)(T)w[0][j] : w[0][j]; } } \
+  static void add_##k(T *lane, int64_t i, const T *row, int64_t n) { \
+    T *to = lane + i % TY_LANES * n; \
+    if (i < TY_LANES) for (int64_t j = 0; j < n; j++) to[j] = 0 + row[j]; \
+    else for (int64_t j = 0; j < n; j++) to[j] += row[j]; }
+SUMS(0, float)
+SUMS(1, double)
+
 #define FLOATS(k, T, X) \
   static void softmax_##k(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n, int lg) { \
-    T *o = o_; const T *x = x_; T top[TY_BLOCK]; double sum[TY_BLOCK]; \
+    T *o = o_; const T *x = x_; T top[TY_BLOCK], lane[TY_COLUMNS]; double sum[TY_BLOCK]; \
     for (int64_t j = 0; j < n; j++) { top[j] = -INFINITY; sum[j] = 0; } \
     for (int64_t i = 0; i < rows; i++) { \
       const T *row = x + i * xs; \
       for (int64_t j = 0; j < n; j++) top[j] = row[j] > top[j] ? row[j] : top[j]; }          /* a NaN shows in the sum */ \
     for (int64_t j = 0; j < n; j++) top[j] = top[j] == -INFINITY ? 0 : top[j];               /* all masked: 0 / 0, as PyTorch */ \
-    for (int64_t i = 0; i < rows; i++) { \
-      const T *row = x + i * xs; T *to = o + i * os, e[TY_BLOCK], *const keep = lg ? e : to; \
-      for (int64_t j = 0; j < n; j++) keep[j] = ty_exp_down_##X(row[j] - top[j]); \
-      for (int64_t j = 0; j < n; j++) sum[j] += (double)keep[j]; } \
+    for (int64_t at = 0; at < rows; at += TY_PART) { \
+      const int64_t m = TY_MIN(TY_PART, rows - at); \
+      for (int64_t i = 0; i < m; i++) { \
+        const T *row = x + (at + i) * xs; T *to = o + (at + i) * os, e[TY_BLOCK], *const keep = lg ? e : to; \
+        for (int64_t j = 0; j < n; j++) keep[j] = ty_exp_down_##X(row[j] - top[j]); \
+        add_##k(lane, i, keep, n); } \
+      join_##k(sum, lane, TY_MIN(m, TY_LANES), n, false); } \
     T by[TY_BLOCK]; \
     if (lg) for (int64_t j = 0; j < n; j++) by[j] = log_##X((T)sum[j]); \
     else for (int64_t j = 0; j < n; j++) by[j] = 1 / (T)sum[j]; \
@@ -32,12 +52,15 @@
       else for (int64_t j = 0; j < n; j++) to[j] *= by[j]; } } \
   static void softmax_backward_##k(void *o_, int64_t os, const void *g_, int64_t gs, const void *y_, int64_t ys, int64_t rows, \
                                    int64_t n, int lg) { \
-    T *o = o_; const T *g = g_, *y = y_; double sum[TY_BLOCK]; \
+    T *o = o_; const T *g = g_, *y = y_; T lane[TY_COLUMNS]; double sum[TY_BLOCK]; \
     for (int64_t j = 0; j < n; j++) sum[j] = 0; \
-    for (int64_t i = 0; i < rows; i++) { \
-      const T *a = g + i * gs, *b = y + i * ys; \
-      if (lg) for (int64_t j = 0; j < n; j++) sum[j] += (double)a[j]; \
-      else for (int64_t j = 0; j < n; j++) sum[j] += (double)(a[j] * b[j]); } \
+    for (int64_t at = 0; at < rows; at += TY_PART) { \
+      const int64_t m = TY_MIN(TY_PART, rows - at); \
+      for (int64_t i = 0; i < m; i++) { \
+        const T *a = g + (at + i) * gs, *b = y + (at + i) * ys; T e[TY_BLOCK]; \
+        if (!lg) for (int64_t j = 0; j < n; j++) e[j] = a[j] * b[j]; \
+        add_##k(lane, i, lg ? a : e, n); } \
+      join_##k(sum, lane, TY_MIN(m, TY_LANES), n, !lg); } \
     for (int64_t i = 0; i < rows; i++) { \
       const T *a = g + i * gs, *b = y + i * ys; T *to = o + i * os; \
       if (lg) for (int64_t j = 0; j < n; j++) to[j] = a[j] - ty_exp_down_##X(b[j]) * (T)sum[j]; \

@@ -29,7 +29,8 @@ typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int6
    NULL (core/cells.h). */
 typedef struct { void *o, *c, *s; const void *x, *y, *b, *h; } ty_cell;
 typedef struct { void *dh, *dc, *dx, *dy; const void *g, *s, *o, *h, *c; } ty_cell_back;
-/* Of n lines side by side, TY_BLOCK at most; xs, os ...: elements from one row to the next (column_loops.c). */
+/* Of n lines of `rows` elements side by side, TY_BLOCK at most, softmax's no more than TY_COLUMNS / TY_LANES (or / rows, where those are
+   fewer); xs, os ...: elements from one row to the next (column_loops.c). */
 typedef struct {
   void (*softmax[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, int lg);
   void (*softmax_backward[2])(void *o, int64_t os, const void *g, int64_t gs, const void *y, int64_t ys, int64_t rows, int64_t n, int lg);
@@ -54,8 +55,7 @@ typedef struct {
   void (*load[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
   void (*row[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
-  /* as row, of several rows of at most TY_LANES elements, one after another */
-  void (*short_rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);
+  void (*rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);         /* of each of rows one after another */
   void (*column[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
   void (*column_init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */
@@ -118,6 +118,7 @@ static inline void put(void *p, ty_loop_type k, int64_t i, double v) {
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
 #define TY_PART 4096       /* elements combined in the loop's type before going to the accumulator's */
 #define TY_LANES 32        /* partial results that a reduction keeps side by side */
+#define TY_COLUMNS 4096    /* elements of lines side by side that are taken at a time */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
 typedef struct {
   int nop, ndim;

@@ -263,32 +263,36 @@ static ty_status bad_index(ty_call *c, int64_t v, const ty_tensor *x) {
                 (long long)c->at[TY_AT_gather_dim].i + 1, ty_shape_of(x));
 }
 
-/* Lines of the index tensor along its last dim: for each where it begins in idx, in the large tensor (x or the result, without
- * dim's part) and in src. */
+/* Lines of the index tensor along one dim, the last unless that is short: for each where it begins in idx, in the large tensor (x or the
+ * result, without dim's part) and in src. */
 typedef struct {
   const ty_tensor *idx, *large, *src;
-  int d, last;
+  int d, along;
   int64_t n, lines, istep, lstep, sstep, dstep;    /* steps along a line; dstep: of dim in the large tensor */
 } walk;
 
 static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *src) {
   const ty_tensor *idx = c->in[1].t;
-  int last = idx->ndim - 1, d = (int)c->at[TY_AT_gather_dim].i;
-  walk w = {.idx = idx, .large = large, .src = src, .d = d, .last = last, .n = idx->ndim ? idx->shape[last] : 1, .lines = 1};
-  if (last < 0) return w;
-  for (int i = 0; i < last; i++) w.lines *= idx->shape[i];
-  w.istep = idx->stride[last];
-  w.lstep = last == d ? 0 : large->stride[last];
-  w.sstep = src ? src->stride[last] : 0;
+  int along = idx->ndim - 1, d = (int)c->at[TY_AT_gather_dim].i;
+  walk w = {.idx = idx, .large = large, .src = src, .d = d, .along = along, .n = 1, .lines = 1};
+  if (along < 0) return w;
+  if (idx->shape[along] < 8)
+    for (int i = along - 1; i >= 0; i--) if (idx->shape[i] > idx->shape[along]) along = i;
+  for (int i = 0; i < idx->ndim; i++) *(i == along ? &w.n : &w.lines) *= idx->shape[i];
+  w.along = along;
+  w.istep = idx->stride[along];
+  w.lstep = along == d ? 0 : large->stride[along];
+  w.sstep = src ? src->stride[along] : 0;
   w.dstep = large->stride[d];
   return w;
 }
 
 static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t *s) {
   *i = *l = *s = 0;
-  for (int k = w->last - 1; k >= 0; k--) {
-    int64_t at = k ? line % w->idx->shape[k] : line;
-    if (k) line /= w->idx->shape[k];
+  for (int k = w->idx->ndim - 1; k >= 0; k--) {
+    if (k == w->along) continue;
+    const int64_t at = line % w->idx->shape[k];
+    line /= w->idx->shape[k];
     *i += at * w->idx->stride[k];
     if (k != w->d) *l += at * w->large->stride[k];
     if (w->src) *s += at * w->src->stride[k];
@@ -382,7 +386,7 @@ static ty_status gather(ty_call *c) {
   return TY_OK;
 }
 
-/* scatter, scatter_add, scatter_combine: in order, so that the last of equal indices wins. Where dim is the last one, lines write to
+/* scatter, scatter_add, scatter_combine: in order, so that the last of equal indices wins. Where lines go along dim, they write to
  * places of their own and threads share them; else lines may meet, and each thread takes a part of every line. */
 static ty_status scatter(ty_call *c) {
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0], *src = c->in[2].t;
@@ -401,7 +405,7 @@ static ty_status scatter(ty_call *c) {
   k.in = in;
   const walk w = walk_of(&k, o, src);
   const int threads = s == TY_OK ? ty_threads_for(w.lines * w.n) : 0;
-  const bool own = w.d == w.last;
+  const bool own = w.d == w.along;
   const int id = c->op->id;
   const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(PROD + c->at[TY_AT_scatter_combine_how].i);
   #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)

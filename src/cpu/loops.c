@@ -50,11 +50,70 @@
 #define INTS_WHOLE(n, name, expr) POINT(n, name, expr)
 #define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
 
+/* ---- transposes: square blocks in registers, by exchanging halves of pairs of rows ---- */
+
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#define NEXT_BLOCK(i, n, K) ((i) + (K) < (n) ? TY_MIN((i) + (K), (n) - (K)) : (n))     /* the last may overlap */
+#define TRANSPOSE(size, T, K, EXCHANGE) \
+  typedef T block_##size __attribute__((vector_size(K * size))); \
+  static __attribute__((noinline, noclone)) \
+  void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
+    T *o = o_; const T *x = x_; \
+    if (n < K || m < K) for (int64_t j = 0; j < m; j++) for (int64_t i = 0; i < n; i++) o[j * os + i] = x[i * xs + j]; \
+    else for (int64_t i = 0; i < n; i = NEXT_BLOCK(i, n, K)) for (int64_t j = 0; j < m; j = NEXT_BLOCK(j, m, K)) { \
+      block_##size a[K], b[K]; \
+      for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
+      EXCHANGE \
+      for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } }
+#ifdef __AVX__
+TRANSPOSE(4, uint32_t, 8,
+  for (int k = 0; k < 8; k += 2) {
+    b[k] = MIX(a[k], a[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[k + 1] = MIX(a[k], a[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int k = 0; k < 8; k++) a[k] = k % 2 ? MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 2, 3, 10, 11, 6, 7, 14, 15)
+                                           : MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+  for (int k = 0; k < 4; k++) {
+    b[k] = MIX(a[k], a[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    b[k + 4] = MIX(a[k], a[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  })
+TRANSPOSE(8, uint64_t, 4,
+  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 2, 6); b[k + 1] = MIX(a[k], a[k + 1], 1, 5, 3, 7); }
+  for (int k = 0; k < 4; k++) a[k] = k < 2 ? MIX(b[k], b[k + 2], 0, 1, 4, 5) : MIX(b[k - 2], b[k], 2, 3, 6, 7);
+  for (int k = 0; k < 4; k++) b[k] = a[k];)
+#else
+TRANSPOSE(4, uint32_t, 4,
+  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 1, 5); b[k + 1] = MIX(a[k], a[k + 1], 2, 6, 3, 7); }
+  for (int k = 0; k < 4; k++) a[k] = k % 2 ? MIX(b[k / 2], b[k / 2 + 2], 2, 3, 6, 7) : MIX(b[k / 2], b[k / 2 + 2], 0, 1, 4, 5);
+  for (int k = 0; k < 4; k++) b[k] = a[k];)
+TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
+#endif
+
+/* ty_uniform(r[i]) >= drop, which has 24 bits */
+static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
+  const uint32_t least = (uint32_t)__builtin_ceil(drop * 16777216.0);
+  for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
+}
+static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
+  for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
+}
+
+/* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
+static void normal(float *restrict out, const uint32_t *restrict words, int64_t n) {
+  float a[64], b[64];
+  for (int64_t at = 0; at < n; at += 128) {
+    const int m = (int)TY_MIN(64, (n - at) / 2);
+    for (int i = 0; i < m; i++) ty_normal2(words[at + 2 * i], words[at + 2 * i + 1], &a[i], &b[i]);
+    for (int i = 0; i < m; i++) { out[at + 2 * i] = a[i]; out[at + 2 * i + 1] = b[i]; }
+  }
+}
+
 /* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same
    bits alone and in a fused kernel) ---- */
 #define LANES TY_LANES
 #define SIDE 16
-#define SIDE_BY_SIDE(i) _Pragma("omp simd") for (int i = 0; i < SIDE; i++)     /* else it is unrolled before it is made vector code */
+#define SHORT 16                 /* elements of a row that is turned */
+#define EACH_OF(n, i) _Pragma("omp simd") for (int i = 0; i < n; i++)          /* else it is unrolled before it is made vector code */
 /* A row's last elements, fewer than LANES, with `none` behind them: by masked loads where there are such. */
 #define TAIL(T, t, s, rest, none) \
   T t[LANES]; \
@@ -63,34 +122,42 @@
 #define HALF(j, h, n, what) { enum { h = n }; for (int j = 0; j < n; j++) what; }
 #define HALVES(j, h, what) HALF(j, h, 16, what) HALF(j, h, 8, what) HALF(j, h, 4, what) HALF(j, h, 2, what) HALF(j, h, 1, what)
 #define REDUCTION(name, INIT, MAP, COMB, FIN) \
-  static void PASTE(PASTE(row_##name, _), S)(void *out, const void *x_, int64_t n) { \
-    const T *xs = x_; T lane[LANES]; int64_t i = 0; \
-    for (int j = 0; j < LANES; j++) lane[j] = (T)(INIT); \
+  /* a row as far as it is joined within vectors */ \
+  TY_INLINE void PASTE(PASTE(eight_##name, _), S)(A *eight, const T *xs, int64_t n) { \
+    T lane[LANES]; A wide[LANES]; int64_t i = 0; \
+    EACH_OF(LANES, j) lane[j] = (T)(INIT); \
     for (; i + LANES <= n; i += LANES) \
-      for (int j = 0; j < LANES; j++) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
+      EACH_OF(LANES, j) { T x = xs[i + j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } \
     if (i < n) {                                /* INIT changes nothing */ \
       TAIL(T, last, xs + i, n - i, INIT); \
-      for (int j = 0; j < LANES; j++) { T x = last[j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } } \
-    A wide[LANES]; \
-    for (int j = 0; j < LANES; j++) wide[j] = (A)lane[j]; \
-    HALVES(j, h, wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + h])) \
-    *(A *)out = wide[0]; } \
-  /* as row_, of rows of at most LANES elements: SIDE rows at a time */ \
-  static void PASTE(PASTE(short_##name, _), S)(void *out, const void *x_, int64_t rows, int64_t n) { \
-    const T *xs = x_; A *o = out, none; \
+      EACH_OF(LANES, j) { T x = last[j], acc = lane[j]; x = MAP; lane[j] = (T)(COMB); } } \
+    EACH_OF(LANES, j) wide[j] = (A)lane[j]; \
+    EACH_OF(16, j) wide[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + 16]); \
+    EACH_OF(8, j) eight[j] = PASTE(merge_##name, PASTE(_, SA))(wide[j], wide[j + 8]); } \
+  static void PASTE(PASTE(row_##name, _), S)(void *out, const void *x, int64_t n) { \
+    A eight[8]; \
+    PASTE(PASTE(eight_##name, _), S)(eight, x, n); \
+    for (int h = 4; h; h /= 2) for (int j = 0; j < h; j++) eight[j] = PASTE(merge_##name, PASTE(_, SA))(eight[j], eight[j + h]); \
+    *(A *)out = eight[0]; } \
+  /* as row_, of rows one after another: SIDE of them side by side, short ones from the start on, others when each is a vector */ \
+  static void PASTE(PASTE(rows_##name, _), S)(void *out, const void *x_, int64_t rows, int64_t n) { \
+    const T *xs = x_; A *o = out, none; T turned[SHORT][SIDE] = {{0}}; A side[SHORT][SIDE], eight[SIDE * 8] = {0}; \
     { T x = (T)(INIT), acc = x; x = MAP; none = (A)(T)(COMB); } \
     for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) { \
-      const int m = (int)TY_MIN(rows, SIDE); A wide[LANES][SIDE]; \
-      for (int j = 0; j < n; j++) \
-        SIDE_BY_SIDE(i) { \
-          T x = i < m ? xs[i * n + j] : (T)(INIT), acc = (T)(INIT); \
-          x = MAP; \
-          wide[j][i] = (A)(T)(COMB); } \
-      for (int h = LANES / 2; h; h /= 2) \
-        for (int j = 0; j < TY_MIN(h, n); j++) { \
-          if (j + h < n) SIDE_BY_SIDE(i) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], wide[j + h][i]); \
-          else SIDE_BY_SIDE(i) wide[j][i] = PASTE(merge_##name, PASTE(_, SA))(wide[j][i], none); } \
-      for (int i = 0; i < m; i++) o[i] = wide[0][i]; } } \
+      const int m = (int)TY_MIN(rows, SIDE), k = n <= SHORT ? (int)n : 8; \
+      if (n <= SHORT) { \
+        if (sizeof(T) == 4) transpose_4(turned, SIDE, xs, n, m, n); \
+        else transpose_8(turned, SIDE, xs, n, m, n); \
+        for (int j = 0; j < k; j++) \
+          EACH_OF(SIDE, i) { \
+            T x = turned[j][i], acc = (T)(INIT); x = MAP; \
+            side[j][i] = PASTE(merge_##name, PASTE(_, SA))((A)(T)(COMB), none); } } \
+      else { \
+        for (int i = 0; i < m; i++) PASTE(PASTE(eight_##name, _), S)(eight + i * 8, xs + i * n, n); \
+        transpose_8(side, SIDE, eight, 8, SIDE, 8); } \
+      for (int h = SHORT / 2; h; h /= 2) for (int j = 0; j < h && j + h < k; j++) \
+        EACH_OF(SIDE, i) side[j][i] = PASTE(merge_##name, PASTE(_, SA))(side[j][i], side[j + h][i]); \
+      memcpy(o, side, (size_t)m * sizeof *o); } } \
   static void PASTE(PASTE(column_##name, _), S)(void *acc_, const void *x_, int64_t n) { \
     T *accs = acc_; const T *xs = x_; \
     for (int64_t i = 0; i < n; i++) { T x = xs[i], acc = accs[i]; x = MAP; accs[i] = (T)(COMB); } } \
@@ -397,64 +464,6 @@ REPEAT(repeat_8, uint64_t)
 FAMILY(0, float, f32)
 FAMILY(1, double, f64)
 
-/* ---- transposes: square blocks in registers, by exchanging halves of pairs of rows ---- */
-
-#define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
-#define TRANSPOSE(size, T, K, EXCHANGE) \
-  typedef T block_##size __attribute__((vector_size(K * size))); \
-  static void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
-    T *o = o_; const T *x = x_; int64_t i = 0; \
-    for (; i + K <= n; i += K) { int64_t j = 0; \
-      for (; j + K <= m; j += K) { \
-        block_##size a[K], b[K]; \
-        for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
-        EXCHANGE \
-        for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } \
-      for (; j < m; j++) for (int64_t k = i; k < i + K; k++) o[j * os + k] = x[k * xs + j]; } \
-    for (; i < n; i++) for (int64_t j = 0; j < m; j++) o[j * os + i] = x[i * xs + j]; }
-#ifdef __AVX__
-TRANSPOSE(4, uint32_t, 8,
-  for (int k = 0; k < 8; k += 2) {
-    b[k] = MIX(a[k], a[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    b[k + 1] = MIX(a[k], a[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int k = 0; k < 8; k++) a[k] = k % 2 ? MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 2, 3, 10, 11, 6, 7, 14, 15)
-                                           : MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-  for (int k = 0; k < 4; k++) {
-    b[k] = MIX(a[k], a[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    b[k + 4] = MIX(a[k], a[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  })
-TRANSPOSE(8, uint64_t, 4,
-  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 2, 6); b[k + 1] = MIX(a[k], a[k + 1], 1, 5, 3, 7); }
-  for (int k = 0; k < 4; k++) a[k] = k < 2 ? MIX(b[k], b[k + 2], 0, 1, 4, 5) : MIX(b[k - 2], b[k], 2, 3, 6, 7);
-  for (int k = 0; k < 4; k++) b[k] = a[k];)
-#else
-TRANSPOSE(4, uint32_t, 4,
-  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 1, 5); b[k + 1] = MIX(a[k], a[k + 1], 2, 6, 3, 7); }
-  for (int k = 0; k < 4; k++) a[k] = k % 2 ? MIX(b[k / 2], b[k / 2 + 2], 2, 3, 6, 7) : MIX(b[k / 2], b[k / 2 + 2], 0, 1, 4, 5);
-  for (int k = 0; k < 4; k++) b[k] = a[k];)
-TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
-#endif
-
-/* ty_uniform(r[i]) >= drop, which has 24 bits */
-static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
-  const uint32_t least = (uint32_t)__builtin_ceil(drop * 16777216.0);
-  for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
-}
-static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
-  for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
-}
-
-/* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
-static void normal(float *restrict out, const uint32_t *restrict words, int64_t n) {
-  float a[64], b[64];
-  for (int64_t at = 0; at < n; at += 128) {
-    const int m = (int)TY_MIN(64, (n - at) / 2);
-    for (int i = 0; i < m; i++) ty_normal2(words[at + 2 * i], words[at + 2 * i + 1], &a[i], &b[i]);
-    for (int i = 0; i < m; i++) { out[at + 2 * i] = a[i]; out[at + 2 * i + 1] = b[i]; }
-  }
-}
-
 /* ---- recurrent layers: n units at one step; b: y's bias; c: the cell, changed; s: where to leave what backward needs ---- */
 
 #define RECURRENT(k, T, S) \
@@ -537,8 +546,8 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
 #define REDUCE(name, ...) BY_TYPE(row, name)
 #include "ops.def"
   },
-  .short_rows = {
-#define REDUCE(name, ...) BY_TYPE(short, name)
+  .rows = {
+#define REDUCE(name, ...) BY_TYPE(rows, name)
 #include "ops.def"
   },
   .column = {

@@ -133,8 +133,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
       const char *p = base + at * n * r.size;
       double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
       if (!r.direct) { r.load(buf, p, 1, m * n); p = (const char *)buf; }
-      if (n <= TY_LANES) r.l->short_rows[r.id][r.k](part, p, m, n);
-      else for (int64_t i = 0; i < m; i++) r.l->row[r.id][r.k](&part[i], p + i * n * ty_loop_size[r.k], n);
+      r.l->rows[r.id][r.k](part, p, m, n);
       r.l->init[r.id][r.k](acc, m);
       r.l->combine[r.id][r.k](acc, part, m);
       r.l->finish[r.id][r.k](acc, m, count);
@@ -335,7 +334,7 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
   }
   if (side < 0 || ty_numel(x) == 0) return false;
   const int64_t many = ((int64_t)1 << 18) / (w->n * ty_itemsize(x));         /* so that a tile stays within the cache */
-  const int64_t width = TY_MIN(TY_MAX(many / 16 * 16, 16), TY_BLOCK);
+  const int64_t most = TY_MIN(TY_COLUMNS / TY_MIN(w->n, TY_LANES) / 16 * 16, TY_BLOCK), width = TY_MIN(TY_MAX(many / 16 * 16, 16), most);
   const int64_t tiles = (x->shape[side] + width - 1) / width, jobs = ty_numel(x) / w->n / x->shape[side] * tiles;
   #pragma omp parallel for num_threads(ty_threads_for(ty_numel(x) * 2)) schedule(static)
   for (int64_t job = 0; job < jobs; job++) {
@@ -349,6 +348,40 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
       rest /= x->shape[d];
     }
     run(w, ptr, TY_MIN(width, x->shape[side] - at));
+  }
+  return true;
+}
+
+/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; those without the dim
+   aren't turned. False: nothing was done. */
+#define SHORT 100
+static bool run_turned(const lines *w, const ty_tensor *t, int nt, int inputs, int same, columns_run run) {
+  const int64_t n = w->n, all = ty_numel(&t[0]) / n;
+  const int size = ty_loop_size[w->k];
+  if (n < 2 || n > SHORT || all < 16) return false;
+  for (int k = 0; k < nt; k++) {
+    ty_tensor whole = t[k];                /* without the dim, where it isn't one of its own */
+    if (whole.stride[whole.ndim - 1] == 0) whole.ndim--;
+    else if (k >= same) return false;
+    if ((k < same && t[k].dtype != ty_loop_dtype[w->k]) || !ty_is_contiguous(&whole)) return false;
+  }
+  const int64_t width = TY_MIN(TY_COLUMNS / n / 16 * 16, TY_BLOCK), jobs = (all + width - 1) / width;
+  lines turned = *w;
+  for (int k = 0; k < nt; k++) turned.stride[k] = width;
+  #pragma omp parallel for num_threads(ty_threads_for(ty_numel(&t[0]) * 2)) schedule(static)
+  for (int64_t job = 0; job < jobs; job++) {
+    double room[2][TY_COLUMNS];
+    const int64_t at = job * width, m = TY_MIN(width, all - at);
+    char *ptr[3], *line[3];
+    for (int k = 0; k < nt; k++) {
+      const bool turn = t[k].stride[t[k].ndim - 1];
+      line[k] = (char *)ty_data(&t[k]) + at * (turn ? n : 1) * ty_itemsize(&t[k]);
+      ptr[k] = turn ? (char *)room[k < inputs ? k : 0] : line[k];      /* a result takes the first operand's place */
+      if (turn && k < inputs) w->l->transpose[size == 8](ptr[k], width, line[k], n, m, n);
+    }
+    run(&turned, ptr, m);
+    for (int k = inputs; k < nt; k++)
+      if (ptr[k] != line[k]) w->l->transpose[size == 8](line[k], n, ptr[k], width, n, m);
   }
   return true;
 }
@@ -430,8 +463,8 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
   }
   w.n = t[0]->shape[dim];
   if (ty_numel(t[0]) == 0) return TY_OK;
-  if (w.stride[0] != 1 && w.n > 1 && w.n < INT32_MAX && columns) {
-    const int n = c->nin + c->op->nout;
+  if (w.n > 1 && w.n < INT32_MAX && columns) {
+    const int n = c->nin + c->op->nout, same = results ? n : 2;
     for (int k = 0; k < n; k++) {
       all[k] = k < c->nin ? *c->in[k].t : *c->out[k - c->nin];
       if (k < nt) continue;
@@ -439,7 +472,8 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
       all[k].shape[dim] = w.n;
       all[k].stride[dim] = 0;
     }
-    if (run_columns(&w, all, n, results ? n : 2, dim, columns)) return TY_OK;
+    if (w.stride[0] != 1 && run_columns(&w, all, n, same, dim, columns)) return TY_OK;
+    if (dim == t[0]->ndim - 1 && run_turned(&w, all, n, c->nin, same, columns)) return TY_OK;
   }
   if (!results || !run_bunches(&w, t, nt, c->nin, dim, fn)) ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
   return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
