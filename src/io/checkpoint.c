@@ -2,7 +2,7 @@
  *
  * Idea: the tensors handed over are a snapshot that nobody writes; the thread shares them until it is ended, by the
  * thread that started it (so counts change there alone). Invariant: `latest`, and the removal of old files, come after
- * the new one is durable. */
+ * the new one is durable, and in the order in which savers of a folder were started. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +11,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "io.h"
 
 struct ty_saving {
-  struct ty_saving *next;  /* under way */
+  struct ty_saving *next;  /* under way: one that was started earlier */
+  bool finished;           /* nobody need wait for it */
+  dev_t device;            /* of the folder, and which it is there */
+  ino_t inode;
   pthread_t thread;
   pid_t process;           /* whose thread it is: a fork has none, and it is over there */
   pthread_mutex_t lock;
   pthread_cond_t ready;
   bool started, done;
-  char *path, *tree;
+  char *path, *folder, *tree;
   ty_named *list;
   int n, keep;
   int64_t total;
@@ -110,40 +114,44 @@ static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name)
   return ty_file_write(ctx, path, NULL, 0, name, strlen(name));
 }
 
+/* Savers under way: the last one first. */
+static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t one_finished = PTHREAD_COND_INITIALIZER;
+static ty_saving *under_way;
+static pid_t under_way_pid;
+
+/* Returns when all from s on are finished; with `of`, those of its folder. */
+static void wait_for(ty_saving *s, const ty_saving *of) {
+  pthread_mutex_lock(&under_way_lock);
+  for (ty_saving *q = s ? s : under_way; q;) {
+    if (q->finished || q == of || (of && (q->device != of->device || q->inode != of->inode))) { q = q->next; continue; }
+    pthread_cond_wait(&one_finished, &under_way_lock);
+    q = s ? s : under_way;                               /* the list may have changed */
+  }
+  pthread_mutex_unlock(&under_way_lock);
+}
+
 static ty_status save(ty_saving *s) {
-  const char *meta[2] = {"tycho", s->tree};
-  char folder[TY_PATH_MOST], old[TY_PATH_MOST];
+  const char *meta[2] = {"tycho", s->tree}, *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+  char old[TY_PATH_MOST];
+  wait_for(s, s);                                        /* an earlier one removes what isn't its own */
   TY_TRY(ty_safetensors_write(&s->ctx, s->path, s->list, s->n, meta, 1, true, &s->written));
-  const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
-  const int len = slash ? (int)(slash - s->path) : 1;
-  if (len >= (int)sizeof folder) return ty_error(&s->ctx, "%s: the path is too long", s->path);
-  snprintf(folder, sizeof folder, "%.*s", TY_MAX(len, 1), slash ? s->path : ".");
-  TY_TRY(write_latest(&s->ctx, folder, name));
+  TY_TRY(write_latest(&s->ctx, s->folder, name));
   int64_t *steps;
   int n, kept = 1;
-  if (!s->keep || ty_checkpoints(&s->ctx, folder, &steps, &n) != TY_OK) return TY_OK;
+  if (!s->keep || ty_checkpoints(&s->ctx, s->folder, &steps, &n) != TY_OK) return TY_OK;
   for (int i = 0; i < n; i++) {                          /* the new one, which is the first now, and the next ones stay */
     snprintf(old, sizeof old, "step-%lld.safetensors", (long long)steps[i]);
     if (!strcmp(old, name) || kept++ < s->keep) continue;
-    if (snprintf(old, sizeof old, "%s/step-%lld.safetensors", folder, (long long)steps[i]) < (int)sizeof old) unlink(old);
+    if (snprintf(old, sizeof old, "%s/step-%lld.safetensors", s->folder, (long long)steps[i]) < (int)sizeof old) unlink(old);
   }
   free(steps);
   return TY_OK;
 }
 
-/* Savers under way, for the end of the process: nothing of Lua's runs then, and what was asked for is to be saved. */
-static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
-static ty_saving *under_way;
-static pid_t under_way_pid;
-
+/* At the end of the process nothing of Lua's runs, and what was asked for is to be saved. */
 static void wait_at_exit(void) {
-  if (getpid() != under_way_pid) return;                 /* a fork has no such threads */
-  pthread_mutex_lock(&under_way_lock);
-  for (ty_saving *s = under_way; s; s = s->next) {
-    int64_t a, b;
-    while (!ty_saving_done(s, 1, &a, &b)) {}
-  }
-  pthread_mutex_unlock(&under_way_lock);
+  if (getpid() == under_way_pid) wait_for(NULL, NULL);   /* a fork has no such threads */
 }
 
 static void list_in(ty_saving *s) {
@@ -167,6 +175,10 @@ static void list_out(const ty_saving *s) {
 static void *run(void *p) {
   ty_saving *s = p;
   s->status = save(s);
+  pthread_mutex_lock(&under_way_lock);
+  s->finished = true;
+  pthread_cond_broadcast(&one_finished);
+  pthread_mutex_unlock(&under_way_lock);
   pthread_mutex_lock(&s->lock);
   s->done = true;
   pthread_cond_signal(&s->ready);
@@ -181,6 +193,7 @@ static void drop(ty_saving *s) {
   }
   free(s->list);
   free(s->path);
+  free(s->folder);
   free(s->tree);
   pthread_mutex_destroy(&s->lock);
   pthread_cond_destroy(&s->ready);
@@ -198,11 +211,15 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
   pthread_cond_init(&s->ready, &a);
   pthread_condattr_destroy(&a);
   s->process = getpid();
+  const char *slash = strrchr(path, '/');
+  struct stat st;
   s->path = strdup(path);
+  s->folder = slash ? strndup(path, (size_t)TY_MAX(slash - path, 1)) : strdup(".");
   s->tree = strdup(tree);
   s->list = calloc((size_t)n + 1, sizeof *s->list);
   s->keep = keep;
-  bool ok = s->path && s->tree && s->list;
+  bool ok = s->path && s->folder && s->tree && s->list;
+  if (ok && stat(s->folder, &st) == 0) { s->device = st.st_dev; s->inode = st.st_ino; }
   for (int i = 0; i < n && ok; i++) {
     s->list[i].name = strdup(list[i].name);
     s->list[i].t = ty_retain(list[i].t);
