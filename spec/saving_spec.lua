@@ -100,6 +100,24 @@ describe("saving", function()
     fails("regular file", tycho.load, "/tmp")
   end)
 
+  it("writes through a link, and leaves permissions", function()
+    local dir = helper.folder()
+    local real, link = dir .. "/real", dir .. "/link"
+    helper.write_file(real, "before")
+    assert.equal(0, os.execute(("chmod 640 %s && ln -s real %s"):format(real, link)))
+    local function mode(path) local p = io.popen("stat -c '%F %a' " .. path) local s = p:read "*l" p:close() return s end
+    for _, save in ipairs {function(p) tycho.save(p, {a = tycho.ones(3)}) end, function(p) tycho.save_npz(p, {a = tycho.ones(3)}) end} do
+      helper.write_file(real, "before")
+      save(link)
+      assert.equal("symbolic link 777", mode(link))
+      assert.equal("regular file 640", mode(real))
+      assert.is_true(#helper.read_file(real) > 20)
+    end
+    assert.equal(0, os.execute("ln -s nothing " .. dir .. "/dangling"))
+    tycho.save(dir .. "/dangling", {a = tycho.ones(3)})
+    assert.equal(3, tycho.load(dir .. "/dangling").a:numel())
+  end)
+
   it("refuses damaged and hostile files, by name and reason", function()
     local path = tmp()
     local function try(reason, bytes)

@@ -1,10 +1,12 @@
 /* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced,
-   renamed, the folder synced. Where that last step alone fails, the new file is there, and may not outlast a loss of power. */
+   renamed, the folder synced. Where that last step alone fails, the new file is there, and may not outlast a loss of power. As if it were
+   written in place, a link leads to the file, which keeps its permissions. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                    /* O_DIRECT */
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +23,20 @@ bool ty_away(int *fd) {
   return to >= 0;
 }
 
+/* path, or, in room (PATH_MAX), what it leads to as a link */
+static const char *target_of(const char *path, char *room) {
+  struct stat st;
+  return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, room) ? room : path;
+}
+
 int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
+  char room[PATH_MAX];
   static atomic_uint count;                              /* threads may write beside the same path */
   struct stat st;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))      /* it would be replaced */
     return ty_error(ctx, "%s: not a regular file", path), -1;
   for (int tries = 0; tries < 100; tries++) {
-    if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", path, (long)getpid(), count++) >= TY_PATH_MOST)
+    if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", target_of(path, room), (long)getpid(), count++) >= TY_PATH_MOST)
       return ty_error(ctx, "%s: the path is too long", path), -1;
     int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd > 2 || (fd >= 0 && ty_away(&fd))) return flock(fd, LOCK_EX | LOCK_NB), fd;    /* see ty_abandoned */
@@ -130,15 +139,18 @@ ty_status ty_write_end(ty_ctx *ctx, ty_writer *w, bool ok) {
 }
 
 ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char *path) {
-  char folder[TY_PATH_MOST];
+  char folder[PATH_MAX], room[PATH_MAX];
+  const char *target = target_of(path, room);
+  struct stat st;
+  if (stat(target, &st) == 0) fchmod(fd, st.st_mode & 0777);             /* where that isn't to be had, as a new file */
   bool ok = fsync(fd) == 0;
   ok = close(fd) == 0 && ok;
-  if (!ok || rename(temporary, path) != 0) {
+  if (!ok || rename(temporary, target) != 0) {
     int e = errno;
     unlink(temporary);
     return ty_error(ctx, "%s: %s", path, strerror(e));
   }
-  snprintf(folder, sizeof folder, "%s", path);
+  snprintf(folder, sizeof folder, "%s", target);
   char *slash = strrchr(folder, '/');
   if (slash == folder) slash[1] = 0;
   else if (slash) *slash = 0;
