@@ -358,6 +358,28 @@ describe("checkpoints", function()
     os.remove(path)
   end)
 
+  it("keep the dtypes of tensors' numbers, whatever they are put together with", function()
+    local t = tycho.tensor({1, 2, 2.5, 0.1}, {dtype = "float64", device = "cpu"})
+    local doubles, ints = data.TensorDataset(t), data.TensorDataset(tycho.range(1, 4, 1, {device = "cpu"}):int())
+    local own = {size = function() return 4 end, get = function(_, i) return i end}
+    local function dtypes(set, workers)
+      local seen = {}
+      for a, b in data.DataLoader(set, {batch_size = 2, num_workers = workers}):iter() do
+        seen[#seen + 1] = a.dtype .. (b and " " .. b.dtype or "")
+      end
+      return table.concat(seen, ", ")
+    end
+    for workers = 0, 1 do
+      local set = data.StackDataset(doubles, data.Subset(ints, {4, 3, 2, 1}))
+      assert.equal("float64 int32, float64 int32", dtypes(set, workers))
+      local x, y = data.DataLoader(set, {batch_size = 3, num_workers = workers}):iter()()
+      assert.same({{1, 2, 2.5}, {4, 3, 2}}, {x:totable(), y:totable()})
+    end
+    assert.equal("float64 int64, float64 int64", dtypes(data.StackDataset(doubles, own)))
+    assert.equal("float64, float64, float64, float64", dtypes(data.ConcatDataset {doubles, own}))
+    assert.equal("float64, float64, float64, float64", dtypes(data.ConcatDataset {ints, doubles}))
+  end)
+
   it("make batches of datasets one after the other, of parts of them, and of parts of the whole", function()
     local cpu = {device = "cpu"}
     local function rows(first, n, ...) return tycho.range(first, first + n - 1, 1, cpu):reshape(...) end

@@ -11,8 +11,8 @@ local function kind(v)
   return type(v)
 end
 
--- names[i]: the number of the i-th item in its dataset
-local function values(list, where, names, device)
+-- names[i]: the number of the i-th item in its dataset; dtype: what numbers become, where that is known
+local function values(list, where, names, device, dtype)
   local first = kind(list[1])
   local function differ(i, text) error(("%s: item %d %s"):format(where, names[i], text), 0) end
   for i, v in ipairs(list) do
@@ -30,7 +30,7 @@ local function values(list, where, names, device)
   elseif first == "number" then
     local whole = true
     for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) <= 2 ^ 53 end
-    return M.to(core.from_value(list, whole and "int64" or "float32"), device)
+    return M.to(core.from_value(list, dtype or (whole and "int64" or "float32")), device)
   elseif first == "boolean" then return M.to(core.from_value(list), device)
   elseif first == "table" and getmetatable(list[1]) == nil then              -- a list: a field for each place
     local out = {}
@@ -63,8 +63,9 @@ local function values(list, where, names, device)
   return list
 end
 
--- device: of what numbers become; nil: the default one. names: the items' numbers, for errors; nil: their places.
-return function(items, device, names)
+-- device: of what numbers become; nil: the default one. names: the items' numbers, for errors; nil: their places. dtypes: of the fields
+-- that are numbers, where they are known.
+return function(items, device, names, dtypes)
   local function list(v) return type(v) == "table" and not core.is_tensor(v) end
   if not list(items) or not list(items[1]) then error("collate: a list of items is needed, each a list of fields", 0) end
   local out, n = {}, table.maxn(items[1])
@@ -87,7 +88,7 @@ return function(items, device, names)
       field[i] = item[k]
       if field[i] == nil then error(("field %d: item %d has none"):format(k, names[i]), 0) end
     end
-    out[k] = values(field, "field " .. k, names, device)
+    out[k] = values(field, "field " .. k, names, device, dtypes and dtypes[k])
   end
   return unpack(out, 1, n)
 end

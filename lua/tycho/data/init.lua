@@ -124,6 +124,16 @@ function Stack:get(i)
   for _, d in ipairs(self.datasets) do add(d:get(i)) end
   return unpack(out, 1, n)
 end
+function Stack:fields()
+  local out = {}
+  for k, d in ipairs(self.datasets) do
+    local fields, why = source.fields(d)
+    if not fields then return nil, ("its dataset %d: %s"):format(k, why), out end        -- those before it, for source.dtypes
+    for _, f in ipairs(fields) do out[#out + 1] = f end
+  end
+  if #out > 8 then return nil, "its items have more than 8 fields" end
+  return out
+end
 -- StackDataset(a, b, ...): item i has what a gives for i, then what b gives
 function data.StackDataset(...)
   local list = {...}

@@ -8,6 +8,7 @@ local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local samplers = require "tycho.data.samplers"
 local collate = require "tycho.data.collate"
+local source = require "tycho.data.source"
 local saving = require "tycho.saving"
 local remote = {}
 
@@ -102,7 +103,7 @@ end
 -- Their batch, by the dataset's own collate, if it has one.
 local function whole(dataset, items, device, indices)
   if type(dataset.collate) == "function" then return dataset:collate(items) end
-  return collate(items, device, indices)
+  return collate(items, device, indices, source.dtypes(dataset))
 end
 -- The same without workers, for any dataset in Lua; the generators are left as they were. make: collates.
 function remote.batch(dataset, indices, seed, epoch, first, make)

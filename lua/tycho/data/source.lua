@@ -6,6 +6,7 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local ops = core.ops
+local promote_types = require("tycho.functional.lib").promote_types
 local source = {concatenated = setmetatable({}, {__mode = "k"})}         -- ConcatDatasets: what they are of
 
 -- A class of datasets, which print as their name and size. set[i], which PyTorch has, is told what is meant.
@@ -28,7 +29,7 @@ local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and 
 
 local function own(dataset)
   local have = made[dataset]
-  if have and have.transform == dataset.transform then return have.source end
+  if have and have.transform == dataset.transform and not dataset.datasets then return have.source end
   if dataset:size() == 0 then return nil, "it is empty" end
   local fields, why = dataset:fields()
   if not fields then return nil, why or "it is written in Lua" end
@@ -76,6 +77,49 @@ function source.of(dataset)
   local made_of, why = own(base)
   if not made_of then return nil, why end
   return made_of, at
+end
+
+-- The fields of a dataset, of a Subset too; nil and the reason where there are none.
+function source.fields(dataset)
+  local base, at = source.base(dataset)
+  if type(base) ~= "table" or type(base.fields) ~= "function" then return nil, "it is written in Lua" end
+  local fields, why = base:fields()
+  if not fields then return nil, why or "it is written in Lua" end
+  if not at then return fields end
+  local out = {}
+  for k, f in ipairs(fields) do
+    out[k] = {}
+    for name, v in pairs(f) do out[k][name] = v end
+    if f.tensor then out[k].tensor = ops.index(f.tensor, {at}, 1) end
+    if f.paths then
+      out[k].paths = {}
+      for i, from in ipairs(at:totable()) do out[k].paths[i] = f.paths[from] end
+    end
+  end
+  return out
+end
+
+-- What the numbers of items are, by field, where that is known; for datasets whose items are made in Lua of others that have tensors.
+function source.dtypes(dataset)
+  local base, out = source.base(dataset), {}
+  local parts = source.concatenated[base]
+  if not parts then
+    if type(base) ~= "table" or type(base.fields) ~= "function" then return out end
+    local fields, _, some = base:fields()
+    for k, f in ipairs(fields or some or {}) do out[k] = f.tensor and f.tensor.dtype or nil end
+    return out
+  end
+  local known = {}
+  for i, d in ipairs(parts) do known[i] = source.dtypes(d) end
+  for k in pairs(known[1] or {}) do
+    local dtype, all = nil, true
+    for i = 1, #parts do
+      local one = known[i][k]
+      dtype, all = one and (dtype and promote_types(dtype, one) or one) or dtype, all and one ~= nil
+    end
+    if all or (dtype and dtype:find "float") then out[k] = dtype end       -- numbers of Lua's may be no whole ones
+  end
+  return out
 end
 
 -- Item i by C, random transforms drawn by the CPU's generator.
