@@ -284,8 +284,8 @@ describe("checkpoint.Manager", function()
   end)
 
   it("keeps the order of managers of one folder, whichever writes longer", function()
-    local dir = folder()
-    local a, b = tycho.checkpoint.Manager {dir = dir, keep = 1}, tycho.checkpoint.Manager {dir = dir, keep = 1}
+    local place = folder()
+    local a, b = tycho.checkpoint.Manager {dir = place, keep = 1}, tycho.checkpoint.Manager {dir = place, keep = 1}
     a:save(1, {x = tycho.zeros(4000, 1000)})
     b:save(2, {x = tycho.zeros(1)})
     b:wait()
@@ -293,14 +293,14 @@ describe("checkpoint.Manager", function()
     a:wait()
     assert.same({2}, a:steps())
     assert.equal(2, (a:restore_latest()))
-    for step = 3, 20 do tycho.checkpoint.Manager {dir = dir .. "/.", keep = 2}:save(step, {x = tycho.zeros(300, 300)}) end
+    for step = 3, 20 do tycho.checkpoint.Manager {dir = place .. "/.", keep = 2}:save(step, {x = tycho.zeros(300, 300)}) end
     collectgarbage()
     collectgarbage()
-    assert.same({20, 19}, tycho.checkpoint.Manager {dir = dir}:steps())
+    assert.same({20, 19}, tycho.checkpoint.Manager {dir = place}:steps())
   end)
 
   it("reports what failed at the next call, and goes on", function()
-    local m = tycho.checkpoint.Manager {dir = dir}
+    local m = tycho.checkpoint.Manager {dir = place}
     m:save(1, {n = 1})
     m:wait()
     os.execute(("mv %s %s.away && printf x > %s"):format(dir, dir, dir))

@@ -11,6 +11,29 @@ describe("mistakes", function()
     opt = optim.SGD(net:parameters(), {lr = 0.1})
   end)
 
+  it("options are told: the nearest, else all; the names of calls' forms are names", function()
+    local x, ids = tycho.ones(2, 3), tycho.tensor({1, 2}, {dtype = "int64"})
+    fails("conv2d: unknown option 'pad'; did you mean 'padding'?", F.conv2d, tycho.ones(1, 1, 3, 3), tycho.ones(1, 1, 1, 1), {pad = 1})
+    fails("cross_entropy: unknown option 'smoothing'; did you mean 'label_smoothing'?", F.cross_entropy, x, ids, {smoothing = 1})
+    fails("zeros: unknown option 'grad'; did you mean 'requires_grad'?", tycho.zeros, 2, {grad = true})
+    fails("clamp: unknown option 'mx'; did you mean 'max'?", tycho.clamp, x, {mx = 1})
+    fails("softmax: unknown option 'axs'; there are x, dim, dtype", tycho.softmax, x, {axs = 1})
+    assert.equal(4, tycho.one_hot(ids, {classes = 4}).shape[2])
+    assert.equal(-0.5, F.leaky_relu(-x, {slope = 0.5}):min():item())
+    assert.equal(3, tycho.full({2}, {v = 3}):max():item())
+    assert.equal(4, F.linear(x, {w = x, b = tycho.ones(2)})[{1, 1}])
+    assert.equal(2, F.max_pool2d(tycho.ones(1, 1, 4, 4), {k = 2}).shape[3])
+    assert.equal(5, tycho.randint({lo = 5, hi = 5, size = {2}}):max():item())
+    assert.equal(0, select("#", tycho.ones(1, {requires_grad = true}):sum():backward()))
+    assert.equal(0, tycho.zero_(x):sum():item())
+    fails("zeros: out of memory", tycho.zeros, 2 ^ 45, {device = "cpu"})
+    fails("eye: a tensor of size", tycho.eye, 2 ^ 31, {device = "cpu"})
+    if not tycho.cuda.is_available() then
+      fails("to: device 'cuda' is not available", x.to, x, "cuda")
+      for _, name in ipairs {"get_device_name", "memory_summary", "graph"} do fails(name .. ": ", tycho.cuda[name], print) end
+    end
+  end)
+
   it("lists have no holes and no options", function()
     local a, b = net.weight, net.bias
     fails("SGD: item 2 of the list of parameters is nil", optim.SGD, {a, net.typo, b})

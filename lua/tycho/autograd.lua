@@ -18,12 +18,16 @@ end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
--- inputs: the tensors, leaves or results, that alone get gradients
+-- inputs: the tensors, leaves or results, that alone get gradients. create_graph: gradients that can be differentiated hold their graph, and
+-- with it the leaves that hold them: make them nil (zero_grad), or use tycho.grad, or none of it is ever freed
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs)
     if retain == nil then retain = create end
-    if not inputs then return run(nil, {x}, {grad or false}, nil, retain, create) end
+    if not inputs then
+      run(nil, {x}, {grad or false}, nil, retain, create)
+      return
+    end
     if type(inputs) ~= "table" and not core.is_tensor(inputs) then
       fail("backward: inputs must be a tensor or a list of tensors, got %s", type(inputs))
     end

@@ -6,6 +6,11 @@ local fail = options.fail
 local gpu = core.gpu
 local cuda = {set_device = gpu.set_device, current_stream = gpu.current_stream}
 
+local function needed(who)
+  local there, why = gpu.is_available()
+  if not there then fail("%s: %s", who, why) end
+end
+
 -- Whether there is a GPU; and, where there is none, why.
 function cuda.is_available() return gpu.is_available() end
 function cuda.device_count() return gpu.device_count() end
@@ -16,7 +21,10 @@ function cuda.synchronize(device) gpu.synchronize(device) end
 function cuda.sync_count() return gpu.sync_count() end
 -- {name=, major=, minor=, multi_processor_count=, total_memory=}
 function cuda.get_device_properties(device) return gpu.get_device_properties(device) end
-function cuda.get_device_name(device) return gpu.get_device_properties(device).name end
+function cuda.get_device_name(device)
+  needed "get_device_name"
+  return gpu.get_device_properties(device).name
+end
 -- The compute capability: two numbers, 9 and 0 for sm_90.
 function cuda.get_device_capability(device)
   local p = gpu.get_device_properties(device)
@@ -127,6 +135,7 @@ end
 
 -- A table of what the allocator holds, as text.
 function cuda.memory_summary(device)
+  needed "memory_summary"
   local s = gpu.memory_stats(device)
   local function line(name, now, peak) return ("%-24s %12.2f MiB %12.2f MiB"):format(name, now / 2^20, peak / 2^20) end
   local out = {("%-24s %16s %16s"):format("memory of " .. named(device), "now", "peak"),
@@ -253,6 +262,7 @@ function cuda.graph(o, fn, ...)
     return cuda.graph({}, o, fn, ...)
   end
   if not modes.callable(fn) then fail("graph: argument 1 must be a function, got " .. type(fn or o)) end
+  needed "graph"
   local pool = options.fill("graph", o, GRAPH_OPTIONS).pool
   local beside, old = pool and graph_of(pool) or nil, gpu.current_stream()
   if not gpu.capturing() then                            -- else what is cached for others is lost to the graph

@@ -326,6 +326,8 @@ local saving = require "tycho.saving"
 tycho.save, tycho.load = saving.save, saving.load
 for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- load_npy, save_npy, load_npz, save_npz
 
+for _, name in ipairs {"zero_", "squeeze_", "unsqueeze_", "transpose_", "t_", "random_", "repeat"} do tycho[name] = M[name] end
+
 -- Methods that are written in Lua alone say so, as others do, where what comes first is no tensor.
 for _, name in ipairs {"retain_grad", "register_hook", "element_size", "get_device", "is_pinned", "nbytes", "type_as", "zero_",
     "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full", "reshape_as", "is_same_size", "iter", "describe", "where"} do

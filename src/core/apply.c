@@ -283,6 +283,16 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   return s;
 }
 
+/* Memory for a result; who has none of it says whose result it would have been. */
+static ty_status make_result(ty_call *c, const ty_backend *b, int i) {
+  char text[TY_ERRLEN];
+  const ty_status s = ty_empty(c->ctx, b, &c->meta[i], &c->out[i]);
+  if (s == TY_OK) return s;
+  memcpy(text, c->ctx->err, sizeof text);
+  ty_fail(c, "%s", text);
+  return s;
+}
+
 static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
   ty_ctx *ctx = c->ctx;
   ty_op *op = c->op;
@@ -299,7 +309,7 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   if (op->cls == TY_C_VIEW) s = make_view(c);
   else {
     for (int i = 0; i < op->nout && s == TY_OK; i++)
-      if (!(c->late >> i & 1)) s = ty_empty(ctx, b, &c->meta[i], &c->out[i]);
+      if (!(c->late >> i & 1)) s = make_result(c, b, i);
     if (s == TY_OK) s = run(c, b);
     ty_each_mutated(c, changed);         /* also where it failed half-way */
   }

@@ -239,8 +239,8 @@ const char *ty_nearest(const char *name, const char *const *list, int n) {
   const char *found = NULL;
   for (int i = 0; i < n; i++) {
     int d = distance(name, list[i]);
-    if (len >= 4 && d >= far && !strncmp(name, list[i], (size_t)len)) d = far - 1;      /* the beginning of a longer name */
-    if (d >= len) continue;              /* nothing in common */
+    if (len >= 3 && d >= far && strstr(list[i], name)) d = far - 1;          /* part of a longer name */
+    if (d >= len || !list[i][1]) continue;           /* nothing in common; a letter is near to anything short */
     if (d < best || (d == best && found && strlen(list[i]) < strlen(found))) { best = d; found = list[i]; }
   }
   return found;

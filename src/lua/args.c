@@ -70,7 +70,14 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
   if (creates) { names[n++] = "requires_grad"; names[n++] = "pin_memory"; }
   const char *near = ty_nearest(key, names, n);
   if (near) return ty_throw(L, "%s: unknown option '%s'; did you mean '%s'?", op->shown, key, near);
-  return ty_throw(L, "%s: unknown option '%s'", op->shown, key);
+  luaL_Buffer all;
+  luaL_buffinit(L, &all);
+  for (int i = 0; i < op->nparam; i++) {
+    if (i) luaL_addstring(&all, ", ");
+    luaL_addstring(&all, op->param[i].name);
+  }
+  luaL_pushresult(&all);
+  return ty_throw(L, "%s: unknown option '%s'; there are %s", op->shown, key, lua_tostring(L, -1));
 }
 
 /* The parameter that PyTorch calls `key`; nparam: none. */
@@ -89,7 +96,8 @@ static int by_other_name(const ty_op *op, const char *key) {
     {"start", "first"}, {"end", "last"}, {"from", "low"}, {"to", "high"}, {"upscale_factor", "factor"},
     {"downscale_factor", "factor"}, {"indices_or_sections", "sections"}, {"test_elements", "values"},
     {"sorted_sequence", "sorted"}, {"target", "y"}, {"norm_type", "p"}, {"ord", "p"}, {"positive", "near"},
-    {"negative", "far"}, {"include_input", "include_self"}};
+    {"negative", "far"}, {"include_input", "include_self"}, {"classes", "num_classes"}, {"slope", "negative_slope"},
+    {"w", "weight"}, {"b", "bias"}, {"v", "value"}, {"k", "kernel_size"}, {"lo", "low"}, {"hi", "high"}};
   static const char *const first[] = {"input", "self", "tensor", "anchor", "logits", "elements"};
   for (unsigned k = 0; k < sizeof first / sizeof *first; k++) {
     const int at = op->nparam > 1 && !strcmp(op->param[0].name, "cond");          /* where's input comes second */

@@ -12,7 +12,8 @@ for _, name in ipairs(core.dtypes) do DTYPES[name] = true end
 -- stream, or an event after it, has been waited for.
 local function to_pinned(x) return M.copy_(ops.empty(x.shape, {dtype = x.dtype, device = "cpu", pin_memory = true}), x, true) end
 local function to_device(x, device, non_blocking)
-  if device == x.device or (device == "cuda" and x.device == "cuda:" .. core.gpu.current_device()) then return x end
+  local current = device == "cuda" and core.gpu.is_available() and "cuda:" .. core.gpu.current_device() or device
+  if current == x.device then return x end
   if non_blocking and device == "cpu" then return to_pinned(x) end
   return ops.to_device(x, device, {non_blocking = non_blocking})
 end
