@@ -300,7 +300,7 @@ describe("checkpoint.Manager", function()
   end)
 
   it("reports what failed at the next call, and goes on", function()
-    local m = tycho.checkpoint.Manager {dir = place}
+    local m = tycho.checkpoint.Manager {dir = dir}
     m:save(1, {n = 1})
     m:wait()
     os.execute(("mv %s %s.away && printf x > %s"):format(dir, dir, dir))
