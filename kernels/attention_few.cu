@@ -31,7 +31,8 @@ template <class D> static __device__ __forceinline__ void take(typename stored<D
 }
 
 /* The results of a query, of one who has seen all of its keys. */
-template <class T> static __device__ __forceinline__ void put_result(const ty_k_attention &a, int64_t head, int64_t i, int64_t c, T sum, T acc) {
+template <class T> static __device__ __forceinline__ void put_result(const ty_k_attention &a, int64_t head, int64_t i, int64_t c,
+  T sum, T acc) {
   store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + c * a.o.stride[3], sum == 0 ? (T)0 : acc / sum);
 }
 template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k_attention &a, int64_t row, T top, T sum) {

@@ -18,8 +18,8 @@ end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
--- inputs: the tensors, leaves or results, that alone get gradients. create_graph: gradients that can be differentiated hold their graph, and
--- with it the leaves that hold them: make them nil (zero_grad), or use tycho.grad, or none of it is ever freed
+-- inputs: the tensors, leaves or results, that alone get gradients. create_graph: gradients that can be differentiated hold their graph,
+-- and with it the leaves that hold them: make them nil (zero_grad), or use tycho.grad, or none of it is ever freed
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs)
