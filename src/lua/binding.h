@@ -68,6 +68,7 @@ void ty_modes_share_again(lua_State *L, ty_state *s);          /* back to shared
 static inline ty_ctx *ty_ctx_of(lua_State *L, ty_state *s) { return s->special ? &ty_modes_of(L, s)->ctx : &s->modes.ctx; }
 void ty_closure(lua_State *L, lua_CFunction f, int extra); /* pushes f with the common upvalues and extra from the stack */
 void ty_private(lua_State *L, int slot);                  /* pushes a slot of the private table */
+void ty_state_release(ty_state *s);
 
 /* ---- handles ---- */
 ty_handle *ty_new_handle(lua_State *L, ty_state *s);      /* pushes one that is empty: fill h->t, or let it go */
@@ -89,6 +90,7 @@ void ty_set_keyed(lua_State *L, uint64_t key);            /* pops a value into t
 void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */
 void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
+#define TY_LEAST_GARBAGE ((long long)96 << 20)            /* bytes below which the collector is left alone */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
 /* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the
@@ -178,8 +180,11 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m);    /* a list of up to 8 s
 /* Pushes the file of a library that is opened at run time, by its module's name, as package.cpath has it; or nil (NULL). library.c */
 const char *ty_push_library(lua_State *L, const char *module);
 
-/* ---- parts of the module ---- */
-void ty_open_ops(lua_State *L);        /* each adds functions to the table on top */
+/* ---- parts of the module: each adds functions to the table on top ---- */
+void ty_open_errors(lua_State *L);
+void ty_open_handles(lua_State *L);
+void ty_open_modes(lua_State *L);
+void ty_open_ops(lua_State *L);
 void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
@@ -200,5 +205,7 @@ void ty_open_program(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
 int ty_index_get(lua_State *L);        /* x[k] for a k that is no string */
 int ty_index_set(lua_State *L);
+void ty_lua_reclaim(ty_ctx *c);
+void ty_lua_location(ty_ctx *c, char *text, size_t size);
 extern const ty_host ty_lua_host;
 #endif

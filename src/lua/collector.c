@@ -1,0 +1,71 @@
+/* The drive of Lua's collector, which sees a handle as some bytes, whatever its tensor holds.
+ *
+ * Idea: the state counts its tensors' bytes, and runs the collector by that count. Invariant: at binding entry only, and where memory has
+ * run out; scopes and free() release without waiting for it. */
+#include <limits.h>
+#include "binding.h"
+
+/* A collection takes time by the size of Lua's heap: a large one (40 MB take some 10 ms) lets more lie than TY_LEAST_GARBAGE, up to
+ * MOST_FOR_HEAP. A GPU's results fill 96 MB in microseconds, and it has memory for more; but it is all of the state's tensors that
+ * count, so there is a bound. */
+#define PER_HEAP 8
+#define MOST_FOR_HEAP ((long long)192 << 20)
+
+/* Finalizers are the user's and may raise: what they raise goes no farther, since C holds things here. */
+static int run_collector(lua_State *L) {
+  lua_pushboolean(L, lua_gc(L, (int)lua_tointeger(L, 1), (int)lua_tointeger(L, 2)));
+  return 1;
+}
+
+static bool collect(lua_State *L, ty_state *s, int what, int data) {
+  bool done = true;
+  if (!lua_checkstack(L, 4)) return done;
+  lua_pushcfunction(L, run_collector);
+  lua_pushinteger(L, what);
+  lua_pushinteger(L, data);
+  if (lua_pcall(L, 2, 1, 0) == 0) done = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  s->L = L;                                /* a finalizer may have come between, from a coroutine of its own */
+  return done;
+}
+
+/* Half as much garbage as is in use, but at least so much as is said above, and no more than most. */
+static void set_limit(lua_State *L, ty_state *s, long long most) {
+  const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10;
+  s->garbage = TY_MAX(TY_MAX(TY_LEAST_GARBAGE, ty_gpu_garbage()), TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP));
+  long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
+  s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
+  atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
+}
+
+void ty_pace(lua_State *L, ty_state *s) {
+  if (s->account->dropped) ty_let_go(L, s);
+  long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
+  if (s->collecting) return;
+  if (now <= s->gc_limit) {                /* after a collection that was not ours the limit may fall, but not rise: it may be half-way */
+    if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > s->garbage) set_limit(L, s, s->gc_limit);
+    return;
+  }
+#ifdef LUA_GCISRUNNING
+  if (!lua_gc(L, LUA_GCISRUNNING, 0)) return;      /* a collector that the user stopped stays stopped */
+#endif
+  s->collecting = true;
+  bool whole = now > s->gc_limit * 2;
+  if (whole) collect(L, s, LUA_GCCOLLECT, 0);
+  if (whole || collect(L, s, LUA_GCSTEP, 64)) set_limit(L, s, LLONG_MAX);
+  s->collecting = false;
+}
+
+void ty_lua_reclaim(ty_ctx *c) {
+  ty_state *s = c->host_data;
+  if (s->collecting) return;
+  s->collecting = true;
+#ifdef LUA_GCISRUNNING
+  bool stopped = !lua_gc(s->L, LUA_GCISRUNNING, 0);
+#else
+  bool stopped = false;
+#endif
+  collect(s->L, s, LUA_GCCOLLECT, 0);
+  if (stopped) lua_gc(s->L, LUA_GCSTOP, 0);
+  s->collecting = false;
+}

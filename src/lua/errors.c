@@ -1,0 +1,84 @@
+/* Errors: raised with the user's line and the name of the function that was called there.
+ *
+ * Idea: what the library itself has in Lua isn't the user's; its sources are known by what their names begin with. Invariant: a place or a
+ * name that a message has already isn't said again. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "binding.h"
+
+#define LIBRARY "tycho.library"            /* in the registry */
+
+const char *ty_push_location(lua_State *L) {
+  lua_Debug ar;
+  size_t n = 0;
+  bool found = false;
+  const char *name = NULL;
+  lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY);
+  const char *own = lua_tolstring(L, -1, &n);
+  for (int level = 0; !found && lua_getstack(L, level, &ar) && lua_getinfo(L, "Slf", &ar); level++) {
+    const ty_op *op = ty_defined_at(L, -1);
+    lua_pop(L, 1);
+    found = ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
+    if (op) name = op->shown;
+  }
+  if (found) lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+  else lua_pushliteral(L, "");
+  lua_remove(L, -2);
+  return name;
+}
+
+static int where(lua_State *L) {           /* -> the user's line, "" where there is none, and the op that it has called, or nil */
+  lua_pushstring(L, ty_push_location(L));
+  return 2;
+}
+
+int ty_throw(lua_State *L, const char *fmt, ...) {
+  va_list ap;
+  luaL_checkstack(L, 8, "an error");
+  const char *name = ty_push_location(L);
+  const char *place = lua_tostring(L, -1);
+  va_start(ap, fmt);
+  const char *message = lua_pushvfstring(L, fmt, ap);
+  va_end(ap);
+  const size_t n = strlen(place), k = name ? strlen(name) : 0;
+  while (n && !strncmp(message, place, n)) message += n;          /* it was said further within */
+  const bool named = !name || (!strncmp(message, name, k) && message[k] == ':');
+  lua_pushfstring(L, named ? "%s%s%s" : "%s%s: %s", place, named ? "" : name, message);
+  return lua_error(L);
+}
+
+static int set_library(lua_State *L) {     /* what the sources of the library's own functions begin with */
+  luaL_checkstring(L, 1);
+  lua_settop(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, LIBRARY);
+  return 0;
+}
+
+const char *ty_path_at(lua_State *L, int index) {
+  size_t n;
+  const char *path = luaL_checklstring(L, index, &n);
+  if (strlen(path) != n) ty_throw(L, "%s: a file's name has no zero byte", path);
+  return path;
+}
+
+int ty_raise(lua_State *L, ty_ctx *c) { return ty_throw(L, "%s", c->err); }
+
+typedef struct { char *text; size_t size; } room;
+static int write_location(lua_State *L) {
+  const room *r = lua_touserdata(L, 1);
+  ty_push_location(L);
+  snprintf(r->text, r->size, "%s", lua_tostring(L, -1));
+  return 0;
+}
+void ty_lua_location(ty_ctx *c, char *text, size_t size) {
+  lua_State *L = ((ty_state *)c->host_data)->L;
+  room r = {text, size};
+  text[0] = 0;
+  if (lua_checkstack(L, 8) && lua_cpcall(L, write_location, &r) != 0) lua_pop(L, 1);
+}
+
+void ty_open_errors(lua_State *L) {
+  ty_add(L, "set_library", set_library);
+  ty_add(L, "where", where);
+}
