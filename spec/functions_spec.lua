@@ -220,6 +220,30 @@ describe("windows and rows", function()
     end
   end)
 
+  it("add and multiply a number a row as if it stood in every place", function()
+    for _, dtype in ipairs {"float32", "float64", "int64"} do
+      local values = tycho.tensor({0, 1, -1, 3.7, 1e9, -1e9}):to(dtype)
+      if dtype ~= "int64" then values = tycho.cat {values, tycho.tensor({-0.0, 1 / 0, 0 / 0, 1e-40, 1e30}, {dtype = dtype})} end
+      local n = values.shape[1]
+      for _, columns in ipairs {20, 64, 300} do
+        local x = values:unsqueeze(2) * (tycho.randn(columns) * 3):to(dtype)
+        for _, op in ipairs {"add", "sub", "mul"} do
+          for _, s in ipairs {values:unsqueeze(2), values[{ {3} }]} do
+            local full = s:expand(n, columns):contiguous()
+            for _, alpha in ipairs(op == "mul" and {1} or {1, -2}) do
+              local o = op ~= "mul" and {alpha = alpha} or nil
+              for i, pair in ipairs {{x, s, x, full}, {s, x, full, x}} do
+                local a, b = tycho[op](pair[1], pair[2], o), tycho[op](pair[3], pair[4], o)
+                local same = a:eq(b):logical_and((1 / a):eq(1 / b)):logical_or(a:ne(a):logical_and(b:ne(b)))
+                assert.is_true(same:all():item(), ("%s %s, %d columns, number %s"):format(op, dtype, columns, i == 1 and "last" or "first"))
+              end
+            end
+          end
+        end
+      end
+    end
+  end)
+
   it("reduce rows together as each alone", function()
     tycho.manual_seed(7)
     local names = {"sum", "prod", "amax", "amin", "argmax", "argmin", "cumsum", "mean", "norm", "softmax", "log_softmax", "logsumexp"}

@@ -4,6 +4,7 @@
 #include "cpu.h"
 
 typedef struct {
+  int id;
   ty_loop loop;
   int nin, k, size[TY_ITER_MAX];
   double p, q;
@@ -13,9 +14,31 @@ typedef struct {
   void (*store)(void *, int64_t, const void *, int64_t);
 } point;
 
+/* Whether sums and products with a number can be made as a x + b, which doesn't need the number in every place; one: which operand it is. */
+static bool has_number(const point *w, const int64_t *stride, int *one) {
+  if ((w->id != TY_OP_add && w->id != TY_OP_sub && w->id != TY_OP_mul) || w->k == TY_IN_I64 || stride[0] != 1) return false;
+  *one = stride[2] == 0 ? 2 : 1;
+  return w->direct[0] && w->direct[1] && w->direct[2] && stride[*one] == 0 && stride[3 - *one] == 1;
+}
+
+/* The same bits as the loop's: what is multiplied by 1 or added to -0 stays what it is. */
+static void with_number(const point *w, void *o, const void *x, const void *value, int one, int64_t n) {
+  const double v = at(value, (ty_loop_type)w->k, 0), p = w->id == TY_OP_sub ? -w->p : w->p;
+  double a, b;
+  if (w->id == TY_OP_mul) { a = v; b = -0.0; }
+  else if (one == 1) { a = p; b = v; }
+  else { a = 1; b = w->k == TY_IN_F32 ? (double)((float)p * (float)v) : p * v; }
+  ty_cpu_loops()->affine[w->k](o, x, n, a, b);
+}
+
 static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const point *w = arg;
   bool whole = true, loaded[TY_ITER_MAX] = {false};
+  int one;
+  if (w->nin == 2 && has_number(w, stride, &one)) {
+    with_number(w, ptr[0], ptr[3 - one], ptr[one], one, n);
+    return;
+  }
   for (int i = 0; i <= w->nin; i++) whole = whole && w->direct[i] && stride[i] == 1;
   if (whole) {
     w->loop(ptr[0], ptr[1], w->nin > 1 ? ptr[2] : NULL, w->nin > 2 ? ptr[3] : NULL, n, w->p, w->q);
@@ -42,6 +65,8 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
 
 /* ---- short rows, of which several make a block ---- */
 
+#define LONG 64                  /* elements of a row that is worth a call */
+
 /* rows rows of an operand, one after the other, in the loop's type; step: from one to the next. */
 static void gather_rows(const point *w, int i, void *to, const char *from, int64_t step, int64_t rows) {
   const int wide = ty_loop_size[w->k];
@@ -61,6 +86,13 @@ static void gather_rows(const point *w, int i, void *to, const char *from, int64
 static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m) {
   const point *w = arg;
   const int64_t n = w->n, most = TY_BLOCK / n;
+  int one;
+  if (n >= LONG && w->nin == 2 && has_number(w, w->inner, &one)) {
+    for (int64_t r = 0; r < m; r++)
+      with_number(w, ptr[0] + r * n * w->size[0], ptr[3 - one] + r * step[3 - one] * w->size[3 - one], ptr[one] + r * step[one] * w->size[one],
+        one, n);
+    return;
+  }
   double buf[4][TY_BLOCK];
   const void *in[4] = {NULL, NULL, NULL, NULL};
   for (int64_t at = 0; at < m; at += most) {
@@ -112,7 +144,7 @@ static bool plain(const ty_call *c) {
 ty_status ty_cpu_pointwise(ty_call *c) {
   const ty_loops *l = ty_cpu_loops();
   ty_tensor *o = c->out[0];
-  point w = {.nin = c->nin, .k = ty_loop_type_of(c->compute)};
+  point w = {.id = c->op->id, .nin = c->nin, .k = ty_loop_type_of(c->compute)};
   double number[TY_ITER_MAX];
   ty_iter it;
   const bool rounds = ty_rounds_numbers(c);
