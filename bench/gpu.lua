@@ -121,6 +121,10 @@ case("attention of one query, 8x32x4096x128 float16", function()
   local q, k, v = heads(1), heads(size(4096, 70)), heads(size(4096, 70))
   return function() return tycho.scaled_dot_product_attention(q, k, v) end
 end)
+case("group_norm(32) 8x320x64x64 float16, both", function()
+  local function make(...) return tycho.randn(...):to("float16") end
+  return backward(function(x, w, b) return tycho.group_norm(x, 32, w, b) end, make(size(8, 1), 320, size(64, 6), size(64, 6)), make(320), make(320))
+end)
 case("AdamW, 124 M parameters", function()
   local list = {}
   local function add(...) list[#list + 1] = tycho.randn(...):requires_grad_() end

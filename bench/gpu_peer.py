@@ -107,6 +107,8 @@ for name, kind, given in (("causal float16", half, {"is_causal": True}), ("dropo
     case(f"attention {name}, both", lambda: backward(attend, *heads()))
 case("attention of one query, 8x32x4096x128 float16",
      with_(lambda: tuple(r(8, 32, length, 128, **half) for length in (1, 4096, 4096)), F.scaled_dot_product_attention))
+case("group_norm(32) 8x320x64x64 float16, both", lambda: backward(
+    lambda x, w, b: F.group_norm(x, 32, w, b), r(8, 320, 64, 64, **half), r(320, **half), r(320, **half)))
 
 
 def adamw():

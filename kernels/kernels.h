@@ -321,6 +321,19 @@ TY_K int ty_k_batch_parts(const ty_k_batch_norm *a);
 /* from: NULL, or g is what reaches x of the gradients of maxima, and is not in memory. */
 TY_K cudaError_t ty_k_batch(const ty_k_batch_norm *a, const ty_k_pooling *from, cudaStream_t s);
 
+/* Group norm (group_norm.cu): x, g and o lie alike and dense, n images of c channels of pixels, in planes or channels-last. */
+typedef struct {
+  int dtype, wdtype, bdtype, ddtype, parts, last;        /* ddtype: of dw and db; parts: ty_k_group_norm_parts; last: channels-last */
+  int64_t n, c, groups, pixels;
+  double eps;
+  const void *x, *w, *b, *g;                             /* w, b may be NULL; g: not NULL means backward */
+  void *o, *mean, *rstd;                                 /* n x groups, float64 where x is, else float32; backward: read */
+  void *dw, *db;
+  void *work;                                            /* 2 n (c parts + groups) of the statistics' dtype */
+} ty_k_group_norm;
+TY_K int ty_k_group_norm_parts(const ty_k_group_norm *a);
+TY_K cudaError_t ty_k_groups_norm(const ty_k_group_norm *a, cudaStream_t s);
+
 /* ---- matrix products (product.cu) ---- */
 typedef struct {
   int dtype, ta, tb, relu, wide;                         /* wide: C is float32, of 16-bit operands */

@@ -162,6 +162,50 @@ describe("layers", function()
     end
   end)
 
+  it("group norm of planes and of channels-last, of any dtype, equals its groups written out", function()
+    tycho.manual_seed(9)
+    for _, case in ipairs {{{3, 8, 5, 6}, 4}, {{2, 6, 3, 3}, 6}, {{2, 40, 4, 4}, 1}, {{1, 4, 60, 50}, 2}, {{4, 6}, 3}, {{2, 4, 7}, 2},
+        {{2, 4, 2, 3, 2}, 2}} do
+      local shape, groups = unpack(case)
+      for _, dtype in ipairs {"float32", "float64", "float16"} do
+        for _, last in ipairs(#shape == 4 and {false, true} or {false}) do
+          for _, with in ipairs {true, false} do
+            local wide = dtype == "float64" and dtype or "float32"
+            local tolerance = ({float32 = 1e-4, float64 = 1e-10, float16 = 2e-2})[dtype]
+            local x = (tycho.randn(shape) * 2 + 1):to(dtype)
+            if last then x = x:contiguous("channels_last") end
+            local w, b, seed = tycho.rand(shape[2]):to(wide):add_(0.5), tycho.randn(shape[2]):to(wide), tycho.randn(shape):to(dtype)
+            local function run(fn, ...)
+              local leaves = {}
+              for i, t in ipairs {...} do leaves[i] = t:detach():requires_grad_() end
+              local y = fn(unpack(leaves))
+              return y, tycho.grad(y, leaves, {grad_outputs = seed:to(y.dtype)})
+            end
+            local y, got = run(function(t, ...) return F.group_norm(t, groups, ...) end, x, unpack(with and {w, b} or {}))
+            if last then assert.is_true(y:is_contiguous("channels_last")) end
+            assert.equal(dtype, y.dtype)
+            local z, want = run(function(t, scale, shift)
+              local rows = t:reshape(shape[1], groups, -1)
+              local d = rows - rows:mean(3, {keepdim = true})
+              local h = (d / (d:square():mean(3, {keepdim = true}) + 1e-5):sqrt()):view(shape[1], shape[2], -1)
+              if scale then h = h * scale:view(1, -1, 1) + shift:view(1, -1, 1) end
+              return h:view(t.shape)
+            end, x:to(wide), unpack(with and {w, b} or {}))
+            local name = ("%s, %d groups, %s%s"):format(tostring(x.shape), groups, dtype, last and ", channels-last" or "")
+            helper.close(y:to(wide), z, name, tolerance)
+            for i = 1, #want do helper.close(got[i]:to(wide), want[i], name .. ", gradient " .. i, tolerance * (i > 1 and 5 or 1)) end
+          end
+        end
+      end
+    end
+    local x, w, b = tycho.randn(2, 4, 3, {dtype = "float64"}), tycho.randn(4, {dtype = "float64"}), tycho.randn(4, {dtype = "float64"})
+    for _, t in ipairs {x, w, b} do t:requires_grad_() end
+    assert.is_true(tycho.autograd.gradcheck(function() return F.group_norm(x, 2, w, b) end, {x, w, b}))
+    assert.is_true(tycho.autograd.gradgradcheck(function() return F.group_norm(x, 2, w, b) end, {x, w, b}))
+    helper.fails("weight has 3 elements", F.group_norm, tycho.ones(2, 4, 3), 2, tycho.ones(3))
+    helper.fails("dtype float64", F.group_norm, tycho.ones(2, 4, 3), 2, tycho.ones(4, {dtype = "float64"}))
+  end)
+
   it("attention of few queries equals attention written out, however many keys", function()
     tycho.manual_seed(8)
     for _, case in ipairs {{1, 700, 64, 64}, {1, 3, 8, 8}, {5, 300, 24, 40}, {16, 130, 128, 256}, {3, 17, 6, 6}, {4, 9, 16, 8}} do

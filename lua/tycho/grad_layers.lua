@@ -116,6 +116,14 @@ R.layer_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, siz
   if #before == 0 then return dx, gh, g end
   return dx, ops.sum(gh, before), ops.sum(g, before)
 end}
+R.group_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, groups, eps)
+  if not recording() then return ops.group_norm_backward(g, x, weight, out2, out3) end
+  local n, c = x.shape[1], x.shape[2]
+  local function apart(t) return M.reshape(t, n, groups, c / groups, -1) end
+  local G = apart(g)
+  local dx, gh = normalised(G, apart(x), nil, nil, weight and M.view(weight, 1, groups, c / groups, 1), {3, 4}, true, eps)
+  return M.view(dx, x.shape), M.view(ops.sum(gh, {1, 4}), c), M.view(ops.sum(G, {1, 4}), c)
+end}
 
 R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
   if not recording() then return ops.rms_norm_backward(g, x, weight, out2) end

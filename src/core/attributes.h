@@ -126,6 +126,7 @@ enum {
   TY_AT_batch_norm_stats_training = 0, TY_AT_batch_norm_stats_momentum = 1, TY_AT_batch_norm_stats_eps = 2,
   TY_AT_batch_norm_backward_training = 0,
   TY_AT_layer_norm_stats_size = 0, TY_AT_layer_norm_stats_eps = 1,
+  TY_AT_group_norm_stats_groups = 0, TY_AT_group_norm_stats_eps = 1,
   TY_AT_rms_norm_stats_size = 0, TY_AT_rms_norm_stats_eps = 1,
   TY_AT_cross_entropy_rows_ignore_index = 0, TY_AT_cross_entropy_rows_label_smoothing = 1,
   TY_AT_cross_entropy_backward_ignore_index = 0, TY_AT_cross_entropy_backward_label_smoothing = 1,

@@ -1,4 +1,4 @@
-/* Batch, layer and root-mean-square normalisation, forward and backward in two passes over the data each.
+/* Batch, group, layer and root-mean-square normalisation, forward and backward in two passes over the data each.
  *
  * Batch norm takes its data as a matrix of rows: where channels are dense in memory (channels-last), a row is one pixel's
  * channels; else a row is one channel of one image. Sums run in float64 across rows. 16-bit data is widened block by block. */
@@ -208,6 +208,118 @@ static ty_status batch_norm_backward(ty_call *c) {
   return s;
 }
 
+/* ---- group norm: channels of each image are summed up as batch norm's, then joined to groups ----
+ * Planes of all images lie one after another, and are channels of one image; channels-last goes image by image. */
+
+typedef struct { rows r; int64_t times, step; } images;     /* step: elements from one to the next */
+
+static images images_of(const ty_tensor *x) {
+  images m = {.r = rows_of(x), .times = 1};
+  if (m.r.last) m.times = m.r.n;
+  else m.r.c *= m.r.n;
+  m.r.n = 1;
+  m.step = m.r.c * m.r.inner;
+  return m;
+}
+static ty_status sums_of_images(ty_call *c, const images *m, const char *g, const char *x, const char *shift, double *s1, double *s2) {
+  for (int64_t t = 0; t < m->times; t++) {
+    const int64_t at = t * m->r.c, off = t * m->step * m->r.size;
+    TY_TRY(sums(c, &m->r, g ? g + off : NULL, x + off, shift + at * ty_loop_size[m->r.k], s1 + at, s2 + at));
+  }
+  return TY_OK;
+}
+static void affine_of_images(const images *m, char *o, const char *g, const char *x, const char *a, const char *b, const char *d) {
+  for (int64_t t = 0; t < m->times; t++) {
+    const int64_t at = t * m->r.c * ty_loop_size[m->r.k], off = t * m->step * m->r.size;
+    affine(&m->r, o + off, g ? g + off : NULL, x + off, a + at, b + at, d + at);
+  }
+}
+
+static ty_status group_norm(ty_call *c) {
+  ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *w = c->in[1].t, *b = c->in[2].t, *x;
+  if (ty_numel(o) == 0) return TY_OK;
+  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, o, &x));
+  const images m = images_of(x);
+  const ty_loop_type k = m.r.k;
+  const int64_t channels = x->shape[1], all = m.r.c * m.times, per = channels / mean->shape[1], pixels = m.r.inner;
+  const double count = (double)(per * pixels), eps = c->at[TY_AT_group_norm_stats_eps].f;
+  char *mem = ty_scratch((size_t)(all * 8 * 5 + 8));
+  if (!mem) { ty_release(x); return ty_no_memory(c->ctx, c->op->shown); }
+  double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *d = a + all;
+  for (int64_t i = 0; i < all; i++) {
+    const int64_t first = m.r.last ? i / channels * m.step + i % channels : i * pixels;
+    put(shift, k, i, ty_get((char *)ty_data(x) + first * m.r.size, (ty_dtype)x->dtype));
+  }
+  ty_status s = sums_of_images(c, &m, NULL, ty_data(x), (char *)shift, s1, s2);
+  for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
+    double e = 0, v = 0;
+    for (int64_t j = i * per; j < (i + 1) * per; j++) e += s1[j] / (double)pixels + at(shift, k, j);
+    e /= (double)per;
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      const double own = s1[j] / (double)pixels, apart = own + at(shift, k, j) - e;
+      v += s2[j] - s1[j] * own + (double)pixels * apart * apart;
+    }
+    v = v > 0 || v != v ? v / count : 0;
+    put(ty_data(mean), k, i, e);
+    put(ty_data(rstd), k, i, 1 / sqrt(v + eps));
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      put(shift, k, j, at(ty_data(mean), k, i));
+      put(a, k, j, opt(w, j % channels, 1) * at(ty_data(rstd), k, i));
+      put(d, k, j, opt(b, j % channels, -0.0));
+    }
+  }
+  if (s == TY_OK) affine_of_images(&m, ty_data(o), NULL, ty_data(x), (char *)a, (char *)shift, (char *)d);
+  ty_scratch_free(mem);
+  ty_release(x);
+  return s;
+}
+
+static ty_status group_norm_backward(ty_call *c) {
+  ty_tensor *dx = c->out[0], *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x;
+  if (ty_numel(dx) == 0) {
+    for (int k = 1; k < 3; k++) memset(ty_data(c->out[k]), 0, (size_t)(ty_numel(c->out[k]) * ty_itemsize(c->out[k])));
+    return TY_OK;
+  }
+  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, dx, &g));
+  ty_status s = ty_laid_out_as(c->ctx, c->in[1].t, dx, &x);
+  if (s != TY_OK) { ty_release(g); return s; }
+  const images m = images_of(dx);
+  const ty_loop_type k = m.r.k;
+  const int64_t channels = dx->shape[1], all = m.r.c * m.times, per = channels / mean->shape[1];
+  const double count = (double)(per * m.r.inner);
+  char *mem = ty_scratch((size_t)(all * 8 * 6 + 8));
+  if (!mem) s = ty_no_memory(c->ctx, c->op->shown);
+  double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *b = a + all, *d = b + all;
+  for (int64_t j = 0; j < all && s == TY_OK; j++) put(shift, k, j, at(ty_data(mean), k, j / per));
+  if (s == TY_OK) s = sums_of_images(c, &m, ty_data(g), ty_data(x), (char *)shift, s1, s2);
+  for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
+    const double r = at(ty_data(rstd), k, i);
+    double all1 = 0, all2 = 0;
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      const double gain = opt(w, j % channels, 1);
+      all1 += gain * s1[j];
+      all2 += gain * s2[j];
+    }
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      const double slope = -r * r * r * all2 / count;
+      put(a, k, j, opt(w, j % channels, 1) * r);
+      put(b, k, j, slope);
+      put(d, k, j, -r * all1 / count - slope * at(shift, k, j));
+    }
+  }
+  for (int64_t ch = 0; ch < channels && s == TY_OK; ch++) {
+    double dw = 0, db = 0;
+    for (int64_t j = ch; j < all; j += channels) { dw += s2[j] * at(ty_data(rstd), k, j / per); db += s1[j]; }
+    ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, dw);
+    ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, db);
+  }
+  if (s == TY_OK) affine_of_images(&m, ty_data(dx), ty_data(g), ty_data(x), (char *)a, (char *)b, (char *)d);
+  ty_scratch_free(mem);
+  ty_release(g);
+  ty_release(x);
+  return s;
+}
+
 /* ---- layer norm ---- */
 
 static ty_status layer_norm(ty_call *c) {
@@ -339,6 +451,8 @@ static ty_status run(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_batch_norm_stats: return batch_norm(c);
     case TY_OP_batch_norm_backward: return batch_norm_backward(c);
+    case TY_OP_group_norm_stats: return group_norm(c);
+    case TY_OP_group_norm_backward: return group_norm_backward(c);
     case TY_OP_layer_norm_stats: return layer_norm(c);
     case TY_OP_layer_norm_backward: return layer_norm_backward(c);
     case TY_OP_rms_norm_stats: return rms_norm(c);
@@ -347,5 +461,8 @@ static ty_status run(ty_call *c) {
 }
 
 ty_status ty_cpu_norm(ty_call *c) {
-  return c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward ? run(c) : ty_widened(c, run);
+  const int id = c->op->id;
+  const bool rows = id == TY_OP_layer_norm_stats || id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_stats ||
+    id == TY_OP_rms_norm_backward;
+  return rows ? ty_widened(c, run) : run(c);
 }

@@ -14,7 +14,7 @@ typedef struct {
   void (*store)(void *, int64_t, const void *, int64_t);
 } point;
 
-/* Whether sums and products with a number can be made as a x + b, which doesn't need the number in every place; one: which operand it is. */
+/* Whether sums and products with a number can be made as a x + b, which doesn't need it in every place; one: which operand it is. */
 static bool has_number(const point *w, const int64_t *stride, int *one) {
   if ((w->id != TY_OP_add && w->id != TY_OP_sub && w->id != TY_OP_mul) || w->k == TY_IN_I64 || stride[0] != 1) return false;
   *one = stride[2] == 0 ? 2 : 1;
@@ -89,8 +89,8 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m
   int one;
   if (n >= LONG && w->nin == 2 && has_number(w, w->inner, &one)) {
     for (int64_t r = 0; r < m; r++)
-      with_number(w, ptr[0] + r * n * w->size[0], ptr[3 - one] + r * step[3 - one] * w->size[3 - one], ptr[one] + r * step[one] * w->size[one],
-        one, n);
+      with_number(w, ptr[0] + r * n * w->size[0], ptr[3 - one] + r * step[3 - one] * w->size[3 - one],
+        ptr[one] + r * step[one] * w->size[one], one, n);
     return;
   }
   double buf[4][TY_BLOCK];

@@ -1,4 +1,5 @@
-/* layer_norm, RMS norm and batch_norm, forward and backward: contiguous rows, or channels of one layout; to kernels/norm.cu. */
+/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward: contiguous rows, or channels of one layout; to kernels/norm.cu and
+ * group_norm.cu. */
 #include "cuda.h"
 
 /* layer_norm_stats, layer_norm_backward and RMS's. */
@@ -104,10 +105,48 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
   return st;
 }
 
+static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
+  const bool back = c->op->id == TY_OP_group_norm_backward;
+  const ty_tensor *o = c->out[0], *mean = back ? c->in[3].t : c->out[1], *rstd = back ? c->in[4].t : c->out[2];
+  ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *work = NULL;
+  ty_k_group_norm k = {.dtype = o->dtype, .last = ty_is_channels_last(o), .n = o->shape[0], .c = o->shape[1], .groups = mean->shape[1],
+    .o = ty_data(o), .mean = ty_data(mean), .rstd = ty_data(rstd)};
+  if (ty_numel(o) == 0) {
+    ty_status st = TY_OK;
+    for (int i = 1; i < 3 && back && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));
+    return st;
+  }
+  k.pixels = ty_numel(o) / k.n / k.c;
+  k.parts = ty_k_group_norm_parts(&k);
+  const int64_t room = 2 * k.n * (k.c * k.parts + k.groups);
+  ty_status st = ty_laid_out_as(c->ctx, c->in[back].t, o, &x);
+  if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
+  if (st == TY_OK && c->in[1 + back].t) st = ty_contiguous(c->ctx, c->in[1 + back].t, &w);
+  if (st == TY_OK && !back && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &b);
+  if (st == TY_OK) st = ty_new(c, gpu, (ty_dtype)mean->dtype, 1, &room, &work);
+  if (st == TY_OK) {
+    k.x = ty_data(x);
+    k.work = ty_data(work);
+    if (w) { k.w = ty_data(w); k.wdtype = w->dtype; }
+    if (b) { k.b = ty_data(b); k.bdtype = b->dtype; }
+    if (back) {
+      k.g = ty_data(g);
+      k.ddtype = c->out[1]->dtype;
+      k.dw = ty_data(c->out[1]);
+      k.db = ty_data(c->out[2]);
+    } else k.eps = c->at[TY_AT_group_norm_stats_eps].f;
+    st = ty_launched(c, gpu, ty_k_groups_norm(&k, s));
+  }
+  ty_tensor *held[] = {x, g, w, b, work};
+  for (int i = 0; i < 5; i++) ty_release(held[i]);
+  return st;
+}
+
 ty_status ty_cuda_norm(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
   if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_batch_norm(c, gpu, s, NULL);
+  if (c->op->id == TY_OP_group_norm_stats || c->op->id == TY_OP_group_norm_backward) return group_norm(c, gpu, s);
   return layer_norm(c, gpu, s);
 }

@@ -327,16 +327,6 @@ local function per_channel(x, v)
   for i = 3, M.dim(x) do shape[i] = 1 end
   return M.view(v, shape)
 end
-local function affine(x, w, b)
-  if w and b and w.dtype == x.dtype and M.dim(w) == 1 and M.dim(b) == 1 then
-    -- by one pass each way: as a batch norm whose statistics change nothing
-    local at = {dtype = x.dtype == "float64" and "float64" or "float32", device = x.device}
-    return (ops.batch_norm_stats(x, ops.zeros(w.shape, at), ops.ones(w.shape, at), w, b, {training = false, eps = 0}))
-  end
-  if w and b then return ops.addcmul(per_channel(x, b), x, per_channel(x, w)) end
-  if w then return x * per_channel(x, w) end
-  return b and x + per_channel(x, b) or x
-end
 def("group_norm",
   "x, groups:int, weight:tensor?, bias:tensor?, eps:number=1e-5",
   "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted",
@@ -350,13 +340,10 @@ def("group_norm",
           i == 1 and "weight" or "bias", M.numel(t))
       end
     end
-    if M.numel(x) == 0 then return affine(x, w, b) end
     if M.numel(x) == groups then
       fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape))
     end
-    local rows = M.reshape(x, x.shape[1] * groups, -1)
-    local y = M.view(ops.layer_norm_stats(rows, {rows.shape[2]}, nil, nil, {eps = eps}), x.shape)
-    return M.to(affine(y, w, b), y.dtype)
+    return (ops.group_norm_stats(x, groups, w and M.view(w, -1), b and M.view(b, -1), {eps = eps}))
   end, NN)
 def("instance_norm",
   "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5",
@@ -368,7 +355,6 @@ def("instance_norm",
     if M.numel(x) == n * c and n > 0 then
       fail("instance_norm", "shape %s has one value a channel: there is nothing to normalise by", tostring(x.shape))
     end
-    if n == 0 then return affine(x, w, b) end
     if mean and var then
       no_grad(function()
         local rows = M.reshape(x, n, c, -1)
