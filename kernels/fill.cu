@@ -159,17 +159,18 @@ static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double
   move_on(g, (uint64_t)(rows * m));
 }
 
-static __global__ void check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op) {
-  const int64_t r = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (r >= rows) return;
-  int64_t likely = 0;
-  bool bad = false;
-  for (int64_t i = 0; i < n; i++) {
-    bad = bad || !(p[r * n + i] >= 0) || p[r * n + i] == (double)INFINITY;
-    likely += p[r * n + i] > 0;
+/* A block has a row. a: how many are none, b: how many are more than 0 */
+static __global__ void __launch_bounds__(THREADS) check_weights(const double *p, int64_t n, int64_t need, ty_k_fault *fault, int op) {
+  __shared__ two<int64_t> s[THREADS / 32];
+  const double *const row = p + blockIdx.x * n;
+  two<int64_t> seen = {0, 0};
+  for (int64_t i = threadIdx.x; i < n; i += THREADS) {
+    seen.a += !(row[i] >= 0) || row[i] == (double)INFINITY;
+    seen.b += row[i] > 0;
   }
-  if (!bad && likely >= need) return;
-  report(fault, op, bad ? TY_FAULT_PROBABILITY : TY_FAULT_TOO_FEW, r + 1, likely);
+  seen = combine_block(seen, s, [](two<int64_t> l, two<int64_t> r) { return two<int64_t>{l.a + r.a, l.b + r.b}; });
+  if (threadIdx.x || (!seen.a && seen.b >= need)) return;
+  report(fault, op, seen.a ? TY_FAULT_PROBABILITY : TY_FAULT_TOO_FEW, (int64_t)blockIdx.x + 1, seen.b);
 }
 
 /* ---- launchers ---- */
@@ -216,5 +217,5 @@ cudaError_t ty_k_draws(int64_t *o, const double *sums, int64_t rows, int64_t n, 
 }
 
 cudaError_t ty_k_check_weights(const double *p, int64_t rows, int64_t n, int64_t need, ty_k_fault *fault, int op, cudaStream_t s) {
-  return TY_LAUNCH(check_weights, blocks_for(rows, THREADS), THREADS, s, p, rows, n, need, fault, op);
+  return TY_LAUNCH(check_weights, blocks_for(rows, 1), THREADS, s, p, n, need, fault, op);
 }
