@@ -123,7 +123,8 @@ case("attention of one query, 8x32x4096x128 float16", function()
 end)
 case("group_norm(32) 8x320x64x64 float16, both", function()
   local function make(...) return tycho.randn(...):to("float16") end
-  return backward(function(x, w, b) return tycho.group_norm(x, 32, w, b) end, make(size(8, 1), 320, size(64, 6), size(64, 6)), make(320), make(320))
+  local x, w, b = make(size(8, 1), 320, size(64, 6), size(64, 6)), make(320), make(320)
+  return backward(function(p, q, r) return tycho.group_norm(p, 32, q, r) end, x, w, b)
 end)
 case("AdamW, 124 M parameters", function()
   local list = {}

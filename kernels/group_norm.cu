@@ -172,7 +172,8 @@ template <class T> static cudaError_t launch(const ty_k_group_norm &p, cudaStrea
   if (e == cudaSuccess) e = TY_LAUNCH(join<T>, (unsigned)(a.n * a.groups), 32, s, a);
   if (e == cudaSuccess && a.g) e = TY_LAUNCH(weights<T>, blocks_for(a.c, THREADS), THREADS, s, a);
   if (e != cudaSuccess) return e;
-  const bool by_fours = (a.last ? a.c : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype));
+  const bool by_fours = (a.last ? a.c : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
+    (!a.g || fours(a.g, a.dtype));
   return by_fours ? TY_LAUNCH(apply_fours<T>, blocks_for(all, THREADS * EACH), THREADS, s, a)
     : TY_LAUNCH(apply<T>, blocks_for(all, THREADS), THREADS, s, a);
 }

@@ -7,6 +7,7 @@
 #include "cells.h"
 #include "cpu.h"
 #include "convert16.h"
+#include "transpose.h"
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -49,64 +50,6 @@
 #define INTS_WHERE(n, name, expr) POINT(n, name, expr)
 #define INTS_WHOLE(n, name, expr) POINT(n, name, expr)
 #define INTS_FLOAT(n, name, expr)   /* computed in floating point only */
-
-/* ---- transposes: square blocks in registers, by exchanging halves of pairs of rows ---- */
-
-#define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
-#define NEXT_BLOCK(i, n, K) ((i) + (K) < (n) ? TY_MIN((i) + (K), (n) - (K)) : (n))     /* the last may overlap */
-#define TRANSPOSE(size, T, K, EXCHANGE) \
-  typedef T block_##size __attribute__((vector_size(K * size))); \
-  static __attribute__((noinline, noclone)) \
-  void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
-    T *o = o_; const T *x = x_; \
-    if (n < K || m < K) for (int64_t j = 0; j < m; j++) for (int64_t i = 0; i < n; i++) o[j * os + i] = x[i * xs + j]; \
-    else for (int64_t i = 0; i < n; i = NEXT_BLOCK(i, n, K)) for (int64_t j = 0; j < m; j = NEXT_BLOCK(j, m, K)) { \
-      block_##size a[K], b[K]; \
-      for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
-      EXCHANGE \
-      for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } }
-#ifdef __AVX__
-TRANSPOSE(4, uint32_t, 8,
-  for (int k = 0; k < 8; k += 2) {
-    b[k] = MIX(a[k], a[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    b[k + 1] = MIX(a[k], a[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int k = 0; k < 8; k++) a[k] = k % 2 ? MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 2, 3, 10, 11, 6, 7, 14, 15)
-                                           : MIX(b[k / 4 * 4 + k % 4 / 2], b[k / 4 * 4 + k % 4 / 2 + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-  for (int k = 0; k < 4; k++) {
-    b[k] = MIX(a[k], a[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    b[k + 4] = MIX(a[k], a[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  })
-TRANSPOSE(8, uint64_t, 4,
-  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 2, 6); b[k + 1] = MIX(a[k], a[k + 1], 1, 5, 3, 7); }
-  for (int k = 0; k < 4; k++) a[k] = k < 2 ? MIX(b[k], b[k + 2], 0, 1, 4, 5) : MIX(b[k - 2], b[k], 2, 3, 6, 7);
-  for (int k = 0; k < 4; k++) b[k] = a[k];)
-#else
-TRANSPOSE(4, uint32_t, 4,
-  for (int k = 0; k < 4; k += 2) { b[k] = MIX(a[k], a[k + 1], 0, 4, 1, 5); b[k + 1] = MIX(a[k], a[k + 1], 2, 6, 3, 7); }
-  for (int k = 0; k < 4; k++) a[k] = k % 2 ? MIX(b[k / 2], b[k / 2 + 2], 2, 3, 6, 7) : MIX(b[k / 2], b[k / 2 + 2], 0, 1, 4, 5);
-  for (int k = 0; k < 4; k++) b[k] = a[k];)
-TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
-#endif
-
-/* ty_uniform(r[i]) >= drop, which has 24 bits */
-static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
-  const uint32_t least = (uint32_t)__builtin_ceil(drop * 16777216.0);
-  for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
-}
-static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
-  for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
-}
-
-/* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
-static void normal(float *restrict out, const uint32_t *restrict words, int64_t n) {
-  float a[64], b[64];
-  for (int64_t at = 0; at < n; at += 128) {
-    const int m = (int)TY_MIN(64, (n - at) / 2);
-    for (int i = 0; i < m; i++) ty_normal2(words[at + 2 * i], words[at + 2 * i + 1], &a[i], &b[i]);
-    for (int i = 0; i < m; i++) { out[at + 2 * i] = a[i]; out[at + 2 * i + 1] = b[i]; }
-  }
-}
 
 /* ---- reductions: LANES partial results side by side, then one, by halves (as everywhere here: an op gives the same
    bits alone and in a fused kernel) ---- */
