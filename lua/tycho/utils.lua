@@ -108,5 +108,6 @@ local recompute = require "tycho.recompute"
 utils.checkpoint, utils.checkpoint_sequential = recompute.checkpoint, recompute.checkpoint_sequential
 utils.benchmark = require "tycho.benchmark"
 utils.save_curve = require("tycho.plot").save_curve
+utils.tensorboard = require "tycho.tensorboard"
 utils.make_grid, utils.save_image = require("tycho.pictures").make_grid, require("tycho.pictures").save_image
 return options.told(utils, "utils")
