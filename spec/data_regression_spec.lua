@@ -375,6 +375,11 @@ describe("checkpoints", function()
       local x, y = data.DataLoader(set, {batch_size = 3, num_workers = workers}):iter()()
       assert.same({{1, 2, 2.5}, {4, 3, 2}}, {x:totable(), y:totable()})
     end
+    local halves = data.TensorDataset(tycho.range(1, 4, 1, {device = "cpu"}):long())
+    function halves:get(i) return self.tensors[1][i] / 2 end               -- a get of the user's own
+    assert.same({0.5, 1, 1.5}, (data.DataLoader(data.StackDataset(halves, ints), {batch_size = 3}):iter()()):totable())
+    assert.equal("int64 int64, int64 int64", dtypes(data.StackDataset({size = own.size, get = own.get,
+      fields = function() return 3 end}, own)))
     assert.equal("float64 int64, float64 int64", dtypes(data.StackDataset(doubles, own)))
     assert.equal("float64, float64, float64, float64", dtypes(data.ConcatDataset {doubles, own}))
     assert.equal("float64, float64, float64, float64", dtypes(data.ConcatDataset {ints, doubles}))

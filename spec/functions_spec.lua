@@ -245,6 +245,18 @@ describe("windows and rows", function()
     end
   end)
 
+  it("reduce rows that repeat one element", function()
+    for _, shape in ipairs {{10, 6, 8}, {5, 5, 2}, {40, 3}} do
+      local narrow = {unpack(shape)}
+      narrow[#narrow] = 1
+      local x = tycho.randn(narrow):expand(shape)
+      for _, name in ipairs {"softmax", "log_softmax", "cumsum", "argmax", "argmin", "amax", "sum", "prod"} do
+        helper.close(x[name](x, -1), x:contiguous()[name](x:contiguous(), -1), name .. " of " .. tostring(x.shape))
+      end
+      helper.close((x:max(-1)), (x:contiguous():max(-1)), "max")
+    end
+  end)
+
   it("reduce rows together as each alone", function()
     tycho.manual_seed(7)
     local names = {"sum", "prod", "amax", "amin", "argmax", "argmin", "cumsum", "mean", "norm", "softmax", "log_softmax", "logsumexp"}

@@ -352,16 +352,16 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
   return true;
 }
 
-/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; those without the dim
+/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; results without the dim
    aren't turned. False: nothing was done. */
-#define SHORT 100
+#define FEW 100
 static bool run_turned(const lines *w, const ty_tensor *t, int nt, int inputs, int same, columns_run run) {
   const int64_t n = w->n, all = ty_numel(&t[0]) / n;
   const int size = ty_loop_size[w->k];
-  if (n < 2 || n > SHORT || all < 16) return false;
+  if (n < 2 || n > FEW || all < 16) return false;
   for (int k = 0; k < nt; k++) {
-    ty_tensor whole = t[k];                /* without the dim, where it isn't one of its own */
-    if (whole.stride[whole.ndim - 1] == 0) whole.ndim--;
+    ty_tensor whole = t[k];
+    if (k >= inputs && whole.stride[whole.ndim - 1] == 0) whole.ndim--;          /* a result without the dim */
     else if (k >= same) return false;
     if ((k < same && t[k].dtype != ty_loop_dtype[w->k]) || !ty_is_contiguous(&whole)) return false;
   }

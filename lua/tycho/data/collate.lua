@@ -30,6 +30,7 @@ local function values(list, where, names, device, dtype)
   elseif first == "number" then
     local whole = true
     for _, n in ipairs(list) do whole = whole and n % 1 == 0 and math.abs(n) <= 2 ^ 53 end
+    if not whole and dtype and not dtype:find "float" then dtype = nil end
     return M.to(core.from_value(list, dtype or (whole and "int64" or "float32")), device)
   elseif first == "boolean" then return M.to(core.from_value(list), device)
   elseif first == "table" and getmetatable(list[1]) == nil then              -- a list: a field for each place

@@ -127,9 +127,11 @@ end
 function Stack:fields()
   local out = {}
   for k, d in ipairs(self.datasets) do
-    local fields, why = source.fields(d)
-    if not fields then return nil, ("its dataset %d: %s"):format(k, why), out end        -- those before it, for source.dtypes
-    for _, f in ipairs(fields) do out[#out + 1] = f end
+    local fields, why = source.fields(d, true)
+    if not fields then return nil, ("its dataset %d: %s"):format(k, why) end
+  end
+  for _, d in ipairs(self.datasets) do
+    for _, f in ipairs((source.fields(d))) do out[#out + 1] = f end
   end
   if #out > 8 then return nil, "its items have more than 8 fields" end
   return out
@@ -143,7 +145,9 @@ function data.StackDataset(...)
     if d:size() ~= list[1]:size() then fail("StackDataset: argument %d has %d items, argument 1 has %d", i, d:size(), list[1]:size()) end
   end
   if #list == 0 then fail("StackDataset: at least one dataset is needed") end
-  return setmetatable({datasets = list}, Stack)
+  local self = setmetatable({datasets = list}, Stack)
+  source.stacked[self] = list
+  return self
 end
 
 -- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of subsets

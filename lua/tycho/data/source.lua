@@ -7,7 +7,9 @@ local options = require "tycho.options"
 local fail = options.fail
 local ops = core.ops
 local promote_types = require("tycho.functional.lib").promote_types
-local source = {concatenated = setmetatable({}, {__mode = "k"})}         -- ConcatDatasets: what they are of
+-- ConcatDatasets and StackDatasets: what they are of
+local source = {concatenated = setmetatable({}, {__mode = "k"}), stacked = setmetatable({}, {__mode = "k"})}
+local ours = setmetatable({}, {__mode = "k"})    -- classes
 
 -- A class of datasets, which print as their name and size. set[i], which PyTorch has, is told what is meant.
 local function is_table(v) return type(v) == "table" end
@@ -21,19 +23,52 @@ function source.class(name)
     if k == "size" or k == "get" or k == "batch" then v = options.method(name, "set", k, is_table, v) end
     rawset(class, k, v)
   end
+  ours[class] = true
   class.__tostring = function(d) return ("%s(%d items)"):format(rawget(d, "name") or name, d:size()) end
   return class
 end
 
-local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and the transform that is part of it
+-- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
+function source.base(dataset)
+  local at
+  while type(dataset) == "table" and rawget(dataset, "positions") do
+    local positions = rawget(dataset, "positions")
+    at = at and ops.index(positions, {at}, 1) or positions
+    dataset = rawget(dataset, "dataset")
+  end
+  return dataset, at
+end
 
+-- What C makes a dataset's items of; nil and the reason: a get of the user's own is Lua.
+local function fields_of(base)
+  if type(base) ~= "table" or type(base.fields) ~= "function" or (ours[getmetatable(base)] and rawget(base, "get")) then
+    return nil, "it is written in Lua"
+  end
+  local fields, why = base:fields()
+  if fields and not (type(fields) == "table" and type(fields[1]) == "table" and fields[1].kind) then fields = nil end  -- the user's word
+  return fields, why or "it is written in Lua"
+end
+
+-- The transforms that are part of a source, which may be changed.
+local function transforms_of(dataset, out)
+  local base = source.base(dataset)
+  out[#out + 1] = base.transform or false
+  for _, d in ipairs(source.stacked[base] or {}) do transforms_of(d, out) end
+  return out
+end
+local function same(a, b)
+  for i = 1, math.max(#a, #b) do if a[i] ~= b[i] then return false end end
+  return true
+end
+
+local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and those
 local function own(dataset)
-  local have = made[dataset]
-  if have and have.transform == dataset.transform and not dataset.datasets then return have.source end
+  local have, transforms = made[dataset], transforms_of(dataset, {})
+  if have and same(have.transforms, transforms) then return have.source end
   if dataset:size() == 0 then return nil, "it is empty" end
-  local fields, why = dataset:fields()
-  if not fields then return nil, why or "it is written in Lua" end
-  have = {source = core.make_source(dataset:size(), fields), transform = dataset.transform}
+  local fields, why = fields_of(dataset)
+  if not fields then return nil, why end
+  have = {source = core.make_source(dataset:size(), fields), transforms = transforms}
   made[dataset] = have
   return have.source
 end
@@ -54,17 +89,6 @@ local function joined(datasets)
   return whole
 end
 
--- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
-function source.base(dataset)
-  local at
-  while type(dataset) == "table" and rawget(dataset, "positions") do
-    local positions = rawget(dataset, "positions")
-    at = at and ops.index(positions, {at}, 1) or positions
-    dataset = rawget(dataset, "dataset")
-  end
-  return dataset, at
-end
-
 -- A dataset's source and, for a Subset, its positions; nil and the reason where items are made in Lua.
 function source.of(dataset)
   local base, at = source.base(dataset)
@@ -73,19 +97,17 @@ function source.of(dataset)
     local whole, why = joined(parts)
     return whole, whole and at or why
   end
-  if type(base) ~= "table" or type(base.fields) ~= "function" then return nil, "it is written in Lua" end
+  if type(base) ~= "table" then return nil, "it is written in Lua" end
   local made_of, why = own(base)
   if not made_of then return nil, why end
   return made_of, at
 end
 
--- The fields of a dataset, of a Subset too; nil and the reason where there are none.
-function source.fields(dataset)
+-- The fields of a dataset, nil and the reason where there are none. A Subset's are copies, unless whole: then they are those of what it is of.
+function source.fields(dataset, whole)
   local base, at = source.base(dataset)
-  if type(base) ~= "table" or type(base.fields) ~= "function" then return nil, "it is written in Lua" end
-  local fields, why = base:fields()
-  if not fields then return nil, why or "it is written in Lua" end
-  if not at then return fields end
+  local fields, why = fields_of(base)
+  if not fields or not at or whole then return fields, why end
   local out = {}
   for k, f in ipairs(fields) do
     out[k] = {}
@@ -99,27 +121,40 @@ function source.fields(dataset)
   return out
 end
 
--- What the numbers of items are, by field, where that is known; for datasets whose items are made in Lua of others that have tensors.
+-- What the numbers of items are, by field, where that is known, and how many fields there are (nil: not known). For datasets whose items
+-- are made in Lua, of others that have tensors.
 function source.dtypes(dataset)
-  local base, out = source.base(dataset), {}
-  local parts = source.concatenated[base]
-  if not parts then
-    if type(base) ~= "table" or type(base.fields) ~= "function" then return out end
-    local fields, _, some = base:fields()
-    for k, f in ipairs(fields or some or {}) do out[k] = f.tensor and f.tensor.dtype or nil end
-    return out
+  local base, out = dataset, {}
+  while type(base) == "table" and rawget(base, "positions") do base = rawget(base, "dataset") end
+  if source.stacked[base] then
+    local n = 0
+    for _, d in ipairs(source.stacked[base]) do
+      local known, more = source.dtypes(d)
+      for k, dtype in pairs(known) do out[n + k] = dtype end
+      if not more then return out end
+      n = n + more
+    end
+    return out, n
+  elseif not source.concatenated[base] then
+    local fields = fields_of(base)
+    for k, f in ipairs(fields or {}) do out[k] = f.tensor and f.tensor.dtype or nil end
+    return out, fields and #fields
   end
-  local known = {}
-  for i, d in ipairs(parts) do known[i] = source.dtypes(d) end
+  local known, n = {}, nil
+  for i, d in ipairs(source.concatenated[base]) do
+    local more
+    known[i], more = source.dtypes(d)
+    n = n or more
+  end
   for k in pairs(known[1] or {}) do
     local dtype, all = nil, true
-    for i = 1, #parts do
+    for i = 1, #known do
       local one = known[i][k]
       dtype, all = one and (dtype and promote_types(dtype, one) or one) or dtype, all and one ~= nil
     end
     if all or (dtype and dtype:find "float") then out[k] = dtype end       -- numbers of Lua's may be no whole ones
   end
-  return out
+  return out, n
 end
 
 -- Item i by C, random transforms drawn by the CPU's generator.
