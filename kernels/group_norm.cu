@@ -1,8 +1,8 @@
-/* Group norm, forward and backward: sums of each channel of each image, joined to its group, then one pass over all elements.
+/* Group norm, forward and backward: what there is to say of each plane, joined to its group, then one pass over all elements.
  *
- * Idea: a plane, pixels of one channel of one image, is what blocks add up: by parts, where there are few planes; channels-last, LANES
- * channels side by side. Planes are counted n C + c, so that a group is `per` neighbours. A warp joins a group.
- * Invariant: parts and the order of joining depend on the shape alone. */
+ * Idea: a plane is the pixels of one channel of one image. A block goes over it, or over a part of it where there are few; short planes
+ * have a thread each; channels-last, LANES planes side by side. Planes are counted n C + c, so that a group is `per` neighbours, which
+ * a warp joins. Invariant: parts and the order of joining depend on the shape alone; one element far from the others costs no digits. */
 #include "rows.cuh"
 #include "scalar.cuh"
 
@@ -11,112 +11,129 @@
 #define TALL (THREADS / LANES)
 #define ENOUGH 512               /* blocks */
 #define LEAST 1024               /* pixels of a part */
+#define BRIEF 32                 /* pixels of a plane that a thread goes over */
 #define EACH 4                   /* elements that a thread of the last pass makes */
 
-template <class T> static __device__ __forceinline__ two<T> add(two<T> x, two<T> y) { return {x.a + y.a, x.b + y.b}; }
-template <class T> static __device__ __forceinline__ two<T> *sums_of(const ty_k_group_norm &a, int64_t plane, int64_t part) {
-  return (two<T> *)a.work + part * a.n * a.c + plane;
+/* Of some elements. Forward: how many, their mean, and the sum of the squares of their distances from it. Backward: the sums of the
+   gradient and of its products with distances from the group's mean; n unused. */
+template <class T> struct part { T n, a, b; };
+template <class T> static __device__ __forceinline__ part<T> from_lane(part<T> p, int down) {
+  return {from_lane(p.n, down), from_lane(p.a, down), from_lane(p.b, down)};
 }
-/* What a group's planes have in common: forward unused; backward what its elements lose, and what of their distance from the mean. */
+template <class T> static __device__ __forceinline__ part<T> join(bool back, const part<T> &l, const part<T> &r) {
+  if (back) return {0, l.a + r.a, l.b + r.b};
+  if (l.n == 0 || r.n == 0) return l.n == 0 ? r : l;
+  const T n = l.n + r.n, apart = r.a - l.a;
+  return {n, l.a + apart * (r.n / n), l.b + r.b + apart * apart * (l.n * r.n / n)};
+}
+
+template <class T> static __device__ __forceinline__ part<T> *part_of(const ty_k_group_norm &a, int64_t plane, int64_t k) {
+  return (part<T> *)a.work + k * a.n * a.c + plane;
+}
+/* Backward, of a group: what its elements' gradients lose, and what of their distance from the mean. */
 template <class T> static __device__ __forceinline__ two<T> *slopes_of(const ty_k_group_norm &a, int64_t group) {
-  return sums_of<T>(a, 0, a.parts) + group;
+  return (two<T> *)part_of<T>(a, 0, a.parts) + group;
 }
 static __device__ __forceinline__ int64_t per_of(const ty_k_group_norm &a) { return a.c / a.groups; }
-/* the plane's pixel p */
-static __device__ __forceinline__ int64_t element(const ty_k_group_norm &a, int64_t plane, int64_t p) {
-  return a.last ? (plane / a.c * a.pixels + p) * a.c + plane % a.c : plane * a.pixels + p;
-}
 
-/* Forward the plane's first element, which the sums are of distances from; backward its group's mean. */
-template <class T> static __device__ __forceinline__ T center_of(const ty_k_group_norm &a, int64_t plane) {
-  return a.g ? ((const T *)a.mean)[plane / per_of(a)] : load<T>(a.x, a.dtype, element(a, plane, 0));
-}
-/* Forward x - center and its square; backward g and g (x - center). */
-template <class T> static __device__ __forceinline__ two<T> term(const ty_k_group_norm &a, int64_t i, T center) {
-  const T d = load<T>(a.x, a.dtype, i) - center, g = a.g ? load<T>(a.g, a.dtype, i) : d;
-  return {g, g * d};
-}
-
-template <class T> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_group_norm a) {
-  __shared__ two<T> s[THREADS / 32];
-  const int64_t plane = blockIdx.x, from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
-  const T center = center_of<T>(a, plane);
-  two<T> all = {0, 0};
-  for (int64_t p = from + threadIdx.x; p < to; p += blockDim.x) all = add(all, term(a, plane * a.pixels + p, center));
-  all = combine_block(all, s, add<T>);
-  if (threadIdx.x == 0) *sums_of<T>(a, plane, blockIdx.y) = all;
-}
-
-template <class T> __global__ void __launch_bounds__(THREADS) lane_sums(const ty_k_group_norm a) {
-  __shared__ two<T> s[THREADS];
-  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
-  const int64_t c = (int64_t)blockIdx.x * LANES + x, plane = blockIdx.z * a.c + c,
-    from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
-  two<T> all = {0, 0};
-  if (c < a.c) {
-    const T center = center_of<T>(a, plane);
-    for (int64_t p = from + y; p < to; p += TALL) all = add(all, term(a, element(a, plane, p), center));
+/* Of each step-th of a plane's pixels from .. to - 1. Forward by distances from the thread's own first one. */
+template <class T> static __device__ __forceinline__ part<T> take(const ty_k_group_norm &a, int64_t plane, int64_t from, int64_t to, int step) {
+  const int64_t first = a.last ? plane / a.c * a.pixels * a.c + plane % a.c : plane * a.pixels, apart = a.last ? a.c : 1;
+  if (from >= to) return {0, 0, 0};
+  const T center = a.g ? ((const T *)a.mean)[plane / per_of(a)] : load<T>(a.x, a.dtype, first + from * apart);
+  T s1 = 0, s2 = 0, n = 0;
+  for (int64_t p = from; p < to; p += step) {
+    const int64_t i = first + p * apart;
+    const T d = load<T>(a.x, a.dtype, i) - center, g = a.g ? load<T>(a.g, a.dtype, i) : d;
+    s1 += g;
+    s2 += g * d;
+    n += 1;
   }
-  all = combine_turns(all, s, x, y, LANES, TALL, add<T>);
-  if (y == 0 && c < a.c) *sums_of<T>(a, plane, blockIdx.y) = all;
+  if (a.g) return {0, s1, s2};
+  const T left = s2 - s1 * (s1 / n);
+  return {n, center + s1 / n, left < 0 ? (T)0 : left};     /* a NaN stays */
 }
 
-template <class T> static __device__ __forceinline__ two<T> whole_sums(const ty_k_group_norm &a, int64_t plane) {
-  two<T> all = {0, 0};
-  for (int part = 0; part < a.parts; part++) all = add(all, *sums_of<T>(a, plane, part));
+template <class T> __global__ void __launch_bounds__(THREADS) brief_planes(const ty_k_group_norm a) {
+  const int64_t plane = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (plane < a.n * a.c) *part_of<T>(a, plane, 0) = take<T>(a, plane, 0, a.pixels, 1);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) planes(const ty_k_group_norm a) {
+  __shared__ part<T> s[THREADS / 32];
+  const int64_t plane = blockIdx.x, from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
+  const bool back = a.g;
+  const part<T> all = combine_block(take<T>(a, plane, from + threadIdx.x, to, (int)blockDim.x), s,
+    [=](const part<T> &l, const part<T> &r) { return join(back, l, r); });
+  if (threadIdx.x == 0) *part_of<T>(a, plane, blockIdx.y) = all;
+}
+
+/* blockIdx.x: LANES channels of an image, those of the first image first */
+template <class T> __global__ void __launch_bounds__(THREADS) lanes(const ty_k_group_norm a) {
+  __shared__ part<T> s[THREADS];
+  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
+  const int64_t strips = (a.c + LANES - 1) / LANES, c = blockIdx.x % strips * LANES + x, plane = blockIdx.x / strips * a.c + c,
+    from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
+  const bool back = a.g;
+  part<T> all = {0, 0, 0};
+  if (c < a.c) all = take<T>(a, plane, from + y, to, TALL);
+  all = combine_turns(all, s, x, y, LANES, TALL, [=](const part<T> &l, const part<T> &r) { return join(back, l, r); });
+  if (y == 0 && c < a.c) *part_of<T>(a, plane, blockIdx.y) = all;
+}
+
+template <class T> static __device__ __forceinline__ part<T> whole_plane(const ty_k_group_norm &a, int64_t plane) {
+  part<T> all = *part_of<T>(a, plane, 0);
+  for (int k = 1; k < a.parts; k++) all = join((bool)a.g, all, *part_of<T>(a, plane, k));
   return all;
 }
 template <class T> static __device__ __forceinline__ T weight_of(const ty_k_group_norm &a, int64_t c) {
   return a.w ? load<T>(a.w, a.wdtype, c) : (T)1;
 }
 
-/* A block is a warp. */
-template <class T> __global__ void __launch_bounds__(32) join(const ty_k_group_norm a) {
-  __shared__ two<T> s[1];
-  const int64_t group = blockIdx.x, per = per_of(a), first = group * per;
-  const T pixels = (T)a.pixels, count = pixels * (T)per;
-  two<T> all = {0, 0};
-  if (a.g) {
-    for (int64_t k = threadIdx.x; k < per; k += 32) {
-      const T w = weight_of<T>(a, (first + k) % a.c);
-      const two<T> sum = whole_sums<T>(a, first + k);
-      all = add(all, two<T>{w * sum.a, w * sum.b});
+/* A block is a warp, and has a group. */
+template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group_norm a) {
+  __shared__ part<T> s[1];
+  const int64_t group = blockIdx.x, per = per_of(a);
+  const bool back = a.g;
+  part<T> all = {0, 0, 0};
+  for (int64_t plane = group * per + threadIdx.x; plane < (group + 1) * per; plane += 32) {
+    part<T> one = whole_plane<T>(a, plane);
+    if (back) {
+      const T w = weight_of<T>(a, plane % a.c);
+      one.a *= w;
+      one.b *= w;
     }
-    all = combine_block(all, s, add<T>);
-    const T r = ((const T *)a.rstd)[group];
-    if (threadIdx.x == 0) *slopes_of<T>(a, group) = {r * all.a / count, r * r * r * all.b / count};
+    all = join(back, all, one);
+  }
+  all = combine_block(all, s, [=](const part<T> &l, const part<T> &r) { return join(back, l, r); });
+  if (threadIdx.x) return;
+  if (back) {
+    const T r = ((const T *)a.rstd)[group], count = (T)(per * a.pixels);
+    *slopes_of<T>(a, group) = {r * all.a / count, r * r * r * all.b / count};
     return;
   }
-  for (int64_t k = threadIdx.x; k < per; k += 32)
-    all = add(all, two<T>{whole_sums<T>(a, first + k).a / pixels + center_of<T>(a, first + k), (T)0});
-  const T mean = combine_block(all, s, add<T>).a / (T)per;
-  all = {0, 0};
-  for (int64_t k = threadIdx.x; k < per; k += 32) {
-    const two<T> sum = whole_sums<T>(a, first + k);
-    const T own = sum.a / pixels, apart = own + center_of<T>(a, first + k) - mean, left = sum.b - sum.a * own;
-    all.a += (left < 0 ? (T)0 : left) + pixels * apart * apart;          /* a NaN stays */
-  }
-  const T var = combine_block(all, s, add<T>).a / count;
-  if (threadIdx.x) return;
-  ((T *)a.mean)[group] = mean;
-  ((T *)a.rstd)[group] = (T)(1 / sqrt((double)var + a.eps));
+  ((T *)a.mean)[group] = all.a;
+  ((T *)a.rstd)[group] = (T)(1 / sqrt((double)(all.b / all.n) + a.eps));
 }
 
-/* The gradients of weight and bias: a thread for each channel. */
+/* The gradients of weight and bias: LANES channels side by side, images by turns. */
 template <class T> __global__ void __launch_bounds__(THREADS) weights(const ty_k_group_norm a) {
-  const int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (c >= a.c) return;
+  __shared__ two<T> s[THREADS];
+  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
+  const int64_t c = (int64_t)blockIdx.x * LANES + x;
   two<T> all = {0, 0};
-  for (int64_t n = 0; n < a.n; n++) {
-    const int64_t plane = n * a.c + c;
-    const two<T> sum = whole_sums<T>(a, plane);
-    all = add(all, two<T>{sum.a, sum.b * ((const T *)a.rstd)[plane / per_of(a)]});
+  for (int64_t n = y; n < a.n && c < a.c; n += TALL) {
+    const part<T> plane = whole_plane<T>(a, n * a.c + c);
+    all.a += plane.b * ((const T *)a.rstd)[(n * a.c + c) / per_of(a)];
+    all.b += plane.a;
   }
-  store(a.dw, a.ddtype, c, all.b);
-  store(a.db, a.ddtype, c, all.a);
+  all = combine_turns(all, s, x, y, LANES, TALL, [](two<T> l, two<T> r) { return two<T>{l.a + r.a, l.b + r.b}; });
+  if (y || c >= a.c) return;
+  store(a.dw, a.ddtype, c, all.a);
+  store(a.db, a.ddtype, c, all.b);
 }
 
-/* Of an element of plane's. */
+/* The result of an element of a plane, or its gradient. */
 template <class T> static __device__ __forceinline__ T applied(const ty_k_group_norm &a, int64_t plane, T x, T g) {
   const int64_t group = plane / per_of(a), c = plane % a.c;
   const T d = x - ((const T *)a.mean)[group], gain = weight_of<T>(a, c) * ((const T *)a.rstd)[group];
@@ -157,20 +174,14 @@ int ty_k_group_norm_parts(const ty_k_group_norm *a) {
 
 template <class T> static cudaError_t launch(const ty_k_group_norm &p, cudaStream_t s) {
   const ty_k_group_norm a = p;
-  const int64_t planes = a.n * a.c, all = planes * a.pixels;
-  if (planes > INT32_MAX || a.n > 65535) return cudaErrorInvalidValue;
-  cudaError_t e;
-  if (a.last) {
-    const dim3 grid((unsigned)((a.c + LANES - 1) / LANES), (unsigned)a.parts, (unsigned)a.n);
-    e = TY_LAUNCH(lane_sums<T>, grid, THREADS, s, a);
-  } else {
-    const int64_t each = a.pixels / a.parts;
-    const dim3 grid((unsigned)planes, (unsigned)a.parts);
-    const unsigned threads = each >= THREADS * 4 ? THREADS : each >= THREADS ? THREADS / 2 : 32;
-    e = TY_LAUNCH(plane_sums<T>, grid, threads, s, a);
-  }
-  if (e == cudaSuccess) e = TY_LAUNCH(join<T>, (unsigned)(a.n * a.groups), 32, s, a);
-  if (e == cudaSuccess && a.g) e = TY_LAUNCH(weights<T>, blocks_for(a.c, THREADS), THREADS, s, a);
+  const int64_t all = a.n * a.c * a.pixels, each = a.pixels / a.parts, strips = a.n * ((a.c + LANES - 1) / LANES);
+  const unsigned threads = each >= THREADS * 4 ? THREADS : each >= THREADS ? THREADS / 2 : 32;
+  const dim3 by_planes(blocks_for(a.n * a.c, 1), (unsigned)a.parts), by_lanes(blocks_for(strips, 1), (unsigned)a.parts);
+  cudaError_t e = a.last ? TY_LAUNCH(lanes<T>, by_lanes, THREADS, s, a)
+    : a.pixels < BRIEF ? TY_LAUNCH(brief_planes<T>, blocks_for(a.n * a.c, THREADS), THREADS, s, a)
+    : TY_LAUNCH(planes<T>, by_planes, threads, s, a);
+  if (e == cudaSuccess) e = TY_LAUNCH(groups<T>, blocks_for(a.n * a.groups, 1), 32, s, a);
+  if (e == cudaSuccess && a.g) e = TY_LAUNCH(weights<T>, blocks_for(a.c, LANES), THREADS, s, a);
   if (e != cudaSuccess) return e;
   const bool by_fours = (a.last ? a.c : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
     (!a.g || fours(a.g, a.dtype));
@@ -178,6 +189,6 @@ template <class T> static cudaError_t launch(const ty_k_group_norm &p, cudaStrea
     : TY_LAUNCH(apply<T>, blocks_for(all, THREADS), THREADS, s, a);
 }
 
-cudaError_t ty_k_groups_norm(const ty_k_group_norm *a, cudaStream_t s) {
+cudaError_t ty_k_norm_groups(const ty_k_group_norm *a, cudaStream_t s) {
   return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s);
 }

@@ -329,10 +329,10 @@ typedef struct {
   const void *x, *w, *b, *g;                             /* w, b may be NULL; g: not NULL means backward */
   void *o, *mean, *rstd;                                 /* n x groups, float64 where x is, else float32; backward: read */
   void *dw, *db;
-  void *work;                                            /* 2 n (c parts + groups) of the statistics' dtype */
+  void *work;                                            /* n (3 c parts + 2 groups) of the statistics' dtype */
 } ty_k_group_norm;
 TY_K int ty_k_group_norm_parts(const ty_k_group_norm *a);
-TY_K cudaError_t ty_k_groups_norm(const ty_k_group_norm *a, cudaStream_t s);
+TY_K cudaError_t ty_k_norm_groups(const ty_k_group_norm *a, cudaStream_t s);
 
 /* ---- matrix products (product.cu) ---- */
 typedef struct {

@@ -198,8 +198,17 @@ describe("layers", function()
         end
       end
     end
+    for _, last in ipairs {false, true} do                         -- one element far off costs no digits
+      local x = tycho.randn(1, 4, 40, 40)
+      x[{ {}, {}, 1, 1 }] = 300
+      if last then x = x:contiguous("channels_last") end
+      helper.close(F.group_norm(x, 2):double(), F.group_norm(x:double(), 2), "far off", 2e-5)
+    end
+    assert.equal(0, F.instance_norm(tycho.zeros(0, 4, 3), tycho.zeros(4), tycho.ones(4)):numel())
     local x, w, b = tycho.randn(2, 4, 3, {dtype = "float64"}), tycho.randn(4, {dtype = "float64"}), tycho.randn(4, {dtype = "float64"})
     for _, t in ipairs {x, w, b} do t:requires_grad_() end
+    local none = x:detach()[{ {2, 1} }]:requires_grad_()
+    assert.equal("0x4x3", tostring(tycho.grad(F.group_norm(none, 2, w, b):sum(), none, {create_graph = true}).shape))
     assert.is_true(tycho.autograd.gradcheck(function() return F.group_norm(x, 2, w, b) end, {x, w, b}))
     assert.is_true(tycho.autograd.gradgradcheck(function() return F.group_norm(x, 2, w, b) end, {x, w, b}))
     helper.fails("weight has 3 elements", F.group_norm, tycho.ones(2, 4, 3), 2, tycho.ones(3))

@@ -119,7 +119,9 @@ end}
 R.group_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, groups, eps)
   if not recording() then return ops.group_norm_backward(g, x, weight, out2, out3) end
   local n, c = x.shape[1], x.shape[2]
-  local function apart(t) return M.reshape(t, n, groups, c / groups, -1) end
+  local pixels = 1
+  for i = 3, #x.shape do pixels = pixels * x.shape[i] end
+  local function apart(t) return M.reshape(t, n, groups, c / groups, pixels) end
   local G = apart(g)
   local dx, gh = normalised(G, apart(x), nil, nil, weight and M.view(weight, 1, groups, c / groups, 1), {3, 4}, true, eps)
   return M.view(dx, x.shape), M.view(ops.sum(gh, {1, 4}), c), M.view(ops.sum(G, {1, 4}), c)

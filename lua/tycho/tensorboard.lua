@@ -69,7 +69,8 @@ local function open(w)
   core.make_folder(w.log_dir)
   local host = ffi.new "char[256]"
   ffi.C.gethostname(host, 255)
-  local path = ("%s/events.out.tfevents.%010.0f.%s.%d.%d%s"):format(w.log_dir, os.time(), ffi.string(host), ffi.C.getpid(), count, w._suffix)
+  local path = ("%s/events.out.tfevents.%010.0f.%s.%d.%d%s"):format(w.log_dir, os.time(), ffi.string(host), ffi.C.getpid(), count,
+    w._suffix)
   local file, why = io.open(path, "wb")
   if not file then fail("SummaryWriter: %s", why) end
   file:setvbuf("full", 65536)
@@ -94,8 +95,8 @@ local function number(who, v)
   return v
 end
 
--- utils.tensorboard.SummaryWriter(folder, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of the folder (default:
--- runs/ and the time). It is flushed after flush_secs, by flush() and close(), and at the process's end.
+-- utils.tensorboard.SummaryWriter(folder, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of the
+-- folder (default: runs/ and the time). It is flushed after flush_secs, by flush() and close(), and at the process's end.
 function tensorboard.SummaryWriter(folder, o)
   if type(folder) == "table" and o == nil then folder, o = folder.log_dir, folder end
   o = options.fill("SummaryWriter", o, {log_dir = false, flush_secs = 120, filename_suffix = "", comment = ""})

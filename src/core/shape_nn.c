@@ -303,12 +303,12 @@ ty_status ty_infer_norm_backward(ty_call *c) {
 }
 
 /* x (N,C,...), weight and bias (C); statistics (N,groups) */
-static ty_status group_norm_weight(ty_call *c, int i) {
+static ty_status group_norm_weight(ty_call *c, int i, const char *name) {
   const ty_tensor *x = c->in[c->op->id == TY_OP_group_norm_backward].t, *t = c->in[i].t;
   if (t && (t->ndim != 1 || t->shape[0] != x->shape[1] ||
       ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype)))
     return ty_fail(c, "%s, of shape %s and dtype %s, must have a value for each channel (dim 2) of argument 1, of shape %s and dtype %s",
-      c->op->param[ty_slot_of(c, i)].name, ty_shape_of(t), ty_dtype_names[t->dtype], ty_shape_of(x), ty_dtype_names[x->dtype]);
+      name, ty_shape_of(t), ty_dtype_names[t->dtype], ty_shape_of(x), ty_dtype_names[x->dtype]);
   return TY_OK;
 }
 
@@ -318,7 +318,8 @@ ty_status ty_infer_group_norm(ty_call *c) {
   TY_TRY(ty_need_float(c, 0));
   if (x->ndim < 2 || groups < 1 || x->shape[1] % groups)
     return ty_fail(c, "shape %s doesn't have channels in multiples of %lld", ty_shape_of(x), (long long)groups);
-  for (int i = 1; i < 3; i++) TY_TRY(group_norm_weight(c, i));
+  TY_TRY(group_norm_weight(c, 1, "weight"));
+  TY_TRY(group_norm_weight(c, 2, "bias"));
   ty_meta_of(x, &c->meta[0]);
   if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
   for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], x->dtype == TY_F64 ? TY_F64 : TY_F32, 2, (int64_t[2]){x->shape[0], groups});
@@ -330,7 +331,7 @@ ty_status ty_infer_group_norm_backward(ty_call *c) {
   const ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
   for (int i = 0; i < 2; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  TY_TRY(group_norm_weight(c, 2));
+  TY_TRY(group_norm_weight(c, 2, "weight"));
   if (!TY_SAME_SHAPE(g, x) || x->ndim < 2 || mean->dtype != stat || rstd->dtype != stat || !ty_is_contiguous(mean) ||
       !ty_is_contiguous(rstd) || !TY_SAME_SHAPE(mean, rstd) || mean->ndim != 2 || mean->shape[0] != x->shape[0] ||
       mean->shape[1] < 1 || x->shape[1] % mean->shape[1])

@@ -208,118 +208,6 @@ static ty_status batch_norm_backward(ty_call *c) {
   return s;
 }
 
-/* ---- group norm: channels of each image are summed up as batch norm's, then joined to groups ----
- * Planes of all images lie one after another, and are channels of one image; channels-last goes image by image. */
-
-typedef struct { rows r; int64_t times, step; } images;     /* step: elements from one to the next */
-
-static images images_of(const ty_tensor *x) {
-  images m = {.r = rows_of(x), .times = 1};
-  if (m.r.last) m.times = m.r.n;
-  else m.r.c *= m.r.n;
-  m.r.n = 1;
-  m.step = m.r.c * m.r.inner;
-  return m;
-}
-static ty_status sums_of_images(ty_call *c, const images *m, const char *g, const char *x, const char *shift, double *s1, double *s2) {
-  for (int64_t t = 0; t < m->times; t++) {
-    const int64_t at = t * m->r.c, off = t * m->step * m->r.size;
-    TY_TRY(sums(c, &m->r, g ? g + off : NULL, x + off, shift + at * ty_loop_size[m->r.k], s1 + at, s2 + at));
-  }
-  return TY_OK;
-}
-static void affine_of_images(const images *m, char *o, const char *g, const char *x, const char *a, const char *b, const char *d) {
-  for (int64_t t = 0; t < m->times; t++) {
-    const int64_t at = t * m->r.c * ty_loop_size[m->r.k], off = t * m->step * m->r.size;
-    affine(&m->r, o + off, g ? g + off : NULL, x + off, a + at, b + at, d + at);
-  }
-}
-
-static ty_status group_norm(ty_call *c) {
-  ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *w = c->in[1].t, *b = c->in[2].t, *x;
-  if (ty_numel(o) == 0) return TY_OK;
-  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, o, &x));
-  const images m = images_of(x);
-  const ty_loop_type k = m.r.k;
-  const int64_t channels = x->shape[1], all = m.r.c * m.times, per = channels / mean->shape[1], pixels = m.r.inner;
-  const double count = (double)(per * pixels), eps = c->at[TY_AT_group_norm_stats_eps].f;
-  char *mem = ty_scratch((size_t)(all * 8 * 5 + 8));
-  if (!mem) { ty_release(x); return ty_no_memory(c->ctx, c->op->shown); }
-  double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *d = a + all;
-  for (int64_t i = 0; i < all; i++) {
-    const int64_t first = m.r.last ? i / channels * m.step + i % channels : i * pixels;
-    put(shift, k, i, ty_get((char *)ty_data(x) + first * m.r.size, (ty_dtype)x->dtype));
-  }
-  ty_status s = sums_of_images(c, &m, NULL, ty_data(x), (char *)shift, s1, s2);
-  for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
-    double e = 0, v = 0;
-    for (int64_t j = i * per; j < (i + 1) * per; j++) e += s1[j] / (double)pixels + at(shift, k, j);
-    e /= (double)per;
-    for (int64_t j = i * per; j < (i + 1) * per; j++) {
-      const double own = s1[j] / (double)pixels, apart = own + at(shift, k, j) - e;
-      v += s2[j] - s1[j] * own + (double)pixels * apart * apart;
-    }
-    v = v > 0 || v != v ? v / count : 0;
-    put(ty_data(mean), k, i, e);
-    put(ty_data(rstd), k, i, 1 / sqrt(v + eps));
-    for (int64_t j = i * per; j < (i + 1) * per; j++) {
-      put(shift, k, j, at(ty_data(mean), k, i));
-      put(a, k, j, opt(w, j % channels, 1) * at(ty_data(rstd), k, i));
-      put(d, k, j, opt(b, j % channels, -0.0));
-    }
-  }
-  if (s == TY_OK) affine_of_images(&m, ty_data(o), NULL, ty_data(x), (char *)a, (char *)shift, (char *)d);
-  ty_scratch_free(mem);
-  ty_release(x);
-  return s;
-}
-
-static ty_status group_norm_backward(ty_call *c) {
-  ty_tensor *dx = c->out[0], *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x;
-  if (ty_numel(dx) == 0) {
-    for (int k = 1; k < 3; k++) memset(ty_data(c->out[k]), 0, (size_t)(ty_numel(c->out[k]) * ty_itemsize(c->out[k])));
-    return TY_OK;
-  }
-  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, dx, &g));
-  ty_status s = ty_laid_out_as(c->ctx, c->in[1].t, dx, &x);
-  if (s != TY_OK) { ty_release(g); return s; }
-  const images m = images_of(dx);
-  const ty_loop_type k = m.r.k;
-  const int64_t channels = dx->shape[1], all = m.r.c * m.times, per = channels / mean->shape[1];
-  const double count = (double)(per * m.r.inner);
-  char *mem = ty_scratch((size_t)(all * 8 * 6 + 8));
-  if (!mem) s = ty_no_memory(c->ctx, c->op->shown);
-  double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *b = a + all, *d = b + all;
-  for (int64_t j = 0; j < all && s == TY_OK; j++) put(shift, k, j, at(ty_data(mean), k, j / per));
-  if (s == TY_OK) s = sums_of_images(c, &m, ty_data(g), ty_data(x), (char *)shift, s1, s2);
-  for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
-    const double r = at(ty_data(rstd), k, i);
-    double all1 = 0, all2 = 0;
-    for (int64_t j = i * per; j < (i + 1) * per; j++) {
-      const double gain = opt(w, j % channels, 1);
-      all1 += gain * s1[j];
-      all2 += gain * s2[j];
-    }
-    for (int64_t j = i * per; j < (i + 1) * per; j++) {
-      const double slope = -r * r * r * all2 / count;
-      put(a, k, j, opt(w, j % channels, 1) * r);
-      put(b, k, j, slope);
-      put(d, k, j, -r * all1 / count - slope * at(shift, k, j));
-    }
-  }
-  for (int64_t ch = 0; ch < channels && s == TY_OK; ch++) {
-    double dw = 0, db = 0;
-    for (int64_t j = ch; j < all; j += channels) { dw += s2[j] * at(ty_data(rstd), k, j / per); db += s1[j]; }
-    ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, dw);
-    ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, db);
-  }
-  if (s == TY_OK) affine_of_images(&m, ty_data(dx), ty_data(g), ty_data(x), (char *)a, (char *)b, (char *)d);
-  ty_scratch_free(mem);
-  ty_release(g);
-  ty_release(x);
-  return s;
-}
-
 /* ---- layer norm ---- */
 
 static ty_status layer_norm(ty_call *c) {
@@ -447,6 +335,223 @@ static ty_status rms_norm_backward(ty_call *c) {
   return s;
 }
 
+/* ---- group norm ----
+ * In planes a group's elements lie in a row, and short planes make it layer norm, of weights repeated for each pixel. Else channels of each
+ * image are summed up as batch norm's, and joined to groups: planes of all images as channels of one, channels-last image by image. */
+
+#define SHORT_PLANE 32           /* pixels, below which a plane isn't worth a call */
+
+typedef struct { rows r; int64_t times, step; } images;     /* step: elements from one to the next */
+
+/* Of one pixel each, planes and channels-last are the same. */
+static rows planes_of(const ty_tensor *x) {
+  rows r = rows_of(x);
+  r.last = r.last && r.inner > 1;
+  return r;
+}
+static images images_of(const ty_tensor *x) {
+  images m = {.r = planes_of(x), .times = 1};
+  if (m.r.last) m.times = m.r.n;
+  else m.r.c *= m.r.n;
+  m.r.n = 1;
+  m.step = m.r.c * m.r.inner;
+  return m;
+}
+static ty_status sums_of_images(ty_call *c, const images *m, const char *g, const char *x, const char *shift, double *s1, double *s2) {
+  for (int64_t t = 0; t < m->times; t++) {
+    const int64_t at = t * m->r.c, off = t * m->step * m->r.size;
+    TY_TRY(sums(c, &m->r, g ? g + off : NULL, x + off, shift + at * ty_loop_size[m->r.k], s1 + at, s2 + at));
+  }
+  return TY_OK;
+}
+static void affine_of_images(const images *m, char *o, const char *g, const char *x, const char *a, const char *b, const char *d) {
+  for (int64_t t = 0; t < m->times; t++) {
+    const int64_t at = t * m->r.c * ty_loop_size[m->r.k], off = t * m->step * m->r.size;
+    affine(&m->r, o + off, g ? g + off : NULL, x + off, a + at, b + at, d + at);
+  }
+}
+
+/* What each of repeat times channels is multiplied with, or gets added, in the loops' type; NULL: nothing. To be freed. */
+static ty_status repeated(ty_call *c, const ty_tensor *t, ty_loop_type k, int64_t channels, int64_t repeat, char **out) {
+  *out = NULL;
+  if (!t) return TY_OK;
+  if (!(*out = ty_scratch((size_t)(channels * repeat * ty_loop_size[k])))) return ty_no_memory(c->ctx, c->op->shown);
+  for (int64_t ch = 0; ch < channels; ch++) {
+    const double v = opt(t, ch, 0);
+    for (int64_t p = 0; p < repeat; p++) put(*out, k, ch * repeat + p, v);
+  }
+  return TY_OK;
+}
+
+static ty_status group_norm_rows(ty_call *c, const rows *r, const char *x, double eps) {
+  const ty_tensor *mean = c->out[1], *rstd = c->out[2];
+  const ty_loop_type k = r->k;
+  const bool brief = r->inner < SHORT_PLANE;
+  const int64_t groups = mean->shape[1], per = r->c / groups, n = per * r->inner, step = n * r->size, repeat = brief ? r->inner : 1;
+  char *w, *b = NULL, *o = ty_data(c->out[0]);
+  ty_status s = repeated(c, c->in[1].t, k, r->c, repeat, &w);
+  if (s == TY_OK) s = repeated(c, c->in[2].t, k, r->c, repeat, &b);
+  #pragma omp parallel for num_threads(ty_threads_for(r->n * r->c * r->inner)) schedule(static)
+  for (int64_t i = 0; i < (s == TY_OK ? r->n * groups : 0); i++) {
+    const int64_t first = i % groups * per;
+    double m, rs;
+    r->l->row_moments[k](x + i * step, n, eps, true, &m, &rs);
+    put(ty_data(mean), k, i, m);
+    put(ty_data(rstd), k, i, rs);
+    if (brief) {
+      const int64_t at = first * repeat * r->size;
+      r->l->layer_norm[k](o + i * step, x + i * step, w ? w + at : NULL, b ? b + at : NULL, n, m, rs);
+    } else
+      for (int64_t j = 0; j < per; j++) {
+        const int64_t off = i * step + j * r->inner * r->size;
+        r->l->centered[k](o + off, x + off, r->inner, m, (w ? at(w, k, first + j) : 1) * rs, b ? at(b, k, first + j) : -0.0);
+      }
+  }
+  ty_scratch_free(w);
+  ty_scratch_free(b);
+  return s;
+}
+
+/* Whether what is left of a square sum, once a shift is taken off, has lost its digits. */
+static bool far_off(double s1, double s2, double n) { return s1 * s1 / n > 16 * (s2 - s1 * s1 / n); }
+
+static ty_status group_norm_columns(ty_call *c, const ty_tensor *x, double eps) {
+  const ty_tensor *mean = c->out[1], *rstd = c->out[2], *w = c->in[1].t, *b = c->in[2].t;
+  const images m = images_of(x);
+  const ty_loop_type k = m.r.k;
+  const int64_t channels = m.r.c, all = channels * m.times, per = channels / mean->shape[1];
+  const double pixels = (double)m.r.inner;
+  char *mem = ty_scratch((size_t)(all * 8 * 5 + 8));
+  if (!mem) return ty_no_memory(c->ctx, c->op->shown);
+  double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *d = a + all;
+  for (int64_t j = 0; j < all; j++)
+    put(shift, k, j, ty_get((char *)ty_data(x) + (j / channels * m.step + j % channels) * m.r.size, (ty_dtype)x->dtype));
+  ty_status s = sums_of_images(c, &m, NULL, ty_data(x), (char *)shift, s1, s2);
+  bool again = false;                      /* the first pixel was no measure */
+  for (int64_t j = 0; j < all && s == TY_OK; j++) again = again || far_off(s1[j], s2[j], pixels);
+  if (again) {
+    for (int64_t j = 0; j < all; j++) put(shift, k, j, at(shift, k, j) + s1[j] / pixels);
+    s = sums_of_images(c, &m, NULL, ty_data(x), (char *)shift, s1, s2);
+  }
+  for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
+    double e = 0, v = 0;
+    for (int64_t j = i * per; j < (i + 1) * per; j++) e += s1[j] / pixels + at(shift, k, j);
+    e /= (double)per;
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      const double own = s1[j] / pixels, apart = own + at(shift, k, j) - e;
+      v += s2[j] - s1[j] * own + pixels * apart * apart;
+    }
+    v = v > 0 || v != v ? v / (pixels * (double)per) : 0;
+    put(ty_data(mean), k, i, e);
+    put(ty_data(rstd), k, i, 1 / sqrt(v + eps));
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      put(shift, k, j, at(ty_data(mean), k, i));
+      put(a, k, j, opt(w, j % channels, 1) * at(ty_data(rstd), k, i));
+      put(d, k, j, opt(b, j % channels, -0.0));
+    }
+  }
+  if (s == TY_OK) affine_of_images(&m, ty_data(c->out[0]), NULL, ty_data(x), (char *)a, (char *)shift, (char *)d);
+  ty_scratch_free(mem);
+  return s;
+}
+
+static ty_status group_norm(ty_call *c) {
+  const double eps = c->at[TY_AT_group_norm_stats_eps].f;
+  ty_tensor *x;
+  if (ty_numel(c->out[0]) == 0) return TY_OK;
+  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, c->out[0], &x));
+  const rows r = planes_of(x);
+  const ty_status s = r.last ? group_norm_columns(c, x, eps) : group_norm_rows(c, &r, ty_data(x), eps);
+  ty_release(x);
+  return s;
+}
+
+static ty_status group_norm_backward_rows(ty_call *c, const rows *r, const char *g, const char *x) {
+  const ty_tensor *mean = c->in[3].t, *rstd = c->in[4].t;
+  const ty_loop_type k = r->k;
+  const int64_t groups = mean->shape[1], n = r->c / groups * r->inner, all = groups * n, parts = TY_MIN(LN_PARTS, r->n);
+  char *w, *dx = ty_data(c->out[0]), *acc = ty_scratch((size_t)(2 * parts * all * r->size));
+  ty_status s = repeated(c, c->in[2].t, k, r->c, r->inner, &w);
+  if (s == TY_OK && !acc) s = ty_no_memory(c->ctx, c->op->shown);
+  if (s == TY_OK) {
+    memset(acc, 0, (size_t)(2 * parts * all * r->size));
+    #pragma omp parallel for num_threads(ty_threads_for(r->n * all)) schedule(static)
+    for (int64_t p = 0; p < parts; p++)
+      for (int64_t i = r->n * p / parts * groups; i < r->n * (p + 1) / parts * groups; i++) {
+        const int64_t off = i * n * r->size, at_group = i % groups * n * r->size;
+        char *dw = acc + 2 * p * all * r->size + at_group;
+        r->l->layer_norm_backward[k](dx + off, dw, dw + all * r->size, g + off, x + off, w ? w + at_group : NULL, n,
+          at(ty_data(mean), k, i), at(ty_data(rstd), k, i));
+      }
+    for (int64_t ch = 0; ch < r->c; ch++) {
+      double a = 0, b = 0;
+      for (int64_t p = 0; p < parts; p++)
+        for (int64_t j = ch * r->inner; j < (ch + 1) * r->inner; j++) {
+          a += at(acc, k, 2 * p * all + j);
+          b += at(acc, k, (2 * p + 1) * all + j);
+        }
+      ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, a);
+      ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, b);
+    }
+  }
+  ty_scratch_free(acc);
+  ty_scratch_free(w);
+  return s;
+}
+
+static ty_status group_norm_backward(ty_call *c) {
+  ty_tensor *dx = c->out[0], *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x;
+  if (ty_numel(dx) == 0) {
+    for (int k = 1; k < 3; k++) memset(ty_data(c->out[k]), 0, (size_t)(ty_numel(c->out[k]) * ty_itemsize(c->out[k])));
+    return TY_OK;
+  }
+  TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, dx, &g));
+  ty_status s = ty_laid_out_as(c->ctx, c->in[1].t, dx, &x);
+  if (s != TY_OK) { ty_release(g); return s; }
+  const rows r = planes_of(dx);
+  if (!r.last && r.inner < SHORT_PLANE) {
+    s = group_norm_backward_rows(c, &r, ty_data(g), ty_data(x));
+    ty_release(g);
+    ty_release(x);
+    return s;
+  }
+  const images m = images_of(dx);
+  const ty_loop_type k = m.r.k;
+  const int64_t channels = dx->shape[1], all = m.r.c * m.times, per = channels / mean->shape[1];
+  const double count = (double)(per * m.r.inner);
+  char *mem = ty_scratch((size_t)(all * 8 * 6 + 8));
+  if (!mem) s = ty_no_memory(c->ctx, c->op->shown);
+  double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *b = a + all, *d = b + all;
+  for (int64_t j = 0; j < all && s == TY_OK; j++) put(shift, k, j, at(ty_data(mean), k, j / per));
+  if (s == TY_OK) s = sums_of_images(c, &m, ty_data(g), ty_data(x), (char *)shift, s1, s2);
+  for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
+    const double r = at(ty_data(rstd), k, i);
+    double all1 = 0, all2 = 0;
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      const double gain = opt(w, j % channels, 1);
+      all1 += gain * s1[j];
+      all2 += gain * s2[j];
+    }
+    for (int64_t j = i * per; j < (i + 1) * per; j++) {
+      const double slope = -r * r * r * all2 / count;
+      put(a, k, j, opt(w, j % channels, 1) * r);
+      put(b, k, j, slope);
+      put(d, k, j, -r * all1 / count - slope * at(shift, k, j));
+    }
+  }
+  for (int64_t ch = 0; ch < channels && s == TY_OK; ch++) {
+    double dw = 0, db = 0;
+    for (int64_t j = ch; j < all; j += channels) { dw += s2[j] * at(ty_data(rstd), k, j / per); db += s1[j]; }
+    ty_set(element(c->out[1], ch), (ty_dtype)c->out[1]->dtype, dw);
+    ty_set(element(c->out[2], ch), (ty_dtype)c->out[2]->dtype, db);
+  }
+  if (s == TY_OK) affine_of_images(&m, ty_data(dx), ty_data(g), ty_data(x), (char *)a, (char *)b, (char *)d);
+  ty_scratch_free(mem);
+  ty_release(g);
+  ty_release(x);
+  return s;
+}
+
 static ty_status run(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_batch_norm_stats: return batch_norm(c);
@@ -461,8 +566,5 @@ static ty_status run(ty_call *c) {
 }
 
 ty_status ty_cpu_norm(ty_call *c) {
-  const int id = c->op->id;
-  const bool rows = id == TY_OP_layer_norm_stats || id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_stats ||
-    id == TY_OP_rms_norm_backward;
-  return rows ? ty_widened(c, run) : run(c);
+  return c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward ? run(c) : ty_widened(c, run);
 }

@@ -352,8 +352,8 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
   return true;
 }
 
-/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; results without the dim
-   aren't turned. False: nothing was done. */
+/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; results without
+   the dim aren't turned. False: nothing was done. */
 #define FEW 100
 static bool run_turned(const lines *w, const ty_tensor *t, int nt, int inputs, int same, columns_run run) {
   const int64_t n = w->n, all = ty_numel(&t[0]) / n;

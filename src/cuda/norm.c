@@ -109,16 +109,16 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
   const bool back = c->op->id == TY_OP_group_norm_backward;
   const ty_tensor *o = c->out[0], *mean = back ? c->in[3].t : c->out[1], *rstd = back ? c->in[4].t : c->out[2];
   ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *work = NULL;
-  ty_k_group_norm k = {.dtype = o->dtype, .last = ty_is_channels_last(o), .n = o->shape[0], .c = o->shape[1], .groups = mean->shape[1],
-    .o = ty_data(o), .mean = ty_data(mean), .rstd = ty_data(rstd)};
+  ty_k_group_norm k = {.dtype = o->dtype, .n = o->shape[0], .c = o->shape[1], .groups = mean->shape[1], .o = ty_data(o), .mean = ty_data(mean), .rstd = ty_data(rstd)};
   if (ty_numel(o) == 0) {
     ty_status st = TY_OK;
     for (int i = 1; i < 3 && back && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));
     return st;
   }
   k.pixels = ty_numel(o) / k.n / k.c;
+  k.last = ty_is_channels_last(o) && k.pixels > 1;        /* of one pixel each, planes and channels-last are the same */
   k.parts = ty_k_group_norm_parts(&k);
-  const int64_t room = 2 * k.n * (k.c * k.parts + k.groups);
+  const int64_t room = k.n * (3 * k.c * k.parts + 2 * k.groups);
   ty_status st = ty_laid_out_as(c->ctx, c->in[back].t, o, &x);
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   if (st == TY_OK && c->in[1 + back].t) st = ty_contiguous(c->ctx, c->in[1 + back].t, &w);
@@ -135,7 +135,7 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
       k.dw = ty_data(c->out[1]);
       k.db = ty_data(c->out[2]);
     } else k.eps = c->at[TY_AT_group_norm_stats_eps].f;
-    st = ty_launched(c, gpu, ty_k_groups_norm(&k, s));
+    st = ty_launched(c, gpu, ty_k_norm_groups(&k, s));
   }
   ty_tensor *held[] = {x, g, w, b, work};
   for (int i = 0; i < 5; i++) ty_release(held[i]);

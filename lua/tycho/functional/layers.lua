@@ -343,7 +343,7 @@ def("group_norm",
     if M.numel(x) == groups then
       fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape))
     end
-    return (ops.group_norm_stats(x, groups, w and M.view(w, -1), b and M.view(b, -1), {eps = eps}))
+    return (ops.group_norm_stats(x, groups, w and M.reshape(w, -1), b and M.reshape(b, -1), {eps = eps}))
   end, NN)
 def("instance_norm",
   "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5",
@@ -355,7 +355,7 @@ def("instance_norm",
     if M.numel(x) == n * c and n > 0 then
       fail("instance_norm", "shape %s has one value a channel: there is nothing to normalise by", tostring(x.shape))
     end
-    if mean and var then
+    if mean and var and n > 0 then
       no_grad(function()
         local rows = M.reshape(x, n, c, -1)
         M.lerp_(mean, M.to(ops.mean(ops.mean(rows, 3), 1), mean.dtype), momentum)
