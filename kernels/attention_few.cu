@@ -19,7 +19,7 @@
 template <class T, int N> struct seen { T top, sum, acc[N]; };
 
 template <class T> static __device__ __forceinline__ T higher(T a, T b) { return b > a || b != b ? b : a; }
-/* what sums below top are multiplied with where they are joined below `all` */
+/* what a sum of exp(score - top) is multiplied with to become one of exp(score - all) */
 template <class T> static __device__ __forceinline__ T down_to(T top, T all) { return top == (T)-INFINITY ? (T)0 : exp_of(top - all); }
 
 /* One pack of a row, 0 beyond its width. */
@@ -30,7 +30,7 @@ template <class D> static __device__ __forceinline__ void take(typename stored<D
   for (int k = 0; k < PACK(D); k++) v[k] = stored<D>::in(d.d[k]);
 }
 
-/* The results of a query, of one who has seen all of its keys. */
+/* An element of a query's result, when all of its keys have been seen. */
 template <class T> static __device__ __forceinline__ void put_result(const ty_k_attention &a, int64_t head, int64_t i, int64_t c,
   T sum, T acc) {
   store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + c * a.o.stride[3], sum == 0 ? (T)0 : acc / sum);
@@ -39,7 +39,7 @@ template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k
   ((T *)a.lse)[row] = sum == 0 ? (T)INFINITY : top + log_of(sum);      /* no key to attend to: the result is 0, as PyTorch's */
 }
 
-/* Later keys are seen by nobody. */
+/* How many keys there are to see: those after the last query are seen by none. */
 static __host__ __device__ __forceinline__ int64_t keys_of(const ty_k_attention &a) { return a.causal && a.lq < a.lk ? a.lq : a.lk; }
 
 /* A block has up to QUERIES queries of a head and one section of its keys. */
@@ -98,8 +98,10 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
   }
 #pragma unroll
   for (int i = 0; i < QUERIES; i++) {
-    tops[team][i] = mine[i].top;
-    sums[team][i] = mine[i].sum;
+    if (lane == 0) {
+      tops[team][i] = mine[i].top;
+      sums[team][i] = mine[i].sum;
+    }
 #pragma unroll
     for (int n = 0; n < N; n++) accs[team][i][c + n] = mine[i].acc[n];
   }

@@ -37,7 +37,8 @@ template <class T> static __device__ __forceinline__ two<T> *slopes_of(const ty_
 static __device__ __forceinline__ int64_t per_of(const ty_k_group_norm &a) { return a.c / a.groups; }
 
 /* Of each step-th of a plane's pixels from .. to - 1. Forward by distances from the thread's own first one. */
-template <class T> static __device__ __forceinline__ part<T> take(const ty_k_group_norm &a, int64_t plane, int64_t from, int64_t to, int step) {
+template <class T> static __device__ __forceinline__ part<T> take(const ty_k_group_norm &a, int64_t plane, int64_t from, int64_t to,
+  int step) {
   const int64_t first = a.last ? plane / a.c * a.pixels * a.c + plane % a.c : plane * a.pixels, apart = a.last ? a.c : 1;
   if (from >= to) return {0, 0, 0};
   const T center = a.g ? ((const T *)a.mean)[plane / per_of(a)] : load<T>(a.x, a.dtype, first + from * apart);

@@ -1,7 +1,7 @@
 -- tycho.utils.tensorboard: what TensorBoard shows of a run (tensorboard --logdir runs), as torch.utils.tensorboard writes it.
 --
--- Idea: an event file is a row of records, each a protocol buffer of a few fields (tensorflow/core/util/event.proto, framework/summary.proto)
--- between two checksums (CRC-32C). Invariant: a record is written whole or not at all, so that a file can be read while it grows.
+-- Idea: an event file is a row of records, each a protocol buffer of a few fields (TensorFlow's event.proto and summary.proto) between two
+-- checksums (CRC-32C). Invariant: a record is written whole or not at all, so that a file can be read while it grows.
 local ffi = require "ffi"
 local bit = require "bit"
 local core = require "tycho.core"
@@ -95,8 +95,8 @@ local function number(who, v)
   return v
 end
 
--- utils.tensorboard.SummaryWriter(folder, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of the
--- folder (default: runs/ and the time). It is flushed after flush_secs, by flush() and close(), and at the process's end.
+-- utils.tensorboard.SummaryWriter(folder, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of
+-- the folder (default: runs/ and the time). It is flushed after flush_secs, by flush() and close(), and at the process's end.
 function tensorboard.SummaryWriter(folder, o)
   if type(folder) == "table" and o == nil then folder, o = folder.log_dir, folder end
   o = options.fill("SummaryWriter", o, {log_dir = false, flush_secs = 120, filename_suffix = "", comment = ""})

@@ -11,8 +11,9 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Sums of lines, each as loops.c sums a row up: in lanes (lane: TY_LANES rows of n), which join_ adds by halves; row: its part of it. */
-#define SIDE 16
+/* Sums of n lines, each added up as loops.c adds up a row: element i goes to lane i % TY_LANES (add_), the lanes are added by halves
+   (join_). lane: TY_LANES rows of n. */
+#define SIDE 16                  /* lines whose lanes are added at once */
 #define SUMS(k, T) \
   static void join_##k(double *sum, const T *lane, int64_t lanes, int64_t n, bool round) { \
     for (int64_t at = 0; at < n; at += SIDE) { \

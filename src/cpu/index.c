@@ -299,6 +299,9 @@ static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t
   }
 }
 
+/* Into how many pieces each line is cut, so that every thread has some. */
+static int64_t pieces_of(const walk *w, int threads) { return w->lines < threads ? threads : 1; }
+
 static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
   const int64_t limit = x->ndim ? x->shape[c->at[TY_AT_gather_dim].i] : 1;
@@ -308,14 +311,17 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
   const walk w = walk_of(&k, x, NULL);
   const int64_t *p = ty_data(*out);
   int64_t first = w.lines;                 /* the first line with a bad index */
-  #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n)) schedule(static) reduction(min : first)
-  for (int64_t line = 0; line < w.lines; line++) {
+  const int threads = ty_threads_for(w.lines * w.n);
+  const int64_t pieces = pieces_of(&w, threads);
+  #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first)
+  for (int64_t job = 0; job < w.lines * pieces; job++) {
+    const int64_t line = job / pieces, from = w.n * (job % pieces) / pieces, to = w.n * (job % pieces + 1) / pieces;
     int64_t i, l, s;
     uint64_t bad = 0;
     line_at(&w, line, &i, &l, &s);
-    if (w.istep == 0) bad = w.n && (uint64_t)(p[i] - 1) >= (uint64_t)limit;
-    else if (w.istep == 1) for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
-    else for (int64_t j = 0; j < w.n; j++) bad |= (uint64_t)(p[i + j * w.istep] - 1) >= (uint64_t)limit;
+    if (w.istep == 0) bad = from < to && (uint64_t)(p[i] - 1) >= (uint64_t)limit;
+    else if (w.istep == 1) for (int64_t j = from; j < to; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
+    else for (int64_t j = from; j < to; j++) bad |= (uint64_t)(p[i + j * w.istep] - 1) >= (uint64_t)limit;
     if (bad) first = TY_MIN(first, line);
   }
   if (first == w.lines) return TY_OK;
@@ -378,10 +384,13 @@ static ty_status gather(ty_call *c) {
   ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
   ty_call k = *c;
   k.in = in;
-  walk w = walk_of(&k, x, o);
-  #pragma omp parallel for num_threads(ty_threads_for(w.lines * w.n * 2)) schedule(static)
-  for (int64_t line = 0; line < w.lines; line++)
-    move_line(&w, line, 0, w.n, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, (ty_dtype)x->dtype);
+  const walk w = walk_of(&k, x, o);
+  const int threads = ty_threads_for(w.lines * w.n * 2);
+  const int64_t pieces = pieces_of(&w, threads);
+  #pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t job = 0; job < w.lines * pieces; job++)
+    move_line(&w, job / pieces, w.n * (job % pieces) / pieces, w.n * (job % pieces + 1) / pieces, ty_data(x), ty_data(o), ty_itemsize(x),
+      true, PUT, (ty_dtype)x->dtype);
   ty_release(idx);
   return TY_OK;
 }

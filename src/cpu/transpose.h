@@ -4,11 +4,13 @@
 
 #define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
 #define NEXT_BLOCK(i, n, K) ((i) + (K) < (n) ? TY_MIN((i) + (K), (n) - (K)) : (n))     /* the last may overlap */
+/* Elements of any type of the size go as whole numbers. Not inlined: as part of larger loops gcc warns of what can't be. */
 #define TRANSPOSE(size, T, K, EXCHANGE) \
   typedef T block_##size __attribute__((vector_size(K * size))); \
+  typedef T any_##size __attribute__((may_alias)); \
   static __attribute__((noinline, noclone)) \
   void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
-    T *o = o_; const T *x = x_; \
+    any_##size *o = o_; const any_##size *x = x_; \
     if (n < K || m < K) for (int64_t j = 0; j < m; j++) for (int64_t i = 0; i < n; i++) o[j * os + i] = x[i * xs + j]; \
     else for (int64_t i = 0; i < n; i = NEXT_BLOCK(i, n, K)) for (int64_t j = 0; j < m; j = NEXT_BLOCK(j, m, K)) { \
       block_##size a[K], b[K]; \

@@ -109,7 +109,8 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
   const bool back = c->op->id == TY_OP_group_norm_backward;
   const ty_tensor *o = c->out[0], *mean = back ? c->in[3].t : c->out[1], *rstd = back ? c->in[4].t : c->out[2];
   ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *work = NULL;
-  ty_k_group_norm k = {.dtype = o->dtype, .n = o->shape[0], .c = o->shape[1], .groups = mean->shape[1], .o = ty_data(o), .mean = ty_data(mean), .rstd = ty_data(rstd)};
+  ty_k_group_norm k = {.dtype = o->dtype, .n = o->shape[0], .c = o->shape[1], .groups = mean->shape[1], .o = ty_data(o),
+    .mean = ty_data(mean), .rstd = ty_data(rstd)};
   if (ty_numel(o) == 0) {
     ty_status st = TY_OK;
     for (int i = 1; i < 3 && back && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));

@@ -120,7 +120,7 @@ static pthread_cond_t one_finished = PTHREAD_COND_INITIALIZER;
 static ty_saving *under_way;
 static pid_t under_way_pid;
 
-/* Returns when all from s on are finished; with `of`, those of its folder. */
+/* Returns when all that were started before s are finished (NULL: all there are); with `of`, those of its folder alone. */
 static void wait_for(ty_saving *s, const ty_saving *of) {
   pthread_mutex_lock(&under_way_lock);
   for (ty_saving *q = s ? s : under_way; q;) {

@@ -23,7 +23,7 @@ bool ty_away(int *fd) {
   return to >= 0;
 }
 
-/* path, or, in room (PATH_MAX), what it leads to as a link */
+/* path, or, in room (PATH_MAX), what it leads to as a link. One that leads to nothing is replaced. */
 static const char *target_of(const char *path, char *room) {
   struct stat st;
   return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, room) ? room : path;

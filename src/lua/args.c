@@ -72,12 +72,12 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
   if (near) return ty_throw(L, "%s: unknown option '%s'; did you mean '%s'?", op->shown, key, near);
   luaL_Buffer all;
   luaL_buffinit(L, &all);
-  for (int i = 0; i < op->nparam; i++) {
-    if (i) luaL_addstring(&all, ", ");
-    luaL_addstring(&all, op->param[i].name);
+  for (int i = 0; i < n; i++) {
+    luaL_addstring(&all, i ? ", " : n > 1 ? "; there are " : "; there is ");
+    luaL_addstring(&all, names[i]);
   }
   luaL_pushresult(&all);
-  return ty_throw(L, "%s: unknown option '%s'; there are %s", op->shown, key, lua_tostring(L, -1));
+  return ty_throw(L, "%s: unknown option '%s'%s", op->shown, key, lua_tostring(L, -1));
 }
 
 /* The parameter that PyTorch calls `key`; nparam: none. */

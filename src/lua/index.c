@@ -126,12 +126,14 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   }
 }
 
+static bool is_rest(lua_State *L, int at) { return lua_type(L, at) == LUA_TSTRING && !strcmp(lua_tostring(L, at), "..."); }
+
 /* "..." at position i of the n in the list of indices: whole dims, so that those after it come out at the last dims. */
 static void by_rest(lua_State *L, path *p, int i, int n) {
   int64_t rest = current(L, p)->ndim - p->dim;
   for (int k = i + 1; k <= n; k++) {
     lua_rawgeti(L, 2, k);
-    if (lua_type(L, -1) == LUA_TSTRING) ty_throw(L, "index: '...' stands once in a list of indices");
+    if (is_rest(L, lua_gettop(L))) ty_throw(L, "index: '...' stands once in a list of indices");
     const ty_tensor *t = ty_test(L, -1);
     rest -= t && (t->dtype == TY_BOOL || t->dtype == TY_U8) ? t->ndim : 1;
     lua_pop(L, 1);
@@ -139,12 +141,13 @@ static void by_rest(lua_State *L, path *p, int i, int n) {
   p->dim += TY_MAX(rest, 0);               /* too many: the next ones will tell */
 }
 
-/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number. */
+/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number, and no "..." asks for a tensor. */
 static bool walk(lua_State *L, ty_state *s, path *p) {
   memset(p, 0, sizeof *p);
   p->view = 1;
   luaL_checkstack(L, 40, "index");
   int full = current(L, p)->ndim, numbers = 0;
+  bool rest = false;
   if (ty_is_handle(L, 2)) { by_tensor(L, s, p, 2); return false; }
   if (lua_type(L, 2) != LUA_TTABLE) {
     by_number(L, s, p, whole(L, 2));
@@ -177,10 +180,10 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     } else if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
     else if (lua_type(L, at) == LUA_TTABLE) by_range(L, s, p, at);
     else if (lua_isnil(L, at)) ty_throw(L, "index: nil at position %d of the list of indices", i);
-    else if (lua_type(L, at) == LUA_TSTRING && !strcmp(lua_tostring(L, at), "...")) by_rest(L, p, i, n);
+    else if (is_rest(L, at)) { by_rest(L, p, i, n); rest = true; }
     else { by_number(L, s, p, whole(L, at)); numbers++; }
   }
-  return n > 0 && numbers == full;
+  return n > 0 && numbers == full && !rest;
 }
 
 /* The number or boolean at an index. */

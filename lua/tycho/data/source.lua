@@ -103,7 +103,8 @@ function source.of(dataset)
   return made_of, at
 end
 
--- The fields of a dataset, nil and the reason where there are none. A Subset's are copies, unless whole: then they are those of what it is of.
+-- The fields of a dataset, nil and the reason where there are none. A Subset's are copies, unless whole: then they are those of what it
+-- is of.
 function source.fields(dataset, whole)
   local base, at = source.base(dataset)
   local fields, why = fields_of(base)
