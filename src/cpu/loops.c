@@ -84,10 +84,11 @@
     *(A *)out = eight[0]; } \
   /* as row_, of rows one after another: SIDE of them side by side, short ones from the start on, others when each is a vector */ \
   static void PASTE(PASTE(rows_##name, _), S)(void *out, const void *x_, int64_t rows, int64_t n) { \
-    const T *xs = x_; A *o = out, none; T turned[SHORT][SIDE] = {{0}}; A side[SHORT][SIDE], eight[SIDE * 8] = {0}; \
+    const T *xs = x_; A *o = out, none; T turned[SHORT][SIDE]; A side[SHORT][SIDE], eight[SIDE * 8]; \
     { T x = (T)(INIT), acc = x; x = MAP; none = (A)(T)(COMB); } \
     for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) { \
       const int m = (int)TY_MIN(rows, SIDE), k = n <= SHORT ? (int)n : 8; \
+      if (m < SIDE) { memset(turned, 0, sizeof turned); memset(eight, 0, sizeof eight); } \
       if (n <= SHORT) { \
         if (sizeof(T) == 4) transpose_4(turned, SIDE, xs, n, m, n); \
         else transpose_8(turned, SIDE, xs, n, m, n); \

@@ -8,6 +8,8 @@
 #include <string.h>
 #include "cpu.h"
 
+#define LONG 192                 /* elements of a row that is as well joined by itself */
+
 typedef struct { int n; int64_t shape[TY_MAXDIM], stride[TY_MAXDIM], total; } dims;
 
 /* The outermost first: those that repeat the same memory (stride 0), then those of the larger strides. */
@@ -133,7 +135,8 @@ ty_status ty_cpu_reduce(ty_call *c) {
       const char *p = base + at * n * r.size;
       double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
       if (!r.direct) { r.load(buf, p, 1, m * n); p = (const char *)buf; }
-      r.l->rows[r.id][r.k](part, p, m, n);
+      if (n < LONG) r.l->rows[r.id][r.k](part, p, m, n);
+      else for (int64_t i = 0; i < m; i++) r.l->row[r.id][r.k](&part[i], p + i * n * ty_loop_size[r.k], n);
       r.l->init[r.id][r.k](acc, m);
       r.l->combine[r.id][r.k](acc, part, m);
       r.l->finish[r.id][r.k](acc, m, count);
