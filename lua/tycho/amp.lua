@@ -295,7 +295,7 @@ function Scaler:load_state_dict(d)
   end
 end
 
-options.colon(Scaler, "scaler", function(self) return getmetatable(self) == Scaler end)
+options.methods(Scaler, "scaler", function(self) return getmetatable(self) == Scaler end)
 
 -- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
 function amp.GradScaler(o, more)

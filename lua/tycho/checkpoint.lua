@@ -268,6 +268,6 @@ function Manager:restore_latest(members)
   fail("restore_latest: none of the %d checkpoints in %s can be read; the oldest: %s", #steps, self.dir, last)
 end
 
-options.colon(Manager, "manager", function(self) return getmetatable(self) == Manager end)
+options.methods(Manager, "manager", function(self) return getmetatable(self) == Manager end)
 
 return require("tycho.options").told(checkpoint, "checkpoint")

@@ -37,6 +37,23 @@ function options.colon(class, object, is, but)
   end
 end
 
+-- The same for a class whose objects have no fields of the user's: a method's misspelled name is told. What is less like one is nil.
+function options.methods(class, object, is)
+  options.colon(class, object, is)
+  local names, others = {}, {}
+  for name, f in pairs(class) do
+    if type(f) == "function" and not name:find "^_" then names[#names + 1] = name end
+  end
+  setmetatable(class, {__index = function(_, k)
+    if type(k) ~= "string" or #k < 4 or others[k] then return nil end
+    local near = core.nearest(k, names)
+    if near and near:byte() == k:byte() and math.abs(#near - #k) <= 1 then
+      fail("%s has no method '%s'; did you mean '%s'?", object, k, near)
+    end
+    others[k] = true
+  end})
+end
+
 -- Raises unless the table is a list: without holes, which an unset field leaves in {a.weight, a.typo, b.weight}, and without names.
 -- hint: where what has a name belongs.
 function options.items(who, what, list, hint)

@@ -196,5 +196,5 @@ function Writer:close()
   self._file, self._closed = nil, true
 end
 
-options.colon(Writer, "writer", function(w) return getmetatable(w) == Writer end)
+options.methods(Writer, "writer", function(w) return getmetatable(w) == Writer end)
 return options.told(tensorboard, "utils.tensorboard")

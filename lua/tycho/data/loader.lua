@@ -290,7 +290,7 @@ function DataLoader:load_state_dict(d)
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end
 
-options.colon(DataLoader, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
+options.methods(DataLoader, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
 
 ---- the next batch, while this one is worked on ----
 local Prefetcher = {}

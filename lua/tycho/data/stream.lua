@@ -81,5 +81,5 @@ function Stream:load_state_dict(d)
   self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
 end
 
-options.colon(Stream, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
+options.methods(Stream, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
 return new

@@ -560,7 +560,7 @@ function Adagrad:update(group, b)
     group.lr_decay, group.eps, group.weight_decay, group.maximize)
 end
 
-options.colon(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
+options.methods(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
 Optimizer._loads = Optimizer.load_state_dict
 require("tycho.optim.lbfgs")(new_class)
 local composed = require("tycho.optim.composed")(new_class)

@@ -150,7 +150,7 @@ function Scheduler:load_state_dict(d)
   self.last_lr = last or rates_of(self.optimizer)
 end
 
-options.colon(Scheduler, "scheduler", function(self) return type(self) == "table" and self.optimizer ~= nil end)
+options.methods(Scheduler, "scheduler", function(self) return type(self) == "table" and self.optimizer ~= nil end)
 
 local function need(self, k)
   if type(self[k]) ~= "number" or self[k] <= 0 then fail("%s: %s must be a number above 0, got %s", self._name, k, tostring(self[k])) end
