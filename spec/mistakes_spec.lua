@@ -38,7 +38,8 @@ describe("mistakes", function()
   it("a method's misspelled name is told, and a field that isn't there is nil", function()
     local loader = data.DataLoader(data.TensorDataset(tycho.ones(2)))
     local manager = tycho.checkpoint.Manager {dir = helper.folder()}
-    for _, case in ipairs {{opt, "stpe", "step"}, {opt, "zero_gard", "zero_grad"}, {optim.lr_scheduler.StepLR(opt, 1), "get_lsat_lr", "get_last_lr"},
+    local scheduler = optim.lr_scheduler.StepLR(opt, 1)
+    for _, case in ipairs {{opt, "stpe", "step"}, {opt, "zero_gard", "zero_grad"}, {scheduler, "get_lsat_lr", "get_last_lr"},
         {tycho.amp.GradScaler(), "unscle_", "unscale_"}, {loader, "itre", "iter"}, {manager, "restor", "restore"}} do
       local object, name, right = unpack(case)
       fails(("has no method '%s'; did you mean '%s'?"):format(name, right), function() return object[name](object) end)
