@@ -70,7 +70,7 @@ describe("memory", function()
   end)
 
   it("forgets a burst of memory that has been collected #cpu", function()
-    local burst, base, most, times = {}, nil, 0, some()
+    local burst, most, times, base = {}, 0, some()
     repeat                                                         -- what finalizers let go goes a collection later
       base = core.allocated()
       collectgarbage() collectgarbage()
