@@ -309,6 +309,7 @@ golden: all
 	-$(PYTHON) spec/golden_amp.py
 	-$(PYTHON) spec/golden_transforms.py
 	-$(PYTHON) spec/golden_files.py
+	-$(PYTHON) spec/golden_tensorboard.py
 	-$(PYTHON) spec/golden_files.py --check
 
 install: all
