@@ -380,6 +380,14 @@ describe("checkpoints", function()
     assert.same({0.5, 1, 1.5}, (data.DataLoader(data.StackDataset(halves, ints), {batch_size = 3}):iter()()):totable())
     assert.equal("int64 int64, int64 int64", dtypes(data.StackDataset({size = own.size, get = own.get,
       fields = function() return 3 end}, own)))
+    local path = helper.folder() .. "/text"
+    helper.write_file(path, ("abcdefgh"):rep(20))
+    local text = data.datasets.TokenFile {root = path, block_size = 4}
+    local theirs = text.get
+    function text:get(i) return (theirs(self, i)) end                      -- which asks what it takes the place of
+    assert.same({4}, {unpack(text:get(1).shape)})
+    assert.same({2, 4}, {unpack((data.DataLoader(text, {batch_size = 2}):iter()()).shape)})
+    assert.equal(1, select("#", data.DataLoader(text, {batch_size = 2}):iter()()))
     assert.equal("float64 int64, float64 int64", dtypes(data.StackDataset(doubles, own)))
     assert.equal("float64, float64, float64, float64", dtypes(data.ConcatDataset {doubles, own}))
     assert.equal("float64, float64, float64, float64", dtypes(data.ConcatDataset {ints, doubles}))

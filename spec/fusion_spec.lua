@@ -2,6 +2,7 @@
 local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
+local exact = helper.exact
 
 local pointwise = {}
 for _, op in ipairs(core.op_table()) do
@@ -64,14 +65,6 @@ local function program(seed, floats)
     for i = math.max(n + 1, #v - 2), #v do out[#out + 1] = v[i] end
     return unpack(out)
   end, inputs
-end
-
-local function exact(got, want, message)
-  assert.equal(want.dtype, got.dtype, message)
-  assert.same(want.shape, got.shape, message)
-  local a, b = want:double():cpu(), got:double():cpu()
-  local equal = a:eq(b):logical_and((1 / a):eq(1 / b))    -- 0 isn't -0
-  assert.is_true((equal:logical_or(a:isnan():logical_and(b:isnan()))):all():item(), message)
 end
 
 describe("fusion", function()

@@ -31,6 +31,19 @@ function helper.close(a, b, what, tolerance)
   end
 end
 
+-- Raises where a and b differ in shape, dtype or bits, but for those of NaNs.
+function helper.exact(a, b, what)
+  what = what or "result"
+  if a.shape ~= b.shape then error(("%s: shape %s, expected %s"):format(what, tostring(a.shape), tostring(b.shape)), 2) end
+  if a.dtype ~= b.dtype then error(("%s: dtype %s, expected %s"):format(what, a.dtype, b.dtype), 2) end
+  local same
+  if a.dtype:find "float" then
+    local x, y = a:detach():cpu():double(), b:detach():cpu():double()
+    same = x:eq(y):logical_and((1 / x):eq(1 / y)):logical_or(x:isnan():logical_and(y:isnan())):all():item()     -- 0 isn't -0
+  else same = a:equal(b) end
+  if not same then error(what .. ": other bits", 2) end
+end
+
 -- A function that draws 1 .. n, from a seed alone, whatever Tycho's generators do.
 function helper.drawer(seed)
   local state = seed * 7919 + 17

@@ -2,13 +2,7 @@
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local nn, F = tycho.nn, tycho.nn.functional
-
-local function exact(got, want, message)
-  assert.equal(want.dtype, got.dtype, message)
-  assert.same(want.shape, got.shape, message)
-  local a, b = want:double():cpu(), got:double():cpu()
-  assert.is_true(a:eq(b):logical_and((1 / a):eq(1 / b)):logical_or(a:isnan():logical_and(b:isnan())):all():item(), message)
-end
+local exact = helper.exact
 
 -- What n calls of the function that make() gives return, compiled or not, then the state it gives; and the report of what was compiled.
 local function results(make, n, compiled)

@@ -37,7 +37,7 @@ function options.colon(class, object, is, but)
   end
 end
 
--- The same for a class whose objects have no fields of the user's: a method's misspelled name is told. What is less like one is nil.
+-- The same for a class whose objects seldom get fields of the user's: a method's misspelled name is told. What is less like one is nil.
 function options.methods(class, object, is)
   options.colon(class, object, is)
   local names, others = {}, {}

@@ -85,7 +85,8 @@ local function write(w, who, tag, step, time, value)
   end
   if w._closed then fail("%s: the writer is closed", who) end
   if not w._file then open(w) end
-  w._file:write(event(w, step, time, text(5, text(1, text(1, tag) .. value))))
+  local ok, why = w._file:write(event(w, step, time, text(5, text(1, text(1, tag) .. value))))
+  if not ok then fail("%s: %s: %s", who, w.path, why) end
   if core.now() - w._flushed > w._every then w:flush() end
 end
 local function number(who, v)
@@ -186,14 +187,18 @@ end
 
 -- What was added is in the file when this returns.
 function Writer:flush()
-  if self._file then self._file:flush() end
+  local ok, why = true, nil
+  if self._file then ok, why = self._file:flush() end
+  if not ok then fail("flush: %s: %s", self.path, why) end
   for _, w in pairs(self._of) do w:flush() end
   self._flushed = core.now()
 end
 function Writer:close()
-  if self._file then self._file:close() end
+  local ok, why = true, nil
+  if self._file then ok, why = self._file:close() end
   for _, w in pairs(self._of) do w:close() end
   self._file, self._closed = nil, true
+  if not ok then fail("close: %s: %s", self.path, why) end
 end
 
 options.methods(Writer, "writer", function(w) return getmetatable(w) == Writer end)

@@ -249,6 +249,16 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
   return s;
 }
 
+/* Memory for a result; who has none of it says whose result it would have been. */
+static ty_status make_result(ty_call *c, const ty_backend *b, int i) {
+  char text[TY_ERRLEN];
+  const ty_status s = ty_empty(c->ctx, b, &c->meta[i], &c->out[i]);
+  if (s == TY_OK) return s;
+  memcpy(text, c->ctx->err, sizeof text);
+  ty_fail(c, "%s", text);
+  return s;
+}
+
 static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into) {
   ty_tensor *before[TY_MAXPARAM] = {NULL}, *result = NULL;
   ty_status s = TY_OK;
@@ -267,8 +277,9 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   if (record && s == TY_OK) s = ty_prepare_inplace(c, into, before, &pending);
   if (s == TY_OK && direct) s = run(c, b);
   else if (s == TY_OK) {
-    s = ty_empty(c->ctx, b, &c->meta[0], &result);
-    c->out[0] = result;
+    c->out[0] = NULL;
+    s = make_result(c, b, 0);
+    result = c->out[0];
     if (s == TY_OK) s = run(c, b);
     if (s == TY_OK) s = ty_copy_into(c->ctx, into, result);
     ty_release(result);
@@ -280,16 +291,6 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   } else ty_abandon_inplace(&pending);
   for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
   c->out[0] = s == TY_OK ? ty_retain(into) : NULL;
-  return s;
-}
-
-/* Memory for a result; who has none of it says whose result it would have been. */
-static ty_status make_result(ty_call *c, const ty_backend *b, int i) {
-  char text[TY_ERRLEN];
-  const ty_status s = ty_empty(c->ctx, b, &c->meta[i], &c->out[i]);
-  if (s == TY_OK) return s;
-  memcpy(text, c->ctx->err, sizeof text);
-  ty_fail(c, "%s", text);
   return s;
 }
 

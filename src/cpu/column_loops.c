@@ -24,7 +24,7 @@
       for (int64_t j = 0; j < m; j++) sum[at + j] += round ? (double)(T)w[0][j] : w[0][j]; } } \
   static void add_##k(T *lane, int64_t i, const T *row, int64_t n) { \
     T *to = lane + i % TY_LANES * n; \
-    if (i < TY_LANES) for (int64_t j = 0; j < n; j++) to[j] = 0 + row[j]; \
+    if (i < TY_LANES) for (int64_t j = 0; j < n; j++) to[j] = 0 + row[j];                    /* of -0 too a lane becomes 0 */ \
     else for (int64_t j = 0; j < n; j++) to[j] += row[j]; }
 SUMS(0, float)
 SUMS(1, double)

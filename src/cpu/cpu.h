@@ -55,7 +55,8 @@ typedef struct {
   void (*load[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
   void (*row[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
-  void (*rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);         /* of each of rows one after another */
+  /* the same of each of `rows` rows of n, one after another */
+  void (*rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);
   void (*column[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
   void (*column_init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */

@@ -128,7 +128,7 @@ ty_status ty_cpu_reduce(ty_call *c) {
     }
   } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_PART && r.red.stride[0] == 1 &&
              ty_is_contiguous(x)) {        /* rows that the loops take whole, one after another */
-    const int64_t n = r.red.total, rows = n <= TY_LANES ? TY_BLOCK / n : TY_MAX(TY_PART / n, 1), blocks = (keep.total + rows - 1) / rows;
+    const int64_t n = r.red.total, rows = TY_MIN(TY_PART / n, TY_BLOCK), blocks = (keep.total + rows - 1) / rows;
     #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
     for (int64_t b = 0; b < blocks; b++) {
       const int64_t at = b * rows, m = TY_MIN(rows, keep.total - at);

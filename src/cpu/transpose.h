@@ -40,22 +40,3 @@ TRANSPOSE(4, uint32_t, 4,
   for (int k = 0; k < 4; k++) b[k] = a[k];)
 TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
 #endif
-
-/* ty_uniform(r[i]) >= drop, which has 24 bits */
-static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
-  const uint32_t least = (uint32_t)__builtin_ceil(drop * 16777216.0);
-  for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
-}
-static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
-  for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
-}
-
-/* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
-static void normal(float *restrict out, const uint32_t *restrict words, int64_t n) {
-  float a[64], b[64];
-  for (int64_t at = 0; at < n; at += 128) {
-    const int m = (int)TY_MIN(64, (n - at) / 2);
-    for (int i = 0; i < m; i++) ty_normal2(words[at + 2 * i], words[at + 2 * i + 1], &a[i], &b[i]);
-    for (int i = 0; i < m; i++) { out[at + 2 * i] = a[i]; out[at + 2 * i + 1] = b[i]; }
-  }
-}

@@ -1,7 +1,8 @@
 -- Which datasets C can make items of by itself, and their sources (src/io/data.h).
 --
 -- A dataset says so by fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of
--- such a one is the same source and a list of positions in it; a ConcatDataset of such ones a source with parts.
+-- such a one is the same source and a list of positions in it; a ConcatDataset of such ones a source with parts; a StackDataset has the
+-- fields of all.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -39,11 +40,13 @@ function source.base(dataset)
   return dataset, at
 end
 
--- What C makes a dataset's items of; nil and the reason: a get of the user's own is Lua.
+-- Whether its items are made in Lua: a dataset of the user's, or one with a get of the user's own.
+local function is_lua(base)
+  return type(base) ~= "table" or type(base.fields) ~= "function" or (ours[getmetatable(base)] and rawget(base, "get") ~= nil)
+end
+-- What C makes a dataset's items of; nil and the reason.
 local function fields_of(base)
-  if type(base) ~= "table" or type(base.fields) ~= "function" or (ours[getmetatable(base)] and rawget(base, "get")) then
-    return nil, "it is written in Lua"
-  end
+  if is_lua(base) then return nil, "it is written in Lua" end
   local fields, why = base:fields()
   if fields and not (type(fields) == "table" and type(fields[1]) == "table" and fields[1].kind) then fields = nil end  -- the user's word
   return fields, why or "it is written in Lua"
@@ -66,7 +69,7 @@ local function own(dataset)
   local have, transforms = made[dataset], transforms_of(dataset, {})
   if have and same(have.transforms, transforms) then return have.source end
   if dataset:size() == 0 then return nil, "it is empty" end
-  local fields, why = fields_of(dataset)
+  local fields, why = dataset:fields()
   if not fields then return nil, why end
   have = {source = core.make_source(dataset:size(), fields), transforms = transforms}
   made[dataset] = have
@@ -97,7 +100,7 @@ function source.of(dataset)
     local whole, why = joined(parts)
     return whole, whole and at or why
   end
-  if type(base) ~= "table" then return nil, "it is written in Lua" end
+  if is_lua(base) then return nil, "it is written in Lua" end
   local made_of, why = own(base)
   if not made_of then return nil, why end
   return made_of, at
