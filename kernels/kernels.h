@@ -292,6 +292,7 @@ TY_K cudaError_t ty_k_normalized_pool(const ty_k_pooling *a, const ty_k_normaliz
 /* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
 typedef struct {
   int dtype, wdtype, bdtype, ddtype, rms;                /* ddtype: of dw and db; rms: no mean, no bias */
+  int gdtype, copy_dtype;                                /* dtype; where that is float32 also a 16-bit one, the same for both */
   int64_t rows, n;
   double eps;
   const void *x, *w, *b, *g;                             /* w, b may be NULL; g: the result's gradient, in backward */
@@ -299,6 +300,9 @@ typedef struct {
   void *dw, *db;                                         /* backward: n elements each; db NULL for rms */
   /* backward: 2 n times ty_k_norm_parts elements, float64 where x is, else float32 */
   void *partial;
+  /* backward, or NULL. past: is added to x's gradient, and may be where that goes; copy: gets the same in copy_dtype, and o may be NULL */
+  const void *past;
+  void *copy;
 } ty_k_norm;
 TY_K int ty_k_norm_parts(int64_t rows, int64_t n);
 TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);

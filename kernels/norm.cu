@@ -76,8 +76,20 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) fo
   ((T *)a.rstd)[blockIdx.x] = r;
 }
 
-/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. */
-template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) backward_short(const ty_k_norm a, int parts) {
+/* A row of x's gradient, with what went past the norm; C: the copy's dtype. */
+template <class D, class C, int G, class T> static __device__ __forceinline__ void store_sum(const ty_k_norm &a, int64_t base, T *v) {
+  if (a.past) {
+    T past[ROW_EACH];
+    load_row<G, D>(past, a.past, base, a.n, 1);
+    EACH_OF_ROW(e, j, a.n) v[e] = past[e] + stored<D>::in(stored<D>::out(v[e]));
+  }
+  if (a.o) store_row<G, D>(a.o, base, a.n, 1, v);
+  if (a.copy) store_row<G, C>(a.copy, base, a.n, 1, v);
+}
+
+/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype. */
+template <class D, class E, class C, bool BESIDE, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 ? 2 : 1)
+backward_short(const ty_k_norm a, int parts) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
   T w[ROW_EACH], dw[ROW_EACH], db[ROW_EACH];
@@ -88,7 +100,7 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) ba
   for (int64_t row = a.rows * blockIdx.x / parts; row < to; row++) {
     T h[ROW_EACH], g[ROW_EACH], s1 = 0, s2 = 0;
     load_row<G, D>(h, a.x, row * a.n, a.n, 1);
-    load_row<G, D>(g, a.g, row * a.n, a.n, 1);
+    load_row<G, E>(g, a.g, row * a.n, a.n, 1);
     const T mean = a.rms ? 0 : ((const T *)a.mean)[row], r = ((const T *)a.rstd)[row];
     EACH_OF_ROW(e, j, a.n) {
       h[e] = (h[e] - mean) * r;
@@ -101,7 +113,8 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) ba
     sums_of_block(&s1, &s2, s);
     const T ma = a.rms ? 0 : s1 / (T)a.n, mb = s2 / (T)a.n;
     EACH_OF_ROW(e, j, a.n) g[e] = r * (g[e] - ma - h[e] * mb);
-    store_row<G, D>(a.o, row * a.n, a.n, 1, g);
+    if constexpr (BESIDE) store_sum<D, C, G>(a, row * a.n, g);
+    else store_row<G, D>(a.o, row * a.n, a.n, 1, g);
   }
   store_row<G, T>(a.partial, 2 * (int64_t)blockIdx.x * a.n, a.n, 1, dw);
   store_row<G, T>(a.partial, (2 * (int64_t)blockIdx.x + 1) * a.n, a.n, 1, db);
@@ -118,7 +131,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
     const T mean = a.rms ? 0 : load<T>(a.mean, stat, row), r = load<T>(a.rstd, stat, row);
     T s1 = 0, s2 = 0;
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-      const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r,
+      const T g = load<T>(a.g, a.gdtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r,
         gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
       dw[j] += g * h;
       db[j] += g;
@@ -128,9 +141,12 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
     sums_of_block(&s1, &s2, s);
     const T ma = a.rms ? 0 : s1 / (T)a.n, mb = s2 / (T)a.n;
     for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
-      const T g = load<T>(a.g, a.dtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r,
+      const T g = load<T>(a.g, a.gdtype, base + j), h = (load<T>(a.x, a.dtype, base + j) - mean) * r,
         gw = a.w ? g * load<T>(a.w, a.wdtype, j) : g;
-      store(a.o, a.dtype, base + j, r * (gw - ma - h * mb));
+      T y = r * (gw - ma - h * mb);
+      if (a.past) y = load<T>(a.past, a.dtype, base + j) + rounded(y, a.dtype);
+      if (a.o) store(a.o, a.dtype, base + j, y);
+      if (a.copy) store(a.copy, a.copy_dtype, base + j, y);
     }
   }
 }
@@ -400,10 +416,19 @@ int ty_k_norm_parts(int64_t rows, int64_t n) {
   return parts < 1 ? 1 : parts > most ? (int)most : (int)parts;
 }
 
+template <class D, int G> static auto backward_of(const ty_k_norm &a) {
+  if constexpr (sizeof(D) == 4) {
+    if (a.gdtype == TY_F16) return backward_short<D, half16, half16, true, G>;
+    if (a.gdtype == TY_BF16) return backward_short<D, brain16, brain16, true, G>;
+    if (a.copy) return a.copy_dtype == TY_F16 ? backward_short<D, D, half16, true, G> : backward_short<D, D, brain16, true, G>;
+  }
+  return a.past ? backward_short<D, D, D, true, G> : backward_short<D, D, D, false, G>;
+}
+
 template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, int parts, cudaStream_t s) {
   const ty_k_norm a = p;
   auto there = forward_short<D, G>;
-  auto back = backward_short<D, G>;
+  auto back = backward_of<D, G>(a);
   const unsigned threads = (unsigned)ty_k_row_threads(a.n);
   return a.g ? TY_LAUNCH(back, (unsigned)parts, threads, s, a, parts) : TY_LAUNCH(there, blocks_for(a.rows, 1), threads, s, a);
 }

@@ -209,6 +209,95 @@ describe("steps done at once", function()
     assert.is_nil(find(same(step {squared = true}, "squared"), "^cross_entropy_mean cross"))
   end)
 
+  -- A step of residual blocks: x + linear(norm(x)), or post-norm. options: width, norm, autocast, dtype, post, keep
+  local function residual(options)
+    return function()
+      local w = options.width or 64
+      local norms = {}
+      for i = 1, 3 do norms[i] = options.norm and options.norm(w) or nn.LayerNorm(w) end
+      local function thin() return nn.Sequential(nn.Linear(w, 8), nn.Linear(8, w)) end
+      local head, a, b = nn.Linear(396, w), thin(), thin()
+      local net = nn.ModuleList {head, a, b, unpack(norms)}
+      for _, n in ipairs(norms) do if n.weight then n.weight:detach():uniform_(0.5, 2) end end
+      local d, kept = options.dtype or "float32", nil
+      net:to(d)
+      local function forward(x)
+        local h = head(x)
+        if options.autocast then h = h:float() end
+        local first = options.post and norms[1](h + a(h)) or h + a(norms[1](h))
+        if options.keep then first:register_hook(function(g) kept = g end) end
+        return norms[3](options.post and norms[2](first + b(first)) or first + b(norms[2](first)))
+      end
+      return function(x)
+        net:zero_grad()
+        x = x:flatten(2):to(d)
+        local y = options.autocast and tycho.amp.autocast({dtype = options.autocast}, forward, x) or forward(x)
+        local loss = (y:float() * y:float():detach():cos()):sum()
+        loss:backward()
+        return loss:detach(), head.weight.grad
+      end, function()
+        local s = {kept}
+        for _, p in ipairs(net:parameters()) do s[#s + 1] = p.grad end
+        return s
+      end
+    end
+  end
+
+  it("takes a norm's gradient in 16 bits, adds what went past the norm, and leaves the sum in 16 bits, too", function()
+    local rms = function(w) return nn.RMSNorm(w) end
+    local plain = function(w) return nn.LayerNorm(w, {elementwise_affine = false}) end
+    for name, o in pairs {
+      half = {autocast = "float16", found = "cast layer_norm_backward add cast"},
+      brain = {autocast = "bfloat16", found = "cast layer_norm_backward add cast"},
+      rms = {autocast = "float16", norm = rms, found = "cast rms_norm_backward add cast"},
+      plain = {autocast = "float16", norm = plain, found = "cast layer_norm_backward add cast"},
+      odd = {autocast = "float16", width = 37, found = "cast layer_norm_backward add cast"},
+      long = {autocast = "bfloat16", width = 4099, found = "cast layer_norm_backward add cast"},
+      post = {autocast = "float16", post = true, found = "layer_norm_backward cast"},
+      single = {found = "^layer_norm_backward add$"},
+      double = {dtype = "float64", found = "^layer_norm_backward add$"},
+      ["all in half"] = {dtype = "float16", found = "^layer_norm_backward add$"},
+    } do
+      local kernels = same(residual(o), name)
+      if on_gpu then assert.is_truthy(find(kernels, o.found), name) end
+    end
+  end)
+
+  it("makes attention's gradients in the places of a projection's parts", function()
+    for name, o in pairs {
+      ["three parts"] = {}, half = {dtype = "float16"}, ["two parts"] = {two = true}, ["parts within heads"] = {within = true},
+      ["with a part that goes elsewhere, too"] = {more = true}, ["rows that aren't aligned"] = {heads = 1, width = 6, copied = true}, double = {dtype = "float64", causal = true},
+    } do
+      local kernels, report = same(function()
+        local heads, width, d = o.heads or 2, o.width or 8, o.dtype or "float32"
+        local lin, out = nn.Linear(33, 3 * heads * width):to(d), nn.Linear(heads * width, 5):to(d)
+        return function(x)
+          lin:zero_grad()
+          local parts, q, k, v = lin(x:reshape(6, 12, 33):to(d)), nil, nil, nil
+          local function split(t) return t:reshape(6, 12, heads, width):transpose(2, 3) end
+          if o.within then
+            local p = parts:reshape(6, 12, heads, 3 * width):transpose(2, 3)
+            q, k, v = unpack(p:chunk(3, -1))
+          else
+            q, k, v = unpack(parts:chunk(3, -1))
+            if o.two then q = q * 2 end
+            q, k, v = split(q), split(k), split(v)
+          end
+          local y = F.scaled_dot_product_attention(q, k, v, {is_causal = o.causal})
+          if o.more then y = y + v end
+          local loss = out(y:transpose(2, 3):reshape(6, 12, -1)):float():pow(2):sum()
+          loss:backward()
+          return loss:detach(), lin.weight.grad, lin.bias.grad
+        end
+      end, name)
+      local copies = 0
+      for _, k in ipairs(report.kernels) do
+        for _, op in ipairs(k.ops) do copies = copies + (op == "copy" and 1 or 0) end
+      end
+      if not (o.two or o.more or o.copied) then assert.equal(0, copies, name) end
+    end
+  end)
+
   it("gives cross-entropy's mean as its rows' losses, weights and ignored labels make it", function()
     for _, d in ipairs {"float32", "float64", "float16"} do
       local x, y, w = tycho.randn(7, 5):to(d), tycho.tensor({1, 5, 2, -100, 3, 3, 1}, {dtype = "int64"}), tycho.rand(5):to(d) + 0.1

@@ -17,13 +17,17 @@ typedef struct {
   bool needed;
 } entry;
 
+/* What is written of a gradient that comes together from slices: these indices of dim; of any other, where dim < 0, all. */
+typedef struct { int dim; int64_t first, end; } range;
+
 typedef struct {
   ty_ctx *ctx;
   entry *e;
   int n, cap;
   ty_map map;
   ty_tensor **grad;
-  int ngrad, grad_cap;
+  range *written;          /* of each gradient */
+  int ngrad, grad_cap, written_cap;
   int *heap, nheap;
   bool scaled;             /* a GradScaler's product is among the nodes */
 } pass;
@@ -41,13 +45,17 @@ static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
   int i = find(p, key), nout = node ? node->nout : 1;
   if (i >= 0) return i;
   if (!ty_grow(&p->e, p->n + 1, &p->cap, sizeof(entry)) ||
-      !ty_grow(&p->grad, p->ngrad + nout, &p->grad_cap, sizeof(ty_tensor *)))
+      !ty_grow(&p->grad, p->ngrad + nout, &p->grad_cap, sizeof(ty_tensor *)) ||
+      !ty_grow(&p->written, p->ngrad + nout, &p->written_cap, sizeof(range)))
     return -1;
   p->e[p->n] = (entry){(uintptr_t)key, node, leaf, 0, p->ngrad, true};
   if (!ty_map_add(&p->map, p->e, p->n + 1, sizeof(entry))) return -1;
   if (node) atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);   /* hooks may drop the last handle */
   ty_retain(leaf);
-  for (int k = 0; k < nout; k++) p->grad[p->ngrad++] = NULL;
+  for (int k = 0; k < nout; k++, p->ngrad++) {
+    p->grad[p->ngrad] = NULL;
+    p->written[p->ngrad].dim = -1;
+  }
   return p->n++;
 }
 
@@ -116,17 +124,47 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tens
 
 static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && !ty_storage_shared(t->storage); }
 
-/* *into += g; takes over g's reference. */
-static ty_status accumulate(ty_ctx *ctx, ty_tensor **into, ty_tensor *g) {
-  ty_tensor *old = *into, *sum;
-  if (!old) { *into = g; return TY_OK; }
+static ty_status zero_indices(ty_ctx *ctx, const ty_tensor *t, int dim, int64_t first, int64_t end) {
+  if (first >= end) return TY_OK;
+  ty_tensor *v = ty_alias(t);
+  if (!v) return no_memory(ctx);
+  v->offset += first * v->stride[dim];
+  v->shape[dim] = end - first;
+  const ty_status s = ty_fill_into(ctx, v, ty_op_float(0));
+  ty_release(v);
+  return s;
+}
+
+/* A gradient made of slices is zero where none of them was. */
+static ty_status complete(pass *p, int slot) {
+  const range r = p->written[slot];
+  if (r.dim < 0) return TY_OK;
+  ty_tensor *t = p->grad[slot];
+  p->written[slot].dim = -1;
+  TY_TRY(zero_indices(p->ctx, t, r.dim, 0, r.first));
+  return zero_indices(p->ctx, t, r.dim, r.end, t->shape[r.dim]);
+}
+
+/* The gradient in slot += g; takes over g's reference. */
+static ty_status accumulate(pass *p, int slot, ty_tensor *g) {
+  ty_ctx *ctx = p->ctx;
+  ty_tensor *old = p->grad[slot], *sum;
+  if (!old) { p->grad[slot] = g; return TY_OK; }
   bool in_place = !ctx->grad_enabled && sole_owner(old) && !ty_overlaps_itself(old);
-  ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
+  ty_status s = complete(p, slot);
+  if (s == TY_OK) s = ty_call2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
   ty_release(g);
   if (s != TY_OK) return s;
   ty_release(old);
-  *into = sum;
+  p->grad[slot] = sum;
   return TY_OK;
+}
+
+/* The indices of its operand's dim that a slice or a selection took; dim < 0: not all between the first and the last. */
+static range taken_by(const ty_node *n) {
+  const int64_t first = n->at[TY_AT_select_index].i;
+  const bool slice = n->op->id == TY_OP_slice, dense = !slice || n->at[TY_AT_slice_step].i == 1;
+  return (range){dense ? (int)n->at[TY_AT_slice_dim].i : -1, first, first + (slice ? n->at[TY_AT_slice_last].i : 1)};
 }
 
 /* The part of whole, a tensor of the operand's shape, that a slice or a selection took. */
@@ -147,31 +185,43 @@ static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
   return v;
 }
 
-/* The gradient g of a slice or a selection goes straight into that part of the operand's gradient, which is made of zeros where there is
- * none yet: many parts of one tensor then cost no more than the tensor. False: nothing was done, the rule has to. */
+/* Whether r lies beside what is written, which then has r, too: so do the parts of chunk(), and the steps of a loop over time. */
+static bool extends(range *written, range r) {
+  if (r.dim < 0 || r.dim != written->dim) return false;
+  if (r.end == written->first) written->first = r.first;
+  else if (r.first == written->end) written->end = r.end;
+  else return false;
+  return true;
+}
+
+/* The gradient g of a slice or a selection goes straight into that part of the operand's gradient: many parts of one tensor then cost no
+ * more than the tensor. False: nothing was done, the rule has to. */
 static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   ty_ctx *ctx = p->ctx;
   if (ctx->grad_enabled || !n->op || (n->op->id != TY_OP_slice && n->op->id != TY_OP_select)) return false;
   const ty_meta *m = &n->meta[0], *o = &n->meta[1];
   const ty_edge *e = &n->edge[0];
-  ty_tensor **into = &p->grad[p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0)],
-    *whole = *into, *part, *sum = NULL;
+  const int slot = p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0);
+  const range r = taken_by(n);
+  ty_tensor *whole = p->grad[slot], *sum = NULL;
   if (g->dtype != m->dtype || !TY_SAME_SHAPE(g, o)) return false;
   bool fits = !whole || (whole->dtype == m->dtype && TY_SAME_SHAPE(whole, m));   /* a leaf may have taken other data */
   if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
+  const bool blank = !whole || extends(&p->written[slot], r);
   if (!whole) {
     *s = ty_empty(ctx, g->storage->backend, m, &whole);
-    if (*s == TY_OK) *s = ty_fill_into(ctx, whole, ty_op_float(0));
-    if (*s != TY_OK) { ty_release(whole); return true; }
+    if (*s != TY_OK) return true;
+    p->grad[slot] = whole;
+    p->written[slot] = r.dim < 0 ? (range){0} : r;
   }
-  part = part_of(n, whole);
+  if (!blank || r.dim < 0) *s = complete(p, slot);
+  if (*s != TY_OK) return true;
+  ty_tensor *part = part_of(n, whole);
   if (!part) *s = no_memory(ctx);
-  else if (*into) *s = ty_call2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
-  else *s = ty_copy_into(ctx, part, g);
+  else if (blank) *s = ty_copy_into(ctx, part, g);
+  else *s = ty_call2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
   ty_release(sum);
   ty_release(part);
-  if (*s == TY_OK) *into = whole;
-  else if (!*into) ty_release(whole);
   return true;
 }
 
@@ -249,7 +299,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
       s = fit(ctx, &gin[k], &n->meta[k], n->edge[k].leaf, n->op ? n->op->name : "Function");
       if (s == TY_OK) {
         int slot = p->e[t].grads + (n->edge[k].node ? n->edge[k].out : 0);
-        s = accumulate(ctx, &p->grad[slot], gin[k]);
+        s = accumulate(p, slot, gin[k]);
         gin[k] = NULL;
       }
     }
@@ -333,7 +383,7 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
     if (s != TY_OK) { ty_release(g); return s; }
   }
   int i = find(p, root->node ? (void *)root->node : (void *)root);
-  return accumulate(ctx, &p->grad[p->e[i].grads + (root->node ? root->out : 0)], g);
+  return accumulate(p, p->e[i].grads + (root->node ? root->out : 0), g);
 }
 
 static ty_status hooks(pass *p, int i) {
@@ -357,6 +407,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
   while (p->nheap) {
     int i = heap_pop(p);
     ty_tensor **g = &p->grad[p->e[i].grads];
+    for (int k = 0; k < (p->e[i].node ? p->e[i].node->nout : 1); k++) TY_TRY(complete(p, p->e[i].grads + k));
     TY_TRY(hooks(p, i));
     for (int k = 0; k < ninput; k++)
       if (p->e[i].key == (uintptr_t)(inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]))
@@ -388,6 +439,7 @@ static void forget(pass *p) {
   ty_free(p->e);
   ty_free(p->map.slot);
   ty_free(p->grad);
+  ty_free(p->written);
   ty_free(p->heap);
 }
 

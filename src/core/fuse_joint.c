@@ -1,8 +1,8 @@
 /* Steps that a backend does at once, by a kernel of its own.
  *
  * Idea: max_pool2d goes over what relu leaves (of what batch_norm makes), and reads it once: so it can make it where it
- * reads it, and in backward what reaches batch_norm's input, or relu's, can be found where it is read. A loss and its
- * gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies
+ * reads it, and in backward what reaches batch_norm's input, or relu's, can be found where it is read. A norm of rows takes
+ * a 16-bit gradient as it is, and adds what went past it. A loss and its gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies
  * between the steps is read by them alone; where someone holds it, they run one by one. */
 #include <string.h>
 #include "fuse.h"
@@ -70,6 +70,51 @@ static int pool_backward(const ty_program *p, const int *touches, int at, int *s
   return 2;
 }
 
+static bool in_order(const ty_program *p, int v, int dtype) {
+  return v >= 0 && ty_is_contiguous(&p->value[v].like) && p->value[v].like.dtype == dtype;
+}
+
+/* The step that adds what value v, which is made for it, is to value *other, of the same shape and in the same order; or -1. */
+static int sum_with(const ty_program *p, const int *touches, int v, int from, int *other) {
+  const int dtype = p->value[v].like.dtype;
+  if (!between(p, touches, v)) return -1;
+  for (int i = from + 1; i < p->nstep; i++) {
+    const step *k = &p->step[i];
+    if (k->call.op->id != TY_OP_add || (k->vin[0] != v && k->vin[1] != v)) continue;
+    *other = k->vin[k->vin[0] == v];
+    return *other != v && in_order(p, *other, dtype) && in_order(p, k->vout[0], dtype) && k->call.at[TY_AT_add_alpha].f == 1 &&
+      TY_SAME_SHAPE(&p->value[*other].like, &p->value[v].like) ? i : -1;
+  }
+  return -1;
+}
+
+/* The step that copies value v in its order to 16 bits (dtype, if that is one), before it changes; or -1. */
+static int copy_in_16_bits(const ty_program *p, int v, int dtype, int from) {
+  for (int i = from + 1; i < p->nstep; i++) {
+    const step *k = &p->step[i];
+    const ty_tensor *o = k->call.op->id == TY_OP_cast && k->vin[0] == v ? &p->value[k->vout[0]].like : NULL;
+    if (o && ty_is_16bit((ty_dtype)o->dtype) && (o->dtype == dtype || !ty_is_16bit((ty_dtype)dtype)) && ty_is_contiguous(o)) return i;
+    if (ty_writes(p, k, p->value[v].store)) return -1;
+  }
+  return -1;
+}
+
+/* The gradient's cast from 16 bits, layer_norm_backward or RMS's, the sum of what it gives and what went past the norm, that in 16 bits;
+ * at least one of these beside the norm's. */
+static int rows_backward(const ty_program *p, const int *touches, int at, int *step) {
+  const int x = p->step[at].vin[1], given = p->step[at].vout[0], dtype = x < 0 ? -1 : p->value[x].like.dtype;
+  if (given < 0 || !in_order(p, given, dtype)) return 0;
+  int n = 0, past, cast = made_for(p, touches, at, 0, TY_OP_cast), g = cast < 0 ? dtype : p->value[p->step[cast].vin[0]].like.dtype;
+  if (cast >= 0 && (dtype != TY_F32 || !ty_is_16bit((ty_dtype)g))) { cast = -1; g = dtype; }
+  const int sum = sum_with(p, touches, given, at, &past), copy = dtype == TY_F32
+    ? copy_in_16_bits(p, sum < 0 ? given : p->step[sum].vout[0], g, sum < 0 ? at : sum) : -1;
+  if (cast >= 0) step[n++] = cast;
+  step[n++] = at;
+  if (sum >= 0) step[n++] = sum;
+  if (copy >= 0) step[n++] = copy;
+  return n > 1 ? n : 0;
+}
+
 /* cross_entropy_mean, and the gradient of what it took */
 static int loss(const ty_program *p, int at, int *found) {
   const step *back = &p->step[at];
@@ -115,6 +160,7 @@ int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_j
     case TY_OP_max_pool2d_indices: *kind = TY_JOINT_POOL; return pool(p, touches, at, step);
     case TY_OP_batch_norm_backward: *kind = TY_JOINT_POOL_BACKWARD; return norm_backward(p, touches, at, step);
     case TY_OP_max_pool2d_backward: *kind = TY_JOINT_POOL_BACKWARD; return pool_backward(p, touches, at, step);
+    case TY_OP_layer_norm_backward: case TY_OP_rms_norm_backward: *kind = TY_JOINT_NORM_BACKWARD; return rows_backward(p, touches, at, step);
     case TY_OP_cross_entropy_mean_backward: *kind = TY_JOINT_LOSS; return loss(p, at, step);
     case TY_OP_amp_update: *kind = TY_JOINT_STEP; return scaled_step(p, at, step);
     default: return 0;

@@ -1,8 +1,8 @@
 /* Steps that have less to do in another order, or nothing.
  *
  * Idea: a maximum of relu's results comes from a place where relu's input was above 0, or is 0 itself; so relu's
- * gradient may be taken of the pooled values, which are few, before it is spread over all. Invariant: what either order
- * gives is the same, to the bit. */
+ * gradient may be taken of the pooled values, which are few, before it is spread over all. What is made to be copied into its place, as
+ * the gradients of a projection's three slices are, is made there. Invariant: what either order gives is the same, to the bit. */
 #include <string.h>
 #include "fuse.h"
 
@@ -17,10 +17,15 @@ int ty_maker_of(const ty_program *p, int v, int before) {
   return found;
 }
 
+static int reads_of(const ty_program *p, const step *k, int store) {
+  int n = 0;
+  for (int j = 0; j < k->call.nin; j++) n += k->vin[j] >= 0 && p->value[k->vin[j]].store == store;
+  return n;
+}
+
 static int readers(const ty_program *p, int store) {
   int n = 0;
-  for (int i = 0; i < p->nstep; i++)
-    for (int j = 0; j < p->step[i].call.nin; j++) n += p->step[i].vin[j] >= 0 && p->value[p->step[i].vin[j]].store == store;
+  for (int i = 0; i < p->nstep; i++) n += reads_of(p, &p->step[i], store);
   return n;
 }
 
@@ -84,9 +89,73 @@ static void skip_one(ty_program *p, int at) {
       if (p->step[i].vin[j] == product && !ty_mutates(&p->step[i].call, j)) p->step[i].vin[j] = v;
 }
 
-void ty_fuse_exchange(ty_program *p) {
+/* made and seen are all of one dense memory: made's elements, as they lie where seen's are place's. False: no strides say that, or rows
+ * wouldn't be in order and aligned as in memory of their own. */
+static bool in_place_of(const ty_tensor *made, const ty_tensor *seen, const ty_tensor *place, ty_tensor *result) {
+  int64_t taken[TY_MAXDIM] = {0};          /* of each dim of seen: how far made's dims go in it */
+  const int64_t line = 16 / ty_itemsize(made);
+  if (!ty_is_dense(seen) || !ty_is_dense(made) || made->offset != seen->offset || place->offset % line) return false;
+  *result = *made;
+  result->offset = place->offset;
+  for (int i = 0; i < made->ndim; i++) {
+    if (made->shape[i] <= 1) continue;
+    int d = -1;
+    for (int k = 0; k < seen->ndim; k++)
+      if (seen->shape[k] > 1 && seen->stride[k] <= made->stride[i] && (d < 0 || seen->stride[k] > seen->stride[d])) d = k;
+    if (d < 0 || made->stride[i] % seen->stride[d]) return false;
+    const int64_t times = made->stride[i] / seen->stride[d];
+    taken[d] += times * (made->shape[i] - 1);
+    if (taken[d] >= seen->shape[d]) return false;
+    result->stride[i] = times * place->stride[d];
+    if (result->stride[i] % line && !(made->stride[i] == 1 && result->stride[i] == 1)) return false;
+  }
+  return true;
+}
+
+static void remove_step(ty_program *p, int at) {
+  step *k = &p->step[at];
+  ty_free(k->call.in);
+  ty_free(k->call.at);
+  ty_free(k->vin);
+  memmove(k, k + 1, sizeof(step) * (size_t)(--p->nstep - at));
+  for (int e = 0; e < p->nevent; e++) p->event[e].first -= p->event[e].first > at;
+}
+
+/* Step at copies what attention_backward has given, and nobody else reads: it gives it there. Whether the copy is gone. */
+static ty_status give_in_place(ty_ctx *ctx, ty_program *p, int at, bool *gone) {
+  const step *copy = &p->step[at];
+  *gone = false;
+  if (copy->call.op->id != TY_OP_copy || copy->vin[1] < 0) return TY_OK;
+  const int from = copy->vin[1], to = copy->vout[0], store_to = p->value[to].store, back = ty_maker_of(p, from, at);
+  store *st = &p->store[p->value[from].store];
+  if (back < 0 || p->step[back].call.op->id != TY_OP_attention_backward || !st->internal || st->visible ||
+      readers(p, p->value[from].store) != 1 || !p->store[store_to].internal || p->value[from].like.dtype != p->value[to].like.dtype ||
+      !TY_SAME_SHAPE(&p->value[from].like, &p->value[to].like))
+    return TY_OK;
+  step *make = &p->step[back];
+  int which = -1;
+  for (int j = 0; j < TY_MAXOUT; j++)
+    if (make->vout[j] >= 0 && p->value[make->vout[j]].store == p->value[from].store) which = j;
+  for (int i = back; i < at; i++)
+    if (reads_of(p, &p->step[i], store_to) || (i > back && ty_writes(p, &p->step[i], store_to))) return TY_OK;
+  value there = {.store = store_to, .next = p->store[store_to].value};
+  if (!in_place_of(&p->value[make->vout[which]].like, &p->value[from].like, &p->value[to].like, &there.like)) return TY_OK;
+  if (!ty_grow(&p->value, p->nvalue + 1, &p->value_room, sizeof(value))) return ty_program_no_memory(ctx);
+  p->value[p->nvalue] = there;
+  make->vout[which] = p->store[store_to].value = p->nvalue++;
+  st->unwritten = true;
+  remove_step(p, at);
+  *gone = true;
+  return TY_OK;
+}
+
+ty_status ty_fuse_exchange(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < p->nstep; i++) {
+    bool gone;
     relu_before_pool(p, i);
     skip_one(p, i);
+    TY_TRY(give_in_place(ctx, p, i, &gone));
+    i -= gone;
   }
+  return TY_OK;
 }

@@ -185,7 +185,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
 }
 
 ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
-  if (p->fuses) ty_fuse_exchange(p);
+  if (p->fuses) TY_TRY(ty_fuse_exchange(ctx, p));
   if (p->fuses) TY_TRY(ty_fuse_split(ctx, p));
   TY_TRY(ty_fuse_groups(ctx, p));
   TY_TRY(ty_fuse_make(ctx, p));

@@ -144,7 +144,7 @@ bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
-void ty_fuse_exchange(ty_program *p);                     /* fuse_reorder.c */
+ty_status ty_fuse_exchange(ty_ctx *ctx, ty_program *p);  /* fuse_reorder.c */
 int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
 ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* fuse_split.c */
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */

@@ -99,7 +99,8 @@ typedef struct {
 typedef struct ty_backend ty_backend;
 typedef struct ty_fused ty_fused;        /* fused.h */
 /* fuse_joint.c */
-typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_LOSS, TY_JOINT_STEP } ty_joint;
+typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_NORM_BACKWARD, TY_JOINT_LOSS,
+  TY_JOINT_STEP } ty_joint;
 
 typedef struct ty_storage {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */

@@ -159,6 +159,10 @@ ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* of amp_update; o
 ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);
 /* batch_norm_stats and batch_norm_backward; from: NULL, or the gradient is what reaches x of these maxima's. norm.c */
 ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from);
+/* What goes with a norm's gradient (joint.c); each may be NULL. g: stands for the call's, of another dtype; past: is added, which gives sum
+   in place of the call's result; copy: that in another dtype. */
+typedef struct { ty_tensor *g; const ty_tensor *past, *sum, *copy; } ty_beside;
+ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside);
 ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out);     /* own.c */
 ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l);
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */

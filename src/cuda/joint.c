@@ -88,6 +88,19 @@ static ty_status pool_backward(ty_call *const *call, int n, int gpu, cudaStream_
   return ty_numel(pool->out[0]) ? ty_launched(pool, gpu, ty_k_pool(&k, s)) : TY_OK;
 }
 
+static ty_status norm_backward(ty_call *const *call, int n, int gpu, cudaStream_t s) {
+  int at = call[0]->op->id == TY_OP_cast;
+  ty_call *norm = call[at];
+  ty_beside beside = {.g = at ? call[0]->in[0].t : NULL};
+  if (++at < n && call[at]->op->id == TY_OP_add) {
+    const ty_call *add = call[at++];
+    beside.past = add->in[!add->in[0].t || add->in[0].t == norm->out[0]].t;
+    beside.sum = add->out[0];
+  }
+  if (at < n) beside.copy = call[at]->out[0];
+  return ty_layer_norm(norm, gpu, s, &beside);
+}
+
 ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n) {
   cudaStream_t s = NULL;
   TY_TRY(begin(ctx, b, call, n, &s));
@@ -97,6 +110,7 @@ ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call
       const ty_k_scale_rule rule = ty_scale_rule_of(call[1]);
       return ty_optim_step(call[0], b->gpu, s, &rule);
     }
+    case TY_JOINT_NORM_BACKWARD: return norm_backward(call, n, b->gpu, s);
     case TY_JOINT_LOSS: return ty_cross_entropy(call[0], call[1], b->gpu, s);
     case TY_JOINT_POOL: return normalized_pool(call, n, b->gpu, s);
     default: return pool_backward(call, n, b->gpu, s);

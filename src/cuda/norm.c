@@ -2,41 +2,45 @@
  * group_norm.cu. */
 #include "cuda.h"
 
-/* layer_norm_stats, layer_norm_backward and RMS's. */
-static ty_status layer_norm(ty_call *c, int gpu, cudaStream_t s) {
+/* layer_norm_stats, layer_norm_backward and RMS's. beside: NULL, or the result may be, too. */
+ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside) {
   const int id = c->op->id;
   const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward,
     back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
   const ty_tensor *stat = back ? c->in[rms ? 3 : 4].t : c->out[rms ? 1 : 2];
   ty_tensor *x = NULL, *g = NULL, *w = NULL, *b = NULL, *r = NULL, *partial = NULL;
-  const ty_tensor *o = c->out[0], *wt = c->in[back ? 2 : 1].t, *bt = back || rms ? NULL : c->in[2].t;
-  const int64_t rows = ty_numel(stat), n = rows ? ty_numel(o) / rows : 0;
-  ty_k_norm k = {.dtype = o->dtype, .wdtype = wt ? wt->dtype : 0, .bdtype = bt ? bt->dtype : 0, .rms = rms, .rows = rows, .n = n};
-  ty_status st = ty_contiguous(c->ctx, c->in[back ? 1 : 0].t, &x);
+  const ty_tensor *o = beside && beside->past ? beside->sum : c->out[0], *wt = c->in[back ? 2 : 1].t, *bt = back || rms ? NULL : c->in[2].t;
+  const int dtype = c->in[back].t->dtype;
+  const int64_t rows = ty_numel(stat), n = rows ? ty_numel(c->in[back].t) / rows : 0;
+  ty_k_norm k = {.dtype = dtype, .wdtype = wt ? wt->dtype : 0, .bdtype = bt ? bt->dtype : 0, .rms = rms, .rows = rows, .n = n};
+  ty_status st = ty_contiguous(c->ctx, c->in[back].t, &x);
   if (rows == 0 || n == 0) {
     ty_release(x);
     for (int i = 1; i < c->op->nout && back && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));
     return st;
   }
-  if (st == TY_OK && back) st = ty_contiguous(c->ctx, c->in[0].t, &g);
+  if (st == TY_OK && back) st = ty_contiguous(c->ctx, beside && beside->g ? beside->g : c->in[0].t, &g);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
   if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
-  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK && o && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)dtype, o->ndim, o->shape, &r);
   const int64_t sums = 2 * n * ty_k_norm_parts(rows, n);
-  if (st == TY_OK && back) st = ty_new(c, gpu, o->dtype == TY_F64 ? TY_F64 : TY_F32, 1, &sums, &partial);
+  if (st == TY_OK && back) st = ty_new(c, gpu, dtype == TY_F64 ? TY_F64 : TY_F32, 1, &sums, &partial);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.w = w ? ty_data(w) : NULL;
     k.b = b ? ty_data(b) : NULL;
-    k.o = ty_data(r ? r : o);
+    k.o = r ? ty_data(r) : o ? ty_data(o) : NULL;
     k.rstd = ty_data(stat);
     if (!rms) k.mean = ty_data(back ? c->in[3].t : c->out[1]);
     if (back) {
       k.ddtype = c->out[1]->dtype;
       k.g = ty_data(g);
+      k.gdtype = g->dtype;
       k.partial = ty_data(partial);
       k.dw = ty_data(c->out[1]);
       k.db = rms ? NULL : ty_data(c->out[2]);
+      if (beside && beside->past) k.past = ty_data(beside->past);
+      if (beside && beside->copy) { k.copy = ty_data(beside->copy); k.copy_dtype = beside->copy->dtype; }
     } else k.eps = c->at[TY_AT_layer_norm_stats_eps].f;
     cudaError_t e = ty_k_layer_norm(&k, s);
     if (e == cudaSuccess && r) e = ty_convert(o, r, s);
@@ -149,5 +153,5 @@ ty_status ty_cuda_norm(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_batch_norm(c, gpu, s, NULL);
   if (c->op->id == TY_OP_group_norm_stats || c->op->id == TY_OP_group_norm_backward) return group_norm(c, gpu, s);
-  return layer_norm(c, gpu, s);
+  return ty_layer_norm(c, gpu, s, NULL);
 }
