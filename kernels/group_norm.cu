@@ -2,7 +2,8 @@
  *
  * Idea: a plane is the pixels of one channel of one image. A block goes over it, or over a part of it where there are few; short planes
  * have a thread each; channels-last, LANES planes side by side. Planes are counted n C + c, so that a group is `per` neighbours, which
- * a warp joins. Invariant: parts and the order of joining depend on the shape alone; one element far from the others costs no digits. */
+ * a warp joins. Invariant: parts and the order of joining depend on the shape alone. */
+#include "moments.cuh"
 #include "rows.cuh"
 #include "scalar.cuh"
 
@@ -13,19 +14,6 @@
 #define LEAST 1024               /* pixels of a part */
 #define BRIEF 32                 /* pixels of a plane that a thread goes over */
 #define EACH 4                   /* elements that a thread of the last pass makes */
-
-/* Of some elements. Forward: how many, their mean, and the sum of the squares of their distances from it. Backward: the sums of the
-   gradient and of its products with distances from the group's mean; n unused. */
-template <class T> struct part { T n, a, b; };
-template <class T> static __device__ __forceinline__ part<T> from_lane(part<T> p, int down) {
-  return {from_lane(p.n, down), from_lane(p.a, down), from_lane(p.b, down)};
-}
-template <class T> static __device__ __forceinline__ part<T> join(bool back, const part<T> &l, const part<T> &r) {
-  if (back) return {0, l.a + r.a, l.b + r.b};
-  if (l.n == 0 || r.n == 0) return l.n == 0 ? r : l;
-  const T n = l.n + r.n, apart = r.a - l.a;
-  return {n, l.a + apart * (r.n / n), l.b + r.b + apart * apart * (l.n * r.n / n)};
-}
 
 template <class T> static __device__ __forceinline__ part<T> *part_of(const ty_k_group_norm &a, int64_t plane, int64_t k) {
   return (part<T> *)a.work + k * a.n * a.c + plane;
@@ -50,9 +38,7 @@ template <class T> static __device__ __forceinline__ part<T> take(const ty_k_gro
     s2 += g * d;
     n += 1;
   }
-  if (a.g) return {0, s1, s2};
-  const T left = s2 - s1 * (s1 / n);
-  return {n, center + s1 / n, left < 0 ? (T)0 : left};     /* a NaN stays */
+  return part_of_sums((bool)a.g, n, center, s1, s2);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) brief_planes(const ty_k_group_norm a) {
@@ -65,7 +51,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) planes(const ty_k_
   const int64_t plane = blockIdx.x, from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
   const bool back = a.g;
   const part<T> all = combine_block(take<T>(a, plane, from + threadIdx.x, to, (int)blockDim.x), s,
-    [=](const part<T> &l, const part<T> &r) { return join(back, l, r); });
+    joining<T>{back});
   if (threadIdx.x == 0) *part_of<T>(a, plane, blockIdx.y) = all;
 }
 
@@ -78,7 +64,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) lanes(const ty_k_g
   const bool back = a.g;
   part<T> all = {0, 0, 0};
   if (c < a.c) all = take<T>(a, plane, from + y, to, TALL);
-  all = combine_turns(all, s, x, y, LANES, TALL, [=](const part<T> &l, const part<T> &r) { return join(back, l, r); });
+  all = combine_turns(all, s, x, y, LANES, TALL, joining<T>{back});
   if (y == 0 && c < a.c) *part_of<T>(a, plane, blockIdx.y) = all;
 }
 
@@ -106,7 +92,7 @@ template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group
     }
     all = join(back, all, one);
   }
-  all = combine_block(all, s, [=](const part<T> &l, const part<T> &r) { return join(back, l, r); });
+  all = combine_block(all, s, joining<T>{back});
   if (threadIdx.x) return;
   if (back) {
     const T r = ((const T *)a.rstd)[group], count = (T)(per * a.pixels);

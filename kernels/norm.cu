@@ -1,10 +1,11 @@
 /* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, by parts of channels.
  *
- * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one the
- * moments of x less the row's first element, in one pass. Backward takes a row's two sums and its part of the
+ * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one, and of a channel, moments
+ * that are joined (moments.cuh). Backward takes a row's two sums and its part of the
  * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
  * Batch norm's gradient may be that of pooled maxima (pool.cuh), found where it is read.
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
+#include "moments.cuh"
 #include "pool.cuh"
 #include "rows.cuh"
 #include "scalar.cuh"
@@ -27,17 +28,19 @@ template <class T> static __device__ void sums_of_block(T *a, T *b, two<T> *s) {
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_norm a) {
-  __shared__ two<T> s[WARPS];
+  __shared__ part<T> s[WARPS];
   const int64_t base = blockIdx.x * a.n;
-  const T shift = a.rms ? 0 : load<T>(a.x, a.dtype, base);
-  T s1 = 0, s2 = 0;
+  const T shift = a.rms || threadIdx.x >= a.n ? 0 : load<T>(a.x, a.dtype, base + threadIdx.x);
+  T s1 = 0, s2 = 0, n = 0;
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     const T d = load<T>(a.x, a.dtype, base + j) - shift;
     s1 += d;
     s2 += d * d;
+    n += 1;
   }
-  sums_of_block(&s1, &s2, s);
-  const T e = a.rms ? 0 : s1 / (T)a.n, v = s2 / (T)a.n - e * e, mean = shift + e, r = (T)(1 / sqrt((double)(v < 0 ? 0 : v) + a.eps));
+  const bool plain = a.rms;                /* sums of squares, then */
+  const part<T> all = combine_block(part_of_sums(plain, n, shift, s1, s2), s, joining<T>{plain});
+  const T mean = plain ? 0 : all.a, r = (T)(1 / sqrt((double)(all.b / (T)a.n) + a.eps));
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
     T y = (load<T>(a.x, a.dtype, base + j) - mean) * r;
     if (a.w) y *= load<T>(a.w, a.wdtype, j);
@@ -215,7 +218,7 @@ template <class S> struct pooled_gradient {
   }
 };
 
-/* Forward: sums of x - shift and its square; backward: of g and g (x - mean). */
+/* Forward: sums of x - center and its square; backward: of g and g (x - mean). */
 template <class T, class S, class G> static __device__ __forceinline__ void take(const ty_k_batch_norm &a,
   const G &gradient, int64_t at, S position, S ch, T center, T *s1, T *s2) {
   const T d = load<T>(a.x, a.dtype, at) - center, g = a.g ? gradient.template at<T>(a, at, position, ch) : d;
@@ -223,33 +226,36 @@ template <class T, class S, class G> static __device__ __forceinline__ void take
   *s2 += g * d;
 }
 
-template <class T> static __device__ __forceinline__ T center_of(const ty_k_batch_norm &a, int64_t ch) {
-  return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, ch * a.sc);
+/* at: a place of the channel's that the thread goes over */
+template <class T> static __device__ __forceinline__ T center_of(const ty_k_batch_norm &a, int64_t ch, int64_t at) {
+  return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, at);
 }
 
-static __device__ __forceinline__ void part_of(int64_t count, int64_t *from, int64_t *to) {
+/* What block p of a channel's goes over. */
+static __device__ __forceinline__ void range_of(int64_t count, int64_t p, int64_t *from, int64_t *to) {
   const int64_t each = (count + gridDim.y - 1) / gridDim.y;
-  *from = blockIdx.y * each;
+  *from = p * each < count ? p * each : count;
   *to = *from + each < count ? *from + each : count;
 }
 
-/* Where part p of channel ch leaves its sums. */
-template <class T> static __device__ __forceinline__ T *sums_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
+/* Where block p of channel ch leaves its part; its n is known. */
+template <class T> static __device__ __forceinline__ T *part_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
   return (T *)a.work + 2 * p * a.channels + ch;
 }
-template <class T> static __device__ __forceinline__ void add_sums(const ty_k_batch_norm &a, int64_t p, int64_t ch, T *s1, T *s2) {
-  const T *at = sums_at<T>(a, p, ch);
-  *s1 += at[0];
-  *s2 += at[a.channels];
+template <class T> static __device__ __forceinline__ part<T> kept_part(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
+  const T *at = part_at<T>(a, p, ch);
+  int64_t from, to;
+  range_of(a.images * a.pixels, p, &from, &to);
+  return {(T)(to - from), at[0], at[a.channels]};
 }
-template <class T> static __device__ __forceinline__ void keep_sums(const ty_k_batch_norm &a, int64_t ch, T s1, T s2) {
-  T *at = sums_at<T>(a, blockIdx.y, ch);
-  at[0] = s1;
-  at[a.channels] = s2;
+template <class T> static __device__ __forceinline__ void keep_part(const ty_k_batch_norm &a, int64_t ch, const part<T> &v) {
+  T *at = part_at<T>(a, blockIdx.y, ch);
+  at[0] = v.a;
+  at[a.channels] = v.b;
 }
 
-/* Of a channel's sums. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
-template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch, T s1, T s2) {
+/* Of all of a channel. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
+template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch, const part<T> &all) {
   const int64_t count = a.images * a.pixels;
   T *c = (T *)a.work + 2 * (int64_t)parts * a.channels + ch, m, v;
   const T w = a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1;
@@ -258,18 +264,16 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
     const bool through = a.training && count > 0;
     c[0] = ((const T *)a.mean)[ch];
     c[a.channels] = gain;
-    c[2 * a.channels] = through ? -gain * r * r * s2 / (T)count : 0;
-    c[3 * a.channels] = through ? -gain * s1 / (T)count : 0;
-    store(a.dw, a.ddtype, ch, s2 * r);
-    store(a.db, a.ddtype, ch, s1);
+    c[2 * a.channels] = through ? -gain * r * r * all.b / (T)count : 0;
+    c[3 * a.channels] = through ? -gain * all.a / (T)count : 0;
+    store(a.dw, a.ddtype, ch, all.b * r);
+    store(a.db, a.ddtype, ch, all.a);
     return;
   }
   if (a.training && a.tracked && ch == 0) ++*a.tracked;
   if (a.training && count) {
-    const T e = s1 / (T)count;
-    m = e + center_of<T>(a, ch);
-    v = s2 / (T)count - e * e;
-    v = v < 0 ? 0 : v;                     /* a NaN stays */
+    m = all.a;
+    v = all.b / (T)count;
   } else {
     m = a.run_mean && !a.training ? load<T>(a.run_mean, a.run_dtype, ch * a.run_step[0]) : 0;
     v = a.run_var && !a.training ? load<T>(a.run_var, a.run_dtype, ch * a.run_step[1]) : 0;
@@ -290,42 +294,45 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
 }
 
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a, const G gradient) {
-  __shared__ two<T> s[WARPS];
+  __shared__ part<T> s[WARPS];
   const int64_t ch = blockIdx.x;
-  const T center = center_of<T>(a, ch);
+  const bool back = a.g;
   int64_t from, to;
-  T s1 = 0, s2 = 0;
-  part_of(a.images * a.pixels, &from, &to);
+  T s1 = 0, s2 = 0, n = 0;
+  range_of(a.images * a.pixels, blockIdx.y, &from, &to);
+  const auto place = [&](S i) { return i / (S)a.pixels * a.sn + ch * a.sc + i % (S)a.pixels; };
+  const T center = from + threadIdx.x < to ? center_of<T>(a, ch, place((S)(from + threadIdx.x))) : 0;
   for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
-    const S image = (S)i / (S)a.pixels, pixel = (S)i % (S)a.pixels;
-    take(a, gradient, image * a.sn + ch * a.sc + pixel, (S)i, (S)ch, center, &s1, &s2);
+    take(a, gradient, place((S)i), (S)i, (S)ch, center, &s1, &s2);
+    n += 1;
   }
-  sums_of_block(&s1, &s2, s);
+  part<T> all = combine_block(part_of_sums(back, n, center, s1, s2), s, joining<T>{back});
   if (gridDim.y > 1) {
-    if (threadIdx.x == 0) keep_sums(a, ch, s1, s2);
+    if (threadIdx.x == 0) keep_part(a, ch, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    s1 = s2 = 0;
-    for (int64_t p = threadIdx.x; p < gridDim.y; p += THREADS) add_sums(a, p, ch, &s1, &s2);
-    sums_of_block(&s1, &s2, s);
+    all = {0, 0, 0};
+    for (int64_t p = threadIdx.x; p < gridDim.y; p += THREADS) all = join(back, all, kept_part<T>(a, p, ch));
+    all = combine_block(all, s, joining<T>{back});
   }
-  if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, s1, s2);
+  if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
 
 /* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
  * blocks: a thread may have all the registers it wants. */
 template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
   const ty_k_batch_norm a, const G gradient, int lanes) {
-  __shared__ two<T> sum[THREADS * N];
+  __shared__ part<T> s[THREADS * N];
+  const bool back = a.g;
   const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
   const int64_t first = (int64_t)blockIdx.x * wide, ch = first + x * N;
   int64_t from, to;
-  T center[N];
+  T center[N], n = 0;
   two<T> mine[N];
-  part_of(a.images * a.pixels, &from, &to);
+  range_of(a.images * a.pixels, blockIdx.y, &from, &to);
 #pragma unroll
   for (int k = 0; k < N; k++) {
     mine[k] = {0, 0};
-    center[k] = ch + k < a.channels ? center_of<T>(a, ch + k) : 0;
+    center[k] = ch + k < a.channels && from + y < to ? center_of<T>(a, ch + k, (from + y) * a.channels + ch + k) : 0;
   }
   if (ch < a.channels)
 #pragma unroll G::AT_ONCE
@@ -345,29 +352,30 @@ template <class T, class S, class G, int N> __global__ void __launch_bounds__(TH
         mine[k].a += g[k];
         mine[k].b += g[k] * d;
       }
+      n += 1;
     }
 #pragma unroll
-  for (int k = 0; k < N; k++) sum[y * wide + x * N + k] = mine[k];
+  for (int k = 0; k < N; k++) s[y * wide + x * N + k] = part_of_sums(back, n, center[k], mine[k].a, mine[k].b);
   __syncthreads();
   const int c = t % wide, turns = THREADS / wide, w = t / wide;        /* wide is at most THREADS */
-  two<T> all = {0, 0};
-  for (int k = w; k < tall; k += turns) { all.a += sum[k * wide + c].a; all.b += sum[k * wide + c].b; }
-  all = combine_turns(all, sum, c, w, wide, turns, add<T>);
+  part<T> all = {0, 0, 0};
+  for (int k = w; k < tall; k += turns) all = join(back, all, s[k * wide + c]);
+  all = combine_turns(all, s, c, w, wide, turns, joining<T>{back});
   if (gridDim.y > 1) {
-    if (w == 0 && first + c < a.channels) keep_sums(a, first + c, all.a, all.b);
+    if (w == 0 && first + c < a.channels) keep_part(a, first + c, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    all = {0, 0};
+    all = {0, 0, 0};
 #pragma unroll 8
-    for (int p = w; p < (int)gridDim.y; p += turns) if (first + c < a.channels) add_sums(a, p, first + c, &all.a, &all.b);
-    all = combine_turns(all, sum, c, w, wide, turns, add<T>);
+    for (int p = w; p < (int)gridDim.y; p += turns) if (first + c < a.channels) all = join(back, all, kept_part<T>(a, p, first + c));
+    all = combine_turns(all, s, c, w, wide, turns, joining<T>{back});
   }
-  if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all.a, all.b);
+  if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all);
 }
 
 /* Where there is nothing to add up: a thread for each channel. */
 template <class T> __global__ void __launch_bounds__(THREADS) known_coefficients(const ty_k_batch_norm a, int parts) {
   const int64_t ch = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (ch < a.channels) coefficients(a, parts, ch, (T)0, (T)0);
+  if (ch < a.channels) coefficients(a, parts, ch, part<T>{0, 0, 0});
 }
 
 /* The coefficients of channel ch, which lie channels apart. */

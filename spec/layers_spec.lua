@@ -162,6 +162,27 @@ describe("layers", function()
     end
   end)
 
+  it("loses no digits in norms where one element is far from the others, wherever it stands", function()
+    for _, layout in ipairs {"contiguous", "channels_last"} do
+      for _, place in ipairs {1, 2, 77} do
+        local x = tycho.randn(16, 5, 50, 40) + 1000
+        x[{1, {}, 1, math.min(place, 40)}] = 0
+        x = x:contiguous({memory_format = layout})
+        local mean, var = tycho.zeros(5), tycho.zeros(5)
+        local y = F.batch_norm(x, mean, var, {training = true, momentum = 1})
+        local m2, v2 = tycho.zeros(5):double(), tycho.zeros(5):double()
+        local want = F.batch_norm(x:double(), m2, v2, {training = true, momentum = 1})
+        helper.close(var:double(), v2, layout, 5e-6)
+        helper.close(y:double(), want, layout, 2e-5)
+      end
+    end
+    for _, place in ipairs {1, 2, 300, 5000} do
+      local x = tycho.randn(3, 8192) + 1000
+      x[{{}, place}] = 0
+      helper.close(F.layer_norm(x, {8192}):double(), F.layer_norm(x:double(), {8192}), "rows", 2e-5)
+    end
+  end)
+
   it("group norm of planes and of channels-last, of any dtype, equals its groups written out", function()
     tycho.manual_seed(9)
     for _, case in ipairs {{{3, 8, 5, 6}, 4}, {{2, 6, 3, 3}, 6}, {{2, 40, 4, 4}, 1}, {{1, 4, 60, 50}, 2}, {{4, 6}, 3}, {{2, 4, 7}, 2},

@@ -90,6 +90,21 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
   return TY_OK;
 }
 
+/* Whether what is left of a square sum, once a shift is taken off, has lost its digits. */
+static bool far_off(double s1, double s2, double n) { return s1 * s1 / n > 16 * (s2 - s1 * s1 / n); }
+
+/* Forward's sums by shifts that cost no digits: each channel's first element or, where one was no measure, its mean. */
+static ty_status moments(ty_call *c, const rows *r, ty_dtype d, const char *x, void *shift, double *s1, double *s2) {
+  const double n = (double)(r->n * r->inner);
+  bool again = false;
+  for (int64_t ch = 0; ch < r->c; ch++) put(shift, r->k, ch, ty_get(x + (r->last ? ch : ch * r->inner) * r->size, d));
+  TY_TRY(sums(c, r, NULL, x, shift, s1, s2));
+  for (int64_t ch = 0; ch < r->c; ch++) again = again || far_off(s1[ch], s2[ch], n);
+  if (!again) return TY_OK;
+  for (int64_t ch = 0; ch < r->c; ch++) put(shift, r->k, ch, at(shift, r->k, ch) + s1[ch] / n);
+  return sums(c, r, NULL, x, shift, s1, s2);
+}
+
 /* o = a[c] g + b[c] x + d[c]; without g: o = (x - b[c]) a[c] + d[c]. n rows of channels (last), or n elements of channel ch. */
 static void affine_part(const rows *r, char *o, const char *g, const char *x, int64_t n, int64_t ch, const void *a,
   const void *b, const void *d) {
@@ -148,11 +163,7 @@ static ty_status batch_norm(ty_call *c) {
   if (!mem) { ty_release(x); return ty_no_memory(c->ctx, c->op->shown); }
   double *s1 = (double *)mem, *s2 = s1 + n, *shift = s2 + n, *a = shift + n, *d = a + n;
   ty_status s = TY_OK;
-  if (training && count) {
-    for (int64_t ch = 0; ch < n; ch++)
-      put(shift, r.k, ch, ty_get((char *)ty_data(x) + (r.last ? ch : ch * r.inner) * r.size, (ty_dtype)x->dtype));
-    s = sums(c, &r, NULL, ty_data(x), shift, s1, s2);
-  }
+  if (training && count) s = moments(c, &r, (ty_dtype)x->dtype, ty_data(x), shift, s1, s2);
   for (int64_t ch = 0; ch < n && s == TY_OK; ch++) {
     double m = 0, v = 0;
     if (!training) { m = opt(rm, ch, 0); v = opt(rv, ch, 1); }
@@ -357,10 +368,13 @@ static images images_of(const ty_tensor *x) {
   m.step = m.r.c * m.r.inner;
   return m;
 }
-static ty_status sums_of_images(ty_call *c, const images *m, const char *g, const char *x, const char *shift, double *s1, double *s2) {
+/* g: NULL in forward, which makes the shifts */
+static ty_status sums_of_images(ty_call *c, const images *m, const char *g, const ty_tensor *x, char *shift, double *s1, double *s2) {
   for (int64_t t = 0; t < m->times; t++) {
     const int64_t at = t * m->r.c, off = t * m->step * m->r.size;
-    TY_TRY(sums(c, &m->r, g ? g + off : NULL, x + off, shift + at * ty_loop_size[m->r.k], s1 + at, s2 + at));
+    const char *from = (char *)ty_data(x) + off;
+    char *by = shift + at * ty_loop_size[m->r.k];
+    TY_TRY(g ? sums(c, &m->r, g + off, from, by, s1 + at, s2 + at) : moments(c, &m->r, (ty_dtype)x->dtype, from, by, s1 + at, s2 + at));
   }
   return TY_OK;
 }
@@ -412,9 +426,6 @@ static ty_status group_norm_rows(ty_call *c, const rows *r, const char *x, doubl
   return s;
 }
 
-/* Whether what is left of a square sum, once a shift is taken off, has lost its digits. */
-static bool far_off(double s1, double s2, double n) { return s1 * s1 / n > 16 * (s2 - s1 * s1 / n); }
-
 static ty_status group_norm_columns(ty_call *c, const ty_tensor *x, double eps) {
   const ty_tensor *mean = c->out[1], *rstd = c->out[2], *w = c->in[1].t, *b = c->in[2].t;
   const images m = images_of(x);
@@ -424,15 +435,7 @@ static ty_status group_norm_columns(ty_call *c, const ty_tensor *x, double eps) 
   char *mem = ty_scratch((size_t)(all * 8 * 5 + 8));
   if (!mem) return ty_no_memory(c->ctx, c->op->shown);
   double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *d = a + all;
-  for (int64_t j = 0; j < all; j++)
-    put(shift, k, j, ty_get((char *)ty_data(x) + (j / channels * m.step + j % channels) * m.r.size, (ty_dtype)x->dtype));
-  ty_status s = sums_of_images(c, &m, NULL, ty_data(x), (char *)shift, s1, s2);
-  bool again = false;                      /* the first pixel was no measure */
-  for (int64_t j = 0; j < all && s == TY_OK; j++) again = again || far_off(s1[j], s2[j], pixels);
-  if (again) {
-    for (int64_t j = 0; j < all; j++) put(shift, k, j, at(shift, k, j) + s1[j] / pixels);
-    s = sums_of_images(c, &m, NULL, ty_data(x), (char *)shift, s1, s2);
-  }
+  ty_status s = sums_of_images(c, &m, NULL, x, (char *)shift, s1, s2);
   for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
     double e = 0, v = 0;
     for (int64_t j = i * per; j < (i + 1) * per; j++) e += s1[j] / pixels + at(shift, k, j);
@@ -523,7 +526,7 @@ static ty_status group_norm_backward(ty_call *c) {
   if (!mem) s = ty_no_memory(c->ctx, c->op->shown);
   double *s1 = (double *)mem, *s2 = s1 + all, *shift = s2 + all, *a = shift + all, *b = a + all, *d = b + all;
   for (int64_t j = 0; j < all && s == TY_OK; j++) put(shift, k, j, at(ty_data(mean), k, j / per));
-  if (s == TY_OK) s = sums_of_images(c, &m, ty_data(g), ty_data(x), (char *)shift, s1, s2);
+  if (s == TY_OK) s = sums_of_images(c, &m, ty_data(g), x, (char *)shift, s1, s2);
   for (int64_t i = 0; i < all / per && s == TY_OK; i++) {
     const double r = at(ty_data(rstd), k, i);
     double all1 = 0, all2 = 0;

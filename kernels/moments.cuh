@@ -1,0 +1,34 @@
+/* Means and variances, made of parts that are joined (Chan, Golub and LeVeque 1979), and the sums that their gradients need.
+ *
+ * Idea: a thread adds up distances from the first element that it meets, in one pass; what threads and blocks have is joined by means and
+ * squares, not by sums. Invariant: one element far from the others costs no digits. */
+#ifndef TY_MOMENTS_CUH
+#define TY_MOMENTS_CUH
+#include "device.cuh"
+
+/* Of some elements. Forward: how many, their mean, and the sum of the squares of their distances from it. Backward: the sums of the
+   gradient and of its products with distances from the mean; n unused. */
+template <class T> struct part { T n, a, b; };
+
+template <class T> static __device__ __forceinline__ part<T> from_lane(part<T> p, int down) {
+  return {from_lane(p.n, down), from_lane(p.a, down), from_lane(p.b, down)};
+}
+template <class T> static __device__ __forceinline__ part<T> join(bool back, const part<T> &l, const part<T> &r) {
+  if (back) return {0, l.a + r.a, l.b + r.b};
+  if (l.n == 0 || r.n == 0) return l.n == 0 ? r : l;
+  const T n = l.n + r.n, apart = r.a - l.a;
+  return {n, l.a + apart * (r.n / n), l.b + r.b + apart * apart * (l.n * r.n / n)};
+}
+template <class T> struct joining {
+  bool back;
+  __device__ __forceinline__ part<T> operator()(const part<T> &l, const part<T> &r) const { return join(back, l, r); }
+};
+
+/* Of n elements: s1 and s2 add up their distances from center and the squares of these; backward, what a part has. */
+template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool back, T n, T center, T s1, T s2) {
+  if (back) return {0, s1, s2};
+  if (n == 0) return {0, 0, 0};
+  const T left = s2 - s1 * (s1 / n);
+  return {n, center + s1 / n, left < 0 ? (T)0 : left};     /* a NaN stays */
+}
+#endif
