@@ -162,6 +162,32 @@ describe("layers", function()
     end
   end)
 
+  it("lets query heads share keys as if these were repeated, with few queries too, to the same dropout", function()
+    for _, queries in ipairs {1, 3, 9} do
+      for _, masked in ipairs {false, true} do
+        local function R(...) return tycho.randn({...}, {dtype = "float64"}):requires_grad_() end
+        local q, k, v = R(2, queries, 8, 16), R(2, 2, 9, 16), R(2, 2, 9, 5)
+        local mask = masked and tycho.rand(2, 1, queries, 9):gt(0.3) or nil
+        local up = tycho.randn({2, 8, queries, 5}, {dtype = "float64"})
+        for _, p in ipairs {0, 0.4} do
+          local function run(keys, values, o)
+            o.dropout_p = p
+            tycho.manual_seed(5)
+            local y = F.scaled_dot_product_attention(q:transpose(2, 3), keys, values, mask, o)
+            return y, tycho.grad((y * up):sum(), {q, k, v})
+          end
+          local got, gradients = run(k, v, {enable_gqa = true, scale = 0.3})
+          local want, expected = run(k:repeat_interleave(4, 2), v:repeat_interleave(4, 2), {scale = 0.3})
+          helper.close(got, want, "result", 1e-12)
+          for i = 1, 3 do helper.close(gradients[i], expected[i], "gradient " .. i, 1e-12) end
+        end
+      end
+    end
+    local q, k = tycho.randn(3, 4, 1, 8), tycho.randn(1, 2, 9, 8)        -- batches that broadcast
+    helper.close(F.scaled_dot_product_attention(q, k, k, {enable_gqa = true}),
+      F.scaled_dot_product_attention(q, k:repeat_interleave(2, 2), k:repeat_interleave(2, 2)), "broadcast", 1e-6)
+  end)
+
   it("loses no digits in norms where one element is far from the others, wherever it stands", function()
     for _, layout in ipairs {"contiguous", "channels_last"} do
       for _, place in ipairs {1, 2, 77} do

@@ -450,6 +450,19 @@ def("gumbel_softmax",
   end, NN)
 
 ---- attention ----
+-- x's shape without its last two dims; and such a shape with two more.
+local function leading(x)
+  local s = x.shape
+  table.remove(s)
+  table.remove(s)
+  return s
+end
+local function with_last(lead, rows, columns)
+  local s = {unpack(lead)}
+  s[#s + 1], s[#s + 2] = rows, columns
+  return s
+end
+
 -- softmax(q k^T * scale + mask) v over (..., L, D). The tiled op needs memory that grows with L; a float mask that wants a gradient
 -- takes the plain way.
 def("scaled_dot_product_attention",
@@ -471,26 +484,25 @@ def("scaled_dot_product_attention",
       if times % 1 ~= 0 then
         fail("scaled_dot_product_attention", "%d query heads can't share %d key heads", q.shape[n - 2], k.shape[n - 2])
       end
+      -- few queries: those of all heads that share keys are one head's, so that keys are read once and nowhere repeated
+      local queries, lead = q.shape[n - 1], leading(q)
+      lead[n - 2] = k.shape[n - 2]
+      if not causal and lead == leading(k) and lead == leading(v) and (queries == 1 or not mask and 2 * queries <= k.shape[n - 1]) then
+        local function folded(x) return M.reshape(x, unpack(with_last(lead, times * queries, x.shape[n]))) end
+        if mask then mask = folded(ops.expand(mask, with_last(leading(q), queries, k.shape[n - 1]))) end
+        local y = M.scaled_dot_product_attention(folded(q), k, v, mask, {dropout_p = p, scale = scale})
+        return M.reshape(y, unpack(with_last(leading(q), queries, v.shape[n])))
+      end
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
     if mask and mask.requires_grad and core.is_grad_enabled() then
       local w = lib.attention_weights(ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask)
       return ops.matmul(p > 0 and ops.dropout_mask(w, p) or w, v)
     end
-    local function leading(x)
-      local s = x.shape
-      table.remove(s)
-      table.remove(s)
-      return s
-    end
     local lead = leading(q)
     if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast
       lead = lib.common_shape("scaled_dot_product_attention", {lead, leading(k), leading(v)})
-      local function widened(x)
-        local s = {unpack(lead)}
-        s[n - 1], s[n] = x.shape[n - 1], x.shape[n]
-        return ops.expand(x, s)
-      end
+      local function widened(x) return ops.expand(x, with_last(lead, x.shape[n - 1], x.shape[n])) end
       q, k, v = widened(q), widened(k), widened(v)
     end
     local function four(x)
@@ -506,7 +518,5 @@ def("scaled_dot_product_attention",
       if mask.dtype ~= "bool" and mask.dtype ~= q.dtype then mask = M.to(mask, q.dtype) end
     end
     local y = ops.attention(four(q), four(k), four(v), mask, {causal = causal, scale = scale, dropout = p})
-    if n == 4 then return y end
-    lead[#lead + 1], lead[#lead + 2] = q.shape[n - 1], v.shape[n]
-    return M.view(y, setmetatable(lead, nil))
+    return n == 4 and y or M.view(y, with_last(lead, q.shape[n - 1], v.shape[n]))
   end, NN)
