@@ -72,9 +72,21 @@ template <int EACH, int G, class D> static __device__ __forceinline__ void put_r
 
 /* Two values that are combined together. */
 template <class T> struct two { T a, b; };
-template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return __shfl_down_sync(0xffffffffu, v, down); }
-template <class T> static __device__ __forceinline__ two<T> from_lane(two<T> v, int down) {
-  return {from_lane(v.a, down), from_lane(v.b, down)};
+
+template <bool LONG> struct shuffled { typedef unsigned word; };
+template <> struct shuffled<true> { typedef unsigned long long word; };
+/* v of another thread of the warp, word by word, by one of the shuffles. */
+template <class T, class F> static __device__ __forceinline__ T exchanged(T v, F shuffle) {
+  typedef typename shuffled<sizeof(T) % 8 == 0>::word word;
+  word w[sizeof(T) / sizeof(word)];
+  memcpy(w, &v, sizeof v);
+#pragma unroll
+  for (unsigned k = 0; k < sizeof(T) / sizeof(word); k++) w[k] = shuffle(w[k]);
+  memcpy(&v, w, sizeof v);
+  return v;
+}
+template <class T> static __device__ __forceinline__ T from_lane(T v, int down) {
+  return exchanged(v, [=](auto w) { return __shfl_down_sync(0xffffffffu, w, down); });
 }
 
 /* Of columns side by side, `wide` of them, which a block's threads take turns at (turn w of column c): what the turns
@@ -87,11 +99,13 @@ template <class T, class F> static __device__ __forceinline__ T combine_turns(T 
   return v;
 }
 
-/* All threads' v combined, for all of them. s: one of each warp. Whole blocks of whole warps call it. */
+/* The v of all threads along x combined, for all of them: of the block, or, where blockDim.x is 32 or a smaller power of two, of a row of
+   it. Half as many threads give the same bits where the others' v changes nothing. s: one of each warp. Whole blocks of whole warps call it. */
 template <class T, class F> static __device__ __forceinline__ T combine_block(T v, T *s, F join) {
-  const int warps = (int)blockDim.x / 32;
+  const int lanes = blockDim.x < 32 ? (int)blockDim.x : 32, warps = (int)blockDim.x / 32;
 #pragma unroll
-  for (int down = 16; down; down /= 2) v = join(v, from_lane(v, down));
+  for (int down = 16; down; down /= 2) if (down < lanes) v = join(v, from_lane(v, down));
+  if (warps <= 1) return exchanged(v, [=](auto w) { return __shfl_sync(0xffffffffu, w, 0, lanes); });
   __syncthreads();                         /* of what was read of s before */
   if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
   __syncthreads();

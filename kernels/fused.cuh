@@ -35,7 +35,7 @@ struct generator { uint64_t seed, offset; unsigned ticket; };     /* as kernels.
 DEVICE void move_on(generator *g, uint64_t blocks) {
   __threadfence();
   __syncthreads();
-  if (threadIdx.x || atomicAdd(&g->ticket, 1u) + 1 != gridDim.x) return;
+  if (threadIdx.x || threadIdx.y || atomicAdd(&g->ticket, 1u) + 1 != gridDim.x) return;
   g->ticket = 0;
   g->offset += blocks;
 }

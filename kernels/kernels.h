@@ -99,6 +99,19 @@ static inline int ty_k_row_threads(int64_t n) {
 __host__ __device__
 #endif
 static inline int ty_k_row_together(int64_t n) { return n % 4 == 0 ? 4 : 1; }       /* neighbours that one thread takes */
+/* Threads of a row where rows stand side by side in a block, along y: as above, less those of a warp that would have no element. */
+static inline int ty_k_row_lanes(int64_t n) {
+  int lanes = ty_k_row_threads(n);
+  while (lanes <= 32 && lanes > 1 && lanes / 2 * ty_k_row_together(n) >= n) lanes /= 2;
+  return lanes;
+}
+/* Rows of a block, a power of two: whole warps, and, before blocks are filled, enough blocks for a device. */
+static inline int ty_k_rows_of_block(int64_t rows, int64_t n) {
+  const int lanes = ty_k_row_lanes(n);
+  int many = lanes > 32 ? 1 : TY_K_ROW_THREADS / lanes;
+  while (many * lanes > 32 && many > 1 && rows < (int64_t)512 * many) many /= 2;
+  return many;
+}
 
 /* ---- reductions (reduce.cu) ---- */
 typedef struct {

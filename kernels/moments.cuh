@@ -10,9 +10,6 @@
    gradient and of its products with distances from the mean; n unused. */
 template <class T> struct part { T n, a, b; };
 
-template <class T> static __device__ __forceinline__ part<T> from_lane(part<T> p, int down) {
-  return {from_lane(p.n, down), from_lane(p.a, down), from_lane(p.b, down)};
-}
 template <class T> static __device__ __forceinline__ part<T> join(bool back, const part<T> &l, const part<T> &r) {
   if (back) return {0, l.a + r.a, l.b + r.b};
   if (l.n == 0 || r.n == 0) return l.n == 0 ? r : l;

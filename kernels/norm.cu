@@ -55,28 +55,28 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
 template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
   typedef typename stored<D>::type T;
   __shared__ T s[WARPS];
-  const int64_t base = blockIdx.x * a.n;
+  const int64_t row = row_of_thread(), n = row < a.rows ? a.n : 0, base = row * a.n;
   T v[ROW_EACH], w[ROW_EACH], part = 0, square = 0, mean = 0;
-  load_row<G, D>(v, a.x, base, a.n, 1);
-  if (a.w) load_shared_row<G>(w, a.w, a.wdtype, a.n);
+  load_row<G, D>(v, a.x, base, n, 1);
+  if (a.w) load_shared_row<G>(w, a.w, a.wdtype, n);
   if (!a.rms) {
-    EACH_OF_ROW(e, j, a.n) part += v[e];
+    EACH_OF_ROW(e, j, n) part += v[e];
     mean = sum_of_block(part, s) / (T)a.n;
   }
-  EACH_OF_ROW(e, j, a.n) {
+  EACH_OF_ROW(e, j, n) {
     v[e] -= mean;
     square += v[e] * v[e];
   }
   const T r = 1 / root(sum_of_block(square, s) / (T)a.n + (T)a.eps);
-  EACH_OF_ROW(e, j, a.n) v[e] = a.w ? v[e] * r * w[e] : v[e] * r;
+  EACH_OF_ROW(e, j, n) v[e] = a.w ? v[e] * r * w[e] : v[e] * r;
   if (a.b) {
-    load_shared_row<G>(w, a.b, a.bdtype, a.n);
-    EACH_OF_ROW(e, j, a.n) v[e] += w[e];
+    load_shared_row<G>(w, a.b, a.bdtype, n);
+    EACH_OF_ROW(e, j, n) v[e] += w[e];
   }
-  store_row<G, D>(a.o, base, a.n, 1, v);
-  if (threadIdx.x) return;
-  if (!a.rms) ((T *)a.mean)[blockIdx.x] = mean;
-  ((T *)a.rstd)[blockIdx.x] = r;
+  store_row<G, D>(a.o, base, n, 1, v);
+  if (threadIdx.x || row >= a.rows) return;
+  if (!a.rms) ((T *)a.mean)[row] = mean;
+  ((T *)a.rstd)[row] = r;
 }
 
 /* A row of x's gradient, with what went past the norm; C: the copy's dtype. */
@@ -90,25 +90,40 @@ template <class D, class C, int G, class T> static __device__ __forceinline__ vo
   if (a.copy) store_row<G, C>(a.copy, base, a.n, 1, v);
 }
 
-/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype. */
-template <class D, class E, class C, bool BESIDE, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 ? 2 : 1)
+/* What the threads along y hold of a row's elements, added up for the first of them. s: one of each thread. */
+template <int G, class T> static __device__ __forceinline__ void sum_of_rows(T *v, T *s, int64_t n) {
+  const int x = (int)threadIdx.x, wide = (int)blockDim.x, tall = (int)blockDim.y;
+#pragma unroll
+  for (int e = 0; e < ROW_EACH; e++)
+    if (e / G * G * wide < (int)n)         /* for all threads or none */
+      v[e] = combine_turns(v[e], s, x, (int)threadIdx.y, wide, tall, [](T l, T r) { return l + r; });
+}
+
+/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER: rows
+   stand side by side. */
+template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 ? 2 : 1)
 backward_short(const ty_k_norm a, int parts) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
+  __shared__ T turns[TOGETHER ? TY_K_ROW_THREADS : 1];
   T w[ROW_EACH], dw[ROW_EACH], db[ROW_EACH];
   if (a.w) load_shared_row<G>(w, a.w, a.wdtype, a.n);
 #pragma unroll
   for (int e = 0; e < ROW_EACH; e++) dw[e] = db[e] = 0;
   const int64_t to = a.rows * (blockIdx.x + 1) / parts;
-  for (int64_t row = a.rows * blockIdx.x / parts; row < to; row++) {
+  for (int64_t first = a.rows * blockIdx.x / parts; first < to; first += TOGETHER ? blockDim.y : 1) {
+    const bool has = !TOGETHER || first + threadIdx.y < to;  /* else the last row once more, for nothing */
+    const int64_t row = !TOGETHER ? first : has ? first + threadIdx.y : to - 1;
     T h[ROW_EACH], g[ROW_EACH], s1 = 0, s2 = 0;
     load_row<G, D>(h, a.x, row * a.n, a.n, 1);
     load_row<G, E>(g, a.g, row * a.n, a.n, 1);
     const T mean = a.rms ? 0 : ((const T *)a.mean)[row], r = ((const T *)a.rstd)[row];
     EACH_OF_ROW(e, j, a.n) {
       h[e] = (h[e] - mean) * r;
-      dw[e] += g[e] * h[e];
-      db[e] += g[e];
+      if (has) {
+        dw[e] += g[e] * h[e];
+        db[e] += g[e];
+      }
       if (a.w) g[e] *= w[e];
       s1 += g[e];
       s2 += g[e] * h[e];
@@ -116,8 +131,14 @@ backward_short(const ty_k_norm a, int parts) {
     sums_of_block(&s1, &s2, s);
     const T ma = a.rms ? 0 : s1 / (T)a.n, mb = s2 / (T)a.n;
     EACH_OF_ROW(e, j, a.n) g[e] = r * (g[e] - ma - h[e] * mb);
+    if (!has) continue;
     if constexpr (BESIDE) store_sum<D, C, G>(a, row * a.n, g);
     else store_row<G, D>(a.o, row * a.n, a.n, 1, g);
+  }
+  if constexpr (TOGETHER) {
+    sum_of_rows<G>(dw, turns, a.n);
+    sum_of_rows<G>(db, turns, a.n);
+    if (threadIdx.y) return;
   }
   store_row<G, T>(a.partial, 2 * (int64_t)blockIdx.x * a.n, a.n, 1, dw);
   store_row<G, T>(a.partial, (2 * (int64_t)blockIdx.x + 1) * a.n, a.n, 1, db);
@@ -420,25 +441,26 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 
 int ty_k_norm_parts(int64_t rows, int64_t n) {
   /* of long rows fewer: each takes memory */
-  const int64_t room = ((int64_t)1 << 21) / n, most = room > PARTS ? PARTS : room < FEWEST ? FEWEST : room, parts = rows / 4;
+  const int64_t room = ((int64_t)1 << 21) / n, most = room > PARTS ? PARTS : room < FEWEST ? FEWEST : room,
+    parts = rows / (4 * (n <= TY_K_ROW ? ty_k_rows_of_block(rows, n) : 1));
   return parts < 1 ? 1 : parts > most ? (int)most : (int)parts;
 }
 
-template <class D, int G> static auto backward_of(const ty_k_norm &a) {
+template <class D, bool TOGETHER, int G> static auto backward_of(const ty_k_norm &a) {
   if constexpr (sizeof(D) == 4) {
-    if (a.gdtype == TY_F16) return backward_short<D, half16, half16, true, G>;
-    if (a.gdtype == TY_BF16) return backward_short<D, brain16, brain16, true, G>;
-    if (a.copy) return a.copy_dtype == TY_F16 ? backward_short<D, D, half16, true, G> : backward_short<D, D, brain16, true, G>;
+    if (a.gdtype == TY_F16) return backward_short<D, half16, half16, true, TOGETHER, G>;
+    if (a.gdtype == TY_BF16) return backward_short<D, brain16, brain16, true, TOGETHER, G>;
+    if (a.copy) return a.copy_dtype == TY_F16 ? backward_short<D, D, half16, true, TOGETHER, G> : backward_short<D, D, brain16, true, TOGETHER, G>;
   }
-  return a.past ? backward_short<D, D, D, true, G> : backward_short<D, D, D, false, G>;
+  return a.past ? backward_short<D, D, D, true, TOGETHER, G> : backward_short<D, D, D, false, TOGETHER, G>;
 }
 
 template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, int parts, cudaStream_t s) {
   const ty_k_norm a = p;
   auto there = forward_short<D, G>;
-  auto back = backward_of<D, G>(a);
-  const unsigned threads = (unsigned)ty_k_row_threads(a.n);
-  return a.g ? TY_LAUNCH(back, (unsigned)parts, threads, s, a, parts) : TY_LAUNCH(there, blocks_for(a.rows, 1), threads, s, a);
+  const dim3 threads = threads_of_rows(a.rows, a.n);
+  auto back = threads.y > 1 ? backward_of<D, true, G>(a) : backward_of<D, false, G>(a);
+  return a.g ? TY_LAUNCH(back, (unsigned)parts, threads, s, a, parts) : TY_LAUNCH(there, blocks_of_rows(a.rows, a.n), threads, s, a);
 }
 
 template <class T> static cudaError_t launch(const ty_k_norm &p, cudaStream_t s) {

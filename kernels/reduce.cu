@@ -63,23 +63,23 @@ template <class F, class T> static __device__ __forceinline__ void put(const ty_
   else store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
 }
 
-/* A block for each result of few elements: G 4 where they lie without gaps, in fours. */
+/* A row for each result of few elements: G 4 where they lie without gaps, in fours. */
 template <class F, class T, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
   __shared__ T sum[WARPS];
-  const int64_t base = result_at(a, blockIdx.x);
+  const int64_t row = row_of_thread(), n = row < a.outputs ? a.length : 0, base = n ? result_at(a, row) : 0;
   const bool dense = a.nreduce == 1 && a.reduce_stride[0] == 1;
   T acc = F::start();
   if (G == 4 && dense && sizeof(T) == 4 && fours((const char *)a.x + base * bytes_of(a.dtype), a.dtype)) {
 #pragma unroll
     for (int e = 0; e < ROW_EACH; e += 4) {
       T v[4];
-      if (row_place<G>(e) >= (int)a.length) continue;
+      if (row_place<G>(e) >= (int)n) continue;
       load_four(v, a.x, a.dtype, base + row_place<G>(e));
       for (int k = 0; k < 4; k++) acc = F::take(acc, v[k]);
     }
-  } else EACH_OF_ROW(e, j, a.length) acc = F::take(acc, load<T>(a.x, a.dtype, base + (dense ? j : element_at(a, j))));
+  } else EACH_OF_ROW(e, j, n) acc = F::take(acc, load<T>(a.x, a.dtype, base + (dense ? j : element_at(a, j))));
   acc = combine_block(acc, sum, F::join);
-  if (threadIdx.x == 0) put<F>(a, blockIdx.x, 0, acc);
+  if (threadIdx.x == 0 && row < a.outputs) put<F>(a, row, 0, acc);
 }
 
 /* Whether this block is the last of those that have a part of its results. */
@@ -242,12 +242,14 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
       return a.dtype == TY_F32 ? launch_packs<F, T, float>(a, column, s) : a.dtype == TY_F16
         ? launch_packs<F, T, half16>(a, column, s) : launch_packs<F, T, brain16>(a, column, s);
   }
-  auto row = rows<F, T>, small = short_rows<F, T, 1>, small_fours = short_rows<F, T, 4>;
+  auto row = rows<F, T>;
   auto side = columns<F, T, T, 1>;
   const int lanes = lanes_of(r);
   if (column) return TY_LAUNCH(side, dim3(blocks_for(a.outputs, 1 << lanes), (unsigned)a.splits), THREADS, s, a, lanes);
-  if (few && a.length % 4 == 0) return TY_LAUNCH(small_fours, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
-  if (few) return TY_LAUNCH(small, blocks_for(a.outputs, 1), ty_k_row_threads(a.length), s, a);
+  if (few) {
+    auto fit = a.length % 4 == 0 ? short_rows<F, T, 4> : short_rows<F, T, 1>;
+    return TY_LAUNCH(fit, blocks_of_rows(a.outputs, a.length), threads_of_rows(a.outputs, a.length), s, a);
+  }
   return TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);
 }
 

@@ -1,13 +1,19 @@
-/* Rows of at most TY_K_ROW elements: a block each, whose threads hold them in registers.
+/* Rows of at most TY_K_ROW elements: a block each, whose threads hold them in registers; rows that a warp has room for stand side by side.
  *
- * Idea: which element a thread holds, and in which order the block combines, is as in fused kernels
+ * Idea: which element a thread holds, and in which order they are combined, is as in fused kernels
  * (src/cuda/source.c); neighbours are held by fours (G) where that comes out even. Kernels are built for each dtype D
- * of the row and each G. Invariant: an op gives the same bits alone and fused. */
+ * of the row and each G. Invariant: an op gives the same bits alone and fused; threads without a row go along to every barrier. */
 #ifndef TY_ROWS_CUH
 #define TY_ROWS_CUH
 #include "device.cuh"
 
 #define ROW_EACH (TY_K_ROW / TY_K_ROW_THREADS)         /* elements that a thread holds at most */
+
+static inline dim3 threads_of_rows(int64_t rows, int64_t n) {
+  return dim3((unsigned)ty_k_row_lanes(n), (unsigned)ty_k_rows_of_block(rows, n));
+}
+static inline unsigned blocks_of_rows(int64_t rows, int64_t n) { return blocks_for(rows, ty_k_rows_of_block(rows, n)); }
+static __device__ __forceinline__ int64_t row_of_thread() { return (int64_t)blockIdx.x * blockDim.y + threadIdx.y; }
 
 /* n is a multiple of G: one comparison serves G elements */
 #define EACH_OF_ROW(e, j, n) \

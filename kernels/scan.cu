@@ -12,11 +12,8 @@
 #define ENOUGH 1024              /* blocks */
 
 template <class T> struct piece { T v; int64_t place; };                 /* place 0: of no element */
-template <class T> static __device__ __forceinline__ piece<T> from_lane(piece<T> p, int down) {
-  return {from_lane(p.v, down), from_lane(p.place, down)};
-}
 template <class T> static __device__ __forceinline__ piece<T> from_lane_before(piece<T> p, int up) {
-  return {__shfl_up_sync(0xffffffffu, p.v, up), __shfl_up_sync(0xffffffffu, p.place, up)};
+  return exchanged(p, [=](auto w) { return __shfl_up_sync(0xffffffffu, w, up); });
 }
 
 /* log(exp(a) + exp(b)) */

@@ -52,12 +52,12 @@ template <class D, class T> static __device__ void largest_and_sum(const void *x
   *sum = seen.b;
 }
 
-#define LINE_OF(a) const int64_t base = blockIdx.x / (a).inner * (a).n * (a).inner + blockIdx.x % (a).inner
+static __device__ __forceinline__ int64_t base_of(const ty_k_lines &a, int64_t line) { return line / a.inner * a.n * a.inner + line % a.inner; }
 
 template <class D> __global__ void __launch_bounds__(THREADS) softmax(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[THREADS / 32];
-  LINE_OF(a);
+  const int64_t base = base_of(a, blockIdx.x);
   T top, sum;
   largest_and_sum<D>(a.x, base, a.n, a.inner, &top, &sum, s);
   const T scale = 1 / sum, shift = log_of(sum);
@@ -71,7 +71,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax(const ty_k
 template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ T s[THREADS / 32];
-  LINE_OF(a);
+  const int64_t base = base_of(a, blockIdx.x);
   T part = 0;
   each_of_line<D>(a.g, base, a.n, a.inner, [&](const T *g, int64_t j, int count) {
 #pragma unroll
@@ -93,33 +93,33 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(c
 template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_short(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ T s[TY_K_ROW_THREADS / 32];
-  LINE_OF(a);
+  const int64_t line = row_of_thread(), n = line < a.lines ? a.n : 0, base = base_of(a, line);
   T v[ROW_EACH], top = -INFINITY, part = 0;
-  load_row<G, D>(v, a.x, base, a.n, a.inner);
-  EACH_OF_ROW(e, j, a.n) top = larger(top, v[e]);
+  load_row<G, D>(v, a.x, base, n, a.inner);
+  EACH_OF_ROW(e, j, n) top = larger(top, v[e]);
   top = combine_block(top, s, [](T x, T y) { return larger(x, y); });
-  EACH_OF_ROW(e, j, a.n) {
+  EACH_OF_ROW(e, j, n) {
     v[e] -= top;
     const T x = exp_down(v[e]);
     if (!a.log) v[e] = x;
     part += x;
   }
   const T sum = sum_of_block(part, s), scale = 1 / sum, shift = log_of(sum);
-  EACH_OF_ROW(e, j, a.n) v[e] = a.log ? v[e] - shift : v[e] * scale;
-  store_row<G, D>(a.o, base, a.n, a.inner, v);
+  EACH_OF_ROW(e, j, n) v[e] = a.log ? v[e] - shift : v[e] * scale;
+  store_row<G, D>(a.o, base, n, a.inner, v);
 }
 
 template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_backward_short(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ T s[TY_K_ROW_THREADS / 32];
-  LINE_OF(a);
+  const int64_t line = row_of_thread(), n = line < a.lines ? a.n : 0, base = base_of(a, line);
   T g[ROW_EACH], y[ROW_EACH], part = 0;
-  load_row<G, D>(g, a.g, base, a.n, a.inner);
-  load_row<G, D>(y, a.x, base, a.n, a.inner);
-  EACH_OF_ROW(e, j, a.n) part += a.log ? g[e] : g[e] * y[e];
+  load_row<G, D>(g, a.g, base, n, a.inner);
+  load_row<G, D>(y, a.x, base, n, a.inner);
+  EACH_OF_ROW(e, j, n) part += a.log ? g[e] : g[e] * y[e];
   const T sum = sum_of_block(part, s);
-  EACH_OF_ROW(e, j, a.n) g[e] = a.log ? g[e] - exp_down(y[e]) * sum : y[e] * (g[e] - sum);
-  store_row<G, D>(a.o, base, a.n, a.inner, g);
+  EACH_OF_ROW(e, j, n) g[e] = a.log ? g[e] - exp_down(y[e]) * sum : y[e] * (g[e] - sum);
+  store_row<G, D>(a.o, base, n, a.inner, g);
 }
 
 /* ---- cross-entropy of rows with 1-based labels ---- */
@@ -222,7 +222,8 @@ template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_ent
 
 template <class D, int G> static cudaError_t softmax_rows(const ty_k_lines &p, cudaStream_t s) {
   const ty_k_lines a = p;
-  const unsigned blocks = blocks_for(a.lines, 1), threads = (unsigned)ty_k_row_threads(a.n);
+  const dim3 threads = threads_of_rows(a.lines, a.n);
+  const unsigned blocks = blocks_of_rows(a.lines, a.n);
   auto there = softmax_short<D, G>, back = softmax_backward_short<D, G>;
   return a.g ? TY_LAUNCH(back, blocks, threads, s, a) : TY_LAUNCH(there, blocks, threads, s, a);
 }

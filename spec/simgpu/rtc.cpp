@@ -26,10 +26,14 @@ static const char HEAD[] =
   "#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)\n#define __syncthreads() sim_wait()\n"
   "static inline unsigned atomicAdd(unsigned *p, unsigned v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }\n"
   "#define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)\n"
-  "static thread_local unsigned long long exchanged[1024];\n"
+  "static thread_local unsigned long long sim_exchanged[1024];\n"
+  "template <class T> static inline T sim_exchange(T v, unsigned t, unsigned from) {\n"
+  "  memcpy(&sim_exchanged[t], &v, sizeof v);\n  sim_wait();\n  memcpy(&v, &sim_exchanged[from], sizeof v);\n  sim_wait();\n  return v;\n}\n"
+  "static inline unsigned sim_thread() { return threadIdx.x + threadIdx.y * blockDim.x; }\n"
+  "template <class T> static inline T __shfl_sync(unsigned, T v, unsigned lane, unsigned width) {\n"
+  "  const unsigned t = sim_thread();\n  return sim_exchange(v, t, t - t % width + lane);\n}\n"
   "template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {\n"
-  "  const unsigned t = threadIdx.x, from = t % 32 + down < 32 ? t + down : t;\n"
-  "  memcpy(&exchanged[t], &v, sizeof v);\n  sim_wait();\n  memcpy(&v, &exchanged[from], sizeof v);\n  sim_wait();\n  return v;\n}\n"
+  "  const unsigned t = sim_thread();\n  return sim_exchange(v, t, t % 32 + down < 32 ? t + down : t);\n}\n"
   "extern \"C\" void sim_link(sim_place *(*where)(), void (*wait)()) { sim_where = where; sim_wait = wait; }\n";
 static const char TAIL[] =
   "extern \"C\" void sim_fused(const void *a) { fused(*(const arguments *)a); }\n";

@@ -34,24 +34,29 @@ void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
 /* What a whole block calls together, so that its barriers serve. */
 extern thread_local unsigned long long sim_exchanged[1024];
+static inline unsigned sim_thread() { return sim_here->thread.x + sim_here->thread.y * sim_here->block_dim.x; }
 template <class T> static inline T sim_exchange(T v, unsigned from) {
   static_assert(sizeof(T) <= sizeof *sim_exchanged, "a register or two");
-  const unsigned t = sim_here->thread.x;
+  const unsigned t = sim_thread();
   __builtin_memcpy(&sim_exchanged[t], &v, sizeof v);
   sim_barrier();
   __builtin_memcpy(&v, &sim_exchanged[from], sizeof v);
   sim_barrier();
   return v;
 }
+template <class T> static inline T __shfl_sync(unsigned, T v, unsigned lane, unsigned width) {
+  const unsigned t = sim_thread();
+  return sim_exchange(v, t - t % width + lane);
+}
 template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned down) {
-  const unsigned t = sim_here->thread.x;
+  const unsigned t = sim_thread();
   return sim_exchange(v, t % 32 + down < 32 ? t + down : t);
 }
 template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned up) {
-  const unsigned t = sim_here->thread.x;
+  const unsigned t = sim_thread();
   return sim_exchange(v, t % 32 >= up ? t - up : t);
 }
-template <class T> static inline T __shfl_xor_sync(unsigned, T v, unsigned far) { return sim_exchange(v, sim_here->thread.x ^ far); }
+template <class T> static inline T __shfl_xor_sync(unsigned, T v, unsigned far) { return sim_exchange(v, sim_thread() ^ far); }
 /* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
 template <class T> static inline T sim_add(T *p, T v) {
   T old = *p, next;

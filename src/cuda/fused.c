@@ -62,7 +62,8 @@ ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   }
   w->wide = f->numel > INT32_MAX;
   w->each = f->nred ? 1 : neighbours(f, w);
-  w->threads = f->nred ? ty_k_row_threads(f->inner) : TY_FUSED_THREADS;
+  w->threads = f->nred ? ty_k_row_lanes(f->inner) : TY_FUSED_THREADS;
+  w->together = f->nred && w->threads <= 32;
   if (f->numel / (f->nred ? f->inner : w->threads) > INT32_MAX) return ty_error(ctx, "too many elements");
   k->args.n = f->numel;
   memcpy(k->args.shape, w->shape, sizeof k->args.shape);
@@ -88,10 +89,11 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   }
   const bool draws = ty_fused_keeps(f, f->nnode) > 0;
   const int each = aligned ? w->each : 1;
-  const int64_t blocks = f->nred ? f->numel / f->inner : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
+  const int64_t rows = f->nred ? f->numel / f->inner : 0, many = f->nred ? ty_k_rows_of_block(rows, f->inner) : 1,
+    blocks = f->nred ? (rows + many - 1) / many : (f->numel + (int64_t)w->threads * each - 1) / ((int64_t)w->threads * each);
   k->args.generator = draws ? ty_generator_begin(ctx, b->gpu) : NULL;
   cudaError_t e = ty_rtc_launch(aligned || !k->made.each ? k->made.fused : k->made.each, (unsigned[3]){(unsigned)blocks, 1, 1},
-    (unsigned[3]){(unsigned)w->threads, 1, 1}, &k->args, sizeof k->args, s->s);
+    (unsigned[3]){(unsigned)w->threads, (unsigned)many, 1}, &k->args, sizeof k->args, s->s);
   if (draws) e = ty_generator_end(b->gpu, e);
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "a fused kernel", b->gpu);
 }

@@ -12,7 +12,8 @@ typedef struct {
   bool dense[TY_FUSED_TENSORS];            /* the walk's element i is its element i */
   bool wide;                               /* more elements than 32 bits count */
   int each;                                /* neighbours that a thread computes: 1, or more where every tensor's lie together or are one */
-  int threads;                             /* of a block */
+  int threads;                             /* of a block, or, of rows, of each */
+  bool together;                           /* rows stand side by side in a block, along y */
 } ty_fused_walk;
 
 /* As the source declares it. */

@@ -238,8 +238,12 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) row_place<%d>(e)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together);
-  say(t, "extern \"C\" __global__ void __launch_bounds__(THREADS) fused(const arguments a) {\n"
-    "  __shared__ f64 shared[THREADS / 32];\n  const int t = (int)threadIdx.x;\n  const int64_t row = blockIdx.x;\n");
+  say(t, "extern \"C\" __global__ void __launch_bounds__(%d) fused(const arguments a) {\n"
+    "  __shared__ f64 shared[THREADS / 32 + 1];\n  const int t = (int)threadIdx.x;\n", w->together ? TY_K_ROW_THREADS : w->threads);
+  if (w->together)                         /* threads without a row take the last one, and store nothing */
+    say(t, "  const int64_t mine = (int64_t)blockIdx.x * blockDim.y + threadIdx.y, rows = a.n / INNER, row = mine < rows ? mine : rows - 1;\n"
+      "  const bool has = mine < rows;\n");
+  else say(t, "  const int64_t row = blockIdx.x;\n  const bool has = true;\n");
   places(t, f, w, "row");
   numbers(t, f);
   char moves[64];
@@ -282,9 +286,9 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     const ty_fused_node *n = &f->node[i];
     const char *D = type_of(n->dtype), *name = ty_dtype_names[n->dtype];
     if (n->to < 0) continue;
-    if (n->row) say(t, "  if (t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
+    if (n->row) say(t, "  if (has && t == 0) ((%s *)a.t[%d])[at%d] = out_%s(v%d);\n", D, n->to, n->to, name, i);
     else
-      say(t, "  { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n"
+      say(t, "  if (has) { %s o[EACH];\n#pragma unroll\n  for (int e = 0; e < EACH; e++) o[e] = out_%s(v%d[e]);\n"
         "  put_row<EACH, %d>((%s *)a.t[%d] + at%d, INNER, %lld, o); }\n", D, name, i, together, D, n->to, n->to,
         (long long)w->inner[n->to]);
   }
