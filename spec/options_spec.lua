@@ -185,9 +185,83 @@ describe("what would end badly", function()
     round:append(round)
     assert.is_false(pcall(round, tycho.ones(1)))
     assert.is_true(os.clock() - from < 20)                         -- it was minutes: each error walked the whole stack again
-    fails("combinations: 1.38e+11 choices of 20 among 40 elements are too many", tycho.combinations, tycho.ones(40), 20)
+    fails("combinations: the choices of 20 among 40 elements are too many", tycho.combinations, tycho.ones(40), 20)
     assert.equal("45x2", tostring(tycho.combinations(tycho.ones(10), 2).shape))
     assert.equal("55x2", tostring(tycho.combinations(tycho.ones(10), 2, {with_replacement = true}).shape))
+  end)
+
+  it("and numbers beyond all measure are told, or make no difference", function()
+    assert.equal("40x39", tostring(tycho.combinations(tycho.ones(40), 39).shape))
+    assert.equal("0x2147483647", tostring(tycho.combinations(tycho.ones(40), 2 ^ 31 - 1).shape))
+    fails("too many", tycho.combinations, tycho.ones(3), 1e12, {with_replacement = true})
+    assert.equal("1x100000", tostring(tycho.combinations(tycho.ones(1), 1e5, {with_replacement = true}).shape))
+    helper.close(tycho.combinations(tycho.range(1, 3), 2, {with_replacement = true}),
+      tycho.tensor {{1, 1}, {1, 2}, {1, 3}, {2, 2}, {2, 3}, {3, 3}}, "choices", 0)
+    local function counts(...) return tycho.tensor({...}, {dtype = "int64"}) end
+    helper.close(tycho.repeat_interleave(tycho.tensor {10, 20, 30}, counts(2, 0, 3)), tycho.tensor {10, 10, 30, 30, 30}, "repeats", 0)
+    assert.equal(0, tycho.repeat_interleave(tycho.ones(2), counts(0, 0)):numel())
+    fails("-1 repeats are negative", tycho.repeat_interleave, tycho.ones(2), counts(2, -1))
+    fails("too many", tycho.repeat_interleave, tycho.ones(2), counts(2 ^ 62, 2 ^ 62))
+    local x = tycho.range(1, 24):reshape(1, 2, 3, 4, 1)
+    local y = tycho.cat({x, x}, 1)
+    y = tycho.cat({y, y}, 3)
+    y = tycho.cat({y, y, y}, 4)
+    helper.close(x:tile(2, 1, 2, 3, 2), tycho.cat({y, y}, 5), "tiles", 0)
+    fails("out of memory", x.tile, x, 1, 2 ^ 30, 1, 1, 2 ^ 10)
+    fails("precision must be at most 64", tycho.set_printoptions, {precision = 1e8})
+    fails("index 9007199254740991 is out of range for dim 1 of shape 2", function() return tycho.ones(2)[2 ^ 53 - 1] end)
+    fails("from 1 to", tycho.set_num_threads, 1e6)
+    fails("too large with antialias", F.interpolate, tycho.ones(1, 1, 4, 4), {antialias = true, mode = "bilinear", scale_factor = 1e300})
+    fails("size 0 of dim 3 is too small", F.interpolate, tycho.ones(1, 1, 4, 4), {antialias = true, mode = "bicubic", scale_factor = 1e-3})
+    assert.equal("AdaptiveAvgPool2d(output_size=falsex3)", tostring(nn.AdaptiveAvgPool2d({false, 3})))
+    fails("/dev/zero: not a regular file", tycho.data.datasets.TextFile, {root = "/dev/zero"})
+  end)
+
+  it("and curves of any numbers are drawn", function()
+    local path = os.tmpname()
+    for _, c in ipairs {{{1e17, 1e17}}, {{-1e308, 1e308}}, {{1, 2, 3}, {0, 1e300, 1}}, {{5}}, {{1, 2, 3}, {3, 2, 1}}, {{0 / 0, 1 / 0}}} do
+      tycho.utils.save_curve(path, c[1], {xs = c[2]})
+      assert.equal("400x640x3", tostring(tycho.data.read_image(path):permute(2, 3, 1).shape))
+    end
+    fails("xs must be a list of numbers", tycho.utils.save_curve, path, {1, 2}, {xs = {0, 1 / 0}})
+    fails("xs has 1 numbers, argument 2 has 2", tycho.utils.save_curve, path, {1, 2}, {xs = {1}})
+    os.remove(path)
+  end)
+
+  it("and a schedule or a search that an error ended goes on", function()
+    local function parameter() return {tycho.ones(3, {requires_grad = true})} end
+    local S = tycho.optim.lr_scheduler
+    local o, other = tycho.optim.SGD(parameter(), {lr = 0.1}), tycho.optim.SGD(parameter(), {lr = 0.1})
+    local warm = S.CosineAnnealingWarmRestarts(o, {T_0 = 4})
+    for _, epoch in ipairs {2 ^ 63, 1 / 0} do fails("below 2^53", warm.step, warm, epoch) end
+    warm:step(2 ^ 52 + 1)
+    fails("schedulers: 1 in the list is of another optimizer", S.SequentialLR, o, {S.LinearLR(other), S.StepLR(o, 3)}, {5})
+    local Mine = S.LRScheduler:extend("Mine")
+    function Mine:lr_at() return "x" end -- luacheck: ignore
+    fails("the rate of epoch 0 must be a number, got 'x'", Mine, o)
+    fails("what scale_fn gives must be a number", S.CyclicLR, o,
+      {base_lr = 0.1, max_lr = 1, scale_fn = function() return "x" end, cycle_momentum = false})
+    local steps = S.StepLR(o, 3)
+    fails("the last_epoch of a StepLR is nan", steps.load_state_dict, steps, {last_epoch = 0 / 0})
+    for _, search in ipairs {false, "strong_wolfe"} do
+      for failing = 1, 8 do
+        local w, n, bad = tycho.ones(3, {requires_grad = true}), 0, true
+        local lbfgs = tycho.optim.LBFGS({w}, {lr = 0.1, line_search_fn = search})
+        local function closure()
+          n = n + 1
+          if bad and n == failing then error("boom", 0) end
+          lbfgs:zero_grad()
+          local loss = (w * w * w * w):sum()
+          loss:backward()
+          return loss
+        end
+        pcall(lbfgs.step, lbfgs, closure)
+        bad = false
+        tycho.optim.LBFGS({w}):load_state_dict(lbfgs:state_dict())
+        for _ = 1, 15 do lbfgs:step(closure) end
+        assert.is_true(closure():item() < 1e-3, failing .. " " .. tostring(search))
+      end
+    end
   end)
 
   it("writes no file that isn't one #cpu", function()

@@ -10,8 +10,8 @@ ffi.cdef "int snprintf(char *, size_t, const char *, ...);"
 local buffer = ffi.new "char[400]"
 -- As C formats it: LuaJIT's own rounds 0.03125 up, C and Python to the even digit. A locale's comma becomes a dot.
 local function c_format(fmt, v)
-  local n = ffi.C.snprintf(buffer, 400, fmt, ffi.cast("double", v))
-  return (ffi.string(buffer, n):gsub("[^%d+e-]+", "."))
+  ffi.C.snprintf(buffer, 400, fmt, ffi.cast("double", v))
+  return (ffi.string(buffer):gsub("[^%d+e-]+", "."))
 end
 
 -- How to print numbers of one tensor (whole ones with a dot, the rest with 4 digits, or in scientific form), and their

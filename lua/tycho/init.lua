@@ -246,6 +246,7 @@ function tycho.set_printoptions(o)
   for k, least in pairs {precision = 0, edgeitems = 1, linewidth = 1} do
     if o[k] ~= nil then options.whole("set_printoptions", k, o[k], least) end
   end
+  if (o.precision or 0) > 64 then fail("set_printoptions: precision must be at most 64, got %.0f", o.precision) end
   if o.threshold ~= nil then options.number("set_printoptions", "threshold", o.threshold, 0) end
   for k, v in pairs(profiles[o.profile] or {}) do settings[k] = v end
   for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end

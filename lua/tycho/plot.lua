@@ -17,16 +17,18 @@ function plot.save_curve(path, ys, o)
   options.expect("save_curve", 1, path, type(path) == "string", "a path")
   for _, list in ipairs {ys or false, xs} do
     local ok = type(list) == "table" and not core.is_tensor(list) and (#list > 0 or list == xs)
-    for _, y in ipairs(ok and list or {}) do ok = ok and type(y) == "number" end
+    for _, y in ipairs(ok and list or {}) do ok = ok and type(y) == "number" and (list == ys or math.abs(y) < math.huge) end
     if not ok then
       fail("save_curve: %s must be a list of numbers, got %s", list == xs and "xs" or "argument 2", options.shown(list or nil))
+    elseif list == xs and #xs > 0 and #xs < #ys then
+      fail("save_curve: xs has %d numbers, argument 2 has %d", #xs, #ys)
     end
   end
   local image = core.ops.full({H, W, 3}, 255, {dtype = "uint8", device = "cpu"})
   local px = image:data()
   local function dot(x, y, r, g, b)
     x, y = math.floor(x + 0.5), math.floor(y + 0.5)
-    if x < 0 or x >= W or y < 0 or y >= H then return end
+    if not (x >= 0 and x < W and y >= 0 and y < H) then return end
     local i = (y * W + x) * 3
     px[i], px[i + 1], px[i + 2] = r, g, b
   end
@@ -45,20 +47,26 @@ function plot.save_curve(path, ys, o)
       x = x + 8
     end
   end
-  local lo, hi, x0, x1 = math.huge, -math.huge, xs[1] or 1, xs[#ys] or #ys
+  local lo, hi, x0, x1 = math.huge, -math.huge, math.huge, -math.huge
+  for i in ipairs(ys) do x0, x1 = math.min(x0, xs[i] or i), math.max(x1, xs[i] or i) end
   for _, y in ipairs(ys) do
     if y == y and math.abs(y) < math.huge then lo, hi = math.min(lo, y), math.max(hi, y) end
   end
   if lo > hi then lo, hi = 0, 1 end
-  if lo == hi then lo, hi = lo - 0.5, hi + 0.5 end
+  if lo == hi then
+    local half = math.max(0.5, math.abs(lo) * 1e-3)
+    lo, hi = lo - half, hi + half
+  end
+  local function share(v, from, to)        -- by halves: to - from may be more than a number can be
+    return to > from and (v / 2 - from / 2) / (to / 2 - from / 2) or 0.5
+  end
   local function at(i)
-    local x = x1 > x0 and ((xs[i] or i) - x0) / (x1 - x0) or 0.5
-    return LEFT + x * (W - LEFT - RIGHT), H - BOTTOM - (ys[i] - lo) / (hi - lo) * (H - TOP - BOTTOM)
+    return LEFT + share(xs[i] or i, x0, x1) * (W - LEFT - RIGHT), H - BOTTOM - share(ys[i], lo, hi) * (H - TOP - BOTTOM)
   end
   for k = 0, 4 do
     local y = TOP + k * (H - TOP - BOTTOM) / 4
     line(LEFT, y, W - RIGHT, y, 224, 224, 224)
-    text(("%.3g"):format(hi - k * (hi - lo) / 4), 8, y - 5)
+    text(("%.3g"):format(hi * (1 - k / 4) + lo * (k / 4)), 8, y - 5)
   end
   line(LEFT, TOP, LEFT, H - BOTTOM, 96, 96, 96)
   line(LEFT, H - BOTTOM, W - RIGHT, H - BOTTOM, 96, 96, 96)

@@ -50,7 +50,8 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
       if (v == 0 || v > size || v < (ids ? 1 : -size)) {
         ty_scratch_free(p->offset);
         return v == 0 ? ty_fail(c, "index 0 for dim %lld: indices begin at 1", (long long)d + 1)
-                      : ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)v, (long long)d + 1, ty_shape_of(x));
+          : ids ? ty_fail(c, "index %lld is out of range 1 to %lld", (long long)v, (long long)size)
+          : ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)v, (long long)d + 1, ty_shape_of(x));
       }
       p->offset[i] += (v < 0 ? v + size : v - 1) * st;
     }

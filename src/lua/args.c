@@ -29,7 +29,9 @@ typedef struct { int at, count; } place;
 static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int index) {
   const ty_param *p = &op->param[k];
   char got[64];
-  if (index && lua_type(L, index) == LUA_TNUMBER) snprintf(got, sizeof got, "%.14g", lua_tonumber(L, index));
+  int64_t whole;
+  if (index && lua_type(L, index) == LUA_TNUMBER)
+    snprintf(got, sizeof got, ty_is_whole(lua_tonumber(L, index), &whole) ? "%.0f" : "%.14g", lua_tonumber(L, index));
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
   /* x.sum() for x:sum(), x.add(1) for x:add(1): the first mistake of who comes from Python */

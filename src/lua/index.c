@@ -13,6 +13,13 @@ typedef struct {
   int64_t dims[TY_MAXDIM];
 } path;
 
+/* Lua's own formatting has 14 digits of a number. */
+static int out_of_range(lua_State *L, int64_t i, int dim, const ty_tensor *x) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%lld", (long long)i);
+  return ty_throw(L, "index: index %s is out of range for dim %d of shape %s", digits, dim, ty_shape_of(x));
+}
+
 static int no_such(lua_State *L, int at) {
   return ty_throw(L,
     "index: a tensor is indexed by whole numbers, ranges {first, last, step}, '...', masks and int64 tensors, not by a %s",
@@ -61,8 +68,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   if (n == 1) {                          /* {i} is {i, i}, and must exist */
     int64_t size = current(L, p)->shape[p->dim], i = a[1].i;
     if (i > size || i < -size)
-      ty_throw(L, "index: index %.0f is out of range for dim %d of shape %s", (double)i, (int)p->dim + 1,
-        ty_shape_of(current(L, p)));
+      out_of_range(L, i, (int)p->dim + 1, current(L, p));
     a[2] = a[1];
   }
   if (n) view_op(L, s, p, TY_OP_slice, a);
@@ -239,7 +245,7 @@ int ty_index_get(lua_State *L) {
   if (x->ndim == 1 && lua_type(L, 2) == LUA_TNUMBER) {    /* v[i], without making a view */
     int64_t i = whole(L, 2), n = x->shape[0];
     if (i == 0) return ty_throw(L, "index: index 0: indices begin at 1");
-    if (i > n || i < -n) return ty_throw(L, "index: index %.0f is out of range for dim 1 of shape %s", (double)i, ty_shape_of(x));
+    if (i > n || i < -n) return out_of_range(L, i, 1, x);
     ty_settle(L, "an element is read");
     ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
     return 1;

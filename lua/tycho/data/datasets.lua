@@ -237,6 +237,7 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root
   if core.list_folder(path) and exists(path .. "/input.txt") then path = path .. "/input.txt" end
+  if exists(path) and not core.file_head(path, 0) then error(path .. ": not a regular file", 0) end
   local f, why = io.open(path, "rb")
   local text = f and f:read "*a"
   if f then f:close() end

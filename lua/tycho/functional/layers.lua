@@ -284,6 +284,11 @@ def("interpolate",
     if mode == "area" then return M[("adaptive_avg_pool%dd"):format(n)](x, n == 1 and out[1] or out) end
     local kind = (mode == "linear" or mode == "trilinear") and "bilinear" or mode
     if antialias then
+      for i = 1, 2 do
+        if out[i] < 1 or out[i] * x.shape[i + 2] > 2 ^ 26 then
+          fail("interpolate", "size %.4g of dim %d is too %s with antialias", out[i], i + 2, out[i] < 1 and "small" or "large")
+        end
+      end
       local down = covering(x, x.shape[3], out[1], mode, align_corners, factors[1])
       return ops.matmul(ops.matmul(down, x), M.t(covering(x, x.shape[4], out[2], mode, align_corners, factors[2])))
     end

@@ -196,11 +196,12 @@ def("tile", "x, repeats:sizes", "x repeated along each dim (PyTorch's Tensor.rep
   if 2 * n > 8 then                      -- too many dims to expand: dim by dim
     local y = M.reshape(x, setmetatable(shape, nil))
     for i = 1, n do
-      local list = {}
-      for k = 1, repeats[i] do list[k] = y end
-      y = #list > 0 and ops.cat(list, i) or ops.slice(y, i, 1, 0)
+      local behind = 1                     -- (before, repeats, behind), where dims are few
+      for k = i, n do behind = behind * shape[k] end
+      local before = M.numel(y) / math.max(behind, 1)
+      y = M.reshape(ops.expand(M.reshape(y, before, 1, behind), {before, repeats[i], behind}), before * repeats[i], behind)
     end
-    return y
+    return fresh(M.reshape(y, size), x)
   end
   return fresh(M.reshape(ops.expand(M.reshape(x, outer), inner), size), x)
 end)
@@ -263,13 +264,16 @@ def("repeat_interleave",
       if M.dim(repeats) ~= 1 or M.numel(repeats) ~= n then
         fail("repeat_interleave", "argument 2 (repeats) has shape %s; it must have %d elements", tostring(repeats.shape), n)
       end
-      local at = {}
-      for i, k in ipairs(M.totable(repeats)) do
-        if k < 0 or #at + k > 2 ^ 31 then fail("repeat_interleave", "repeat %.0f is %s", k, k < 0 and "negative" or "too many") end
-        for _ = 1, k do at[#at + 1] = i end
+      if n == 0 then return ops.slice(x, dim, 1, 0) end
+      repeats = M.long(repeats)
+      local least, ends = ops.amin(repeats):item(), ops.cumsum(repeats, 1)
+      local total = M.double(repeats):sum():item()
+      if least < 0 or total > 2 ^ 40 then
+        fail("repeat_interleave", "%.0f repeats are %s", least < 0 and least or total, least < 0 and "negative" or "too many")
       end
-      if #at == 0 then return ops.slice(x, dim, 1, 0) end
-      return ops.index(x, {M.to(core.from_value(at, "int64"), x.device)}, dim)
+      if total == 0 then return ops.slice(x, dim, 1, 0) end
+      local at = ops.searchsorted(ends, ops.range(1, total, 1, {dtype = "int64", device = ends.device}))
+      return ops.index(x, {M.to(at, x.device)}, dim)
     end
     if type(repeats) ~= "number" or repeats < 0 or repeats % 1 ~= 0 then
       fail("repeat_interleave", "argument 2 (repeats) must be a whole number from 0 or a tensor, got %s", tostring(repeats))
@@ -406,6 +410,7 @@ def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' eleme
   for i, g in ipairs {F.meshgrid(list)} do flat[i] = M.reshape(g, -1) end
   return ops.stack(flat, 2)
 end, LIST)
+local MOST_CHOSEN = 2 ^ 26                 -- elements
 def("combinations",
   "x, r:int=2, *, with_replacement:bool=false",
   "all choices of r elements of a vector in order, one row each",
@@ -413,19 +418,22 @@ def("combinations",
     need("combinations", 1, x, 1)
     if r < 0 then fail("combinations", "argument 2 (r) must not be negative, got %d", r) end
     local n, rows, row = M.numel(x), {}, {}
-    local count = r <= n and 1 or again and n > 0 and 1 or 0
-    for k = 1, count > 0 and r or 0 do count = count * ((again and n - 1 + k or n - r + k) / k) end
-    if count * r > 2 ^ 28 then fail("combinations", "%.3g choices of %d among %d elements are too many", count, r, n) end
-    local function choose(k, first)
-      if k > r then rows[#rows + 1] = {unpack(row)} return end
-      for i = first, n do
-        row[k] = i
-        choose(k + 1, again and i or i + 1)
-      end
+    if r == 0 or (again and n or n - r + 1) < 1 then return ops.empty({0, r}, {dtype = x.dtype, device = x.device}) end
+    local count, k = 1, 0
+    while k < r and count * r <= MOST_CHOSEN do
+      k = k + 1
+      count = count * ((again and n - 1 + k or n - r + k) / k)
     end
-    choose(1, 1)
-    if r == 0 or #rows == 0 then return ops.empty({0, r}, {dtype = x.dtype, device = x.device}) end
-    return ops.index(x, {M.to(core.from_value(rows, "int64"), x.device)}, 1)
+    if count * r > MOST_CHOSEN then fail("combinations", "the choices of %.0f among %d elements are too many", r, n) end
+    for i = 1, r do row[i] = again and 1 or i end
+    local at = r
+    while at > 0 do                        -- the next choice counts up the last place that can
+      for i = 1, r do rows[#rows + 1] = row[i] end
+      at = r
+      while at > 0 and row[at] == (again and n or n - r + at) do at = at - 1 end
+      for i = at, at > 0 and r or -1 do row[i] = i == at and row[i] + 1 or again and row[i - 1] or row[i - 1] + 1 end
+    end
+    return ops.index(x, {M.to(M.view(core.from_value(rows, "int64"), {#rows / r, r}), x.device)}, 1)
   end)
 def("block_diag", "tensors:tensors", "a matrix with the matrices along its diagonal", function(list)
   local blocks, rows, width = {}, {}, 0

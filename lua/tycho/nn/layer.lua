@@ -38,7 +38,12 @@ function lib.padding_row(name, at, count)
   return at and entry(name, "padding_idx", given.whole(name, "padding_idx", at, -count), count)
 end
 
-function lib.text(v) return type(v) == "table" and table.concat(v, "x") or tostring(v) end
+function lib.text(v)
+  if type(v) ~= "table" then return tostring(v) end
+  local parts = {}
+  for i, part in ipairs(v) do parts[i] = tostring(part) end
+  return table.concat(parts, "x")
+end
 
 -- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is
 -- fn(x..., those of first by position, a table of those of second). inplace: PyTorch's, taken at the end, and of no

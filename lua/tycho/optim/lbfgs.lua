@@ -133,12 +133,14 @@ return function(new_class)
       s.evals = s.evals + 1
       local g = flat_grad(params)
       if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
-      local d, t, dirs, steps, ro, diag, g_old, loss_old = s.d, s.t, s.dirs or {}, s.steps or {}, s.ro or {}, s.diag, s.g_old, s.loss_old
+      local d, t, dirs, steps, ro, diag, g_old, loss_old = s.d, s.t, s.dirs, s.steps, s.ro, s.diag, s.g_old, s.loss_old
+      s.d = nil                                      -- an error on the way leaves no direction: the next step begins anew
       local n = 0
       while n < o.max_iter do
         n = n + 1
         s.iters = s.iters + 1
-        if s.iters == 1 then d, dirs, steps, ro, diag = -g, {}, {}, {}, 1
+        local anew = not d
+        if anew then d, dirs, steps, ro, diag = -g, {}, {}, {}, 1
         else
           local y, step = g - g_old, d * t
           local ys = dot(y, step)
@@ -160,7 +162,7 @@ return function(new_class)
           for i = 1, #dirs do d = ops.add(d, steps[i], {alpha = al[i] - dot(dirs[i], d) * ro[i]}) end
         end
         g_old, loss_old = g, loss
-        t = s.iters == 1 and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
+        t = anew and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
         local slope = dot(g, d)
         if slope > -o.tolerance_change then break end
         local used = 0
@@ -204,7 +206,7 @@ return function(new_class)
     for i = 1, #o.params do copy.params[i] = i end
     local s, saved = self.state[o.params[1]], {}
     for k, v in pairs(s or {}) do saved[k] = v end
-    return {state = s and {saved} or {}, param_groups = {copy}}
+    return {state = saved.d and {saved} or {}, param_groups = {copy}}
   end
   function LBFGS:check_state_dict(d)
     if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then

@@ -92,7 +92,10 @@ end
 function Scheduler:set()
   fill_bases(self)
   local new = {}                           -- all before any: groups may share a tensor
-  for i, g in ipairs(self.optimizer.param_groups) do new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
+  for i, g in ipairs(self.optimizer.param_groups) do
+    new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i)
+    if not core.is_tensor(new[i]) then options.number(self._name, "the rate of epoch " .. tostring(self.last_epoch), new[i]) end
+  end
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
   self.last_lr = rates_of(self.optimizer)
 end
@@ -141,6 +144,7 @@ function Scheduler:load_state_dict(d)
   if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
     fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
   end
+  if not (d.last_epoch >= -1 and d.last_epoch < 2 ^ 53) then fail("load_state_dict: the last_epoch of a %s is %g", self._name, d.last_epoch) end
   local base, last = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr")
   for k, v in pairs(d) do
     local plain = type(v) == "number" or type(v) == "boolean" or type(v) == "string"
@@ -240,11 +244,15 @@ end
 -- epoch: a fraction too, such as that of the batches done.
 function WarmRestarts:step(epoch)
   if epoch == nil then return Scheduler.step(self) end
-  self.last_epoch = options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0)
+  if options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0) >= 2 ^ 53 then
+    fail("CosineAnnealingWarmRestarts: step's epoch must be below 2^53, got %g", epoch)
+  end
+  self.last_epoch = epoch
   self:set()
 end
 function WarmRestarts:lr_at(epoch, base)
   local T = self.T_0
+  if self.T_mult == 1 then epoch = epoch % T end
   while epoch >= T do epoch, T = epoch - T, T * self.T_mult end
   return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / T)) / 2
 end
@@ -328,6 +336,7 @@ function CyclicLR:lr_at(step, base, i)
   local height = x <= up / total and x / (up / total) or (x - 1) / (up / total - 1)
   local scale = self.scale_fn and self.scale_fn(self.scale_mode == "cycle" and cycle or step) or
     self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
+  options.number("CyclicLR", "what scale_fn gives", scale)
   if self.cycle_momentum then
     local low, high = of_group(self.base_momentum, i), of_group(self.max_momentum, i)
     set_momentum(self.optimizer.param_groups[i], high - (high - low) * height * scale)
@@ -374,13 +383,14 @@ function OneCycleLR:lr_at(step, base, i)
 end
 
 ---- of other schedules ----
-local function members(name, list)
+local function members(name, list, optimizer)
   if type(list) ~= "table" or next(list) == nil then fail(name .. ": schedulers must be a list") end
   options.items(name, "schedulers", list)
   for i, s in ipairs(list) do
     if type(s) ~= "table" or type(s.optimizer) ~= "table" or not s.last_epoch then
       fail("%s: schedulers: %d in the list must be a scheduler, got %s", name, i, options.shown(s))
     end
+    if s.optimizer ~= optimizer then fail("%s: schedulers: %d in the list is of another optimizer", name, i) end
   end
   return list
 end
@@ -407,7 +417,7 @@ function SequentialLR:begin()
     fail("SequentialLR: milestones must be a list of epochs, got %s", options.shown(self.milestones))
   end
   for i, m in ipairs(self.milestones) do options.whole("SequentialLR", "milestones: " .. i, m, 0) end
-  if #members("SequentialLR", self.schedulers) ~= #self.milestones + 1 then
+  if #members("SequentialLR", self.schedulers, self.optimizer) ~= #self.milestones + 1 then
     fail("SequentialLR: there must be one milestone less than schedulers")
   end
   for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
@@ -438,7 +448,7 @@ getmetatable(chained).__call = function(self, first, second, ...)
   if list then return of_optimizer(self, type(second) == "table" and second.param_groups and second or list[1].optimizer, list, ...) end
   return of_optimizer(self, first, second, ...)
 end
-function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers) end
+function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers, self.optimizer) end
 function ChainedScheduler:set() self.last_lr = rates_of(self.optimizer) end
 function ChainedScheduler:step()
   self.last_epoch = self.last_epoch + 1
