@@ -100,7 +100,8 @@ template <class T, class F> static __device__ __forceinline__ T combine_turns(T 
 }
 
 /* The v of all threads along x combined, for all of them: of the block, or, where blockDim.x is 32 or a smaller power of two, of a row of
-   it. Half as many threads give the same bits where the others' v changes nothing. s: one of each warp. Whole blocks of whole warps call it. */
+   it. Half as many threads give the same bits where the others' v changes nothing. s: one of each warp. Whole blocks of whole warps
+   call it. */
 template <class T, class F> static __device__ __forceinline__ T combine_block(T v, T *s, F join) {
   const int lanes = blockDim.x < 32 ? (int)blockDim.x : 32, warps = (int)blockDim.x / 32;
 #pragma unroll

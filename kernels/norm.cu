@@ -99,10 +99,10 @@ template <int G, class T> static __device__ __forceinline__ void sum_of_rows(T *
       v[e] = combine_turns(v[e], s, x, (int)threadIdx.y, wide, tall, [](T l, T r) { return l + r; });
 }
 
-/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER: rows
-   stand side by side. */
-template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 ? 2 : 1)
-backward_short(const ty_k_norm a, int parts) {
+/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER:
+   rows stand side by side. */
+template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G> __global__ void
+__launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 ? 2 : 1) backward_short(const ty_k_norm a, int parts) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
   __shared__ T turns[TOGETHER ? TY_K_ROW_THREADS : 1];
@@ -276,7 +276,8 @@ template <class T> static __device__ __forceinline__ void keep_part(const ty_k_b
 }
 
 /* Of all of a channel. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
-template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch, const part<T> &all) {
+template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch,
+  const part<T> &all) {
   const int64_t count = a.images * a.pixels;
   T *c = (T *)a.work + 2 * (int64_t)parts * a.channels + ch, m, v;
   const T w = a.w ? load<T>(a.w, a.wdtype, ch * a.w_step) : 1;
@@ -450,7 +451,8 @@ template <class D, bool TOGETHER, int G> static auto backward_of(const ty_k_norm
   if constexpr (sizeof(D) == 4) {
     if (a.gdtype == TY_F16) return backward_short<D, half16, half16, true, TOGETHER, G>;
     if (a.gdtype == TY_BF16) return backward_short<D, brain16, brain16, true, TOGETHER, G>;
-    if (a.copy) return a.copy_dtype == TY_F16 ? backward_short<D, D, half16, true, TOGETHER, G> : backward_short<D, D, brain16, true, TOGETHER, G>;
+    if (a.copy && a.copy_dtype == TY_F16) return backward_short<D, D, half16, true, TOGETHER, G>;
+    if (a.copy) return backward_short<D, D, brain16, true, TOGETHER, G>;
   }
   return a.past ? backward_short<D, D, D, true, TOGETHER, G> : backward_short<D, D, D, false, TOGETHER, G>;
 }

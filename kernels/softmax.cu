@@ -52,7 +52,9 @@ template <class D, class T> static __device__ void largest_and_sum(const void *x
   *sum = seen.b;
 }
 
-static __device__ __forceinline__ int64_t base_of(const ty_k_lines &a, int64_t line) { return line / a.inner * a.n * a.inner + line % a.inner; }
+static __device__ __forceinline__ int64_t base_of(const ty_k_lines &a, int64_t line) {
+  return line / a.inner * a.n * a.inner + line % a.inner;
+}
 
 template <class D> __global__ void __launch_bounds__(THREADS) softmax(const ty_k_lines a) {
   typedef typename stored<D>::type T;

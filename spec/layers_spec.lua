@@ -188,61 +188,6 @@ describe("layers", function()
       F.scaled_dot_product_attention(q, k:repeat_interleave(2, 2), k:repeat_interleave(2, 2)), "broadcast", 1e-6)
   end)
 
-  it("gives of short rows, as many as there may be, what their definitions say", function()
-    for _, n in ipairs {1, 3, 4, 8, 12, 31, 32, 33, 96, 128, 130, 516} do
-      for _, rows in ipairs {1, 37, n < 10 and 40001 or 1500} do
-        local what = rows .. " rows of " .. n
-        local x, ones = tycho.randn(rows, n), tycho.ones(n, 1):double()
-        local wide = x:double()
-        local function sum(t) return t:matmul(ones) end
-        local e = (wide - 1):exp()
-        helper.close(x:sum(2):double(), sum(wide):squeeze(2), what, 1e-5)
-        helper.close(x:softmax(2):double(), e / sum(e), what, 1e-6)
-        helper.close(x:log_softmax(2):double(), wide - 1 - sum(e):log(), what, 2e-6)
-        local mean = sum(wide) / n
-        local apart = wide - mean
-        local rstd = (sum(apart * apart) / n + 0.1):rsqrt()
-        helper.close(F.layer_norm(x, {n}, {eps = 0.1}):double(), apart * rstd, what, 1e-5)
-        local top = x:max(2)
-        assert.is_true(x:le(top:unsqueeze(2)):all():item() and x:eq(top:unsqueeze(2)):any(2):all():item(), what)
-        if rows <= 1500 then
-          local w, up = tycho.randn(n), tycho.randn(rows, n)
-          x:requires_grad_()
-          w:requires_grad_()
-          local got = tycho.grad((F.layer_norm(x, {n}, w, nil, {eps = 0.1}) * up):sum(), {x, w})
-          local g, h = (up * w:detach()):double(), apart * rstd
-          helper.close(got[1]:double(), rstd * (g - sum(g) / n - h * (sum(g * h) / n)), what, 2e-5)
-          helper.close(got[2]:double(), (up:double() * h):transpose(1, 2):matmul(tycho.ones(rows, 1):double()):squeeze(2), what, 2e-4)
-          local y = x:softmax(2)
-          got = tycho.grad((y * up):sum(), {x})[1]
-          local wy = e / sum(e)
-          helper.close(got:double(), wy * (up:double() - sum(up:double() * wy)), what, 1e-5)
-        end
-      end
-    end
-  end)
-
-  it("loses no digits in norms where one element is far from the others, wherever it stands", function()
-    for _, layout in ipairs {"contiguous", "channels_last"} do
-      for _, place in ipairs {1, 2, 77} do
-        local x = tycho.randn(16, 5, 50, 40) + 1000
-        x[{1, {}, 1, math.min(place, 40)}] = 0
-        x = x:contiguous({memory_format = layout})
-        local mean, var = tycho.zeros(5), tycho.zeros(5)
-        local y = F.batch_norm(x, mean, var, {training = true, momentum = 1})
-        local m2, v2 = tycho.zeros(5):double(), tycho.zeros(5):double()
-        local want = F.batch_norm(x:double(), m2, v2, {training = true, momentum = 1})
-        helper.close(var:double(), v2, layout, 5e-6)
-        helper.close(y:double(), want, layout, 1e-4)         -- a mean of 1000 is known to 6e-5
-      end
-    end
-    for _, place in ipairs {1, 2, 300, 5000} do
-      local x = tycho.randn(3, 8192) + 1000
-      x[{{}, place}] = 0
-      helper.close(F.layer_norm(x, {8192}):double(), F.layer_norm(x:double(), {8192}), "rows", 2e-5)
-    end
-  end)
-
   it("group norm of planes and of channels-last, of any dtype, equals its groups written out", function()
     tycho.manual_seed(9)
     for _, case in ipairs {{{3, 8, 5, 6}, 4}, {{2, 6, 3, 3}, 6}, {{2, 40, 4, 4}, 1}, {{1, 4, 60, 50}, 2}, {{4, 6}, 3}, {{2, 4, 7}, 2},

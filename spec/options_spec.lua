@@ -229,9 +229,9 @@ describe("what would end badly", function()
   end)
 
   it("and a schedule or a search that an error ended goes on", function()
-    local function parameter() return {tycho.ones(3, {requires_grad = true})} end
+    local function weights() return {tycho.ones(3, {requires_grad = true})} end
     local S = tycho.optim.lr_scheduler
-    local o, other = tycho.optim.SGD(parameter(), {lr = 0.1}), tycho.optim.SGD(parameter(), {lr = 0.1})
+    local o, other = tycho.optim.SGD(weights(), {lr = 0.1}), tycho.optim.SGD(weights(), {lr = 0.1})
     local warm = S.CosineAnnealingWarmRestarts(o, {T_0 = 4})
     for _, epoch in ipairs {2 ^ 63, 1 / 0} do fails("below 2^53", warm.step, warm, epoch) end
     warm:step(2 ^ 52 + 1)

@@ -2,8 +2,9 @@
  *
  * Idea: max_pool2d goes over what relu leaves (of what batch_norm makes), and reads it once: so it can make it where it
  * reads it, and in backward what reaches batch_norm's input, or relu's, can be found where it is read. A norm of rows takes
- * a 16-bit gradient as it is, and adds what went past it. A loss and its gradient read the same rows. The last block of an optimizer's step can do the scaler's update. Invariant: what lies
- * between the steps is read by them alone; where someone holds it, they run one by one. */
+ * a 16-bit gradient as it is, and adds what went past it. A loss and its gradient read the same rows. The last block of an
+ * optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
+ * holds it, they run one by one. */
 #include <string.h>
 #include "fuse.h"
 
@@ -160,7 +161,8 @@ int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_j
     case TY_OP_max_pool2d_indices: *kind = TY_JOINT_POOL; return pool(p, touches, at, step);
     case TY_OP_batch_norm_backward: *kind = TY_JOINT_POOL_BACKWARD; return norm_backward(p, touches, at, step);
     case TY_OP_max_pool2d_backward: *kind = TY_JOINT_POOL_BACKWARD; return pool_backward(p, touches, at, step);
-    case TY_OP_layer_norm_backward: case TY_OP_rms_norm_backward: *kind = TY_JOINT_NORM_BACKWARD; return rows_backward(p, touches, at, step);
+    case TY_OP_layer_norm_backward:
+    case TY_OP_rms_norm_backward: *kind = TY_JOINT_NORM_BACKWARD; return rows_backward(p, touches, at, step);
     case TY_OP_cross_entropy_mean_backward: *kind = TY_JOINT_LOSS; return loss(p, at, step);
     case TY_OP_amp_update: *kind = TY_JOINT_STEP; return scaled_step(p, at, step);
     default: return 0;

@@ -241,8 +241,8 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
   say(t, "extern \"C\" __global__ void __launch_bounds__(%d) fused(const arguments a) {\n"
     "  __shared__ f64 shared[THREADS / 32 + 1];\n  const int t = (int)threadIdx.x;\n", w->together ? TY_K_ROW_THREADS : w->threads);
   if (w->together)                         /* threads without a row take the last one, and store nothing */
-    say(t, "  const int64_t mine = (int64_t)blockIdx.x * blockDim.y + threadIdx.y, rows = a.n / INNER, row = mine < rows ? mine : rows - 1;\n"
-      "  const bool has = mine < rows;\n");
+    say(t, "  const int64_t mine = (int64_t)blockIdx.x * blockDim.y + threadIdx.y, rows = a.n / INNER;\n"
+      "  const bool has = mine < rows;\n  const int64_t row = has ? mine : rows - 1;\n");
   else say(t, "  const int64_t row = blockIdx.x;\n  const bool has = true;\n");
   places(t, f, w, "row");
   numbers(t, f);

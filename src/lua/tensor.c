@@ -399,7 +399,8 @@ static int empty_cache(lua_State *L) {
 
 static int set_num_threads(lua_State *L) {
   int64_t n;
-  const int most = TY_MAX(256, 4 * (int)sysconf(_SC_NPROCESSORS_ONLN));      /* where the system gives no more threads, OpenMP ends the process */
+  /* where the system gives no more threads, OpenMP ends the process */
+  const int most = TY_MAX(256, 4 * (int)sysconf(_SC_NPROCESSORS_ONLN));
   if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 1 || n > most)
     return ty_throw(L, "set_num_threads: argument 1 must be a whole number from 1 to %d, got %s", most,
       lua_tostring(L, 1) ? lua_tostring(L, 1) : luaL_typename(L, 1));

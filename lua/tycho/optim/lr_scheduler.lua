@@ -144,7 +144,9 @@ function Scheduler:load_state_dict(d)
   if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
     fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
   end
-  if not (d.last_epoch >= -1 and d.last_epoch < 2 ^ 53) then fail("load_state_dict: the last_epoch of a %s is %g", self._name, d.last_epoch) end
+  if not (d.last_epoch >= -1 and d.last_epoch < 2 ^ 53) then
+    fail("load_state_dict: the last_epoch of a %s is %g", self._name, d.last_epoch)
+  end
   local base, last = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr")
   for k, v in pairs(d) do
     local plain = type(v) == "number" or type(v) == "boolean" or type(v) == "string"
