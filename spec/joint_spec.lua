@@ -274,7 +274,8 @@ describe("steps done at once", function()
         local lin, out = nn.Linear(33, 3 * heads * width):to(d), nn.Linear(heads * width, 5):to(d)
         return function(x)
           lin:zero_grad()
-          local parts, q, k, v = lin(x:reshape(6, 12, 33):to(d))
+          local parts = lin(x:reshape(6, 12, 33):to(d))
+          local q, k, v
           local function split(t) return t:reshape(6, 12, heads, width):transpose(2, 3) end
           if o.within then
             local p = parts:reshape(6, 12, heads, 3 * width):transpose(2, 3)
