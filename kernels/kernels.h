@@ -148,7 +148,7 @@ typedef struct {
   const int64_t *labels;
   void *losses;                                          /* of rows; NULL: backward alone, lse is known */
   void *lse;                                             /* of rows; with losses it may be NULL: nobody reads it */
-  void *mean;                                            /* NULL, or the mean of the losses is taken (of few rows: one block does it) */
+  void *mean;                                            /* NULL, or the mean of the losses is taken: of few rows, one block does it */
   /* what the rows count for together. with mean: it is written, unless NULL; else: NULL, or it is known */
   void *total;
   unsigned *ticket;                                      /* for the mean */
@@ -156,6 +156,7 @@ typedef struct {
   const void *g;                                         /* with o: of the losses, g_step apart; with mean or total: of the mean */
   ty_k_fault *fault;
 } ty_k_entropy;
+#define TY_K_ENTROPY_FEW 1024    /* rows; of more the mean isn't asked for */
 TY_K cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s);
 /* Of many rows: what each counts for; and mean, which holds the losses' sum, divided by total. dtype: x's. */
 TY_K cudaError_t ty_k_entropy_counts(const ty_k_entropy *a, void *to, cudaStream_t s);

@@ -175,31 +175,21 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
   }
 }
 
-/* The sums of a block's columns, for the first LANES threads. */
-template <class T> static __device__ __forceinline__ void sum_of_columns(T *s1, T *s2, T (*s)[LANES], T (*u)[LANES]) {
-  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
-  __syncthreads();
-  s[y][x] = *s1;
-  u[y][x] = *s2;
-  __syncthreads();
-  for (int k = 1; k < TALL && y == 0; k++) { *s1 += s[k][x]; *s2 += u[k][x]; }
-}
-
 /* LANES columns side by side; each of TALL threads adds up some of the parts. */
 template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_norm a, int parts) {
-  __shared__ T s[TALL][LANES], u[TALL][LANES];
-  const int y = (int)threadIdx.x / LANES;
-  const int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x % LANES;
-  T dw = 0, db = 0;
+  __shared__ two<T> s[MANY];
+  const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
+  const int64_t j = (int64_t)blockIdx.x * LANES + x;
+  two<T> d = {0, 0};
   if (j < a.n)
     for (int p = y; p < parts; p += TALL) {
-      dw += ((const T *)a.partial)[2 * (int64_t)p * a.n + j];
-      db += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j];
+      d.a += ((const T *)a.partial)[2 * (int64_t)p * a.n + j];
+      d.b += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j];
     }
-  sum_of_columns(&dw, &db, s, u);
+  d = combine_turns(d, s, x, y, LANES, TALL, add<T>);
   if (y || j >= a.n) return;
-  store(a.dw, a.ddtype, j, dw);
-  if (a.db) store(a.db, a.ddtype, j, db);
+  store(a.dw, a.ddtype, j, d.a);
+  if (a.db) store(a.db, a.ddtype, j, d.b);
 }
 
 /* ---- batch norm: sums of each channel by parts, of which the last block makes coefficients, then one pass over all elements ----

@@ -220,6 +220,51 @@ template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_ent
   if (a.total) store(a.total, STAT, 0, total);
 }
 
+/* Many short rows, which stand side by side, in registers. What is one for all rows is known: total, if anything. */
+template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_entropy_short(const ty_k_entropy a) {
+  typedef typename stored<D>::type T;
+  const int64_t row = row_of_thread(), base = row * a.n, t = row < a.rows ? a.labels[row * a.label_step] : a.ignore;
+  const int64_t n = row < a.rows && !bad_label(a, t) ? a.n : 0;
+  const bool first = threadIdx.x == 0 && n;
+  const T eps = (T)a.smoothing, w = n ? count_of<T>(a, t) : 0;
+  T v[ROW_EACH], lse = 0, sum = 0, *const none = NULL;               /* of a warp's width at most: combined without shared memory */
+  load_row<G, D>(v, a.x, base, n, 1);
+  if (a.losses) {
+    T top = -INFINITY, part = 0;
+    EACH_OF_ROW(e, j, n) top = v[e] > top ? v[e] : top;
+    top = combine_block(top, none, [](T l, T r) { return r > l ? r : l; });
+    top = top == (T)-INFINITY ? 0 : top;
+    EACH_OF_ROW(e, j, n) sum += exp_down(v[e] - top);
+    const T more = log_of(sum_of_block(sum, none));
+    lse = top + more;
+    if (eps > 0) {
+      EACH_OF_ROW(e, j, n) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (top - v[e] + more);
+      part = sum_of_block(part, none);
+    }
+    if (first)
+      store(a.losses, STAT, row,
+        t == a.ignore ? 0 : (1 - eps) * w * (top - load<T>(a.x, a.dtype, base + t - 1) + more) + eps / (T)a.n * part);
+    else if (threadIdx.x == 0 && row < a.rows) store(a.losses, STAT, row, (T)0);
+    if (first && a.lse) store(a.lse, STAT, row, lse);
+  } else if (n) lse = load<T>(a.lse, STAT, row);
+  if (!a.o) return;
+  const bool weighted = a.weight && eps > 0;
+  T part = (T)a.n, up = n ? load<T>(a.g, STAT, row * a.g_step) : 0;
+  if (a.total) up /= load<T>(a.total, STAT, 0);
+  if (weighted) {
+    part = 0;
+    EACH_OF_ROW(e, j, n) part += load<T>(a.weight, a.dtype, j);
+    part = sum_of_block(part, none);
+  }
+  const T mass = (1 - eps) * w + eps / (T)a.n * part, smooth = eps / (T)a.n;
+  EACH_OF_ROW(e, j, n) {
+    const T spread = weighted ? smooth * load<T>(a.weight, a.dtype, j) : smooth;
+    const T slope = up * (mass * exp_down(v[e] - lse) - spread - (j == t - 1 ? (1 - eps) * w : 0));
+    v[e] = t == a.ignore ? 0 : slope;
+  }
+  store_row<G, D>(a.o, base, n, 1, v);
+}
+
 /* ---- launchers ---- */
 
 template <class D, int G> static cudaError_t softmax_rows(const ty_k_lines &p, cudaStream_t s) {
@@ -247,8 +292,16 @@ template <class D> static cudaError_t launch_entropy(const ty_k_entropy &p, cuda
   return TY_LAUNCH(cross_entropy<D>, blocks_for(a.rows, 1), (unsigned)ty_k_row_threads(a.n), s, a);
 }
 
+template <class D, int G> static cudaError_t launch_short_entropy(const ty_k_entropy &p, cudaStream_t s) {
+  const ty_k_entropy a = p;
+  auto rows = cross_entropy_short<D, G>;
+  return TY_LAUNCH(rows, blocks_of_rows(a.rows, a.n), threads_of_rows(a.rows, a.n), s, a);
+}
+
 cudaError_t ty_k_cross_entropy(const ty_k_entropy *a, cudaStream_t s) {
 #define ENTROPY(D, G) launch_entropy<D>(*a, s)
+#define SHORT_ENTROPY(D, G) launch_short_entropy<D, G>(*a, s)
+  if (a->rows > TY_K_ENTROPY_FEW && ty_k_row_lanes(a->n) <= 32) return WITH_ROWS(a->dtype, a->n, SHORT_ENTROPY);
   return WITH_DTYPE(a->dtype, ENTROPY, 1);
 }
 

@@ -58,4 +58,36 @@ describe("rows", function()
       helper.close(F.layer_norm(x, {8192}):double(), F.layer_norm(x:double(), {8192}), "rows", 2e-5)
     end
   end)
+
+  it("cross-entropy of many short rows is that of their parts", function()
+    for _, d in ipairs {"float32", "float16", "float64"} do
+      for _, n in ipairs {1, 2, 7, 21, 32, 100, 516} do
+        local rows = 1100
+        local x, y, w = tycho.randn(rows, n):to(d):requires_grad_(), tycho.randint(1, n, {rows}), (tycho.rand(n) + 0.1):to(d)
+        y[3], y[rows] = -100, -100
+        for i, o in ipairs {{}, {weight = w}, {label_smoothing = 0.1}, {weight = w, label_smoothing = 0.2}, {reduction = "none"}} do
+          local what = ("%s, %d classes, options %d"):format(d, n, i)
+          local function whole() return F.cross_entropy(x, y, o) end
+          local loss = whole()
+          local up = o.reduction and tycho.rand(rows):to(loss.dtype) or nil
+          local g = tycho.grad(up and (loss * up):sum() or loss, {x})[1]
+          -- from log_softmax in float64
+          local wide = x:detach():double():requires_grad_()
+          local log = wide:log_softmax(2)
+          local at, used = y:clamp({min = 1}), y:ne(-100):double()
+          local ww = o.weight and w:double() or tycho.ones(n):double()
+          local eps = o.label_smoothing or 0
+          local each = ww[at] * used
+          local want = -(1 - eps) * each * log:gather(2, at:unsqueeze(2)):squeeze(2) - eps / n * used * (log * ww):sum(2)
+          if not up then want = want:sum() / each:sum() end
+          helper.close(loss:double(), want:detach(), what, d == "float64" and 1e-12 or d == "float16" and 2e-3 or 2e-5)
+          local wg = tycho.grad(up and (want * up:double()):sum() or want, {wide})[1]
+          helper.close(g:double() * rows, wg * rows, what .. ", gradient", d == "float64" and 1e-10 or d == "float16" and 2e-2 or 2e-4)
+        end
+      end
+    end
+    local x, y = tycho.randn(2000, 5), tycho.ones(2000):long()
+    y[1999] = 6
+    if helper.device == "cpu" then helper.fails("label 6 is not one of 5 classes", F.cross_entropy, x, y) end
+  end)
 end)

@@ -4,7 +4,7 @@
  * log-sum-exp, product; backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by
  * their strides. The query's gradient is summed up in float32 memory of the caller's, in no fixed order; where
  * determinism is asked for it isn't, and the library then keeps the square of the length. What isn't offered here
- * (other dtypes, masks, dropout, wide heads) kernels/attention.cu does. */
+ * (other dtypes, masks, dropout, wide heads) src/cuda/attention.c gives to products or kernels. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
@@ -145,7 +145,7 @@ static bool fits(const ty_k_heads *t) {
 
 static ty_dnn_key key_of(const ty_k_attention *a) {
   ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (a->delta != NULL), a->dtype, a->causal, a->heads, a->h, a->lq, a->lk, a->d, a->dv}};
-  const ty_k_heads *t[9] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
+  const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   for (int i = 0; i < 8; i++)
     for (int j = 0; j < 3; j++) k.v[9 + 3 * i + j] = t[i]->p ? t[i]->stride[j] : 0;
   return k;

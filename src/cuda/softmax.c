@@ -34,8 +34,6 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 /* ---- cross-entropy ---- */
 
-#define FEW_ROWS 1024            /* up to here one block adds up the losses, and what rows count for */
-
 /* Scores (N, C, ...) with the classes last: a row for each place. */
 static ty_tensor rows_of(const ty_tensor *t) {
   ty_tensor v = *t;
@@ -62,7 +60,7 @@ static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *tota
   void *const mean = ty_data(c->out[0]);
   ty_status st = ty_new(c, gpu, stat, 1, &k->rows, &losses);
   if (st == TY_OK) k->losses = ty_data(losses);
-  if (st == TY_OK && k->rows <= FEW_ROWS) {
+  if (st == TY_OK && k->rows <= TY_K_ENTROPY_FEW) {
     st = ty_tickets(c, gpu, &k->ticket, &made);
     k->mean = mean;
     k->total = total ? ty_data(total) : NULL;

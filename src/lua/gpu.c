@@ -11,7 +11,7 @@
 #include "gpus.h"
 #include "program.h"
 
-ty_gpu ty_gpus;
+ty_gpu ty_gpu_library;
 static char reason[300];
 static atomic_bool opened;
 static long long garbage;                  /* written once */
@@ -31,13 +31,14 @@ static void open_library(const char *path, ty_ctx *ctx) {
   ty_gpu_open open;
   if (!lib) { snprintf(reason, sizeof reason, "%s", dlerror()); return; }
   *(void **)&open = dlsym(lib, "ty_cuda_open");
-  const char *why = open ? open(&services, &ty_gpus) : "it has no entry";
-  if (why) { snprintf(reason, sizeof reason, "%s", why); ty_gpus.count = 0; return; }
+  const char *why = open ? open(&services, &ty_gpu_library) : "it has no entry";
+  if (why) { snprintf(reason, sizeof reason, "%s", why); ty_gpu_library.count = 0; return; }
   ty_gpu_properties first;
-  if (ty_gpus.properties(ctx, 0, &first) == TY_OK) garbage = (long long)TY_MIN(first.memory / 32, (size_t)1 << 30);
-  for (int i = 0; i < ty_gpus.count && i < TY_MAXGPU; i++) {
-    ty_devices[1 + i] = &ty_gpus.device[i];
-    ty_gpus.device[i].seed(ctx, &ty_gpus.device[i], (ty_generator){ty_cpu_generator().seed, 0});   /* manual_seed may have come before */
+  if (ty_gpu_library.properties(ctx, 0, &first) == TY_OK) garbage = (long long)TY_MIN(first.memory / 32, (size_t)1 << 30);
+  for (int i = 0; i < ty_gpu_library.count && i < TY_MAXGPU; i++) {
+    ty_devices[1 + i] = &ty_gpu_library.device[i];
+    /* manual_seed may have come before */
+    ty_gpu_library.device[i].seed(ctx, &ty_gpu_library.device[i], (ty_generator){ty_cpu_generator().seed, 0});
   }
 }
 
@@ -56,7 +57,7 @@ static bool available(lua_State *L) {
     pthread_mutex_unlock(&lock);
     lua_pop(L, 1);
   }
-  return ty_gpus.count > 0;
+  return ty_gpu_library.count > 0;
 }
 
 int ty_device_at(lua_State *L, const char *name, const char *who) {
@@ -67,7 +68,8 @@ int ty_device_at(lua_State *L, const char *name, const char *who) {
   long k = name[4] ? strtol(name + 5, &end, 10) : ty_ctx_of(L, s)->gpu;
   if (end && (*end || end == name + 5 || name[5] < '0' || name[5] > '9')) return -1;
   if (!available(L)) ty_throw(L, "%s: device '%s' is not available: %s", who, name, reason);
-  if (k >= ty_gpus.count) ty_throw(L, "%s: device '%s' is not available: there are %d GPUs, numbered from 0", who, name, ty_gpus.count);
+  if (k >= ty_gpu_library.count)
+    ty_throw(L, "%s: device '%s' is not available: there are %d GPUs, numbered from 0", who, name, ty_gpu_library.count);
   return 1 + (int)k;
 }
 
@@ -103,16 +105,16 @@ static int timed_plans(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (!available(L)) return 0;
-  size_t n = ty_gpus.timed_plans(NULL, 0), now = 0;
+  size_t n = ty_gpu_library.timed_plans(NULL, 0), now = 0;
   lua_pushnil(L);
   while (n && now != n) {                  /* another thread may time one meanwhile */
-    const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {(int64_t)(n = ty_gpus.timed_plans(NULL, 0))}};
+    const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {(int64_t)(n = ty_gpu_library.timed_plans(NULL, 0))}};
     lua_pop(L, 1);
     ty_handle *h = ty_new_handle(L, s);
     if (ty_empty(ctx, ty_devices[0], &m, &h->t) != TY_OK) return ty_raise(L, ctx);
-    now = ty_gpus.timed_plans(ty_data(h->t), n);
+    now = ty_gpu_library.timed_plans(ty_data(h->t), n);
   }
-  lua_pushstring(L, ty_gpus.libraries());
+  lua_pushstring(L, ty_gpu_library.libraries());
   return 2;
 }
 
@@ -123,11 +125,11 @@ static int set_timed_plans(lua_State *L) {
   if (!available(L)) return 0;
   if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t)))
     return ty_throw(L, "these are no plans");
-  return ty_gpus.set_timed_plans(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_gpu_library.set_timed_plans(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int timed_plans_set(lua_State *L) {        /* -> how often they have been set */
-  lua_pushnumber(L, available(L) ? ty_gpus.timed_plans_set() : 0);
+  lua_pushnumber(L, available(L) ? ty_gpu_library.timed_plans_set() : 0);
   return 1;
 }
 
@@ -184,7 +186,7 @@ static int default_device(lua_State *L) {
   return 1;
 }
 
-static int device_count(lua_State *L) { lua_pushinteger(L, available(L) ? ty_gpus.count : 0); return 1; }
+static int device_count(lua_State *L) { lua_pushinteger(L, available(L) ? ty_gpu_library.count : 0); return 1; }
 
 int ty_gpu_at(lua_State *L, int i, const char *who) {
   ty_state *s = ty_state_of(L);
@@ -195,8 +197,8 @@ int ty_gpu_at(lua_State *L, int i, const char *who) {
     int d = ty_device_at(L, lua_tostring(L, i), who);
     if (d > 0) return d - 1;
   }
-  if (lua_type(L, i) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, i), &k) || k < 0 || k >= ty_gpus.count)
-    return ty_throw(L, "%s: argument %d must be a GPU's number, 0 to %d, or its name", who, i, ty_gpus.count - 1);
+  if (lua_type(L, i) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, i), &k) || k < 0 || k >= ty_gpu_library.count)
+    return ty_throw(L, "%s: argument %d must be a GPU's number, 0 to %d, or its name", who, i, ty_gpu_library.count - 1);
   return (int)k;
 }
 
@@ -217,7 +219,7 @@ static int get_device_properties(lua_State *L) {
   ty_gpu_properties p;
   ty_ctx *ctx = context(L);
   int k = ty_gpu_at(L, 1, "get_device_properties");
-  if (ty_gpus.properties(ctx, k, &p) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.properties(ctx, k, &p) != TY_OK) return ty_raise(L, ctx);
   lua_createtable(L, 0, 5);
   lua_pushstring(L, p.name); lua_setfield(L, -2, "name");
   lua_pushinteger(L, p.major); lua_setfield(L, -2, "major");
@@ -231,16 +233,16 @@ static int synchronize(lua_State *L) {
   int k = ty_gpu_at(L, 1, "synchronize");
   ty_settle(L, "the device is waited for");
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpus.synchronize(ctx, k), 0);
+  return answer(L, ctx, ty_gpu_library.synchronize(ctx, k), 0);
 }
 
-static int sync_count(lua_State *L) { lua_pushnumber(L, available(L) ? (lua_Number)ty_gpus.sync_count() : 0); return 1; }
+static int sync_count(lua_State *L) { lua_pushnumber(L, available(L) ? (lua_Number)ty_gpu_library.sync_count() : 0); return 1; }
 
 static int mem_get_info(lua_State *L) {
   size_t free = 0, total = 0;
   int k = ty_gpu_at(L, 1, "mem_get_info");
   ty_ctx *ctx = context(L);
-  ty_status s = ty_gpus.memory_info(ctx, k, &free, &total);
+  ty_status s = ty_gpu_library.memory_info(ctx, k, &free, &total);
   lua_pushnumber(L, (lua_Number)free);
   lua_pushnumber(L, (lua_Number)total);
   return answer(L, ctx, s, 2);
@@ -249,7 +251,7 @@ static int mem_get_info(lua_State *L) {
 static int memory_stats(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "memory_stats");         /* first: it opens the library, which gives the functions */
   ty_gpu_stats st;
-  ty_gpus.stats(k, &st);
+  ty_gpu_library.stats(k, &st);
   const struct { const char *name; long long v; } f[] = {
     {"allocated", st.allocated}, {"max_allocated", st.peak_allocated}, {"reserved", st.reserved},
     {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}, {"num_alloc_retries", st.retries},
@@ -271,9 +273,9 @@ static int memory_stats(lua_State *L) {
 /* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, where=}, segment by segment */
 static int memory_blocks(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "memory_snapshot");
-  const size_t room = ty_gpus.snapshot(k, NULL, 0) + 16;
+  const size_t room = ty_gpu_library.snapshot(k, NULL, 0) + 16;
   ty_gpu_block *b = lua_newuserdata(L, room * sizeof *b);
-  const size_t n = TY_MIN(ty_gpus.snapshot(k, b, room), room);
+  const size_t n = TY_MIN(ty_gpu_library.snapshot(k, b, room), room);
   lua_createtable(L, (int)n, 0);
   for (size_t i = 0; i < n; i++) {
     lua_createtable(L, 0, 6);
@@ -290,7 +292,7 @@ static int memory_blocks(lua_State *L) {
 
 static int reset_peaks(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "reset_peak_memory_stats");
-  ty_gpus.reset_peaks(k);
+  ty_gpu_library.reset_peaks(k);
   return 0;
 }
 
@@ -299,42 +301,42 @@ static int share(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "set_per_process_memory_fraction");
   double before = 1;
   ty_ctx *ctx = context(L);
-  const ty_status s = ty_gpus.share(ctx, k, luaL_optnumber(L, 2, -1), &before);
+  const ty_status s = ty_gpu_library.share(ctx, k, luaL_optnumber(L, 2, -1), &before);
   lua_pushnumber(L, before);
   return answer(L, ctx, s, 1);
 }
 
 /* What profilers outside are told: range(text or nil), moment(text), recording(on). */
 static int range(lua_State *L) {
-  if (available(L)) ty_gpus.range(lua_isnoneornil(L, 1) ? NULL : luaL_checkstring(L, 1));
+  if (available(L)) ty_gpu_library.range(lua_isnoneornil(L, 1) ? NULL : luaL_checkstring(L, 1));
   return 0;
 }
 static int moment(lua_State *L) {
   const char *text = luaL_checkstring(L, 1);
-  if (available(L)) ty_gpus.moment(text);
+  if (available(L)) ty_gpu_library.moment(text);
   return 0;
 }
 static int recording(lua_State *L) {
   ty_gpu_at(L, 2, "profiler");
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpus.recording(ctx, lua_toboolean(L, 1)), 0);
+  return answer(L, ctx, ty_gpu_library.recording(ctx, lua_toboolean(L, 1)), 0);
 }
 
 static int empty_gpu_cache(lua_State *L) {
-  if (available(L)) for (int i = 0; i < ty_gpus.count; i++) ty_gpus.device[i].empty_cache(&ty_gpus.device[i]);
+  if (available(L)) for (int i = 0; i < ty_gpu_library.count; i++) ty_gpu_library.device[i].empty_cache(&ty_gpu_library.device[i]);
   return 0;
 }
 
 /* ---- pinned memory ---- */
 
-static void unpin(void *owner) { ty_gpus.unpin(owner); }
+static void unpin(void *owner) { ty_gpu_library.unpin(owner); }
 
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out) {
   int64_t n = ty_dtype_size[m->dtype];
   void *p = NULL;
   if (!available(L)) return ty_error(ctx, "%s", reason);
   for (int i = 0; i < m->ndim; i++) n *= m->shape[i];
-  TY_TRY(ty_gpus.pin(ctx, TY_MAX((size_t)n, 1), &p));
+  TY_TRY(ty_gpu_library.pin(ctx, TY_MAX((size_t)n, 1), &p));
   ty_status st = ty_from_memory(ctx, p, (size_t)n, m, unpin, p, out);
   if (st != TY_OK) unpin(p);
   return st;
@@ -350,14 +352,14 @@ ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, size_t most, ty_stage
   *s = (ty_stage){.gpu = k};
   for (int i = 0; i < 2; i++) {
     TY_TRY(ty_pinned(L, ctx, &m, &s->block[i]));
-    TY_TRY(ty_gpus.event_new(ctx, k, false, &s->event[i]));
+    TY_TRY(ty_gpu_library.event_new(ctx, k, false, &s->event[i]));
   }
   return TY_OK;
 }
 
 ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block) {
   *block = ty_data(s->block[s->turn]);
-  return ty_gpus.event_synchronize(ctx, s->event[s->turn]);      /* done at once where nothing was recorded */
+  return ty_gpu_library.event_synchronize(ctx, s->event[s->turn]);      /* done at once where nothing was recorded */
 }
 
 ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n) {
@@ -365,13 +367,13 @@ ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size
   s->turn = 1 - turn;
   TY_TRY(ty_device_of(to)->transfer(ctx, ty_device_of(to), to->storage, (size_t)to->offset * (size_t)ty_itemsize(to) + at,
     s->block[turn]->storage, 0, n, false));
-  return ty_gpus.event_record(ctx, s->gpu, s->event[turn], ctx->stream[s->gpu]);
+  return ty_gpu_library.event_record(ctx, s->gpu, s->event[turn], ctx->stream[s->gpu]);
 }
 
 void ty_stage_end(ty_stage *s) {
   for (int i = 0; i < 2; i++) {
     ty_release(s->block[i]);               /* pinned memory in use goes back when its copy is done */
-    if (s->event[i]) ty_gpus.event_free(s->gpu, s->event[i]);
+    if (s->event[i]) ty_gpu_library.event_free(s->gpu, s->event[i]);
   }
 }
 

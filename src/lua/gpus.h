@@ -4,7 +4,7 @@
 #include "binding.h"
 #include "gpu.h"
 
-extern ty_gpu ty_gpus;                     /* what the library gave; count is 0 while there is none */
+extern ty_gpu ty_gpu_library;                     /* what the library gave; count is 0 while there is none */
 /* The GPU of argument i: a number, a name, or nil for the current one. Opens the library; raises where there is no such GPU. */
 int ty_gpu_at(lua_State *L, int i, const char *who);
 void ty_open_streams(lua_State *L);        /* adds functions to the table on top */

@@ -45,7 +45,7 @@ static long long made_by(const ty_call *c) {
 
 static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c) {
   const int depth = r->depth++;
-  if (r->outside) ty_gpus.range(name);
+  if (r->outside) ty_gpu_library.range(name);
   if (r->outside || depth >= DEEPEST) return;
   r->open[depth] = -1;
   if (r->n == r->room) {
@@ -70,7 +70,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
 static void leave(recorder *r, ty_ctx *ctx) {
   if (r->depth == 0) return;               /* a coroutine has ended a range that it began before the profile */
   const int depth = --r->depth;
-  if (r->outside) ty_gpus.range(NULL);
+  if (r->outside) ty_gpu_library.range(NULL);
   if (r->outside || depth >= DEEPEST || r->open[depth] < 0) return;
   entry *e = &r->list[r->open[depth]];
   e->end = now_us();

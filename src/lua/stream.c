@@ -22,9 +22,9 @@ static resource *resource_at(lua_State *L, int i, uint32_t magic, const char *wh
 static int resource_gc(lua_State *L) {
   resource *r = lua_touserdata(L, 1);
   if (r && lua_objlen(L, 1) == sizeof *r && r->owned && r->p) {
-    if (r->magic == STREAM) ty_gpus.stream_release(r->gpu, r->p);
-    else if (r->magic == EVENT) ty_gpus.event_free(r->gpu, r->p);
-    else if (r->magic == GRAPH) ty_gpus.graph_free(r->p);
+    if (r->magic == STREAM) ty_gpu_library.stream_release(r->gpu, r->p);
+    else if (r->magic == EVENT) ty_gpu_library.event_free(r->gpu, r->p);
+    else if (r->magic == GRAPH) ty_gpu_library.graph_free(r->p);
     r->p = NULL;
   }
   return 0;
@@ -43,14 +43,14 @@ static int stream_new(lua_State *L) {
   int k = ty_gpu_at(L, 1, "Stream");
   ty_ctx *ctx = context(L);
   resource *r = resource_new(L, STREAM, k);
-  if (ty_gpus.stream_new(ctx, k, (int)luaL_optinteger(L, 2, 0), &r->p) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.stream_new(ctx, k, (int)luaL_optinteger(L, 2, 0), &r->p) != TY_OK) return ty_raise(L, ctx);
   r->owned = true;
   return 1;
 }
 
 static int stream_raw(lua_State *L) {    /* stream -> CUDA's handle of it */
   const resource *r = resource_at(L, 1, STREAM, "cuda_stream");
-  lua_pushlightuserdata(L, ty_gpus.stream_raw(r->gpu, r->p));
+  lua_pushlightuserdata(L, ty_gpu_library.stream_raw(r->gpu, r->p));
   return 1;
 }
 
@@ -61,7 +61,7 @@ static int same(lua_State *L) {          /* two streams: whether they are one */
 }
 
 static void hold_stream(resource *r, void *stream) {
-  if (stream) ty_gpus.stream_retain(stream);
+  if (stream) ty_gpu_library.stream_retain(stream);
   r->p = stream;
   r->owned = true;
 }
@@ -88,14 +88,14 @@ static int stream_synchronize(lua_State *L) {
   resource *r = resource_at(L, 1, STREAM, "synchronize");
   ty_settle(L, "a stream is waited for");
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpus.stream_synchronize(ctx, r->gpu, r->p), 0);
+  return answer(L, ctx, ty_gpu_library.stream_synchronize(ctx, r->gpu, r->p), 0);
 }
 
 static int stream_query(lua_State *L) {
   resource *r = resource_at(L, 1, STREAM, "query");
   ty_ctx *ctx = context(L);
   bool done = false;
-  ty_status s = ty_gpus.stream_query(ctx, r->gpu, r->p, &done);
+  ty_status s = ty_gpu_library.stream_query(ctx, r->gpu, r->p, &done);
   lua_pushboolean(L, done);
   return answer(L, ctx, s, 1);
 }
@@ -104,7 +104,7 @@ static int event_new(lua_State *L) {
   int k = ty_gpu_at(L, 2, "Event");
   ty_ctx *ctx = context(L);
   resource *r = resource_new(L, EVENT, k);
-  if (ty_gpus.event_new(ctx, k, lua_toboolean(L, 1), &r->p) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.event_new(ctx, k, lua_toboolean(L, 1), &r->p) != TY_OK) return ty_raise(L, ctx);
   r->owned = true;
   return 1;
 }
@@ -118,26 +118,26 @@ static int event_record(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "record");
   ty_settle(L, "an event is recorded");    /* who waits for it means the work so far */
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpus.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
+  return answer(L, ctx, ty_gpu_library.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
 }
 
 static int event_wait(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "wait"), *s = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, STREAM, "wait");
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpus.event_wait(ctx, s ? s->gpu : e->gpu, e->p, s ? s->p : ctx->stream[e->gpu]), 0);
+  return answer(L, ctx, ty_gpu_library.event_wait(ctx, s ? s->gpu : e->gpu, e->p, s ? s->p : ctx->stream[e->gpu]), 0);
 }
 
 static int event_synchronize(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "synchronize");
   ty_ctx *ctx = context(L);
-  return answer(L, ctx, ty_gpus.event_synchronize(ctx, e->p), 0);
+  return answer(L, ctx, ty_gpu_library.event_synchronize(ctx, e->p), 0);
 }
 
 static int event_query(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "query");
   ty_ctx *ctx = context(L);
   bool done = false;
-  ty_status s = ty_gpus.event_query(ctx, e->p, &done);
+  ty_status s = ty_gpu_library.event_query(ctx, e->p, &done);
   lua_pushboolean(L, done);
   return answer(L, ctx, s, 1);
 }
@@ -146,21 +146,21 @@ static int event_elapsed(lua_State *L) {
   resource *a = resource_at(L, 1, EVENT, "elapsed_time"), *b = resource_at(L, 2, EVENT, "elapsed_time");
   ty_ctx *ctx = context(L);
   double ms = 0;
-  ty_status s = ty_gpus.event_elapsed(ctx, a->p, b->p, &ms);
+  ty_status s = ty_gpu_library.event_elapsed(ctx, a->p, b->p, &ms);
   lua_pushnumber(L, ms);
   return answer(L, ctx, s, 1);
 }
 
 void *ty_gpu_mark(ty_ctx *ctx, int k) {
   void *e = NULL;
-  if (ty_gpus.capturing() || ty_gpus.event_new(ctx, k, true, &e) != TY_OK) return NULL;
-  if (ty_gpus.event_record(ctx, k, e, ctx->stream[k]) == TY_OK) return e;
-  ty_gpus.event_free(k, e);
+  if (ty_gpu_library.capturing() || ty_gpu_library.event_new(ctx, k, true, &e) != TY_OK) return NULL;
+  if (ty_gpu_library.event_record(ctx, k, e, ctx->stream[k]) == TY_OK) return e;
+  ty_gpu_library.event_free(k, e);
   return NULL;
 }
-void ty_gpu_unmark(int k, void *e) { ty_gpus.event_free(k, e); }
+void ty_gpu_unmark(int k, void *e) { ty_gpu_library.event_free(k, e); }
 bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
-  if (!a || ty_gpus.event_synchronize(ctx, b) != TY_OK || ty_gpus.event_elapsed(ctx, a, b, us) != TY_OK) return false;
+  if (!a || ty_gpu_library.event_synchronize(ctx, b) != TY_OK || ty_gpu_library.event_elapsed(ctx, a, b, us) != TY_OK) return false;
   *us *= 1e3;
   return true;
 }
@@ -176,19 +176,19 @@ static int graph_begin(lua_State *L) {
   resource *g = resource_new(L, GRAPH, k);
   ty_settle(L, "a graph is captured");
   if (beside && !beside->p) return ty_throw(L, "graph: the pool's graph has been reset");
-  if (ty_gpus.graph_begin(ctx, k, beside ? beside->p : NULL, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.graph_begin(ctx, k, beside ? beside->p : NULL, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
   g->owned = true;
   ty_own_modes(L, s)->ctx.stream[k] = stream;
   return 1;
 }
 
 static int capturing(lua_State *L) {
-  lua_pushboolean(L, ty_gpus.count > 0 && ty_gpus.capturing());
+  lua_pushboolean(L, ty_gpu_library.count > 0 && ty_gpu_library.capturing());
   return 1;
 }
 
 static int graphs(lua_State *L) {        /* whether there can be graphs */
-  lua_pushboolean(L, ty_gpus.count > 0 && ty_gpus.graphs());
+  lua_pushboolean(L, ty_gpu_library.count > 0 && ty_gpu_library.graphs());
   return 1;
 }
 
@@ -196,7 +196,7 @@ static int graph_end(lua_State *L) {     /* (graph, keep) -> kernels and copies 
   size_t nodes = 0;
   resource *g = resource_at(L, 1, GRAPH, "graph");
   ty_ctx *ctx = context(L);
-  const ty_status s = ty_gpus.graph_end(ctx, g->p, lua_toboolean(L, 2), &nodes);
+  const ty_status s = ty_gpu_library.graph_end(ctx, g->p, lua_toboolean(L, 2), &nodes);
   lua_pushnumber(L, (lua_Number)nodes);
   return answer(L, ctx, s, 1);
 }
@@ -216,8 +216,8 @@ static int graph_replay(lua_State *L) {
   ty_ctx *ctx = context(L);
   if (!g->p) return ty_throw(L, "replay: the graph has been reset");
   ty_settle(L, "a graph is replayed");
-  ty_profiler *told = ty_profile_begin(ctx, "graph", &ty_gpus.device[g->gpu], NULL);
-  const ty_status s = ty_gpus.graph_replay(ctx, g->p);
+  ty_profiler *told = ty_profile_begin(ctx, "graph", &ty_gpu_library.device[g->gpu], NULL);
+  const ty_status s = ty_gpu_library.graph_replay(ctx, g->p);
   ty_profile_end(ctx, told);
   return answer(L, ctx, s, 0);
 }
@@ -228,7 +228,7 @@ static int kernel(lua_State *L) {        /* (device, source) -> kernel */
   const int k = ty_gpu_at(L, 1, "kernel");
   void *made = NULL;
   ty_ctx *ctx = context(L);
-  if (ty_gpus.kernel(ctx, k, luaL_checkstring(L, 2), &made) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.kernel(ctx, k, luaL_checkstring(L, 2), &made) != TY_OK) return ty_raise(L, ctx);
   lua_pushlightuserdata(L, made);
   return 1;
 }
@@ -289,8 +289,8 @@ static int launch(lua_State *L) {
     at += size;
   }
   l.size = TY_MAX((at + 7) / 8 * 8, 8);
-  ty_profiler *told = ty_profile_begin(ctx, l.name, &ty_gpus.device[k], NULL);
-  const ty_status s = ty_gpus.launch(ctx, k, lua_touserdata(L, 2), &l);
+  ty_profiler *told = ty_profile_begin(ctx, l.name, &ty_gpu_library.device[k], NULL);
+  const ty_status s = ty_gpu_library.launch(ctx, k, lua_touserdata(L, 2), &l);
   ty_profile_end(ctx, told);
   for (int i = 0, j = 0; i < n; i++)
     if (kinds[i] == 'p' || kinds[i] == 'w') {
