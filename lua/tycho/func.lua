@@ -1,8 +1,17 @@
--- tycho.func: modules as functions of their parameters, for gradients through an optimizer's steps (MAML) and the like.
+-- tycho.func: modules as functions of their parameters, and functions that give derivatives of functions: for gradients through an
+-- optimizer's steps (MAML) and the like.
+--
+-- Idea: grad(f) is a function of f's arguments. Its results have a history where the arguments have one, so that grad(grad(f)) is the
+-- second derivative. Numbers of arguments begin at 1; an argument may be a table of tensors, nested too.
 local module = require "tycho.nn.module"
+local autograd = require "tycho.autograd"
 local core = require "tycho.core"
+local functional = require "tycho.autograd_functional"
+local modes = require "tycho.modes"
 local options = require "tycho.options"
+local tree = require "tycho.tree"
 local fail = options.fail
+local ops, M = core.ops, core.methods
 local func = {}
 
 -- What net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict; those that
@@ -29,5 +38,91 @@ function func.functional_call(net, tensors, ...)
     for _, p in ipairs(places) do rawset(p[1], p[2], p[3]) end
   end, net, ...)
 end
+
+local function numbers_of(who, argnums)
+  local list = type(argnums) == "table" and argnums or {argnums}
+  options.items(who, "argnums", list)
+  for _, n in ipairs(list) do options.whole(who, "argnums", n, 1) end
+  return list
+end
+
+-- fn's results for these arguments, and what pull(weights) gives: of each argument that is named a gradient like it.
+local function pulled(who, argnums, fn, args)
+  local create, leaves, copies = false, {}, {}
+  for _, n in ipairs(argnums) do
+    copies[n] = tree.map(args[n], function(x)
+      if not core.is_tensor(x) or not M.is_floating_point(x) then
+        fail("%s: argument %d must be a floating tensor or a table of such, got %s", who, n,
+          core.is_tensor(x) and x.dtype or options.shown(x))
+      end
+      create = create or x.requires_grad
+      leaves[#leaves + 1] = x.requires_grad and ops.view(x, x.shape) or M.detach(x):requires_grad_()
+      return leaves[#leaves]
+    end)
+  end
+  local with = {unpack(args, 1, args.n)}
+  for n, copy in pairs(copies) do with[n] = copy end
+  local out = {modes.enable_grad(fn, unpack(with, 1, args.n))}
+  local function pull(weights)
+    local roots, w, at = {}, {}, {}
+    for k, y in ipairs(out) do
+      if core.is_tensor(y) and y.requires_grad and (weights == nil and k == 1 or weights and weights[k]) then
+        roots[#roots + 1], w[#w + 1] = y, weights and weights[k]
+      end
+    end
+    local found = #roots > 0 and autograd.grad(roots, leaves,
+      {grad_outputs = weights and w or nil, retain_graph = true, create_graph = create, allow_unused = true}) or {}
+    for k, x in ipairs(leaves) do at[x] = found[k] or ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
+    local given = {}
+    for k, n in ipairs(argnums) do given[k] = tree.map(copies[n], function(x) return at[x] end) end
+    return given
+  end
+  return out, pull, function(y) return core.is_tensor(y) and not create and M.detach(y) or y end
+end
+
+local function gradient(who, fn, argnums, first)
+  options.expect(who, 1, fn, modes.callable(fn), "a function")
+  local numbers = numbers_of(who, argnums or 1)
+  return function(...)
+    local out, pull, plain = pulled(who, numbers, fn, {n = select("#", ...), ...})
+    if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function must give one tensor of one element first", who) end
+    local given = pull()
+    for k = first, #out do given[#given + 1] = plain(out[k]) end
+    return unpack(given)
+  end
+end
+-- grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, for the argument of that
+-- number (a list of numbers: as many gradients), then fn's further results
+function func.grad(fn, argnums) return gradient("grad", fn, argnums, 2) end
+-- grad_and_value(fn, argnums=1): as grad; the value comes behind the gradients, then fn's further results
+function func.grad_and_value(fn, argnums) return gradient("grad_and_value", fn, argnums, 1) end
+-- vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients
+function func.vjp(fn, ...)
+  options.expect("vjp", 1, fn, modes.callable(fn), "a function")
+  local args, numbers, results = {n = select("#", ...), ...}, {}, {}
+  for n = 1, args.n do numbers[n] = n end
+  local out, pull, plain = pulled("vjp", numbers, fn, args)
+  for k, y in ipairs(out) do results[k] = plain(y) end
+  results[#results + 1] = function(...) return unpack(pull {...}) end
+  return unpack(results)
+end
+-- jvp(fn, primals, tangents): fn's result for the list of primals, and its derivative along the tangents
+function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents) end
+-- jacrev(fn, argnum=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument, a tensor
+function func.jacrev(fn, argnum)
+  options.expect("jacrev", 1, fn, modes.callable(fn), "a function")
+  options.whole("jacrev", "argument 2 (argnum)", argnum or 1, 1)
+  return function(...)
+    local args, at = {n = select("#", ...), ...}, argnum or 1
+    return functional.jacobian(function(x)
+      local with = {unpack(args, 1, args.n)}
+      with[at] = x
+      return fn(unpack(with, 1, args.n))
+    end, args[at], {create_graph = core.is_tensor(args[at]) and args[at].requires_grad or false})
+  end
+end
+func.jacfwd = func.jacrev
+-- hessian(fn, argnum=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument
+function func.hessian(fn, argnum) return func.jacrev(func.grad(fn, argnum), argnum) end
 
 return options.told(func, "func")

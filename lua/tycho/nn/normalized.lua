@@ -4,40 +4,14 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
+local made = require "tycho.nn.made"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad
-local fail = options.fail
 local lib = require "tycho.functional.lib"
 local ops, M = core.ops, core.methods
 local normalized = {}
 
-local function begin(who, m, name)
-  if not module.is_module(m) then fail("%s: argument 1 must be a module, got %s", who, options.shown(m)) end
-  local w = m[name]
-  if not core.is_tensor(w) or not module.is_parameter(w) then fail("%s: the %s has no parameter '%s'", who, m._name, tostring(name)) end
-  return w
-end
--- From now on m[name] is what compute gives, made anew before each forward.
-local function install(m, name, kind, compute)
-  m[name] = nil
-  m[name] = no_grad(compute, m, true)
-  local function before(self) self[name] = compute(self) end
-  m:register_forward_pre_hook(before)
-  m[name .. "_made"] = {before = before, kind = kind, compute = compute}
-  return m
-end
-local function remove(who, kind, m, name, parts)
-  local e = module.is_module(m) and m[name .. "_made"]
-  if not e or e.kind ~= kind then fail("%s: '%s' isn't made by %s", who, tostring(name), kind) end
-  local hooks = rawget(m, "_hooks").before
-  for i, h in ipairs(hooks) do if h.fn == e.before then table.remove(hooks, i) break end end
-  m[name .. "_made"] = nil
-  local w = no_grad(e.compute, m, true)
-  m[name] = nil
-  for _, part in ipairs(parts) do m[name .. part] = nil end
-  m[name] = module.Parameter(w)
-  return m
-end
+local begin, install, remove = made.begin, made.install, made.remove
 
 -- weight_norm(module, name="weight", dim=1): the weight as a direction, name_v, and its length along dim, name_g; dim 0: one length
 function normalized.weight_norm(m, ...)

@@ -140,6 +140,7 @@ for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence",
 end
 options.told(utils.rnn, "nn.utils.rnn")
 
+utils.prune = require "tycho.nn.prune"
 for name, fn in pairs(require "tycho.nn.normalized") do utils[name] = fn end
 for name, part in pairs(require "tycho.nn.parametrize") do utils[name] = part end
 

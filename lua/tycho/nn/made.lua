@@ -1,0 +1,42 @@
+-- A parameter's place taken by what is made of others before each forward: what weight_norm, spectral_norm and pruning are built on.
+--
+-- Invariant: until it is removed, m[name] is a result with a history, not a parameter; m[name .. "_made"] says of what kind.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local module = require "tycho.nn.module"
+local no_grad = require("tycho.modes").no_grad
+local fail = options.fail
+local M = core.methods
+local made = {}
+
+-- The parameter m[name].
+function made.begin(who, m, name)
+  if not module.is_module(m) then fail("%s: argument 1 must be a module, got %s", who, options.shown(m)) end
+  local w = m[name]
+  if not core.is_tensor(w) or not module.is_parameter(w) then fail("%s: the %s has no parameter '%s'", who, m._name, tostring(name)) end
+  return w
+end
+-- From now on m[name] is what compute(m) gives, made anew before each forward; compute(m, true) is to change nothing of m.
+function made.install(m, name, kind, compute)
+  m[name] = nil
+  m[name] = no_grad(compute, m, true)
+  local function before(self) self[name] = compute(self) end
+  m:register_forward_pre_hook(before)
+  m[name .. "_made"] = {before = before, kind = kind, compute = compute}
+  return m
+end
+-- m[name] is a parameter again, that one where it is given, of its last value; parts: what its makers' names end in.
+function made.remove(who, kind, m, name, parts, parameter)
+  local e = module.is_module(m) and m[name .. "_made"]
+  if not e or e.kind ~= kind then fail("%s: '%s' isn't made by %s", who, tostring(name), kind) end
+  local hooks = rawget(m, "_hooks").before
+  for i, h in ipairs(hooks) do if h.fn == e.before then table.remove(hooks, i) break end end
+  m[name .. "_made"] = nil
+  local w = no_grad(e.compute, m, true)
+  m[name] = nil
+  for _, part in ipairs(parts) do m[name .. part] = nil end
+  m[name] = parameter and no_grad(M.copy_, parameter, w) and parameter or module.Parameter(w)
+  return m
+end
+
+return made

@@ -1,0 +1,176 @@
+-- tycho.nn.utils.prune: parameters of which a share is held at 0.
+--
+-- Idea: m.weight is made of weight_orig, the parameter, and weight_mask, a buffer of ones and zeros, before each forward; names in state
+-- dicts are those of PyTorch's torch.nn.utils.prune. amount: a share of the elements (or channels) that are left, below 1, or their number.
+-- Invariant: what has been pruned stays so: a mask loses ones and gains none.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local module = require "tycho.nn.module"
+local made = require "tycho.nn.made"
+local no_grad = require("tycho.modes").no_grad
+local fail = options.fail
+local ops, M = core.ops, core.methods
+local prune = {}
+
+local function count_of(who, amount, left)
+  local share = type(amount) == "number" and amount >= 0 and amount < 1
+  if not share and not (type(amount) == "number" and amount >= 1 and amount % 1 == 0) then
+    fail("%s: amount must be a share below 1 or a whole number, got %s", who, options.shown(amount))
+  end
+  if not share and amount > left then fail("%s: amount %.0f is more than the %.0f that are left", who, amount, left) end
+  local n = share and amount * left or amount
+  return math.floor(n) + ((n % 1 > 0.5 or (n % 1 == 0.5 and n % 2 > 1)) and 1 or 0)      -- halves to even, as Python rounds
+end
+
+-- The mask with zeros at its n places of least score; those that are 0 already don't count.
+local function without_least(mask, scores, n)
+  if n == 0 then return mask end
+  local flat = M.reshape(mask, -1)
+  local _, at = ops.topk(ops.where(ops.ne(flat, 0), M.float(M.reshape(scores, -1)), math.huge), n, 1, false, false)
+  return M.reshape(M.index_fill(flat, 1, at, 0), unpack(mask.shape))
+end
+
+local function is_made(m, name)
+  local e = m[name .. "_made"]
+  return type(e) == "table" and e.kind == "prune"
+end
+-- The parameter that m[name] is, or is made of, and its mask; without history.
+local function parts_of(who, m, name)
+  if not module.is_module(m) then fail("%s: argument 1 must be a module, got %s", who, options.shown(m)) end
+  if type(name) ~= "string" then fail("%s: argument 2 (name) must be a string, got %s", who, options.shown(name)) end
+  if is_made(m, name) then return m[name .. "_orig"]:detach(), m[name .. "_mask"] end
+  local w = made.begin(who, m, name):detach()
+  return w, no_grad(ops.fill, w, 1)
+end
+-- m[name] is made with this mask from now on.
+local function apply(m, name, mask)
+  if is_made(m, name) then
+    no_grad(M.copy_, m[name .. "_mask"], mask)
+    m[name] = m[name .. "_made"].compute(m)
+    return m
+  end
+  m:register_parameter(name .. "_orig", m[name])
+  m:register_buffer(name .. "_mask", mask)
+  return made.install(m, name, "prune", function(self) return self[name .. "_orig"] * self[name .. "_mask"] end)
+end
+
+local function scores_for(who, given, w)
+  if given == nil then return ops.abs(w) end
+  if not core.is_tensor(given) or given.shape ~= w.shape then
+    fail("%s: importance_scores must be a tensor of shape %s, got %s", who, tostring(w.shape),
+      core.is_tensor(given) and "shape " .. tostring(given.shape) or options.shown(given))
+  end
+  return given:detach()
+end
+
+-- identity(module, name): the parts, with a mask of ones
+function prune.identity(m, name)
+  local _, mask = parts_of("identity", m, name)
+  return apply(m, name, mask)
+end
+-- custom_from_mask(module, name, mask): where mask is 0
+function prune.custom_from_mask(m, name, mask)
+  local w, was = parts_of("custom_from_mask", m, name)
+  if not core.is_tensor(mask) or mask.shape ~= w.shape then
+    fail("custom_from_mask: argument 3 (mask) must be a tensor of shape %s, got %s", tostring(w.shape),
+      core.is_tensor(mask) and "shape " .. tostring(mask.shape) or options.shown(mask))
+  end
+  return apply(m, name, no_grad(function() return was * M.to(ops.ne(mask, 0), w.device, w.dtype) end))
+end
+-- random_unstructured(module, name, amount): elements at random
+function prune.random_unstructured(m, name, amount)
+  local w, mask = parts_of("random_unstructured", m, name)
+  return apply(m, name, no_grad(function()
+    return without_least(mask, ops.rand(w.shape, {device = w.device}), count_of("random_unstructured", amount, ops.sum(mask):item()))
+  end))
+end
+-- l1_unstructured(module, name, amount, importance_scores=nil): the elements nearest to 0, or of least score
+function prune.l1_unstructured(m, name, ...)
+  local o = options.arguments("l1_unstructured", "amount, importance_scores=nil", ...)
+  local w, mask = parts_of("l1_unstructured", m, name)
+  return apply(m, name, no_grad(function()
+    return without_least(mask, scores_for("l1_unstructured", o.importance_scores, w),
+      count_of("l1_unstructured", o.amount, ops.sum(mask):item()))
+  end))
+end
+
+-- The mask without the channels along dim whose score is least; scores(other dims): of each channel.
+local function without_channels(who, w, mask, amount, dim, scores)
+  dim = options.whole(who, "dim", dim < 0 and M.dim(w) + 1 + dim or dim, 1)
+  if dim > M.dim(w) then fail("%s: dim %d is out of range for shape %s", who, dim, tostring(w.shape)) end
+  return no_grad(function()
+    local others, wide = {}, {}
+    for d = 1, M.dim(w) do
+      if d ~= dim then others[#others + 1] = d end
+      wide[d] = d == dim and w.shape[d] or 1
+    end
+    local left = #others > 0 and ops.amax(mask, others) or mask
+    local keep = without_least(left, scores(others), count_of(who, amount, ops.sum(left):item()))
+    return mask * M.reshape(keep, unpack(wide))
+  end)
+end
+-- random_structured(module, name, amount, dim): channels along dim at random
+function prune.random_structured(m, name, ...)
+  local o = options.arguments("random_structured", "amount, dim=-1", ...)
+  local w, mask = parts_of("random_structured", m, name)
+  return apply(m, name, without_channels("random_structured", w, mask, o.amount, o.dim, function()
+    return ops.rand({w.shape[o.dim < 0 and M.dim(w) + 1 + o.dim or o.dim]}, {device = w.device})
+  end))
+end
+-- ln_structured(module, name, amount, n, dim, importance_scores=nil): the channels along dim of least n-norm
+function prune.ln_structured(m, name, ...)
+  local o = options.arguments("ln_structured", "amount, n, dim=-1, importance_scores=nil", ...)
+  local w, mask = parts_of("ln_structured", m, name)
+  options.number("ln_structured", "n", o.n)
+  local scores = scores_for("ln_structured", o.importance_scores, w)
+  return apply(m, name, without_channels("ln_structured", w, mask, o.amount, o.dim, function(others)
+    return #others > 0 and M.norm(scores, o.n, others) or ops.abs(scores)
+  end))
+end
+
+prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstructured"
+-- global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of a list of {module, name} the elements nearest to 0
+-- of all together, or at random
+function prune.global_unstructured(parameters, ...)
+  local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, importance_scores=nil, *, amount", ...)
+  if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
+    fail("global_unstructured: pruning_method must be prune.L1Unstructured or prune.RandomUnstructured, got %s", options.shown(o.pruning_method))
+  end
+  if type(parameters) ~= "table" or #parameters == 0 then fail("global_unstructured: argument 1 must be a list of {module, name}") end
+  local masks, scores = {}, {}
+  no_grad(function()
+    for i, p in ipairs(parameters) do
+      if type(p) ~= "table" then fail("global_unstructured: item %d of argument 1 must be {module, name}, got %s", i, options.shown(p)) end
+      local w, mask = parts_of("global_unstructured", p[1], p[2])
+      masks[i] = mask
+      scores[i] = M.reshape(o.pruning_method == "RandomUnstructured" and ops.rand(w.shape, {device = w.device}) or ops.abs(w), -1)
+    end
+    local flat = {}
+    for i, mask in ipairs(masks) do flat[i] = M.reshape(mask, -1) end
+    local all = ops.cat(flat, 1)
+    all = without_least(all, ops.cat(scores, 1), count_of("global_unstructured", o.amount, ops.sum(all):item()))
+    local from = 0
+    for i, mask in ipairs(masks) do
+      local n = M.numel(mask)
+      masks[i] = M.reshape(M.clone(ops.slice(all, 1, from + 1, from + n)), unpack(mask.shape))
+      from = from + n
+    end
+  end)
+  for i, p in ipairs(parameters) do apply(p[1], p[2], masks[i]) end
+end
+
+-- remove(module, name): what was pruned is 0 for good, and the parameter has its place and name again
+function prune.remove(m, name)
+  local w = module.is_module(m) and type(name) == "string" and m[name .. "_orig"] or nil
+  return made.remove("remove", "prune", m, name, {"_orig", "_mask"}, w)
+end
+-- is_pruned(module): whether it, or a module within it, has a pruned parameter
+function prune.is_pruned(m)
+  if not module.is_module(m) then fail("is_pruned: argument 1 must be a module, got %s", options.shown(m)) end
+  for _, part in m:named_modules() do
+    for own in pairs(part._parts) do if is_made(part, tostring(own):match "^(.*)_mask$" or "") then return true end end
+  end
+  return false
+end
+
+return options.told(prune, "nn.utils.prune")

@@ -1,0 +1,101 @@
+-- tycho.func's derivatives of functions, and pruning. Pruned masks as PyTorch 2.15's torch.nn.utils.prune gives them for these weights.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, func, prune = tycho.nn, tycho.func, tycho.nn.utils.prune
+local fails, close = helper.fails, helper.close
+
+describe("func", function()
+  local x = tycho.tensor {1, 2, 3}
+  local function cube(t) return (t * t * t):sum() end
+
+  it("gives gradients, values, Jacobians and second derivatives", function()
+    close(func.grad(cube)(x), tycho.tensor {3, 12, 27}, "gradient", 1e-6)
+    close(func.grad(function(t) return func.grad(cube)(t):sum() end)(x), tycho.tensor {6, 12, 18}, "twice", 1e-6)
+    local g, v = func.grad_and_value(cube)(x)
+    close(g, tycho.tensor {3, 12, 27}, "gradient", 1e-6)
+    assert.equal(36, v:item())
+    close(func.hessian(cube)(x), tycho.diag(tycho.tensor {6, 12, 18}), "hessian", 1e-6)
+    close(func.jacrev(function(a, b) return a * b end, 2)(x, x + 1), tycho.diag(x), "jacobian", 1e-6)
+    local a, b = func.grad(function(s, t) return (s * t):sum() end, {1, 2})(x, x * 2)
+    close(a, x * 2, "first", 1e-6)
+    close(b, x, "second", 1e-6)
+    local y, pull = func.vjp(function(s, t) return s * t end, x, x + 1)
+    assert.is_false(y.requires_grad)
+    a, b = pull(tycho.tensor {1, 0, 2})
+    close(a, tycho.tensor {2, 0, 8}, "first", 1e-6)
+    close(b, tycho.tensor {1, 0, 6}, "second", 1e-6)
+  end)
+
+  it("takes tables of parameters, hands on what else the function gives, and keeps a history where there is one", function()
+    local net, params = nn.Linear(3, 2), {}
+    for n, p in net:named_parameters() do params[n] = p:detach() end
+    local function loss(p, t) return (func.functional_call(net, p, t) * 2):sum(), t end
+    local g, t = func.grad(loss)(params, tycho.ones(4, 3))
+    close(g.weight, tycho.full({2, 3}, 8), "weight", 1e-6)
+    close(g.bias, tycho.full({2}, 8), "bias", 1e-6)
+    assert.equal("4x3", tostring(t.shape))
+    local w = tycho.tensor({1.0}):requires_grad_()                 -- through a step of an inner training
+    local inner = func.grad(function(s) return ((s - 3) * (s - 3)):sum() end)(w)
+    local after = w - inner * 0.1 - 2
+    (after * after):sum():backward()
+    close(w.grad, tycho.tensor {-0.96}, "through the step", 1e-6)
+  end)
+
+  it("tells what can't be derived", function()
+    fails("one tensor of one element", func.grad(function(t) return t end), x)
+    fails("argument 1 must be a floating tensor", func.grad(cube), 5)
+    fails("argument 2 must be a floating tensor", func.grad(cube, 2), x)
+    fails("argument 1 must be a function", func.grad, 3)
+    fails("argnums must be a whole number from 1", func.grad, cube, 0)
+  end)
+end)
+
+describe("prune", function()
+  local function linear()
+    local m = nn.Linear(3, 4)
+    tycho.no_grad(function() m.weight:copy_(tycho.tensor {{1, -2, 3}, {-4, 5, -6}, {0.5, -0.25, 0.75}, {7, -8, 9}}) end)
+    return m
+  end
+
+  it("takes elements and channels of least size, and what is pruned stays so", function()
+    local m = linear()
+    prune.l1_unstructured(m, "weight", 0.25)
+    close(m.weight_mask, tycho.tensor {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}, "a quarter", 0)
+    prune.l1_unstructured(m, "weight", 2)
+    close(m.weight_mask, tycho.tensor {{0, 0, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}, "two more", 0)
+    prune.ln_structured(m, "weight", 1, 2, 2)
+    close(m.weight_mask, tycho.tensor {{0, 0, 1}, {0, 1, 1}, {0, 0, 0}, {0, 1, 1}}, "a column", 0)
+    prune.ln_structured(m, "weight", 0.5, 1, 1)
+    close(m.weight_mask, tycho.tensor {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 1, 1}}, "half of the rows", 0)
+    m(tycho.ones(2, 3)):sum():backward()
+    close(m.weight_orig.grad, m.weight_mask * 2, "gradient", 0)
+    assert.is_true(prune.is_pruned(nn.Sequential(m)))
+    local other = prune.identity(nn.Linear(3, 4), "weight")
+    other:load_state_dict(m:state_dict())
+    close(other(tycho.ones(1, 3)), m(tycho.ones(1, 3)), "of a state dict", 0)
+    local w = m.weight_orig
+    prune.remove(m, "weight")
+    assert.is_true(rawequal(w, m.weight))
+    close(m.weight:detach(), tycho.tensor {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, -8, 9}}, "for good", 0)
+    assert.is_false(prune.is_pruned(m))
+  end)
+
+  it("goes at random, over several modules, by scores and by masks", function()
+    local a, b = linear(), linear()
+    prune.global_unstructured({{a, "weight"}, {b, "weight"}}, {pruning_method = prune.L1Unstructured, amount = 0.5})
+    close(a.weight_mask, tycho.tensor {{0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}, "of both", 0)
+    close(b.weight_mask, a.weight_mask, "of both", 0)
+    prune.random_unstructured(a, "bias", 3)
+    assert.equal(1, a.bias_mask:sum():item())
+    prune.random_structured(linear(), "weight", 1, 1)
+    local c = prune.l1_unstructured(linear(), "weight", {amount = 3, importance_scores = tycho.range(1, 12):reshape(4, 3)})
+    close(c.weight_mask, tycho.tensor {{0, 0, 0}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, "scores", 0)
+    prune.custom_from_mask(c, "weight", tycho.tensor {{1, 1, 1}, {0, 1, 1}, {1, 1, 1}, {1, 1, 1}})
+    assert.equal(8, c.weight_mask:sum():item())
+    fails("amount 100 is more than the 8 that are left", prune.l1_unstructured, c, "weight", 100)
+    fails("has no parameter 'wight'", prune.l1_unstructured, c, "wight", 1)
+    fails("amount must be a share below 1 or a whole number, got 1.5", prune.l1_unstructured, c, "weight", 1.5)
+    fails("must be a tensor of shape 4x3", prune.custom_from_mask, c, "weight", tycho.ones(3))
+    fails("'bias' isn't made by prune", prune.remove, c, "bias")
+  end)
+end)
