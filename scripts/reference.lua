@@ -136,7 +136,7 @@ function M.lines(here)
   md[#md + 1] = ""
   for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua", "nn/parallel.lua"} do functions(file) end
   section "nn.utils"
-  for _, file in ipairs {"nn/utils.lua", "nn/normalized.lua", "nn/sequences.lua"} do functions(file) end
+  for _, file in ipairs {"nn/utils.lua", "nn/normalized.lua", "nn/prune.lua", "nn/sequences.lua"} do functions(file) end
   section "nn.init"
   functions "nn/init_functions.lua"
 

@@ -91,12 +91,13 @@ local function gradient(who, fn, argnums, first)
     return unpack(given)
   end
 end
--- grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, for the argument of that
+-- func.grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, for the argument of that
 -- number (a list of numbers: as many gradients), then fn's further results
 function func.grad(fn, argnums) return gradient("grad", fn, argnums, 2) end
--- grad_and_value(fn, argnums=1): as grad; the value comes behind the gradients, then fn's further results
+-- func.grad_and_value(fn, argnums=1): as grad; the value comes behind the gradients, then fn's further results
 function func.grad_and_value(fn, argnums) return gradient("grad_and_value", fn, argnums, 1) end
--- vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients
+-- func.vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments'
+-- gradients
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
   local args, numbers, results = {n = select("#", ...), ...}, {}, {}
@@ -106,9 +107,9 @@ function func.vjp(fn, ...)
   results[#results + 1] = function(...) return unpack(pull {...}) end
   return unpack(results)
 end
--- jvp(fn, primals, tangents): fn's result for the list of primals, and its derivative along the tangents
+-- func.jvp(fn, primals, tangents): fn's result for the list of primals, and its derivative along the tangents
 function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents) end
--- jacrev(fn, argnum=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument, a tensor
+-- func.jacrev(fn, argnum=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument, a tensor
 function func.jacrev(fn, argnum)
   options.expect("jacrev", 1, fn, modes.callable(fn), "a function")
   options.whole("jacrev", "argument 2 (argnum)", argnum or 1, 1)
@@ -122,7 +123,7 @@ function func.jacrev(fn, argnum)
   end
 end
 func.jacfwd = func.jacrev
--- hessian(fn, argnum=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument
+-- func.hessian(fn, argnum=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument
 function func.hessian(fn, argnum) return func.jacrev(func.grad(fn, argnum), argnum) end
 
 return options.told(func, "func")

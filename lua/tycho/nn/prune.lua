@@ -63,12 +63,12 @@ local function scores_for(who, given, w)
   return given:detach()
 end
 
--- identity(module, name): the parts, with a mask of ones
+-- prune.identity(module, name): the parts, with a mask of ones
 function prune.identity(m, name)
   local _, mask = parts_of("identity", m, name)
   return apply(m, name, mask)
 end
--- custom_from_mask(module, name, mask): where mask is 0
+-- prune.custom_from_mask(module, name, mask): where mask is 0
 function prune.custom_from_mask(m, name, mask)
   local w, was = parts_of("custom_from_mask", m, name)
   if not core.is_tensor(mask) or mask.shape ~= w.shape then
@@ -77,14 +77,14 @@ function prune.custom_from_mask(m, name, mask)
   end
   return apply(m, name, no_grad(function() return was * M.to(ops.ne(mask, 0), w.device, w.dtype) end))
 end
--- random_unstructured(module, name, amount): elements at random
+-- prune.random_unstructured(module, name, amount): elements at random
 function prune.random_unstructured(m, name, amount)
   local w, mask = parts_of("random_unstructured", m, name)
   return apply(m, name, no_grad(function()
     return without_least(mask, ops.rand(w.shape, {device = w.device}), count_of("random_unstructured", amount, ops.sum(mask):item()))
   end))
 end
--- l1_unstructured(module, name, amount, importance_scores=nil): the elements nearest to 0, or of least score
+-- prune.l1_unstructured(module, name, amount, importance_scores=nil): the elements nearest to 0, or of least score
 function prune.l1_unstructured(m, name, ...)
   local o = options.arguments("l1_unstructured", "amount, importance_scores=nil", ...)
   local w, mask = parts_of("l1_unstructured", m, name)
@@ -109,7 +109,7 @@ local function without_channels(who, w, mask, amount, dim, scores)
     return mask * M.reshape(keep, unpack(wide))
   end)
 end
--- random_structured(module, name, amount, dim): channels along dim at random
+-- prune.random_structured(module, name, amount, dim): channels along dim at random
 function prune.random_structured(m, name, ...)
   local o = options.arguments("random_structured", "amount, dim=-1", ...)
   local w, mask = parts_of("random_structured", m, name)
@@ -117,7 +117,7 @@ function prune.random_structured(m, name, ...)
     return ops.rand({w.shape[o.dim < 0 and M.dim(w) + 1 + o.dim or o.dim]}, {device = w.device})
   end))
 end
--- ln_structured(module, name, amount, n, dim, importance_scores=nil): the channels along dim of least n-norm
+-- prune.ln_structured(module, name, amount, n, dim, importance_scores=nil): the channels along dim of least n-norm
 function prune.ln_structured(m, name, ...)
   local o = options.arguments("ln_structured", "amount, n, dim=-1, importance_scores=nil", ...)
   local w, mask = parts_of("ln_structured", m, name)
@@ -129,12 +129,13 @@ function prune.ln_structured(m, name, ...)
 end
 
 prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstructured"
--- global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of a list of {module, name} the elements nearest to 0
--- of all together, or at random
+-- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of a list of {module, name} the elements nearest
+-- to 0 of all together, or at random
 function prune.global_unstructured(parameters, ...)
   local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, importance_scores=nil, *, amount", ...)
   if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
-    fail("global_unstructured: pruning_method must be prune.L1Unstructured or prune.RandomUnstructured, got %s", options.shown(o.pruning_method))
+    fail("global_unstructured: pruning_method must be prune.L1Unstructured or prune.RandomUnstructured, got %s",
+      options.shown(o.pruning_method))
   end
   if type(parameters) ~= "table" or #parameters == 0 then fail("global_unstructured: argument 1 must be a list of {module, name}") end
   local masks, scores = {}, {}
@@ -159,12 +160,12 @@ function prune.global_unstructured(parameters, ...)
   for i, p in ipairs(parameters) do apply(p[1], p[2], masks[i]) end
 end
 
--- remove(module, name): what was pruned is 0 for good, and the parameter has its place and name again
+-- prune.remove(module, name): what was pruned is 0 for good, and the parameter has its place and name again
 function prune.remove(m, name)
   local w = module.is_module(m) and type(name) == "string" and m[name .. "_orig"] or nil
   return made.remove("remove", "prune", m, name, {"_orig", "_mask"}, w)
 end
--- is_pruned(module): whether it, or a module within it, has a pruned parameter
+-- prune.is_pruned(module): whether it, or a module within it, has a pruned parameter
 function prune.is_pruned(m)
   if not module.is_module(m) then fail("is_pruned: argument 1 must be a module, got %s", options.shown(m)) end
   for _, part in m:named_modules() do
