@@ -13,7 +13,7 @@
 #define PLANS 512
 #define ENGINES 64               /* of the heuristic's list: those that round to TF32 come first */
 #define TIMED 8
-#define ROUNDS 3
+#define ROUNDS 5
 #define WORKSPACE ((int64_t)1 << 30)     /* a plan that wants more is not taken: attention's may want the square of the length */
 
 #define WORDS ((int)(sizeof((ty_dnn_key *)0)->v / sizeof(int64_t)))
@@ -256,24 +256,21 @@ static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, 
   return g.e == CUDNN_STATUS_SUCCESS ? TY_OK : dnn_fail(c, g.e, "cudnnBackendExecute", gpu);
 }
 
-/* Milliseconds of a run, the least of a few; negative: it fails. The host waits. */
+/* Milliseconds of some runs in a row, so that the host's part of one is behind the one before; negative: one fails. The host waits. */
 static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
   cudaEvent_t from, to;
-  double best = -1;
+  float ms = 0;
   if (cudaEventCreate(&from) != cudaSuccess) return -1;
   if (cudaEventCreate(&to) != cudaSuccess) { cudaEventDestroy(from); return -1; }
-  for (int i = 0; i <= ROUNDS; i++) {      /* the first one warms up */
-    float ms = 0;
-    cudaEventRecord(from, s->s);
-    if (run(c, gpu, w, p, s) != TY_OK) { best = -1; break; }
-    cudaEventRecord(to, s->s);
-    ty_count_sync();
-    if (cudaEventSynchronize(to) != cudaSuccess || cudaEventElapsedTime(&ms, from, to) != cudaSuccess) { best = -1; break; }
-    if (i && (best < 0 || ms < best)) best = ms;
-  }
+  bool ok = run(c, gpu, w, p, s) == TY_OK;                         /* warms up */
+  ok = ok && cudaEventRecord(from, s->s) == cudaSuccess;
+  for (int i = 0; i < ROUNDS && ok; i++) ok = run(c, gpu, w, p, s) == TY_OK;
+  ty_count_sync();
+  ok = ok && cudaEventRecord(to, s->s) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
+    cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
   cudaEventDestroy(from);
   cudaEventDestroy(to);
-  return best;
+  return ok ? ms : -1;
 }
 
 /* Sets w->plan, or leaves NULL where no engine will do. */

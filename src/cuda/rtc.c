@@ -13,7 +13,7 @@
 #include <zlib.h>
 #include "rtc.h"
 
-typedef struct entry { struct entry *next; int gpu; char *source; ty_rtc made; } entry;
+typedef struct entry { struct entry *next; int gpu; uint64_t hash; char *source; ty_rtc made; } entry;
 
 static entry *entries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,12 +105,13 @@ ty_status ty_rtc_get(ty_ctx *ctx, int gpu, const char *source, ty_rtc *out) {
   CUDA(ctx, gpu, ty_use(gpu));
   pthread_mutex_lock(&lock);
   entry *e = entries;
-  while (e && (e->gpu != gpu || strcmp(e->source, source))) e = e->next;
+  const uint64_t h = hash(source);         /* sources begin alike, for tens of kilobytes */
+  while (e && (e->gpu != gpu || e->hash != h || strcmp(e->source, source))) e = e->next;
   if (!e) {
     e = malloc(sizeof *e);
     char *copy = strdup(source);
     if (e && copy && make(gpu, source, &e->made, why)) {
-      *e = (entry){entries, gpu, copy, e->made};
+      *e = (entry){entries, gpu, h, copy, e->made};
       entries = e;
     } else {
       free(e);
