@@ -85,9 +85,15 @@ template <class T, class F> static __device__ __forceinline__ T exchanged(T v, F
   memcpy(&v, w, sizeof v);
   return v;
 }
-template <class T> static __device__ __forceinline__ T from_lane(T v, int down) {
-  return exchanged(v, [=](auto w) { return __shfl_down_sync(0xffffffffu, w, down); });
-}
+struct shuffle_down {                      /* NVRTC takes no generic lambda */
+  int down;
+  template <class W> __device__ __forceinline__ W operator()(W w) const { return __shfl_down_sync(0xffffffffu, w, down); }
+};
+struct shuffle_first {
+  int lanes;
+  template <class W> __device__ __forceinline__ W operator()(W w) const { return __shfl_sync(0xffffffffu, w, 0, lanes); }
+};
+template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return exchanged(v, shuffle_down{down}); }
 
 /* Of columns side by side, `wide` of them, which a block's threads take turns at (turn w of column c): what the turns
  * have, combined, for the first turn's threads. s: one of each thread. Whole blocks call it. */
@@ -106,7 +112,7 @@ template <class T, class F> static __device__ __forceinline__ T combine_block(T 
   const int lanes = blockDim.x < 32 ? (int)blockDim.x : 32, warps = (int)blockDim.x / 32;
 #pragma unroll
   for (int down = 16; down; down /= 2) if (down < lanes) v = join(v, from_lane(v, down));
-  if (warps <= 1) return exchanged(v, [=](auto w) { return __shfl_sync(0xffffffffu, w, 0, lanes); });
+  if (warps <= 1) return exchanged(v, shuffle_first{lanes});
   __syncthreads();                         /* of what was read of s before */
   if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
   __syncthreads();
