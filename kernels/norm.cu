@@ -1,4 +1,4 @@
-/* Layer and root-mean-square normalisation of rows, a block for each row; batch norm, by parts of channels.
+/* Layer and root-mean-square normalisation of rows, each by a block or a part of one; batch norm, by parts of channels.
  *
  * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one, and of a channel, moments
  * that are joined (moments.cuh). Backward takes a row's two sums and its part of the

@@ -1,4 +1,4 @@
-/* Softmax and cross-entropy, forward and backward: a block for each row, which it reads twice at most, a short one once.
+/* Softmax and cross-entropy, forward and backward: a row by a block, which reads it twice at most, a short one once (rows.cuh).
  *
  * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
  * its maximum grows), the next writes; each thread takes 16 bytes at a time. Invariant: rows don't meet; what a block

@@ -36,16 +36,20 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
 
 ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
 
+void ty_uses_of(const ty_call *c, ty_stream *s) {
+  for (int i = 0; i < c->nin; i++)
+    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_uses(s, c->in[i].t->storage);
+  for (int j = 0; j < TY_MAXOUT; j++)
+    if (c->out[j]) ty_uses(s, c->out[j]->storage);
+}
+
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result isn't there yet */
   *gpu = ty_device_of(here)->gpu;
   ty_stream *stream = ty_stream_of(c->ctx, *gpu);
   CUDA(c->ctx, *gpu, ty_use(*gpu));
   TY_TRY(reported(c->ctx, *gpu, true));
-  for (int i = 0; i < c->nin; i++)
-    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_uses(stream, c->in[i].t->storage);
-  for (int i = 0; i < c->op->nout; i++)
-    if (c->out[i]) ty_uses(stream, c->out[i]->storage);
+  ty_uses_of(c, stream);
   *s = stream->s;
   return TY_OK;
 }

@@ -110,6 +110,7 @@ ty_status ty_cuda_copy(ty_call *c);
 /* ---- call.c: what an entry begins and ends with ---- */
 /* sets the device, records the use of its operands and results, gives the stream */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
+void ty_uses_of(const ty_call *c, ty_stream *s);              /* what a call reads and writes is used by the stream */
 ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* what a launch in the current stream gave */
 ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same, where there is no call */
 ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */

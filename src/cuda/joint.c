@@ -7,12 +7,7 @@ static ty_status begin(ty_ctx *ctx, const ty_backend *b, ty_call *const *call, i
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
   CUDA(ctx, b->gpu, ty_use(b->gpu));
   TY_TRY(ty_reported(ctx, b->gpu));
-  for (int k = 0; k < n; k++) {
-    for (int i = 0; i < call[k]->nin; i++)
-      if (call[k]->in[i].t) ty_uses(stream, call[k]->in[i].t->storage);
-    for (int j = 0; j < TY_MAXOUT; j++)
-      if (call[k]->out[j]) ty_uses(stream, call[k]->out[j]->storage);
-  }
+  for (int k = 0; k < n; k++) ty_uses_of(call[k], stream);
   *s = stream->s;
   return TY_OK;
 }

@@ -11,7 +11,7 @@ local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
-  Dataset = require("tycho.data.remote").Dataset, collate = require "tycho.data.collate",
+  Dataset = require("tycho.data.remote").Dataset, collate = require "tycho.data.collate", default_collate = require "tycho.data.collate",
   DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
