@@ -210,10 +210,11 @@ function options.shown(v)
   return "a " .. (core.is_tensor(v) and "tensor" or type(v))
 end
 
--- A typing error in the table's names is told, with the nearest name.
-function options.told(t, what)
+-- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too.
+function options.told(t, what, place)
   return setmetatable(t, {__index = function(_, k)
     if type(k) ~= "string" then return nil end
+    if place and rawget(package.loaded[place] or {}, k) ~= nil then fail("%s has no '%s': it is %s.%s", what, k, place, k) end
     local names = {}
     for name in pairs(t) do names[#names + 1] = name end
     local near = core.nearest(k, names)

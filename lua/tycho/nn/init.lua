@@ -561,7 +561,7 @@ function nn.summary(model, sizes, o)
   return table.concat(lines, "\n")
 end
 
-options_of.told(F, "nn.functional")
+options_of.told(F, "nn.functional", "tycho")
 options_of.told(init, "nn.init")
 options_of.told(nn.utils, "nn.utils")
 return options_of.told(nn, "nn")
