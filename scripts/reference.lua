@@ -134,6 +134,8 @@ function M.lines(here)
     md[#md + 1] = ("| `%s` | %s |"):format(name, takes)
   end
   md[#md + 1] = ""
+  md[#md + 1] = "Recurrent layers give their states as further values: `local y, h, c = lstm(x, h0, c0)`, `local y, h = gru(x, h0)`; x is (L,N,E), "
+    .. "y (L,N,D*H), states (D*layers,N,H), D the number of directions. Cells: `local h, c = lstm_cell(x, h, c)`.\n"
   for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua", "nn/parallel.lua"} do functions(file) end
   section "nn.utils"
   for _, file in ipairs {"nn/utils.lua", "nn/normalized.lua", "nn/prune.lua", "nn/sequences.lua"} do functions(file) end
