@@ -67,6 +67,24 @@ case("layer_norm forward and backward", function()
   local x, w, b = norm()
   return backward(function(p, q, r) return tycho.layer_norm(p, {width}, q, r) end, x, w, b)
 end, 12 * rows * width)
+local many = size(2 ^ 20, 64)                                                -- short rows
+case("sum of 1048576 rows of 16", function() local x = tycho.randn(many, 16) return function() return x:sum(2) end end, 68 * many)
+case("softmax of 1048576 rows of 32 float16", function()
+  local x = tycho.randn(many, 32):half()
+  return function() return tycho.softmax(x, 2) end
+end, 128 * many)
+case("layer_norm of 262144 rows of 96 float16, both", function()
+  local function make(...) return tycho.randn(...):half() end
+  return backward(function(p, q, r) return tycho.layer_norm(p, {96}, q, r) end, make(size(2 ^ 18, 16), 96), make(96), make(96))
+end, 12 * size(2 ^ 18, 16) * 96)
+case("cross_entropy of 1048576 rows of 21, both", function()
+  local x, y = tycho.randn(many, 21), tycho.randint(1, 21, {many})
+  return backward(function(p) return tycho.cross_entropy(p, y) end, x)
+end, 12 * many * 21)
+case("softmax along the channels of 8x21x512x512", function()
+  local x = tycho.randn(size(8, 1), 21, size(512, 8), size(512, 8))
+  return function() return tycho.softmax(x, 2) end
+end, 8 * size(8, 1) * 21 * size(512, 8) ^ 2)
 local classes = size(50304, 100)
 case("cross_entropy 8192x50304 float16, both", function()
   local x, y = tycho.randn(size(8192, 8), classes):half(), tycho.randint(1, classes, {size(8192, 8)})
@@ -120,6 +138,11 @@ case("attention of one query, 8x32x4096x128 float16", function()
   local function heads(l) return tycho.randn(small and 1 or 8, small and 2 or 32, l, 128):to("float16") end
   local q, k, v = heads(1), heads(size(4096, 70)), heads(size(4096, 70))
   return function() return tycho.scaled_dot_product_attention(q, k, v) end
+end)
+case("attention of one query, 32 heads of 8, 8x4096x128 float16", function()
+  local function heads(h, l) return tycho.randn(small and 1 or 8, h, l, 128):to("float16") end
+  local q, k, v = heads(32, 1), heads(8, size(4096, 70)), heads(8, size(4096, 70))
+  return function() return tycho.scaled_dot_product_attention(q, k, v, {enable_gqa = true}) end
 end)
 case("group_norm(32) 8x320x64x64 float16, both", function()
   local function make(...) return tycho.randn(...):to("float16") end

@@ -73,6 +73,19 @@ case("softmax 8192x8192 float16", with_(lambda: (r(8192, 8192, **half),), lambda
 norm = lambda: (r(32768, 1024, **half), r(1024, **half), r(1024, **half))
 case("layer_norm 32768x1024 float16", with_(norm, lambda x, w, b: F.layer_norm(x, (1024,), w, b)))
 case("layer_norm forward and backward", lambda: backward(lambda x, w, b: F.layer_norm(x, (1024,), w, b), *norm()))
+case("sum of 1048576 rows of 16", with_(lambda: (r(2**20, 16, **dev),), lambda x: x.sum(1)))
+case("softmax of 1048576 rows of 32 float16", with_(lambda: (r(2**20, 32, **half),), lambda x: F.softmax(x, 1)))
+case("layer_norm of 262144 rows of 96 float16, both", lambda: backward(
+    lambda x, w, b: F.layer_norm(x, (96,), w, b), r(2**18, 96, **half), r(96, **half), r(96, **half)))
+
+
+def short_entropy():
+    y = torch.randint(0, 21, (2**20,), **dev)
+    return backward(lambda x: F.cross_entropy(x, y), r(2**20, 21, **dev))
+
+
+case("cross_entropy of 1048576 rows of 21, both", short_entropy)
+case("softmax along the channels of 8x21x512x512", with_(lambda: (r(8, 21, 512, 512, **dev),), lambda x: F.softmax(x, 1)))
 
 
 def entropy():
@@ -107,6 +120,9 @@ for name, kind, given in (("causal float16", half, {"is_causal": True}), ("dropo
     case(f"attention {name}, both", lambda: backward(attend, *heads()))
 case("attention of one query, 8x32x4096x128 float16",
      with_(lambda: tuple(r(8, 32, length, 128, **half) for length in (1, 4096, 4096)), F.scaled_dot_product_attention))
+case("attention of one query, 32 heads of 8, 8x4096x128 float16", with_(
+    lambda: (r(8, 32, 1, 128, **half), r(8, 8, 4096, 128, **half), r(8, 8, 4096, 128, **half)),
+    lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True)))
 case("group_norm(32) 8x320x64x64 float16, both", lambda: backward(
     lambda x, w, b: F.group_norm(x, 32, w, b), r(8, 320, 64, 64, **half), r(320, **half), r(320, **half)))
 
