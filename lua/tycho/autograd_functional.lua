@@ -4,7 +4,7 @@
 -- back for lists, and for several results of fn. With {create_graph = true} what comes back has a history that leads to
 -- the inputs.
 local core = require "tycho.core"
-local autograd = require "tycho.autograd"
+local pulled = require "tycho.pulled"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
 local enable_grad, callable = modes.enable_grad, modes.callable
@@ -37,18 +37,6 @@ local function results(who, ...)
 end
 local function given(who, o) return options.fill(who, o, {create_graph = false, strict = false, vectorize = false}).create_graph end
 
--- Gradients of outputs, weighed by weights, for xs; zeros where there is none.
-local function pulled(outputs, xs, weights, create)
-  local roots, w = {}, {}
-  for i, y in ipairs(outputs) do
-    if y.requires_grad then roots[#roots + 1], w[#w + 1] = y, weights[i] end
-  end
-  local g = #roots > 0 and
-    autograd.grad(roots, xs, {grad_outputs = w, retain_graph = true, create_graph = create, allow_unused = true}) or {}
-  local out = {}
-  for i, x in ipairs(xs) do out[i] = g[i] or ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
-  return out
-end
 local function as_given(inputs, found) return core.is_tensor(inputs) and found[1] or found end
 
 -- What v is to be beside xs: as many tensors of their shapes; ones of a single number where there is none.

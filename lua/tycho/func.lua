@@ -4,11 +4,11 @@
 -- Idea: grad(f) is a function of f's arguments. Its results have a history where the arguments have one, so that grad(grad(f)) is the
 -- second derivative. Numbers of arguments begin at 1; an argument may be a table of tensors, nested too.
 local module = require "tycho.nn.module"
-local autograd = require "tycho.autograd"
 local core = require "tycho.core"
 local functional = require "tycho.autograd_functional"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
+local pulled = require "tycho.pulled"
 local tree = require "tycho.tree"
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -46,8 +46,9 @@ local function numbers_of(who, argnums)
   return list
 end
 
--- fn's results for these arguments, and what pull(weights) gives: of each argument that is named a gradient like it.
-local function pulled(who, argnums, fn, args)
+-- fn's results for these arguments; what pull(outputs, weights) gives: of each argument that is named a gradient like it; and a result as
+-- it is handed on.
+local function derived(who, argnums, fn, args)
   local create, leaves, copies = false, {}, {}
   for _, n in ipairs(argnums) do
     copies[n] = tree.map(args[n], function(x)
@@ -63,17 +64,9 @@ local function pulled(who, argnums, fn, args)
   local with = {unpack(args, 1, args.n)}
   for n, copy in pairs(copies) do with[n] = copy end
   local out = {modes.enable_grad(fn, unpack(with, 1, args.n))}
-  local function pull(weights)
-    local roots, w, at = {}, {}, {}
-    for k, y in ipairs(out) do
-      if core.is_tensor(y) and y.requires_grad and (weights == nil and k == 1 or weights and weights[k]) then
-        roots[#roots + 1], w[#w + 1] = y, weights and weights[k]
-      end
-    end
-    local found = #roots > 0 and autograd.grad(roots, leaves,
-      {grad_outputs = weights and w or nil, retain_graph = true, create_graph = create, allow_unused = true}) or {}
-    for k, x in ipairs(leaves) do at[x] = found[k] or ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
-    local given = {}
+  local function pull(outputs, weights)
+    local at, given = {}, {}
+    for k, g in ipairs(pulled(outputs, leaves, weights, create)) do at[leaves[k]] = g end
     for k, n in ipairs(argnums) do given[k] = tree.map(copies[n], function(x) return at[x] end) end
     return given
   end
@@ -84,9 +77,9 @@ local function gradient(who, fn, argnums, first)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   local numbers = numbers_of(who, argnums or 1)
   return function(...)
-    local out, pull, plain = pulled(who, numbers, fn, {n = select("#", ...), ...})
+    local out, pull, plain = derived(who, numbers, fn, {n = select("#", ...), ...})
     if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function must give one tensor of one element first", who) end
-    local given = pull()
+    local given = pull({out[1]}, {})
     for k = first, #out do given[#given + 1] = plain(out[k]) end
     return unpack(given)
   end
@@ -102,28 +95,37 @@ function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
   local args, numbers, results = {n = select("#", ...), ...}, {}, {}
   for n = 1, args.n do numbers[n] = n end
-  local out, pull, plain = pulled("vjp", numbers, fn, args)
-  for k, y in ipairs(out) do results[k] = plain(y) end
-  results[#results + 1] = function(...) return unpack(pull {...}) end
+  local out, pull, plain = derived("vjp", numbers, fn, args)
+  for k, y in ipairs(out) do
+    if not core.is_tensor(y) then fail("vjp: result %d of the function must be a tensor, got %s", k, options.shown(y)) end
+    results[k] = plain(y)
+  end
+  results[#results + 1] = function(...) return unpack(pull(out, {...})) end
   return unpack(results)
 end
 -- func.jvp(fn, primals, tangents): fn's result for the list of primals, and its derivative along the tangents
 function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents) end
--- func.jacrev(fn, argnum=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument, a tensor
-function func.jacrev(fn, argnum)
-  options.expect("jacrev", 1, fn, modes.callable(fn), "a function")
-  options.whole("jacrev", "argument 2 (argnum)", argnum or 1, 1)
+local function jacobian(who, fn, argnum)
+  options.expect(who, 1, fn, modes.callable(fn), "a function")
+  local at = options.whole(who, "argument 2 (argnum)", argnum or 1, 1)
   return function(...)
-    local args, at = {n = select("#", ...), ...}, argnum or 1
+    local args = {n = select("#", ...), ...}
+    local at_hand = args[at]
+    if not core.is_tensor(at_hand) or not M.is_floating_point(at_hand) then
+      fail("%s: argument %d must be a floating tensor, got %s", who, at,
+        core.is_tensor(at_hand) and at_hand.dtype or options.shown(at_hand))
+    end
     return functional.jacobian(function(x)
       local with = {unpack(args, 1, args.n)}
       with[at] = x
       return fn(unpack(with, 1, args.n))
-    end, args[at], {create_graph = core.is_tensor(args[at]) and args[at].requires_grad or false})
+    end, at_hand, {create_graph = at_hand.requires_grad})
   end
 end
-func.jacfwd = func.jacrev
+-- func.jacrev(fn, argnum=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument, a tensor
+function func.jacrev(fn, argnum) return jacobian("jacrev", fn, argnum) end
+function func.jacfwd(fn, argnum) return jacobian("jacfwd", fn, argnum) end
 -- func.hessian(fn, argnum=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument
-function func.hessian(fn, argnum) return func.jacrev(func.grad(fn, argnum), argnum) end
+function func.hessian(fn, argnum) return jacobian("hessian", gradient("hessian", fn, argnum, 2), argnum) end
 
 return options.told(func, "func")

@@ -89,6 +89,7 @@ static ty_status norm_backward(ty_call *const *call, int n, int gpu, cudaStream_
   ty_beside beside = {.g = at ? call[0]->in[0].t : NULL};
   if (++at < n && call[at]->op->id == TY_OP_add) {
     const ty_call *add = call[at++];
+    /* what the norm gives is its other operand, and may be nowhere */
     beside.past = add->in[!add->in[0].t || add->in[0].t == norm->out[0]].t;
     beside.sum = add->out[0];
   }

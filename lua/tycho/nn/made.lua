@@ -35,7 +35,8 @@ function made.remove(who, kind, m, name, parts, parameter)
   local w = no_grad(e.compute, m, true)
   m[name] = nil
   for _, part in ipairs(parts) do m[name .. part] = nil end
-  m[name] = parameter and no_grad(M.copy_, parameter, w) and parameter or module.Parameter(w)
+  if parameter then no_grad(M.copy_, parameter, w) end
+  m[name] = parameter or module.Parameter(w)
   return m
 end
 

@@ -5,6 +5,7 @@
 -- Invariant: what has been pruned stays so: a mask loses ones and gains none.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local lib = require "tycho.functional.lib"
 local module = require "tycho.nn.module"
 local made = require "tycho.nn.made"
 local no_grad = require("tycho.modes").no_grad
@@ -94,10 +95,9 @@ function prune.l1_unstructured(m, name, ...)
   end))
 end
 
--- The mask without the channels along dim whose score is least; scores(other dims): of each channel.
+-- The mask without the channels along dim whose score is least; scores(other dims, how many channels): of each channel.
 local function without_channels(who, w, mask, amount, dim, scores)
-  dim = options.whole(who, "dim", dim < 0 and M.dim(w) + 1 + dim or dim, 1)
-  if dim > M.dim(w) then fail("%s: dim %d is out of range for shape %s", who, dim, tostring(w.shape)) end
+  dim = lib.wrap(who, options.whole(who, "dim", dim, -M.dim(w)), M.dim(w))
   return no_grad(function()
     local others, wide = {}, {}
     for d = 1, M.dim(w) do
@@ -105,7 +105,7 @@ local function without_channels(who, w, mask, amount, dim, scores)
       wide[d] = d == dim and w.shape[d] or 1
     end
     local left = #others > 0 and ops.amax(mask, others) or mask
-    local keep = without_least(left, scores(others), count_of(who, amount, ops.sum(left):item()))
+    local keep = without_least(left, scores(others, w.shape[dim]), count_of(who, amount, ops.sum(left):item()))
     return mask * M.reshape(keep, unpack(wide))
   end)
 end
@@ -113,8 +113,8 @@ end
 function prune.random_structured(m, name, ...)
   local o = options.arguments("random_structured", "amount, dim=-1", ...)
   local w, mask = parts_of("random_structured", m, name)
-  return apply(m, name, without_channels("random_structured", w, mask, o.amount, o.dim, function()
-    return ops.rand({w.shape[o.dim < 0 and M.dim(w) + 1 + o.dim or o.dim]}, {device = w.device})
+  return apply(m, name, without_channels("random_structured", w, mask, o.amount, o.dim, function(_, channels)
+    return ops.rand({channels}, {device = w.device})
   end))
 end
 -- prune.ln_structured(module, name, amount, n, dim, importance_scores=nil): the channels along dim of least n-norm
@@ -132,7 +132,7 @@ prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstru
 -- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of a list of {module, name} the elements nearest
 -- to 0 of all together, or at random
 function prune.global_unstructured(parameters, ...)
-  local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, importance_scores=nil, *, amount", ...)
+  local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, *, amount", ...)
   if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
     fail("global_unstructured: pruning_method must be prune.L1Unstructured or prune.RandomUnstructured, got %s",
       options.shown(o.pruning_method))
