@@ -33,7 +33,8 @@ ISAS += avx2 avx512
 ISA_avx2 := -march=haswell
 ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
-OBJ  += $(ISAS:%=$(BUILD)/cpu/loops_%.o) $(ISAS:%=$(BUILD)/cpu/pool_loops_%.o) $(ISAS:%=$(BUILD)/cpu/column_loops_%.o) $(ISAS:%=$(BUILD)/cpu/sample_loops_%.o)
+LOOPS := loops pool_loops column_loops sample_loops depthwise_loops
+OBJ  += $(foreach f,$(LOOPS),$(ISAS:%=$(BUILD)/cpu/$(f)_%.o))
 # attributes.h is made of ops.def, perhaps only now
 INTERFACE := $(shell cat $(filter-out src/core/attributes.h,$(wildcard src/core/*.h)) src/core/*.def | cksum | cut -d' ' -f1)
 HDR  := $(wildcard src/*/*.h src/core/*.def)
@@ -69,7 +70,7 @@ $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 	@mkdir -p $$(@D)
 	$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
 endef
-$(foreach f,loops pool_loops column_loops sample_loops,$(eval $(call VECTOR,$(f))))
+$(foreach f,$(LOOPS),$(eval $(call VECTOR,$(f))))
 
 # ---- the library of several processes: where there is MPI's compiler ----
 

@@ -1,5 +1,5 @@
-/* Convolution. oneDNN computes float32, and bfloat16 as it is, where it can (dnnl.c); this file has the plain way for
- * the rest: each image's windows become columns of a matrix, and the convolution a matrix product for each group. */
+/* Convolution. float32, and bfloat16 as it is, go channels-last to depthwise.c and to oneDNN (dnnl.c), where these can; this file has the
+ * plain way for the rest: each image's windows become columns of a matrix, and the convolution a matrix product for each group. */
 #include <string.h>
 #include "cpu.h"
 
@@ -84,24 +84,55 @@ static ty_status plain(ty_call *c) {
   return s;
 }
 
+/* Channels-last; done: whether somebody could. */
+static ty_status channels_last(ty_call *c, bool *done) {
+  const int id = c->op->id;
+  ty_tensor *o = c->out[0], *a = c->in[0].t, *b = c->in[1].t, *bias = id == TY_OP_conv2d ? c->in[2].t : NULL;
+  ty_tensor *x = id == TY_OP_conv2d ? a : id == TY_OP_conv2d_backward_input ? o : b, *y = id == TY_OP_conv2d ? o : a,
+    *w = id == TY_OP_conv2d_backward_weight ? o : b;
+  ty_convolution v = {.which = o == y ? TY_CONV_Y : o == x ? TY_CONV_X : TY_CONV_W, .x = x, .w = w, .y = y, .windows = ty_windows_of(c)};
+  const bool own = ty_depthwise_takes(&v);
+  *done = false;
+  if (ty_numel(x) == 0 || ty_numel(w) == 0 || ty_numel(y) == 0 || (own && o->dtype != TY_F32)) return TY_OK;
+  v.x = v.w = v.y = NULL;
+  ty_status s = ty_channels_last(c->ctx, x, &v.x);
+  if (s == TY_OK) s = ty_channels_last(c->ctx, y, &v.y);
+  if (s == TY_OK) s = ty_contiguous(c->ctx, w, &v.w);
+  if (s == TY_OK && bias) s = ty_contiguous(c->ctx, bias, &v.b);
+  if (s == TY_OK) *done = own ? ty_depthwise_slopes(&v) : ty_dnnl_conv(&v);
+  ty_tensor *const made = o == y ? v.y : o == x ? v.x : v.w;
+  if (*done && made != o) s = ty_copy_into(c->ctx, o, made);           /* a result that apply laid out otherwise */
+  ty_release(v.x);
+  ty_release(v.y);
+  ty_release(v.w);
+  ty_release(v.b);
+  return s;
+}
+
 static ty_status run(ty_call *c) {
-  ty_status s;
   ty_tensor *o = c->out[0];
   if (ty_numel(o) == 0) return TY_OK;
-  if (o->dtype == TY_F32 && ty_dnnl_conv(c, &s)) return s;
+  if (o->dtype == TY_F32) {
+    bool done;
+    TY_TRY(channels_last(c, &done));
+    if (done) return TY_OK;
+  }
   if (ty_is_contiguous(o)) return plain(c);
   ty_meta m;                               /* the plain way writes rows */
   ty_meta_of(o, &m);
   ty_call k = *c;
   TY_TRY(ty_empty(c->ctx, o->storage->backend, &m, &k.out[0]));
-  s = plain(&k);
+  ty_status s = plain(&k);
   if (s == TY_OK) s = ty_copy_into(c->ctx, o, k.out[0]);
   ty_release(k.out[0]);
   return s;
 }
 
 ty_status ty_cpu_conv(ty_call *c) {
-  ty_status s;
-  if (c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && ty_dnnl_conv(c, &s)) return s;
+  if (c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1)) {
+    bool done;
+    TY_TRY(channels_last(c, &done));
+    if (done) return TY_OK;
+  }
   return ty_widened(c, run);
 }

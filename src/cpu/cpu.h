@@ -49,6 +49,15 @@ typedef struct {
   void (*slopes[2])(void *dx, void *dy, const void *g, const void *x, const int32_t *at, const void *kx, const void *ky, int64_t n);
   void (*spread[2])(void *x, const void *g, const int32_t *at, const void *k, int64_t n, int taps);
 } ty_sample_loops;
+/* A row of a depthwise convolution's weight gradient (depthwise_loops.c): n pixels of c channels; the filter's element index gets
+ * g[p c + ch] x[at + p step + ch] of pixels lo <= p < hi. */
+typedef struct { int64_t at, index, lo, hi; } ty_tap;
+typedef struct { int64_t n, c, step; const float *x, *g; const ty_tap *tap; int taps; } ty_depthwise;
+typedef struct {
+  int lanes;                               /* channels of a vector */
+  /* for each of some vectors of channels, i (the last one's end at c): sums[i each + index lanes + lane] += what the weight gets */
+  void (*slopes)(const ty_depthwise *d, int64_t vector, int64_t vectors, int64_t each, float *sums);
+} ty_depthwise_loops;
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
@@ -101,6 +110,7 @@ typedef struct {
   const ty_pool_loop (*pool)[2];
   const ty_column_loops *columns;
   const ty_sample_loops *sample;
+  const ty_depthwise_loops *depthwise;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};
@@ -154,11 +164,16 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel);
  * product's own threads for nested ones there, and starts them anew for each call. */
 void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
   int64_t ldb, double beta, void *c, int64_t ldc);
-/* oneDNN; false: nothing was done, use the own way. */
-/* By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */
+/* oneDNN; false: nothing was done, use the own way.
+ * By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
   int64_t ldb, float beta, float *c, int64_t ldc);
-bool ty_dnnl_conv(ty_call *c, ty_status *s);
+/* A convolution: which of its tensors is computed, and all of them; x (N,C,H,W) and y (N,O,OH,OW) channels-last, w (O,C/groups,KH,KW)
+ * and b (O; NULL: none) in order. */
+typedef struct { enum { TY_CONV_Y, TY_CONV_X, TY_CONV_W } which; ty_tensor *x, *w, *y, *b; ty_windows windows; } ty_convolution;
+bool ty_dnnl_conv(const ty_convolution *v);
+bool ty_depthwise_takes(const ty_convolution *v);            /* of any layout */
+bool ty_depthwise_slopes(const ty_convolution *v);           /* w of what is taken, float32; false: nothing was done */
 typedef struct {
   int64_t batch, m, n, k, sa[3], sb[3];                      /* strides: batch (0: the same matrix for all), row, column */
   const void *a, *b, *bias;                                  /* bias: n elements, or NULL */

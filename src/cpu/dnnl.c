@@ -35,7 +35,7 @@ static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_d
 }
 #endif
 
-enum { FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, PRODUCT };
+enum { FORWARD = TY_CONV_Y, BACKWARD_INPUT = TY_CONV_X, BACKWARD_WEIGHT = TY_CONV_W, PRODUCT };
 
 /* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. PRODUCT: x holds batch, m, n, k, w and y
  * the strides of the operands, and in their last places the result's row stride and whether it is added to. */
@@ -240,46 +240,24 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
   return dnnl_stream_wait(stream) == dnnl_success;
 }
 
-bool ty_dnnl_conv(ty_call *c, ty_status *status) {
-  int id = c->op->id, kind = id == TY_OP_conv2d ? FORWARD : id == TY_OP_conv2d_backward_input ? BACKWARD_INPUT : BACKWARD_WEIGHT;
-  const ty_windows v = ty_windows_of(c);
-  ty_tensor *x = kind == BACKWARD_INPUT ? c->out[0] : c->in[kind == FORWARD ? 0 : 1].t,
-            *w = kind == BACKWARD_WEIGHT ? c->out[0] : c->in[1].t, *y = kind == FORWARD ? c->out[0] : c->in[0].t,
-            *b = kind == FORWARD ? c->in[2].t : NULL, *cx = NULL, *cw = NULL, *cy = NULL, *cb = NULL;
+bool ty_dnnl_conv(const ty_convolution *v) {
+  const ty_tensor *x = v->x, *w = v->w, *y = v->y;
   key k;
   memset(&k, 0, sizeof k);
-  k.kind = kind;
+  k.kind = v->which;
   k.bf16 = x->dtype == TY_BF16;
   for (int i = 0; i < 4; i++) { k.x[i] = x->shape[i]; k.w[i] = w->shape[i]; k.y[i] = y->shape[i]; }
-  for (int i = 0; i < 2; i++) { k.stride[i] = v.stride[i]; k.pad[i] = v.padding[i]; k.dil[i] = v.dilation[i]; }
-  k.groups = v.groups;
-  k.bias = b != NULL;
+  for (int i = 0; i < 2; i++) { k.stride[i] = v->windows.stride[i]; k.pad[i] = v->windows.padding[i]; k.dil[i] = v->windows.dilation[i]; }
+  k.groups = v->windows.groups;
+  k.bias = v->b != NULL;
   k.threads = ty_get_num_threads();
-  if (ty_numel(x) == 0 || ty_numel(w) == 0 || ty_numel(y) == 0) return false;
   /* oneDNN 2.6 writes past a buffer of its own where a strided 1x1 convolution's channels don't fill its vectors (seen by valgrind) */
   bool point = k.w[2] == 1 && k.w[3] == 1 && (k.stride[0] > 1 || k.stride[1] > 1);
   if (point && (k.x[1] / k.groups % 16 || k.w[0] / k.groups % 16)) return false;
-  ty_status s = ty_channels_last(c->ctx, x, &cx);
-  if (s == TY_OK) s = ty_channels_last(c->ctx, y, &cy);
-  if (s == TY_OK) s = ty_contiguous(c->ctx, w, &cw);
-  if (s == TY_OK && b) s = ty_contiguous(c->ctx, b, &cb);
-  bool done = s != TY_OK;
-  if (s == TY_OK) {
-    pthread_mutex_lock(&lock);
-    entry *e = ready() ? find(&k) : NULL;
-    done = e && !e->failed && execute(e, cx, cw, cb, cy);
-    pthread_mutex_unlock(&lock);
-  }
-  if (done && s == TY_OK) {                /* a result that apply laid out otherwise */
-    if (kind == FORWARD && cy != y) s = ty_copy_into(c->ctx, y, cy);
-    if (kind == BACKWARD_INPUT && cx != x) s = ty_copy_into(c->ctx, x, cx);
-    if (kind == BACKWARD_WEIGHT && cw != w) s = ty_copy_into(c->ctx, w, cw);
-  }
-  ty_release(cx);
-  ty_release(cw);
-  ty_release(cy);
-  ty_release(cb);
-  *status = s;
+  pthread_mutex_lock(&lock);
+  entry *e = ready() ? find(&k) : NULL;
+  const bool done = e && !e->failed && execute(e, x, w, v->b, y);
+  pthread_mutex_unlock(&lock);
   return done;
 }
 
