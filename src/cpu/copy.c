@@ -95,6 +95,7 @@ static void move_rows(void *arg, char *const *ptr, const int64_t *stride, const 
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;
   if (w->convert || w->size < 4 || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
+  if (it->stride[1][last] == 0 && it->shape[last] >= 256) return -1;         /* repeated: a row is filled sooner */
   for (int d = 0; d < last; d++)
     if (it->stride[1][d] == 1 && it->stride[1][last] != 1 && it->shape[d] >= 4) return d;
   return -1;

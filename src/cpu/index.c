@@ -303,46 +303,65 @@ static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t
 /* Into how many pieces each line is cut, so that every thread has some. */
 static int64_t pieces_of(const walk *w, int threads) { return w->lines < threads ? threads : 1; }
 
+static int64_t limit_of(const ty_call *c, const ty_tensor *x) { return x->ndim ? x->shape[c->at[TY_AT_gather_dim].i] : 1; }
+
+/* Whether one of the line's indices from .. to - 1 is bad. */
+static bool is_bad(const walk *w, int64_t line, int64_t from, int64_t to, int64_t limit) {
+  const int64_t *p = ty_data(w->idx);
+  int64_t i, l, s, bad = 0;                /* a sign is what processors without AVX can gather in vectors */
+  line_at(w, line, &i, &l, &s);
+  if (w->istep == 1) for (int64_t j = from; j < to; j++) bad |= (p[i + j] - 1) | (limit - p[i + j]);
+  else for (int64_t j = from; j < (w->istep ? to : TY_MIN(to, from + 1)); j++) bad |= (p[i + j * w->istep] - 1) | (limit - p[i + j * w->istep]);
+  return bad < 0;
+}
+
+/* The error of the bad index that stands first in a line. */
+static ty_status bad_line(ty_call *c, const walk *w, int64_t line, const ty_tensor *x) {
+  const int64_t *p = ty_data(w->idx), limit = limit_of(c, x);
+  int64_t i, l, s, j = 0;
+  line_at(w, line, &i, &l, &s);
+  while (p[i + j * w->istep] >= 1 && p[i + j * w->istep] <= limit) j++;
+  return bad_index(c, p[i + j * w->istep], x);
+}
+
+/* As int64, and each of them good. */
 static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
-  const int64_t limit = x->ndim ? x->shape[c->at[TY_AT_gather_dim].i] : 1;
+  const int64_t limit = limit_of(c, x);
   ty_operand in[2] = {c->in[0], ty_op_tensor(*out)};
   ty_call k = *c;
   k.in = in;
   const walk w = walk_of(&k, x, NULL);
-  const int64_t *p = ty_data(*out);
   int64_t first = w.lines;                 /* the first line with a bad index */
   const int threads = ty_threads_for(w.lines * w.n);
   const int64_t pieces = pieces_of(&w, threads);
   #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first)
   for (int64_t job = 0; job < w.lines * pieces; job++) {
     const int64_t line = job / pieces, from = w.n * (job % pieces) / pieces, to = w.n * (job % pieces + 1) / pieces;
-    int64_t i, l, s;
-    uint64_t bad = 0;
-    line_at(&w, line, &i, &l, &s);
-    if (w.istep == 0) bad = from < to && (uint64_t)(p[i] - 1) >= (uint64_t)limit;
-    else if (w.istep == 1) for (int64_t j = from; j < to; j++) bad |= (uint64_t)(p[i + j] - 1) >= (uint64_t)limit;
-    else for (int64_t j = from; j < to; j++) bad |= (uint64_t)(p[i + j * w.istep] - 1) >= (uint64_t)limit;
-    if (bad) first = TY_MIN(first, line);
+    if (is_bad(&w, line, from, to, limit)) first = TY_MIN(first, line);
   }
   if (first == w.lines) return TY_OK;
-  int64_t i, l, s, j = 0;
-  line_at(&w, first, &i, &l, &s);
-  while (p[i + j * w.istep] >= 1 && p[i + j * w.istep] <= limit) j++;
-  const int64_t v = p[i + j * w.istep];
+  const ty_status s = bad_line(c, &w, first, x);
   ty_release(*out);
-  return bad_index(c, v, x);
+  return s;
 }
 
-#define MOVE(T) for (int64_t j = from; j < to; j++) \
-    if (gather) ((T *)small)[s + j * w->sstep] = ((const T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep]; \
-    else ((T *)large)[l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep] = ((const T *)small)[s + j * w->sstep]
+/* even: along dim, and everything in a row, as most do */
+#define MOVE(T) \
+  T *q = (T *)large + l, *r = (T *)small + s; const int64_t *at = p + i; \
+  if (even && gather) for (int64_t j = from; j < to; j++) r[j] = q[at[j] - 1]; \
+  else if (even) for (int64_t j = from; j < to; j++) q[at[j] - 1] = r[j]; \
+  else if (gather) for (int64_t j = from; j < to; j++) r[j * w->sstep] = q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep]; \
+  else for (int64_t j = from; j < to; j++) q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep] = r[j * w->sstep]
 /* What a write does to what it meets. */
 typedef enum { PUT, ADD, PROD, AMAX, AMIN } meeting;
 #define TOGETHER(a, b, S) \
   (how == ADD ? (a) + (b) : how == PROD ? (a) * (b) : how == AMAX ? max_##S((a), (b)) : min_##S((a), (b)))
 #define MEET(T, S) \
-  for (int64_t j = from; j < to; j++) { \
+  if (even && how == ADD) { \
+    T *q = (T *)large + l; const T *r = (const T *)small + s; \
+    for (int64_t j = from; j < to; j++) q[p[i + j] - 1] += r[j]; \
+  } else for (int64_t j = from; j < to; j++) { \
     T *q = (T *)large + l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep; \
     *q = TOGETHER(*q, ((const T *)small)[s + j * w->sstep], S); }
 
@@ -351,7 +370,7 @@ static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, cha
   bool gather, meeting how, ty_dtype d) {
   static const ty_op_id op_of[] = {[ADD] = TY_OP_add, [PROD] = TY_OP_mul, [AMAX] = TY_OP_maximum, [AMIN] = TY_OP_minimum};
   const int64_t *p = ty_data(w->idx);
-  const bool loops = how == PUT || d == TY_F32 || d == TY_F64;
+  const bool loops = how == PUT || d == TY_F32 || d == TY_F64, even = w->istep == 1 && w->sstep == 1 && w->dstep == 1 && w->lstep == 0;
   int64_t i, l, s;
   line_at(w, line, &i, &l, &s);
   if (!gather && w->istep == 0 && w->lstep == 1 && w->sstep == 1 && loops) {      /* a row at one place */
@@ -379,21 +398,25 @@ static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, cha
   else { MOVE(uint8_t); }
 }
 
-static ty_status gather(ty_call *c) {
+static ty_status gather(ty_call *c) {      /* indices are checked a line before they are used */
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0];
-  TY_TRY(check_indices(c, c->in[1].t, x, &idx));
+  TY_TRY(ty_cast(c->ctx, c->in[1].t, TY_I64, &idx));
   ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
   ty_call k = *c;
   k.in = in;
   const walk w = walk_of(&k, x, o);
   const int threads = ty_threads_for(w.lines * w.n * 2);
-  const int64_t pieces = pieces_of(&w, threads);
-  #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t job = 0; job < w.lines * pieces; job++)
-    move_line(&w, job / pieces, w.n * (job % pieces) / pieces, w.n * (job % pieces + 1) / pieces, ty_data(x), ty_data(o), ty_itemsize(x),
-      true, PUT, (ty_dtype)x->dtype);
+  const int64_t pieces = pieces_of(&w, threads), limit = limit_of(c, x);
+  int64_t first = w.lines;
+  #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first)
+  for (int64_t job = 0; job < w.lines * pieces; job++) {
+    const int64_t line = job / pieces, from = w.n * (job % pieces) / pieces, to = w.n * (job % pieces + 1) / pieces;
+    if (is_bad(&w, line, from, to, limit)) first = TY_MIN(first, line);
+    else move_line(&w, line, from, to, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, (ty_dtype)x->dtype);
+  }
+  const ty_status s = first < w.lines ? bad_line(c, &w, first, x) : TY_OK;
   ty_release(idx);
-  return TY_OK;
+  return s;
 }
 
 /* scatter, scatter_add, scatter_combine: in order, so that the last of equal indices wins. Where lines go along dim, they write to
