@@ -346,6 +346,67 @@ describe("graphs", function()
     assert.equal(before, tycho.cuda.memory_allocated())
   end)
 
+  it("keep what they read, though its memory was that of a stream which they use now", function()
+    local n = 300000
+    local x = tycho.full({n}, 2, {device = "cuda"})
+    local function threes()                                      -- on a stream that goes back at once
+      local s, w = tycho.cuda.Stream()
+      tycho.cuda.stream(s, function() w = tycho.full({n}, 3, {device = "cuda"}) end)
+      s:synchronize()
+      return w
+    end
+    local w, pool = threes(), tycho.cuda.graph_pool_handle()
+    local first, y = tycho.cuda.graph({pool = pool}, function() return x * w end)
+    w = nil
+    collectgarbage() collectgarbage()
+    local second = tycho.cuda.graph({pool = pool}, function() return x + 100 end)
+    second:replay()
+    first:replay()
+    helper.close(y:cpu(), tycho.full({n}, 6))
+    w = threes()
+    local third, z = tycho.cuda.graph(function()
+      local z = x * w
+      w = nil
+      collectgarbage() collectgarbage()
+      return z, x + 100
+    end)
+    for _ = 1, 2 do third:replay() end
+    helper.close(z:cpu(), tycho.full({n}, 6))
+    local old, result = tycho.cuda.graph(function() return x * 5 end)      -- what a graph gave outlives it
+    old:replay()
+    old = nil                                                    -- luacheck: ignore
+    collectgarbage() collectgarbage()
+    local last, sum = tycho.cuda.graph(function()
+      local sum = x + result
+      result = nil
+      collectgarbage() collectgarbage()
+      return sum, x + 100
+    end)
+    for _ = 1, 2 do last:replay() end
+    helper.close(sum:cpu(), tycho.full({n}, 12))
+  end)
+
+  it("have a stream that nobody else works on", function()
+    local x, s = tycho.full({300000}, 2, {device = "cuda"})
+    local g, y = tycho.cuda.graph(function()
+      s = tycho.cuda.current_stream()
+      local side = tycho.cuda.Stream()
+      side:wait_stream(s)
+      local t = tycho.cuda.stream(side, function() return tycho.cuda.stream(s, function() return x * 3 end) end)
+      s:wait_stream(side)
+      return t + 1
+    end)
+    helper.fails("the stream is a graph's", tycho.cuda.stream, s, function() return x + 1 end)
+    helper.fails("the stream is a graph's", tycho.cuda.set_stream, s)
+    g:replay()
+    s:synchronize()
+    helper.close(y:cpu(), tycho.full({300000}, 7))
+    g, y = nil, nil                                              -- luacheck: ignore
+    collectgarbage() collectgarbage()
+    helper.fails("the stream is a graph's", tycho.cuda.stream, s, function() return x + 1 end)
+    for _ = 1, 3 do assert.is_false(tycho.cuda.Stream() == s) end
+  end)
+
   it("refuse what can't be recorded, and leave everything usable", function()
     local x = tycho.ones(4, {device = "cuda"})
     local stream = tostring(tycho.cuda.current_stream())

@@ -68,6 +68,7 @@ typedef struct {
   ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* the lower the number, the sooner: -1 before 0 */
   void (*stream_retain)(void *stream);
   void (*stream_release)(int gpu, void *stream);         /* the last one's may be handed out again */
+  bool (*stream_usable)(int gpu, const void *stream);    /* whether it may be the current one: a graph's may while that is captured */
   void *(*stream_raw)(int gpu, void *stream);                                /* CUDA's handle of it */
   ty_status (*stream_synchronize)(ty_ctx *ctx, int gpu, void *stream);
   ty_status (*stream_query)(ty_ctx *ctx, int gpu, void *stream, bool *done);

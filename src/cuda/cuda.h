@@ -23,11 +23,11 @@ void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 
 /* ---- stream.c ---- */
-/* captured: a graph's; tickets: see ty_tickets */
+/* captures: made for graphs, and never handed out for anything else; captured: a graph has it; tickets: see ty_tickets */
 typedef struct ty_stream {
   cudaStream_t s;
   int gpu, priority;
-  bool captured;
+  bool captures, captured;
   atomic_int holders;
   unsigned *tickets;
   struct ty_stream *next;
@@ -46,6 +46,8 @@ cudaError_t ty_generator_end(int gpu, cudaError_t e);
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
+ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out);            /* for a graph */
+bool ty_stream_usable(int gpu, const void *stream);
 void ty_stream_retain(void *stream);                         /* NULL, the default one, is held by nobody */
 void ty_stream_release(int gpu, void *stream);
 void *ty_stream_raw(int gpu, void *stream);
@@ -69,6 +71,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
 ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
+uint64_t ty_captured_pool(int gpu);                          /* that graph's; 0: there is none */
 bool ty_capturing(void);
 bool ty_anyone_captures(void);                               /* in whatever thread */
 /* Waits for the current device's work, which would break what is captured: while a thread captures, not ready; insist: not before another
@@ -85,7 +88,7 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a
 
 /* ---- memory.c ---- */
 bool ty_cuda_cached(void);
-ty_stream *ty_owner_of(const ty_storage *s);                 /* whose stream's memory it is; NULL: not a device's */
+uint64_t ty_pool_of(const ty_storage *s);                    /* whose capture it was made for; 0: none's */
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
 void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
 void ty_cuda_empty_cache(const ty_backend *b);

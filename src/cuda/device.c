@@ -210,7 +210,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .share = ty_cuda_share, .kernel = ty_own_kernel, .launch = ty_own_launch,
     .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
     .stream_new = ty_stream_new, .stream_retain = ty_stream_retain,
-    .stream_release = ty_stream_release, .stream_synchronize = ty_stream_synchronize,
+    .stream_release = ty_stream_release, .stream_usable = ty_stream_usable, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free,
     .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,
     .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,

@@ -1,8 +1,9 @@
 /* CUDA graphs: what a function puts into streams is recorded once and then launched as one piece of work.
  *
  * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
- * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back.
- * Memory from outside that the recorded work reads or writes is kept alive by the graph. Invariants: capture belongs to one thread;
+ * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back to
+ * those for graphs. Memory from outside, an earlier pool's on that stream too, that the recorded work reads or writes is kept alive by the
+ * graph. Invariants: capture belongs to one thread;
  * meanwhile that thread waits for nothing, queries no event and gives no memory back to the driver, and no thread waits for a whole
  * device, the captured stream among its own; launches over one pool follow one another. */
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 #include "cuda.h"
 
-typedef struct { atomic_int graphs; ty_stream *stream, *ran; } pool;      /* ran: the stream of the last launch */
+typedef struct { atomic_int graphs; uint64_t id; ty_stream *stream, *ran; } pool;      /* id: never used twice; ran: the stream of the last launch */
 
 struct ty_graph {
   int gpu;
@@ -32,6 +33,8 @@ static __thread ty_graph *capturing, *over;          /* over: freed while anothe
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
 
 ty_stream **ty_captured_turn(ty_turn kind, int gpu) { return ty_captures(gpu) ? &capturing->last[kind] : NULL; }
+
+uint64_t ty_captured_pool(int gpu) { return ty_captures(gpu) ? capturing->pool->id : 0; }
 
 bool ty_capturing(void) { return capturing; }
 bool ty_anyone_captures(void) { return atomic_load(&under_way) > 0; }
@@ -80,7 +83,7 @@ static void keep(ty_graph *g, ty_storage *s) {
 
 void ty_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
-  if (g && ty_owner_of(s) != g->pool->stream) keep(g, s);        /* the pool's own blocks come and go within it */
+  if (g && ty_pool_of(s) != g->pool->id) keep(g, s);        /* the pool's own blocks come and go within it */
   else ty_used_on(s, stream);
 }
 
@@ -145,11 +148,12 @@ static void make_room(int gpu) {
 }
 
 static pool *pool_new(ty_ctx *ctx, int gpu) {
-  void *s;
+  static _Atomic uint64_t pools;
+  ty_stream *s;
   pool *p = ty_malloc(sizeof *p);
   if (!p) return ty_no_memory(ctx, "graph"), NULL;
-  if (ty_stream_new(ctx, gpu, 0, &s) != TY_OK) return ty_free(p), NULL;
-  *p = (pool){.stream = s};
+  if (ty_capture_stream(ctx, gpu, &s) != TY_OK) return ty_free(p), NULL;
+  *p = (pool){.id = ++pools, .stream = s};
   p->stream->captured = true;
   return p;
 }

@@ -23,6 +23,7 @@ typedef struct block {
   struct block *before, *after;            /* neighbours in the segment */
   struct block *prev, *next;               /* in the list of free blocks, or next of those that wait */
   ty_stream *stream;
+  uint64_t pool;                           /* of the graphs for which it was handed out; 0: none */
   ty_stream *user[USERS];                  /* others that have worked with it since it was handed out */
   int nuser, nwait;
   cudaEvent_t wait[USERS];                 /* what must happen before it is free */
@@ -244,6 +245,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   }
   if (b) {
     b->nuser = 0;
+    b->pool = ty_captured_pool(dev->gpu);
     b->where = where[0] ? strdup(where) : NULL;
     if (user != s) b->user[b->nuser++] = user;
     h->allocated += (long long)b->size;
@@ -298,7 +300,7 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   pthread_mutex_unlock(&lock);
 }
 
-ty_stream *ty_owner_of(const ty_storage *s) { return s->block ? ((const block *)s->block)->stream : NULL; }
+uint64_t ty_pool_of(const ty_storage *s) { return s->block ? ((const block *)s->block)->pool : 0; }
 
 void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   size_t left = 0, total = 0;

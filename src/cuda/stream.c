@@ -1,11 +1,13 @@
 /* Streams and events.
  *
  * Idea: streams that nobody holds go back to a pool and are handed out again; none is destroyed, so that a block that still names one
- * names a stream. Invariant: a stream's struct lives as long as the process; two who hold streams hold different ones. */
+ * names a stream. Invariants: a stream's struct lives as long as the process; two who hold streams hold different ones; the streams in
+ * which graphs are captured are a kind of their own, in which nothing else is ever done: an event that another thread records in a stream
+ * which a block or a turn still names is never part of a capture. */
 #include <pthread.h>
 #include "cuda.h"
 
-static ty_stream defaults[TY_MAXGPU], *pool[TY_MAXGPU];
+static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU];              /* of those for graphs: 1 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static cudaError_t give_tickets(ty_stream *s) {
@@ -53,9 +55,9 @@ static ty_stream *stream_or_default(int gpu, void *stream) {
 }
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
 
-ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
+static ty_status make(ty_ctx *ctx, int gpu, int priority, bool captures, ty_stream **out) {
   pthread_mutex_lock(&lock);
-  ty_stream **at = &pool[gpu], *s;
+  ty_stream **at = &pool[captures][gpu], *s;
   while (*at && (*at)->priority != priority) at = &(*at)->next;
   s = *at;
   if (s) *at = s->next;
@@ -66,7 +68,7 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
     CUDA(ctx, gpu, cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority));
     s = ty_malloc(sizeof *s);
     if (!s) { cudaStreamDestroy(made); return ty_no_memory(ctx, "Stream"); }
-    *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority};
+    *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority, .captures = captures};
   }
   atomic_store(&s->holders, 1);
   if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
@@ -78,6 +80,19 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
   return TY_OK;
 }
 
+ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
+  ty_stream *s;
+  TY_TRY(make(ctx, gpu, priority, false, &s));
+  return *out = s, TY_OK;
+}
+
+ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make(ctx, gpu, 0, true, out); }
+
+bool ty_stream_usable(int gpu, const void *stream) {
+  const ty_stream *s = stream;
+  return !s || !s->captures || s == ty_captures(gpu);
+}
+
 void ty_stream_retain(void *stream) {
   if (stream) atomic_fetch_add(&((ty_stream *)stream)->holders, 1);
 }
@@ -86,8 +101,8 @@ void ty_stream_release(int gpu, void *stream) {
   ty_stream *s = stream;
   if (!s || atomic_fetch_sub(&s->holders, 1) > 1) return;
   pthread_mutex_lock(&lock);
-  s->next = pool[gpu];
-  pool[gpu] = s;
+  s->next = pool[s->captures][gpu];
+  pool[s->captures][gpu] = s;
   pthread_mutex_unlock(&lock);
 }
 

@@ -78,6 +78,7 @@ static int current_stream(lua_State *L) {
 static int set_stream(lua_State *L) {
   ty_state *s = ty_state_of(L);
   resource *r = resource_at(L, 1, STREAM, "stream");
+  if (!ty_gpu_library.stream_usable(r->gpu, r->p)) return ty_throw(L, "stream: the stream is a graph's, in which work is only recorded");
   hold_stream(resource_new(L, STREAM, r->gpu), ty_ctx_of(L, s)->stream[r->gpu]);
   ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
   ty_modes_share_again(L, s);
