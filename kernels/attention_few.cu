@@ -124,7 +124,6 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
       part[1] = sum;
     } else put_log_sum(a, row, top, sum);
   }
-  if (a.dropout <= 0 && threadIdx.x == 0 && blockIdx.x + blockIdx.y + blockIdx.z == 0) a.rng[0] = a.rng[1] = 0;
 }
 
 /* A block has a query. */

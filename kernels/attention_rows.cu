@@ -114,15 +114,15 @@ template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_
 
 /* Keeps where the generator is and moves it on. */
 static __global__ void remember(ty_k_generator *g, int64_t *rng, uint64_t blocks) {
-  rng[0] = blocks ? (int64_t)g->seed : 0;
-  rng[1] = blocks ? (int64_t)g->offset : 0;
+  rng[0] = (int64_t)g->seed;
+  rng[1] = (int64_t)g->offset;
   g->offset += blocks;
 }
 
 /* ---- launchers ---- */
 
 cudaError_t ty_k_attention_begin(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s) {
-  const uint64_t blocks = a->dropout > 0 ? (uint64_t)(a->heads * a->lq * a->lk + 3) / 4 : 0;
+  const uint64_t blocks = (uint64_t)(a->heads * a->lq * a->lk + 3) / 4;
   int64_t *const rng = a->rng;
   return TY_LAUNCH(remember, 1, 1, s, g, rng, blocks);
 }

@@ -161,4 +161,22 @@ describe("memory of GPUs", function()
     end
     tycho.cuda.empty_cache()
   end)
+
+  it("reads what another library has page-locked before the call returns", function()
+    if not os.getenv "TYCHO_SIM" then return end                  -- by the simulation's own means
+    local ffi = require "ffi"
+    pcall(ffi.cdef, "void *sim_pin(size_t n);")
+    local n = 100000
+    local p = ffi.cast("float *", ffi.load(os.getenv "TYCHO_CUDA_LIBRARY").sim_pin(4 * n))
+    for i = 0, n - 1 do p[i] = 3 end
+    local x = tycho.from_ffi(p, {n})
+    local work = tycho.ones(n, {device = "cuda"})
+    for _ = 1, 20 do work = work * 1 end
+    local y = x:to("cuda")
+    for i = 0, n - 1 do p[i] = 5 end
+    helper.close(y:cpu(), tycho.full({n}, 3))
+    local z = x:to("cuda", {non_blocking = true})
+    for i = 0, n - 1 do p[i] = 7 end
+    helper.close(z:cpu(), tycho.full({n}, 5))
+  end)
 end)

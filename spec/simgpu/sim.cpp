@@ -353,6 +353,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr, int) { ENTER; *v = 0; return cudaSuccess; }
+
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   ENTER;
   std::lock_guard<std::mutex> hold(memory_lock);
@@ -403,6 +405,18 @@ cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   if (!*p) return give(cudaErrorMemoryAllocation);
   std::lock_guard<std::mutex> hold(memory_lock);
   pinned[(char *)*p] = {n, nullptr, 0, -1};
+  return cudaSuccess;
+}
+/* Page-locked by somebody else. */
+EXPORT void *sim_pin(size_t n) {
+  void *p = nullptr;
+  cudaHostAlloc(&p, n, 0);
+  return p;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
+  ENTER;
+  memset(a, 0, sizeof *a);
+  a->type = is_pinned(p, 1) ? cudaMemoryTypeHost : touches_device(p) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void *p) {

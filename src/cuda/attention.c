@@ -8,7 +8,6 @@
 
 #define SCORES ((int64_t)4 << 20)       /* in memory at once */
 #define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
-#define LARGEST ((int64_t)16 << 20)     /* scores of a head: more don't go to memory */
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
@@ -133,7 +132,7 @@ static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) 
 static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
   const int64_t each = a->lq * a->lk;
   bool done = false;
-  if ((a->lq > SHORT || a->lk > SHORT) && each > 0 && each <= LARGEST && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
+  if ((a->lq > SHORT || a->lk > SHORT) && each > 0 && each <= TY_SCORES_IN_MEMORY && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
   return done ? TY_OK : ty_launched(c, gpu, ty_k_attend(a, s));
 }
 
@@ -155,11 +154,11 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.o = heads_of(c->out[0]);
     a.lse = ty_data(c->out[1]);
     a.rng = ty_data(c->out[2]);
-    if (a.heads * a.lq == 0) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
+    if (a.heads * a.lq == 0) return TY_OK;
     const bool few = ty_k_attention_few(&a);
     if (!few) TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-    if (taken) return ty_launched(c, gpu, cudaMemsetAsync(a.rng, 0, 2 * sizeof(int64_t), s));
-    if (!few || a.dropout > 0)
+    if (taken) return TY_OK;
+    if (a.dropout > 0)                     /* else nobody reads it */
       TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
     return few ? of_few(c, gpu, &a, s) : attend(c, gpu, &a, s);
   }

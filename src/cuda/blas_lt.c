@@ -3,7 +3,7 @@
  * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
  * the epilogue, or the sums of A's rows. For each shape the library's heuristic is asked once and its first answer
  * kept, or, where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Invariants: one lock guards handles
- * and plans; each product's workspace is a block of its own stream. */
+ * and plans; a product's workspace, where its plan wants one, is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "timed_plans.h"
 
 #define WORKSPACE ((size_t)32 << 20)
-#define PLANS 512
+#define PLANS 4096
 #define TIMED 8                  /* plans that are timed */
 #define ROUNDS 5
 
@@ -25,6 +25,7 @@ typedef struct {
   cublasLtMatmulDesc_t op;
   cublasLtMatrixLayout_t a, b, c;
   cublasLtMatmulAlgo_t algo;
+  size_t workspace;              /* bytes */
 } plan;
 
 static cublasLtHandle_t handles[TY_MAXGPU];
@@ -62,14 +63,19 @@ static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtyp
   return TY_OK;
 }
 
+static ty_status workspace_of(ty_call *c, int gpu, size_t n, ty_tensor **out) {       /* goes back to this stream */
+  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)n}};
+  return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
+}
+
 static cublasStatus_t launch(int gpu, const plan *w, const cublasLtMatmulAlgo_t *algo, const ty_k_product *p,
-  const ty_tensor *workspace, ty_stream *s) {
+  const ty_tensor *workspace, size_t bytes, ty_stream *s) {
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const bool wide = p->dtype == TY_F64;
   return cublasLtMatmul(handles[gpu], w->op, wide ? (const void *)&one64 : &one, p->b, w->a, p->a, w->b,
-                        wide ? (const void *)&zero64 : &zero, p->c, w->c, p->c, w->c, algo, ty_data(workspace),
-                        WORKSPACE, s->s);
+                        wide ? (const void *)&zero64 : &zero, p->c, w->c, p->c, w->c, algo,
+                        workspace ? ty_data(workspace) : NULL, bytes, s->s);
 }
 
 /* The fastest of n, each some times in a row, so that the host's part of one is behind the one before; the host waits for each. */
@@ -85,7 +91,7 @@ static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t
     float ms = 0;
     bool ok = true;
     for (int k = 0; k <= ROUNDS && ok; k++) {                      /* the first one warms up */
-      ok = launch(gpu, w, &found[i].algo, p, workspace, s) == CUBLAS_STATUS_SUCCESS;
+      ok = launch(gpu, w, &found[i].algo, p, workspace, found[i].workspaceSize, s) == CUBLAS_STATUS_SUCCESS;
       if (k == 0) ok = ok && cudaEventRecord(from, s->s) == cudaSuccess;
     }
     ty_count_sync();
@@ -108,8 +114,11 @@ static bool taken_before(int gpu, plan *w, const key *k) {
   cublasLtMatmulHeuristicResult_t result;
   if (ty_timed_find(TY_PLANS_BLAS, gpu, k->v + 1, 13, saved) != WORDS) return false;
   memcpy(&w->algo, saved, sizeof w->algo);
-  return cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) == CUBLAS_STATUS_SUCCESS &&
-    result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= WORKSPACE;
+  if (cublasLtMatmulAlgoCheck(handles[gpu], w->op, w->a, w->b, w->c, w->c, &w->algo, &result) != CUBLAS_STATUS_SUCCESS ||
+      result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > WORKSPACE)
+    return false;
+  w->workspace = result.workspaceSize;
+  return true;
 }
 
 /* What a product reads or writes beside its matrices: a bias, or the sums of A's rows, which to the library are B's columns. */
@@ -119,7 +128,7 @@ static cublasStatus_t point_beside(plan *w, const ty_k_product *p) {
   return cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
 }
 
-static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, const ty_tensor *workspace, ty_stream *s) {
+static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, ty_stream *s) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasLtEpilogue_t epilogue = p->row_sums ? CUBLASLT_EPILOGUE_BGRADB
     : p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU
@@ -158,22 +167,29 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   cublasLtMatmulPreferenceDestroy(want);
   if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
-  w->algo = found[timed ? fastest(gpu, w, found, n, p, workspace, s) : 0].algo;
+  int best = 0;
+  if (timed) {
+    ty_tensor *workspace;
+    TY_TRY(workspace_of(c, gpu, WORKSPACE, &workspace));
+    best = fastest(gpu, w, found, n, p, workspace, s);
+    ty_release(workspace);
+  }
+  w->algo = found[best].algo;
+  w->workspace = found[best].workspaceSize;
   int64_t saved[WORDS];
   memcpy(saved, &w->algo, sizeof w->algo);
   ty_timed_keep(TY_PLANS_BLAS, gpu, problem->v + 1, 13, saved, WORDS);
   return TY_OK;
 }
 
-static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, ty_stream *stream, plan **out) {
+static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, ty_stream *stream, plan **out) {
   key k;
-  uint64_t h = 1469598103934665603u;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b,
     p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 |
       ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6 | p->wide << 7,
     /* alignment decides what the heuristic may give */ alignment(p->a), alignment(p->b), alignment(p->c)};
   memcpy(k.v, v, sizeof v);
-  for (int i = 0; i < 14; i++) h = (h ^ (uint64_t)v[i]) * 1099511628211u;
+  const uint64_t h = ty_hash_words(v, 14);
   plan *w = NULL;
   static unsigned seen;
   if (seen != ty_timed_set_so_far()) {
@@ -186,7 +202,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
     if (!q->used && !w) w = q;
   }
   if (!w) drop(w = &plans[(h + victim++ % 8) % PLANS]);
-  ty_status s = build(c, gpu, w, &k, p, workspace, stream);
+  ty_status s = build(c, gpu, w, &k, p, stream);
   if (s != TY_OK) { drop(w); return s; }
   w->used = true;
   w->k = k;
@@ -197,8 +213,6 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
 ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {
   ty_tensor *workspace = NULL;
   plan *w = NULL;
-  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)WORKSPACE}};
-  TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &workspace));   /* goes back to this stream */
   pthread_mutex_lock(&lock);
   ty_status st = TY_OK;
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);       /* as cuDNN's */
@@ -206,16 +220,18 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
     cublasStatus_t e = cublasLtCreate(&handles[gpu]);
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
   }
-  if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w);
-  ty_capture_mode(mode);
+  if (st == TY_OK) st = plan_for(c, gpu, p, s, &w);
+  if (st == TY_OK && w->workspace) st = workspace_of(c, gpu, w->workspace, &workspace);
   const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may give the product, but not the sums on its way */
   *sums = p->row_sums != NULL && !apart;
   if (st == TY_OK && w->none && !apart) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
   else if (st == TY_OK && !w->none) {
     cublasStatus_t e = beside(p) ? point_beside(w, p) : CUBLAS_STATUS_SUCCESS;
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmulDescSetAttribute", gpu);
-    else if ((e = launch(gpu, w, &w->algo, p, workspace, s)) != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmul", gpu);
+    else if ((e = launch(gpu, w, &w->algo, p, workspace, w->workspace, s)) != CUBLAS_STATUS_SUCCESS)
+      st = blas_fail(c, e, "cublasLtMatmul", gpu);
   }
+  ty_capture_mode(mode);
   pthread_mutex_unlock(&lock);
   ty_release(workspace);
   if (apart) {

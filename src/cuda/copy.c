@@ -35,6 +35,17 @@ static void meet(int a, int b) {
   ty_capture_mode(mode);
 }
 
+/* Whether a copy from there has read all when the call returns, as the runtime does of pageable memory, through a buffer of its own: not of
+ * what another library has page-locked, nor by devices that read the host's pages themselves. */
+static bool is_staged(int gpu, const void *host) {
+  struct cudaPointerAttributes a;
+  int reads = 0;
+  const bool known = cudaPointerGetAttributes(&a, host) == cudaSuccess &&
+    cudaDeviceGetAttribute(&reads, cudaDevAttrPageableMemoryAccessUsesHostPageTables, gpu) == cudaSuccess;
+  if (!known) cudaGetLastError();
+  return known && a.type == cudaMemoryTypeUnregistered && !reads;
+}
+
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
   size_t src_at, size_t n, bool wait) {
   const ty_backend *to = dst->backend, *from = src->backend;
@@ -59,8 +70,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (!pinned || (wait && to->gpu < 0))
     TY_TRY(ty_refuse_capture(ctx,
       pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
-  /* from pageable memory the call has read all when it returns */
-  const bool waits = !pinned ? to->gpu < 0 : wait && !ty_captures(b->gpu);
+  const bool waits = !pinned ? to->gpu < 0 || !is_staged(b->gpu, host) : wait && !ty_captures(b->gpu);
   if (waits) TY_TRY(about_to_wait(ctx));
   ty_uses(stream, dst);
   ty_uses(stream, (ty_storage *)src);

@@ -10,7 +10,7 @@
 #include "dnn_plan.h"
 #include "timed_plans.h"
 
-#define PLANS 512
+#define PLANS 4096
 #define ENGINES 64               /* of the heuristic's list: those that round to TF32 come first */
 #define TIMED 8
 #define ROUNDS 5
@@ -324,13 +324,12 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   const ty_dnn_pack *p, ty_stream *s, bool *taken) {
   const ty_gpu_flags *f = ty_core->flags;
   ty_dnn_key k = *key;
-  uint64_t h = 1469598103934665603u;
   ty_status st = TY_OK;
   entry *w = NULL;
   *taken = false;
   k.v[KEY_GPU] = gpu;
   k.v[KEY_FLAGS] = f->deterministic | f->cudnn_deterministic << 1 | f->conv_tf32 << 2 | f->cudnn_benchmark << 3;
-  for (int i = 0; i < WORDS; i++) h = (h ^ (uint64_t)k.v[i]) * 1099511628211u;
+  const uint64_t h = ty_hash_words(k.v, WORDS);
   pthread_mutex_lock(&lock);
   /* while a graph is captured too, the library may load kernels and allocate */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
@@ -361,11 +360,11 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     choose(c, gpu, w, describe, what, p, s);
     w->settled = w->plan || !ty_captures(gpu);               /* capture may be why there is none: ask again */
   }
-  ty_capture_mode(mode);
   if (st == TY_OK && w->plan) {
     st = run(c, gpu, w, p, s);
     *taken = st == TY_OK;
   }
+  ty_capture_mode(mode);
   pthread_mutex_unlock(&lock);
   return st;
 }

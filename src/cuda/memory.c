@@ -27,6 +27,7 @@ typedef struct block {
   ty_stream *user[USERS];                  /* others that have worked with it since it was handed out */
   int nuser, nwait;
   cudaEvent_t wait[USERS];                 /* what must happen before it is free */
+  ty_stream *by[USERS];                    /* in which streams */
   bool free, small, unmarked;              /* unmarked: freed while a graph was captured, whose end is before its events */
   bool awaited;                            /* in the list of those that wait */
   struct block *earlier, *later;           /* a segment's first one: in the list of segments */
@@ -35,7 +36,7 @@ typedef struct block {
 
 typedef struct {
   block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
-  block *waiting;
+  block *waiting, *last;                   /* those that came first are first */
   block *segment;                          /* the first block of each, which stays the first */
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
   long long retries, failures;             /* refusals, of which a failure has two: before the cache was given back and after it */
@@ -132,29 +133,38 @@ static void mark_users(block *b) {
   b->nwait = 0;
   for (int i = 0; i < b->nuser; i++) {
     cudaEvent_t e = mark(b->user[i]);
-    if (e) b->wait[b->nwait++] = e;
+    if (e) { b->by[b->nwait] = b->user[i]; b->wait[b->nwait++] = e; }
   }
   b->unmarked = false;
 }
 
 /* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
- * until it ends. */
+ * until it ends. A stream that isn't ready for one isn't for those after it, and isn't asked again. */
 static void collect(heap *h, bool all) {
-  for (block **at = &h->waiting; *at;) {
-    block *b = *at;
-    if (b->stream->captured) { at = &b->next; continue; }
-    if (b->unmarked && ty_anyone_captures()) { at = &b->next; continue; }      /* its users may be part of that capture */
-    if (b->unmarked) mark_users(b);
-    while (b->nwait) {
+  ty_stream *busy[2 * USERS];
+  int nbusy = 0;
+  block *before = NULL;
+  for (block *b = h->waiting, *next; b; b = next) {
+    next = b->next;
+    /* users of an unmarked one may be part of a capture */
+    const bool asked = !b->stream->captured && !(b->unmarked && ty_anyone_captures());
+    if (asked && b->unmarked) mark_users(b);
+    while (asked && b->nwait) {
+      ty_stream *by = b->by[b->nwait - 1];
+      bool known = false;
+      for (int i = 0; i < nbusy; i++) known = known || busy[i] == by;
+      if (known) break;
       cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
       if (e != cudaSuccess) {              /* not yet, or nobody can say */
         if (e != cudaErrorNotReady) cudaGetLastError();
+        if (nbusy < (int)(sizeof busy / sizeof *busy)) busy[nbusy++] = by;
         break;
       }
       cudaEventDestroy(b->wait[--b->nwait]);
     }
-    if (b->nwait) { at = &b->next; continue; }
-    *at = b->next;
+    if (!asked || b->nwait) { before = b; continue; }
+    *(before ? &before->next : &h->waiting) = next;
+    if (h->last == b) h->last = before;
     coalesce(h, b);
   }
 }
@@ -174,7 +184,10 @@ static block *find(heap *h, bool small, size_t n, const ty_stream *s) {
   block *best = NULL;
   for (int k = bin_of(n); k < BINS && !best; k++)
     for (block *b = h->bin[small][k]; b; b = b->next)
-      if (b->stream == s && b->size >= n && (!best || b->size < best->size)) best = b;
+      if (b->stream == s && b->size >= n && (!best || b->size < best->size)) {
+        best = b;
+        if (b->size == n) return b;
+      }
   return best;
 }
 
@@ -279,8 +292,9 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
     segment_free(h, b);
   } else if (b->nwait || b->unmarked || (b->nuser && b->stream->captured)) {
     b->awaited = true;
-    b->next = h->waiting;
-    h->waiting = b;
+    b->next = NULL;
+    *(h->last ? &h->last->next : &h->waiting) = b;
+    h->last = b;
   } else coalesce(h, b);
   pthread_mutex_unlock(&lock);
 }

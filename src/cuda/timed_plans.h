@@ -10,6 +10,15 @@
 #define TY_PLAN_WORDS 88                     /* words of a problem or of a plan, at most */
 typedef enum { TY_PLANS_BLAS, TY_PLANS_DNN, TY_NPLANS } ty_plan_library;
 
+/* Spreads keys over a table of any size, those of multiples of a power of two too. */
+static inline uint64_t ty_hash_words(const int64_t *v, int n) {
+  uint64_t h = 0;
+  for (int i = 0; i < n; i++) {
+    h = (h ^ (uint64_t)v[i]) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 32;
+  }
+  return h;
+}
 /* whether plans are timed now: not while a graph is captured, where the first one is kept as if it had been */
 bool ty_times_plans(int gpu);
 /* The plan that was kept for the problem of n words: gives its length, 0 where there is none. */
