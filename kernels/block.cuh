@@ -36,38 +36,49 @@ template <int G> static __device__ __forceinline__ int row_place(int e) {
   return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G;
 }
 
-/* x = the thread's elements of a row of n, a multiple of G, which lie step apart from p on; EACH at most. And back.
-   Neighbours by four go at once where they may. */
-template <int EACH, int G, class D> static __device__ __forceinline__ void take_row(D *x, const D *p, int n, int64_t step) {
+/* x = the thread's elements of a row of n, a multiple of G, which lie step apart from p on, as `in` makes them; EACH at most. And back.
+   Neighbours by four go at once where they may; all words are asked for before the first is used, so that no read waits for another. */
+struct as_it_is { template <class D> __device__ __forceinline__ D operator()(D v) const { return v; } };
+template <int EACH, int G, class D, class T, class F = as_it_is> static __device__ __forceinline__ void take_row(T *x, const D *p, int n,
+  int64_t step, F in = F()) {
   if constexpr (G == 4 && sizeof(D) <= 4)
     if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
+      pack<D, 4> v;
+      typename word_of<sizeof v>::type w[(EACH + 3) / 4];
 #pragma unroll
-      for (int e = 0; e < EACH; e += 4) {
-        if (row_place<G>(e) >= n) break;
-        const pack<D, 4> v = take_pack<D, 4>(p + row_place<G>(e));
+      for (int e = 0; e < EACH; e += 4)
+        if (row_place<G>(e) < n) {
+          TY_ALIGNED(p + row_place<G>(e), sizeof v);
+          w[e / 4] = *(typename word_of<sizeof v>::type const *)(p + row_place<G>(e));
+        }
 #pragma unroll
-        for (int k = 0; k < 4; k++) x[e + k] = v.d[k];
-      }
+      for (int e = 0; e < EACH; e += 4)
+        if (row_place<G>(e) < n) {
+          memcpy(&v, &w[e / 4], sizeof v);
+#pragma unroll
+          for (int k = 0; k < 4; k++) x[e + k] = in(v.d[k]);
+        }
       return;
     }
 #pragma unroll
-  for (int e = 0; e < EACH; e++) if (row_place<G>(e) < n) x[e] = p[row_place<G>(e) * step];
+  for (int e = 0; e < EACH; e++) if (row_place<G>(e) < n) x[e] = in(p[row_place<G>(e) * step]);
 }
-template <int EACH, int G, class D> static __device__ __forceinline__ void put_row(D *p, int n, int64_t step, const D *x) {
+template <int EACH, int G, class D, class T, class F = as_it_is> static __device__ __forceinline__ void put_row(D *p, int n, int64_t step,
+  const T *x, F out = F()) {
   if constexpr (G == 4 && sizeof(D) <= 4)
     if (step == 1 && (uint64_t)p % (4 * sizeof(D)) == 0) {
 #pragma unroll
-      for (int e = 0; e < EACH; e += 4) {
-        if (row_place<G>(e) >= n) break;
-        pack<D, 4> v;
+      for (int e = 0; e < EACH; e += 4)
+        if (row_place<G>(e) < n) {
+          pack<D, 4> v;
 #pragma unroll
-        for (int k = 0; k < 4; k++) v.d[k] = x[e + k];
-        put_pack(p + row_place<G>(e), v);
-      }
+          for (int k = 0; k < 4; k++) v.d[k] = out(x[e + k]);
+          put_pack(p + row_place<G>(e), v);
+        }
       return;
     }
 #pragma unroll
-  for (int e = 0; e < EACH; e++) if (row_place<G>(e) < n) p[row_place<G>(e) * step] = x[e];
+  for (int e = 0; e < EACH; e++) if (row_place<G>(e) < n) p[row_place<G>(e) * step] = out(x[e]);
 }
 
 /* Two values that are combined together. */

@@ -102,7 +102,7 @@ template <int G, class T> static __device__ __forceinline__ void sum_of_rows(T *
 /* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER:
    rows stand side by side. */
 template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G> __global__ void
-__launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 ? 2 : 1) backward_short(const ty_k_norm a, int parts) {
+__launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 && !BESIDE ? 2 : 1) backward_short(const ty_k_norm a, int parts) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
   __shared__ T turns[TOGETHER ? TY_K_ROW_THREADS : 1];

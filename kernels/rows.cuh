@@ -58,26 +58,22 @@ template <class T> static __device__ __forceinline__ void store_four(void *p, in
 }
 
 /* v = the thread's elements of the row of n at element base of p, which lie step apart. */
+template <class D, class T> struct widened { __device__ __forceinline__ T operator()(D v) const { return stored<D>::in(v); } };
+template <class D, class T> struct narrowed { __device__ __forceinline__ D operator()(T v) const { return stored<D>::out(v); } };
 template <int G, class D, class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int64_t base,
   int64_t n, int64_t step) {
-  D x[ROW_EACH];
-  take_row<ROW_EACH, G>(x, (const D *)p + base, (int)n, step);
-  EACH_OF_ROW(e, j, n) v[e] = stored<D>::in(x[e]);
+  take_row<ROW_EACH, G>(v, (const D *)p + base, (int)n, step, widened<D, T>());
 }
 template <int G, class D, class T> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n,
   int64_t step, const T *v) {
-  D x[ROW_EACH];
-  EACH_OF_ROW(e, j, n) x[e] = stored<D>::out(v[e]);
-  put_row<ROW_EACH, G>((D *)p + base, (int)n, step, x);
+  put_row<ROW_EACH, G>((D *)p + base, (int)n, step, v, narrowed<D, T>());
 }
 /* Of what all rows share, of any float dtype. */
 template <int G, class T> static __device__ __forceinline__ void load_shared_row(T *v, const void *p, int dtype, int64_t n) {
-  if (G == 4 && fours(p, dtype)) {
-#pragma unroll
-    for (int e = 0; e < ROW_EACH; e += 4) if (row_place<G>(e) < (int)n) load_four(v + e, p, dtype, row_place<G>(e));
-    return;
-  }
-  EACH_OF_ROW(e, j, n) v[e] = load<T>(p, dtype, j);
+  if (dtype == TY_F32) load_row<G, float>(v, p, 0, n, 1);
+  else if (dtype == TY_F16) load_row<G, half16>(v, p, 0, n, 1);
+  else if (dtype == TY_BF16) load_row<G, brain16>(v, p, 0, n, 1);
+  else load_row<G, double>(v, p, 0, n, 1);
 }
 
 template <class T> static __device__ __forceinline__ T sum_of_block(T v, T *s) {
