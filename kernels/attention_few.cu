@@ -22,10 +22,15 @@ template <class T> static __device__ __forceinline__ T higher(T a, T b) { return
 /* what a sum of exp(score - top) is multiplied with to become one of exp(score - all) */
 template <class T> static __device__ __forceinline__ T down_to(T top, T all) { return top == (T)-INFINITY ? (T)0 : exp_of(top - all); }
 
-/* One pack of a row, 0 beyond its width. */
-template <class D> static __device__ __forceinline__ void take(typename stored<D>::type *v, const D *row, int64_t c, int64_t width) {
-  pack<D, PACK(D)> d = {};
-  if (c < width) d = take_pack<D, PACK(D)>(row + c);
+/* One pack of a row as it lies there, 0 beyond its width; and its elements. */
+template <class D> static __device__ __forceinline__ uint4 word_at(const D *row, int64_t c, int64_t width) {
+  if (c >= width) return {0, 0, 0, 0};
+  TY_ALIGNED(row + c, sizeof(uint4));
+  return *(const uint4 *)(row + c);
+}
+template <class D> static __device__ __forceinline__ void unpack(typename stored<D>::type *v, const uint4 &word) {
+  pack<D, PACK(D)> d;
+  memcpy(&d, &word, sizeof d);
 #pragma unroll
   for (int k = 0; k < PACK(D); k++) v[k] = stored<D>::in(d.d[k]);
 }
@@ -48,23 +53,30 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
   constexpr int N = PACK(D), WIDTH = LANES * N;
   __shared__ T tops[TEAMS][QUERIES], sums[TEAMS][QUERIES], accs[TEAMS][QUERIES][WIDTH];
   const int team = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
-  const int64_t head = blockIdx.x, i0 = (int64_t)blockIdx.z * QUERIES, c = lane * N;
+  const unsigned groups = (unsigned)((a.lq + QUERIES - 1) / QUERIES);        /* of queries: side by side, since they read the same keys */
+  const int64_t head = blockIdx.x / groups, i0 = (int64_t)(blockIdx.x % groups) * QUERIES, c = lane * N;
   const int64_t from = blockIdx.y * a.each, limit = keys_of(a), to = from + a.each < limit ? from + a.each : limit;
   const D *const keys = (const D *)a.k.p + base_of(a.k, a.h, head), *const values = (const D *)a.v.p + base_of(a.v, a.h, head);
   T q[QUERIES][N];
   seen<T, N> mine[QUERIES];
 #pragma unroll
   for (int i = 0; i < QUERIES; i++) {
-    take<D>(q[i], (const D *)a.q.p + base_of(a.q, a.h, head) + (i0 + i) * a.q.stride[2], c, i0 + i < a.lq ? a.d : 0);
+    unpack<D>(q[i], word_at((const D *)a.q.p + base_of(a.q, a.h, head) + (i0 + i) * a.q.stride[2], c, i0 + i < a.lq ? a.d : 0));
     mine[i] = {(T)-INFINITY, 0, {}};
   }
   for (int64_t j0 = from; j0 < to; j0 += TEAMS * AT_ONCE) {            /* as often for every team: lanes exchange what they have */
+    uint4 kw[AT_ONCE], vw[AT_ONCE];
     T k[AT_ONCE][N], v[AT_ONCE][N];
 #pragma unroll
     for (int e = 0; e < AT_ONCE; e++) {
       const int64_t j = j0 + e * TEAMS + team;
-      take<D>(k[e], keys + j * a.k.stride[2], c, j < to ? a.d : 0);
-      take<D>(v[e], values + j * a.v.stride[2], c, j < to ? a.dv : 0);
+      kw[e] = word_at(keys + j * a.k.stride[2], c, j < to ? a.d : 0);
+      vw[e] = word_at(values + j * a.v.stride[2], c, j < to ? a.dv : 0);
+    }
+#pragma unroll
+    for (int e = 0; e < AT_ONCE; e++) {
+      unpack<D>(k[e], kw[e]);
+      unpack<D>(v[e], vw[e]);
     }
 #pragma unroll
     for (int i = 0; i < QUERIES; i++) {
@@ -156,7 +168,7 @@ static bool packs(const ty_k_heads &t, int64_t width, int64_t n) {
 
 bool ty_k_attention_few(ty_k_attention *a) {
   const int64_t n = 16 / bytes_of(a->dtype), keys = keys_of(*a);
-  if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX || !lanes_of(*a) ||
+  if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX / TY_K_FEW || !lanes_of(*a) ||
       !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
     return false;
   const int64_t step = THREADS / lanes_of(*a) * AT_ONCE, steps = (keys + step - 1) / step;
@@ -169,7 +181,7 @@ bool ty_k_attention_few(ty_k_attention *a) {
 }
 
 template <class D, int LANES, int QUERIES> static cudaError_t launch(const ty_k_attention &a, cudaStream_t s) {
-  const dim3 grid((unsigned)a.heads, (unsigned)a.sections, (unsigned)((a.lq + QUERIES - 1) / QUERIES));
+  const dim3 grid((unsigned)(a.heads * ((a.lq + QUERIES - 1) / QUERIES)), (unsigned)a.sections);
   return TY_LAUNCH((sections<D, LANES, QUERIES>), grid, THREADS, s, a);
 }
 template <class D> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
