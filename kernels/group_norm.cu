@@ -1,19 +1,20 @@
 /* Group norm, forward and backward: what there is to say of each plane, joined to its group, then one pass over all elements.
  *
- * Idea: a plane is the pixels of one channel of one image. A block goes over it, or over a part of it where there are few; short planes
- * have a thread each; channels-last, LANES planes side by side. Planes are counted n C + c, so that a group is `per` neighbours, which
- * a warp joins. Invariant: parts and the order of joining depend on the shape alone. */
+ * Idea: a plane is the pixels of one channel of one image. A block goes over it, or over a part of it where there are few; of short ones
+ * a warp has each, of the shortest a thread; channels-last, planes stand side by side. Neighbours are taken by N, four where they
+ * come out even. Planes are counted n C + c, so that a group is `per` neighbours, which a warp joins. Invariant: parts and the order of
+ * joining depend on the shape and on alignment alone. */
 #include "moments.cuh"
 #include "rows.cuh"
 #include "scalar.cuh"
 
 #define THREADS 256
-#define LANES 32
+#define LANES 32                 /* threads side by side, channels-last */
 #define TALL (THREADS / LANES)
+#define MANY 1024
 #define ENOUGH 512               /* blocks */
 #define LEAST 1024               /* pixels of a part */
 #define BRIEF 32                 /* pixels of a plane that a thread goes over */
-#define EACH 4                   /* elements that a thread of the last pass makes */
 
 template <class T> static __device__ __forceinline__ part<T> *part_of(const ty_k_group_norm &a, int64_t plane, int64_t k) {
   return (part<T> *)a.work + k * a.n * a.c + plane;
@@ -24,48 +25,102 @@ template <class T> static __device__ __forceinline__ two<T> *slopes_of(const ty_
 }
 static __device__ __forceinline__ int64_t per_of(const ty_k_group_norm &a) { return a.c / a.groups; }
 
-/* Of each step-th of a plane's pixels from .. to - 1. Forward by distances from the thread's own first one. */
-template <class T> static __device__ __forceinline__ part<T> take(const ty_k_group_norm &a, int64_t plane, int64_t from, int64_t to,
-  int step) {
-  const int64_t first = a.last ? plane / a.c * a.pixels * a.c + plane % a.c : plane * a.pixels, apart = a.last ? a.c : 1;
+/* N neighbours of memory from element i on. */
+template <class D, int N, class T> static __device__ __forceinline__ void take(T *v, const void *p, int64_t i) {
+  const pack<D, N> x = take_pack<D, N>((const D *)p + i);
+#pragma unroll
+  for (int k = 0; k < N; k++) v[k] = stored<D>::in(x.d[k]);
+}
+template <class D, int N, class T> static __device__ __forceinline__ void give(void *p, int64_t i, const T *v) {
+  pack<D, N> x;
+#pragma unroll
+  for (int k = 0; k < N; k++) x.d[k] = stored<D>::out(v[k]);
+  put_pack((D *)p + i, x);
+}
+
+/* What a thread adds up: forward distances from a center near the values, and their squares. */
+template <class T> struct sums { T s1, s2; };
+template <class T> static __device__ __forceinline__ void add(sums<T> &s, bool back, T x, T g, T center) {
+  const T d = x - center, v = back ? g : d;
+  s.s1 += v;
+  s.s2 += v * d;
+}
+template <class T> static __device__ __forceinline__ T center_of(const ty_k_group_norm &a, int64_t plane, T first) {
+  return a.g ? ((const T *)a.mean)[plane / per_of(a)] : first;
+}
+
+/* Of a plane's fours of pixels, or pixels, each step-th of from .. to - 1. */
+template <class D, int N> static __device__ __forceinline__ part<typename stored<D>::type> of_plane(const ty_k_group_norm &a,
+  int64_t plane, int64_t from, int64_t to, int step) {
+  typedef typename stored<D>::type T;
   if (from >= to) return {0, 0, 0};
-  const T center = a.g ? ((const T *)a.mean)[plane / per_of(a)] : load<T>(a.x, a.dtype, first + from * apart);
-  T s1 = 0, s2 = 0, n = 0;
+  const int64_t base = plane * a.pixels;
+  const T center = center_of<T>(a, plane, stored<D>::in(((const D *)a.x)[base + from * N]));
+  const bool back = a.g;
+  sums<T> s = {0, 0};
+  T n = 0;
+#pragma unroll 4
   for (int64_t p = from; p < to; p += step) {
-    const int64_t i = first + p * apart;
-    const T d = load<T>(a.x, a.dtype, i) - center, g = a.g ? load<T>(a.g, a.dtype, i) : d;
-    s1 += g;
-    s2 += g * d;
-    n += 1;
+    T x[N], g[N] = {0};
+    take<D, N>(x, a.x, base + p * N);
+    if (back) take<D, N>(g, a.g, base + p * N);
+#pragma unroll
+    for (int k = 0; k < N; k++) add(s, back, x[k], g[k], center);
+    n += N;
   }
-  return part_of_sums((bool)a.g, n, center, s1, s2);
+  return part_of_sums(back, n, center, s.s1, s.s2);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) brief_planes(const ty_k_group_norm a) {
+template <class D> __global__ void __launch_bounds__(THREADS) brief_planes(const ty_k_group_norm a) {
   const int64_t plane = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (plane < a.n * a.c) *part_of<T>(a, plane, 0) = take<T>(a, plane, 0, a.pixels, 1);
+  if (plane < a.n * a.c) *part_of<typename stored<D>::type>(a, plane, 0) = of_plane<D, 1>(a, plane, 0, a.pixels, 1);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) planes(const ty_k_group_norm a) {
+/* blockDim.y planes, of a warp each where there are several */
+template <class D, int N> __global__ void __launch_bounds__(THREADS) planes(const ty_k_group_norm a) {
+  typedef typename stored<D>::type T;
   __shared__ part<T> s[THREADS / 32];
-  const int64_t plane = blockIdx.x, from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
+  const int64_t plane = (int64_t)blockIdx.x * blockDim.y + threadIdx.y, units = plane < a.n * a.c ? a.pixels / N : 0,
+    from = units * blockIdx.y / a.parts, to = units * (blockIdx.y + 1) / a.parts;
   const bool back = a.g;
-  const part<T> all = combine_block(take<T>(a, plane, from + threadIdx.x, to, (int)blockDim.x), s,
-    joining<T>{back});
-  if (threadIdx.x == 0) *part_of<T>(a, plane, blockIdx.y) = all;
+  const part<T> all = combine_block(of_plane<D, N>(a, plane, from + threadIdx.x, to, (int)blockDim.x), s, joining<T>{back});
+  if (threadIdx.x == 0 && units) *part_of<T>(a, plane, blockIdx.y) = all;
 }
 
-/* blockIdx.x: LANES channels of an image, those of the first image first */
-template <class T> __global__ void __launch_bounds__(THREADS) lanes(const ty_k_group_norm a) {
-  __shared__ part<T> s[THREADS];
+/* blockIdx.x: LANES N channels of an image, those of the first image first */
+template <class D, int N> __global__ void __launch_bounds__(THREADS) lanes(const ty_k_group_norm a) {
+  typedef typename stored<D>::type T;
+  __shared__ part<T> s[THREADS * N];
   const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
-  const int64_t strips = (a.c + LANES - 1) / LANES, c = blockIdx.x % strips * LANES + x, plane = blockIdx.x / strips * a.c + c,
-    from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
+  const int64_t strips = (a.c + LANES * N - 1) / (LANES * N), image = blockIdx.x / strips, strip = blockIdx.x % strips * LANES * N,
+    c = strip + x * N, from = a.pixels * blockIdx.y / a.parts, to = a.pixels * (blockIdx.y + 1) / a.parts;
   const bool back = a.g;
-  part<T> all = {0, 0, 0};
-  if (c < a.c) all = take<T>(a, plane, from + y, to, TALL);
-  all = combine_turns(all, s, x, y, LANES, TALL, joining<T>{back});
-  if (y == 0 && c < a.c) *part_of<T>(a, plane, blockIdx.y) = all;
+  const int64_t base = image * a.pixels * a.c + c;
+  T center[N], n = 0;
+  sums<T> mine[N];
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    mine[k] = {0, 0};
+    center[k] = c < a.c && from + y < to ? center_of<T>(a, image * a.c + c + k, stored<D>::in(((const D *)a.x)[base + (from + y) * a.c + k])) : 0;
+  }
+  if (c < a.c)
+#pragma unroll 4
+    for (int64_t p = from + y; p < to; p += TALL) {
+      T v[N], g[N] = {0};
+      take<D, N>(v, a.x, base + p * a.c);
+      if (back) take<D, N>(g, a.g, base + p * a.c);
+#pragma unroll
+      for (int k = 0; k < N; k++) add(mine[k], back, v[k], g[k], center[k]);
+      n += 1;
+    }
+#pragma unroll
+  for (int k = 0; k < N; k++) s[(y * LANES + x) * N + k] = part_of_sums(back, n, center[k], mine[k].s1, mine[k].s2);
+  __syncthreads();
+  for (int i = (int)threadIdx.x; i < LANES * N && strip + i < a.c; i += THREADS) {
+    part<T> all = s[i];
+    for (int t = 1; t < TALL; t++) all = join(back, all, s[t * LANES * N + i]);
+    *part_of<T>(a, image * a.c + strip + i, blockIdx.y) = all;
+  }
 }
 
 template <class T> static __device__ __forceinline__ part<T> whole_plane(const ty_k_group_norm &a, int64_t plane) {
@@ -104,51 +159,60 @@ template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group
 }
 
 /* The gradients of weight and bias: LANES channels side by side, images by turns. */
-template <class T> __global__ void __launch_bounds__(THREADS) weights(const ty_k_group_norm a) {
-  __shared__ two<T> s[THREADS];
+template <class T> __global__ void __launch_bounds__(MANY) weights(const ty_k_group_norm a) {
+  __shared__ two<T> s[MANY];
   const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
-  const int64_t c = (int64_t)blockIdx.x * LANES + x;
+  const int64_t c = (int64_t)blockIdx.x * LANES + x, group = c / per_of(a);
   two<T> all = {0, 0};
-  for (int64_t n = y; n < a.n && c < a.c; n += TALL) {
+  for (int64_t n = y; n < a.n && c < a.c; n += MANY / LANES) {
     const part<T> plane = whole_plane<T>(a, n * a.c + c);
-    all.a += plane.b * ((const T *)a.rstd)[(n * a.c + c) / per_of(a)];
+    all.a += plane.b * ((const T *)a.rstd)[n * a.groups + group];
     all.b += plane.a;
   }
-  all = combine_turns(all, s, x, y, LANES, TALL, [](two<T> l, two<T> r) { return two<T>{l.a + r.a, l.b + r.b}; });
+  all = combine_turns(all, s, x, y, LANES, MANY / LANES, [](two<T> l, two<T> r) { return two<T>{l.a + r.a, l.b + r.b}; });
   if (y || c >= a.c) return;
   store(a.dw, a.ddtype, c, all.a);
   store(a.db, a.ddtype, c, all.b);
 }
 
-/* The result of an element of a plane, or its gradient. */
-template <class T> static __device__ __forceinline__ T applied(const ty_k_group_norm &a, int64_t plane, T x, T g) {
-  const int64_t group = plane / per_of(a), c = plane % a.c;
-  const T d = x - ((const T *)a.mean)[group], gain = weight_of<T>(a, c) * ((const T *)a.rstd)[group];
-  if (!a.g) return a.b ? d * gain + load<T>(a.b, a.bdtype, c) : d * gain;
+/* What makes an element's result, or its gradient: of a channel of an image. */
+template <class T> struct maker { T mean, gain, shift, slope; };
+template <class T> static __device__ __forceinline__ maker<T> maker_of(const ty_k_group_norm &a, int64_t group, int64_t c) {
+  const T gain = weight_of<T>(a, c) * ((const T *)a.rstd)[group];
+  if (!a.g) return {((const T *)a.mean)[group], gain, a.b ? load<T>(a.b, a.bdtype, c) : (T)0, 0};
   const two<T> slope = *slopes_of<T>(a, group);
-  return g * gain - slope.b * d - slope.a;
+  return {((const T *)a.mean)[group], gain, slope.a, slope.b};
 }
-static __device__ __forceinline__ int64_t plane_of(const ty_k_group_norm &a, int64_t i) {
-  return a.last ? i / (a.pixels * a.c) * a.c + i % a.c : i / a.pixels;
-}
-
-template <class T> __global__ void __launch_bounds__(THREADS) apply(const ty_k_group_norm a) {
-  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= a.n * a.c * a.pixels) return;
-  store(a.o, a.dtype, i, applied(a, plane_of(a, i), load<T>(a.x, a.dtype, i), a.g ? load<T>(a.g, a.dtype, i) : (T)0));
+template <class T> static __device__ __forceinline__ T made(const maker<T> &m, bool back, T x, T g) {
+  const T d = x - m.mean;
+  return back ? g * m.gain - m.slope * d - m.shift : d * m.gain + m.shift;
 }
 
-/* Neighbours by fours: of one plane, or of four. */
-template <class T> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_group_norm a) {
-  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
+/* N neighbours: of one plane, or, channels-last, of N. S: counts elements. */
+template <class D, class S, bool LAST, int N> __global__ void __launch_bounds__(THREADS) apply(const ty_k_group_norm a,
+  const divider<S> pixels, const divider<S> channels, const divider<S> per) {
+  typedef typename stored<D>::type T;
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
   if (i >= a.n * a.c * a.pixels) return;
-  const int64_t plane = plane_of(a, i);
-  T x[EACH], g[EACH] = {0};
-  load_four(x, a.x, a.dtype, i);
-  if (a.g) load_four(g, a.g, a.dtype, i);
+  const bool back = a.g;
+  T x[N], g[N] = {0};
+  take<D, N>(x, a.x, i);
+  if (back) take<D, N>(g, a.g, i);
+  S image = (S)i, c;
+  if (LAST) {
+    c = channels.take(image);
+    image = pixels.of(image);
+  } else {
+    image = pixels.of(image);
+    c = channels.take(image);
+  }
+  maker<T> m = maker_of<T>(a, image * a.groups + per.of(c), c);
 #pragma unroll
-  for (int k = 0; k < EACH; k++) x[k] = applied(a, a.last ? plane + k : plane, x[k], g[k]);
-  store_four(a.o, a.dtype, i, x);
+  for (int k = 0; k < N; k++) {
+    if (LAST && k) m = maker_of<T>(a, image * a.groups + per.of((S)(c + k)), c + k);
+    x[k] = made(m, back, x[k], g[k]);
+  }
+  give<D, N>(a.o, i, x);
 }
 
 /* ---- launchers ---- */
@@ -159,23 +223,33 @@ int ty_k_group_norm_parts(const ty_k_group_norm *a) {
   return (int)(want < 1 || most < 1 ? 1 : want < most ? want : most);
 }
 
-template <class T> static cudaError_t launch(const ty_k_group_norm &p, cudaStream_t s) {
+template <class D, class S, bool LAST, int N> static cudaError_t finish(const ty_k_group_norm &p, cudaStream_t s) {
   const ty_k_group_norm a = p;
-  const int64_t all = a.n * a.c * a.pixels, each = a.pixels / a.parts, strips = a.n * ((a.c + LANES - 1) / LANES);
-  const unsigned threads = each >= THREADS * 4 ? THREADS : each >= THREADS ? THREADS / 2 : 32;
-  const dim3 by_planes(blocks_for(a.n * a.c, 1), (unsigned)a.parts), by_lanes(blocks_for(strips, 1), (unsigned)a.parts);
-  cudaError_t e = a.last ? TY_LAUNCH(lanes<T>, by_lanes, THREADS, s, a)
-    : a.pixels < BRIEF ? TY_LAUNCH(brief_planes<T>, blocks_for(a.n * a.c, THREADS), THREADS, s, a)
-    : TY_LAUNCH(planes<T>, by_planes, threads, s, a);
-  if (e == cudaSuccess) e = TY_LAUNCH(groups<T>, blocks_for(a.n * a.groups, 1), 32, s, a);
-  if (e == cudaSuccess && a.g) e = TY_LAUNCH(weights<T>, blocks_for(a.c, LANES), THREADS, s, a);
-  if (e != cudaSuccess) return e;
-  const bool by_fours = (a.last ? a.c : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
-    (!a.g || fours(a.g, a.dtype));
-  return by_fours ? TY_LAUNCH(apply_fours<T>, blocks_for(all, THREADS * EACH), THREADS, s, a)
-    : TY_LAUNCH(apply<T>, blocks_for(all, THREADS), THREADS, s, a);
+  const divider<S> pixels((S)a.pixels), channels((S)a.c), per((S)(a.c / a.groups));
+  return TY_LAUNCH((apply<D, S, LAST, N>), blocks_for(a.n * a.c * a.pixels, THREADS * N), THREADS, s, a, pixels, channels, per);
 }
 
-cudaError_t ty_k_norm_groups(const ty_k_group_norm *a, cudaStream_t s) {
-  return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s);
+template <class D, int N> static cudaError_t launch(const ty_k_group_norm &p, cudaStream_t s) {
+  typedef typename stored<D>::type T;
+  const ty_k_group_norm a = p;
+  const int64_t all = a.n * a.c, each = a.pixels / N / a.parts, strips = a.n * ((a.c + LANES * N - 1) / (LANES * N));
+  const dim3 block = each >= THREADS * 4 ? dim3(THREADS) : each >= THREADS ? dim3(THREADS / 2) : dim3(32, THREADS / 32);
+  const dim3 by_planes(blocks_for(all, block.y), (unsigned)a.parts), by_lanes(blocks_for(strips, 1), (unsigned)a.parts);
+  auto side_by_side = lanes<D, N>;
+  auto in_rows = planes<D, N>;
+  cudaError_t e = a.last ? TY_LAUNCH(side_by_side, by_lanes, THREADS, s, a)
+    : a.pixels < BRIEF ? TY_LAUNCH(brief_planes<D>, blocks_for(all, THREADS), THREADS, s, a)
+    : TY_LAUNCH(in_rows, by_planes, block, s, a);
+  if (e == cudaSuccess) e = TY_LAUNCH(groups<T>, blocks_for(a.n * a.groups, 1), 32, s, a);
+  if (e == cudaSuccess && a.g) e = TY_LAUNCH(weights<T>, blocks_for(a.c, LANES), MANY, s, a);
+  if (e != cudaSuccess) return e;
+  if (all * a.pixels > INT32_MAX) return a.last ? finish<D, int64_t, true, N>(a, s) : finish<D, int64_t, false, N>(a, s);
+  return a.last ? finish<D, int32_t, true, N>(a, s) : finish<D, int32_t, false, N>(a, s);
+}
+
+cudaError_t ty_k_norm_groups(const ty_k_group_norm *p, cudaStream_t s) {
+  const ty_k_group_norm a = *p;
+  const bool by_fours = (a.last ? a.c : a.pixels) % 4 == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) && (!a.g || fours(a.g, a.dtype));
+#define BY(D, N) launch<D, sizeof(D) < 8 ? N : 1>(a, s)
+  return by_fours ? WITH_DTYPE(a.dtype, BY, 4) : WITH_DTYPE(a.dtype, BY, 1);
 }

@@ -191,7 +191,7 @@ describe("layers", function()
   it("group norm of planes and of channels-last, of any dtype, equals its groups written out", function()
     tycho.manual_seed(9)
     for _, case in ipairs {{{3, 8, 5, 6}, 4}, {{2, 6, 3, 3}, 6}, {{2, 40, 4, 4}, 1}, {{1, 4, 60, 50}, 2}, {{4, 6}, 3}, {{2, 4, 7}, 2},
-        {{2, 4, 2, 3, 2}, 2}} do
+        {{2, 4, 2, 3, 2}, 2}, {{2, 136, 3, 2}, 8}, {{2, 12, 4, 4}, 4}, {{3, 4, 8, 8}, 2}, {{3, 3, 7, 9}, 1}} do
       local shape, groups = unpack(case)
       for _, dtype in ipairs {"float32", "float64", "float16"} do
         for _, last in ipairs(#shape == 4 and {false, true} or {false}) do
