@@ -55,8 +55,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
 template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
   typedef typename stored<D>::type T;
   __shared__ T s[WARPS];
+  constexpr int EACH = ROW_EACH;
   const int64_t row = row_of_thread(), n = row < a.rows ? a.n : 0, base = row * a.n;
-  T v[ROW_EACH], w[ROW_EACH], part = 0, square = 0, mean = 0;
+  T v[EACH], w[EACH], part = 0, square = 0, mean = 0;
   load_row<G, D>(v, a.x, base, n, 1);
   if (a.w) load_shared_row<G>(w, a.w, a.wdtype, n);
   if (!a.rms) {
@@ -80,9 +81,10 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) fo
 }
 
 /* A row of x's gradient, with what went past the norm; C: the copy's dtype. */
-template <class D, class C, int G, class T> static __device__ __forceinline__ void store_sum(const ty_k_norm &a, int64_t base, T *v) {
+template <class D, class C, int G, class T, int EACH> static __device__ __forceinline__ void store_sum(const ty_k_norm &a, int64_t base,
+  T (&v)[EACH]) {
   if (a.past) {
-    T past[ROW_EACH];
+    T past[EACH];
     load_row<G, D>(past, a.past, base, a.n, 1);
     EACH_OF_ROW(e, j, a.n) v[e] = past[e] + stored<D>::in(stored<D>::out(v[e]));
   }
@@ -91,10 +93,10 @@ template <class D, class C, int G, class T> static __device__ __forceinline__ vo
 }
 
 /* What the threads along y hold of a row's elements, added up for the first of them. s: one of each thread. */
-template <int G, class T> static __device__ __forceinline__ void sum_of_rows(T *v, T *s, int64_t n) {
+template <int G, class T, int EACH> static __device__ __forceinline__ void sum_of_rows(T (&v)[EACH], T *s, int64_t n) {
   const int x = (int)threadIdx.x, wide = (int)blockDim.x, tall = (int)blockDim.y;
 #pragma unroll
-  for (int e = 0; e < ROW_EACH; e++)
+  for (int e = 0; e < EACH; e++)
     if (e / G * G * wide < (int)n)         /* for all threads or none */
       v[e] = combine_turns(v[e], s, x, (int)threadIdx.y, wide, tall, [](T l, T r) { return l + r; });
 }
@@ -106,15 +108,16 @@ __launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 && !BESIDE ? 2 : 1) 
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
   __shared__ T turns[TOGETHER ? TY_K_ROW_THREADS : 1];
-  T w[ROW_EACH], dw[ROW_EACH], db[ROW_EACH];
+  constexpr int EACH = ROW_EACH;
+  T w[EACH], dw[EACH], db[EACH];
   if (a.w) load_shared_row<G>(w, a.w, a.wdtype, a.n);
 #pragma unroll
-  for (int e = 0; e < ROW_EACH; e++) dw[e] = db[e] = 0;
+  for (int e = 0; e < EACH; e++) dw[e] = db[e] = 0;
   const int64_t to = a.rows * (blockIdx.x + 1) / parts;
   for (int64_t first = a.rows * blockIdx.x / parts; first < to; first += TOGETHER ? blockDim.y : 1) {
     const bool has = !TOGETHER || first + threadIdx.y < to;  /* else the last row once more, for nothing */
     const int64_t row = !TOGETHER ? first : has ? first + threadIdx.y : to - 1;
-    T h[ROW_EACH], g[ROW_EACH], s1 = 0, s2 = 0;
+    T h[EACH], g[EACH], s1 = 0, s2 = 0;
     load_row<G, D>(h, a.x, row * a.n, a.n, 1);
     load_row<G, E>(g, a.g, row * a.n, a.n, 1);
     const T mean = a.rms ? 0 : ((const T *)a.mean)[row], r = ((const T *)a.rstd)[row];
@@ -196,12 +199,12 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
  *
  * Element i of channel ch, in memory order: planes, i / pixels * sn + ch * sc + i % pixels; channels-last, i * channels + ch. */
 
-#define EACH 4                   /* elements that a thread of the last pass makes */
+#define MADE 4                   /* elements that a thread of the last pass makes */
 
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
    theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
-  static constexpr int AT_ONCE = EACH;     /* elements whose gradients are looked for together: windows take registers */
+  static constexpr int AT_ONCE = MADE;     /* elements whose gradients are looked for together: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
 };
@@ -402,10 +405,10 @@ template <class S> static __device__ __forceinline__ S channel_of(const ty_k_bat
 /* S: what elements are counted in. */
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a,
   const G gradient, int parts) {
-  const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * EACH + threadIdx.x;
+  const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * MADE + threadIdx.x;
   const T *const table = (const T *)a.work + 2 * (int64_t)parts * a.channels;
 #pragma unroll G::AT_ONCE
-  for (int k = 0; k < EACH; k++) {
+  for (int k = 0; k < MADE; k++) {
     const int64_t i = first + k * THREADS;
     if (i >= n) break;
     const S ch = channel_of(a, (S)i),
@@ -417,14 +420,14 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 /* Neighbours by fours, which are of four channels or of one. */
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a,
   const G gradient, int parts) {
-  const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * EACH;
+  const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * MADE;
   if (i >= n) return;
   const T *const c = (const T *)a.work + 2 * (int64_t)parts * a.channels + channel_of(a, (S)i);
   const int next = a.sc == 1;
-  T x[EACH], g[EACH] = {0};
+  T x[MADE], g[MADE] = {0};
   load_four(x, a.x, a.dtype, i);
   if (a.g) gradient.four(g, a, (S)i);
-  for (int k = 0; k < EACH; k++) x[k] = applied(a, c + k * next, x[k], g[k]);
+  for (int k = 0; k < MADE; k++) x[k] = applied(a, c + k * next, x[k], g[k]);
   store_four(a.o, a.dtype, i, x);
 }
 
@@ -506,9 +509,9 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
     e = of_lane(a) == 4 ? TY_LAUNCH(four_channels, grid, THREADS, s, a, gradient, lanes)
       : TY_LAUNCH(channels, grid, THREADS, s, a, gradient, lanes);
   if (e != cudaSuccess || !n || !a.o) return e;
-  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % EACH == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
+  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % MADE == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
     (!a.g || fours(a.g, a.dtype));
-  const unsigned blocks = blocks_for(n, THREADS * EACH);
+  const unsigned blocks = blocks_for(n, THREADS * MADE);
   return by_fours ? TY_LAUNCH(fill_fours, blocks, THREADS, s, a, gradient, parts) : TY_LAUNCH(fill, blocks, THREADS, s, a, gradient, parts);
 }
 

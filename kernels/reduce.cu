@@ -64,14 +64,14 @@ template <class F, class T> static __device__ __forceinline__ void put(const ty_
 }
 
 /* A row for each result of few elements: G 4 where they lie without gaps, in fours. */
-template <class F, class T, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
+template <class F, class T, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
   __shared__ T sum[WARPS];
   const int64_t row = row_of_thread(), n = row < a.outputs ? a.length : 0, base = n ? result_at(a, row) : 0;
   const bool dense = a.nreduce == 1 && a.reduce_stride[0] == 1;
   T acc = F::start();
   if (G == 4 && dense && sizeof(T) == 4 && fours((const char *)a.x + base * bytes_of(a.dtype), a.dtype)) {
 #pragma unroll
-    for (int e = 0; e < ROW_EACH; e += 4) {
+    for (int e = 0; e < EACH; e += 4) {
       T v[4];
       if (row_place<G>(e) >= (int)n) continue;
       load_four(v, a.x, a.dtype, base + row_place<G>(e));
@@ -247,7 +247,9 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
   const int lanes = lanes_of(r);
   if (column) return TY_LAUNCH(side, dim3(blocks_for(a.outputs, 1 << lanes), (unsigned)a.splits), THREADS, s, a, lanes);
   if (few) {
-    auto fit = a.length % 4 == 0 ? short_rows<F, T, 4> : short_rows<F, T, 1>;
+    constexpr int FEW = sizeof(T) == 4 ? ROW_FEW : ROW_EACH;       /* others are rare, and each kernel takes its time to build */
+    auto fit = a.length % 4 == 0 ? (few_each(a.length) ? short_rows<F, T, 4, FEW> : short_rows<F, T, 4, ROW_EACH>)
+      : few_each(a.length) ? short_rows<F, T, 1, FEW> : short_rows<F, T, 1, ROW_EACH>;
     return TY_LAUNCH(fit, blocks_of_rows(a.outputs, a.length), threads_of_rows(a.outputs, a.length), s, a);
   }
   return TY_LAUNCH(row, dim3(blocks_for(a.outputs, 1), (unsigned)a.splits), THREADS, s, a);

@@ -8,6 +8,8 @@
 #include "device.cuh"
 
 #define ROW_EACH (TY_K_ROW / TY_K_ROW_THREADS)         /* elements that a thread holds at most */
+#define ROW_FEW 4                                      /* of the rows of few_each, whose kernels then do nothing for the others */
+static inline bool few_each(int64_t n) { return n <= ROW_FEW * ty_k_row_lanes(n); }
 
 static inline dim3 threads_of_rows(int64_t rows, int64_t n) {
   return dim3((unsigned)ty_k_row_lanes(n), (unsigned)ty_k_rows_of_block(rows, n));
@@ -15,9 +17,9 @@ static inline dim3 threads_of_rows(int64_t rows, int64_t n) {
 static inline unsigned blocks_of_rows(int64_t rows, int64_t n) { return blocks_for(rows, ty_k_rows_of_block(rows, n)); }
 static __device__ __forceinline__ int64_t row_of_thread() { return (int64_t)blockIdx.x * blockDim.y + threadIdx.y; }
 
-/* n is a multiple of G: one comparison serves G elements */
+/* n is a multiple of G: one comparison serves G elements. EACH: of a thread, ROW_EACH or ROW_FEW */
 #define EACH_OF_ROW(e, j, n) \
-  _Pragma("unroll") for (int e = 0; e < ROW_EACH; e++) if (const int j = row_place<G>(e); j - e % G < (int)(n))
+  _Pragma("unroll") for (int e = 0; e < EACH; e++) if (const int j = row_place<G>(e); j - e % G < (int)(n))
 
 static __host__ __device__ __forceinline__ bool short_float(int dtype) { return dtype == TY_F32 || dtype == TY_F16 || dtype == TY_BF16; }
 static __host__ __device__ __forceinline__ int bytes_of(int dtype) {
@@ -60,16 +62,16 @@ template <class T> static __device__ __forceinline__ void store_four(void *p, in
 /* v = the thread's elements of the row of n at element base of p, which lie step apart. */
 template <class D, class T> struct widened { __device__ __forceinline__ T operator()(D v) const { return stored<D>::in(v); } };
 template <class D, class T> struct narrowed { __device__ __forceinline__ D operator()(T v) const { return stored<D>::out(v); } };
-template <int G, class D, class T> static __device__ __forceinline__ void load_row(T *v, const void *p, int64_t base,
+template <int G, class D, class T, int EACH> static __device__ __forceinline__ void load_row(T (&v)[EACH], const void *p, int64_t base,
   int64_t n, int64_t step) {
-  take_row<ROW_EACH, G>(v, (const D *)p + base, (int)n, step, widened<D, T>());
+  take_row<EACH, G>(v, (const D *)p + base, (int)n, step, widened<D, T>());
 }
-template <int G, class D, class T> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n,
-  int64_t step, const T *v) {
-  put_row<ROW_EACH, G>((D *)p + base, (int)n, step, v, narrowed<D, T>());
+template <int G, class D, class T, int EACH> static __device__ __forceinline__ void store_row(void *p, int64_t base, int64_t n,
+  int64_t step, const T (&v)[EACH]) {
+  put_row<EACH, G>((D *)p + base, (int)n, step, v, narrowed<D, T>());
 }
 /* Of what all rows share, of any float dtype. */
-template <int G, class T> static __device__ __forceinline__ void load_shared_row(T *v, const void *p, int dtype, int64_t n) {
+template <int G, class T, int EACH> static __device__ __forceinline__ void load_shared_row(T (&v)[EACH], const void *p, int dtype, int64_t n) {
   if (dtype == TY_F32) load_row<G, float>(v, p, 0, n, 1);
   else if (dtype == TY_F16) load_row<G, half16>(v, p, 0, n, 1);
   else if (dtype == TY_BF16) load_row<G, brain16>(v, p, 0, n, 1);

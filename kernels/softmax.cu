@@ -1,7 +1,8 @@
 /* Softmax and cross-entropy, forward and backward: a row by a block, which reads it twice at most, a short one once (rows.cuh).
  *
  * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
- * its maximum grows), the next writes; each thread takes 16 bytes at a time. Invariant: rows don't meet; what a block
+ * its maximum grows), the next writes; each thread takes 16 bytes at a time. Lines that lie side by side go down together, a thread each
+ * or several in turns. Invariant: rows don't meet; what a block
  * combines, it combines in one order. Accumulates in the type computed in. */
 #include "exponentials.cuh"
 
@@ -92,11 +93,59 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(c
   });
 }
 
-template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_short(const ty_k_lines a) {
+/* What the threads of a column have, joined for all of them, where they take turns along y. s: one of each thread. */
+template <class T, class F> static __device__ __forceinline__ T of_column(T v, T *s, F join) {
+  const int x = (int)threadIdx.x, y = (int)threadIdx.y;
+  if (blockDim.y == 1) return v;
+  v = combine_turns(v, s, x, y, (int)blockDim.x, (int)blockDim.y, join);
+  if (y == 0) s[x] = v;
+  __syncthreads();
+  return s[x];
+}
+
+/* Lines side by side, far enough for a warp: neighbours read neighbours. */
+template <class D> __global__ void __launch_bounds__(THREADS) softmax_columns(const ty_k_lines a) {
+  typedef typename stored<D>::type T;
+  __shared__ two<T> s[THREADS];
+  const int64_t line = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, n = line < a.lines ? a.n : 0, base = base_of(a, line);
+  two<T> seen = {(T)-INFINITY, 0};
+#pragma unroll 4
+  for (int64_t j = threadIdx.y; j < n; j += blockDim.y) {
+    const T v = stored<D>::in(((const D *)a.x)[base + j * a.inner]);
+    see<1>(seen, &v, 1);
+  }
+  seen = of_column(seen, s, seen_by_both<T>);
+  const T top = seen.a == (T)-INFINITY ? 0 : seen.a, scale = 1 / seen.b, shift = log_of(seen.b);
+#pragma unroll 4
+  for (int64_t j = threadIdx.y; j < n; j += blockDim.y) {
+    const T v = stored<D>::in(((const D *)a.x)[base + j * a.inner]) - top;
+    ((D *)a.o)[base + j * a.inner] = stored<D>::out(a.log ? v - shift : exp_down(v) * scale);
+  }
+}
+
+template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward_columns(const ty_k_lines a) {
+  typedef typename stored<D>::type T;
+  __shared__ T s[THREADS];
+  const int64_t line = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, n = line < a.lines ? a.n : 0, base = base_of(a, line);
+  T sum = 0;
+#pragma unroll 4
+  for (int64_t j = threadIdx.y; j < n; j += blockDim.y) {
+    const T g = stored<D>::in(((const D *)a.g)[base + j * a.inner]);
+    sum += a.log ? g : g * stored<D>::in(((const D *)a.x)[base + j * a.inner]);
+  }
+  sum = of_column(sum, s, [](T l, T r) { return l + r; });
+#pragma unroll 4
+  for (int64_t j = threadIdx.y; j < n; j += blockDim.y) {
+    const T g = stored<D>::in(((const D *)a.g)[base + j * a.inner]), y = stored<D>::in(((const D *)a.x)[base + j * a.inner]);
+    ((D *)a.o)[base + j * a.inner] = stored<D>::out(a.log ? g - exp_down(y) * sum : y * (g - sum));
+  }
+}
+
+template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_short(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ T s[TY_K_ROW_THREADS / 32];
   const int64_t line = row_of_thread(), n = line < a.lines ? a.n : 0, base = base_of(a, line);
-  T v[ROW_EACH], top = -INFINITY, part = 0;
+  T v[EACH], top = -INFINITY, part = 0;
   load_row<G, D>(v, a.x, base, n, a.inner);
   EACH_OF_ROW(e, j, n) top = larger(top, v[e]);
   top = combine_block(top, s, [](T x, T y) { return larger(x, y); });
@@ -111,11 +160,11 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) so
   store_row<G, D>(a.o, base, n, a.inner, v);
 }
 
-template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_backward_short(const ty_k_lines a) {
+template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_THREADS) softmax_backward_short(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ T s[TY_K_ROW_THREADS / 32];
   const int64_t line = row_of_thread(), n = line < a.lines ? a.n : 0, base = base_of(a, line);
-  T g[ROW_EACH], y[ROW_EACH], part = 0;
+  T g[EACH], y[EACH], part = 0;
   load_row<G, D>(g, a.g, base, n, a.inner);
   load_row<G, D>(y, a.x, base, n, a.inner);
   EACH_OF_ROW(e, j, n) part += a.log ? g[e] : g[e] * y[e];
@@ -221,13 +270,13 @@ template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_ent
 }
 
 /* Many short rows, which stand side by side, in registers. What is one for all rows is known: total, if anything. */
-template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_entropy_short(const ty_k_entropy a) {
+template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_entropy_short(const ty_k_entropy a) {
   typedef typename stored<D>::type T;
   const int64_t row = row_of_thread(), base = row * a.n, t = row < a.rows ? a.labels[row * a.label_step] : a.ignore;
   const int64_t n = row < a.rows && !bad_label(a, t) ? a.n : 0;
   const bool first = threadIdx.x == 0 && n;
   const T eps = (T)a.smoothing, w = n ? count_of<T>(a, t) : 0;
-  T v[ROW_EACH], lse = 0, sum = 0, *const none = NULL;               /* of a warp's width at most: combined without shared memory */
+  T v[EACH], lse = 0, sum = 0, *const none = NULL;               /* of a warp's width at most: combined without shared memory */
   load_row<G, D>(v, a.x, base, n, 1);
   if (a.losses) {
     T top = -INFINITY, part = 0;
@@ -267,11 +316,20 @@ template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cr
 
 /* ---- launchers ---- */
 
+template <class D> static cudaError_t softmax_side_by_side(const ty_k_lines &p, cudaStream_t s) {
+  const ty_k_lines a = p;
+  const unsigned turns = a.n >= 64 && a.lines < (int64_t)512 * THREADS ? 8 : 1;        /* else lines are enough to fill a device */
+  const dim3 threads(THREADS / turns, turns);
+  const unsigned blocks = blocks_for(a.lines, THREADS / turns);
+  return a.g ? TY_LAUNCH(softmax_backward_columns<D>, blocks, threads, s, a) : TY_LAUNCH(softmax_columns<D>, blocks, threads, s, a);
+}
+
 template <class D, int G> static cudaError_t softmax_rows(const ty_k_lines &p, cudaStream_t s) {
   const ty_k_lines a = p;
   const dim3 threads = threads_of_rows(a.lines, a.n);
   const unsigned blocks = blocks_of_rows(a.lines, a.n);
-  auto there = softmax_short<D, G>, back = softmax_backward_short<D, G>;
+  auto there = few_each(a.n) ? softmax_short<D, G, ROW_FEW> : softmax_short<D, G, ROW_EACH>;
+  auto back = few_each(a.n) ? softmax_backward_short<D, G, ROW_FEW> : softmax_backward_short<D, G, ROW_EACH>;
   return a.g ? TY_LAUNCH(back, blocks, threads, s, a) : TY_LAUNCH(there, blocks, threads, s, a);
 }
 
@@ -284,6 +342,8 @@ template <class D> static cudaError_t softmax_lines(const ty_k_lines &p, cudaStr
 cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) {
 #define SHORT(D, G) softmax_rows<D, G>(*a, s)
 #define LONG(D, G) softmax_lines<D>(*a, s)
+#define SIDE_BY_SIDE(D, G) softmax_side_by_side<D>(*a, s)
+  if (a->inner >= 32) return WITH_DTYPE(a->dtype, SIDE_BY_SIDE, 1);
   return a->n <= TY_K_ROW ? WITH_ROWS(a->dtype, a->n, SHORT) : WITH_DTYPE(a->dtype, LONG, 1);
 }
 
@@ -294,7 +354,7 @@ template <class D> static cudaError_t launch_entropy(const ty_k_entropy &p, cuda
 
 template <class D, int G> static cudaError_t launch_short_entropy(const ty_k_entropy &p, cudaStream_t s) {
   const ty_k_entropy a = p;
-  auto rows = cross_entropy_short<D, G>;
+  auto rows = few_each(a.n) ? cross_entropy_short<D, G, ROW_FEW> : cross_entropy_short<D, G, ROW_EACH>;
   return TY_LAUNCH(rows, blocks_of_rows(a.rows, a.n), threads_of_rows(a.rows, a.n), s, a);
 }
 

@@ -496,6 +496,7 @@ describe("guides: names", function()
 end)
 
 if cuda.is_available() then
+  local cached = os.getenv "TYCHO_CUDA_CACHE" ~= "0"         -- graphs need it
   describe("guides: cuda", function()
     it("copies from and to pinned memory without waiting", function()
       local d, p = tycho.randn(4, {device = "cuda"}), tycho.randn(4, {device = "cpu"}):pin_memory()
@@ -513,6 +514,7 @@ if cuda.is_available() then
       cuda.synchronize()
       close(q, p, "there and back", 0)
       close(r, p, "by to", 0)
+      if not cached then return end
       local g = cuda.graph(function() q:copy_(d, true) end)
       d:fill_(7)
       g:replay()
@@ -561,12 +563,12 @@ if cuda.is_available() then
       fails("must be 'default', 'warn' or 'error'", cuda.set_sync_debug_mode, "warm")
     end)
 
-    it("a graph has room where memory was cached for others, and says what capture can't have", function()
+    if cached then it("a graph has room where memory was cached for others, and says what capture can't have", function()
       tycho.empty(8, 1024, 1024, {device = "cuda"}):free()
       local x = tycho.ones(8, {device = "cuda"})
-      local cached = cuda.memory_reserved()
+      local before = cuda.memory_reserved()
       local g, y = cuda.graph(function() return x * 2 end)
-      assert.is_true(cuda.memory_reserved() < cached)
+      assert.is_true(cuda.memory_reserved() < before)
       g:replay()
       assert.same(tycho.full({8}, 2):totable(), y:totable())
       local e = cuda.Event()
@@ -582,7 +584,7 @@ if cuda.is_available() then
       local nothing = cuda.graph(cuda.empty_cache)                 -- left undone, for nothing may wait now
       assert.equal(syncs + cuda.device_count(), cuda.sync_count())   -- those before the recording
       nothing:replay()
-    end)
+    end) end
 
     it("one_hot with its classes given waits for nothing", function()
       local ids = tycho.tensor({1, 3}, {dtype = "int64", device = "cuda"})

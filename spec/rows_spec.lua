@@ -59,6 +59,27 @@ describe("rows", function()
     end
   end)
 
+  it("softmax of lines that lie side by side is that of rows", function()
+    for _, case in ipairs {{{3, 21, 5, 8}, 2}, {{1, 1, 40}, 2}, {{2, 70, 37}, 2}, {{130, 300}, 1}, {{2, 3, 4096, 33}, 2}, {{2, 5000, 33}, 2},
+        {{5, 7, 31}, 2}} do
+      local shape, dim = unpack(case)
+      for _, d in ipairs(shape[2] * shape[#shape] < 20000 and {"float32", "float16", "bfloat16", "float64"} or {"float32", "float16"}) do
+        local e = ({float32 = 2e-6, float16 = 2e-3, bfloat16 = 2e-2, float64 = 1e-12})[d]
+        local x, up = (tycho.randn(shape) * 3):to(d), tycho.randn(shape):to(d)
+        x[{1, 1}] = -math.huge
+        for _, op in ipairs {"softmax", "log_softmax"} do
+          local what = ("%s, %s, %s"):format(op, tostring(x.shape), d)
+          local a, b = x:detach():requires_grad_(), x:transpose(dim, #shape):contiguous():requires_grad_()
+          local y, z = a[op](a, dim), b[op](b, #shape)
+          helper.close(y:double(), z:transpose(dim, #shape):double(), what, e)
+          y:backward(up)
+          z:backward(up:transpose(dim, #shape))
+          helper.close(a.grad:double(), b.grad:transpose(dim, #shape):double(), what .. ", gradient", e * 20)
+        end
+      end
+    end
+  end)
+
   it("cross-entropy of many short rows is that of their parts", function()
     for _, d in ipairs {"float32", "float16", "float64"} do
       for _, n in ipairs {1, 2, 7, 21, 32, 100, 516} do
