@@ -88,6 +88,7 @@ static bool in_fours(const ty_k_indexing *a) {
 }
 
 #define BAD INT64_MIN
+#define AHEAD 8                  /* values that meet, read at once */
 
 /* NaN stays */
 template <class T> static __device__ __forceinline__ T together(int how, T a, T b) {
@@ -117,10 +118,24 @@ template <class T> __global__ void __launch_bounds__(THREADS) in_order(const ty_
   if (here == BAD || (p && target[order[p - 1] - 1] == here)) return;    /* the first of those that meet does it */
   locate(a, i % each, a.lead, a.ndim, at, &large, &small);
   T v = a.how != TY_K_PUT ? load<T>(a.p, a.dtype, here + large) : (T)0;
-  for (; p < a.positions && target[order[p] - 1] == here; p++) {
-    int64_t more = small, unused = 0;
-    locate(a, order[p] - 1, 0, a.lead, at, &unused, &more);
-    v = together(a.how, v, value_of<T>(a, more));
+  for (bool meets = true; meets; p += AHEAD) {         /* some are read at once, and combined one after another */
+    int64_t from[AHEAD];
+    T next[AHEAD];
+    bool same[AHEAD];
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++) from[k] = p + k < a.positions ? order[p + k] - 1 : -1;
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++) same[k] = from[k] >= 0 && target[from[k]] == here;
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++) {
+      int64_t more = small, unused = 0;
+      if (!same[k]) continue;
+      locate(a, from[k], 0, a.lead, at, &unused, &more);
+      next[k] = value_of<T>(a, more);
+    }
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++)
+      if ((meets = meets && same[k])) v = together(a.how, v, next[k]);
   }
   store(a.p, a.dtype, here + large, v);
 }
