@@ -196,6 +196,14 @@ typedef struct {
   struct { const void *from; void *to; int64_t n, first, outer, inner; int from_dtype, to_dtype, looked_at; } item[TY_K_CASTS];
 } ty_k_casts;
 TY_K cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s);
+/* Each item's rows of `width` bytes, one after another, to where pitch bytes lie between them. first: as above. */
+#define TY_K_PARTS 64
+typedef struct {
+  int count;
+  int64_t rows, pitch;
+  struct { const char *from; char *to; int64_t width, first; } item[TY_K_PARTS];
+} ty_k_parts;
+TY_K cudaError_t ty_k_join_parts(ty_k_parts *a, cudaStream_t s);
 /* One pass over up to TY_K_TENSORS tensors, which does what is asked for: *found = 1 where an element is infinite or NaN; the sum of
    each chunk's squares goes to squares, from `first` on, which moves on; then elements are divided by *scale, or multiplied by *factor. */
 typedef struct {

@@ -1,8 +1,9 @@
-/* Casts of lists of tensors; what looks for infinities in them, scales them, takes their norm. */
+/* Casts of lists of tensors, and what joins them; what looks for infinities in them, scales them, takes their norm. */
 #include "lists.cuh"
 #include "rows.cuh"
 
 #define CAST_EACH 8              /* elements of a thread */
+#define JOIN_EACH 4              /* words of a thread */
 
 /* An item without a place to be written to is only looked at. */
 static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
@@ -39,6 +40,27 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
     }
   }
   if (infinite && a.found && a.item[k].looked_at) *a.found = 1;            /* all who write it write the same */
+}
+
+/* By words of BYTES. */
+template <int BYTES> __global__ void __launch_bounds__(THREADS) join_parts(const ty_k_parts a) {
+  typedef typename word_of<BYTES>::type word;
+  int k = a.count - 1;
+  while (blockIdx.x < a.item[k].first) k--;
+  const int64_t width = a.item[k].width / BYTES, n = a.rows * width,
+    first = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * JOIN_EACH) + threadIdx.x;
+  const word *const from = (const word *)a.item[k].from;
+  char *const to = a.item[k].to;
+  word w[JOIN_EACH];
+#pragma unroll
+  for (int e = 0; e < JOIN_EACH; e++) if (first + e * THREADS < n) w[e] = from[first + e * THREADS];
+#pragma unroll
+  for (int e = 0; e < JOIN_EACH; e++) {
+    int64_t row = first + e * THREADS;
+    if (row >= n) continue;
+    const int64_t column = innermost(row, width, n > INT32_MAX);
+    *(word *)(to + row * a.pitch + column * BYTES) = w[e];
+  }
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) sweep(const ty_k_sweep a) {
@@ -90,6 +112,23 @@ cudaError_t ty_k_cast_all(ty_k_casts *a, cudaStream_t s) {
   }
   const ty_k_casts args = *a;
   return blocks ? TY_LAUNCH(cast_all, blocks_for(blocks, 1), THREADS, s, args) : cudaSuccess;
+}
+
+template <int BYTES> static cudaError_t join_by(ty_k_parts *p, cudaStream_t s) {
+  int64_t blocks = 0;
+  for (int k = 0; k < p->count; k++) {
+    p->item[k].first = blocks;
+    blocks += (p->rows * (p->item[k].width / BYTES) + THREADS * JOIN_EACH - 1) / (THREADS * JOIN_EACH);
+  }
+  const ty_k_parts a = *p;
+  return blocks ? TY_LAUNCH(join_parts<BYTES>, blocks_for(blocks, 1), THREADS, s, a) : cudaSuccess;
+}
+
+cudaError_t ty_k_join_parts(ty_k_parts *a, cudaStream_t s) {
+  uintptr_t bits = (uintptr_t)a->pitch;      /* what all addresses are multiples of */
+  for (int k = 0; k < a->count; k++) bits |= (uintptr_t)a->item[k].from | (uintptr_t)a->item[k].to | (uintptr_t)a->item[k].width;
+  return bits % 16 == 0 ? join_by<16>(a, s) : bits % 8 == 0 ? join_by<8>(a, s) : bits % 4 == 0 ? join_by<4>(a, s)
+    : bits % 2 == 0 ? join_by<2>(a, s) : join_by<1>(a, s);
 }
 
 cudaError_t ty_k_sweep_all(ty_k_sweep *p, cudaStream_t s) {

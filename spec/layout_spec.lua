@@ -118,3 +118,36 @@ describe("what PyTorch copies", function()
     helper.close(m, tycho.eye(3) * 9)
   end)
 end)
+
+describe("cat and stack", function()
+  it("of few and of many parts, of any dtype and layout, have each where it belongs", function()
+    tycho.manual_seed(4)
+    for _, dtype in ipairs {"float32", "float16", "float64", "uint8", "int64"} do
+      for _, case in ipairs {{{2, 3, 4, 5}, 2, 3}, {{2, 3, 4, 5}, 1, 70}, {{2, 8, 3, 4}, 2, 2, true}, {{2, 8, 3, 4}, 3, 3, true},
+          {{1, 16, 2, 2}, 1, 2, true}, {{3, 4}, 2, 130}, {{16}, 1, 5}, {{2, 3, 32}, 3, 4}} do
+        local shape, dim, n, last = unpack(case)
+        local parts, first = {}, {}
+        for i = 1, n do
+          local size = {unpack(shape)}
+          size[dim] = i % 5 == 4 and 0 or shape[dim] * (1 + i % 3)
+          parts[i] = tycho.randint(0, 100, size):to(dtype)
+          if last then parts[i] = parts[i]:contiguous("channels_last") end
+          first[i] = (first[i - 1] or 1) + (parts[i - 1] and parts[i - 1]:size(dim) or 0)
+        end
+        if n == 5 then parts[2] = parts[2]:float() end           -- another dtype
+        if n == 4 then parts[3] = parts[3]:expand(2, 3, parts[3]:size(3)):transpose(1, 2):contiguous():transpose(1, 2) end
+        local y = tycho.cat(parts, dim)
+        if last and n > 1 then assert.is_true(y:is_contiguous("channels_last")) end
+        for i = 1, n do
+          assert.is_true(y:narrow(dim, first[i], parts[i]:size(dim)):equal(parts[i]:to(y.dtype)), ("part %d of %d, %s"):format(i, n, dtype))
+        end
+        local alike = {}
+        for i = 1, n do alike[i] = tycho.randint(0, 100, shape):to(dtype) end
+        for at = 1, #shape + 1 do
+          local z = tycho.stack(alike, at)
+          for i = 1, n do assert.is_true(z:select(at, i):equal(alike[i])) end
+        end
+      end
+    end
+  end)
+end)

@@ -191,3 +191,40 @@ ty_status ty_cuda_copy(ty_call *c) {
   }
   return ty_launched(c, gpu, e);
 }
+
+/* cat and stack: many parts a launch, where each lies as the result does; else part by part. */
+ty_status ty_cuda_cat(ty_call *c) {
+  const bool stacks = c->op->id == TY_OP_stack;
+  const int d = (int)c->at[stacks ? TY_AT_stack_dim : TY_AT_cat_dim].i;
+  ty_tensor *o = c->out[0];
+  const bool last = !stacks && !ty_is_contiguous(o) && ty_is_channels_last(o);
+  bool even = ty_numel(o) > 0 && (last || ty_is_contiguous(o));
+  for (int i = 0; i < c->nin && even; i++) {
+    const ty_tensor *t = c->in[i].t;
+    even = t->dtype == o->dtype && t->storage->backend == o->storage->backend && (ty_numel(t) == 0 ||
+      (last ? ty_is_channels_last(t) : ty_is_contiguous(t)));
+  }
+  if (!even || c->nin < 2) return ty_rearrange(c);
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  const int64_t item = ty_itemsize(o);
+  ty_k_parts a = {.pitch = o->shape[d] * o->stride[d] * item};
+  char *to = ty_data(o);
+  a.rows = ty_numel(o) * item / a.pitch;
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    const int64_t width = ty_numel(t) * item / a.rows;
+    if (width) {
+      a.item[a.count].from = ty_data(t);
+      a.item[a.count].to = to;
+      a.item[a.count++].width = width;
+      to += width;
+    }
+    if (a.count == TY_K_PARTS || (i == c->nin - 1 && a.count)) {
+      TY_TRY(ty_launched(c, gpu, ty_k_join_parts(&a, s)));
+      a.count = 0;
+    }
+  }
+  return TY_OK;
+}

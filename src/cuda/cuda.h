@@ -109,6 +109,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   size_t src_at, size_t n, bool wait);
 ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);
 ty_status ty_cuda_copy(ty_call *c);
+ty_status ty_cuda_cat(ty_call *c);
 
 /* ---- call.c: what an entry begins and ends with ---- */
 /* sets the device, records the use of its operands and results, gives the stream */

@@ -183,7 +183,7 @@ static void describe(int gpu) {
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
     .seed = seed, .get_seed = get_seed, .queue_id = ty_queue_id, .uses = uses,
     .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
-    .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_rearrange, [TY_C_FILL] = ty_cuda_fill,
+    .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_cuda_cat, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,
             [TY_C_SOFTMAX] = ty_cuda_softmax, [TY_C_LOSS] = ty_cuda_loss, [TY_C_OPTIM] = ty_cuda_optim,
             [TY_C_NORM] = ty_cuda_norm, [TY_C_SCAN] = ty_cuda_scan, [TY_C_REDUCE_INDEX] = ty_cuda_reduce_index,
