@@ -100,8 +100,9 @@ template <class D, int N> __global__ void __launch_bounds__(THREADS) lanes(const
   sums<T> mine[N];
 #pragma unroll
   for (int k = 0; k < N; k++) {
+    const bool any = c < a.c && from + y < to;
     mine[k] = {0, 0};
-    center[k] = c < a.c && from + y < to ? center_of<T>(a, image * a.c + c + k, stored<D>::in(((const D *)a.x)[base + (from + y) * a.c + k])) : 0;
+    center[k] = any ? center_of<T>(a, image * a.c + c + k, stored<D>::in(((const D *)a.x)[base + (from + y) * a.c + k])) : 0;
   }
   if (c < a.c)
 #pragma unroll 4

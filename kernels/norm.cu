@@ -17,7 +17,9 @@
 #define MANY 1024
 #define TALL (MANY / LANES)
 
-#define WARPS ((TY_K_ROW_THREADS > THREADS ? TY_K_ROW_THREADS : THREADS) / 32)
+#define LONG_THREADS 512         /* of rows longer than TY_K_ROW, up to LONG_ROW, which a block has in registers too */
+#define LONG_ROW (LONG_THREADS * ROW_EACH)
+#define WARPS (LONG_THREADS / 32)
 
 template <class T> static __device__ __forceinline__ two<T> add(two<T> x, two<T> y) { return {x.a + y.a, x.b + y.b}; }
 
@@ -52,7 +54,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   store(a.rstd, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, r);
 }
 
-template <class D, int G> __global__ void __launch_bounds__(TY_K_ROW_THREADS) forward_short(const ty_k_norm a) {
+template <class D, int G, int MOST> __global__ void __launch_bounds__(MOST) forward_short(const ty_k_norm a) {
   typedef typename stored<D>::type T;
   __shared__ T s[WARPS];
   constexpr int EACH = ROW_EACH;
@@ -102,9 +104,10 @@ template <int G, class T, int EACH> static __device__ __forceinline__ void sum_o
 }
 
 /* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER:
-   rows stand side by side. */
-template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G> __global__ void
-__launch_bounds__(TY_K_ROW_THREADS, sizeof(D) < 8 && G == 4 && !BESIDE ? 2 : 1) backward_short(const ty_k_norm a, int parts) {
+   rows stand side by side. MOST: of the block's threads. */
+template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G, int MOST = TY_K_ROW_THREADS> __global__ void
+__launch_bounds__(MOST, sizeof(D) < 8 && G == 4 && !BESIDE && MOST == TY_K_ROW_THREADS ? 2 : 1) backward_short(const ty_k_norm a,
+  int parts) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
   __shared__ T turns[TOGETHER ? TY_K_ROW_THREADS : 1];
@@ -452,17 +455,28 @@ template <class D, bool TOGETHER, int G> static auto backward_of(const ty_k_norm
 
 template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, int parts, cudaStream_t s) {
   const ty_k_norm a = p;
-  auto there = forward_short<D, G>;
+  auto there = forward_short<D, G, TY_K_ROW_THREADS>;
   const dim3 threads = threads_of_rows(a.rows, a.n);
   auto back = threads.y > 1 ? backward_of<D, true, G>(a) : backward_of<D, false, G>(a);
   return a.g ? TY_LAUNCH(back, (unsigned)parts, threads, s, a, parts) : TY_LAUNCH(there, blocks_of_rows(a.rows, a.n), threads, s, a);
+}
+
+template <class D> static cudaError_t launch_longer(const ty_k_norm &p, int parts, cudaStream_t s) {
+  const ty_k_norm a = p;
+  auto there = forward_short<D, 4, LONG_THREADS>;
+  auto back = backward_short<D, D, D, false, false, 4, LONG_THREADS>;
+  return a.g ? TY_LAUNCH(back, (unsigned)parts, LONG_THREADS, s, a, parts) : TY_LAUNCH(there, blocks_for(a.rows, 1), LONG_THREADS, s, a);
 }
 
 template <class T> static cudaError_t launch(const ty_k_norm &p, cudaStream_t s) {
   const ty_k_norm a = p;
   const int parts = ty_k_norm_parts(a.rows, a.n);
 #define SHORT(D, G) launch_short<D, G>(a, parts, s)
+  const bool alone = a.o && !a.past && !a.copy && a.gdtype == a.dtype,
+    longer = a.n <= LONG_ROW && a.n % 4 == 0 && short_float(a.dtype) && (!a.g || alone);
   cudaError_t e = a.n <= TY_K_ROW ? WITH_ROWS(a.dtype, a.n, SHORT)
+    : longer ? (a.dtype == TY_F32 ? launch_longer<float>(a, parts, s) : a.dtype == TY_F16 ? launch_longer<half16>(a, parts, s)
+      : launch_longer<brain16>(a, parts, s))
     : a.g ? TY_LAUNCH(backward<T>, (unsigned)parts, THREADS, s, a, parts)
     : TY_LAUNCH(forward<T>, blocks_for(a.rows, 1), THREADS, s, a);
   return e == cudaSuccess && a.g ? TY_LAUNCH(add_parts<T>, blocks_for(a.n, LANES), MANY, s, a, parts) : e;

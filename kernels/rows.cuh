@@ -71,7 +71,8 @@ template <int G, class D, class T, int EACH> static __device__ __forceinline__ v
   put_row<EACH, G>((D *)p + base, (int)n, step, v, narrowed<D, T>());
 }
 /* Of what all rows share, of any float dtype. */
-template <int G, class T, int EACH> static __device__ __forceinline__ void load_shared_row(T (&v)[EACH], const void *p, int dtype, int64_t n) {
+template <int G, class T, int EACH> static __device__ __forceinline__ void load_shared_row(T (&v)[EACH], const void *p, int dtype,
+  int64_t n) {
   if (dtype == TY_F32) load_row<G, float>(v, p, 0, n, 1);
   else if (dtype == TY_F16) load_row<G, half16>(v, p, 0, n, 1);
   else if (dtype == TY_BF16) load_row<G, brain16>(v, p, 0, n, 1);

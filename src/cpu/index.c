@@ -310,8 +310,9 @@ static bool is_bad(const walk *w, int64_t line, int64_t from, int64_t to, int64_
   const int64_t *p = ty_data(w->idx);
   int64_t i, l, s, bad = 0;                /* a sign is what processors without AVX can gather in vectors */
   line_at(w, line, &i, &l, &s);
+  if (w->istep == 0) to = TY_MIN(to, from + 1);
   if (w->istep == 1) for (int64_t j = from; j < to; j++) bad |= (p[i + j] - 1) | (limit - p[i + j]);
-  else for (int64_t j = from; j < (w->istep ? to : TY_MIN(to, from + 1)); j++) bad |= (p[i + j * w->istep] - 1) | (limit - p[i + j * w->istep]);
+  else for (int64_t j = from; j < to; j++) bad |= (p[i + j * w->istep] - 1) | (limit - p[i + j * w->istep]);
   return bad < 0;
 }
 

@@ -163,8 +163,8 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
     if (!fits(t[i])) return TY_OK;
   /* A plan that training, a graph or the promise of the same bits each time needs is made at once; so is one without which there are only
      the tiles, which take as long as a plan does. */
-  const bool once = a->lq * a->lk <= TY_SCORES_IN_MEMORY && !back && !c->ctx->grad_enabled && !ty_captures(gpu) && !ty_core->flags->deterministic &&
-    !ty_core->flags->cudnn_deterministic;
+  const bool once = a->lq * a->lk <= TY_SCORES_IN_MEMORY && !back && !c->ctx->grad_enabled && !ty_captures(gpu) &&
+    !ty_core->flags->deterministic && !ty_core->flags->cudnn_deterministic;
   ty_dnn_pack p = {.dtype = a->dtype, .patience = once ? PATIENCE : 0};
 #define GIVE(id, at) (p.uid[p.n] = (id), p.data[p.n++] = (void *)(at))
   GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);

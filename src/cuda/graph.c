@@ -12,7 +12,7 @@
 #include <string.h>
 #include "cuda.h"
 
-typedef struct { atomic_int graphs; uint64_t id; ty_stream *stream, *ran; } pool;      /* id: never used twice; ran: the stream of the last launch */
+typedef struct { atomic_int graphs; uint64_t id; ty_stream *stream, *ran; } pool;      /* id: used once; ran: the last launch's stream */
 
 struct ty_graph {
   int gpu;
