@@ -319,18 +319,11 @@ cudaError_t cudaGetLastError() { cudaError_t e = last; last = cudaSuccess; retur
 cudaError_t cudaPeekAtLastError() { return last; }
 const char *cudaGetErrorName(cudaError_t e) {
   switch (e) {
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
-    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
-    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureIsolation: return "cudaErrorStreamCaptureIsolation";
-    case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
+#define NAME(n) case cudaError##n: return "cudaError" #n;
+    NAME(MemoryAllocation) NAME(InvalidValue) NAME(LaunchFailure) NAME(IllegalAddress) NAME(InvalidConfiguration)
+    NAME(InvalidResourceHandle) NAME(InvalidDevice) NAME(StreamCaptureUnsupported) NAME(StreamCaptureInvalidated)
+    NAME(StreamCaptureUnjoined) NAME(StreamCaptureIsolation) NAME(CapturedEvent)
+#undef NAME
     default: return "an error of the simulation";
   }
 }
@@ -407,15 +400,9 @@ cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   pinned[(char *)*p] = {n, nullptr, 0, -1};
   return cudaSuccess;
 }
-/* Page-locked by somebody else. */
-EXPORT void *sim_pin(size_t n) {
-  void *p = nullptr;
-  cudaHostAlloc(&p, n, 0);
-  return p;
-}
+EXPORT void *sim_pin(size_t n) { void *p = nullptr; cudaHostAlloc(&p, n, 0); return p; }   /* page-locked by somebody else */
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
-  ENTER;
-  memset(a, 0, sizeof *a);
+  ENTER; *a = {};
   a->type = is_pinned(p, 1) ? cudaMemoryTypeHost : touches_device(p) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
   return cudaSuccess;
 }
@@ -525,9 +512,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind
 }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int from, int to) { ENTER; *can = from != to; return cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { ENTER; return cudaSuccess; }
-cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t n, cudaStream_t s) {
+cudaError_t cudaMemcpyPeerAsync(void *dst, int, const void *src, int, size_t n, cudaStream_t s) {
   ENTER;
-  (void)to; (void)from;
   if (!on_device(dst, n) || !on_device(src, n)) return give(cudaErrorInvalidValue);
   s->add([=] { memcpy(dst, src, n); });
   return cudaSuccess;

@@ -1,7 +1,7 @@
 /* The loops of a depthwise convolution's weight gradient, float32; built once for each instruction set, as loops.c is.
  *
- * Idea: channels lie side by side, so that a vector holds LANES of them; the sums of several elements of the filter stay in registers
- * while a row of the result's gradient goes by. Invariant: a last vector that would be short starts earlier: some channels are there twice. */
+ * Idea: channels lie side by side, so that a vector holds LANES of them; sums of several elements of the filter stay in registers while a
+ * row of the result's gradient goes by. Invariant: a last vector that would be short starts earlier: some channels are there twice. */
 #include <string.h>
 #include "cpu.h"
 
