@@ -9,7 +9,14 @@
 #else
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#define TY_LAUNCH(kernel, grid, block, stream, ...) (kernel<<<grid, block, 0, stream>>>(__VA_ARGS__), cudaPeekAtLastError())
+#define TY_LAUNCH(kernel, grid, block, stream, ...) ty_launch(kernel, grid, block, stream, __VA_ARGS__)
+/* As <<<>>> does, less the detour by which that carries the configuration to it; gives the launch's own error, not an earlier one. */
+template <class T> struct parameter { typedef T type; };
+template <class... P> static inline cudaError_t ty_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t s,
+  typename parameter<P>::type... p) {
+  void *list[] = {&p...};
+  return cudaLaunchKernel((const void *)kernel, grid, block, list, 0, s);
+}
 #endif
 #include "kernels.h"
 #include "math.h"
