@@ -95,6 +95,7 @@ end}
 R.leaky_relu = {x = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end}
 R.elu = {x = function(g, x, alpha) return ops.where(ops.gt(x, 0), g, g * ops.exp(ops.clamp(x, nil, 0)) * alpha) end}
 R.softplus = {x = function(g, x, beta, threshold)
+  if not recording() then return ops.softplus_backward(g, x, beta, threshold) end
   return ops.where(ops.gt(x * beta, threshold), g, g * ops.sigmoid(x * beta))
 end}
 R.selu = {x = function(g, x)
@@ -462,7 +463,7 @@ R.collective = {x = collective_gradient}
 local NONE = [[
   isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
-  silu_backward gelu_erf_backward gelu_tanh_backward prelu_backward
+  silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward prelu_backward
   smooth_l1_backward bce_logits_backward grid_sample_slopes grid_sample_spread softmax_backward log_softmax_backward batch_norm_backward
   layer_norm_backward group_norm_backward cross_entropy_backward cross_entropy_mean_backward linear_backward_weight
   empty zeros ones full range linspace eye rand randn randint randperm rng_state set_rng_state uniform normal

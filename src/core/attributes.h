@@ -17,6 +17,7 @@ enum {
   TY_AT_addcmul_value = 0,
   TY_AT_addcdiv_value = 0,
   TY_AT_smooth_l1_backward_beta = 0,
+  TY_AT_softplus_backward_beta = 0, TY_AT_softplus_backward_threshold = 1,
   TY_AT_leaky_relu_backward_negative_slope = 0,
   TY_AT_hardtanh_backward_min_val = 0, TY_AT_hardtanh_backward_max_val = 1,
   TY_AT_clamp_backward_min = 0, TY_AT_clamp_backward_max = 1,

@@ -92,13 +92,16 @@ static ty_status begin(ty_call *c) { return c->out[0]->storage == c->in[0].t->st
 
 static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 
-/* x of one indexed dim as outer x size x inner elements in a row; false where it doesn't lie so. The result is outer x n x inner then. */
+/* x, whose indexed dims follow one another, as outer x size x inner elements in a row; false where it doesn't lie so. The result is
+ * outer x n x inner then. */
 typedef struct { int64_t outer, size, inner; } slabs;
 static bool as_slabs(const ty_call *c, const ty_tensor *x, const ty_tensor *result, slabs *s) {
-  const int64_t d = c->at[TY_AT_index_dims].v[0];
-  if (c->at[TY_AT_index_dims].n != 1 || !ty_is_contiguous(x) || !ty_is_contiguous(result)) return false;
-  *s = (slabs){1, x->shape[d], 1};
-  for (int i = 0; i < x->ndim; i++) *(i < d ? &s->outer : &s->inner) *= i == d ? 1 : x->shape[i];
+  const ty_attr *dims = &c->at[TY_AT_index_dims];
+  const int64_t d = dims->v[0], end = d + dims->n;
+  if (!ty_is_contiguous(x) || !ty_is_contiguous(result)) return false;
+  for (int i = 1; i < dims->n; i++) if (dims->v[i] != d + i) return false;
+  *s = (slabs){1, 1, 1};
+  for (int i = 0; i < x->ndim; i++) *(i < d ? &s->outer : i < end ? &s->size : &s->inner) *= x->shape[i];
   return true;
 }
 
@@ -110,6 +113,22 @@ static void pick(char *to, const char *from, const int64_t *offset, int64_t n, i
   else EACH(uint8_t);
 }
 #undef EACH
+
+/* Offsets that follow one another: n elements (of inner) from `from` on go to `to`. */
+typedef struct { int64_t to, from, n; } stretch;
+static int64_t stretches_of(const plan *p, int64_t inner, stretch *s) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < p->n; i++)
+    if (n && p->offset[i] == s[n - 1].from + s[n - 1].n * inner) s[n - 1].n++;
+    else s[n++] = (stretch){i, p->offset[i], 1};
+  return n;
+}
+/* As memcpy, in place of a call where there are few. */
+static void move_few(char *to, const char *from, int64_t bytes) {
+  if (bytes < 16 || bytes > 256) { memcpy(to, from, (size_t)bytes); return; }
+  for (int64_t at = 0; at + 16 < bytes; at += 16) memcpy(to + at, from + at, 16);
+  memcpy(to + bytes - 16, from + bytes - 16, 16);
+}
 
 static ty_status take_out(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
@@ -132,12 +151,21 @@ static ty_status take_out(ty_call *c) {
     const char *src = ty_data(x);
     char *dst = ty_data(o);
     const int64_t run = s.inner * size;
+    stretch *all = ty_scratch(sizeof *all * (size_t)TY_MAX(p.n, 1));
+    const int64_t n = all ? stretches_of(&p, s.inner, all) : 0;
+    if (!all) done = ty_no_memory(c->ctx, c->op->shown);
     #pragma omp parallel for num_threads(ty_threads_for(s.outer * p.n * s.inner)) schedule(static)
-    for (int64_t b = 0; b < s.outer; b++) {
+    for (int64_t b = 0; b < (all ? s.outer : 0); b++) {
       const char *from = src + b * s.size * run;
-      if (s.inner == 1) pick(dst + b * p.n * size, from, p.offset, p.n, size);
-      else for (int64_t i = 0; i < p.n; i++) memcpy(dst + (b * p.n + i) * run, from + p.offset[i] * size, (size_t)run);
+      char *to = dst + b * p.n * run;
+      if (s.inner == 1 && n * 4 > p.n) pick(to, from, p.offset, p.n, size);
+      else for (int64_t i = 0; i < n; i++) {
+        const stretch *r = &all[i];
+        if (size == 4 && r->n * s.inner == 1) ((uint32_t *)to)[r->to] = ((const uint32_t *)from)[r->from];
+        else move_few(to + r->to * run, from + r->from * size, r->n * run);
+      }
     }
+    ty_scratch_free(all);
   } else
     for (int64_t i = 0; i < p.n && row && done == TY_OK; i++) {
       ty_tensor from = p.rest, to = result_at(&p, o, i);

@@ -201,6 +201,23 @@ static ty_status unique(ty_call *c) {
 
 /* ---- searchsorted, bincount ---- */
 
+/* How many of n ascending elements come before y: all that are less, or, right, not greater; NaN is the largest. Without branches, which
+ * nobody could foresee. */
+#define BEFORE(S, T) \
+  static int64_t before_##S(const void *row, int64_t n, const void *at, bool right) { \
+    const T *a = row, y = *(const T *)at; int64_t first = 0; \
+    if (y != y && right) return n; \
+    for (int64_t half; n > 1; n -= half) { \
+      half = n / 2; \
+      const T x = a[first + half - 1]; \
+      first += -(int64_t)(y != y ? x == x : right ? x <= y : x < y) & half; } \
+    if (n) { const T x = a[first]; first += y != y ? x == x : right ? x <= y : x < y; } \
+    return first; }
+BEFORE(f32, float)
+BEFORE(f64, double)
+BEFORE(i64, int64_t)
+BEFORE(i32, int32_t)
+
 static ty_status searchsorted(ty_call *c) {
   ty_tensor *s, *v;
   bool right = c->at[TY_AT_searchsorted_right].i;
@@ -209,22 +226,25 @@ static ty_status searchsorted(ty_call *c) {
   if (st != TY_OK) { ty_release(s); return st; }
   ty_dtype d = (ty_dtype)s->dtype;
   int size = ty_itemsize(s);
+  int64_t (*const before)(const void *, int64_t, const void *, bool) = d == TY_F32 ? before_f32 : d == TY_F64 ? before_f64
+    : d == TY_I64 ? before_i64 : d == TY_I32 ? before_i32 : NULL;
   int64_t n = s->shape[s->ndim - 1], per = v->ndim ? v->shape[v->ndim - 1] : 1, total = ty_numel(v), *out = ty_data(c->out[0]);
   #pragma omp parallel for num_threads(ty_threads_for(total * 32)) schedule(static)
   for (int64_t i = 0; i < total; i++) {
     const char *row = (char *)ty_data(s) + (s->ndim > 1 ? i / per * n : 0) * size, *p = (char *)ty_data(v) + i * size;
+    if (before) { out[i] = before(row, n, p, right) + 1; continue; }
     int64_t lo = 0, hi = n;
     while (lo < hi) {
       int64_t mid = lo + (hi - lo) / 2;
-      bool before;
+      bool less;
       if (ty_is_float(d)) {
         double x = ty_get(row + mid * size, d), y = ty_get(p, d);
-        before = right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x);   /* NaN is the largest */
+        less = right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x);
       } else {
         int64_t x = ty_get_int(row + mid * size, d), y = ty_get_int(p, d);
-        before = right ? x <= y : x < y;
+        less = right ? x <= y : x < y;
       }
-      if (before) lo = mid + 1;
+      if (less) lo = mid + 1;
       else hi = mid;
     }
     out[i] = lo + 1;

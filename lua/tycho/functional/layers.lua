@@ -179,16 +179,21 @@ def("pad",
       x = ops.pad_constant(x, crop)
       for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
     end
-    for i = 1, #pad / 2 do
+    local at, dims = {}, {}                                      -- of all dims at once, where they follow one another
+    for i = #pad / 2, 1, -1 do
       local d, before, after = M.dim(x) + 1 - i, pad[2 * i - 1], pad[2 * i]
       local n = x.shape[d]
       local most = mode == "reflect" and n - 1 or mode == "circular" and n or math.huge
       if n < 1 or before > most or after > most then
         fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape))
       end
-      if before ~= 0 or after ~= 0 then x = ops.index(x, {beyond(x, n, before, after, mode)}, d) end
+      if before ~= 0 or after ~= 0 then
+        if #dims > 0 and dims[#dims] ~= d - 1 then x, at, dims = ops.index(x, at, dims), {}, {} end
+        for k, v in ipairs(at) do at[k] = M.unsqueeze(v, -1) end
+        at[#at + 1], dims[#dims + 1] = beyond(x, n, before, after, mode), d
+      end
     end
-    return x
+    return #dims > 0 and ops.index(x, at, dims) or x
   end, NN)
 -- how many windows n elements have
 local function windows_of(n, k, stride, padding, dilation) return math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1 end
