@@ -17,8 +17,9 @@
 #define SUMS(k, T) \
   static void join_##k(double *sum, const T *lane, int64_t lanes, int64_t n, bool round) { \
     for (int64_t at = 0; at < n; at += SIDE) { \
-      const int64_t m = TY_MIN(SIDE, n - at); double w[TY_LANES][SIDE] = {{0}}; \
-      for (int64_t l = 0; l < lanes; l++) for (int64_t j = 0; j < m; j++) w[l][j] = (double)lane[l * n + at + j]; \
+      const int64_t m = TY_MIN(SIDE, n - at); double w[TY_LANES][SIDE]; \
+      if (m == SIDE) for (int64_t l = 0; l < lanes; l++) for (int j = 0; j < SIDE; j++) w[l][j] = (double)lane[l * n + at + j]; \
+      else for (int64_t l = 0; l < lanes; l++) for (int j = 0; j < SIDE; j++) w[l][j] = j < m ? (double)lane[l * n + at + j] : 0; \
       for (int64_t h = TY_LANES / 2; h; h /= 2) for (int64_t l = 0; l < h && l + h < lanes; l++) \
         for (int j = 0; j < SIDE; j++) w[l][j] += w[l + h][j]; \
       for (int64_t j = 0; j < m; j++) sum[at + j] += round ? (double)(T)w[0][j] : w[0][j]; } } \

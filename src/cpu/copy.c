@@ -30,6 +30,7 @@ static void move_run(char *d, const char *s, size_t n) {
     T *d = (T *)ptr[0]; \
     const T *s = (const T *)ptr[1]; \
     if (stride[0] == 1 && stride[1] == -1) { for (int64_t i = 0; i < n; i++) d[i] = s[-i]; } \
+    else if (stride[0] == 1 && stride[1] == 0 && !*s) memset(d, 0, (size_t)n * sizeof(T)); \
     else if (stride[0] == 1 && stride[1] == 0) { const T v = *s; for (int64_t i = 0; i < n; i++) d[i] = v; } \
     else if (stride[0] == 1) { for (int64_t i = 0; i < n; i++) d[i] = s[i * stride[1]]; } \
     else { for (int64_t i = 0; i < n; i++) d[i * stride[0]] = s[i * stride[1]]; } \
