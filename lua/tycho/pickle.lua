@@ -23,206 +23,240 @@ local function whole(v, least) return type(v) == "number" and v % 1 == 0 and v >
 local NONE, MARK = {}, {}
 local Dict, List = {}, {}
 
--- What `read(key)` gives is the blob of a storage.
-local function machine(text, read)
-  local at, stack, memo, marks = 1, {}, {}, {}
-  local function bytes(n)
-    if n < 0 or at + n - 1 > #text then fail "truncated: its pickle" end
-    at = at + n
-    return text:sub(at - n, at - 1)
-  end
-  local function unsigned(n)
-    local v, s = 0, bytes(n)
-    for i = n, 1, -1 do v = v * 256 + s:byte(i) end
-    return v
-  end
-  local function signed(n)
-    local v = unsigned(n)
-    return v >= 2 ^ (8 * n - 1) and v - 2 ^ (8 * n) or v
-  end
-  local function line()
-    local stop = text:find("\n", at, true) or fail "truncated: its pickle"
-    local s = text:sub(at, stop - 1)
-    at = stop + 1
-    return s
-  end
-  local function push(v) if #stack >= 1e6 then fail "its pickle is nested too deeply" end stack[#stack + 1] = v end
-  local function pop()
-    local v = stack[#stack]
-    if v == nil or v == MARK then fail "its pickle is damaged: nothing to take from the stack" end
-    stack[#stack] = nil
-    return v
-  end
-  local function since_mark()
-    local m = table.remove(marks)
-    if not m then fail "its pickle is damaged: no mark" end
-    local out = {}
-    for i = m + 1, #stack do out[i - m] = stack[i] end
-    for i = #stack, m, -1 do stack[i] = nil end
-    return out
-  end
-  local function top(class)
-    local v = stack[#stack]
-    if type(v) ~= "table" or getmetatable(v) ~= class then fail "its pickle is damaged: an item for something that takes none" end
-    return v
-  end
-  local function list(values) return setmetatable({values = values, n = #values}, List) end
-  local function set(d, k, v)
-    if k == NONE or type(k) == "table" then fail "its pickle has a key that is neither a string nor a number" end
-    d.values[k] = v
-  end
-  local function numbers(v, what)
-    if type(v) ~= "table" or getmetatable(v) ~= List then fail("its pickle is damaged: a tensor's %s", what) end
-    if #v.values > 8 then fail "a tensor of more than 8 dims" end
-    for i = 1, #v.values do if not whole(v.values[i], 0) then fail("its pickle is damaged: a tensor's %s", what) end end
-    return v.values
-  end
+local function list(values) return setmetatable({values = values, n = #values}, List) end
 
-  local blobs = {}
-  local function tensor(args)
-    local a = args.values
-    local storage, offset = a[1], a[2]
-    if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
-      fail "its pickle is damaged: a tensor without a storage"
-    end
-    local sizes, strides = numbers(a[3], "sizes"), numbers(a[4], "strides")
-    if #sizes ~= #strides then fail "its pickle is damaged: a tensor's strides" end
-    local last, n, dense = offset, 1, 1
-    local contiguous = true
-    for i = #sizes, 1, -1 do
-      if sizes[i] > 1 then
-        contiguous = contiguous and strides[i] == dense
-        last = last + (sizes[i] - 1) * strides[i]
-      end
-      dense, n = dense * sizes[i], n * sizes[i]
-    end
-    if n > 0 and last >= storage.count then
-      fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count)
-    end
-    local blob = blobs[storage.key]
-    if not blob then
-      blob = {read(storage.key)}
-      blobs[storage.key] = blob
-    end
-    if storage.count * width[storage.descr] > blob[2] then
-      fail("truncated: storage '%s' has %d bytes for %d elements", storage.key, blob[2], storage.count)
-    end
-    if n == 0 or contiguous then return core.blob_array(blob[1], n == 0 and 0 or offset * width[storage.descr], storage.descr, sizes) end
-    -- any other strides: the elements' positions, as an index
-    local flat = core.blob_array(blob[1], 0, storage.descr, {storage.count})
-    local index = ops.full({1}, offset + 1, {dtype = "int64", device = "cpu"})
-    for i, d in ipairs(sizes) do
-      index = M.unsqueeze(index, -1) + ops.range(0, d - 1, 1, {dtype = "int64", device = "cpu"}) * strides[i]
-    end
-    return M.view(ops.index(flat, {M.flatten(index)}, 1), sizes)
-  end
+---- the machine: text and the place in it, a stack with marks, what is remembered; read(key) gives a storage's blob and its bytes ----
+local Machine = {}
+Machine.__index = Machine
 
-  local calls = {
-    ["collections.OrderedDict"] = function() return setmetatable({values = {}}, Dict) end,
-    ["torch._utils._rebuild_tensor_v2"] = tensor,
-    ["torch._utils._rebuild_parameter"] = function(args) return core.is_tensor(args.values[1]) and args.values[1] or
-    fail "its pickle is damaged: a parameter" end,
-    ["torch.Size"] = function(args) return args.values[1] end,
-    -- of settings that are saved beside: a device as its name, a set as a list, a Counter as a table
-    ["torch.device"] = function(args)
-      local kind, index = args.values[1], args.values[2]
-      if type(kind) ~= "string" or not (index == nil or whole(index, 0)) then fail "its pickle is damaged: a device" end
-      return index and ("%s:%d"):format(kind, index) or kind
-    end,
-    ["__builtin__.set"] = function(args)
-      return getmetatable(args.values[1]) == List and args.values[1] or fail "its pickle is damaged: a set"
-    end,
-    ["collections.Counter"] = function(args)
-      return getmetatable(args.values[1]) == Dict and args.values[1] or fail "its pickle is damaged: a Counter"
-    end,
-  }
-  local function global(module, name)
-    local full = module .. "." .. name
-    if module == "torch" and storages[name] then return {class = storages[name]} end
-    if calls[full] then return {call = calls[full]} end
-    if module == "torch" and dtypes[name] then return name end
-    fail("it would call '%s'; only tensors, tables, numbers and strings are read", full:sub(1, 80))
+function Machine:bytes(n)
+  if n < 0 or self.at + n - 1 > #self.text then fail "truncated: its pickle" end
+  self.at = self.at + n
+  return self.text:sub(self.at - n, self.at - 1)
+end
+function Machine:unsigned(n)
+  local v, s = 0, self:bytes(n)
+  for i = n, 1, -1 do v = v * 256 + s:byte(i) end
+  return v
+end
+function Machine:signed(n)
+  local v = self:unsigned(n)
+  return v >= 2 ^ (8 * n - 1) and v - 2 ^ (8 * n) or v
+end
+function Machine:line()
+  local stop = self.text:find("\n", self.at, true) or fail "truncated: its pickle"
+  local s = self.text:sub(self.at, stop - 1)
+  self.at = stop + 1
+  return s
+end
+function Machine:double()        -- big-endian
+  local s = self:bytes(8)
+  local sign, e = s:byte(1) > 127 and -1 or 1, s:byte(1) % 128 * 16 + math.floor(s:byte(2) / 16)
+  local m = s:byte(2) % 16
+  for i = 3, 8 do m = m * 256 + s:byte(i) end
+  if e == 2047 then return m == 0 and sign * math.huge or 0 / 0 end
+  if e == 0 then return sign * m * 2 ^ -1074 end
+  return sign * (m + 2 ^ 52) * 2 ^ (e - 1075)
+end
+function Machine:long()          -- little-endian, two's complement; exact to 2^53
+  local n = self:unsigned(1)
+  if n == 0 then return 0 end
+  if n > 8 then fail "a whole number of more than 64 bits" end
+  return self:signed(n)
+end
+
+function Machine:push(v)
+  if #self.stack >= 1e6 then fail "its pickle is nested too deeply" end
+  self.stack[#self.stack + 1] = v
+end
+function Machine:pop()
+  local v = self.stack[#self.stack]
+  if v == nil or v == MARK then fail "its pickle is damaged: nothing to take from the stack" end
+  self.stack[#self.stack] = nil
+  return v
+end
+function Machine:mark()
+  self.marks[#self.marks + 1] = #self.stack + 1
+  self:push(MARK)
+end
+function Machine:since_mark()
+  local m, stack, out = table.remove(self.marks), self.stack, {}
+  if not m then fail "its pickle is damaged: no mark" end
+  for i = m + 1, #stack do out[i - m] = stack[i] end
+  for i = #stack, m, -1 do stack[i] = nil end
+  return out
+end
+function Machine:top(class)
+  local v = self.stack[#self.stack]
+  if type(v) ~= "table" or getmetatable(v) ~= class then fail "its pickle is damaged: an item for something that takes none" end
+  return v
+end
+function Machine:remember(k) self.memo[k] = self.stack[#self.stack] end
+function Machine:recall(k)
+  if self.memo[k] == nil then fail "its pickle is damaged: nothing remembered there" end
+  self:push(self.memo[k])
+end
+
+---- what it builds ----
+local function set(d, k, v)
+  if k == NONE or type(k) == "table" then fail "its pickle has a key that is neither a string nor a number" end
+  d.values[k] = v
+end
+local function append(l, v)
+  l.n = l.n + 1
+  l.values[l.n] = v
+end
+
+local function numbers(v, what)
+  if type(v) ~= "table" or getmetatable(v) ~= List then fail("its pickle is damaged: a tensor's %s", what) end
+  if #v.values > 8 then fail "a tensor of more than 8 dims" end
+  for i = 1, #v.values do if not whole(v.values[i], 0) then fail("its pickle is damaged: a tensor's %s", what) end end
+  return v.values
+end
+
+-- The last element that sizes and strides reach, how many there are, and whether they lie in order.
+local function extent(offset, sizes, strides)
+  local last, n, contiguous = offset, 1, true
+  for i = #sizes, 1, -1 do
+    if sizes[i] > 1 then
+      contiguous = contiguous and strides[i] == n
+      last = last + (sizes[i] - 1) * strides[i]
+    end
+    n = n * sizes[i]
   end
-  local function reduce()
-    local args, f = pop(), pop()
+  return last, n, contiguous
+end
+
+-- A storage's blob: read once, and large enough.
+local function blob_of(m, storage)
+  local blob = m.blobs[storage.key]
+  if not blob then
+    blob = {m.read(storage.key)}
+    m.blobs[storage.key] = blob
+  end
+  if storage.count * width[storage.descr] > blob[2] then
+    fail("truncated: storage '%s' has %d bytes for %d elements", storage.key, blob[2], storage.count)
+  end
+  return blob[1]
+end
+
+local function tensor(args, m)
+  local storage, offset = args[1], args[2]
+  if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
+    fail "its pickle is damaged: a tensor without a storage"
+  end
+  local sizes, strides = numbers(args[3], "sizes"), numbers(args[4], "strides")
+  if #sizes ~= #strides then fail "its pickle is damaged: a tensor's strides" end
+  local last, n, contiguous = extent(offset, sizes, strides)
+  if n > 0 and last >= storage.count then
+    fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count)
+  end
+  local blob = blob_of(m, storage)
+  if n == 0 or contiguous then return core.blob_array(blob, n == 0 and 0 or offset * width[storage.descr], storage.descr, sizes) end
+  -- any other strides: the elements' positions, as an index
+  local flat = core.blob_array(blob, 0, storage.descr, {storage.count})
+  local index = ops.full({1}, offset + 1, {dtype = "int64", device = "cpu"})
+  for i, d in ipairs(sizes) do
+    index = M.unsqueeze(index, -1) + ops.range(0, d - 1, 1, {dtype = "int64", device = "cpu"}) * strides[i]
+  end
+  return M.view(ops.index(flat, {M.flatten(index)}, 1), sizes)
+end
+
+-- What a pickle may call, with a list of arguments.
+local calls = {
+  ["collections.OrderedDict"] = function() return setmetatable({values = {}}, Dict) end,
+  ["torch._utils._rebuild_tensor_v2"] = tensor,
+  ["torch._utils._rebuild_parameter"] = function(args)
+    return core.is_tensor(args[1]) and args[1] or fail "its pickle is damaged: a parameter"
+  end,
+  ["torch.Size"] = function(args) return args[1] end,
+  -- of settings that are saved beside: a device as its name, a set as a list, a Counter as a table
+  ["torch.device"] = function(args)
+    local kind, index = args[1], args[2]
+    if type(kind) ~= "string" or not (index == nil or whole(index, 0)) then fail "its pickle is damaged: a device" end
+    return index and ("%s:%d"):format(kind, index) or kind
+  end,
+  ["__builtin__.set"] = function(args) return getmetatable(args[1]) == List and args[1] or fail "its pickle is damaged: a set" end,
+  ["collections.Counter"] = function(args)
+    return getmetatable(args[1]) == Dict and args[1] or fail "its pickle is damaged: a Counter"
+  end,
+}
+
+local function global(module, name)
+  local full = module .. "." .. name
+  if module == "torch" and storages[name] then return {class = storages[name]} end
+  if calls[full] then return {call = calls[full]} end
+  if module == "torch" and dtypes[name] then return name end
+  fail("it would call '%s'; only tensors, tables, numbers and strings are read", full:sub(1, 80))
+end
+
+local function storage_of(id)
+  local v = type(id) == "table" and getmetatable(id) == List and id.values or {}
+  if v[1] ~= "storage" or type(v[2]) ~= "table" or not v[2].class or type(v[3]) ~= "string" or not whole(v[5], 0) then
+    fail "its pickle is damaged: a storage"
+  end
+  return {storage = true, descr = v[2].class, key = v[3], count = v[5]}
+end
+
+---- its instructions, by their codes ----
+local run = {
+  ["\128"] = function(m) local p = m:bytes(1):byte(); if p > 5 then fail("a pickle of protocol %d", p) end end,
+  ["\149"] = function(m) m:bytes(8) end,                                    -- FRAME
+  ["("] = Machine.mark,
+  ["}"] = function(m) m:push(setmetatable({values = {}}, Dict)) end,
+  ["]"] = function(m) m:push(list {}) end,
+  ["t"] = function(m) m:push(list(m:since_mark())) end,
+  ["\133"] = function(m) m:push(list {m:pop()}) end,
+  ["\134"] = function(m) local b, a = m:pop(), m:pop(); m:push(list {a, b}) end,
+  ["\135"] = function(m) local c, b, a = m:pop(), m:pop(), m:pop(); m:push(list {a, b, c}) end,
+  ["N"] = function(m) m:push(NONE) end,
+  ["\136"] = function(m) m:push(true) end,
+  ["\137"] = function(m) m:push(false) end,
+  ["J"] = function(m) m:push(m:signed(4)) end,
+  ["K"] = function(m) m:push(m:unsigned(1)) end,
+  ["M"] = function(m) m:push(m:unsigned(2)) end,
+  ["\138"] = function(m) m:push(m:long()) end,
+  ["G"] = function(m) m:push(m:double()) end,
+  ["X"] = function(m) m:push(m:bytes(m:unsigned(4))) end,
+  ["\140"] = function(m) m:push(m:bytes(m:unsigned(1))) end,
+  ["c"] = function(m) local module = m:line(); m:push(global(module, m:line())) end,
+  ["\147"] = function(m) local name, module = m:pop(), m:pop(); m:push(global(tostring(module), tostring(name))) end,
+  ["R"] = function(m)
+    local args, f = m:pop(), m:pop()
     if type(f) ~= "table" or not f.call or getmetatable(args) ~= List then fail "its pickle is damaged: a call of what can't be called" end
-    push(f.call(args))
-  end
-  local function persistent(id)
-    local v = type(id) == "table" and getmetatable(id) == List and id.values or {}
-    if v[1] ~= "storage" or type(v[2]) ~= "table" or not v[2].class or type(v[3]) ~= "string" or not whole(v[5], 0) then
-      fail "its pickle is damaged: a storage"
-    end
-    push {storage = true, descr = v[2].class, key = v[3], count = v[5]}
-  end
-  local function double(s)       -- big-endian
-    local sign, e = s:byte(1) > 127 and -1 or 1, s:byte(1) % 128 * 16 + math.floor(s:byte(2) / 16)
-    local m = s:byte(2) % 16
-    for i = 3, 8 do m = m * 256 + s:byte(i) end
-    if e == 2047 then return m == 0 and sign * math.huge or 0 / 0 end
-    if e == 0 then return sign * m * 2 ^ -1074 end
-    return sign * (m + 2 ^ 52) * 2 ^ (e - 1075)
-  end
-  local function long(n)         -- little-endian, two's complement; exact to 2^53
-    if n == 0 then return 0 end
-    if n > 8 then fail "a whole number of more than 64 bits" end
-    return signed(n)
-  end
+    m:push(f.call(args.values, m))
+  end,
+  ["Q"] = function(m) m:push(storage_of(m:pop())) end,
+  ["q"] = function(m) m:remember(m:unsigned(1)) end,
+  ["r"] = function(m) m:remember(m:unsigned(4)) end,
+  ["\148"] = function(m) m:remember(#m.memo + (m.memo[0] ~= nil and 1 or 0)) end,
+  ["h"] = function(m) m:recall(m:unsigned(1)) end,
+  ["j"] = function(m) m:recall(m:unsigned(4)) end,
+  ["s"] = function(m) local v, k = m:pop(), m:pop(); set(m:top(Dict), k, v) end,
+  ["u"] = function(m)
+    local items = m:since_mark()
+    local d = m:top(Dict)
+    if #items % 2 == 1 then fail "its pickle is damaged: a key without a value" end
+    for i = 1, #items, 2 do set(d, items[i], items[i + 1]) end
+  end,
+  ["a"] = function(m) local v = m:pop(); append(m:top(List), v) end,
+  ["e"] = function(m)
+    local items = m:since_mark()
+    local l = m:top(List)
+    for _, v in ipairs(items) do append(l, v) end
+  end,
+  ["b"] = function(m) m:pop(); m:top(Dict) end,                              -- an OrderedDict's attributes: a state dict's versions
+  ["0"] = Machine.pop,
+}
+run[")"], run["l"], run["U"] = run["]"], run["t"], run["\140"]
 
-  local run = {
-    ["\128"] = function() local p = bytes(1):byte(); if p > 5 then fail("a pickle of protocol %d", p) end end,
-    ["\149"] = function() bytes(8) end,                                     -- FRAME
-    ["("] = function() marks[#marks + 1] = #stack + 1; push(MARK) end,
-    ["}"] = function() push(setmetatable({values = {}}, Dict)) end,
-    ["]"] = function() push(list {}) end,
-    [")"] = function() push(list {}) end,
-    ["t"] = function() push(list(since_mark())) end,
-    ["l"] = function() push(list(since_mark())) end,
-    ["\133"] = function() push(list {pop()}) end,
-    ["\134"] = function() local b, a = pop(), pop(); push(list {a, b}) end,
-    ["\135"] = function() local c, b, a = pop(), pop(), pop(); push(list {a, b, c}) end,
-    ["N"] = function() push(NONE) end,
-    ["\136"] = function() push(true) end,
-    ["\137"] = function() push(false) end,
-    ["J"] = function() push(signed(4)) end,
-    ["K"] = function() push(unsigned(1)) end,
-    ["M"] = function() push(unsigned(2)) end,
-    ["\138"] = function() push(long(unsigned(1))) end,
-    ["G"] = function() push(double(bytes(8))) end,
-    ["X"] = function() push(bytes(unsigned(4))) end,
-    ["\140"] = function() push(bytes(unsigned(1))) end,
-    ["U"] = function() push(bytes(unsigned(1))) end,
-    ["c"] = function() local module = line(); push(global(module, line())) end,
-    ["\147"] = function() local name, module = pop(), pop(); push(global(tostring(module), tostring(name))) end,
-    ["R"] = reduce,
-    ["Q"] = function() persistent(pop()) end,
-    ["q"] = function() memo[unsigned(1)] = stack[#stack] end,
-    ["r"] = function() memo[unsigned(4)] = stack[#stack] end,
-    ["\148"] = function() memo[#memo + (memo[0] ~= nil and 1 or 0)] = stack[#stack] end,
-    ["h"] = function() local v = memo[unsigned(1)]; push(v == nil and fail "its pickle is damaged: nothing remembered there" or v) end,
-    ["j"] = function() local v = memo[unsigned(4)]; push(v == nil and fail "its pickle is damaged: nothing remembered there" or v) end,
-    ["s"] = function() local v, k = pop(), pop(); set(top(Dict), k, v) end,
-    ["u"] = function()
-      local items = since_mark()
-      local d = top(Dict)
-      if #items % 2 == 1 then fail "its pickle is damaged: a key without a value" end
-      for i = 1, #items, 2 do set(d, items[i], items[i + 1]) end
-    end,
-    ["a"] = function() local v = pop(); local l = top(List); l.n = l.n + 1; l.values[l.n] = v end,
-    ["e"] = function()
-      local items = since_mark()
-      local l = top(List)
-      for _, v in ipairs(items) do l.n = l.n + 1; l.values[l.n] = v end
-    end,
-    ["b"] = function() pop(); top(Dict) end,                                -- an OrderedDict's attributes: a state dict's versions
-    ["0"] = function() pop() end,
-  }
+local function result_of(text, read)
+  local m = setmetatable({text = text, at = 1, stack = {}, memo = {}, marks = {}, blobs = {}, read = read}, Machine)
   for _ = 1, 1e8 do
-    local code = bytes(1)
-    if code == "." then return pop() end
-    local f = run[code]
-    if not f then fail("its pickle has instruction %d, which state dicts don't need", code:byte()) end
-    f()
+    local code = m:bytes(1)
+    if code == "." then return m:pop() end
+    local f = run[code] or fail("its pickle has instruction %d, which state dicts don't need", code:byte())
+    f(m)
   end
   fail "its pickle doesn't end"
 end
@@ -257,7 +291,7 @@ function pickle.load(path, device)
     fail "written on a big-endian machine"
   end
   local blob, n = core.zip_member(archive, at[root .. "data.pkl"])
-  local value = machine(core.blob_text(blob, 0, n), function(key)
+  local value = result_of(core.blob_text(blob, 0, n), function(key)
     local i = at[root .. "data/" .. key] or fail("storage '%s' is missing", key:sub(1, 40))
     return core.zip_member(archive, i)
   end)
