@@ -39,7 +39,8 @@ end
 -- What ran, by name (and shapes, with {group_by_input_shape = true}): a list of {key=, input_shapes=, count=,
 -- cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=},
 -- times in us (those without _total: the mean of a call), memory: bytes of an op's results, or that were there after a
--- range and not before. The order is that of first calls.
+-- range and not before. The order is that of first calls. A GPU's times lie between events around an op: of a short
+-- one on an idle device they are mostly its launch's way there.
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, {group_by_input_shape = false})
   local list, by = {}, {}
