@@ -38,15 +38,41 @@ template <class D, int N, class T> static __device__ __forceinline__ void give(v
   put_pack((D *)p + i, x);
 }
 
-/* What a thread adds up: forward distances from a center near the values, and their squares. */
+/* What a thread adds up: forward distances from a center near the values, and their squares; backward gradients, and their products with
+   distances from the mean. */
 template <class T> struct sums { T s1, s2; };
-template <class T> static __device__ __forceinline__ void add(sums<T> &s, bool back, T x, T g, T center) {
-  const T d = x - center, v = back ? g : d;
-  s.s1 += v;
-  s.s2 += v * d;
-}
 template <class T> static __device__ __forceinline__ T center_of(const ty_k_group_norm &a, int64_t plane, T first) {
   return a.g ? ((const T *)a.mean)[plane / per_of(a)] : first;
+}
+
+/* Of N neighbours at base + p apart, at p + step ..., TOGETHER of them: no branch lies between their reads. */
+template <bool BACK, int TOGETHER, class D, int N, class T> static __device__ __forceinline__ void add_some(const ty_k_group_norm &a,
+  int64_t base, int64_t apart, int64_t p, int step, const T *center, sums<T> *mine) {
+  T x[TOGETHER][N], g[TOGETHER][N];
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++) take<D, N>(x[e], a.x, base + (p + e * step) * apart);
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++) if constexpr (BACK) take<D, N>(g[e], a.g, base + (p + e * step) * apart);
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++)
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      const T d = x[e][k] - center[k], v = BACK ? g[e][k] : d;
+      mine[k].s1 += v;
+      mine[k].s2 += v * d;
+    }
+}
+template <bool BACK, class D, int N, class T> static __device__ __forceinline__ void add_those(const ty_k_group_norm &a, int64_t base,
+  int64_t apart, int64_t p, int64_t to, int step, const T *center, sums<T> *mine) {
+  for (; p + 3 * step < to; p += 4 * step) add_some<BACK, 4, D, N>(a, base, apart, p, step, center, mine);
+  for (; p < to; p += step) add_some<BACK, 1, D, N>(a, base, apart, p, step, center, mine);
+}
+/* For p from .. to - 1 in steps; how many. */
+template <class D, int N, class T> static __device__ __forceinline__ T add_all(const ty_k_group_norm &a, int64_t base, int64_t apart,
+  int64_t from, int64_t to, int step, const T *center, sums<T> *mine) {
+  if (a.g) add_those<true, D, N>(a, base, apart, from, to, step, center, mine);
+  else add_those<false, D, N>(a, base, apart, from, to, step, center, mine);
+  return from < to ? (T)((to - from + step - 1) / step) : 0;
 }
 
 /* Of a plane's fours of pixels, or pixels, each step-th of from .. to - 1. */
@@ -55,20 +81,21 @@ template <class D, int N> static __device__ __forceinline__ part<typename stored
   typedef typename stored<D>::type T;
   if (from >= to) return {0, 0, 0};
   const int64_t base = plane * a.pixels;
-  const T center = center_of<T>(a, plane, stored<D>::in(((const D *)a.x)[base + from * N]));
-  const bool back = a.g;
-  sums<T> s = {0, 0};
-  T n = 0;
-#pragma unroll 4
-  for (int64_t p = from; p < to; p += step) {
-    T x[N], g[N] = {0};
-    take<D, N>(x, a.x, base + p * N);
-    if (back) take<D, N>(g, a.g, base + p * N);
+  T center[N];
+  sums<T> s[N];
+  center[0] = center_of<T>(a, plane, stored<D>::in(((const D *)a.x)[base + from * N]));
 #pragma unroll
-    for (int k = 0; k < N; k++) add(s, back, x[k], g[k], center);
-    n += N;
+  for (int k = 0; k < N; k++) {
+    center[k] = center[0];
+    s[k] = {0, 0};
   }
-  return part_of_sums(back, n, center, s.s1, s.s2);
+  const T n = N * add_all<D, N>(a, base, N, from, to, step, center, s);
+#pragma unroll
+  for (int k = 1; k < N; k++) {
+    s[0].s1 += s[k].s1;
+    s[0].s2 += s[k].s2;
+  }
+  return part_of_sums((bool)a.g, n, center[0], s[0].s1, s[0].s2);
 }
 
 template <class D> __global__ void __launch_bounds__(THREADS) brief_planes(const ty_k_group_norm a) {
@@ -104,16 +131,7 @@ template <class D, int N> __global__ void __launch_bounds__(THREADS) lanes(const
     mine[k] = {0, 0};
     center[k] = any ? center_of<T>(a, image * a.c + c + k, stored<D>::in(((const D *)a.x)[base + (from + y) * a.c + k])) : 0;
   }
-  if (c < a.c)
-#pragma unroll 4
-    for (int64_t p = from + y; p < to; p += TALL) {
-      T v[N], g[N] = {0};
-      take<D, N>(v, a.x, base + p * a.c);
-      if (back) take<D, N>(g, a.g, base + p * a.c);
-#pragma unroll
-      for (int k = 0; k < N; k++) add(mine[k], back, v[k], g[k], center[k]);
-      n += 1;
-    }
+  if (c < a.c) n = add_all<D, N>(a, base, a.c, from + y, to, TALL, center, mine);
 #pragma unroll
   for (int k = 0; k < N; k++) s[(y * LANES + x) * N + k] = part_of_sums(back, n, center[k], mine[k].s1, mine[k].s2);
   __syncthreads();

@@ -204,12 +204,22 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
 
 #define MADE 4                   /* elements that a thread of the last pass makes */
 
+/* As load_four, of a dtype that the kernel is built for: no branch lies between several. */
+template <class D, class T> static __device__ __forceinline__ void four_of_kind(T *v, const void *p, int64_t i) {
+  const pack<D, 4> x = take_pack<D, 4>((const D *)p + i);
+#pragma unroll
+  for (int k = 0; k < 4; k++) v[k] = stored<D>::in(x.d[k]);
+}
+
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
    theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
   static constexpr int AT_ONCE = MADE;     /* elements whose gradients are looked for together: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
+  template <class D, class T> __device__ __forceinline__ void four_of(T *g, const ty_k_batch_norm &a, S i) const {
+    four_of_kind<D>(g, a.g, i);
+  }
 };
 template <class S> struct pooled_gradient {
   static constexpr int AT_ONCE = 1;
@@ -233,6 +243,7 @@ template <class S> struct pooled_gradient {
       else if (++o.x == (S)from.w) { o.x = 0; o.y++; }
     }
   }
+  template <class D, class T> __device__ __forceinline__ void four_of(T *g, const ty_k_batch_norm &a, S i) const { four(g, a, i); }
 };
 
 /* Forward: sums of x - center and its square; backward: of g and g (x - mean). */
@@ -337,8 +348,34 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
 
 /* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
  * blocks: a thread may have all the registers it wants. */
-template <class T, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
+/* The same of four channels that lie side by side, for TOGETHER places from i on; no branch lies between reads. */
+template <bool BACK, int TOGETHER, class D, class S, class G, class T> static __device__ __forceinline__ void take_fours(
+  const ty_k_batch_norm &a, const G &gradient, int64_t ch, int64_t i, int step, const T *center, two<T> *mine) {
+  T v[TOGETHER][4], g[TOGETHER][4];
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++) four_of_kind<D>(v[e], a.x, (i + e * step) * a.channels + ch);
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++)
+    if constexpr (BACK) gradient.template four_of<D>(g[e], a, (S)((i + e * step) * a.channels + ch));
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++)
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      const T d = v[e][k] - center[k], u = BACK ? g[e][k] : d;
+      mine[k].a += u;
+      mine[k].b += u * d;
+    }
+}
+template <bool BACK, class D, class S, class G, class T> static __device__ __forceinline__ void take_all_fours(const ty_k_batch_norm &a,
+  const G &gradient, int64_t ch, int64_t i, int64_t to, int step, const T *center, two<T> *mine) {
+  constexpr int AT_ONCE = G::AT_ONCE;
+  for (; i + (AT_ONCE - 1) * step < to; i += AT_ONCE * step) take_fours<BACK, AT_ONCE, D, S>(a, gradient, ch, i, step, center, mine);
+  for (; AT_ONCE > 1 && i < to; i += step) take_fours<BACK, 1, D, S>(a, gradient, ch, i, step, center, mine);
+}
+
+template <class D, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
   const ty_k_batch_norm a, const G gradient, int lanes) {
+  typedef typename stored<D>::type T;
   __shared__ part<T> s[THREADS * N];
   const bool back = a.g;
   const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
@@ -352,26 +389,16 @@ template <class T, class S, class G, int N> __global__ void __launch_bounds__(TH
     mine[k] = {0, 0};
     center[k] = ch + k < a.channels && from + y < to ? center_of<T>(a, ch + k, (from + y) * a.channels + ch + k) : 0;
   }
-  if (ch < a.channels)
+  if (ch < a.channels && from + y < to) {
+    n = (T)((to - from - y + tall - 1) / tall);
+    if constexpr (N == 4) {
+      if (back) take_all_fours<true, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
+      else take_all_fours<false, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
+    } else
 #pragma unroll G::AT_ONCE
-    for (int64_t i = from + y; i < to; i += tall) {
-      T v[N], g[N];
-      if constexpr (N == 4) {
-        load_four(v, a.x, a.dtype, i * a.channels + ch);
-        if (a.g) gradient.four(g, a, (S)(i * a.channels + ch));
-      } else {
-        v[0] = load<T>(a.x, a.dtype, i * a.channels + ch);
-        if (a.g) g[0] = gradient.template at<T>(a, i * a.channels + ch, (S)i, (S)ch);
-      }
-#pragma unroll
-      for (int k = 0; k < N; k++) {
-        const T d = v[k] - center[k];
-        if (!a.g) g[k] = d;
-        mine[k].a += g[k];
-        mine[k].b += g[k] * d;
-      }
-      n += 1;
-    }
+      for (int64_t i = from + y; i < to; i += tall)
+        take(a, gradient, i * a.channels + ch, (S)i, (S)ch, center[0], &mine[0].a, &mine[0].b);
+  }
 #pragma unroll
   for (int k = 0; k < N; k++) s[y * wide + x * N + k] = part_of_sums(back, n, center[k], mine[k].a, mine[k].b);
   __syncthreads();
@@ -513,7 +540,11 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   const int64_t n = a.images * a.channels * a.pixels;
   const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
   const int lanes = lanes_of(a);
-  auto channels = channel_sums<T, S, G, 1>, four_channels = channel_sums<T, S, G, sizeof(T) == 4 ? 4 : 1>;
+  auto channels = channel_sums<T, S, G, 1>, four_channels = channel_sums<T, S, G, sizeof(T) == 4 ? 4 : 1>;      /* singly, of any dtype */
+  if constexpr (sizeof(T) == 4) {
+    if (a.dtype == TY_F16) four_channels = channel_sums<half16, S, G, 4>;
+    if (a.dtype == TY_BF16) four_channels = channel_sums<brain16, S, G, 4>;
+  }
   auto planes = plane_sums<T, S, G>;
   auto fill = apply<T, S, G>, fill_fours = apply_fours<T, S, G>;
   cudaError_t e = cudaSuccess;
