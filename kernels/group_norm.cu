@@ -25,19 +25,6 @@ template <class T> static __device__ __forceinline__ two<T> *slopes_of(const ty_
 }
 static __device__ __forceinline__ int64_t per_of(const ty_k_group_norm &a) { return a.c / a.groups; }
 
-/* N neighbours of memory from element i on. */
-template <class D, int N, class T> static __device__ __forceinline__ void take(T *v, const void *p, int64_t i) {
-  const pack<D, N> x = take_pack<D, N>((const D *)p + i);
-#pragma unroll
-  for (int k = 0; k < N; k++) v[k] = stored<D>::in(x.d[k]);
-}
-template <class D, int N, class T> static __device__ __forceinline__ void give(void *p, int64_t i, const T *v) {
-  pack<D, N> x;
-#pragma unroll
-  for (int k = 0; k < N; k++) x.d[k] = stored<D>::out(v[k]);
-  put_pack((D *)p + i, x);
-}
-
 /* What a thread adds up: forward distances from a center near the values, and their squares; backward gradients, and their products with
    distances from the mean. */
 template <class T> struct sums { T s1, s2; };
@@ -50,9 +37,9 @@ template <bool BACK, int TOGETHER, class D, int N, class T> static __device__ __
   int64_t base, int64_t apart, int64_t p, int step, const T *center, sums<T> *mine) {
   T x[TOGETHER][N], g[TOGETHER][N];
 #pragma unroll
-  for (int e = 0; e < TOGETHER; e++) take<D, N>(x[e], a.x, base + (p + e * step) * apart);
+  for (int e = 0; e < TOGETHER; e++) take_as<D, N>(x[e], a.x, base + (p + e * step) * apart);
 #pragma unroll
-  for (int e = 0; e < TOGETHER; e++) if constexpr (BACK) take<D, N>(g[e], a.g, base + (p + e * step) * apart);
+  for (int e = 0; e < TOGETHER; e++) if constexpr (BACK) take_as<D, N>(g[e], a.g, base + (p + e * step) * apart);
 #pragma unroll
   for (int e = 0; e < TOGETHER; e++)
 #pragma unroll
@@ -215,8 +202,8 @@ template <class D, class S, bool LAST, int N> __global__ void __launch_bounds__(
   if (i >= a.n * a.c * a.pixels) return;
   const bool back = a.g;
   T x[N], g[N] = {0};
-  take<D, N>(x, a.x, i);
-  if (back) take<D, N>(g, a.g, i);
+  take_as<D, N>(x, a.x, i);
+  if (back) take_as<D, N>(g, a.g, i);
   S image = (S)i, c;
   if (LAST) {
     c = channels.take(image);
@@ -231,7 +218,7 @@ template <class D, class S, bool LAST, int N> __global__ void __launch_bounds__(
     if (LAST && k) m = maker_of<T>(a, image * a.groups + per.of((S)(c + k)), c + k);
     x[k] = made(m, back, x[k], g[k]);
   }
-  give<D, N>(a.o, i, x);
+  give_as<D, N>(a.o, i, x);
 }
 
 /* ---- launchers ---- */

@@ -427,7 +427,7 @@ typedef struct {
   double scale, dropout;
   ty_k_heads q, k, v, mask, o, g, dq, dk, dvalue;        /* forward: g.p is NULL, o is written */
   void *lse, *delta;                                     /* heads x lq, float64 for float64, else float32 */
-  int64_t *rng;                                          /* seed, offset: kept by forward, read by backward */
+  int64_t *rng;                                          /* seed, offset: with dropout kept by forward and read by backward, else unset */
   int sections;                                          /* of few queries: how many pieces the keys are cut into, of `each` keys */
   int64_t each;
   void *parts;                                           /* of more than one section: heads x lq x sections x (dv + 2), as lse */
@@ -437,7 +437,7 @@ TY_K cudaError_t ty_k_attend(const ty_k_attention *a, cudaStream_t s);          
 /* ---- attention of few queries, forward (attention_few.cu) ---- */
 #define TY_K_FEW 16
 TY_K bool ty_k_attention_few(ty_k_attention *a);             /* sets sections and each; false: not to be taken so */
-TY_K cudaError_t ty_k_attend_few(const ty_k_attention *a, cudaStream_t s);         /* writes rng too where nothing is dropped */
+TY_K cudaError_t ty_k_attend_few(const ty_k_attention *a, cudaStream_t s);
 
 /* ---- attention's rows (attention_rows.cu) ---- */
 TY_K cudaError_t ty_k_attention_begin(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s);  /* writes rng; moves the generator on */

@@ -1,4 +1,4 @@
-/* Casts of lists of tensors, and what joins them; what looks for infinities in them, scales them, takes their norm. */
+/* Casts of lists of tensors; rows of several side by side (cat); what looks for infinities in them, scales them, takes their norm. */
 #include "lists.cuh"
 #include "rows.cuh"
 

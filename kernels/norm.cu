@@ -204,13 +204,6 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
 
 #define MADE 4                   /* elements that a thread of the last pass makes */
 
-/* As load_four, of a dtype that the kernel is built for: no branch lies between several. */
-template <class D, class T> static __device__ __forceinline__ void four_of_kind(T *v, const void *p, int64_t i) {
-  const pack<D, 4> x = take_pack<D, 4>((const D *)p + i);
-#pragma unroll
-  for (int k = 0; k < 4; k++) v[k] = stored<D>::in(x.d[k]);
-}
-
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
    theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
@@ -218,7 +211,7 @@ template <class S> struct stored_gradient {
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
   template <class D, class T> __device__ __forceinline__ void four_of(T *g, const ty_k_batch_norm &a, S i) const {
-    four_of_kind<D>(g, a.g, i);
+    take_as<D, 4>(g, a.g, i);
   }
 };
 template <class S> struct pooled_gradient {
@@ -346,14 +339,12 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
 
-/* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
- * blocks: a thread may have all the registers it wants. */
 /* The same of four channels that lie side by side, for TOGETHER places from i on; no branch lies between reads. */
 template <bool BACK, int TOGETHER, class D, class S, class G, class T> static __device__ __forceinline__ void take_fours(
   const ty_k_batch_norm &a, const G &gradient, int64_t ch, int64_t i, int step, const T *center, two<T> *mine) {
   T v[TOGETHER][4], g[TOGETHER][4];
 #pragma unroll
-  for (int e = 0; e < TOGETHER; e++) four_of_kind<D>(v[e], a.x, (i + e * step) * a.channels + ch);
+  for (int e = 0; e < TOGETHER; e++) take_as<D, 4>(v[e], a.x, (i + e * step) * a.channels + ch);
 #pragma unroll
   for (int e = 0; e < TOGETHER; e++)
     if constexpr (BACK) gradient.template four_of<D>(g[e], a, (S)((i + e * step) * a.channels + ch));
@@ -373,6 +364,8 @@ template <bool BACK, class D, class S, class G, class T> static __device__ __for
   for (; AT_ONCE > 1 && i < to; i += step) take_fours<BACK, 1, D, S>(a, gradient, ch, i, step, center, mine);
 }
 
+/* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
+ * blocks: a thread may have all the registers it wants. */
 template <class D, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
   const ty_k_batch_norm a, const G gradient, int lanes) {
   typedef typename stored<D>::type T;

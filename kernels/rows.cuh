@@ -1,4 +1,5 @@
-/* Rows of at most TY_K_ROW elements: a block each, whose threads hold them in registers; rows that a warp has room for stand side by side.
+/* Rows of at most TY_K_ROW elements (norms': twice that): a block each, whose threads hold them in registers; rows that a warp has room
+ * for stand side by side.
  *
  * Idea: which element a thread holds, and in which order they are combined, is as in fused kernels
  * (src/cuda/source.c); neighbours are held by fours (G) where that comes out even. Kernels are built for each dtype D
@@ -59,9 +60,22 @@ template <class T> static __device__ __forceinline__ void store_four(void *p, in
   }
 }
 
-/* v = the thread's elements of the row of n at element base of p, which lie step apart. */
+/* N neighbours from element i on, of a dtype that the kernel is built for: no branch lies between several. */
+template <class D, int N, class T> static __device__ __forceinline__ void take_as(T *v, const void *p, int64_t i) {
+  const pack<D, N> x = take_pack<D, N>((const D *)p + i);
+#pragma unroll
+  for (int k = 0; k < N; k++) v[k] = stored<D>::in(x.d[k]);
+}
+template <class D, int N, class T> static __device__ __forceinline__ void give_as(void *p, int64_t i, const T *v) {
+  pack<D, N> x;
+#pragma unroll
+  for (int k = 0; k < N; k++) x.d[k] = stored<D>::out(v[k]);
+  put_pack((D *)p + i, x);
+}
+
 template <class D, class T> struct widened { __device__ __forceinline__ T operator()(D v) const { return stored<D>::in(v); } };
 template <class D, class T> struct narrowed { __device__ __forceinline__ D operator()(T v) const { return stored<D>::out(v); } };
+/* v = the thread's elements of the row of n at element base of p, which lie step apart. */
 template <int G, class D, class T, int EACH> static __device__ __forceinline__ void load_row(T (&v)[EACH], const void *p, int64_t base,
   int64_t n, int64_t step) {
   take_row<EACH, G>(v, (const D *)p + base, (int)n, step, widened<D, T>());

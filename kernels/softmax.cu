@@ -7,6 +7,7 @@
 #include "exponentials.cuh"
 
 #define THREADS 256
+#define SIDE_LINES 4096          /* lines side by side that are blocks enough when they go down together */
 
 /* fn(v, j, n) for a long line's elements j .. j + n - 1, n at most the constant N; they lie step apart from base on. */
 template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n,
@@ -343,7 +344,7 @@ cudaError_t ty_k_softmax(const ty_k_lines *a, cudaStream_t s) {
 #define SHORT(D, G) softmax_rows<D, G>(*a, s)
 #define LONG(D, G) softmax_lines<D>(*a, s)
 #define SIDE_BY_SIDE(D, G) softmax_side_by_side<D>(*a, s)
-  if (a->inner >= 32) return WITH_DTYPE(a->dtype, SIDE_BY_SIDE, 1);
+  if (a->inner >= 32 && a->lines >= SIDE_LINES) return WITH_DTYPE(a->dtype, SIDE_BY_SIDE, 1);
   return a->n <= TY_K_ROW ? WITH_ROWS(a->dtype, a->n, SHORT) : WITH_DTYPE(a->dtype, LONG, 1);
 }
 

@@ -124,7 +124,7 @@ describe("cat and stack", function()
     tycho.manual_seed(4)
     for _, dtype in ipairs {"float32", "float16", "float64", "uint8", "int64"} do
       for _, case in ipairs {{{2, 3, 4, 5}, 2, 3}, {{2, 3, 4, 5}, 1, 70}, {{2, 8, 3, 4}, 2, 2, true}, {{2, 8, 3, 4}, 3, 3, true},
-          {{1, 16, 2, 2}, 1, 2, true}, {{3, 4}, 2, 130}, {{16}, 1, 5}, {{2, 3, 32}, 3, 4}} do
+          {{1, 16, 2, 2}, 1, 2, true}, {{3, 4}, 2, 130}, {{16}, 1, 5}, {{2, 3, 32}, 3, 4}, {{4, 6}, 2, 9}, {{4, 6}, 2, 64}} do
         local shape, dim, n, last = unpack(case)
         local parts, first = {}, {}
         for i = 1, n do

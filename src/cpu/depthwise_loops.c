@@ -22,7 +22,6 @@ typedef float V __attribute__((vector_size(LANES * sizeof(float))));
 
 TY_INLINE V load(const float *p) { V v; memcpy(&v, p, sizeof v); return v; }
 TY_INLINE void store(float *p, V v) { memcpy(p, &v, sizeof v); }
-TY_INLINE V fewer(const float *p, int64_t n) { V v = {0}; memcpy(&v, p, (size_t)n * sizeof(float)); return v; }
 
 /* Pixels lo to hi - 1, n taps that all read within the picture there, the vector of channels from ch on. */
 TY_INLINE void add(const ty_depthwise *d, const ty_tap *tap, const int n, int64_t lo, int64_t hi, int64_t ch, float *sums) {
@@ -35,15 +34,6 @@ TY_INLINE void add(const ty_depthwise *d, const ty_tap *tap, const int n, int64_
   for (int t = 0; t < n; t++) {
     float *o = sums + tap[t].index * LANES;
     store(o, load(o) + sum[t]);
-  }
-}
-
-static void few(const ty_depthwise *d, float *sums) {          /* channels that don't fill a vector */
-  for (int t = 0; t < d->taps; t++) {
-    const ty_tap *a = &d->tap[t];
-    V sum = load(sums + a->index * LANES);
-    for (int64_t p = a->lo; p < a->hi; p++) sum += fewer(d->g + p * d->c, d->c) * fewer(d->x + a->at + p * d->step, d->c);
-    store(sums + a->index * LANES, sum);
   }
 }
 
@@ -73,8 +63,7 @@ static void of_vector(const ty_depthwise *d, int64_t ch, float *sums) {
 }
 
 static void slopes(const ty_depthwise *d, int64_t vector, int64_t vectors, int64_t each, float *sums) {
-  if (d->c < LANES) few(d, sums);
-  else for (int64_t v = 0; v < vectors; v++) of_vector(d, TY_MIN((vector + v) * LANES, d->c - LANES), sums + v * each);
+  for (int64_t v = 0; v < vectors; v++) of_vector(d, TY_MIN((vector + v) * LANES, d->c - LANES), sums + v * each);
 }
 
 const ty_depthwise_loops PASTE(ty_depthwise_loops_, TY_ISA) = {.lanes = LANES, .slopes = slopes};

@@ -1,5 +1,6 @@
 /* Index ops. Index tensors hold 1-based positions; 0 and positions past the end are errors, negative ones count from
- * the end in index (but for ids) and index_put only (user indexing). Indices are checked before anything is written. */
+ * the end in index (but for ids) and index_put only (user indexing). Indices are checked before anything is written, gather's a line before
+ * it is (its result is dropped then). */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

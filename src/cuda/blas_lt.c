@@ -128,7 +128,8 @@ static cublasStatus_t point_beside(plan *w, const ty_k_product *p) {
   return cublasLtMatmulDescSetAttribute(w->op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
 }
 
-static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, ty_stream *s) {
+static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const ty_k_product *p, const ty_tensor *workspace,
+  ty_stream *s) {
   const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N, second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasLtEpilogue_t epilogue = p->row_sums ? CUBLASLT_EPILOGUE_BGRADB
     : p->bias ? (p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) : p->relu ? CUBLASLT_EPILOGUE_RELU
@@ -167,13 +168,7 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   cublasLtMatmulPreferenceDestroy(want);
   if (e == CUBLAS_STATUS_NOT_SUPPORTED || (e == CUBLAS_STATUS_SUCCESS && n == 0)) { w->none = true; return TY_OK; }
   if (e != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e, "cublasLtMatmulAlgoGetHeuristic", gpu);
-  int best = 0;
-  if (timed) {
-    ty_tensor *workspace;
-    TY_TRY(workspace_of(c, gpu, WORKSPACE, &workspace));
-    best = fastest(gpu, w, found, n, p, workspace, s);
-    ty_release(workspace);
-  }
+  const int best = timed ? fastest(gpu, w, found, n, p, workspace, s) : 0;
   w->algo = found[best].algo;
   w->workspace = found[best].workspaceSize;
   int64_t saved[WORDS];
@@ -182,7 +177,9 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   return TY_OK;
 }
 
-static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, ty_stream *stream, plan **out) {
+/* The plan, and the bytes of workspace that it wants; or, where one is to be timed and there is no workspace yet, NULL. */
+static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, ty_stream *stream, plan **out,
+  size_t *want) {
   key k;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b,
     p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 |
@@ -198,30 +195,42 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
   }
   for (int i = 0; i < 8; i++) {
     plan *q = &plans[(h + (uint64_t)i) % PLANS];
-    if (q->used && !memcmp(&q->k, &k, sizeof k)) { *out = q; return TY_OK; }
+    if (q->used && !memcmp(&q->k, &k, sizeof k)) { *out = q; *want = q->workspace; return TY_OK; }
     if (!q->used && !w) w = q;
   }
+  if (ty_times_plans(gpu) && !workspace) { *out = NULL; *want = WORKSPACE; return TY_OK; }
   if (!w) drop(w = &plans[(h + victim++ % 8) % PLANS]);
-  ty_status s = build(c, gpu, w, &k, p, stream);
+  ty_status s = build(c, gpu, w, &k, p, workspace, stream);
   if (s != TY_OK) { drop(w); return s; }
   w->used = true;
   w->k = k;
   *out = w;
+  *want = w->workspace;
   return TY_OK;
 }
 
 ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {
   ty_tensor *workspace = NULL;
   plan *w = NULL;
-  pthread_mutex_lock(&lock);
+  size_t have = 0, want = 0;
   ty_status st = TY_OK;
-  const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);       /* as cuDNN's */
-  if (!handles[gpu]) {
-    cublasStatus_t e = cublasLtCreate(&handles[gpu]);
-    if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
+  enum cudaStreamCaptureMode mode;
+  for (;;) {
+    pthread_mutex_lock(&lock);
+    mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);           /* as cuDNN's */
+    if (!handles[gpu]) {
+      cublasStatus_t e = cublasLtCreate(&handles[gpu]);
+      if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
+    }
+    if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w, &want);
+    if (st != TY_OK || want <= have) break;
+    ty_capture_mode(mode);                 /* not under the lock: where memory is short Lua's collector runs, and finalizers may multiply */
+    pthread_mutex_unlock(&lock);
+    ty_release(workspace);
+    workspace = NULL;
+    TY_TRY(workspace_of(c, gpu, want, &workspace));
+    have = want;
   }
-  if (st == TY_OK) st = plan_for(c, gpu, p, s, &w);
-  if (st == TY_OK && w->workspace) st = workspace_of(c, gpu, w->workspace, &workspace);
   const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may give the product, but not the sums on its way */
   *sums = p->row_sums != NULL && !apart;
   if (st == TY_OK && w->none && !apart) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */

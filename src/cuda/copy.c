@@ -38,12 +38,14 @@ static void meet(int a, int b) {
 /* Whether a copy from there has read all when the call returns, as the runtime does of pageable memory, through a buffer of its own: not of
  * what another library has page-locked, nor by devices that read the host's pages themselves. */
 static bool is_staged(int gpu, const void *host) {
+  static _Atomic int reads[TY_MAXGPU];     /* 0: not asked yet, 1: no, 2: yes */
   struct cudaPointerAttributes a;
-  int reads = 0;
-  const bool known = cudaPointerGetAttributes(&a, host) == cudaSuccess &&
-    cudaDeviceGetAttribute(&reads, cudaDevAttrPageableMemoryAccessUsesHostPageTables, gpu) == cudaSuccess;
+  int r = 1;
+  if (!reads[gpu] && cudaDeviceGetAttribute(&r, cudaDevAttrPageableMemoryAccessUsesHostPageTables, gpu) == cudaSuccess)
+    reads[gpu] = 1 + !!r;
+  const bool known = cudaPointerGetAttributes(&a, host) == cudaSuccess;
   if (!known) cudaGetLastError();
-  return known && a.type == cudaMemoryTypeUnregistered && !reads;
+  return known && a.type == cudaMemoryTypeUnregistered && reads[gpu] == 1;
 }
 
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,

@@ -23,11 +23,11 @@ void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 
 /* ---- stream.c ---- */
-/* captures: made for graphs, and never handed out for anything else; captured: a graph has it; tickets: see ty_tickets */
+/* for_graphs: never handed out for anything else; taken: by a graph; tickets: see ty_tickets */
 typedef struct ty_stream {
   cudaStream_t s;
   int gpu, priority;
-  bool captures, captured;
+  bool for_graphs, taken;
   atomic_int holders;
   unsigned *tickets;
   struct ty_stream *next;

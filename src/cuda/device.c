@@ -28,10 +28,12 @@ const char *ty_cuda_lost(cudaError_t e) {
     case cudaErrorHardwareStackError:
     case cudaErrorECCUncorrectable:
     case cudaErrorLaunchTimeout:
-    case cudaErrorContained:
-    case cudaErrorTensorMemoryLeak:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
+#if CUDART_VERSION >= 13000
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+#endif
       return "; the device can't be used any more by this process, which must restart; tensors on the cpu stay usable";
     default: return "";
   }

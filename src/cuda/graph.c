@@ -90,13 +90,13 @@ void ty_uses(ty_stream *stream, ty_storage *s) {
 static void pool_release(int gpu, pool *p) {
   if (atomic_fetch_sub(&p->graphs, 1) > 1) return;
   if (p->ran && p->ran != p->stream) ty_wait_for(p->stream, p->ran);     /* whoever gets the blocks comes after the last launch */
-  p->stream->captured = false;
+  p->stream->taken = false;
   ty_stream_release(gpu, p->stream);
   ty_free(p);
 }
 
 static void give_back(ty_graph *g) {
-  ty_stream *ran = g->pool->ran;
+  ty_stream *ran = g->pool->ran != g->pool->stream ? g->pool->ran : NULL;      /* else nothing was launched */
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   for (int i = 0; i < g->nkept; i++) {
     if (ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], ran);
@@ -154,7 +154,7 @@ static pool *pool_new(ty_ctx *ctx, int gpu) {
   if (!p) return ty_no_memory(ctx, "graph"), NULL;
   if (ty_capture_stream(ctx, gpu, &s) != TY_OK) return ty_free(p), NULL;
   *p = (pool){.id = ++pools, .stream = s};
-  p->stream->captured = true;
+  p->stream->taken = true;
   return p;
 }
 

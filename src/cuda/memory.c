@@ -139,7 +139,7 @@ static void mark_users(block *b) {
 }
 
 /* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
- * until it ends. A stream that isn't ready for one isn't for those after it, and isn't asked again. */
+ * until it ends. A stream that isn't ready for one is hardly ready for those after it, and isn't asked again. */
 static void collect(heap *h, bool all) {
   ty_stream *busy[2 * USERS];
   int nbusy = 0;
@@ -147,7 +147,7 @@ static void collect(heap *h, bool all) {
   for (block *b = h->waiting, *next; b; b = next) {
     next = b->next;
     /* users of an unmarked one may be part of a capture */
-    const bool asked = !b->stream->captured && !(b->unmarked && ty_anyone_captures());
+    const bool asked = !b->stream->taken && !(b->unmarked && ty_anyone_captures());
     if (asked && b->unmarked) mark_users(b);
     while (asked && b->nwait) {
       ty_stream *by = b->by[b->nwait - 1];
@@ -157,7 +157,7 @@ static void collect(heap *h, bool all) {
       cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
       if (e != cudaSuccess) {              /* not yet, or nobody can say */
         if (e != cudaErrorNotReady) cudaGetLastError();
-        if (nbusy < (int)(sizeof busy / sizeof *busy)) busy[nbusy++] = by;
+        else if (nbusy < (int)(sizeof busy / sizeof *busy)) busy[nbusy++] = by;
         break;
       }
       cudaEventDestroy(b->wait[--b->nwait]);
@@ -224,7 +224,7 @@ static void release_segments(heap *h) {
     for (int k = 0; k < BINS; k++)
       for (block *b = h->bin[small][k], *next; b; b = next) {
         next = b->next;
-        if (b->before || b->after || b->stream->captured) continue;    /* part of a segment that is in use, or of a graph's pool */
+        if (b->before || b->after || b->stream->taken) continue;    /* part of a segment that is in use, or of a graph's pool */
         list_remove(h, b);
         segment_free(h, b);
       }
@@ -241,6 +241,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
   if (!ty_capturing()) collect(h, false);
+  ty_use(dev->gpu);                        /* marks may have been set on others */
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
   /* another branch of a capture gets memory that no branch had */
   block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;
@@ -290,7 +291,7 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);
     segment_free(h, b);
-  } else if (b->nwait || b->unmarked || (b->nuser && b->stream->captured)) {
+  } else if (b->nwait || b->unmarked || (b->nuser && b->stream->taken)) {
     b->awaited = true;
     b->next = NULL;
     *(h->last ? &h->last->next : &h->waiting) = b;

@@ -2,8 +2,8 @@
  *
  * Idea: streams that nobody holds go back to a pool and are handed out again; none is destroyed, so that a block that still names one
  * names a stream. Invariants: a stream's struct lives as long as the process; two who hold streams hold different ones; the streams in
- * which graphs are captured are a kind of their own, in which nothing else is ever done: an event that another thread records in a stream
- * which a block or a turn still names is never part of a capture. */
+ * which graphs are captured are a kind of their own, in which nothing else is ever done, so that no event of other work is recorded there
+ * (side branches are ordinary streams: what still names one that another thread's capture uses may become part of that). */
 #include <pthread.h>
 #include "cuda.h"
 
@@ -55,9 +55,9 @@ static ty_stream *stream_or_default(int gpu, void *stream) {
 }
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
 
-static ty_status make(ty_ctx *ctx, int gpu, int priority, bool captures, ty_stream **out) {
+static ty_status make(ty_ctx *ctx, int gpu, int priority, bool for_graphs, ty_stream **out) {
   pthread_mutex_lock(&lock);
-  ty_stream **at = &pool[captures][gpu], *s;
+  ty_stream **at = &pool[for_graphs][gpu], *s;
   while (*at && (*at)->priority != priority) at = &(*at)->next;
   s = *at;
   if (s) *at = s->next;
@@ -68,7 +68,7 @@ static ty_status make(ty_ctx *ctx, int gpu, int priority, bool captures, ty_stre
     CUDA(ctx, gpu, cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority));
     s = ty_malloc(sizeof *s);
     if (!s) { cudaStreamDestroy(made); return ty_no_memory(ctx, "Stream"); }
-    *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority, .captures = captures};
+    *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority, .for_graphs = for_graphs};
   }
   atomic_store(&s->holders, 1);
   if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
@@ -90,7 +90,7 @@ ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make
 
 bool ty_stream_usable(int gpu, const void *stream) {
   const ty_stream *s = stream;
-  return !s || !s->captures || s == ty_captures(gpu);
+  return !s || !s->for_graphs || s == ty_captures(gpu);
 }
 
 void ty_stream_retain(void *stream) {
@@ -101,8 +101,8 @@ void ty_stream_release(int gpu, void *stream) {
   ty_stream *s = stream;
   if (!s || atomic_fetch_sub(&s->holders, 1) > 1) return;
   pthread_mutex_lock(&lock);
-  s->next = pool[s->captures][gpu];
-  pool[s->captures][gpu] = s;
+  s->next = pool[s->for_graphs][gpu];
+  pool[s->for_graphs][gpu] = s;
   pthread_mutex_unlock(&lock);
 }
 

@@ -179,7 +179,12 @@ def("pad",
       x = ops.pad_constant(x, crop)
       for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
     end
-    local at, dims = {}, {}                                      -- of all dims at once, where they follow one another
+    -- Of neighbouring dims at once, where there are as many planes as a plane then has places: each place costs more than an element.
+    local at, dims, places, planes = {}, {}, 1, M.numel(x)
+    for i = 1, #pad / 2 do
+      local n = x.shape[M.dim(x) + 1 - i]
+      places, planes = places * (n + pad[2 * i - 1] + pad[2 * i]), planes / math.max(n, 1)
+    end
     for i = #pad / 2, 1, -1 do
       local d, before, after = M.dim(x) + 1 - i, pad[2 * i - 1], pad[2 * i]
       local n = x.shape[d]
@@ -188,7 +193,7 @@ def("pad",
         fail("pad", "padding %d and %d doesn't fit mode '%s' for dim %d of shape %s", before, after, mode, d, tostring(x.shape))
       end
       if before ~= 0 or after ~= 0 then
-        if #dims > 0 and dims[#dims] ~= d - 1 then x, at, dims = ops.index(x, at, dims), {}, {} end
+        if #dims > 0 and (places > planes or dims[#dims] ~= d - 1) then x, at, dims = ops.index(x, at, dims), {}, {} end
         for k, v in ipairs(at) do at[k] = M.unsqueeze(v, -1) end
         at[#at + 1], dims[#dims + 1] = beyond(x, n, before, after, mode), d
       end

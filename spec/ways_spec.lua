@@ -1,0 +1,102 @@
+-- What the CPU has ways of its own for: depthwise convolutions' weight gradient, beside float64, which goes as products of matrices;
+-- padding of several dims at once; binary search without branches.
+local tycho = require "tycho"
+local F = tycho.nn.functional
+
+-- {images, channels, height, width, {kernel}, options}
+local CASES = {
+  {2, 16, 9, 11, {5, 5}, {padding = 2}}, {3, 5, 7, 8, {4, 4}, {}}, {2, 70, 6, 10, {2, 7}, {padding = {1, 3}}},
+  {2, 33, 1, 40, {1, 31}, {padding = {0, 15}}}, {1, 20, 12, 9, {5, 2}, {stride = 2, padding = {2, 1}}},
+  {2, 17, 13, 14, {4, 5}, {dilation = {2, 3}, padding = {3, 6}}}, {1, 130, 5, 5, {5, 5}, {padding = 4, stride = {3, 2}}},
+  {40, 18, 2, 2, {2, 2}, {}}, {2, 64, 8, 8, {1, 1}, {}}, {1, 2, 30, 3, {7, 1}, {padding = {3, 0}}}, {2, 19, 4, 4, {9, 9}, {padding = 5}},
+}
+
+local function gradients(case, dtype, threads)
+  local c, k = case[2], case[5]
+  local x = tycho.randn(case[1], c, case[3], case[4]):to(dtype):requires_grad_()
+  local w = tycho.randn(c, 1, k[1], k[2]):to(dtype):requires_grad_()
+  local before = tycho.get_num_threads()
+  if threads then tycho.set_num_threads(threads) end
+  local options = {groups = c}
+  for name, v in pairs(case[6]) do options[name] = v end
+  local y = F.conv2d(x, w, nil, options)
+  y:backward(y:detach():sin())
+  tycho.set_num_threads(before)
+  return x.grad, w.grad
+end
+
+describe("a depthwise convolution's gradients", function()
+  for _, case in ipairs(CASES) do
+    it(("%dx%dx%dx%d by %dx%d"):format(case[1], case[2], case[3], case[4], case[5][1], case[5][2]), function()
+      local function of(dtype)
+        tycho.manual_seed(5)
+        return gradients(case, dtype)
+      end
+      local wx, ww = of "float64"
+      for dtype, e in pairs {float32 = 1e-5, float16 = 2e-2, bfloat16 = 1e-1} do
+        local x, w = of(dtype)
+        assert.equal(dtype, w.dtype)
+        assert.is_true((x:double() - wx):norm():item() <= e * wx:norm():item(), dtype .. ", x")
+        assert.is_true((w:double() - ww):norm():item() <= e * ww:norm():item(), dtype .. ", w")
+      end
+    end)
+  end
+
+  it("are the same bits by any number of threads #cpu", function()
+    for _, case in ipairs {{8, 40, 24, 24, {5, 5}, {padding = 2}}, {16, 24, 1, 300, {1, 4}, {}}} do
+      local want
+      for _, threads in ipairs {1, 2, 3} do
+        tycho.manual_seed(7)
+        local _, w = gradients(case, "float32", threads)
+        want = want or w
+        assert.is_true(want:equal(w))
+      end
+    end
+  end)
+end)
+
+describe("padding by reflection, repetition and round the edge", function()
+  it("of several dims is that of each by itself, with the same gradients", function()
+    for _, case in ipairs {{{40, 6, 5}, {1, 2, 2, 1}}, {{2, 3, 30, 20}, {3, 1, 2, 2}}, {{60, 4, 5, 6}, {1, 2, 0, 0, 1, 1}},
+        {{3, 4, 5, 6}, {1, 2, 0, 0, 1, 1}}, {{50, 7, 8}, {-1, 2, 1, -2}}, {{2, 300, 3, 4, 5}, {2, 1, 1, 2, 1, 1}}} do
+      for _, mode in ipairs {"reflect", "replicate", "circular"} do
+        local shape, pad = unpack(case)
+        local x = tycho.randn(shape, {dtype = "float64"}):requires_grad_()
+        local y, z = F.pad(x, pad, {mode = mode}), x
+        for i = 1, #pad, 2 do
+          local one = {}
+          for k = 1, #pad do one[k] = (k == i or k == i + 1) and pad[k] or 0 end
+          z = F.pad(z, one, {mode = mode})
+        end
+        assert.is_true(y:equal(z), mode)
+        local up = tycho.randn(y.shape, {dtype = "float64"})
+        local a, b = tycho.grad(y, x, {grad_outputs = up}), tycho.grad(z, x, {grad_outputs = up})
+        assert.is_true((a - b):abs():max():item() < 1e-12, mode)
+      end
+    end
+  end)
+end)
+
+describe("searchsorted", function()
+  it("counts as a loop does, NaN being the largest", function()
+    local nan, inf = 0 / 0, math.huge
+    for _, dtype in ipairs {"float32", "float64", "float16", "int64", "int32"} do
+      local float = dtype:find "float" ~= nil
+      local values = float and {-inf, -2, 0, 0.5, 1, 3, 7, inf, nan} or {-9, -2, 0, 1, 3, 7, 9}
+      for _, list in ipairs {{}, {1}, {-2, 0, 0, 1, 3, 3, 3}, float and {-inf, 0.5, 7, nan, nan} or {0, 7}} do
+        local sorted = #list == 0 and tycho.zeros(0, {dtype = dtype}) or tycho.tensor(list, {dtype = dtype})
+        for _, right in ipairs {false, true} do
+          local got = tycho.searchsorted(sorted, tycho.tensor(values, {dtype = dtype}), {right = right})
+          for i, v in ipairs(values) do
+            local n = 1
+            for _, u in ipairs(list) do
+              local less = u < v or (v ~= v and u == u)
+              if less or (right and (u == v or (u ~= u and v ~= v))) then n = n + 1 end
+            end
+            assert.equal(n, got[i], ("%s, %s in %d, right %s"):format(dtype, v, #list, tostring(right)))
+          end
+        end
+      end
+    end
+  end)
+end)
