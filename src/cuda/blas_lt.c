@@ -177,9 +177,9 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   return TY_OK;
 }
 
-/* The plan, and the bytes of workspace that it wants; or, where one is to be timed and there is no workspace yet, NULL. */
-static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, ty_stream *stream, plan **out,
-  size_t *want) {
+/* The plan, and the bytes of workspace that it wants; or NULL, where some are to be timed and the workspace has less than they may want. */
+static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, size_t have, ty_stream *stream,
+  plan **out, size_t *want) {
   key k;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b,
     p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 |
@@ -198,7 +198,7 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
     if (q->used && !memcmp(&q->k, &k, sizeof k)) { *out = q; *want = q->workspace; return TY_OK; }
     if (!q->used && !w) w = q;
   }
-  if (ty_times_plans(gpu) && !workspace) { *out = NULL; *want = WORKSPACE; return TY_OK; }
+  if (ty_times_plans(gpu) && have < WORKSPACE) { *out = NULL; *want = WORKSPACE; return TY_OK; }
   if (!w) drop(w = &plans[(h + victim++ % 8) % PLANS]);
   ty_status s = build(c, gpu, w, &k, p, workspace, stream);
   if (s != TY_OK) { drop(w); return s; }
@@ -222,7 +222,7 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
       cublasStatus_t e = cublasLtCreate(&handles[gpu]);
       if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtCreate", gpu);
     }
-    if (st == TY_OK) st = plan_for(c, gpu, p, workspace, s, &w, &want);
+    if (st == TY_OK) st = plan_for(c, gpu, p, workspace, have, s, &w, &want);
     if (st != TY_OK || want <= have) break;
     ty_capture_mode(mode);                 /* not under the lock: where memory is short Lua's collector runs, and finalizers may multiply */
     pthread_mutex_unlock(&lock);
