@@ -73,7 +73,7 @@ typedef struct {
   ty_status (*stream_synchronize)(ty_ctx *ctx, int gpu, void *stream);
   ty_status (*stream_query)(ty_ctx *ctx, int gpu, void *stream, bool *done);
   ty_status (*event_new)(ty_ctx *ctx, int gpu, bool timing, void **out);
-  void (*event_free)(int gpu, void *event);
+  void (*event_free)(void *event);
   ty_status (*event_record)(ty_ctx *ctx, int gpu, void *event, void *stream);
   ty_status (*event_wait)(ty_ctx *ctx, int gpu, void *event, void *stream);   /* stream waits for event */
   ty_status (*event_synchronize)(ty_ctx *ctx, void *event);

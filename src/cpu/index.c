@@ -115,13 +115,14 @@ static void pick(char *to, const char *from, const int64_t *offset, int64_t n, i
 }
 #undef EACH
 
-/* Offsets that follow one another: n elements (of inner) from `from` on go to `to`. */
+/* Offsets that follow one another: n elements (of inner) from `from` on go to `to`. Gives how many; s NULL: they are only counted. */
 typedef struct { int64_t to, from, n; } stretch;
 static int64_t stretches_of(const plan *p, int64_t inner, stretch *s) {
   int64_t n = 0;
   for (int64_t i = 0; i < p->n; i++)
-    if (n && p->offset[i] == s[n - 1].from + s[n - 1].n * inner) s[n - 1].n++;
-    else s[n++] = (stretch){i, p->offset[i], 1};
+    if (i && p->offset[i] == p->offset[i - 1] + inner) { if (s) s[n - 1].n++; }
+    else if (s) s[n++] = (stretch){i, p->offset[i], 1};
+    else n++;
   return n;
 }
 /* As memcpy, in place of a call where there are few. */
@@ -152,14 +153,16 @@ static ty_status take_out(ty_call *c) {
     const char *src = ty_data(x);
     char *dst = ty_data(o);
     const int64_t run = s.inner * size;
-    stretch *all = ty_scratch(sizeof *all * (size_t)TY_MAX(p.n, 1));
-    const int64_t n = all ? stretches_of(&p, s.inner, all) : 0;
-    if (!all) done = ty_no_memory(c->ctx, c->op->shown);
+    const int64_t n = stretches_of(&p, s.inner, NULL);
+    const bool singly = s.inner == 1 && n * 4 > p.n;
+    stretch *all = singly ? NULL : ty_scratch(sizeof *all * (size_t)TY_MAX(n, 1));
+    if (all) stretches_of(&p, s.inner, all);
+    else if (!singly) done = ty_no_memory(c->ctx, c->op->shown);
     #pragma omp parallel for num_threads(ty_threads_for(s.outer * p.n * s.inner)) schedule(static)
-    for (int64_t b = 0; b < (all ? s.outer : 0); b++) {
+    for (int64_t b = 0; b < (done == TY_OK ? s.outer : 0); b++) {
       const char *from = src + b * s.size * run;
       char *to = dst + b * p.n * run;
-      if (s.inner == 1 && n * 4 > p.n) pick(to, from, p.offset, p.n, size);
+      if (singly) pick(to, from, p.offset, p.n, size);
       else for (int64_t i = 0; i < n; i++) {
         const stretch *r = &all[i];
         if (size == 4 && r->n * s.inner == 1) ((uint32_t *)to)[r->to] = ((const uint32_t *)from)[r->from];

@@ -216,39 +216,29 @@ static ty_status unique(ty_call *c) {
 BEFORE(f32, float)
 BEFORE(f64, double)
 BEFORE(i64, int64_t)
-BEFORE(i32, int32_t)
+
+static ty_status as_loops_take(ty_call *c, ty_tensor *t, ty_tensor **out) {
+  ty_tensor *cast;
+  TY_TRY(ty_cast(c->ctx, t, ty_compute_dtype((ty_dtype)t->dtype), &cast));
+  const ty_status s = ty_contiguous(c->ctx, cast, out);
+  ty_release(cast);
+  return s;
+}
 
 static ty_status searchsorted(ty_call *c) {
+  static int64_t (*const before[TY_NLOOPTYPE])(const void *, int64_t, const void *, bool) = {before_f32, before_f64, before_i64};
   ty_tensor *s, *v;
-  bool right = c->at[TY_AT_searchsorted_right].i;
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &s));
-  ty_status st = ty_contiguous(c->ctx, c->in[1].t, &v);
+  const bool right = c->at[TY_AT_searchsorted_right].i;
+  TY_TRY(as_loops_take(c, c->in[0].t, &s));
+  const ty_status st = as_loops_take(c, c->in[1].t, &v);
   if (st != TY_OK) { ty_release(s); return st; }
-  ty_dtype d = (ty_dtype)s->dtype;
-  int size = ty_itemsize(s);
-  int64_t (*const before)(const void *, int64_t, const void *, bool) = d == TY_F32 ? before_f32 : d == TY_F64 ? before_f64
-    : d == TY_I64 ? before_i64 : d == TY_I32 ? before_i32 : NULL;
-  int64_t n = s->shape[s->ndim - 1], per = v->ndim ? v->shape[v->ndim - 1] : 1, total = ty_numel(v), *out = ty_data(c->out[0]);
+  const ty_loop_type k = ty_loop_type_of((ty_dtype)s->dtype);
+  const int size = ty_loop_size[k];
+  const int64_t n = s->shape[s->ndim - 1], per = v->ndim ? v->shape[v->ndim - 1] : 1, total = ty_numel(v);
+  int64_t *out = ty_data(c->out[0]);
   #pragma omp parallel for num_threads(ty_threads_for(total * 32)) schedule(static)
-  for (int64_t i = 0; i < total; i++) {
-    const char *row = (char *)ty_data(s) + (s->ndim > 1 ? i / per * n : 0) * size, *p = (char *)ty_data(v) + i * size;
-    if (before) { out[i] = before(row, n, p, right) + 1; continue; }
-    int64_t lo = 0, hi = n;
-    while (lo < hi) {
-      int64_t mid = lo + (hi - lo) / 2;
-      bool less;
-      if (ty_is_float(d)) {
-        double x = ty_get(row + mid * size, d), y = ty_get(p, d);
-        less = right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x);
-      } else {
-        int64_t x = ty_get_int(row + mid * size, d), y = ty_get_int(p, d);
-        less = right ? x <= y : x < y;
-      }
-      if (less) lo = mid + 1;
-      else hi = mid;
-    }
-    out[i] = lo + 1;
-  }
+  for (int64_t i = 0; i < total; i++)
+    out[i] = 1 + before[k]((char *)ty_data(s) + (s->ndim > 1 ? i / per * n : 0) * size, n, (char *)ty_data(v) + i * size, right);
   ty_release(s);
   ty_release(v);
   return TY_OK;

@@ -54,7 +54,7 @@ void *ty_stream_raw(int gpu, void *stream);
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done);
 ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out);
-void ty_event_free(int gpu, void *event);
+void ty_event_free(void *event);
 ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream);
 ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream);
 ty_status ty_event_synchronize(ty_ctx *ctx, void *event);

@@ -136,6 +136,7 @@ static void mark_users(block *b) {
     if (e) { b->by[b->nwait] = b->user[i]; b->wait[b->nwait++] = e; }
   }
   b->unmarked = false;
+  if (b->nuser) ty_use(b->stream->gpu);    /* theirs may be others */
 }
 
 /* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
@@ -241,7 +242,6 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   if (ty_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&lock);
   if (!ty_capturing()) collect(h, false);
-  ty_use(dev->gpu);                        /* marks may have been set on others */
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
   /* another branch of a capture gets memory that no branch had */
   block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;
@@ -286,7 +286,6 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   /* its users may be part of the capture: their events would be too */
   b->unmarked = ty_capturing() && b->nuser && ty_captures(dev->gpu) != b->stream;
   if (!ty_capturing()) mark_users(b);
-  ty_use(dev->gpu);
   if (!ty_cuda_cached()) {                         /* its own stream's work too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);

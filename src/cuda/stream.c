@@ -135,10 +135,7 @@ ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out) {
   return TY_OK;
 }
 
-void ty_event_free(int gpu, void *event) {
-  (void)gpu;                               /* an event knows its device */
-  cudaEventDestroy(event);
-}
+void ty_event_free(void *event) { cudaEventDestroy(event); }
 
 ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
   ty_stream *s = stream_or_default(gpu, stream);

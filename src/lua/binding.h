@@ -162,7 +162,7 @@ void ty_stage_end(ty_stage *s);
    from one to another, for which it waits. */
 void *ty_gpu_mark(ty_ctx *ctx, int gpu);
 bool ty_gpu_between(ty_ctx *ctx, void *from, void *to, double *us);
-void ty_gpu_unmark(int gpu, void *event);
+void ty_gpu_unmark(void *event);
 /* *t becomes a copy in pinned memory, where it is on the CPU and there is a GPU */
 ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t);
 ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */

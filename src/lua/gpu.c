@@ -373,7 +373,7 @@ ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size
 void ty_stage_end(ty_stage *s) {
   for (int i = 0; i < 2; i++) {
     ty_release(s->block[i]);               /* pinned memory in use goes back when its copy is done */
-    if (s->event[i]) ty_gpu_library.event_free(s->gpu, s->event[i]);
+    if (s->event[i]) ty_gpu_library.event_free(s->event[i]);
   }
 }
 

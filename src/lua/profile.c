@@ -149,10 +149,10 @@ static int profile_stop(lua_State *L) {
     free(e->shapes);
   }
   for (int i = 0; i < r->n; i++) {
-    if (r->list[i].from) ty_gpu_unmark(r->list[i].gpu, r->list[i].from);
-    if (r->list[i].to) ty_gpu_unmark(r->list[i].gpu, r->list[i].to);
+    if (r->list[i].from) ty_gpu_unmark(r->list[i].from);
+    if (r->list[i].to) ty_gpu_unmark(r->list[i].to);
   }
-  for (int k = 0; k < TY_MAXGPU; k++) if (r->start[k]) ty_gpu_unmark(k, r->start[k]);
+  for (int k = 0; k < TY_MAXGPU; k++) if (r->start[k]) ty_gpu_unmark(r->start[k]);
   free(r->list);
   free(r);
   return 1;

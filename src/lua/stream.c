@@ -23,7 +23,7 @@ static int resource_gc(lua_State *L) {
   resource *r = lua_touserdata(L, 1);
   if (r && lua_objlen(L, 1) == sizeof *r && r->owned && r->p) {
     if (r->magic == STREAM) ty_gpu_library.stream_release(r->gpu, r->p);
-    else if (r->magic == EVENT) ty_gpu_library.event_free(r->gpu, r->p);
+    else if (r->magic == EVENT) ty_gpu_library.event_free(r->p);
     else if (r->magic == GRAPH) ty_gpu_library.graph_free(r->p);
     r->p = NULL;
   }
@@ -78,7 +78,8 @@ static int current_stream(lua_State *L) {
 static int set_stream(lua_State *L) {
   ty_state *s = ty_state_of(L);
   resource *r = resource_at(L, 1, STREAM, "stream");
-  if (!ty_gpu_library.stream_usable(r->gpu, r->p)) return ty_throw(L, "stream: the stream is a graph's, in which work is only recorded");
+  if (!ty_gpu_library.stream_usable(r->gpu, r->p))
+    return ty_throw(L, "stream: argument 1 must be a stream of its own; the stream is a graph's, in which work is only recorded");
   hold_stream(resource_new(L, STREAM, r->gpu), ty_ctx_of(L, s)->stream[r->gpu]);
   ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
   ty_modes_share_again(L, s);
@@ -156,10 +157,10 @@ void *ty_gpu_mark(ty_ctx *ctx, int k) {
   void *e = NULL;
   if (ty_gpu_library.capturing() || ty_gpu_library.event_new(ctx, k, true, &e) != TY_OK) return NULL;
   if (ty_gpu_library.event_record(ctx, k, e, ctx->stream[k]) == TY_OK) return e;
-  ty_gpu_library.event_free(k, e);
+  ty_gpu_library.event_free(e);
   return NULL;
 }
-void ty_gpu_unmark(int k, void *e) { ty_gpu_library.event_free(k, e); }
+void ty_gpu_unmark(void *e) { ty_gpu_library.event_free(e); }
 bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
   if (!a || ty_gpu_library.event_synchronize(ctx, b) != TY_OK || ty_gpu_library.event_elapsed(ctx, a, b, us) != TY_OK) return false;
   *us *= 1e3;
